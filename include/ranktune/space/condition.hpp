@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Conditions: when a parameter exists. `optimizer == 'sgd' and batch_size in [32, 64]`.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ranktune/space/configuration.hpp"
+
+namespace ranktune::space {
+
+/// A parsed condition; a value type, cheap to copy. Grammar (docs/reference/study-file.md):
+///
+///     or         = and { "or" and }
+///     and        = unary { "and" unary }
+///     unary      = "not" unary | "(" or ")" | comparison
+///     comparison = name ( "==" | "!=" | "<" | "<=" | ">" | ">=" ) literal | name [ "not" ] "in" "[" literal { "," literal } "]"
+///     literal    = number | 'string' | "string" | true | false
+///
+/// A comparison with a parameter that is absent from the configuration is false (also `!=` and `not in`).
+class Condition {
+  public:
+    /// Throws base::UsageError with what was expected at which column of the text (counted from 1).
+    [[nodiscard]] static Condition parse(const std::string& text);
+
+    [[nodiscard]] bool holds(const Configuration& configuration) const;
+    /// Names of the parameters that it mentions, each once, in order of appearance.
+    [[nodiscard]] const std::vector<std::string>& names() const;
+    [[nodiscard]] const std::string& text() const;
+    /// Both must hold: for a condition on a nested table together with one on a key of it.
+    [[nodiscard]] static Condition both(const Condition& a, const Condition& b);
+
+  private:
+    struct Node;
+    std::shared_ptr<const Node> root_;
+    std::shared_ptr<const std::vector<std::string>> names_;
+    std::string text_;
+};
+
+} // namespace ranktune::space

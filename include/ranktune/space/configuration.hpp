@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A configuration: the hyper-parameters of one trial. Parameters whose condition does not hold are absent.
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ranktune/space/value.hpp"
+
+namespace ranktune::space {
+
+/// An ordered list of (name, value). Names of nested tables are joined by dots ("optimizer.lr"). Order is that of the study
+/// file, on every rank and in every life.
+class Configuration {
+  public:
+    struct Entry {
+        std::string name;
+        Value value;
+        friend bool operator==(const Entry&, const Entry&) = default;
+    };
+
+    Configuration() = default;
+    explicit Configuration(std::vector<Entry> entries) : entries_(std::move(entries)) {}
+
+    /// Adds a parameter, or replaces the value of one that is there.
+    void set(std::string_view name, Value value);
+    [[nodiscard]] const Value* find(std::string_view name) const;
+    [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
+    /// Throws base::UsageError naming the parameter and those that exist.
+    [[nodiscard]] const Value& at(std::string_view name) const;
+
+    [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
+    [[nodiscard]] bool empty() const { return entries_.empty(); }
+    /// `lr=0.0312 batch_size=32 hidden=[128,64]`
+    [[nodiscard]] std::string text() const;
+
+    friend bool operator==(const Configuration&, const Configuration&) = default;
+
+  private:
+    std::vector<Entry> entries_;
+};
+
+} // namespace ranktune::space

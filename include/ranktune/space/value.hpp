@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The value of a hyper-parameter: bool, integer, float, string or a list of these.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace ranktune::space {
+
+class Value {
+  public:
+    using List = std::vector<Value>;
+
+    Value() : data_(false) {}
+    Value(bool value) : data_(value) {}                                // NOLINT(google-explicit-constructor)
+    Value(int value) : data_(static_cast<std::int64_t>(value)) {}      // NOLINT(google-explicit-constructor)
+    Value(std::int64_t value) : data_(value) {}                        // NOLINT(google-explicit-constructor)
+    Value(double value) : data_(value) {}                              // NOLINT(google-explicit-constructor)
+    Value(const char* value) : data_(std::string(value)) {}            // NOLINT(google-explicit-constructor)
+    Value(std::string value) : data_(std::move(value)) {}              // NOLINT(google-explicit-constructor)
+    Value(List value) : data_(std::move(value)) {}                     // NOLINT(google-explicit-constructor)
+
+    [[nodiscard]] bool is_bool() const { return std::holds_alternative<bool>(data_); }
+    [[nodiscard]] bool is_int() const { return std::holds_alternative<std::int64_t>(data_); }
+    [[nodiscard]] bool is_double() const { return std::holds_alternative<double>(data_); }
+    [[nodiscard]] bool is_number() const { return is_int() || is_double(); }
+    [[nodiscard]] bool is_string() const { return std::holds_alternative<std::string>(data_); }
+    [[nodiscard]] bool is_list() const { return std::holds_alternative<List>(data_); }
+
+    /// Exact accessors: throw base::UsageError naming the wanted and the actual kind. `as_double` also takes an integer.
+    [[nodiscard]] bool as_bool() const;
+    [[nodiscard]] std::int64_t as_int() const;
+    [[nodiscard]] double as_double() const;
+    [[nodiscard]] const std::string& as_string() const;
+    [[nodiscard]] const List& as_list() const;
+
+    /// "bool", "integer", "float", "string" or "list".
+    [[nodiscard]] std::string_view kind() const;
+    /// For people and for command lines: shortest text that reads back as the same value; strings without quotes, lists as
+    /// `[128,64]`.
+    [[nodiscard]] std::string text() const;
+
+    [[nodiscard]] const std::variant<bool, std::int64_t, double, std::string, List>& data() const { return data_; }
+    /// Same kind and same value: 1 and 1.0 differ.
+    friend bool operator==(const Value&, const Value&) = default;
+
+  private:
+    std::variant<bool, std::int64_t, double, std::string, List> data_;
+};
+
+/// Shortest decimal text that reads back as `value`, with a decimal point or an exponent; "nan", "inf", "-inf".
+[[nodiscard]] std::string float_text(double value);
+
+} // namespace ranktune::space

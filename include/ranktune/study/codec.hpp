@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The one versioned codec, for messages and journal alike: little-endian, varints, length before every item.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/space/configuration.hpp"
+#include "ranktune/study/record.hpp"
+
+namespace ranktune::study {
+
+/// Version of everything below. A reader refuses a larger major and skips unknown trailing fields of a larger minor.
+inline constexpr std::uint16_t codec_major = 1;
+inline constexpr std::uint16_t codec_minor = 0;
+
+using Bytes = std::vector<std::byte>;
+
+/// Appends to a buffer that it does not own.
+class Encoder {
+  public:
+    explicit Encoder(Bytes& out) : out_(out) {}
+
+    void u8(std::uint8_t value) { out_.push_back(static_cast<std::byte>(value)); }
+    void u32(std::uint32_t value) { raw(&value, sizeof value); }
+    void u64(std::uint64_t value) { raw(&value, sizeof value); }
+    void f64(double value) { raw(&value, sizeof value); }
+    void varint(std::uint64_t value) {
+        while (value >= 0x80) {
+            u8(static_cast<std::uint8_t>(value | 0x80));
+            value >>= 7;
+        }
+        u8(static_cast<std::uint8_t>(value));
+    }
+    void svarint(std::int64_t value) {
+        varint((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
+    }
+    void string(std::string_view value) {
+        varint(value.size());
+        raw(value.data(), value.size());
+    }
+    void bytes(std::span<const std::byte> value) {
+        varint(value.size());
+        raw(value.data(), value.size());
+    }
+    void boolean(bool value) { u8(value ? 1 : 0); }
+
+    [[nodiscard]] std::size_t size() const { return out_.size(); }
+
+  private:
+    void raw(const void* from, std::size_t size) {
+        const auto* at = static_cast<const std::byte*>(from);
+        out_.insert(out_.end(), at, at + size);
+    }
+    Bytes& out_;
+};
+
+/// Reads from bytes that outlive it. Every read is bounded: throws base::FormatError at the end of the bytes.
+class Decoder {
+  public:
+    explicit Decoder(std::span<const std::byte> in) : in_(in) {}
+
+    [[nodiscard]] std::uint8_t u8() { return static_cast<std::uint8_t>(take(1)[0]); }
+    [[nodiscard]] std::uint32_t u32() { return fixed<std::uint32_t>(); }
+    [[nodiscard]] std::uint64_t u64() { return fixed<std::uint64_t>(); }
+    [[nodiscard]] double f64() { return fixed<double>(); }
+    [[nodiscard]] std::uint64_t varint() {
+        std::uint64_t value = 0;
+        for (unsigned shift = 0; shift < 64; shift += 7) {
+            const std::uint8_t byte = u8();
+            value |= static_cast<std::uint64_t>(byte & 0x7FU) << shift;
+            if (byte < 0x80) return value;
+        }
+        throw base::FormatError("a number of a message or journal record is longer than 64 bits");
+    }
+    [[nodiscard]] std::int64_t svarint() {
+        const std::uint64_t value = varint();
+        return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
+    }
+    [[nodiscard]] std::string string() {
+        const auto view = bytes();
+        return {reinterpret_cast<const char*>(view.data()), view.size()};
+    }
+    [[nodiscard]] std::span<const std::byte> bytes() { return take(varint()); }
+    [[nodiscard]] bool boolean() { return u8() != 0; }
+    /// A count of items of at least one byte each: refuses what cannot fit, so that damaged input cannot ask for memory.
+    [[nodiscard]] std::size_t count() {
+        const std::uint64_t value = varint();
+        if (value > in_.size()) throw base::FormatError("a list of a message or journal record is longer than its bytes");
+        return static_cast<std::size_t>(value);
+    }
+
+    [[nodiscard]] bool empty() const { return in_.empty(); }
+    [[nodiscard]] std::size_t left() const { return in_.size(); }
+
+  private:
+    std::span<const std::byte> take(std::uint64_t size) {
+        if (size > in_.size()) throw base::FormatError("a message or journal record ends too early");
+        const auto taken = in_.first(static_cast<std::size_t>(size));
+        in_ = in_.subspan(static_cast<std::size_t>(size));
+        return taken;
+    }
+    template <class T>
+    T fixed() {
+        T value;
+        std::memcpy(&value, take(sizeof value).data(), sizeof value);
+        return value;
+    }
+    std::span<const std::byte> in_;
+};
+
+/// Appends `varint length, u8 kind, fields`. A Reported of one metric takes at most 64 bytes.
+void encode(const Record& record, Bytes& out);
+/// Reads one record and moves on. Throws base::FormatError for unknown kinds and truncated bytes.
+[[nodiscard]] Record decode_record(Decoder& in);
+
+// Pieces that the messages of the transport share with the records.
+void encode(const space::Value& value, Encoder& out);
+[[nodiscard]] space::Value decode_value(Decoder& in);
+void encode(const space::Configuration& configuration, Encoder& out);
+[[nodiscard]] space::Configuration decode_configuration(Decoder& in);
+void encode(const CheckpointRef& checkpoint, Encoder& out);
+[[nodiscard]] CheckpointRef decode_checkpoint(Decoder& in);
+void encode(const StartFrom& from, Encoder& out);
+[[nodiscard]] StartFrom decode_start_from(Decoder& in);
+void encode(const Verdict& verdict, Encoder& out);
+[[nodiscard]] Verdict decode_verdict(Decoder& in);
+
+} // namespace ranktune::study

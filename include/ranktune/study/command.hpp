@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Commands: what the core wants done. They leave the head only after the records of the same step are written.
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ranktune/space/configuration.hpp"
+#include "ranktune/study/vocabulary.hpp"
+
+namespace ranktune::study {
+
+/// To every rank of `ranks`: form a group and train.
+struct StartTrial {
+    TrialId trial;
+    Attempt attempt;
+    Incarnation incarnation;
+    std::vector<Rank> ranks; ///< ascending; the first leads
+    space::Configuration configuration;
+    StartFrom from;
+    double seconds = 0.0;       ///< training time of earlier attempts that counts
+    Iteration decision_point = 1; ///< see Decide
+    friend bool operator==(const StartTrial&, const StartTrial&) = default;
+};
+
+/// To the leader: the verdict on the report of `iteration`. The group waits for it only when `iteration` reached the decision point it
+/// was given before; otherwise it has gone on, and a `go_on` is not sent at all.
+struct Decide {
+    TrialId trial;
+    Attempt attempt;
+    Incarnation incarnation;
+    Iteration iteration = 0;
+    Verdict verdict;
+    Iteration decision_point = 0; ///< the next one (go_on only)
+    friend bool operator==(const Decide&, const Decide&) = default;
+};
+
+/// To the leader: pause (with a checkpoint) or stop at the next report, whatever its iteration.
+struct Interrupt {
+    TrialId trial;
+    Attempt attempt;
+    Incarnation incarnation;
+    Verdict verdict;
+    friend bool operator==(const Interrupt&, const Interrupt&) = default;
+};
+
+/// To every living rank of an attempt that lost a member: give up, no checkpoint, answer with AttemptOver.
+struct Abandon {
+    TrialId trial;
+    Attempt attempt;
+    Incarnation incarnation;
+    std::vector<Rank> ranks;
+    friend bool operator==(const Abandon&, const Abandon&) = default;
+};
+
+/// To the driver: unlink after the journal is synced.
+struct DeleteCheckpoint {
+    std::string path;
+    friend bool operator==(const DeleteCheckpoint&, const DeleteCheckpoint&) = default;
+};
+
+/// To the driver: an event TimerFired at this time or soon after. Replaces an earlier one.
+struct SetTimer {
+    StudyTime at;
+    friend bool operator==(const SetTimer&, const SetTimer&) = default;
+};
+
+/// To the driver: sync, publish the results, tell every worker to leave, end.
+struct EndStudy {
+    StudyOutcome outcome = StudyOutcome::ok;
+    Reason reason = Reason::study_complete;
+    std::string message;
+    friend bool operator==(const EndStudy&, const EndStudy&) = default;
+};
+
+using Command = std::variant<StartTrial, Decide, Interrupt, Abandon, DeleteCheckpoint, SetTimer, EndStudy>;
+
+} // namespace ranktune::study

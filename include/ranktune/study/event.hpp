@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Events: everything that can happen to a study, as the core sees it. Time is data: each carries `now`.
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ranktune/study/vocabulary.hpp"
+
+namespace ranktune::study {
+
+/// A head came to life with these workers. Attempts of an earlier incarnation are over; their trials wait again.
+struct Began {
+    Incarnation incarnation;
+    std::vector<RankInfo> workers; ///< every rank but the head, ascending
+    std::string wall_time;         ///< RFC 3339, for people; decides nothing
+};
+
+/// A trial finished an iteration. One per iteration of an attempt, ascending.
+struct ReportArrived {
+    TrialId trial;
+    Attempt attempt;
+    Incarnation incarnation;
+    Iteration iteration = 0;
+    double seconds = 0.0; ///< training time of the trial so far, all attempts, without pauses
+    std::vector<NamedMetric> metrics;
+};
+
+/// A checkpoint of a trial is written, synced and renamed to its final name.
+struct CheckpointSaved {
+    TrialId trial;
+    Attempt attempt;
+    Incarnation incarnation;
+    CheckpointRef checkpoint;
+};
+
+/// All ranks of an attempt are free again.
+struct AttemptOver {
+    TrialId trial;
+    Attempt attempt;
+    Incarnation incarnation;
+    AttemptOutcome outcome = AttemptOutcome::finished;
+    std::string message; ///< what was thrown, on which rank; empty unless failed
+};
+
+/// A worker rank is gone for the rest of this incarnation. An attempt that used it is lost; its other ranks come back with an
+/// AttemptOver of their own leader or, when that one is dead, with this event.
+struct RankGone {
+    Rank rank;
+    std::string why;
+};
+
+/// A time that was asked for with SetTimer has come.
+struct TimerFired {};
+
+/// Someone wants the study to end early but resumably: signal, walltime, `ranktune stop`. Trials checkpoint at their next report.
+struct StopRequested {
+    std::string why;
+};
+
+/// What can happen.
+using EventBody = std::variant<Began, ReportArrived, CheckpointSaved, AttemptOver, RankGone, TimerFired, StopRequested>;
+
+struct Event {
+    StudyTime now; ///< never earlier than that of the event before
+    EventBody body;
+};
+
+} // namespace ranktune::study

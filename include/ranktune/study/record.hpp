@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Records: what the core decided, in the form that is written to the journal and applied to the state, live and in replay.
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ranktune/space/configuration.hpp"
+#include "ranktune/study/vocabulary.hpp"
+
+namespace ranktune::study {
+
+/// First record of a study.
+struct StudyCreated {
+    std::string uuid;
+    std::string spec;         ///< the resolved study file (TOML): replay parses it again
+    std::uint64_t digest = 0; ///< XXH64 of `spec`
+    std::string version;      ///< of the program that created it
+    friend bool operator==(const StudyCreated&, const StudyCreated&) = default;
+};
+
+/// A head took over: every rank is free, every attempt of an earlier incarnation is over, its trial waits again.
+struct IncarnationBegan {
+    Incarnation incarnation;
+    StudyTime at;
+    std::string wall_time;
+    std::vector<RankInfo> workers;
+    friend bool operator==(const IncarnationBegan&, const IncarnationBegan&) = default;
+};
+
+/// A metric name that was reported for the first time gets the next number.
+struct MetricDefined {
+    MetricId id;
+    std::string name;
+    friend bool operator==(const MetricDefined&, const MetricDefined&) = default;
+};
+
+struct TrialCreated {
+    TrialId trial;
+    StudyTime at;
+    std::uint32_t ranks = 1;   ///< wanted
+    std::uint32_t bracket = 0;
+    space::Configuration configuration;
+    friend bool operator==(const TrialCreated&, const TrialCreated&) = default;
+};
+
+/// A trial got ranks; the lowest is the group's leader.
+struct TrialStarted {
+    TrialId trial;
+    Attempt attempt;
+    StudyTime at;
+    std::vector<Rank> ranks; ///< ascending
+    StartFrom from;
+    friend bool operator==(const TrialStarted&, const TrialStarted&) = default;
+};
+
+/// A report and the verdict on it: one record, so that no crash can separate them.
+struct Reported {
+    TrialId trial;
+    Attempt attempt;
+    StudyTime at;
+    Iteration iteration = 0;
+    double seconds = 0.0;
+    std::vector<MetricValue> metrics;
+    Verdict verdict;
+    friend bool operator==(const Reported&, const Reported&) = default;
+};
+
+/// COMMIT of a checkpoint: only this makes the file valid.
+struct CheckpointCommitted {
+    TrialId trial;
+    Attempt attempt;
+    StudyTime at;
+    CheckpointRef checkpoint;
+    friend bool operator==(const CheckpointCommitted&, const CheckpointCommitted&) = default;
+};
+
+/// The file may be unlinked once this record is synced.
+struct CheckpointReleased {
+    TrialId trial;
+    std::string path;
+    friend bool operator==(const CheckpointReleased&, const CheckpointReleased&) = default;
+};
+
+/// An attempt is over and its ranks are free (those that live). The trial becomes paused, waits again (retry), or is closed by the
+/// record that follows.
+struct AttemptEnded {
+    TrialId trial;
+    Attempt attempt;
+    StudyTime at;
+    AttemptOutcome outcome = AttemptOutcome::finished;
+    bool retry = false; ///< the trial waits for another attempt
+    std::string message;
+    friend bool operator==(const AttemptEnded&, const AttemptEnded&) = default;
+};
+
+/// A paused trial is to go on to `target`. It waits for ranks, through retries, until it gets there.
+struct TrialPromoted {
+    TrialId trial;
+    StudyTime at;
+    Iteration from = 0;
+    Iteration target = 0;
+    Reason reason = Reason::promoted; ///< promoted or finish_top
+    friend bool operator==(const TrialPromoted&, const TrialPromoted&) = default;
+};
+
+/// A trial reached a final phase.
+struct TrialClosed {
+    TrialId trial;
+    StudyTime at;
+    TrialPhase phase = TrialPhase::finished;
+    Reason reason = Reason::none;
+    double a = 0.0;
+    double b = 0.0;
+    std::string message; ///< the failure's, empty otherwise
+    friend bool operator==(const TrialClosed&, const TrialClosed&) = default;
+};
+
+struct RankLost {
+    Rank rank;
+    StudyTime at;
+    std::string why;
+    friend bool operator==(const RankLost&, const RankLost&) = default;
+};
+
+/// From here on no trial is started or promoted; running ones checkpoint and pause at their next report.
+struct DrainBegan {
+    StudyTime at;
+    Reason reason = Reason::draining; ///< draining or study_time or early_failures or missing_metric
+    std::string why;
+    friend bool operator==(const DrainBegan&, const DrainBegan&) = default;
+};
+
+/// Nothing runs any more. Last record of an incarnation (of the study, unless the outcome is resumable).
+struct StudyEnded {
+    StudyTime at;
+    StudyOutcome outcome = StudyOutcome::ok;
+    Reason reason = Reason::study_complete;
+    std::string message;
+    friend bool operator==(const StudyEnded&, const StudyEnded&) = default;
+};
+
+/// The whole state of the core, so that a resume need not start at record 0.
+struct Snapshot {
+    std::uint64_t digest = 0; ///< Tuner::digest() of that state
+    std::string state;        ///< Tuner::snapshot()
+    friend bool operator==(const Snapshot&, const Snapshot&) = default;
+};
+
+/// The order is the number on disk: append only.
+using Record = std::variant<StudyCreated, IncarnationBegan, MetricDefined, TrialCreated, TrialStarted, Reported, CheckpointCommitted,
+                            CheckpointReleased, AttemptEnded, TrialPromoted, TrialClosed, RankLost, DrainBegan, StudyEnded, Snapshot>;
+
+/// Takes records in order. Storage implements it; the simulator and tests use their own.
+class RecordSink {
+  public:
+    virtual ~RecordSink() = default;
+    /// When this returns, the records are *written*: they survive the death of every process. Throws base::IoError.
+    virtual void append(const std::vector<Record>& records) = 0;
+};
+
+} // namespace ranktune::study

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// StudySpec: a study file after parsing and checking. Every default is resolved here and nowhere else.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ranktune/base/time.hpp"
+#include "ranktune/space/search_space.hpp"
+#include "ranktune/study/objective.hpp"
+#include "ranktune/study/vocabulary.hpp"
+
+namespace ranktune::study {
+
+/// [trainable]: a built-in or registered trainable and its fixed options.
+struct TrainableSpec {
+    std::string name;                ///< key of the registry: "mlp", "curve", or what a program registered
+    space::Configuration options;    ///< every other key of the table; paths already absolute
+};
+
+/// [resources], per trial.
+struct ResourceSpec {
+    std::uint32_t ranks = 1;
+    std::string ranks_parameter;     ///< `ranks = "{name}"`: the configuration's integer of that name; empty otherwise
+    std::uint32_t cpus_per_rank = 1; ///< threads of BLAS and the like
+};
+
+enum class SearcherKind : std::uint8_t { random, grid, sobol };
+struct SearcherSpec {
+    SearcherKind kind = SearcherKind::random;
+    bool scramble = true; ///< sobol only
+};
+
+enum class SchedulerKind : std::uint8_t { fifo, asha, median };
+enum class AshaVariant : std::uint8_t { promote, stop };
+enum class AshaRule : std::uint8_t { floor, ray };
+struct SchedulerSpec {
+    SchedulerKind kind = SchedulerKind::fifo;
+    // asha
+    AshaVariant variant = AshaVariant::promote;
+    AshaRule rule = AshaRule::floor;   ///< variant stop only
+    double eta = 3.0;                  ///< > 1; an integer for promote and floor
+    double first_rung = 1.0;           ///< iterations; fractional for rule ray only, compared as its ceiling
+    std::uint32_t brackets = 1;
+    std::uint32_t finish_top = 1;      ///< promote only
+    bool restart_paused = false;       ///< promote with a trainable that cannot checkpoint
+    bool stop_last_trials = true;      ///< rule ray only
+    // median
+    double grace = 1.0;                ///< iterations before the first comparison
+    std::uint32_t min_samples = 3;
+    bool hard_stop = true;             ///< false: pause instead, resume when nothing else is left
+};
+
+/// [stop]: limits of one trial. (The ceiling of iterations is study.max_iterations.)
+struct MetricStop {
+    std::string metric;
+    double threshold = 0.0;
+    Mode mode = Mode::max; ///< max: stop at >= threshold; min: at <=
+};
+struct PlateauStop {
+    std::string metric;
+    double std = 0.01;             ///< standard deviation of the last results, below which the trial stops
+    std::uint32_t results = 4;     ///< how many of them
+    Iteration grace = 4;           ///< no check before this many iterations
+    std::optional<double> threshold; ///< only when the last value is at least this good (objective's mode)
+};
+struct StopSpec {
+    std::vector<MetricStop> metrics;
+    std::optional<PlateauStop> plateau;
+    std::optional<base::Duration> trial_time; ///< training time of a trial, all attempts
+};
+
+struct FailureSpec {
+    double tolerate = 0.05;         ///< share of failed trials up to which the study ends with exit code 0
+    std::uint32_t max_losses = 3;   ///< attempts lost with their ranks before the trial is failed
+};
+
+struct OutputSpec {
+    base::Duration commit_interval = std::chrono::seconds(1); ///< journal.commit_interval: latest start of a sync
+    base::Duration abort_grace = std::chrono::seconds(30);    ///< how long a rank may take to leave user code after an abort
+    base::Duration heartbeat_timeout = std::chrono::seconds(60);
+};
+
+struct StudySpec {
+    std::string name;
+    Objective objective;
+    std::uint32_t num_trials = 0;  ///< > 0 after parsing (a grid fills it in)
+    Iteration max_iterations = 1;  ///< R: the one ceiling
+    std::uint64_t seed = 0;
+    std::uint32_t max_concurrent = 0; ///< 0: as many as ranks allow
+    std::optional<base::Duration> time_budget;
+
+    TrainableSpec trainable;
+    ResourceSpec resources;
+    space::SearchSpace space;
+    SearcherSpec searcher;
+    SchedulerSpec scheduler;
+    StopSpec stop;
+    FailureSpec failure;
+    OutputSpec output;
+
+    /// Ranks that a configuration asks for.
+    [[nodiscard]] std::uint32_t ranks_for(const space::Configuration& configuration) const;
+    /// The largest value that `ranks_for` can take.
+    [[nodiscard]] std::uint32_t max_ranks_per_trial() const;
+};
+
+} // namespace ranktune::study

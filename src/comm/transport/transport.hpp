@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Transport: bytes between the head and the ranks. Implemented over MPI, in one process (loopback), and as a decorator that injects
+// faults.
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "ranktune/base/ids.hpp"
+
+namespace ranktune::comm {
+
+struct Message {
+    base::Rank from;
+    std::vector<std::byte> bytes;
+};
+
+/// One rank's endpoint. Messages between two ranks arrive once and in order unless a decorator says otherwise. No call ever blocks on a
+/// peer, dead or alive. Used by one thread (the head's loop, a worker's service thread).
+class Transport {
+  public:
+    virtual ~Transport() = default;
+    [[nodiscard]] virtual base::Rank rank() const = 0;
+    [[nodiscard]] virtual std::uint32_t size() const = 0;
+    /// Takes a copy; returns at once.
+    virtual void send(base::Rank to, std::span<const std::byte> bytes) = 0;
+    /// The next message, if one has arrived. Also drives sends that are under way.
+    [[nodiscard]] virtual std::optional<Message> poll() = 0;
+    /// Whether everything sent has left (so that a process may end).
+    [[nodiscard]] virtual bool flushed() = 0;
+};
+
+} // namespace ranktune::comm

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Scheduler: which trials go on. Deterministic and free of clocks, files and threads.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "ranktune/study/codec.hpp"
+#include "ranktune/study/record.hpp"
+#include "ranktune/study/spec.hpp"
+
+namespace ranktune::schedulers {
+
+/// A report as a scheduler sees it.
+struct Report {
+    base::TrialId trial;
+    base::Iteration iteration = 0;
+    double score = 0.0;  ///< study::score of the objective's metric: larger is better, non-finite is worst
+    bool is_nan = false; ///< rule "ray" leaves NaN out of the quantile
+};
+
+/// A paused trial that is to go on.
+struct Promotion {
+    base::TrialId trial;
+    base::Iteration from = 0;
+    base::Iteration target = 0;
+    study::Reason reason = study::Reason::promoted;
+    friend bool operator==(const Promotion&, const Promotion&) = default;
+};
+
+/// What the tuner knows when it asks for work.
+struct Pool {
+    bool can_create = false; ///< a new trial may still be created
+    bool active = false;     ///< some trial waits, runs or ends
+};
+
+/// `decide` and `next` change nothing; `apply` is the only mutator and sees every record exactly once, live and in replay. `decide`
+/// answers as if the report were already applied; the tuner then writes its answer (or a stricter one, from a stopper) into the
+/// record Reported and applies that.
+///
+///   ASHA promote, eta 3, rungs 1 3 9:  decide(#0 at 1: 0.5) -> pause (rung)      apply(Reported #0 ... pause)
+///   decide(#1 at 1: 0.7) -> pause      apply(...)   decide(#2 at 1: 0.9) -> go_on (in_top, 1st of 3)
+///   next() -> nothing: floor(3/3) = 1, and that one has gone on.
+class Scheduler {
+  public:
+    virtual ~Scheduler() = default;
+    [[nodiscard]] virtual std::string_view name() const = 0;
+    /// Bracket of a new trial: a function of (seed, trial) only.
+    [[nodiscard]] virtual std::uint32_t bracket(base::TrialId) const { return 0; }
+    /// `contended`: other trials wait for ranks, so that a trial at a rung should not go on in place.
+    [[nodiscard]] virtual study::Verdict decide(const Report& report, bool contended) const = 0;
+    /// A paused trial to resume now, or nothing.
+    [[nodiscard]] virtual std::optional<Promotion> next(const Pool& pool) const = 0;
+    /// The next iteration, greater than `current`, at which a trial must wait for the verdict.
+    [[nodiscard]] virtual base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const = 0;
+    virtual void apply(const study::Record& record) = 0;
+    virtual void snapshot(study::Encoder& out) const = 0;
+    virtual void restore(study::Decoder& in) = 0;
+    /// Throws std::logic_error naming what does not hold. Costs O(trials): debug builds and tests.
+    virtual void check_invariants() const {}
+    /// Trials are paused and resumed: a trainable without checkpoints needs restart_paused.
+    [[nodiscard]] virtual bool pauses() const = 0;
+
+    /// For the live table: iteration of each rung, entries, promotions (bracket 0). Empty for others than ASHA.
+    struct RungView {
+        base::Iteration iteration = 0;
+        std::uint64_t entries = 0;
+        std::uint64_t promoted = 0;
+    };
+    [[nodiscard]] virtual std::vector<RungView> rungs() const { return {}; }
+};
+
+/// The scheduler that the study asks for.
+[[nodiscard]] std::unique_ptr<Scheduler> make_scheduler(const study::StudySpec& spec);
+
+} // namespace ranktune::schedulers

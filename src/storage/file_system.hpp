@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The file-system seam: every byte and every sync of journal, checkpoints and results goes through here, so that crashes and power
+// cuts can be replayed in tests.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ranktune::storage {
+
+/// An open file. Move-only by pointer; closing never throws. All calls throw base::IoError.
+class File {
+  public:
+    virtual ~File() = default;
+    /// Writes all bytes at `offset` (retries short writes and EINTR).
+    virtual void write_at(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
+    /// Reads up to bytes.size(); returns how many (less only at the end of the file).
+    virtual std::size_t read_at(std::uint64_t offset, std::span<std::byte> bytes) = 0;
+    /// fdatasync. A failed sync is never retried on the same file: the kernel may have dropped the pages.
+    virtual void sync() = 0;
+    [[nodiscard]] virtual std::uint64_t size() const = 0;
+    /// Reserves space without changing the size where the file system can; false where it cannot (the file stays sparse).
+    virtual bool reserve(std::uint64_t bytes) = 0;
+    virtual void truncate(std::uint64_t size) = 0;
+};
+
+class FileSystem {
+  public:
+    virtual ~FileSystem() = default;
+    enum class Open { read, read_write, create_new }; ///< create_new fails when the file exists
+    [[nodiscard]] virtual std::unique_ptr<File> open(const std::string& path, Open how) = 0;
+    virtual void make_directories(const std::string& path) = 0;
+    /// link(2): publishes `from` as `to`; returns false when `to` exists (also when NFS answered with an error but the link is there).
+    virtual bool link(const std::string& from, const std::string& to) = 0;
+    virtual void rename(const std::string& from, const std::string& to) = 0;
+    virtual void remove(const std::string& path) = 0; ///< no error when it is not there
+    virtual void sync_directory(const std::string& path) = 0;
+    virtual void set_read_only(const std::string& path) = 0;
+    [[nodiscard]] virtual bool exists(const std::string& path) const = 0;
+    /// Names (not paths) in a directory, sorted; empty when it is not there.
+    [[nodiscard]] virtual std::vector<std::string> list(const std::string& path) const = 0;
+
+    /// Writes a small file whole: temporary name, sync, rename, directory sync.
+    void publish(const std::string& path, std::span<const std::byte> bytes, bool sync = true);
+};
+
+/// The real one.
+[[nodiscard]] FileSystem& posix_file_system();
+
+} // namespace ranktune::storage
