@@ -57,9 +57,7 @@ constexpr std::uint64_t prime3 = 0x165667B19E3779F9ULL;
 constexpr std::uint64_t prime4 = 0x85EBCA77C2B2AE63ULL;
 constexpr std::uint64_t prime5 = 0x27D4EB2F165667C5ULL;
 
-std::uint64_t round(std::uint64_t lane, std::uint64_t input) {
-    return std::rotl(lane + input * prime2, 31) * prime1;
-}
+std::uint64_t round(std::uint64_t lane, std::uint64_t input) { return std::rotl(lane + input * prime2, 31) * prime1; }
 
 std::uint64_t merge(std::uint64_t hash, std::uint64_t lane) { return (hash ^ round(0, lane)) * prime1 + prime4; }
 
@@ -108,7 +106,8 @@ std::uint64_t Digest::value() const {
     hash += total_;
     const std::byte* at = tail_;
     std::size_t left = tail_size_;
-    for (; left >= 8; left -= 8, at += 8) hash = std::rotl(hash ^ round(0, load<std::uint64_t>(at)), 27) * prime1 + prime4;
+    for (; left >= 8; left -= 8, at += 8)
+        hash = std::rotl(hash ^ round(0, load<std::uint64_t>(at)), 27) * prime1 + prime4;
     if (left >= 4) {
         hash = std::rotl(hash ^ (load<std::uint32_t>(at) * prime1), 23) * prime2 + prime3;
         left -= 4;

@@ -37,9 +37,9 @@ struct Pool {
     bool active = false;     ///< some trial waits, runs or ends
 };
 
-/// `decide` and `next` change nothing; `apply` is the only mutator and sees every record exactly once, live and in replay. `decide`
-/// answers as if the report were already applied; the tuner then writes its answer (or a stricter one, from a stopper) into the
-/// record Reported and applies that.
+/// `decide` and `next` change nothing; `apply` is the only mutator and sees every record exactly once, live and in
+/// replay. `decide` answers as if the report were already applied; the tuner then writes its answer (or a stricter one,
+/// from a stopper) into the record Reported and applies that.
 ///
 ///   ASHA promote, eta 3, rungs 1 3 9:  decide(#0 at 1: 0.5) -> pause (rung)      apply(Reported #0 ... pause)
 ///   decide(#1 at 1: 0.7) -> pause      apply(...)   decide(#2 at 1: 0.9) -> go_on (in_top, 1st of 3)

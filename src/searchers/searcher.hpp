@@ -14,8 +14,8 @@
 
 namespace ranktune::searchers {
 
-/// `suggest` changes nothing: asked twice, it answers the same. What it learns, it learns from records in `apply`; a record is applied
-/// exactly once, live and in replay.
+/// `suggest` changes nothing: asked twice, it answers the same. What it learns, it learns from records in `apply`; a
+/// record is applied exactly once, live and in replay.
 ///
 ///   suggest(#0) -> {lr=0.1}    suggest(#0) -> {lr=0.1}    apply(TrialCreated #0 {lr=0.1})    suggest(#1) -> {lr=0.02}
 ///

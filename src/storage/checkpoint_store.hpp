@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Checkpoints of trials: one HDF5 file each, written aside, synced, renamed, directory synced. The journal's COMMIT makes it valid.
+// Checkpoints of trials: one HDF5 file each, written aside, synced, renamed, directory synced. The journal's COMMIT
+// makes it valid.
 
 #include <memory>
 #include <string>
@@ -27,7 +28,8 @@ class CheckpointStore {
   public:
     CheckpointStore(FileSystem& files, std::string study_directory);
 
-    /// Writes `state` and returns the reference to report. Throws base::IoError; nothing is left under the final name then.
+    /// Writes `state` and returns the reference to report. Throws base::IoError; nothing is left under the final name
+    /// then.
     [[nodiscard]] study::CheckpointRef save(const CheckpointKey& key, const study::MemoryState& state);
     /// Reads and verifies (checksum of each tensor, digest). Throws base::IoError or base::FormatError.
     [[nodiscard]] study::MemoryState load(const study::CheckpointRef& checkpoint);

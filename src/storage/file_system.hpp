@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The file-system seam: every byte and every sync of journal, checkpoints and results goes through here, so that crashes and power
-// cuts can be replayed in tests.
+// The file-system seam: every byte and every sync of journal, checkpoints and results goes through here, so that
+// crashes and power cuts can be replayed in tests.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,8 @@ class File {
     /// fdatasync. A failed sync is never retried on the same file: the kernel may have dropped the pages.
     virtual void sync() = 0;
     [[nodiscard]] virtual std::uint64_t size() const = 0;
-    /// Reserves space without changing the size where the file system can; false where it cannot (the file stays sparse).
+    /// Reserves space without changing the size where the file system can; false where it cannot (the file stays
+    /// sparse).
     virtual bool reserve(std::uint64_t bytes) = 0;
     virtual void truncate(std::uint64_t size) = 0;
 };
@@ -34,7 +35,8 @@ class FileSystem {
     enum class Open { read, read_write, create_new }; ///< create_new fails when the file exists
     [[nodiscard]] virtual std::unique_ptr<File> open(const std::string& path, Open how) = 0;
     virtual void make_directories(const std::string& path) = 0;
-    /// link(2): publishes `from` as `to`; returns false when `to` exists (also when NFS answered with an error but the link is there).
+    /// link(2): publishes `from` as `to`; returns false when `to` exists (also when NFS answered with an error but the
+    /// link is there).
     virtual bool link(const std::string& from, const std::string& to) = 0;
     virtual void rename(const std::string& from, const std::string& to) = 0;
     virtual void remove(const std::string& path) = 0; ///< no error when it is not there

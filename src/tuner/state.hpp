@@ -17,29 +17,29 @@ using namespace study; // the vocabulary: TrialId, Attempt, TrialPhase, ... (pri
 
 struct TrialState {
     TrialPhase phase = TrialPhase::waiting;
-    Attempt attempt;               ///< newest; zero: never started
+    Attempt attempt; ///< newest; zero: never started
     std::uint32_t wanted_ranks = 1;
     std::uint32_t bracket = 0;
-    std::uint32_t losses = 0;      ///< attempts lost with their ranks
-    std::uint32_t overtaken = 0;   ///< by later trials while waiting for ranks
-    Iteration iteration = 0;       ///< last one accepted; not counted down when an attempt starts again from a checkpoint
+    std::uint32_t losses = 0;    ///< attempts lost with their ranks
+    std::uint32_t overtaken = 0; ///< by later trials while waiting for ranks
+    Iteration iteration = 0;     ///< last one accepted; not counted down when an attempt starts again from a checkpoint
     Iteration attempt_iteration = 0; ///< last one reported by the newest attempt (its start, before its first report)
-    Iteration target = 0;          ///< promote: iteration it was promoted to; 0: its first rung
-    double seconds = 0.0;          ///< training time up to `iteration`
-    double last = 0.0;             ///< objective at `iteration`; NaN before the first report
-    double best = 0.0;             ///< best finite objective so far; NaN: none
+    Iteration target = 0;            ///< promote: iteration it was promoted to; 0: its first rung
+    double seconds = 0.0;            ///< training time up to `iteration`
+    double last = 0.0;               ///< objective at `iteration`; NaN before the first report
+    double best = 0.0;               ///< best finite objective so far; NaN: none
     Iteration best_iteration = 0;
     bool reported = false;
-    Verdict verdict;               ///< last one; while ending: the one it obeys
+    Verdict verdict; ///< last one; while ending: the one it obeys
     Reason closed_by = Reason::none;
     double closed_a = 0.0;
     double closed_b = 0.0;
     StudyTime created;
-    StudyTime started;             ///< first attempt
-    StudyTime ended;               ///< when it reached a final phase
-    std::vector<Rank> ranks;       ///< of the newest attempt; kept after it ended, for views
+    StudyTime started;                      ///< first attempt
+    StudyTime ended;                        ///< when it reached a final phase
+    std::vector<Rank> ranks;                ///< of the newest attempt; kept after it ended, for views
     std::vector<CheckpointRef> checkpoints; ///< committed, not released, ascending
-    std::string message;           ///< of the failure
+    std::string message;                    ///< of the failure
     space::Configuration configuration;
 };
 
@@ -52,19 +52,19 @@ struct WorkerState {
 struct State {
     std::string uuid;
     std::string version;
-    std::string wall_time;         ///< when this incarnation began
+    std::string wall_time; ///< when this incarnation began
     Incarnation incarnation;
-    StudyTime now;                 ///< of the last record
-    StudyTime began;               ///< of this incarnation
+    StudyTime now;                    ///< of the last record
+    StudyTime began;                  ///< of this incarnation
     std::vector<std::string> metrics; ///< position is the MetricId
     std::vector<TrialState> trials;   ///< position is the TrialId
     std::vector<WorkerState> workers; ///< ascending rank
     std::uint64_t reports = 0;
     std::uint64_t records = 0;
-    std::uint64_t iterations = 0;  ///< trained in all, repeated ones included
-    std::uint64_t count[7] = {};   ///< trials by phase
+    std::uint64_t iterations = 0;     ///< trained in all, repeated ones included
+    std::uint64_t count[7] = {};      ///< trials by phase
     std::uint64_t early_failures = 0; ///< trials that failed before a first report, while no trial has reported
-    std::optional<TrialId> best;   ///< trial with the best objective so far, ties to the lower id
+    std::optional<TrialId> best;      ///< trial with the best objective so far, ties to the lower id
     bool draining = false;
     Reason drain_reason = Reason::none;
     std::string drain_message;
@@ -72,7 +72,7 @@ struct State {
     StudyOutcome outcome = StudyOutcome::ok;
     Reason end_reason = Reason::none;
     std::string end_message;
-    bool exhausted = false;        ///< the searcher has no more configurations
+    bool exhausted = false; ///< the searcher has no more configurations
 
     // Not part of the digest: what was dropped is no decision.
     std::uint64_t stale_events = 0;

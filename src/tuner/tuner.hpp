@@ -32,9 +32,9 @@ struct Output {
 
 /// One study. The same object runs under a driver, a simulator and a replay.
 ///
-/// Duties of a driver: (1) `create` once for a new study, or `apply` every record of the journal; (2) `step` with Began; (3) `step` with
-/// every event, `now` never decreasing; (4) the order above; (5) after a command was lost with its connection, send
-/// `pending_commands()` again: each is idempotent.
+/// Duties of a driver: (1) `create` once for a new study, or `apply` every record of the journal; (2) `step` with
+/// Began; (3) `step` with every event, `now` never decreasing; (4) the order above; (5) after a command was lost with
+/// its connection, send `pending_commands()` again: each is idempotent.
 class Tuner {
   public:
     explicit Tuner(study::StudySpec spec);
@@ -44,12 +44,13 @@ class Tuner {
 
     /// The first record of a new study.
     void create(const std::string& uuid, const std::string& resolved_spec, const std::string& version, Output& out);
-    /// Decides and applies. Stale events (another incarnation, attempt, or an iteration already reported) are counted and dropped.
+    /// Decides and applies. Stale events (another incarnation, attempt, or an iteration already reported) are counted
+    /// and dropped.
     void step(const study::Event& event, Output& out);
     /// The only mutator, live and in replay. Throws base::FormatError when the record cannot follow the state it meets.
     void apply(const study::Record& record);
-    /// Commands that the state implies and whose effect has not been seen: StartTrial of attempts without a sign of life, Decide for
-    /// verdicts that trials wait for or must obey, EndStudy after the end. Changes nothing.
+    /// Commands that the state implies and whose effect has not been seen: StartTrial of attempts without a sign of
+    /// life, Decide for verdicts that trials wait for or must obey, EndStudy after the end. Changes nothing.
     [[nodiscard]] std::vector<study::Command> pending_commands() const;
 
     [[nodiscard]] const State& state() const;

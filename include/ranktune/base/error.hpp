@@ -21,7 +21,8 @@ class UsageError : public Error {
     using Error::Error;
 };
 
-/// The operating system refused: carries the path and the error code, so that "no space" can be told from "no such file".
+/// The operating system refused: carries the path and the error code, so that "no space" can be told from "no such
+/// file".
 class IoError : public Error {
   public:
     IoError(const std::string& what, std::string path, std::error_code code)

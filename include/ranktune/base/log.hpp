@@ -16,8 +16,8 @@ struct LogField {
     std::string value;
 };
 
-/// Receives structured log lines: `2026-11-20T02:31:40.002Z W slow trial=233 host=nid0042`. Implementations add the time
-/// and must be safe to call from several threads.
+/// Receives structured log lines: `2026-11-20T02:31:40.002Z W slow trial=233 host=nid0042`. Implementations add the
+/// time and must be safe to call from several threads.
 class LogSink {
   public:
     virtual ~LogSink() = default;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Counter-based random numbers: a sample is a pure function of (seed, purpose, trial, draw), never of what was drawn before.
+// Counter-based random numbers: a sample is a pure function of (seed, purpose, trial, draw), never of what was drawn
+// before.
 
 #include <array>
 #include <cstdint>
@@ -8,25 +9,27 @@
 
 namespace ranktune::base {
 
-/// What a stream is for. Two purposes never share numbers. The values are part of the reproducibility contract: append only.
+/// What a stream is for. Two purposes never share numbers. The values are part of the reproducibility contract: append
+/// only.
 enum class Purpose : std::uint32_t {
-    sample = 1,      ///< configurations of random search; draw = index of the parameter
-    scramble = 2,    ///< scrambling of low-discrepancy sequences; draw = dimension
-    bracket = 3,     ///< bracket of a new trial
-    initialise = 4,  ///< model parameters; draw = index of the tensor
-    shuffle = 5,     ///< order of the training samples; draw = epoch
-    dropout = 6,     ///< dropout masks; draw = mixed from layer, epoch and global sample index
-    augment = 7,     ///< data augmentation
-    fault = 8,       ///< simulated faults and delays (tests, simulator)
-    curve = 9,       ///< synthetic learning curves (tests, simulator)
+    sample = 1,     ///< configurations of random search; draw = index of the parameter
+    scramble = 2,   ///< scrambling of low-discrepancy sequences; draw = dimension
+    bracket = 3,    ///< bracket of a new trial
+    initialise = 4, ///< model parameters; draw = index of the tensor
+    shuffle = 5,    ///< order of the training samples; draw = epoch
+    dropout = 6,    ///< dropout masks; draw = mixed from layer, epoch and global sample index
+    augment = 7,    ///< data augmentation
+    fault = 8,      ///< simulated faults and delays (tests, simulator)
+    curve = 9,      ///< synthetic learning curves (tests, simulator)
 };
 
-/// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): four 32-bit words from a 128-bit
-/// counter and a 64-bit key.
-[[nodiscard]] std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
+/// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): four 32-bit words from a
+/// 128-bit counter and a 64-bit key.
+[[nodiscard]] std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
+                                                      std::array<std::uint32_t, 2> key);
 
-/// A stream keyed (seed, purpose, trial, draw); up to 2^32 blocks of four words. A UniformRandomBitGenerator. Copyable; a
-/// copy repeats what follows. Not for cryptography.
+/// A stream keyed (seed, purpose, trial, draw); up to 2^32 blocks of four words. A UniformRandomBitGenerator. Copyable;
+/// a copy repeats what follows. Not for cryptography.
 class RngStream {
   public:
     using result_type = std::uint64_t;

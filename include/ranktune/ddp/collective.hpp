@@ -12,8 +12,8 @@
 
 namespace ranktune::ddp {
 
-/// Another rank of the trial failed. Thrown on every healthy rank by the same operation, so that all leave at the same place and the
-/// communicator stays usable.
+/// Another rank of the trial failed. Thrown on every healthy rank by the same operation, so that all leave at the same
+/// place and the communicator stays usable.
 class PeerFailed : public base::Error {
   public:
     using Error::Error;
@@ -24,7 +24,8 @@ class Aborted : public base::Error {
     using Error::Error;
 };
 
-/// A started operation on a buffer that must live until `test` has returned true (also after an exception: see GradientReducer).
+/// A started operation on a buffer that must live until `test` has returned true (also after an exception: see
+/// GradientReducer).
 class Pending {
   public:
     virtual ~Pending() = default;
@@ -32,11 +33,13 @@ class Pending {
     virtual bool test() = 0;
 };
 
-/// The ranks of one trial. *Every* member function but rank() and size() is collective: all ranks call the same ones in the same order.
+/// The ranks of one trial. *Every* member function but rank() and size() is collective: all ranks call the same ones in
+/// the same order.
 ///
-/// Failure protocol: each blocking operation begins with the reduction of a small header {operation, failed}. A rank that fails outside
-/// an operation calls `fail`: it takes part in the next header, says that it failed, and (when that operation was a reduction step)
-/// joins it with zeros. All ranks then leave with PeerFailed, and nothing stays in flight.
+/// Failure protocol: each blocking operation begins with the reduction of a small header {operation, failed}. A rank
+/// that fails outside an operation calls `fail`: it takes part in the next header, says that it failed, and (when that
+/// operation was a reduction step) joins it with zeros. All ranks then leave with PeerFailed, and nothing stays in
+/// flight.
 class Collective {
   public:
     virtual ~Collective() = default;
@@ -59,8 +62,9 @@ class Collective {
     /// Ends a step, after all its buckets completed: throws PeerFailed or Aborted when the header said so.
     virtual void end_step() = 0;
 
-    /// This rank failed (it is not inside an operation): takes part in the next operation of the others as described above, then returns.
-    /// `owed` are the sizes of the buckets of a step that this rank would have started, in plan order (empty: none planned yet).
+    /// This rank failed (it is not inside an operation): takes part in the next operation of the others as described
+    /// above, then returns. `owed` are the sizes of the buckets of a step that this rank would have started, in plan
+    /// order (empty: none planned yet).
     virtual void fail(std::span<const std::size_t> owed) = 0;
 };
 

@@ -27,8 +27,8 @@ struct BucketPlan {
     std::vector<Bucket> buckets; ///< in the order in which they become ready and are reduced
 };
 
-/// Fills buckets from the *last* tensor to the first (gradients appear in that order) until `limit_floats` is reached; a larger tensor
-/// is a bucket of its own. Requires limit_floats > 0.
+/// Fills buckets from the *last* tensor to the first (gradients appear in that order) until `limit_floats` is reached;
+/// a larger tensor is a bucket of its own. Requires limit_floats > 0.
 [[nodiscard]] BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit_floats);
 
 /// When a span of a timeline begins and ends, in seconds of the caller's clock.
@@ -38,9 +38,9 @@ struct Span {
     double end = 0.0;
 };
 
-/// One step:  begin();  then for every tensor, last to first: compute its gradient into gradient(i), ready(i);  finish();
-/// Afterwards gradient(i) holds the sum over all ranks (the caller divides by the global batch). Ranks without samples leave zeros and
-/// call the same. Buffers are contiguous per bucket, so nothing is copied.
+/// One step:  begin();  then for every tensor, last to first: compute its gradient into gradient(i), ready(i);
+/// finish(); Afterwards gradient(i) holds the sum over all ranks (the caller divides by the global batch). Ranks
+/// without samples leave zeros and call the same. Buffers are contiguous per bucket, so nothing is copied.
 class GradientReducer {
   public:
     /// Collective: all ranks check that their plans agree (throws base::Error on all when not).
@@ -59,13 +59,14 @@ class GradientReducer {
     void poll();
     /// Waits for all buckets. Throws PeerFailed or Aborted, on all ranks in the same step.
     void finish();
-    /// After an exception between begin() and finish(): starts the buckets still owed as zeros and completes the step with
-    /// failed = true. Afterwards the communicator is clean and Collective::fail must not be called for this step.
+    /// After an exception between begin() and finish(): starts the buckets still owed as zeros and completes the step
+    /// with failed = true. Afterwards the communicator is clean and Collective::fail must not be called for this step.
     void fail() noexcept;
 
     [[nodiscard]] std::vector<std::size_t> owed_buckets() const;
 
-    /// Shares of the last step, for the timeline: how long reductions were in flight, and how much of that the caller waited for.
+    /// Shares of the last step, for the timeline: how long reductions were in flight, and how much of that the caller
+    /// waited for.
     struct Timing {
         double in_flight_s = 0.0;
         double waited_s = 0.0;

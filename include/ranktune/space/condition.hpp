@@ -15,8 +15,8 @@ namespace ranktune::space {
 ///     or         = and { "or" and }
 ///     and        = unary { "and" unary }
 ///     unary      = "not" unary | "(" or ")" | comparison
-///     comparison = name ( "==" | "!=" | "<" | "<=" | ">" | ">=" ) literal | name [ "not" ] "in" "[" literal { "," literal } "]"
-///     literal    = number | 'string' | "string" | true | false
+///     comparison = name ( "==" | "!=" | "<" | "<=" | ">" | ">=" ) literal | name [ "not" ] "in" "[" literal { ","
+///     literal } "]" literal    = number | 'string' | "string" | true | false
 ///
 /// A comparison with a parameter that is absent from the configuration is false (also `!=` and `not in`).
 class Condition {

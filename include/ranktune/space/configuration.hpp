@@ -11,8 +11,8 @@
 
 namespace ranktune::space {
 
-/// An ordered list of (name, value). Names of nested tables are joined by dots ("optimizer.lr"). Order is that of the study
-/// file, on every rank and in every life.
+/// An ordered list of (name, value). Names of nested tables are joined by dots ("optimizer.lr"). Order is that of the
+/// study file, on every rank and in every life.
 class Configuration {
   public:
     struct Entry {

@@ -26,21 +26,22 @@ struct Parameter {
 class SearchSpace {
   public:
     SearchSpace() = default;
-    /// Orders the parameters so that each comes after those its condition mentions. Throws base::UsageError for a double name, a
-    /// condition on an unknown name, a cycle, or `problem(domain)`.
+    /// Orders the parameters so that each comes after those its condition mentions. Throws base::UsageError for a
+    /// double name, a condition on an unknown name, a cycle, or `problem(domain)`.
     explicit SearchSpace(std::vector<Parameter> parameters);
 
     /// In the order of the study file.
     [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
     [[nodiscard]] const Parameter* find(std::string_view name) const;
 
-    /// Random configuration of a trial: a function of (seed, trial) only. Parameter i draws from the stream (seed, sample,
-    /// trial, i), whether or not other parameters are active.
+    /// Random configuration of a trial: a function of (seed, trial) only. Parameter i draws from the stream (seed,
+    /// sample, trial, i), whether or not other parameters are active.
     [[nodiscard]] Configuration sample(std::uint64_t seed, base::TrialId trial) const;
 
     /// Number of unit-cube coordinates: one per parameter that is neither Grid nor Constant, in file order.
     [[nodiscard]] std::size_t dimensions() const { return dimensions_; }
-    /// The configuration at a point of the unit cube (size == dimensions(); each in [0, 1)), with grid point `grid_point`.
+    /// The configuration at a point of the unit cube (size == dimensions(); each in [0, 1)), with grid point
+    /// `grid_point`.
     [[nodiscard]] Configuration decode(std::span<const double> unit, std::uint64_t grid_point = 0) const;
     /// The inverse for the active parameters; inactive ones get 0.5. Throws base::UsageError when a value lies outside.
     [[nodiscard]] std::vector<double> encode(const Configuration& configuration) const;

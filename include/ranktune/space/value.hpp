@@ -16,13 +16,13 @@ class Value {
     using List = std::vector<Value>;
 
     Value() : data_(false) {}
-    Value(bool value) : data_(value) {}                                // NOLINT(google-explicit-constructor)
-    Value(int value) : data_(static_cast<std::int64_t>(value)) {}      // NOLINT(google-explicit-constructor)
-    Value(std::int64_t value) : data_(value) {}                        // NOLINT(google-explicit-constructor)
-    Value(double value) : data_(value) {}                              // NOLINT(google-explicit-constructor)
-    Value(const char* value) : data_(std::string(value)) {}            // NOLINT(google-explicit-constructor)
-    Value(std::string value) : data_(std::move(value)) {}              // NOLINT(google-explicit-constructor)
-    Value(List value) : data_(std::move(value)) {}                     // NOLINT(google-explicit-constructor)
+    Value(bool value) : data_(value) {}                           // NOLINT(google-explicit-constructor)
+    Value(int value) : data_(static_cast<std::int64_t>(value)) {} // NOLINT(google-explicit-constructor)
+    Value(std::int64_t value) : data_(value) {}                   // NOLINT(google-explicit-constructor)
+    Value(double value) : data_(value) {}                         // NOLINT(google-explicit-constructor)
+    Value(const char* value) : data_(std::string(value)) {}       // NOLINT(google-explicit-constructor)
+    Value(std::string value) : data_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+    Value(List value) : data_(std::move(value)) {}                // NOLINT(google-explicit-constructor)
 
     [[nodiscard]] bool is_bool() const { return std::holds_alternative<bool>(data_); }
     [[nodiscard]] bool is_int() const { return std::holds_alternative<std::int64_t>(data_); }
@@ -31,7 +31,8 @@ class Value {
     [[nodiscard]] bool is_string() const { return std::holds_alternative<std::string>(data_); }
     [[nodiscard]] bool is_list() const { return std::holds_alternative<List>(data_); }
 
-    /// Exact accessors: throw base::UsageError naming the wanted and the actual kind. `as_double` also takes an integer.
+    /// Exact accessors: throw base::UsageError naming the wanted and the actual kind. `as_double` also takes an
+    /// integer.
     [[nodiscard]] bool as_bool() const;
     [[nodiscard]] std::int64_t as_int() const;
     [[nodiscard]] double as_double() const;
@@ -40,7 +41,8 @@ class Value {
 
     /// "bool", "integer", "float", "string" or "list".
     [[nodiscard]] std::string_view kind() const;
-    /// For people and for command lines: shortest text that reads back as the same value; strings without quotes, lists as
+    /// For people and for command lines: shortest text that reads back as the same value; strings without quotes, lists
+    /// as
     /// `[128,64]`.
     [[nodiscard]] std::string text() const;
 

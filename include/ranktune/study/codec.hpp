@@ -89,10 +89,12 @@ class Decoder {
     }
     [[nodiscard]] std::span<const std::byte> bytes() { return take(varint()); }
     [[nodiscard]] bool boolean() { return u8() != 0; }
-    /// A count of items of at least one byte each: refuses what cannot fit, so that damaged input cannot ask for memory.
+    /// A count of items of at least one byte each: refuses what cannot fit, so that damaged input cannot ask for
+    /// memory.
     [[nodiscard]] std::size_t count() {
         const std::uint64_t value = varint();
-        if (value > in_.size()) throw base::FormatError("a list of a message or journal record is longer than its bytes");
+        if (value > in_.size())
+            throw base::FormatError("a list of a message or journal record is longer than its bytes");
         return static_cast<std::size_t>(value);
     }
 

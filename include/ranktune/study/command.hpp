@@ -19,13 +19,13 @@ struct StartTrial {
     std::vector<Rank> ranks; ///< ascending; the first leads
     space::Configuration configuration;
     StartFrom from;
-    double seconds = 0.0;       ///< training time of earlier attempts that counts
+    double seconds = 0.0;         ///< training time of earlier attempts that counts
     Iteration decision_point = 1; ///< see Decide
     friend bool operator==(const StartTrial&, const StartTrial&) = default;
 };
 
-/// To the leader: the verdict on the report of `iteration`. The group waits for it only when `iteration` reached the decision point it
-/// was given before; otherwise it has gone on, and a `go_on` is not sent at all.
+/// To the leader: the verdict on the report of `iteration`. The group waits for it only when `iteration` reached the
+/// decision point it was given before; otherwise it has gone on, and a `go_on` is not sent at all.
 struct Decide {
     TrialId trial;
     Attempt attempt;

@@ -44,8 +44,8 @@ struct AttemptOver {
     std::string message; ///< what was thrown, on which rank; empty unless failed
 };
 
-/// A worker rank is gone for the rest of this incarnation. An attempt that used it is lost; its other ranks come back with an
-/// AttemptOver of their own leader or, when that one is dead, with this event.
+/// A worker rank is gone for the rest of this incarnation. An attempt that used it is lost; its other ranks come back
+/// with an AttemptOver of their own leader or, when that one is dead, with this event.
 struct RankGone {
     Rank rank;
     std::string why;
@@ -54,7 +54,8 @@ struct RankGone {
 /// A time that was asked for with SetTimer has come.
 struct TimerFired {};
 
-/// Someone wants the study to end early but resumably: signal, walltime, `ranktune stop`. Trials checkpoint at their next report.
+/// Someone wants the study to end early but resumably: signal, walltime, `ranktune stop`. Trials checkpoint at their
+/// next report.
 struct StopRequested {
     std::string why;
 };

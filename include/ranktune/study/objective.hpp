@@ -18,8 +18,8 @@ struct Objective {
     friend bool operator==(const Objective&, const Objective&) = default;
 };
 
-/// A metric value turned so that larger is better in either mode. Every non-finite value (NaN, +inf, -inf, whatever the mode)
-/// becomes -infinity: worse than any finite one, equal among themselves.
+/// A metric value turned so that larger is better in either mode. Every non-finite value (NaN, +inf, -inf, whatever the
+/// mode) becomes -infinity: worse than any finite one, equal among themselves.
 [[nodiscard]] inline double score(double value, Mode mode) {
     if (!std::isfinite(value)) return -std::numeric_limits<double>::infinity();
     return mode == Mode::max ? value : -value;

@@ -12,15 +12,17 @@
 
 namespace ranktune::study {
 
-/// One thing that is wrong in a study file. Rendered as `  14:14  space.lr: loguniform needs low > 0:  "loguniform(0.0, 1.0)"`.
+/// One thing that is wrong in a study file. Rendered as `  14:14  space.lr: loguniform needs low > 0:
+/// "loguniform(0.0, 1.0)"`.
 struct Mistake {
-    std::uint32_t line = 0;   ///< from 1; 0: not in the file (override, or a missing key)
+    std::uint32_t line = 0; ///< from 1; 0: not in the file (override, or a missing key)
     std::uint32_t column = 0;
-    std::string key;          ///< dotted; empty: the file as a whole
-    std::string message;      ///< what is wrong, what is accepted, the nearest known key
+    std::string key;     ///< dotted; empty: the file as a whole
+    std::string message; ///< what is wrong, what is accepted, the nearest known key
 };
 
-/// All mistakes of one file. `what()` is the whole message, first line `3 mistakes in digits.toml, nothing was started`.
+/// All mistakes of one file. `what()` is the whole message, first line `3 mistakes in digits.toml, nothing was
+/// started`.
 class StudyFileError : public base::UsageError {
   public:
     StudyFileError(std::string file, std::vector<Mistake> mistakes);
@@ -30,36 +32,37 @@ class StudyFileError : public base::UsageError {
     std::vector<Mistake> mistakes_;
 };
 
-/// What the options of one trainable are: so that unknown keys and wrong kinds are found before anything starts. Registered with
-/// the trainable; this room only checks against it.
+/// What the options of one trainable are: so that unknown keys and wrong kinds are found before anything starts.
+/// Registered with the trainable; this room only checks against it.
 struct OptionInfo {
     std::string name;
     enum class Kind : std::uint8_t { boolean, integer, number, string, integer_list, path } kind = Kind::number;
     bool required = false;
-    std::string description;      ///< half a sentence, with the default
+    std::string description;                ///< half a sentence, with the default
     std::vector<std::string> accepted = {}; ///< the allowed strings; empty: any
-    std::optional<double> low = {};  ///< inclusive bounds for numbers, integers and members of an integer_list
+    std::optional<double> low = {};         ///< inclusive bounds for numbers, integers and members of an integer_list
     std::optional<double> high = {};
 };
 struct TrainableInfo {
     std::string name;
     std::string description;
-    std::vector<OptionInfo> options;   ///< may be given in [trainable] or tuned in [space], never both
+    std::vector<OptionInfo> options; ///< may be given in [trainable] or tuned in [space], never both
     bool can_checkpoint = true;
-    bool any_option = false;           ///< accepts keys that are not listed (function trainables)
-    std::vector<std::string> metrics;  ///< what it reports, where known; empty: unknown
+    bool any_option = false;          ///< accepts keys that are not listed (function trainables)
+    std::vector<std::string> metrics; ///< what it reports, where known; empty: unknown
 };
 
-/// Parses and checks a study. `overrides` are `a.b=v` with TOML values (a bare word is a string); `known` are the trainables.
-/// Relative paths are taken relative to the directory of `file`. Throws StudyFileError with every mistake found.
-[[nodiscard]] StudySpec parse_study(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
-                                    const std::vector<TrainableInfo>& known);
+/// Parses and checks a study. `overrides` are `a.b=v` with TOML values (a bare word is a string); `known` are the
+/// trainables. Relative paths are taken relative to the directory of `file`. Throws StudyFileError with every mistake
+/// found.
+[[nodiscard]] StudySpec parse_study(const std::string& text, const std::string& file,
+                                    const std::vector<std::string>& overrides, const std::vector<TrainableInfo>& known);
 
 /// The resolved study as TOML: every default written out, absolute paths. Parsing it again gives the same StudySpec.
 [[nodiscard]] std::string resolved_toml(const StudySpec& spec);
 
-/// `90m`, `2h30m`, `45s`, `1.5h`, `HH:MM:SS`, `D-HH:MM:SS`. Throws base::UsageError; `4:00` is refused because Slurm reads it as
-/// minutes.
+/// `90m`, `2h30m`, `45s`, `1.5h`, `HH:MM:SS`, `D-HH:MM:SS`. Throws base::UsageError; `4:00` is refused because Slurm
+/// reads it as minutes.
 [[nodiscard]] base::Duration parse_duration(const std::string& text);
 /// `2h30m`, `45s`: reads back as the same duration (to the millisecond).
 [[nodiscard]] std::string duration_text(base::Duration duration);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Records: what the core decided, in the form that is written to the journal and applied to the state, live and in replay.
+// Records: what the core decided, in the form that is written to the journal and applied to the state, live and in
+// replay.
 
 #include <cstdint>
 #include <string>
@@ -40,7 +41,7 @@ struct MetricDefined {
 struct TrialCreated {
     TrialId trial;
     StudyTime at;
-    std::uint32_t ranks = 1;   ///< wanted
+    std::uint32_t ranks = 1; ///< wanted
     std::uint32_t bracket = 0;
     space::Configuration configuration;
     friend bool operator==(const TrialCreated&, const TrialCreated&) = default;
@@ -84,8 +85,8 @@ struct CheckpointReleased {
     friend bool operator==(const CheckpointReleased&, const CheckpointReleased&) = default;
 };
 
-/// An attempt is over and its ranks are free (those that live). The trial becomes paused, waits again (retry), or is closed by the
-/// record that follows.
+/// An attempt is over and its ranks are free (those that live). The trial becomes paused, waits again (retry), or is
+/// closed by the record that follows.
 struct AttemptEnded {
     TrialId trial;
     Attempt attempt;
@@ -150,8 +151,9 @@ struct Snapshot {
 };
 
 /// The order is the number on disk: append only.
-using Record = std::variant<StudyCreated, IncarnationBegan, MetricDefined, TrialCreated, TrialStarted, Reported, CheckpointCommitted,
-                            CheckpointReleased, AttemptEnded, TrialPromoted, TrialClosed, RankLost, DrainBegan, StudyEnded, Snapshot>;
+using Record = std::variant<StudyCreated, IncarnationBegan, MetricDefined, TrialCreated, TrialStarted, Reported,
+                            CheckpointCommitted, CheckpointReleased, AttemptEnded, TrialPromoted, TrialClosed, RankLost,
+                            DrainBegan, StudyEnded, Snapshot>;
 
 /// Takes records in order. Storage implements it; the simulator and tests use their own.
 class RecordSink {

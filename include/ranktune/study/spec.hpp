@@ -16,8 +16,8 @@ namespace ranktune::study {
 
 /// [trainable]: a built-in or registered trainable and its fixed options.
 struct TrainableSpec {
-    std::string name;                ///< key of the registry: "mlp", "curve", or what a program registered
-    space::Configuration options;    ///< every other key of the table; paths already absolute
+    std::string name;             ///< key of the registry: "mlp", "curve", or what a program registered
+    space::Configuration options; ///< every other key of the table; paths already absolute
 };
 
 /// [resources], per trial.
@@ -40,17 +40,17 @@ struct SchedulerSpec {
     SchedulerKind kind = SchedulerKind::fifo;
     // asha
     AshaVariant variant = AshaVariant::promote;
-    AshaRule rule = AshaRule::floor;   ///< variant stop only
-    double eta = 3.0;                  ///< > 1; an integer for promote and floor
-    double first_rung = 1.0;           ///< iterations; fractional for rule ray only, compared as its ceiling
+    AshaRule rule = AshaRule::floor; ///< variant stop only
+    double eta = 3.0;                ///< > 1; an integer for promote and floor
+    double first_rung = 1.0;         ///< iterations; fractional for rule ray only, compared as its ceiling
     std::uint32_t brackets = 1;
-    std::uint32_t finish_top = 1;      ///< promote only
-    bool restart_paused = false;       ///< promote with a trainable that cannot checkpoint
-    bool stop_last_trials = true;      ///< rule ray only
+    std::uint32_t finish_top = 1; ///< promote only
+    bool restart_paused = false;  ///< promote with a trainable that cannot checkpoint
+    bool stop_last_trials = true; ///< rule ray only
     // median
-    double grace = 1.0;                ///< iterations before the first comparison
+    double grace = 1.0; ///< iterations before the first comparison
     std::uint32_t min_samples = 3;
-    bool hard_stop = true;             ///< false: pause instead, resume when nothing else is left
+    bool hard_stop = true; ///< false: pause instead, resume when nothing else is left
 };
 
 /// [stop]: limits of one trial. (The ceiling of iterations is study.max_iterations.)
@@ -61,9 +61,9 @@ struct MetricStop {
 };
 struct PlateauStop {
     std::string metric;
-    double std = 0.01;             ///< standard deviation of the last results, below which the trial stops
-    std::uint32_t results = 4;     ///< how many of them
-    Iteration grace = 4;           ///< no check before this many iterations
+    double std = 0.01;               ///< standard deviation of the last results, below which the trial stops
+    std::uint32_t results = 4;       ///< how many of them
+    Iteration grace = 4;             ///< no check before this many iterations
     std::optional<double> threshold; ///< only when the last value is at least this good (objective's mode)
 };
 struct StopSpec {
@@ -73,21 +73,22 @@ struct StopSpec {
 };
 
 struct FailureSpec {
-    double tolerate = 0.05;         ///< share of failed trials up to which the study ends with exit code 0
-    std::uint32_t max_losses = 3;   ///< attempts lost with their ranks before the trial is failed
+    double tolerate = 0.05;       ///< share of failed trials up to which the study ends with exit code 0
+    std::uint32_t max_losses = 3; ///< attempts lost with their ranks before the trial is failed
 };
 
 struct OutputSpec {
     base::Duration commit_interval = std::chrono::seconds(1); ///< journal.commit_interval: latest start of a sync
-    base::Duration abort_grace = std::chrono::seconds(30);    ///< how long a rank may take to leave user code after an abort
+    base::Duration abort_grace =
+        std::chrono::seconds(30); ///< how long a rank may take to leave user code after an abort
     base::Duration heartbeat_timeout = std::chrono::seconds(60);
 };
 
 struct StudySpec {
     std::string name;
     Objective objective;
-    std::uint32_t num_trials = 0;  ///< > 0 after parsing (a grid fills it in)
-    Iteration max_iterations = 1;  ///< R: the one ceiling
+    std::uint32_t num_trials = 0; ///< > 0 after parsing (a grid fills it in)
+    Iteration max_iterations = 1; ///< R: the one ceiling
     std::uint64_t seed = 0;
     std::uint32_t max_concurrent = 0; ///< 0: as many as ranks allow
     std::optional<base::Duration> time_budget;

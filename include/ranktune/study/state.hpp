@@ -18,15 +18,33 @@ enum class DType : std::uint8_t { float32 = 0, float64 = 1, int32 = 2, int64 = 3
 
 template <class T>
 constexpr DType dtype_of();
-template <> constexpr DType dtype_of<float>() { return DType::float32; }
-template <> constexpr DType dtype_of<double>() { return DType::float64; }
-template <> constexpr DType dtype_of<std::int32_t>() { return DType::int32; }
-template <> constexpr DType dtype_of<std::int64_t>() { return DType::int64; }
-template <> constexpr DType dtype_of<std::uint8_t>() { return DType::uint8; }
-template <> constexpr DType dtype_of<std::uint64_t>() { return DType::uint64; }
+template <>
+constexpr DType dtype_of<float>() {
+    return DType::float32;
+}
+template <>
+constexpr DType dtype_of<double>() {
+    return DType::float64;
+}
+template <>
+constexpr DType dtype_of<std::int32_t>() {
+    return DType::int32;
+}
+template <>
+constexpr DType dtype_of<std::int64_t>() {
+    return DType::int64;
+}
+template <>
+constexpr DType dtype_of<std::uint8_t>() {
+    return DType::uint8;
+}
+template <>
+constexpr DType dtype_of<std::uint64_t>() {
+    return DType::uint64;
+}
 
-/// replicated: every rank has the same bytes, rank 0's are stored, every rank gets them back. A resume works on any number of ranks.
-/// (Sharded layouts come with sharded checkpoints; the field is stored from the beginning.)
+/// replicated: every rank has the same bytes, rank 0's are stored, every rank gets them back. A resume works on any
+/// number of ranks. (Sharded layouts come with sharded checkpoints; the field is stored from the beginning.)
 enum class Layout : std::uint8_t { replicated = 0 };
 
 struct TensorInfo {
@@ -37,8 +55,8 @@ struct TensorInfo {
     friend bool operator==(const TensorInfo&, const TensorInfo&) = default;
 };
 
-/// Receives the state of a trial: named tensors, and small named byte strings (counters, RNG positions, options). The bytes are only
-/// valid during the call: the sink copies or writes them.
+/// Receives the state of a trial: named tensors, and small named byte strings (counters, RNG positions, options). The
+/// bytes are only valid during the call: the sink copies or writes them.
 class StateSink {
   public:
     virtual ~StateSink() = default;
@@ -52,7 +70,8 @@ class StateSink {
     }
 };
 
-/// Gives the state back. Throws base::FormatError when a name is missing or type or shape differ from what is asked for.
+/// Gives the state back. Throws base::FormatError when a name is missing or type or shape differ from what is asked
+/// for.
 class StateSource {
   public:
     virtual ~StateSource() = default;
@@ -89,7 +108,8 @@ class MemoryState final : public StateSink, public StateSource {
     [[nodiscard]] const std::vector<Tensor>& stored_tensors() const { return tensors_; }
     [[nodiscard]] const std::vector<Blob>& stored_blobs() const { return blobs_; }
     [[nodiscard]] std::uint64_t bytes() const;
-    /// XXH64 over names, types, shapes and bytes of the tensors, in the order of saving: equal on all ranks of a correct trial.
+    /// XXH64 over names, types, shapes and bytes of the tensors, in the order of saving: equal on all ranks of a
+    /// correct trial.
     [[nodiscard]] std::uint64_t digest() const;
 
   private:

@@ -22,35 +22,35 @@ using base::StudyTime;
 using base::TrialId;
 
 /// What a trial is told after a report. Defined by what happens to its ranks and its checkpoint:
-/// go_on: keeps both. pause: saves a checkpoint, gives its ranks back, may be resumed. stop: saves a last checkpoint, gives its
-/// ranks back, never resumed.
+/// go_on: keeps both. pause: saves a checkpoint, gives its ranks back, may be resumed. stop: saves a last checkpoint,
+/// gives its ranks back, never resumed.
 enum class Verb : std::uint8_t { go_on = 0, pause = 1, stop = 2 };
 
 /// Why. Codes are written to the journal: append only, never renumber. Readers render the words (`describe`).
 enum class Reason : std::uint8_t {
     none = 0,
-    below_rung = 1,        ///< between two decision points
-    in_top = 2,            ///< promoted on the spot; a = place in the rung (from 1), b = entries of the rung
-    rung = 3,              ///< paused at a rung; a = rung's iteration, b = entries of the rung
-    not_in_top = 4,        ///< stopped at a rung; a = rung's iteration, b = entries of the rung
-    below_median = 5,      ///< a = best so far, b = median
-    max_iterations = 6,    ///< a = the ceiling
-    metric_threshold = 7,  ///< a = value, b = threshold
-    plateau = 8,           ///< a = standard deviation, b = number of results
-    trial_time = 9,        ///< a = seconds used, b = limit in seconds
-    study_time = 10,       ///< a = limit in seconds
-    draining = 11,         ///< the study was asked to stop (signal, walltime)
-    not_promoted = 12,     ///< left paused when the study ended
-    promoted = 13,         ///< a = from iteration, b = to iteration
-    finish_top = 14,       ///< trained to the end after everything else; a = from iteration
-    trainable_done = 15,   ///< the trainable ended by itself
-    exception = 16,        ///< the trainable threw
-    lost = 17,             ///< its ranks were lost
-    early_failures = 18,   ///< the first trials all failed before a first report; a = how many
+    below_rung = 1,       ///< between two decision points
+    in_top = 2,           ///< promoted on the spot; a = place in the rung (from 1), b = entries of the rung
+    rung = 3,             ///< paused at a rung; a = rung's iteration, b = entries of the rung
+    not_in_top = 4,       ///< stopped at a rung; a = rung's iteration, b = entries of the rung
+    below_median = 5,     ///< a = best so far, b = median
+    max_iterations = 6,   ///< a = the ceiling
+    metric_threshold = 7, ///< a = value, b = threshold
+    plateau = 8,          ///< a = standard deviation, b = number of results
+    trial_time = 9,       ///< a = seconds used, b = limit in seconds
+    study_time = 10,      ///< a = limit in seconds
+    draining = 11,        ///< the study was asked to stop (signal, walltime)
+    not_promoted = 12,    ///< left paused when the study ended
+    promoted = 13,        ///< a = from iteration, b = to iteration
+    finish_top = 14,      ///< trained to the end after everything else; a = from iteration
+    trainable_done = 15,  ///< the trainable ended by itself
+    exception = 16,       ///< the trainable threw
+    lost = 17,            ///< its ranks were lost
+    early_failures = 18,  ///< the first trials all failed before a first report; a = how many
     study_complete = 19,
-    no_ranks = 20,         ///< too few ranks are left for any trial
-    missing_metric = 21,   ///< the first report lacked the study's metric
-    first_arrival = 22,    ///< nothing to compare with yet
+    no_ranks = 20,       ///< too few ranks are left for any trial
+    missing_metric = 21, ///< the first report lacked the study's metric
+    first_arrival = 22,  ///< nothing to compare with yet
     no_trial_succeeded = 23,
     parameters_differ = 24 ///< the ranks of a trial hold different parameters
 };
@@ -67,9 +67,18 @@ struct Verdict {
 /// One sentence for people, with the numbers filled in: "not among the best 3 of 9 at iteration 3".
 [[nodiscard]] std::string describe(Reason reason, double a, double b);
 
-/// waiting: has a configuration, wants ranks (new, promoted or retried). running: its ranks train. ending: told to pause or stop,
-/// or ended by itself; its ranks are not back yet. paused: holds a checkpoint, no ranks. The last three are final.
-enum class TrialPhase : std::uint8_t { waiting = 0, running = 1, ending = 2, paused = 3, finished = 4, stopped = 5, failed = 6 };
+/// waiting: has a configuration, wants ranks (new, promoted or retried). running: its ranks train. ending: told to
+/// pause or stop, or ended by itself; its ranks are not back yet. paused: holds a checkpoint, no ranks. The last three
+/// are final.
+enum class TrialPhase : std::uint8_t {
+    waiting = 0,
+    running = 1,
+    ending = 2,
+    paused = 3,
+    finished = 4,
+    stopped = 5,
+    failed = 6
+};
 [[nodiscard]] constexpr bool is_final(TrialPhase phase) { return phase >= TrialPhase::finished; }
 [[nodiscard]] std::string_view name(TrialPhase phase);
 
@@ -90,8 +99,8 @@ struct CheckpointRef {
 struct Fresh {
     friend bool operator==(const Fresh&, const Fresh&) = default;
 };
-/// Another trial's state (population based training). Part of the vocabulary from the beginning; no scheduler of this version
-/// gives it, and groups refuse it.
+/// Another trial's state (population based training). Part of the vocabulary from the beginning; no scheduler of this
+/// version gives it, and groups refuse it.
 struct Donor {
     TrialId trial;
     Attempt attempt;
@@ -109,7 +118,14 @@ struct RankInfo {
 };
 
 /// How a study ended; the value is the exit code of every rank.
-enum class StudyOutcome : std::uint8_t { ok = 0, runtime_error = 1, usage = 2, too_many_failures = 3, no_success = 4, resumable = 75 };
+enum class StudyOutcome : std::uint8_t {
+    ok = 0,
+    runtime_error = 1,
+    usage = 2,
+    too_many_failures = 3,
+    no_success = 4,
+    resumable = 75
+};
 
 /// One metric of a report, as the trainable names it.
 struct NamedMetric {

@@ -27,7 +27,8 @@ class TrialContext {
     virtual ~TrialContext() = default;
 
     [[nodiscard]] virtual base::TrialId trial() const = 0;
-    /// The study's seed: key random streams with (seed, purpose, trial, draw) and they are the same on any number of ranks.
+    /// The study's seed: key random streams with (seed, purpose, trial, draw) and they are the same on any number of
+    /// ranks.
     [[nodiscard]] virtual std::uint64_t seed() const = 0;
     /// Hyper-parameters and the fixed options of [trainable], in one.
     [[nodiscard]] virtual const space::Configuration& configuration() const = 0;
@@ -42,18 +43,22 @@ class TrialContext {
     /// Operations over the trial's ranks.
     [[nodiscard]] virtual ddp::Collective& collective() = 0;
 
-    /// Function form only: ends an iteration with rank 0's metrics. Collective. Returns false when the trial has to end (paused or
-    /// stopped): return from the function then. Before a pause the driver calls the function registered with `on_save`.
+    /// Function form only: ends an iteration with rank 0's metrics. Collective. Returns false when the trial has to end
+    /// (paused or stopped): return from the function then. Before a pause the driver calls the function registered with
+    /// `on_save`.
     [[nodiscard]] virtual bool report(const Metrics& metrics) = 0;
-    /// Function form only: how to save and load the state. `load` is called at once when the trial goes on from a checkpoint.
-    virtual void checkpoints(std::function<void(study::StateSink&)> save, std::function<void(study::StateSource&)> load) = 0;
+    /// Function form only: how to save and load the state. `load` is called at once when the trial goes on from a
+    /// checkpoint.
+    virtual void checkpoints(std::function<void(study::StateSink&)> save,
+                             std::function<void(study::StateSource&)> load) = 0;
 
     /// One line in the worker's log.
     virtual void log(std::string_view line) = 0;
 };
 
-/// The class form. The driver calls, on every rank at the same time: setup, load (when the trial goes on from a checkpoint), then step
-/// until the study says otherwise, save before a pause and at the end. An exception on any rank fails the trial on all of them.
+/// The class form. The driver calls, on every rank at the same time: setup, load (when the trial goes on from a
+/// checkpoint), then step until the study says otherwise, save before a pause and at the end. An exception on any rank
+/// fails the trial on all of them.
 class Trainable {
   public:
     virtual ~Trainable() = default;
@@ -67,8 +72,8 @@ class Trainable {
     virtual void load(study::StateSource& source) = 0;
     /// Takes over a new configuration without being built again; false: cannot (the driver builds a new object).
     [[nodiscard]] virtual bool reset_config(const space::Configuration&) { return false; }
-    /// Sizes in floats of the gradient buckets that a training step reduces, in order; needed so that this rank can stand in with zeros
-    /// when it fails (Collective::fail). Trainables that use GradientReducer return its plan.
+    /// Sizes in floats of the gradient buckets that a training step reduces, in order; needed so that this rank can
+    /// stand in with zeros when it fails (Collective::fail). Trainables that use GradientReducer return its plan.
     [[nodiscard]] virtual std::vector<std::size_t> owed_buckets() const { return {}; }
 };
 
@@ -76,16 +81,16 @@ using TrainableFactory = std::function<std::unique_ptr<Trainable>()>;
 /// The function form: trains all iterations, calling context.report after each.
 using TrainFunction = std::function<void(TrialContext&)>;
 
-/// Makes a trainable known to this process under info.name. Call before ranktune::cli::main; the name may not be taken. Throws
-/// base::UsageError.
+/// Makes a trainable known to this process under info.name. Call before ranktune::cli::main; the name may not be taken.
+/// Throws base::UsageError.
 void register_trainable(study::TrainableInfo info, TrainableFactory factory);
 void register_function(study::TrainableInfo info, TrainFunction function);
 
 /// A registered trainable or an adapter around a registered function.
 struct Registration {
     study::TrainableInfo info;
-    TrainableFactory factory;  ///< empty for functions
-    TrainFunction function;    ///< empty for classes
+    TrainableFactory factory; ///< empty for functions
+    TrainFunction function;   ///< empty for classes
 };
 /// Throws base::UsageError naming the known ones and the nearest.
 [[nodiscard]] const Registration& find_trainable(const std::string& name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Transport: bytes between the head and the ranks. Implemented over MPI, in one process (loopback), and as a decorator that injects
-// faults.
+// Transport: bytes between the head and the ranks. Implemented over MPI, in one process (loopback), and as a decorator
+// that injects faults.
 
 #include <cstddef>
 #include <optional>
@@ -17,8 +17,8 @@ struct Message {
     std::vector<std::byte> bytes;
 };
 
-/// One rank's endpoint. Messages between two ranks arrive once and in order unless a decorator says otherwise. No call ever blocks on a
-/// peer, dead or alive. Used by one thread (the head's loop, a worker's service thread).
+/// One rank's endpoint. Messages between two ranks arrive once and in order unless a decorator says otherwise. No call
+/// ever blocks on a peer, dead or alive. Used by one thread (the head's loop, a worker's service thread).
 class Transport {
   public:
     virtual ~Transport() = default;
