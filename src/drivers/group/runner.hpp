@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Runner: the seam between a worker's state machine (messages, no user code) and whatever executes an attempt on this
+// rank: the trial thread, a child process, or a learning curve in virtual time.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ranktune/study/command.hpp"
+
+namespace ranktune::drivers {
+
+/// One rank's part in an attempt. `start.ranks` is the roster; this rank's position in it is its rank within the trial.
+struct Assignment {
+    study::StartTrial start;
+    int group_rank = 0;
+    [[nodiscard]] bool leads() const { return group_rank == 0; }
+};
+
+/// Leader only: an iteration is complete. When `iteration` >= the decision point, the runner waits for `decide`.
+struct RunnerReported {
+    base::Iteration iteration = 0;
+    double seconds = 0.0;
+    std::vector<study::NamedMetric> metrics;
+};
+/// Leader only: a checkpoint has its final name.
+struct RunnerSaved {
+    study::CheckpointRef checkpoint;
+};
+/// Every rank, once per start: no user code of this attempt runs here any more.
+struct RunnerEnded {
+    study::AttemptOutcome outcome = study::AttemptOutcome::finished;
+    std::string message; ///< of a failure, with the rank that threw
+};
+using RunnerEvent = std::variant<RunnerReported, RunnerSaved, RunnerEnded>;
+
+/// Executes at most one attempt at a time. Every call returns at once; what happens comes back by `poll`, in order.
+/// Called from one thread (the service thread).
+class Runner {
+  public:
+    virtual ~Runner() = default;
+    /// All ranks of the roster are ready: form the group and train. Requires that the attempt before has ended.
+    virtual void start(const Assignment& assignment) = 0;
+    /// Leader only: the verdict on the report of `decide.iteration`, and the next decision point.
+    virtual void decide(const study::Decide& decide) = 0;
+    /// Leader only: obey `verdict` at the next report, whatever its iteration.
+    virtual void interrupt(const study::Verdict& verdict) = 0;
+    /// Give up without a checkpoint: ends with outcome `lost` as soon as user code returns.
+    virtual void abandon() = 0;
+    [[nodiscard]] virtual std::optional<RunnerEvent> poll() = 0;
+    /// Grows whenever user code makes progress (report, should_stop, reducer steps): for the hang watchdog.
+    [[nodiscard]] virtual std::uint64_t progress() const = 0;
+};
+
+} // namespace ranktune::drivers

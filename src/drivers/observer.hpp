@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Observer: what the head shows. The loop calls it; screens and logs implement it. It can read everything and change
+// nothing.
+
+#include "ranktune/study/command.hpp"
+#include "ranktune/study/record.hpp"
+#include "tuner/tuner.hpp"
+
+namespace ranktune::drivers {
+
+/// Runtime figures of the head that are no part of the study's state.
+struct HeadFigures {
+    double elapsed_s = 0.0; ///< of this incarnation
+    double head_cpu_s = 0.0;
+    double training_s = 0.0; ///< rank-seconds in user code
+    double starting_s = 0.0; ///< rank-seconds between start command and first sign of training
+    double idle_s = 0.0;     ///< rank-seconds without a trial
+    std::uint64_t stale_messages = 0;
+};
+
+class Observer {
+  public:
+    virtual ~Observer() = default;
+    /// After every batch of records, in order; they are written.
+    virtual void on_records(const tuner::Tuner&, const std::vector<study::Record>&, const HeadFigures&) {}
+    /// About twice a second, and once after the end.
+    virtual void on_tick(const tuner::Tuner&, const HeadFigures&) {}
+};
+
+} // namespace ranktune::drivers
