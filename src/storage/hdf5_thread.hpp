@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The one thread of this process that calls HDF5, so that any build of HDF5 serves (serial or parallel, thread-safe or
+// not).
+
+#include <functional>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace ranktune::storage {
+
+/// Runs `task` on the process's HDF5 thread (started at first use) and waits for it; at once when called on that
+/// thread. What the task throws is thrown here. Tasks of several callers run one after the other, in the order of their
+/// calls.
+///
+/// The rule: a function that calls HDF5 runs its body through this; nothing else does.
+void on_hdf5_thread(const std::function<void()>& task);
+
+/// The same for a task that returns something.
+template <class F>
+auto hdf5_call(F&& body) {
+    using Result = decltype(body());
+    if constexpr (std::is_void_v<Result>) {
+        on_hdf5_thread([&] { body(); });
+    } else {
+        std::optional<Result> result;
+        on_hdf5_thread([&] { result.emplace(body()); });
+        return std::move(*result);
+    }
+}
+
+} // namespace ranktune::storage
