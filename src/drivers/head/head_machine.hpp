@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// HeadMachine: everything the head does with messages and time, without sockets, clocks and threads. It turns messages
+// into events of the core, writes the records, and only then turns the commands into messages.
+//
+// The loop around it:
+//
+//   HeadMachine head(options, ..., now);
+//   while (!head.end()) {
+//       while (auto message = transport.poll()) head.on_message(message->from, message->bytes, now());
+//       if (signal) head.on_stop_request("SIGTERM", now());
+//       head.on_tick(now());               // one group commit per round: step, append, send
+//       nap until head.wake_at(), at most;
+//   }
+//   flush the transport; finalise MPI only if end()->clean.
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "drivers/observer.hpp"
+#include "drivers/protocol.hpp"
+#include "ranktune/base/log.hpp"
+#include "ranktune/study/record.hpp"
+#include "tuner/tuner.hpp"
+
+namespace ranktune::drivers {
+
+struct HeadOptions {
+    base::Incarnation incarnation;
+    std::uint32_t workers = 0;   ///< ranks 1 .. workers
+    std::string version;         ///< of this program; a worker of another version is refused
+    std::string wall_time;       ///< RFC 3339, for the record IncarnationBegan
+    std::string study;           ///< resolved study file, for Welcome
+    std::string study_directory; ///< absolute, for Welcome
+    base::Duration hello_timeout = std::chrono::seconds(120); ///< for all workers to say Hello
+    base::Duration heartbeat_interval = std::chrono::seconds(1);
+    base::Duration heartbeat_timeout = std::chrono::seconds(60); ///< silence after which a rank counts as gone
+    base::Duration abort_grace = std::chrono::seconds(30);
+    base::Duration observer_interval = std::chrono::milliseconds(500);
+};
+
+/// What only the loop can do. No call may block.
+class HeadDuties {
+  public:
+    virtual ~HeadDuties() = default;
+    /// Unlink `path` (relative to the study directory) once every record appended so far is synced.
+    virtual void delete_checkpoint(const std::string& path) = 0;
+    /// The study is over: begin to sync the journal and to publish the results. Called once.
+    virtual void publish(const study::EndStudy& end) = 0;
+    /// Whether that is done. Workers are told to leave only then.
+    [[nodiscard]] virtual bool published() = 0;
+};
+
+/// How the head's part ended.
+struct HeadEnd {
+    study::StudyOutcome outcome = study::StudyOutcome::ok;
+    std::string message; ///< for people; empty when the study says it all
+    bool clean = true;   ///< every worker said Bye: MPI may be finalised
+};
+
+/// All references outlive it. `now` never decreases from call to call, and is not earlier than the tuner's last record.
+/// Throws what the sink throws only when it is no base::IoError; an IoError ends the study as resumable: commands of
+/// records that could not be written never leave.
+class HeadMachine {
+  public:
+    /// `tuner` holds a created or replayed study.
+    HeadMachine(HeadOptions options, tuner::Tuner& tuner, study::RecordSink& sink, Outbox& outbox, HeadDuties& duties,
+                Observer& observer, base::LogSink& log, base::StudyTime now);
+    ~HeadMachine();
+    HeadMachine(const HeadMachine&) = delete;
+    HeadMachine& operator=(const HeadMachine&) = delete;
+
+    void on_message(base::Rank from, std::span<const std::byte> bytes, base::StudyTime now);
+    /// The transport knows that a peer is dead. Hearing of it twice is harmless.
+    void on_rank_gone(base::Rank rank, const std::string& why, base::StudyTime now);
+    /// End early, resumably: running trials checkpoint at their next report.
+    void on_stop_request(const std::string& why, base::StudyTime now);
+    /// End now, resumably: nothing is waited for but the workers' Bye.
+    void on_stop_at_once(const std::string& why, base::StudyTime now);
+    /// Time-outs and timers; then appends the records of all events since the last call, then sends their commands.
+    void on_tick(base::StudyTime now);
+
+    /// When on_tick has something to do even if no message comes.
+    [[nodiscard]] base::StudyTime wake_at() const;
+    [[nodiscard]] const std::optional<HeadEnd>& end() const;
+    /// All workers have said Hello and the core has begun.
+    [[nodiscard]] bool began() const;
+    /// Figures up to `now`; `head_cpu_s` is 0: the loop fills it in for the observer by `set_head_cpu`.
+    [[nodiscard]] HeadFigures figures(base::StudyTime now) const;
+    void set_head_cpu(double seconds);
+    /// Ranks that count as gone, ascending.
+    [[nodiscard]] std::vector<base::Rank> gone() const;
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace ranktune::drivers
