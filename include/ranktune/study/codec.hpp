@@ -50,6 +50,8 @@ class Encoder {
         raw(value.data(), value.size());
     }
     void boolean(bool value) { u8(value ? 1 : 0); }
+    /// Bytes as they are, without their length.
+    void append(std::span<const std::byte> value) { raw(value.data(), value.size()); }
 
     [[nodiscard]] std::size_t size() const { return out_.size(); }
 
@@ -117,7 +119,8 @@ class Decoder {
     std::span<const std::byte> in_;
 };
 
-/// Appends `varint length, u8 kind, fields`. A Reported of one metric takes at most 64 bytes.
+/// Appends `varint length, u8 kind, fields`. A Reported of one metric takes at most 64 bytes (below 2^21 attempts and
+/// 2^49 iterations), and 9 per further metric when their numbers ascend by one.
 void encode(const Record& record, Bytes& out);
 /// Reads one record and moves on. Throws base::FormatError for unknown kinds and truncated bytes.
 [[nodiscard]] Record decode_record(Decoder& in);

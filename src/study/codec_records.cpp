@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records: `varint length, u8 kind, fields`. A reader skips what a newer minor version added behind the fields it
+// knows.
+#include <algorithm>
+#include <utility>
+
+#include "ranktune/study/codec.hpp"
+#include "study/codec_pieces.hpp"
+
+namespace ranktune::study {
+namespace {
+
+// ---- pieces ----
+
+/// A reason of a newer version is kept as a number: it explains, it decides nothing.
+Reason decode_reason(Decoder& in) { return static_cast<Reason>(in.u8()); }
+void put_time(StudyTime time, Encoder& out) { out.u64(static_cast<std::uint64_t>(base::to_ns(time))); }
+StudyTime decode_time(Decoder& in) { return base::from_ns(static_cast<std::int64_t>(in.u64())); }
+
+std::uint32_t decode_u32(Decoder& in, const char* what) {
+    const std::uint64_t value = in.varint();
+    if (value > std::numeric_limits<std::uint32_t>::max())
+        throw base::FormatError(std::string(what) + " " + std::to_string(value) + " is out of range");
+    return static_cast<std::uint32_t>(value);
+}
+
+StudyOutcome decode_outcome(Decoder& in) {
+    const std::uint8_t value = in.u8();
+    if (value == static_cast<std::uint8_t>(StudyOutcome::resumable)) return StudyOutcome::resumable;
+    return checked_enum(value, StudyOutcome::no_success, "outcome of a study");
+}
+
+// ---- one pair per record, in the order of the variant ----
+
+void put(const StudyCreated& r, Encoder& out) {
+    out.string(r.uuid);
+    out.string(r.spec);
+    out.u64(r.digest);
+    out.string(r.version);
+}
+void get(StudyCreated& r, Decoder& in) {
+    r.uuid = in.string();
+    r.spec = in.string();
+    r.digest = in.u64();
+    r.version = in.string();
+}
+
+void put(const IncarnationBegan& r, Encoder& out) {
+    out.varint(r.incarnation.value());
+    put_time(r.at, out);
+    out.string(r.wall_time);
+    out.varint(r.workers.size());
+    for (const RankInfo& worker : r.workers) {
+        out.varint(worker.rank.value());
+        out.string(worker.host);
+        out.varint(worker.gpus);
+    }
+}
+void get(IncarnationBegan& r, Decoder& in) {
+    r.incarnation = decode_id<Incarnation>(in);
+    r.at = decode_time(in);
+    r.wall_time = in.string();
+    const std::size_t size = in.count();
+    for (std::size_t i = 0; i < size; ++i) {
+        RankInfo worker;
+        worker.rank = decode_id<Rank>(in);
+        worker.host = in.string();
+        worker.gpus = decode_u32(in, "number of GPUs");
+        r.workers.push_back(std::move(worker));
+    }
+}
+
+void put(const MetricDefined& r, Encoder& out) {
+    out.varint(r.id.value());
+    out.string(r.name);
+}
+void get(MetricDefined& r, Decoder& in) {
+    r.id = decode_id<MetricId>(in);
+    r.name = in.string();
+}
+
+void put(const TrialCreated& r, Encoder& out) {
+    out.varint(r.trial.value());
+    put_time(r.at, out);
+    out.varint(r.ranks);
+    out.varint(r.bracket);
+    encode(r.configuration, out);
+}
+void get(TrialCreated& r, Decoder& in) {
+    r.trial = decode_id<TrialId>(in);
+    r.at = decode_time(in);
+    r.ranks = decode_u32(in, "number of ranks");
+    r.bracket = decode_u32(in, "bracket");
+    r.configuration = decode_configuration(in);
+}
+
+void put(const TrialStarted& r, Encoder& out) {
+    out.varint(r.trial.value());
+    out.varint(r.attempt.value());
+    put_time(r.at, out);
+    out.varint(r.ranks.size());
+    std::uint32_t before = 0; // ascending ranks lie close together: one byte each as differences
+    for (const Rank rank : r.ranks) {
+        out.svarint(static_cast<std::int64_t>(rank.value()) - before);
+        before = rank.value();
+    }
+    encode(r.from, out);
+}
+void get(TrialStarted& r, Decoder& in) {
+    r.trial = decode_id<TrialId>(in);
+    r.attempt = decode_id<Attempt>(in);
+    r.at = decode_time(in);
+    const std::size_t size = in.count();
+    std::uint64_t rank = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+        rank += static_cast<std::uint64_t>(in.svarint());
+        if (rank > std::numeric_limits<std::uint32_t>::max()) throw base::FormatError("a rank is out of range");
+        r.ranks.push_back(Rank(static_cast<std::uint32_t>(rank)));
+    }
+    r.from = decode_start_from(in);
+}
+
+void put(const CheckpointCommitted& r, Encoder& out) {
+    out.varint(r.trial.value());
+    out.varint(r.attempt.value());
+    put_time(r.at, out);
+    encode(r.checkpoint, out);
+}
+void get(CheckpointCommitted& r, Decoder& in) {
+    r.trial = decode_id<TrialId>(in);
+    r.attempt = decode_id<Attempt>(in);
+    r.at = decode_time(in);
+    r.checkpoint = decode_checkpoint(in);
+}
+
+void put(const CheckpointReleased& r, Encoder& out) {
+    out.varint(r.trial.value());
+    out.string(r.path);
+}
+void get(CheckpointReleased& r, Decoder& in) {
+    r.trial = decode_id<TrialId>(in);
+    r.path = in.string();
+}
+
+void put(const AttemptEnded& r, Encoder& out) {
+    out.varint(r.trial.value());
+    out.varint(r.attempt.value());
+    put_time(r.at, out);
+    out.u8(static_cast<std::uint8_t>(r.outcome));
+    out.boolean(r.retry);
+    out.string(r.message);
+}
+void get(AttemptEnded& r, Decoder& in) {
+    r.trial = decode_id<TrialId>(in);
+    r.attempt = decode_id<Attempt>(in);
+    r.at = decode_time(in);
+    r.outcome = checked_enum(in.u8(), AttemptOutcome::lost, "outcome of an attempt");
+    r.retry = in.boolean();
+    r.message = in.string();
+}
+
+void put(const TrialPromoted& r, Encoder& out) {
+    out.varint(r.trial.value());
+    put_time(r.at, out);
+    out.varint(r.from);
+    out.varint(r.target);
+    out.u8(static_cast<std::uint8_t>(r.reason));
+}
+void get(TrialPromoted& r, Decoder& in) {
+    r.trial = decode_id<TrialId>(in);
+    r.at = decode_time(in);
+    r.from = in.varint();
+    r.target = in.varint();
+    r.reason = decode_reason(in);
+}
+
+void put(const TrialClosed& r, Encoder& out) {
+    out.varint(r.trial.value());
+    put_time(r.at, out);
+    out.u8(static_cast<std::uint8_t>(r.phase));
+    out.u8(static_cast<std::uint8_t>(r.reason));
+    out.f64(r.a);
+    out.f64(r.b);
+    out.string(r.message);
+}
+void get(TrialClosed& r, Decoder& in) {
+    r.trial = decode_id<TrialId>(in);
+    r.at = decode_time(in);
+    r.phase = checked_enum(in.u8(), TrialPhase::failed, "phase of a trial");
+    r.reason = decode_reason(in);
+    r.a = in.f64();
+    r.b = in.f64();
+    r.message = in.string();
+}
+
+void put(const RankLost& r, Encoder& out) {
+    out.varint(r.rank.value());
+    put_time(r.at, out);
+    out.string(r.why);
+}
+void get(RankLost& r, Decoder& in) {
+    r.rank = decode_id<Rank>(in);
+    r.at = decode_time(in);
+    r.why = in.string();
+}
+
+void put(const DrainBegan& r, Encoder& out) {
+    put_time(r.at, out);
+    out.u8(static_cast<std::uint8_t>(r.reason));
+    out.string(r.why);
+}
+void get(DrainBegan& r, Decoder& in) {
+    r.at = decode_time(in);
+    r.reason = decode_reason(in);
+    r.why = in.string();
+}
+
+void put(const StudyEnded& r, Encoder& out) {
+    put_time(r.at, out);
+    out.u8(static_cast<std::uint8_t>(r.outcome));
+    out.u8(static_cast<std::uint8_t>(r.reason));
+    out.string(r.message);
+}
+void get(StudyEnded& r, Decoder& in) {
+    r.at = decode_time(in);
+    r.outcome = decode_outcome(in);
+    r.reason = decode_reason(in);
+    r.message = in.string();
+}
+
+void put(const Snapshot& r, Encoder& out) {
+    out.u64(r.digest);
+    out.string(r.state);
+}
+void get(Snapshot& r, Decoder& in) {
+    r.digest = in.u64();
+    r.state = in.string();
+}
+
+// ---- Reported: by far the most frequent record, so written without a check per byte ----
+
+/// Kind, trial, attempt, time, iteration, seconds, count and verdict at their longest; then the same per metric.
+constexpr std::size_t max_reported_bytes = 1 + 5 + 5 + 8 + max_varint_bytes + 8 + max_varint_bytes + max_verdict_bytes;
+constexpr std::size_t max_metric_bytes = 3 + 8;
+
+void put(const Reported& r, ByteWriter& out) {
+    out.varint(r.trial.value());
+    out.varint(r.attempt.value());
+    out.u64(static_cast<std::uint64_t>(base::to_ns(r.at)));
+    out.varint(r.iteration);
+    out.f64(r.seconds);
+    put(r.verdict, out);
+    out.varint(r.metrics.size());
+    std::int32_t expected = 0; // ids mostly ascend by one: as differences they take one byte, however many there are
+    for (const MetricValue& metric : r.metrics) {
+        out.svarint(metric.id.value() - expected);
+        out.f64(metric.value);
+        expected = metric.id.value() + 1;
+    }
+}
+void get(Reported& r, Decoder& in) {
+    r.trial = decode_id<TrialId>(in);
+    r.attempt = decode_id<Attempt>(in);
+    r.at = decode_time(in);
+    r.iteration = in.varint();
+    r.seconds = in.f64();
+    r.verdict = decode_verdict(in);
+    const std::size_t size = in.count();
+    if (size > in.left() / 9) throw base::FormatError("a list of metrics is longer than its bytes");
+    r.metrics.reserve(size);
+    std::int64_t expected = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+        const std::int64_t id = in.svarint();
+        if (id < -expected || id > std::numeric_limits<MetricId::rep>::max() - expected)
+            throw base::FormatError("the number of a metric is out of range");
+        r.metrics.push_back({MetricId(static_cast<MetricId::rep>(expected + id)), in.f64()});
+        expected += id + 1;
+    }
+}
+
+// ---- frame ----
+
+/// Puts the length of what follows `start` in front of it. `start` is one reserved byte, enough for up to 127 bytes.
+void close_frame(Bytes& out, std::size_t start) {
+    const std::size_t size = out.size() - start - 1;
+    std::byte length[max_varint_bytes];
+    ByteWriter writer(length);
+    writer.varint(size);
+    out[start] = length[0];
+    if (writer.at() > 1)
+        out.insert(out.begin() + static_cast<std::ptrdiff_t>(start) + 1, length + 1, length + writer.at());
+}
+
+void encode_reported(const Reported& record, std::uint8_t kind, Bytes& out) {
+    const std::size_t start = out.size();
+    out.resize(start + 1 + max_reported_bytes + record.metrics.size() * max_metric_bytes);
+    ByteWriter writer(out.data() + start + 1);
+    writer.u8(kind);
+    put(record, writer);
+    out.resize(start + 1 + writer.at());
+    close_frame(out, start);
+}
+
+template <std::size_t Kind>
+Record decode_as(Decoder& in) {
+    Record record{std::in_place_index<Kind>};
+    get(*std::get_if<Kind>(&record), in);
+    return record;
+}
+
+template <std::size_t... Kinds>
+Record decode_kind(std::size_t kind, Decoder& in, std::index_sequence<Kinds...>) {
+    using Decode = Record (*)(Decoder&);
+    static constexpr Decode table[] = {&decode_as<Kinds>...};
+    return table[kind](in);
+}
+
+} // namespace
+
+void encode(const Record& record, Bytes& out) {
+    const auto kind = static_cast<std::uint8_t>(record.index());
+    if (const auto* reported = std::get_if<Reported>(&record)) {
+        encode_reported(*reported, kind, out);
+        return;
+    }
+    const std::size_t start = out.size();
+    Encoder encoder(out);
+    encoder.u8(0); // for the length
+    encoder.u8(kind);
+    std::visit(
+        [&]<class T>(const T& r) {
+            if constexpr (!std::is_same_v<T, Reported>) put(r, encoder);
+        },
+        record);
+    close_frame(out, start);
+}
+
+Record decode_record(Decoder& in) {
+    Decoder fields(in.bytes());
+    const std::uint8_t kind = fields.u8();
+    constexpr std::size_t kinds = std::variant_size_v<Record>;
+    if (kind >= kinds)
+        throw base::FormatError("unknown kind of record " + std::to_string(kind) + ", of a newer version");
+    return decode_kind(kind, fields, std::make_index_sequence<kinds>());
+}
+
+} // namespace ranktune::study

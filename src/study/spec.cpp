@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/study/spec.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::study {
+namespace {
+
+std::uint32_t checked_ranks(const std::string& parameter, std::int64_t value) {
+    if (value < 1 || value > std::numeric_limits<std::int32_t>::max())
+        throw base::UsageError("resources.ranks: the parameter '" + parameter + "' gives " + std::to_string(value) +
+                               " ranks; a trial needs at least 1");
+    return static_cast<std::uint32_t>(value);
+}
+
+/// The largest integer of a domain; 1 for domains that the parser refuses as a number of ranks.
+std::int64_t largest(const space::Domain& domain) {
+    if (const auto* range = std::get_if<space::IntRange>(&domain)) return range->upper;
+    if (const auto* constant = std::get_if<space::Constant>(&domain)) return constant->value.as_int();
+    std::int64_t best = 1;
+    const auto scan = [&](const std::vector<space::Value>& values) {
+        for (const space::Value& value : values) best = std::max(best, value.as_int());
+    };
+    if (const auto* choice = std::get_if<space::Choice>(&domain)) scan(choice->values);
+    if (const auto* grid = std::get_if<space::Grid>(&domain)) scan(grid->values);
+    return best;
+}
+
+} // namespace
+
+std::uint32_t StudySpec::ranks_for(const space::Configuration& configuration) const {
+    if (resources.ranks_parameter.empty()) return resources.ranks;
+    return checked_ranks(resources.ranks_parameter, configuration.at(resources.ranks_parameter).as_int());
+}
+
+std::uint32_t StudySpec::max_ranks_per_trial() const {
+    if (resources.ranks_parameter.empty()) return resources.ranks;
+    const space::Parameter* parameter = space.find(resources.ranks_parameter);
+    if (parameter == nullptr)
+        throw base::UsageError("resources.ranks: the space has no parameter '" + resources.ranks_parameter + "'");
+    return checked_ranks(parameter->name, largest(parameter->domain));
+}
+
+} // namespace ranktune::study

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/study/vocabulary.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace ranktune::study {
+namespace {
+
+/// Whole numbers without a point, others with six significant digits; the same in every locale of the C library that a
+/// program of ours runs in ("C" is never left).
+std::string number(double value) {
+    std::array<char, 32> text{};
+    if (std::isfinite(value) && value == std::trunc(value) && std::abs(value) < 1e15) {
+        std::snprintf(text.data(), text.size(), "%.0f", value == 0.0 ? 0.0 : value);
+    } else {
+        std::snprintf(text.data(), text.size(), "%.6g", value);
+    }
+    return text.data();
+}
+
+/// "1st", "2nd", "3rd", "4th", "11th", ...
+std::string ordinal(double value) {
+    const std::string digits = number(value);
+    const auto last_two = static_cast<long long>(std::fmod(std::abs(value), 100.0));
+    if (last_two >= 11 && last_two <= 13) return digits + "th";
+    switch (last_two % 10) {
+        case 1:
+            return digits + "st";
+        case 2:
+            return digits + "nd";
+        case 3:
+            return digits + "rd";
+        default:
+            return digits + "th";
+    }
+}
+
+/// Reasons that come from the schedulers and stoppers, with their numbers.
+std::string describe_decision(Reason reason, double a, double b) {
+    switch (reason) {
+        case Reason::below_rung:
+            return "between two decision points";
+        case Reason::in_top:
+            return ordinal(a) + " of " + number(b) + " in its rung, goes on";
+        case Reason::rung:
+            return "waits at rung " + number(a) + " with " + number(b) + (b == 1.0 ? " entry" : " entries");
+        case Reason::not_in_top:
+            return "not among the best of " + number(b) + " at iteration " + number(a);
+        case Reason::below_median:
+            return "best value " + number(a) + " is worse than the median " + number(b);
+        case Reason::max_iterations:
+            return "reached the ceiling of " + number(a) + " iterations";
+        case Reason::metric_threshold:
+            return "value " + number(a) + " reached the threshold " + number(b);
+        case Reason::plateau:
+            return "no progress: standard deviation " + number(a) + " over the last " + number(b) + " results";
+        case Reason::trial_time:
+            return "trained for " + number(a) + " s of at most " + number(b) + " s";
+        case Reason::promoted:
+            return "promoted from iteration " + number(a) + " to " + number(b);
+        case Reason::finish_top:
+            return "among the best when nothing else was left, goes on from iteration " + number(a);
+        case Reason::first_arrival:
+            return "first to arrive, nothing to compare with";
+        default:
+            return "reason " + std::to_string(static_cast<unsigned>(reason)) + " (of a newer version)";
+    }
+}
+
+} // namespace
+
+std::string describe(Reason reason, double a, double b) {
+    switch (reason) {
+        case Reason::none:
+            return "";
+        case Reason::study_time:
+            return "the study's time budget of " + number(a) + " s is used up";
+        case Reason::draining:
+            return "the study was asked to stop";
+        case Reason::not_promoted:
+            return "not promoted";
+        case Reason::trainable_done:
+            return "the trainable ended by itself";
+        case Reason::exception:
+            return "the trainable threw an exception";
+        case Reason::lost:
+            return "its ranks were lost";
+        case Reason::early_failures:
+            return "the first " + number(a) + " trials all failed before a report";
+        case Reason::study_complete:
+            return "the study is complete";
+        case Reason::no_ranks:
+            return "too few ranks are left for any trial";
+        case Reason::missing_metric:
+            return "the first report lacked the study's metric";
+        case Reason::no_trial_succeeded:
+            return "no trial succeeded";
+        case Reason::parameters_differ:
+            return "the ranks of the trial hold different parameters";
+        default:
+            return describe_decision(reason, a, b);
+    }
+}
+
+std::string_view name(TrialPhase phase) {
+    switch (phase) {
+        case TrialPhase::waiting:
+            return "waiting";
+        case TrialPhase::running:
+            return "running";
+        case TrialPhase::ending:
+            return "ending";
+        case TrialPhase::paused:
+            return "paused";
+        case TrialPhase::finished:
+            return "finished";
+        case TrialPhase::stopped:
+            return "stopped";
+        case TrialPhase::failed:
+            return "failed";
+    }
+    return "unknown";
+}
+
+std::string_view name(AttemptOutcome outcome) {
+    switch (outcome) {
+        case AttemptOutcome::paused:
+            return "paused";
+        case AttemptOutcome::stopped:
+            return "stopped";
+        case AttemptOutcome::finished:
+            return "finished";
+        case AttemptOutcome::failed:
+            return "failed";
+        case AttemptOutcome::lost:
+            return "lost";
+    }
+    return "unknown";
+}
+
+} // namespace ranktune::study

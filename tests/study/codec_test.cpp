@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/study/codec.hpp"
+
+#include <bit>
+#include <limits>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ranktune/base/rng.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using namespace ranktune::study;
+
+namespace {
+
+constexpr auto max64 = std::numeric_limits<std::uint64_t>::max();
+constexpr auto max32 = std::numeric_limits<std::uint32_t>::max();
+constexpr auto max16 = std::numeric_limits<std::uint16_t>::max();
+const StudyTime last_time = base::from_ns(std::numeric_limits<std::int64_t>::max());
+const StudyTime first_time = base::from_ns(std::numeric_limits<std::int64_t>::min());
+constexpr double inf = std::numeric_limits<double>::infinity();
+const std::string odd_text = std::string("nul\0 and \xC3\xA9 and \xFF", 16);
+
+space::Configuration every_kind_of_value() {
+    space::Configuration configuration;
+    configuration.set("yes", true);
+    configuration.set("no", false);
+    configuration.set("low", std::numeric_limits<std::int64_t>::min());
+    configuration.set("high", std::numeric_limits<std::int64_t>::max());
+    configuration.set("tiny", std::numeric_limits<double>::denorm_min());
+    configuration.set("minus", -inf);
+    configuration.set("", odd_text);
+    configuration.set("nested.list", space::Value::List{1, 2.5, "x", space::Value::List{true, space::Value::List{}}});
+    return configuration;
+}
+
+/// At least two of each kind: the emptiest and the largest that its fields allow.
+std::vector<Record> examples() {
+    const CheckpointRef checkpoint{max64, "checkpoints/17/27-1.1.h5", max64, max64};
+    std::vector<Record> records{
+        StudyCreated{},
+        StudyCreated{odd_text, std::string(100000, 's'), max64, "0.1.0"},
+        IncarnationBegan{},
+        IncarnationBegan{Incarnation(max32),
+                         last_time,
+                         "2026-11-20T02:14:07Z",
+                         {{Rank(1), "nid0041", 0}, {Rank(max32), odd_text, max32}}},
+        MetricDefined{},
+        MetricDefined{MetricId(max16), odd_text},
+        TrialCreated{},
+        TrialCreated{TrialId(max32), first_time, max32, max32, every_kind_of_value()},
+        TrialStarted{},
+        TrialStarted{TrialId(max32), Attempt(max32), last_time, {Rank(0), Rank(7), Rank(max32)}, checkpoint},
+        TrialStarted{
+            TrialId(3), Attempt(1), last_time, {Rank(max32), Rank(0)}, Donor{TrialId(max32), Attempt(max32), max64}},
+        Reported{},
+        Reported{TrialId(max32),
+                 Attempt(max32),
+                 last_time,
+                 max64,
+                 inf,
+                 {{MetricId(max16), -inf},
+                  {MetricId(0), std::numeric_limits<double>::denorm_min()},
+                  {MetricId(max16), -0.0}},
+                 {Verb::stop, Reason::parameters_differ, -1.5e300, 0.1}},
+        CheckpointCommitted{},
+        CheckpointCommitted{TrialId(max32), Attempt(max32), first_time, checkpoint},
+        CheckpointReleased{},
+        CheckpointReleased{TrialId(max32), odd_text},
+        AttemptEnded{},
+        AttemptEnded{TrialId(max32), Attempt(max32), last_time, AttemptOutcome::lost, true, odd_text},
+        TrialPromoted{},
+        TrialPromoted{TrialId(max32), last_time, max64, max64, Reason::finish_top},
+        TrialClosed{},
+        TrialClosed{TrialId(max32), last_time, TrialPhase::failed, Reason::exception, -inf, 1e-300, odd_text},
+        RankLost{},
+        RankLost{Rank(max32), last_time, odd_text},
+        DrainBegan{},
+        DrainBegan{last_time, Reason::missing_metric, odd_text},
+        StudyEnded{},
+        StudyEnded{last_time, StudyOutcome::resumable, Reason::no_trial_succeeded, odd_text},
+        Snapshot{},
+        Snapshot{max64, std::string(300, '\0')},
+    };
+    return records;
+}
+
+Reported small_report(std::size_t metrics) {
+    Reported report{TrialId(9999), Attempt(2), base::from_ns(86'400'000'000'000), 27, 812.25, {}, {}};
+    for (std::size_t i = 0; i < metrics; ++i)
+        report.metrics.push_back({MetricId(static_cast<std::uint16_t>(i)), 0.1 * static_cast<double>(i)});
+    report.verdict = {Verb::go_on, Reason::below_median, 0.7125, 0.6914};
+    return report;
+}
+
+std::size_t encoded_size(const Record& record) {
+    Bytes bytes;
+    encode(record, bytes);
+    return bytes.size();
+}
+
+/// Decodes `value` back with `get` after encoding it; also checks that all bytes were used.
+template <class T, class Get>
+T round_trip(const T& value, Get get) {
+    Bytes bytes;
+    Encoder out(bytes);
+    encode(value, out);
+    Decoder in(bytes);
+    T back = get(in);
+    CHECK(in.empty());
+    return back;
+}
+
+} // namespace
+
+TEST_CASE("every record comes back as it was, one after the other from one buffer", "[study]") {
+    Bytes bytes;
+    for (const Record& record : examples()) encode(record, bytes);
+    Decoder in(bytes);
+    for (const Record& record : examples()) CHECK((decode_record(in) == record));
+    CHECK(in.empty());
+}
+
+TEST_CASE("the examples cover every kind of record", "[study]") {
+    std::vector<bool> seen(std::variant_size_v<Record>, false);
+    for (const Record& record : examples()) seen[record.index()] = true;
+    CHECK((seen == std::vector<bool>(std::variant_size_v<Record>, true)));
+}
+
+TEST_CASE("a record that is cut anywhere is refused", "[study]") {
+    for (const Record& record : examples()) {
+        Bytes bytes;
+        encode(record, bytes);
+        const std::size_t step = bytes.size() > 1000 ? 997 : 1; // the long one at fewer places
+        for (std::size_t size = 0; size < bytes.size(); size += step) {
+            Decoder in{std::span(bytes).first(size)};
+            CHECK_THROWS_AS(decode_record(in), base::FormatError);
+        }
+    }
+}
+
+TEST_CASE("a record whose frame is too short for its fields is refused", "[study]") {
+    for (const Record& record : examples()) {
+        Bytes bytes;
+        encode(record, bytes);
+        if (bytes.size() > 128) continue; // one byte of length
+        for (std::size_t size = 0; size + 1 < bytes.size(); ++size) {
+            Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size) + 1);
+            cut[0] = static_cast<std::byte>(size);
+            Decoder in(cut);
+            CHECK_THROWS_AS(decode_record(in), base::FormatError);
+        }
+    }
+}
+
+TEST_CASE("fields that a newer minor version added are skipped", "[study]") {
+    for (const Record& record : examples()) {
+        Bytes bytes;
+        encode(record, bytes);
+        if (bytes.size() > 100) continue;
+        bytes[0] = static_cast<std::byte>(static_cast<unsigned>(bytes[0]) + 3);
+        bytes.insert(bytes.end(), {std::byte{1}, std::byte{0xFF}, std::byte{7}});
+        encode(Record{MetricDefined{MetricId(1), "next"}}, bytes);
+        Decoder in(bytes);
+        CHECK((decode_record(in) == record));
+        CHECK((decode_record(in) == Record{MetricDefined{MetricId(1), "next"}}));
+    }
+}
+
+TEST_CASE("unknown kinds and unknown deciding values are refused, unknown reasons are kept", "[study]") {
+    const auto decoded = [](std::vector<unsigned> values) {
+        Bytes bytes;
+        for (const unsigned value : values) bytes.push_back(static_cast<std::byte>(value));
+        Decoder in(bytes);
+        return decode_record(in);
+    };
+    CHECK_THROWS_AS(decoded({1, 15}), base::FormatError);
+    CHECK_THROWS_AS(decoded({1, 255}), base::FormatError);
+    CHECK_THROWS_AS(decoded({0}), base::FormatError); // a frame without a kind
+
+    Bytes bytes;
+    encode(Record{AttemptEnded{}}, bytes);
+    bytes[12] = std::byte{5}; // behind length, kind, trial, attempt and eight bytes of time
+    Decoder outcome(bytes);
+    CHECK_THROWS_AS(decode_record(outcome), base::FormatError);
+
+    bytes.clear();
+    encode(Record{StudyEnded{}}, bytes);
+    bytes[10] = std::byte{74};
+    Decoder ended(bytes);
+    CHECK_THROWS_AS(decode_record(ended), base::FormatError);
+
+    bytes.clear();
+    encode(Record{DrainBegan{}}, bytes);
+    bytes[10] = std::byte{200};
+    Decoder drain(bytes);
+    CHECK(std::get<DrainBegan>(decode_record(drain)).reason == static_cast<Reason>(200));
+
+    Bytes verdict{std::byte{3}, std::byte{0}}; // the verb after stop
+    Decoder verb(verdict);
+    CHECK_THROWS_AS(decode_verdict(verb), base::FormatError);
+    verdict[0] = std::byte{0x0C}; // the form of `a` after compact_double
+    Decoder form(verdict);
+    CHECK_THROWS_AS(decode_verdict(form), base::FormatError);
+}
+
+TEST_CASE("identifiers beyond their type are refused", "[study]") {
+    Bytes bytes;
+    Encoder out(bytes);
+    out.u8(7);
+    out.u8(2); // MetricDefined
+    out.varint(std::uint64_t{max16} + 1);
+    out.string("ab");
+    Decoder in(bytes);
+    CHECK_THROWS_AS(decode_record(in), base::FormatError);
+}
+
+TEST_CASE("NaN keeps its bits in metrics and verdicts", "[study]") {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    Reported report = small_report(1);
+    report.metrics[0].value = nan;
+    report.verdict.a = nan;
+    Bytes bytes;
+    encode(Record{report}, bytes);
+    Decoder in(bytes);
+    Bytes again;
+    encode(decode_record(in), again);
+    CHECK((bytes == again));
+}
+
+TEST_CASE("the numbers of a verdict come back bit for bit in every form", "[study]") {
+    for (const double value : {0.0, -0.0, 1.0, 2.0, 0.5, -1.0, 562949953421311.0, 562949953421312.0, 1e300, inf, -inf,
+                               std::numeric_limits<double>::denorm_min(), 3.0000000000000004}) {
+        const Verdict verdict{Verb::pause, Reason::rung, value, -value};
+        const Verdict back = round_trip(verdict, [](Decoder& in) { return decode_verdict(in); });
+        CHECK(std::bit_cast<std::uint64_t>(back.a) == std::bit_cast<std::uint64_t>(value));
+        CHECK(std::bit_cast<std::uint64_t>(back.b) == std::bit_cast<std::uint64_t>(-value));
+        CHECK(back.verb == Verb::pause);
+        CHECK(back.reason == Reason::rung);
+    }
+}
+
+TEST_CASE("a report of one metric takes at most 64 bytes, and each further metric at most 9", "[study]") {
+    const std::size_t one = encoded_size(small_report(1));
+    CHECK(one <= 64);
+    // A frame of 128 bytes and more has a second byte of length.
+    for (std::size_t n = 2; n <= 200; ++n) CHECK(encoded_size(small_report(n)) <= one + 9 * (n - 1) + 2);
+    CHECK(encoded_size(small_report(8)) <= one + 9 * 7);
+
+    Reported longest = small_report(1);
+    longest.trial = TrialId(max32);
+    longest.attempt = Attempt((1U << 21U) - 1);
+    longest.at = last_time;
+    longest.iteration = (Iteration{1} << 49U) - 1;
+    longest.seconds = -1e300;
+    longest.verdict = {Verb::stop, Reason::below_median, 0.1, -0.1};
+    CHECK(encoded_size(longest) <= 64);
+}
+
+TEST_CASE("encoding appends and leaves what is there", "[study]") {
+    Bytes bytes{std::byte{42}};
+    encode(Record{small_report(1)}, bytes);
+    encode(Record{StudyCreated{"u", std::string(200, 's'), 1, "v"}}, bytes);
+    CHECK(bytes[0] == std::byte{42});
+    Decoder in{std::span(bytes).subspan(1)};
+    CHECK((decode_record(in) == Record{small_report(1)}));
+    CHECK((decode_record(in) == Record{StudyCreated{"u", std::string(200, 's'), 1, "v"}}));
+}
+
+TEST_CASE("shared pieces come back as they were", "[study]") {
+    const auto configuration = every_kind_of_value();
+    CHECK((round_trip(configuration, [](Decoder& in) { return decode_configuration(in); }) == configuration));
+    const StartFrom donor = Donor{TrialId(4), Attempt(2), 9};
+    CHECK((round_trip(donor, [](Decoder& in) { return decode_start_from(in); }) == donor));
+    const CheckpointRef checkpoint{3, "a/b.h5", 17, max64};
+    CHECK((round_trip(checkpoint, [](Decoder& in) { return decode_checkpoint(in); }) == checkpoint));
+    const space::Value value = space::Value::List{1, 1.0, "1", true};
+    CHECK((round_trip(value, [](Decoder& in) { return decode_value(in); }) == value));
+}
+
+TEST_CASE("lists nested without end are refused before they exhaust the stack", "[study]") {
+    Bytes bytes;
+    for (int i = 0; i < 1'000'000; ++i) {
+        bytes.push_back(std::byte{5}); // a list
+        bytes.push_back(std::byte{1}); // of one
+    }
+    Decoder in(bytes);
+    CHECK_THROWS_AS(decode_value(in), base::FormatError);
+}
+
+TEST_CASE("damaged records are decoded or refused, never worse", "[study]") {
+    base::RngStream rng(5, base::Purpose::fault);
+    int refused = 0;
+    for (int round = 0; round < 300; ++round) {
+        for (const Record& record : examples()) {
+            Bytes bytes;
+            encode(record, bytes);
+            if (bytes.size() > 1000) continue;
+            for (int hit = 0; hit < 2; ++hit) bytes[rng.below(bytes.size())] = static_cast<std::byte>(rng.below(256));
+            Decoder in(bytes);
+            try {
+                static_cast<void>(decode_record(in));
+            } catch (const base::FormatError&) {
+                ++refused;
+            }
+        }
+    }
+    CHECK(refused > 1000);
+}

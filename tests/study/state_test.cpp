@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/study/state.hpp"
+
+#include <array>
+
+#include "ranktune/base/error.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using namespace ranktune::study;
+
+namespace {
+const std::array<float, 6> weights{1, 2, 3, 4, 5, 6};
+const std::array<std::byte, 3> raw{std::byte{1}, std::byte{0}, std::byte{255}};
+
+MemoryState example() {
+    MemoryState state;
+    state.put<float>("weight", weights, {2, 3});
+    state.put<double>("scale", std::array{0.5}, {1});
+    state.blob("counters", raw);
+    return state;
+}
+} // namespace
+
+TEST_CASE("a state gives back what was saved", "[study]") {
+    MemoryState state = example();
+    std::array<float, 6> back{};
+    state.get<float>("weight", back, {2, 3});
+    CHECK(back == weights);
+    CHECK((state.blob("counters") == std::vector<std::byte>(raw.begin(), raw.end())));
+    CHECK(state.bytes() == 6 * 4 + 8 + 3);
+    REQUIRE(state.tensors().size() == 2);
+    CHECK((state.tensors()[0] == TensorInfo{"weight", DType::float32, {2, 3}, Layout::replicated}));
+}
+
+TEST_CASE("loading what is not there, or is something else, is refused", "[study]") {
+    MemoryState state = example();
+    std::array<float, 6> back{};
+    std::array<double, 6> wide{};
+    CHECK_THROWS_AS(state.get<float>("bias", back), base::FormatError);
+    CHECK_THROWS_AS(state.get<float>("weight", back, {3, 2}), base::FormatError);
+    CHECK_THROWS_AS(state.get<double>("weight", wide, {2, 3}), base::FormatError);
+    CHECK_THROWS_AS(state.get<float>("weight", std::span(back).first(5), {2, 3}), base::FormatError);
+    CHECK_THROWS_AS(state.blob("weight"), base::FormatError);
+}
+
+TEST_CASE("saving a name twice, or bytes that do not fit the shape, is refused", "[study]") {
+    MemoryState state = example();
+    CHECK_THROWS_AS(state.put<float>("weight", weights), base::UsageError);
+    CHECK_THROWS_AS(state.blob("counters", raw), base::UsageError);
+    CHECK_THROWS_AS(state.put<float>("other", weights, {2, 2}), base::UsageError);
+    CHECK_THROWS_AS(state.put<float>("other", weights, {1ULL << 62U, 1ULL << 62U}), base::UsageError);
+}
+
+TEST_CASE("a tensor without elements and a scalar can be saved", "[study]") {
+    MemoryState state;
+    state.tensor(TensorInfo{"empty", DType::int64, {0, 7}, Layout::replicated}, std::span<const std::byte>());
+    const double value = 2.0;
+    state.tensor(TensorInfo{"scalar", DType::float64, {}, Layout::replicated}, std::as_bytes(std::span(&value, 1)));
+    double back = 0.0;
+    state.tensor(TensorInfo{"scalar", DType::float64, {}, Layout::replicated},
+                 std::as_writable_bytes(std::span(&back, 1)));
+    CHECK(back == 2.0);
+}
+
+TEST_CASE("the digest sees names, types, shapes and bytes, not blobs", "[study]") {
+    const std::uint64_t digest = example().digest();
+    MemoryState same = example();
+    same.blob("rank", raw); // differs from rank to rank
+    CHECK(same.digest() == digest);
+
+    const auto with = [](const std::string& name, std::array<float, 6> values, std::vector<std::uint64_t> shape) {
+        MemoryState state;
+        state.put<float>(name, values, std::move(shape));
+        return state.digest();
+    };
+    const std::uint64_t base = with("weight", weights, {2, 3});
+    CHECK(with("weight", weights, {2, 3}) == base);
+    CHECK(with("weighs", weights, {2, 3}) != base);
+    CHECK(with("weight", weights, {3, 2}) != base);
+    CHECK(with("weight", {1, 2, 3, 4, 5, 7}, {2, 3}) != base);
+    MemoryState other;
+    other.put<std::int32_t>("weight", std::array{1, 2, 3, 4, 5, 6}, {2, 3});
+    CHECK(other.digest() != base);
+}
+
+TEST_CASE("types have sizes and names", "[study]") {
+    CHECK(size_of(DType::float32) == 4);
+    CHECK(size_of(DType::uint64) == 8);
+    CHECK(size_of(DType::uint8) == 1);
+    CHECK(name(DType::float64) == "float64");
+    CHECK_THROWS_AS(size_of(static_cast<DType>(77)), base::FormatError);
+}

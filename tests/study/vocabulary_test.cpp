@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/study/vocabulary.hpp"
+
+#include <limits>
+#include <set>
+#include <string>
+
+#include "support/catch.hpp"
+
+using namespace ranktune::study;
+
+TEST_CASE("describe fills the numbers in", "[study]") {
+    CHECK(describe(Reason::in_top, 2, 9) == "2nd of 9 in its rung, goes on");
+    CHECK(describe(Reason::in_top, 11, 33) == "11th of 33 in its rung, goes on");
+    CHECK(describe(Reason::in_top, 101, 333) == "101st of 333 in its rung, goes on");
+    CHECK(describe(Reason::in_top, 3, 9) == "3rd of 9 in its rung, goes on");
+    CHECK(describe(Reason::rung, 3, 1) == "waits at rung 3 with 1 entry");
+    CHECK(describe(Reason::rung, 9, 4) == "waits at rung 9 with 4 entries");
+    CHECK(describe(Reason::not_in_top, 3, 9) == "not among the best of 9 at iteration 3");
+    CHECK(describe(Reason::below_median, 0.5, 0.6914) == "best value 0.5 is worse than the median 0.6914");
+    CHECK(describe(Reason::max_iterations, 27, 0) == "reached the ceiling of 27 iterations");
+    CHECK(describe(Reason::trial_time, 61.5, 60) == "trained for 61.5 s of at most 60 s");
+    CHECK(describe(Reason::promoted, 3, 9) == "promoted from iteration 3 to 9");
+    CHECK(describe(Reason::early_failures, 8, 0) == "the first 8 trials all failed before a report");
+    CHECK(describe(Reason::metric_threshold, -0.0, 1e-9) == "value 0 reached the threshold 1e-09");
+    CHECK(describe(Reason::metric_threshold, std::numeric_limits<double>::infinity(), 0) ==
+          "value inf reached the threshold 0");
+}
+
+TEST_CASE("every known reason but none has a sentence of its own, an unknown one says that it is newer", "[study]") {
+    CHECK(describe(Reason::none, 0, 0).empty());
+    std::set<std::string> sentences;
+    constexpr int last = static_cast<int>(Reason::parameters_differ);
+    for (int code = 1; code <= last; ++code) {
+        const std::string sentence = describe(static_cast<Reason>(code), 1, 2);
+        CHECK(!sentence.empty());
+        CHECK(sentence.find("newer") == std::string::npos);
+        sentences.insert(sentence);
+    }
+    CHECK(sentences.size() == static_cast<std::size_t>(last));
+    CHECK(describe(static_cast<Reason>(200), 0, 0) == "reason 200 (of a newer version)");
+}
+
+TEST_CASE("phases and outcomes have their names", "[study]") {
+    CHECK(name(TrialPhase::waiting) == "waiting");
+    CHECK(name(TrialPhase::failed) == "failed");
+    CHECK(name(AttemptOutcome::paused) == "paused");
+    CHECK(name(AttemptOutcome::lost) == "lost");
+    CHECK(!is_final(TrialPhase::paused));
+    CHECK(is_final(TrialPhase::finished));
+}
