@@ -3,13 +3,14 @@
 // GradientReducer: sums gradients over the ranks of a trial while back-propagation still runs.
 
 #include <cstddef>
-#include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "ranktune/ddp/collective.hpp"
+#include "ranktune/ddp/timeline.hpp"
 
 namespace ranktune::ddp {
 
@@ -31,26 +32,39 @@ struct BucketPlan {
 /// a larger tensor is a bucket of its own. Requires limit_floats > 0.
 [[nodiscard]] BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit_floats);
 
-/// When a span of a timeline begins and ends, in seconds of the caller's clock.
-struct Span {
-    std::string name;
-    double begin = 0.0;
-    double end = 0.0;
+/// What a rank throws after it told its peers, within the step, that it failed: they leave that step with PeerFailed,
+/// and nothing more is owed to them. A driver that sees it must *not* call Collective::fail. The text is that of the
+/// original exception.
+class StepFailed : public PeerFailed {
+  public:
+    using PeerFailed::PeerFailed;
 };
 
+/// Sums gradients over the ranks in buckets, each started as soon as it is full.
+///
 /// One step:  begin();  then for every tensor, last to first: compute its gradient into gradient(i), ready(i);
-/// finish(); Afterwards gradient(i) holds the sum over all ranks (the caller divides by the global batch). Ranks
-/// without samples leave zeros and call the same. Buffers are contiguous per bucket, so nothing is copied.
+/// finish(). Afterwards gradient(i) holds the sum over all ranks (the caller divides by the global batch). Ranks
+/// without samples leave zeros and call the same. See run_step for the same with failures handled.
+///
+/// Buffers are contiguous per bucket and bucket follows bucket in one piece of memory, so nothing is copied and an
+/// optimizer can walk over all of it at once. The last bucket carries one float more, the *status word*: 1 from a rank
+/// that failed in this step. It is started by finish() or fail(), so that a rank may fail until then; a sum > 0 makes
+/// all ranks leave the step together.
 class GradientReducer {
   public:
-    /// Collective: all ranks check that their plans agree (throws base::Error on all when not).
+    /// Collective: all ranks check that their plans agree (throws base::Error on all when not). Requires at least one
+    /// tensor. `collective` must outlive this object.
     GradientReducer(Collective& collective, std::vector<std::size_t> tensor_sizes, std::size_t limit_floats);
     ~GradientReducer();
     GradientReducer(const GradientReducer&) = delete;
     GradientReducer& operator=(const GradientReducer&) = delete;
 
-    /// Storage of tensor i's gradient: tensor_sizes[i] floats, stays valid.
+    [[nodiscard]] const BucketPlan& plan() const;
+    /// Storage of tensor i's gradient: tensor_sizes[i] floats, stays valid. Aligned to 64 bytes only where the plan's
+    /// offset is.
     [[nodiscard]] std::span<float> gradient(std::size_t i);
+    /// All gradients: the buckets one behind the other, in plan order, without the status word.
+    [[nodiscard]] std::span<float> gradients();
 
     void begin();
     /// Gradient i is complete; starts its bucket when it was the last one missing. Must be called in plan order.
@@ -60,13 +74,20 @@ class GradientReducer {
     /// Waits for all buckets. Throws PeerFailed or Aborted, on all ranks in the same step.
     void finish();
     /// After an exception between begin() and finish(): starts the buckets still owed as zeros and completes the step
-    /// with failed = true. Afterwards the communicator is clean and Collective::fail must not be called for this step.
+    /// with the status word set. Afterwards the communicator is clean and Collective::fail must not be called for this
+    /// step: throw StepFailed.
     void fail() noexcept;
+    /// Between begin() and the end of finish() or fail().
+    [[nodiscard]] bool in_step() const;
 
+    /// Sizes in floats of what one step reduces, in order, the status word included: for Trainable::owed_buckets.
     [[nodiscard]] std::vector<std::size_t> owed_buckets() const;
 
-    /// Shares of the last step, for the timeline: how long reductions were in flight, and how much of that the caller
-    /// waited for.
+    /// Records reductions and waits from now on; nullptr ends it. Without a timeline no clock is read. Must outlive
+    /// this object or be taken away.
+    void set_timeline(Timeline* timeline);
+    /// Shares of the last step: how long reductions were in flight, and how much of that the caller waited for. Zeros
+    /// without a timeline.
     struct Timing {
         double in_flight_s = 0.0;
         double waited_s = 0.0;
@@ -75,7 +96,28 @@ class GradientReducer {
 
   private:
     struct Impl;
+    /// A reduction that never completed (its group is lost) may write into its buffers as long as the process lives:
+    /// keeps them.
+    static void bury(std::unique_ptr<Impl> abandoned);
     std::unique_ptr<Impl> impl_;
 };
+
+/// begin(), `compute_gradients()` (which calls ready() for every tensor, in plan order), finish(). When
+/// `compute_gradients` throws, the peers are told within this step, and StepFailed is thrown with the same text.
+template <class ComputeGradients>
+void run_step(GradientReducer& reducer, ComputeGradients&& compute_gradients) {
+    reducer.begin();
+    try {
+        compute_gradients();
+    } catch (const std::exception& error) {
+        const std::string text = error.what();
+        reducer.fail();
+        throw StepFailed(text);
+    } catch (...) {
+        reducer.fail();
+        throw StepFailed("an exception that is not a std::exception");
+    }
+    reducer.finish();
+}
 
 } // namespace ranktune::ddp
