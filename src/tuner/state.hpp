@@ -15,22 +15,26 @@ namespace ranktune::tuner {
 
 using namespace study; // the vocabulary: TrialId, Attempt, TrialPhase, ... (private header)
 
+/// One trial. What every report touches comes first, so that a report meets one or two cache lines.
 struct TrialState {
     TrialPhase phase = TrialPhase::waiting;
-    Attempt attempt; ///< newest; zero: never started
+    bool reported = false;
+    bool abandoned = false;          ///< its ranks were told to give up (a member was lost)
+    Attempt attempt;                 ///< newest; zero: never started
+    Iteration iteration = 0;         ///< highest one accepted; not taken back when an attempt starts from a checkpoint
+    Iteration attempt_iteration = 0; ///< last one of the newest attempt (where it started, before its first report)
+    Iteration decision_point = 0;    ///< iteration at which the newest attempt waits for a verdict
+    double seconds = 0.0;            ///< training time up to `iteration`
+    double last = 0.0;               ///< objective of the last report; NaN before the first
+    double best = 0.0;               ///< best finite objective; NaN: none
+    Iteration best_iteration = 0;
+    Verdict verdict; ///< last one; while ending or paused: the one it obeys
+
     std::uint32_t wanted_ranks = 1;
     std::uint32_t bracket = 0;
     std::uint32_t losses = 0;    ///< attempts lost with their ranks
-    std::uint32_t overtaken = 0; ///< by later trials while waiting for ranks
-    Iteration iteration = 0;     ///< last one accepted; not counted down when an attempt starts again from a checkpoint
-    Iteration attempt_iteration = 0; ///< last one reported by the newest attempt (its start, before its first report)
-    Iteration target = 0;            ///< promote: iteration it was promoted to; 0: its first rung
-    double seconds = 0.0;            ///< training time up to `iteration`
-    double last = 0.0;               ///< objective at `iteration`; NaN before the first report
-    double best = 0.0;               ///< best finite objective so far; NaN: none
-    Iteration best_iteration = 0;
-    bool reported = false;
-    Verdict verdict; ///< last one; while ending: the one it obeys
+    std::uint32_t overtaken = 0; ///< by later trials, while it waits for ranks
+    Iteration target = 0;        ///< next iteration at which its scheduler compares it
     Reason closed_by = Reason::none;
     double closed_a = 0.0;
     double closed_b = 0.0;
@@ -38,7 +42,8 @@ struct TrialState {
     StudyTime started;                      ///< first attempt
     StudyTime ended;                        ///< when it reached a final phase
     std::vector<Rank> ranks;                ///< of the newest attempt; kept after it ended, for views
-    std::vector<CheckpointRef> checkpoints; ///< committed, not released, ascending
+    std::vector<CheckpointRef> checkpoints; ///< committed, not released, in the order of their commits
+    std::vector<double> window;             ///< last results of the plateau stopper's metric, oldest first
     std::string message;                    ///< of the failure
     space::Configuration configuration;
 };
@@ -72,7 +77,6 @@ struct State {
     StudyOutcome outcome = StudyOutcome::ok;
     Reason end_reason = Reason::none;
     std::string end_message;
-    bool exhausted = false; ///< the searcher has no more configurations
 
     // Not part of the digest: what was dropped is no decision.
     std::uint64_t stale_events = 0;

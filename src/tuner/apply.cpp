@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only mutators of the state: live after every decision, and in replay.
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/objective.hpp"
+#include "tuner/core.hpp"
+
+namespace ranktune::tuner {
+namespace {
+
+[[noreturn]] void impossible(const std::string& what) {
+    throw base::FormatError(
+        "the journal contradicts itself: " + what +
+        ". It was written by another version or is damaged; `ranktune status` shows the last good state");
+}
+
+} // namespace
+
+TrialState& Tuner::Impl::trial(TrialId id) {
+    if (id.value() >= state.trials.size()) impossible("trial #" + std::to_string(id.value()) + " was never created");
+    return state.trials[id.value()];
+}
+
+void Tuner::Impl::set_phase(TrialId id, TrialPhase phase) {
+    TrialState& t = trial(id);
+    --state.count[static_cast<std::size_t>(t.phase)];
+    ++state.count[static_cast<std::size_t>(phase)];
+    if (t.phase == TrialPhase::waiting) waiting.erase(id);
+    if (phase == TrialPhase::waiting) waiting.insert(id);
+    t.phase = phase;
+}
+
+void Tuner::Impl::free_ranks(TrialId id) {
+    for (const Rank rank : trial(id).ranks) {
+        WorkerState& worker = state.workers[rank.value() - 1];
+        if (!worker.alive || worker.trial != id) continue;
+        worker.trial.reset();
+        ledger.release(rank);
+    }
+}
+
+void Tuner::Impl::apply(const study::Record& record) {
+    // A snapshot changes nothing: it *is* the state that the records before it made.
+    if (std::holds_alternative<study::Snapshot>(record)) return;
+    std::visit([this](const auto& r) { apply_one(r); }, record);
+    ++state.records;
+    scheduler->apply(record);
+    searcher->apply(record);
+    // What a trial waits for next is the scheduler's word after it has seen the record.
+    if (const auto* report = std::get_if<study::Reported>(&record)) {
+        TrialState& t = trial(report->trial);
+        if (report->verdict.verb == Verb::go_on && report->iteration >= t.decision_point) {
+            t.decision_point = next_decision_point(report->trial, report->iteration);
+            t.target = scheduler->next_decision_point(report->trial, report->iteration);
+        }
+    } else if (const auto* start = std::get_if<study::TrialStarted>(&record)) {
+        TrialState& t = trial(start->trial);
+        t.decision_point = next_decision_point(start->trial, t.attempt_iteration);
+        t.target = scheduler->next_decision_point(start->trial, t.attempt_iteration);
+    }
+}
+
+void Tuner::Impl::apply_one(const study::StudyCreated& r) {
+    if (!state.uuid.empty()) impossible("the study is created twice");
+    state.uuid = r.uuid;
+    state.version = r.version;
+}
+
+void Tuner::Impl::apply_one(const study::IncarnationBegan& r) {
+    if (r.incarnation <= state.incarnation) impossible("incarnations do not grow");
+    for (std::uint32_t rank = 0; rank < r.workers.size(); ++rank) {
+        if (r.workers[rank].rank.value() != rank + 1) impossible("worker ranks are not 1, 2, 3, ...");
+    }
+    state.incarnation = r.incarnation;
+    state.now = state.began = r.at;
+    state.wall_time = r.wall_time;
+    state.draining = state.ended = false;
+    state.drain_reason = state.end_reason = Reason::none;
+    state.drain_message.clear();
+    state.end_message.clear();
+    state.workers.clear();
+    for (const auto& info : r.workers) state.workers.push_back({info, true, std::nullopt});
+    ledger.reset(r.workers);
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        const TrialId id{i};
+        TrialState& t = state.trials[i];
+        if (t.phase == TrialPhase::running || t.phase == TrialPhase::ending) after_lost_attempt(id);
+        // A stop in between two rungs was nobody's verdict on the trial: it simply goes on.
+        if (t.phase == TrialPhase::paused && t.verdict.reason == Reason::draining) set_phase(id, TrialPhase::waiting);
+    }
+}
+
+/// The attempt is over without having said so. What was decided before stands: told to pause, it is paused (and trains
+/// the gap since its checkpoint again if it goes on); told to stop, it stays `ending` until it is closed.
+void Tuner::Impl::after_lost_attempt(TrialId id) {
+    TrialState& t = trial(id);
+    t.abandoned = false;
+    if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return;
+    const bool told_to_pause = t.phase == TrialPhase::ending && t.verdict.verb == Verb::pause;
+    set_phase(id, told_to_pause ? TrialPhase::paused : TrialPhase::waiting);
+}
+
+void Tuner::Impl::apply_one(const study::MetricDefined& r) {
+    if (r.id.value() != state.metrics.size()) impossible("metric numbers are not 0, 1, 2, ...");
+    state.metrics.push_back(r.name);
+    if (r.name == spec.objective.metric) objective = r.id;
+}
+
+void Tuner::Impl::apply_one(const study::TrialCreated& r) {
+    if (r.trial.value() != state.trials.size()) impossible("trial numbers are not 0, 1, 2, ...");
+    state.now = std::max(state.now, r.at);
+    TrialState t;
+    t.created = r.at;
+    t.wanted_ranks = r.ranks;
+    t.bracket = r.bracket;
+    t.last = t.best = not_a_number;
+    t.configuration = r.configuration;
+    state.trials.push_back(std::move(t));
+    ++state.count[static_cast<std::size_t>(TrialPhase::waiting)];
+    waiting.insert(r.trial);
+}
+
+void Tuner::Impl::apply_one(const study::TrialStarted& r) {
+    TrialState& t = trial(r.trial);
+    if (t.phase != TrialPhase::waiting)
+        impossible("trial #" + std::to_string(r.trial.value()) + " is started while it does not wait");
+    if (r.attempt != t.attempt.next()) impossible("attempts are not 1, 2, 3, ...");
+    if (r.ranks.empty()) impossible("a trial is started on no rank");
+    state.now = std::max(state.now, r.at);
+    if (t.attempt == Attempt{}) t.started = r.at;
+    t.attempt = r.attempt;
+    t.ranks = r.ranks;
+    t.overtaken = 0;
+    const auto* checkpoint = std::get_if<CheckpointRef>(&r.from);
+    t.attempt_iteration = checkpoint != nullptr ? checkpoint->iteration : 0;
+    if (t.attempt_iteration < t.iteration) t.window.clear(); // the results are about to come again
+    for (const Rank rank : r.ranks) {
+        if (rank.value() == 0 || rank.value() > state.workers.size() || !ledger.is_free(rank)) {
+            impossible("rank " + std::to_string(rank.value()) + " is given away but not free");
+        }
+        state.workers[rank.value() - 1].trial = r.trial;
+        ledger.take(rank);
+    }
+    for (auto earlier = waiting.begin(); earlier != waiting.end() && *earlier < r.trial; ++earlier)
+        ++trial(*earlier).overtaken;
+    set_phase(r.trial, TrialPhase::running);
+}
+
+void Tuner::Impl::apply_one(const study::Reported& r) {
+    TrialState& t = trial(r.trial);
+    state.now = std::max(state.now, r.at);
+    ++state.reports;
+    if (r.iteration > t.attempt_iteration) state.iterations += r.iteration - t.attempt_iteration;
+    t.attempt_iteration = r.iteration;
+    t.iteration = std::max(t.iteration, r.iteration);
+    t.seconds = r.seconds;
+    t.verdict = r.verdict;
+    if (!t.reported) {
+        t.reported = true;
+        state.early_failures = 0;
+    }
+    for (const auto& metric : r.metrics) {
+        if (objective && metric.id == *objective) {
+            t.last = metric.value;
+            const double score = study::score(metric.value, spec.objective.mode);
+            if (std::isfinite(metric.value) &&
+                (std::isnan(t.best) || score > study::score(t.best, spec.objective.mode))) {
+                t.best = metric.value;
+                t.best_iteration = r.iteration;
+                const auto ranked = [&](TrialId id) {
+                    return study::Ranked{study::score(state.trial(id).best, spec.objective.mode), id};
+                };
+                if (!state.best || study::better(ranked(r.trial), ranked(*state.best))) state.best = r.trial;
+            }
+        }
+        if (spec.stop.plateau && state.metrics[metric.id.value()] == spec.stop.plateau->metric) {
+            if (t.window.size() == spec.stop.plateau->results) t.window.erase(t.window.begin());
+            t.window.push_back(metric.value);
+        }
+    }
+    if (r.verdict.verb != Verb::go_on && t.phase == TrialPhase::running) set_phase(r.trial, TrialPhase::ending);
+}
+
+void Tuner::Impl::apply_one(const study::CheckpointCommitted& r) {
+    state.now = std::max(state.now, r.at);
+    trial(r.trial).checkpoints.push_back(r.checkpoint);
+}
+
+void Tuner::Impl::apply_one(const study::CheckpointReleased& r) {
+    auto& checkpoints = trial(r.trial).checkpoints;
+    const auto found =
+        std::find_if(checkpoints.begin(), checkpoints.end(), [&](const auto& c) { return c.path == r.path; });
+    if (found == checkpoints.end()) impossible("checkpoint " + r.path + " is released but was never committed");
+    checkpoints.erase(found);
+}
+
+void Tuner::Impl::apply_one(const study::AttemptEnded& r) {
+    TrialState& t = trial(r.trial);
+    state.now = std::max(state.now, r.at);
+    free_ranks(r.trial);
+    t.message = r.message;
+    switch (r.outcome) {
+        case AttemptOutcome::paused:
+            set_phase(r.trial, TrialPhase::paused);
+            break;
+        case AttemptOutcome::lost:
+            ++t.losses;
+            after_lost_attempt(r.trial);
+            break;
+        // Closed by the record that follows.
+        case AttemptOutcome::stopped:
+        case AttemptOutcome::finished:
+        case AttemptOutcome::failed:
+            set_phase(r.trial, TrialPhase::ending);
+            break;
+    }
+}
+
+void Tuner::Impl::apply_one(const study::TrialPromoted& r) {
+    state.now = std::max(state.now, r.at);
+    TrialState& t = trial(r.trial);
+    if (t.phase != TrialPhase::paused)
+        impossible("trial #" + std::to_string(r.trial.value()) + " is promoted while it is not paused");
+    t.target = r.target;
+    set_phase(r.trial, TrialPhase::waiting);
+}
+
+void Tuner::Impl::apply_one(const study::TrialClosed& r) {
+    TrialState& t = trial(r.trial);
+    if (is_final(t.phase)) impossible("trial #" + std::to_string(r.trial.value()) + " is closed twice");
+    state.now = std::max(state.now, r.at);
+    t.ended = r.at;
+    t.closed_by = r.reason;
+    t.closed_a = r.a;
+    t.closed_b = r.b;
+    if (!r.message.empty()) t.message = r.message;
+    if (r.phase == TrialPhase::failed && !t.reported && state.reports == 0) ++state.early_failures;
+    set_phase(r.trial, r.phase);
+}
+
+void Tuner::Impl::apply_one(const study::RankLost& r) {
+    state.now = std::max(state.now, r.at);
+    if (r.rank.value() == 0 || r.rank.value() > state.workers.size()) impossible("an unknown rank is lost");
+    WorkerState& worker = state.workers[r.rank.value() - 1];
+    if (!worker.alive) impossible("rank " + std::to_string(r.rank.value()) + " is lost twice");
+    worker.alive = false;
+    ledger.lose(r.rank, !worker.trial.has_value());
+    if (worker.trial) trial(*worker.trial).abandoned = true;
+    worker.trial.reset();
+}
+
+void Tuner::Impl::apply_one(const study::DrainBegan& r) {
+    state.now = std::max(state.now, r.at);
+    state.draining = true;
+    state.drain_reason = r.reason;
+    state.drain_message = r.why;
+}
+
+void Tuner::Impl::apply_one(const study::StudyEnded& r) {
+    state.now = std::max(state.now, r.at);
+    state.ended = true;
+    state.outcome = r.outcome;
+    state.end_reason = r.reason;
+    state.end_message = r.message;
+}
+
+void Tuner::Impl::apply_one(const study::Snapshot&) {}
+
+void Tuner::Impl::rebuild_derived() {
+    waiting.clear();
+    objective.reset();
+    std::vector<study::RankInfo> infos;
+    for (const auto& worker : state.workers) infos.push_back(worker.info);
+    ledger.reset(infos);
+    for (const auto& worker : state.workers) {
+        if (!worker.alive) {
+            ledger.lose(worker.info.rank, true);
+        } else if (worker.trial) {
+            ledger.take(worker.info.rank);
+        }
+    }
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        if (state.trials[i].phase == TrialPhase::waiting) waiting.insert(TrialId{i});
+    }
+    for (std::size_t i = 0; i < state.metrics.size(); ++i) {
+        if (state.metrics[i] == spec.objective.metric) objective = MetricId{static_cast<std::uint16_t>(i)};
+    }
+}
+
+} // namespace ranktune::tuner

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The inside of Tuner: state, what is derived from it, and the functions that decide and apply. Included by this room
+// only.
+
+#include <limits>
+#include <optional>
+#include <set>
+
+#include "tuner/ledger.hpp"
+#include "tuner/tuner.hpp"
+
+namespace ranktune::tuner {
+
+inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+/// Unplaced trials in view of which no further one is created: size is never a reason to draw again, but neither to
+/// hoard.
+inline constexpr std::size_t max_unplaced = 8;
+/// A trial overtaken this often reserves the ranks that fall free.
+inline constexpr std::uint32_t max_overtaken = 8;
+/// Trials that fail before any trial has reported, after which the study stops.
+inline constexpr std::uint64_t max_early_failures = 8;
+
+struct Tuner::Impl {
+    explicit Impl(study::StudySpec spec);
+
+    study::StudySpec spec;
+    std::unique_ptr<searchers::Searcher> searcher;
+    std::unique_ptr<schedulers::Scheduler> scheduler;
+    State state;
+
+    // Derived from the state, kept up by apply().
+    Ledger ledger;
+    std::set<TrialId> waiting;
+    std::optional<MetricId> objective;
+
+    // ---- apply.cpp: the only mutators. `apply(record)` dispatches, then tells scheduler and searcher.
+    void apply(const study::Record& record);
+    void apply_one(const study::StudyCreated&);
+    void apply_one(const study::IncarnationBegan&);
+    void apply_one(const study::MetricDefined&);
+    void apply_one(const study::TrialCreated&);
+    void apply_one(const study::TrialStarted&);
+    void apply_one(const study::Reported&);
+    void apply_one(const study::CheckpointCommitted&);
+    void apply_one(const study::CheckpointReleased&);
+    void apply_one(const study::AttemptEnded&);
+    void apply_one(const study::TrialPromoted&);
+    void apply_one(const study::TrialClosed&);
+    void apply_one(const study::RankLost&);
+    void apply_one(const study::DrainBegan&);
+    void apply_one(const study::StudyEnded&);
+    void apply_one(const study::Snapshot&);
+    TrialState& trial(TrialId id);
+    void set_phase(TrialId id, TrialPhase phase);
+    void free_ranks(TrialId id);
+    void after_lost_attempt(TrialId id);
+    void rebuild_derived();
+
+    // ---- step.cpp: events into records and commands.
+    void step(const study::Event& event, Output& out);
+    void on(const study::Began&, StudyTime now, Output& out);
+    void on(const study::ReportArrived&, StudyTime now, Output& out);
+    void on(const study::CheckpointSaved&, StudyTime now, Output& out);
+    void on(const study::AttemptOver&, StudyTime now, Output& out);
+    void on(const study::RankGone&, StudyTime now, Output& out);
+    void on(const study::TimerFired&, StudyTime now, Output& out);
+    void on(const study::StopRequested&, StudyTime now, Output& out);
+    void commit(study::Record record, Output& out);
+    [[nodiscard]] bool is_current(TrialId id, Attempt attempt, Incarnation incarnation) const;
+    void attempt_ended(TrialId id, AttemptOutcome outcome, const std::string& message, StudyTime now, Output& out);
+    void attempt_lost(TrialId id, StudyTime now, Output& out);
+    void close(TrialId id, TrialPhase phase, const Verdict& why, const std::string& message, StudyTime now,
+               Output& out);
+    void release_checkpoints(TrialId id, std::size_t keep, Output& out);
+    void drain(Reason reason, const std::string& why, StudyTime now, Output& out);
+
+    // ---- decide.cpp: pure.
+    [[nodiscard]] Verdict decide(TrialId id, const study::ReportArrived& report, std::optional<double> value) const;
+    [[nodiscard]] Iteration next_decision_point(TrialId id, Iteration current) const;
+    [[nodiscard]] std::optional<double> objective_of(const study::ReportArrived& report) const;
+    [[nodiscard]] std::string missing_metric_message(const study::ReportArrived& report) const;
+
+    // ---- fill.cpp: who gets free ranks, and when the study is over.
+    void fill(StudyTime now, Output& out);
+    bool place_waiting(StudyTime now, Output& out);
+    bool promote_or_create(StudyTime now, Output& out);
+    void start(TrialId id, std::vector<Rank> ranks, StudyTime now, Output& out);
+    [[nodiscard]] std::optional<space::Configuration> next_configuration() const;
+    [[nodiscard]] study::StartTrial start_command(TrialId id) const;
+    [[nodiscard]] bool room_for_one_more() const;
+    void end_if_over(StudyTime now, Output& out);
+    void close_what_is_left(StudyTime now, Output& out);
+    [[nodiscard]] StudyEnded verdict_on_study(StudyTime now) const;
+
+    // ---- the rest, a file each.
+    [[nodiscard]] std::vector<study::Command> pending_commands() const;
+    void check_invariants() const;
+    void snapshot(study::Encoder& out) const;
+    void restore(study::Decoder& in);
+};
+
+} // namespace ranktune::tuner

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who gets free ranks, and when the study is over.
+
+#include <algorithm>
+
+#include "tuner/core.hpp"
+
+namespace ranktune::tuner {
+
+void Tuner::Impl::fill(StudyTime now, Output& out) {
+    if (state.draining || state.ended) return;
+    while (ledger.free() > 0 && room_for_one_more()) {
+        if (!place_waiting(now, out) && !promote_or_create(now, out)) break;
+    }
+}
+
+bool Tuner::Impl::room_for_one_more() const {
+    return spec.max_concurrent == 0 ||
+           state.in(TrialPhase::running) + state.in(TrialPhase::ending) < spec.max_concurrent;
+}
+
+/// Starts the first waiting trial that fits. Trial order, except that a later one may go first while the earlier does
+/// not fit; after being overtaken `max_overtaken` times a trial is waited for.
+bool Tuner::Impl::place_waiting(StudyTime now, Output& out) {
+    for (const TrialId id : waiting) {
+        const TrialState& t = state.trials[id.value()];
+        if (t.wanted_ranks <= ledger.free()) {
+            start(id, ledger.plan(t.wanted_ranks), now, out);
+            return true;
+        }
+        const bool possible = t.wanted_ranks <= ledger.alive();
+        if (possible && t.overtaken >= max_overtaken) return false;
+    }
+    return false;
+}
+
+std::optional<space::Configuration> Tuner::Impl::next_configuration() const {
+    if (state.trials.size() >= spec.num_trials) return std::nullopt;
+    return searcher->suggest(TrialId{static_cast<std::uint32_t>(state.trials.size())});
+}
+
+bool Tuner::Impl::promote_or_create(StudyTime now, Output& out) {
+    // With a trial that reserves ranks, or too many that do not fit, what is free is not for others.
+    if (waiting.size() >= max_unplaced) return false;
+    for (const TrialId id : waiting) {
+        const TrialState& t = state.trials[id.value()];
+        if (t.overtaken >= max_overtaken && t.wanted_ranks <= ledger.alive()) return false;
+    }
+    auto configuration = next_configuration();
+    const bool active =
+        state.in(TrialPhase::running) + state.in(TrialPhase::ending) + state.in(TrialPhase::waiting) > 0;
+    if (const auto promotion = scheduler->next({configuration.has_value(), active})) {
+        commit(study::TrialPromoted{promotion->trial, now, promotion->from, promotion->target, promotion->reason}, out);
+        return true;
+    }
+    if (!configuration) return false;
+    const TrialId id{static_cast<std::uint32_t>(state.trials.size())};
+    const std::uint32_t ranks = spec.ranks_for(*configuration);
+    commit(study::TrialCreated{id, now, ranks, scheduler->bracket(id), std::move(*configuration)}, out);
+    return true;
+}
+
+void Tuner::Impl::start(TrialId id, std::vector<Rank> ranks, StudyTime now, Output& out) {
+    const TrialState& t = trial(id);
+    StartFrom from = Fresh{};
+    if (!t.checkpoints.empty()) from = t.checkpoints.back();
+    commit(study::TrialStarted{id, t.attempt.next(), now, std::move(ranks), std::move(from)}, out);
+    out.commands.emplace_back(start_command(id));
+}
+
+study::StartTrial Tuner::Impl::start_command(TrialId id) const {
+    const TrialState& t = state.trials[id.value()];
+    StartFrom from = Fresh{};
+    if (!t.checkpoints.empty()) from = t.checkpoints.back();
+    return {id, t.attempt, state.incarnation, t.ranks, t.configuration, std::move(from), t.seconds, t.decision_point};
+}
+
+void Tuner::Impl::end_if_over(StudyTime now, Output& out) {
+    if (state.ended || state.in(TrialPhase::running) + state.in(TrialPhase::ending) > 0) return;
+    const StudyEnded end = verdict_on_study(now);
+    if (end.outcome != StudyOutcome::resumable) close_what_is_left(now, out);
+    // Closing may have changed the counts that the exit code is made of.
+    const StudyEnded final_end = end.outcome == StudyOutcome::resumable ? end : verdict_on_study(now);
+    commit(final_end, out);
+    out.commands.emplace_back(study::EndStudy{final_end.outcome, final_end.reason, final_end.message});
+}
+
+/// Paused and waiting trials will never run again: they are stopped, and only the best trial and the finished ones keep
+/// a checkpoint.
+void Tuner::Impl::close_what_is_left(StudyTime now, Output& out) {
+    const Reason reason = state.draining ? state.drain_reason : Reason::not_promoted;
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        const TrialId id{i};
+        const TrialState& t = state.trials[i];
+        if (!is_final(t.phase)) close(id, TrialPhase::stopped, {Verb::stop, reason, 0.0, 0.0}, {}, now, out);
+        const bool worth_keeping = state.trials[i].phase == TrialPhase::finished || state.best == id;
+        release_checkpoints(id, worth_keeping ? 1 : 0, out);
+    }
+}
+
+StudyEnded Tuner::Impl::verdict_on_study(StudyTime now) const {
+    const auto text = [&](Reason reason, double a) { return study::describe(reason, a, 0.0); };
+    if (state.draining) {
+        switch (state.drain_reason) {
+            case Reason::early_failures:
+                return {now, StudyOutcome::no_success, Reason::early_failures, state.drain_message};
+            case Reason::missing_metric:
+                return {now, StudyOutcome::usage, Reason::missing_metric, state.drain_message};
+            case Reason::study_time:
+                break;
+            default:
+                return {now, StudyOutcome::resumable, state.drain_reason, state.drain_message};
+        }
+    } else if (!waiting.empty() || ledger.alive() == 0) {
+        // fill() could not place them although nothing runs: too few ranks are left.
+        return {now, StudyOutcome::resumable, Reason::no_ranks, text(Reason::no_ranks, 0.0)};
+    }
+    const std::uint64_t failed = state.in(TrialPhase::failed);
+    const std::uint64_t all = state.trials.size();
+    const bool any_success = std::any_of(state.trials.begin(), state.trials.end(), [](const TrialState& t) {
+        return t.reported && t.phase != TrialPhase::failed;
+    });
+    if (!any_success)
+        return {now, StudyOutcome::no_success, Reason::no_trial_succeeded, text(Reason::no_trial_succeeded, 0.0)};
+    const bool too_many = static_cast<double>(failed) > spec.failure.tolerate * static_cast<double>(all);
+    const Reason reason = state.draining ? Reason::study_time : Reason::study_complete;
+    return {now, too_many ? StudyOutcome::too_many_failures : StudyOutcome::ok, reason, text(reason, 0.0)};
+}
+
+} // namespace ranktune::tuner

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must hold after every step, in both directions: trials know their ranks, and ranks know their trial.
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "ranktune/study/objective.hpp"
+#include "tuner/core.hpp"
+
+namespace ranktune::tuner {
+namespace {
+
+void require(bool holds, const std::string& what) {
+    if (!holds) throw std::logic_error("tuner invariant violated: " + what);
+}
+
+std::string named(TrialId id) { return "trial #" + std::to_string(id.value()); }
+
+} // namespace
+
+void Tuner::Impl::check_invariants() const {
+    std::uint64_t count[7] = {};
+    std::uint64_t held = 0;
+    std::optional<TrialId> best;
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        const TrialId id{i};
+        const TrialState& t = state.trials[i];
+        ++count[static_cast<std::size_t>(t.phase)];
+        require(waiting.contains(id) == (t.phase == TrialPhase::waiting), named(id) + " and the waiting list disagree");
+        const bool holds_ranks = t.phase == TrialPhase::running || t.phase == TrialPhase::ending;
+        for (const Rank rank : t.ranks) {
+            const WorkerState& worker = state.workers.at(rank.value() - 1);
+            const bool held_by_this = worker.alive && worker.trial == id;
+            require(holds_ranks ? held_by_this || !worker.alive : !held_by_this,
+                    named(id) + " is " + std::string(name(t.phase)) + " but rank " + std::to_string(rank.value()) +
+                        " disagrees");
+            if (held_by_this) ++held;
+        }
+        if (holds_ranks)
+            require(t.ranks.size() == t.wanted_ranks, named(id) + " has another number of ranks than it wants");
+        require(t.reported || std::isnan(t.best), named(id) + " has a best value but no report");
+        if (!std::isnan(t.best)) {
+            const auto ranked = [&](TrialId which) {
+                return study::Ranked{study::score(state.trial(which).best, spec.objective.mode), which};
+            };
+            if (!best || study::better(ranked(id), ranked(*best))) best = id;
+        }
+        require(t.verdict.verb != Verb::go_on || t.phase != TrialPhase::paused || !t.reported,
+                named(id) + " is paused although it was told to go on");
+        if (is_final(t.phase)) require(t.closed_by != Reason::none, named(id) + " is closed without a reason");
+    }
+    require(std::equal(std::begin(count), std::end(count), std::begin(state.count)), "the counts by phase are off");
+    require(best == state.best, "the best trial is not the best");
+    require(state.trials.size() <= spec.num_trials, "more trials than study.num_trials");
+
+    std::uint64_t free = 0;
+    std::uint64_t alive = 0;
+    for (const auto& worker : state.workers) {
+        if (worker.alive) ++alive;
+        const bool is_free = worker.alive && !worker.trial;
+        if (is_free) ++free;
+        require(ledger.is_free(worker.info.rank) == is_free,
+                "rank " + std::to_string(worker.info.rank.value()) + " and the ledger disagree");
+    }
+    require(free == ledger.free() && alive == ledger.alive(), "the ledger's counts are off");
+    require(held + free == alive, "a rank is held by a trial that does not list it");
+    if (state.ended) {
+        require(count[1] + count[2] == 0, "the study ended while trials have ranks");
+        if (state.outcome != StudyOutcome::resumable) {
+            require(count[0] + count[3] == 0, "the study ended for good with trials that are not final");
+        }
+    }
+    scheduler->check_invariants();
+}
+
+} // namespace ranktune::tuner

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole state as bytes and back. One list of fields serves both directions, so they cannot disagree.
+
+#include <bit>
+#include <type_traits>
+
+#include "ranktune/base/digest.hpp"
+#include "tuner/core.hpp"
+
+namespace ranktune::tuner {
+namespace {
+
+constexpr std::uint8_t snapshot_version = 1;
+
+struct Writer {
+    study::Encoder& out;
+
+    void operator()(const bool& v) { out.boolean(v); }
+    void operator()(const double& v) { out.f64(v); }
+    void operator()(const std::string& v) { out.string(v); }
+    void operator()(const StudyTime& v) { out.svarint(base::to_ns(v)); }
+    void operator()(const CheckpointRef& v) { study::encode(v, out); }
+    void operator()(const space::Configuration& v) { study::encode(v, out); }
+    void operator()(const Verdict& v) { study::encode(v, out); }
+    template <class T>
+    requires std::is_unsigned_v<T>
+    void operator()(const T& v) { out.varint(v); }
+    template <class T>
+    requires std::is_enum_v<T>
+    void operator()(const T& v) { out.u8(static_cast<std::uint8_t>(v)); }
+    template <class Tag, class Rep>
+    void operator()(const base::Id<Tag, Rep>& v) {
+        out.varint(v.value());
+    }
+    template <class T>
+    void operator()(const std::optional<T>& v) {
+        out.boolean(v.has_value());
+        if (v) (*this)(*v);
+    }
+    template <class T>
+    void operator()(const std::vector<T>& v) {
+        out.varint(v.size());
+        for (const auto& item : v) (*this)(item);
+    }
+    void operator()(const RankInfo& v) { fields(*this, v); }
+    void operator()(const WorkerState& v) { fields(*this, v); }
+    void operator()(const TrialState& v) { fields(*this, v); }
+
+    template <class Self, class T>
+    static void fields(Self& self, T& v);
+};
+
+struct Reader {
+    study::Decoder& in;
+
+    void operator()(bool& v) { v = in.boolean(); }
+    void operator()(double& v) { v = in.f64(); }
+    void operator()(std::string& v) { v = in.string(); }
+    void operator()(StudyTime& v) { v = base::from_ns(in.svarint()); }
+    void operator()(CheckpointRef& v) { v = study::decode_checkpoint(in); }
+    void operator()(space::Configuration& v) { v = study::decode_configuration(in); }
+    void operator()(Verdict& v) { v = study::decode_verdict(in); }
+    template <class T>
+    requires std::is_unsigned_v<T>
+    void operator()(T& v) { v = static_cast<T>(in.varint()); }
+    template <class T>
+    requires std::is_enum_v<T>
+    void operator()(T& v) { v = static_cast<T>(in.u8()); }
+    template <class Tag, class Rep>
+    void operator()(base::Id<Tag, Rep>& v) {
+        v = base::Id<Tag, Rep>{static_cast<Rep>(in.varint())};
+    }
+    template <class T>
+    void operator()(std::optional<T>& v) {
+        v.reset();
+        if (in.boolean()) (*this)(v.emplace());
+    }
+    template <class T>
+    void operator()(std::vector<T>& v) {
+        v.clear();
+        v.resize(in.count());
+        for (auto& item : v) (*this)(item);
+    }
+    void operator()(RankInfo& v) { Writer::fields(*this, v); }
+    void operator()(WorkerState& v) { Writer::fields(*this, v); }
+    void operator()(TrialState& v) { Writer::fields(*this, v); }
+};
+
+template <class Self, class T>
+void Writer::fields(Self& self, T& v) {
+    const auto each = [&self](auto&... field) { (self(field), ...); };
+    using Plain = std::remove_const_t<T>;
+    if constexpr (std::is_same_v<Plain, RankInfo>) {
+        each(v.rank, v.host, v.gpus);
+    } else if constexpr (std::is_same_v<Plain, WorkerState>) {
+        each(v.info, v.alive, v.trial);
+    } else {
+        each(v.phase, v.reported, v.abandoned, v.attempt, v.iteration, v.attempt_iteration, v.decision_point, v.seconds,
+             v.last, v.best, v.best_iteration, v.verdict, v.wanted_ranks, v.bracket, v.losses, v.overtaken, v.target,
+             v.closed_by, v.closed_a, v.closed_b, v.created, v.started, v.ended, v.ranks, v.checkpoints, v.window,
+             v.message, v.configuration);
+    }
+}
+
+/// Everything but stale_events: what was dropped is no decision.
+template <class Archive, class S>
+void state_fields(Archive& archive, S& s) {
+    const auto each = [&archive](auto&... field) { (archive(field), ...); };
+    each(s.uuid, s.version, s.wall_time, s.incarnation, s.now, s.began, s.metrics, s.trials, s.workers, s.reports,
+         s.records, s.iterations, s.early_failures, s.best, s.draining, s.drain_reason, s.drain_message, s.ended,
+         s.outcome, s.end_reason, s.end_message);
+    for (auto& count : s.count) archive(count);
+}
+
+} // namespace
+
+void Tuner::Impl::snapshot(study::Encoder& out) const {
+    out.u8(snapshot_version);
+    Writer writer{out};
+    state_fields(writer, state);
+    scheduler->snapshot(out);
+    searcher->snapshot(out);
+}
+
+void Tuner::Impl::restore(study::Decoder& in) {
+    if (in.u8() != snapshot_version)
+        throw base::FormatError("this snapshot was written by a newer version of ranktune");
+    State fresh;
+    Reader reader{in};
+    state_fields(reader, fresh);
+    state = std::move(fresh);
+    scheduler->restore(in);
+    searcher->restore(in);
+    rebuild_derived();
+}
+
+} // namespace ranktune::tuner

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events into records and commands. Every change goes through commit(), that is, through apply().
+
+#include <algorithm>
+#include <utility>
+
+#include "tuner/core.hpp"
+
+namespace ranktune::tuner {
+namespace {
+
+/// The final phase of a trial that was stopped for this reason.
+TrialPhase phase_after(Reason reason) {
+    switch (reason) {
+        case Reason::max_iterations:
+        case Reason::trainable_done:
+            return TrialPhase::finished;
+        case Reason::missing_metric:
+        case Reason::parameters_differ:
+        case Reason::exception:
+        case Reason::lost:
+            return TrialPhase::failed;
+        default:
+            return TrialPhase::stopped;
+    }
+}
+
+} // namespace
+
+void Tuner::Impl::commit(study::Record record, Output& out) {
+    apply(record);
+    out.records.push_back(std::move(record));
+}
+
+bool Tuner::Impl::is_current(TrialId id, Attempt attempt, Incarnation incarnation) const {
+    if (incarnation != state.incarnation || id.value() >= state.trials.size()) return false;
+    const TrialState& t = state.trials[id.value()];
+    return t.attempt == attempt && (t.phase == TrialPhase::running || t.phase == TrialPhase::ending);
+}
+
+void Tuner::Impl::step(const study::Event& event, Output& out) {
+    const StudyTime now = std::max(event.now, state.now);
+    std::visit([&](const auto& body) { on(body, now, out); }, event.body);
+}
+
+void Tuner::Impl::on(const study::Began& event, StudyTime now, Output& out) {
+    commit(study::IncarnationBegan{event.incarnation, now, event.wall_time, event.workers}, out);
+    // Trials that had been told to stop when the head before died need no ranks to be closed.
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        const TrialState& t = state.trials[i];
+        if (t.phase == TrialPhase::ending)
+            close(TrialId{i}, phase_after(t.verdict.reason), t.verdict, t.message, now, out);
+    }
+    if (spec.time_budget) out.commands.emplace_back(study::SetTimer{StudyTime{*spec.time_budget}});
+    fill(now, out);
+    end_if_over(now, out);
+}
+
+void Tuner::Impl::on(const study::ReportArrived& event, StudyTime now, Output& out) {
+    if (!is_current(event.trial, event.attempt, event.incarnation) || trial(event.trial).abandoned ||
+        event.iteration <= trial(event.trial).attempt_iteration) {
+        ++state.stale_events;
+        return;
+    }
+    const std::optional<double> value = objective_of(event);
+    const Verdict verdict = decide(event.trial, event, value);
+    study::Reported report{event.trial, event.attempt, now, event.iteration, event.seconds, {}, verdict};
+    report.metrics.reserve(event.metrics.size());
+    for (std::size_t i = 0; i < event.metrics.size(); ++i) {
+        const std::string& name = event.metrics[i].name;
+        // Trials mostly report the same metrics in the same order: look at that place first.
+        std::size_t id = i < state.metrics.size() && state.metrics[i] == name ? i : 0;
+        while (id < state.metrics.size() && state.metrics[id] != name) ++id;
+        const MetricId metric{static_cast<std::uint16_t>(id)};
+        if (id == state.metrics.size()) commit(study::MetricDefined{metric, name}, out);
+        report.metrics.push_back({metric, event.metrics[i].value});
+    }
+    const bool was_ending = trial(event.trial).phase == TrialPhase::ending;
+    const bool waits = event.iteration >= trial(event.trial).decision_point;
+    commit(std::move(report), out);
+    const TrialState& t = trial(event.trial);
+    if (waits) {
+        const Iteration next = verdict.verb == Verb::go_on ? t.decision_point : 0;
+        out.commands.emplace_back(
+            study::Decide{event.trial, event.attempt, event.incarnation, event.iteration, verdict, next});
+    } else if (verdict.verb != Verb::go_on && !was_ending) {
+        out.commands.emplace_back(study::Interrupt{event.trial, event.attempt, event.incarnation, verdict});
+    }
+    if (verdict.reason == Reason::missing_metric && !objective) {
+        drain(Reason::missing_metric, missing_metric_message(event), now, out);
+    }
+    // A new entry in a rung can make another trial promotable, when ranks happen to be free.
+    if (ledger.free() > 0 && verdict.reason != Reason::below_rung) fill(now, out);
+}
+
+void Tuner::Impl::on(const study::CheckpointSaved& event, StudyTime now, Output& out) {
+    if (!is_current(event.trial, event.attempt, event.incarnation)) {
+        ++state.stale_events;
+        return;
+    }
+    const auto& known = trial(event.trial).checkpoints;
+    if (std::any_of(known.begin(), known.end(), [&](const auto& c) { return c.path == event.checkpoint.path; })) {
+        ++state.stale_events;
+        return;
+    }
+    commit(study::CheckpointCommitted{event.trial, event.attempt, now, event.checkpoint}, out);
+    release_checkpoints(event.trial, 2, out);
+}
+
+void Tuner::Impl::on(const study::AttemptOver& event, StudyTime now, Output& out) {
+    if (!is_current(event.trial, event.attempt, event.incarnation)) {
+        ++state.stale_events;
+        return;
+    }
+    attempt_ended(event.trial, event.outcome, event.message, now, out);
+    fill(now, out);
+    end_if_over(now, out);
+}
+
+void Tuner::Impl::attempt_ended(TrialId id, AttemptOutcome outcome, const std::string& message, StudyTime now,
+                                Output& out) {
+    const TrialState& t = trial(id);
+    if (t.abandoned || outcome == AttemptOutcome::lost) {
+        attempt_lost(id, now, out);
+        return;
+    }
+    const Attempt attempt = t.attempt;
+    const Verdict verdict = t.verdict;
+    if (outcome == AttemptOutcome::failed) {
+        commit(study::AttemptEnded{id, attempt, now, outcome, false, message}, out);
+        close(id, TrialPhase::failed, {Verb::stop, Reason::exception, 0.0, 0.0}, message, now, out);
+    } else if (verdict.verb == Verb::stop) {
+        // The group may have been told to pause in the same moment: the recorded verdict counts.
+        commit(study::AttemptEnded{id, attempt, now, AttemptOutcome::stopped, false, message}, out);
+        close(id, phase_after(verdict.reason), verdict, {}, now, out);
+    } else if (outcome == AttemptOutcome::paused) {
+        commit(study::AttemptEnded{id, attempt, now, outcome, false, message}, out);
+    } else if (!t.reported) {
+        const std::string why = "the trainable ended without a single report";
+        commit(study::AttemptEnded{id, attempt, now, AttemptOutcome::failed, false, why}, out);
+        close(id, TrialPhase::failed, {Verb::stop, Reason::exception, 0.0, 0.0}, why, now, out);
+    } else {
+        commit(study::AttemptEnded{id, attempt, now, AttemptOutcome::finished, false, message}, out);
+        close(id, TrialPhase::finished, {Verb::stop, Reason::trainable_done, 0.0, 0.0}, {}, now, out);
+    }
+}
+
+void Tuner::Impl::attempt_lost(TrialId id, StudyTime now, Output& out) {
+    const TrialState& t = trial(id);
+    const bool retry = t.losses < spec.failure.max_losses;
+    commit(study::AttemptEnded{id, t.attempt, now, AttemptOutcome::lost, retry, {}}, out);
+    if (t.phase == TrialPhase::ending) {
+        close(id, phase_after(t.verdict.reason), t.verdict, {}, now, out);
+    } else if (!retry && t.phase == TrialPhase::waiting) {
+        close(id, TrialPhase::failed, {Verb::stop, Reason::lost, static_cast<double>(t.losses), 0.0},
+              "its ranks were lost " + std::to_string(t.losses) + " times", now, out);
+    }
+}
+
+void Tuner::Impl::close(TrialId id, TrialPhase phase, const Verdict& why, const std::string& message, StudyTime now,
+                        Output& out) {
+    commit(study::TrialClosed{id, now, phase, why.reason, why.a, why.b, message}, out);
+    const bool worth_keeping = phase == TrialPhase::finished || state.best == id;
+    release_checkpoints(id, worth_keeping ? 1 : 0, out);
+    if (phase == TrialPhase::failed && !state.draining && state.early_failures >= max_early_failures) {
+        drain(Reason::early_failures, message, now, out);
+    }
+}
+
+void Tuner::Impl::release_checkpoints(TrialId id, std::size_t keep, Output& out) {
+    while (trial(id).checkpoints.size() > keep) {
+        const std::string path = trial(id).checkpoints.front().path;
+        commit(study::CheckpointReleased{id, path}, out);
+        out.commands.emplace_back(study::DeleteCheckpoint{path});
+    }
+}
+
+void Tuner::Impl::on(const study::RankGone& event, StudyTime now, Output& out) {
+    const std::size_t position = event.rank.value() - 1;
+    if (event.rank.value() == 0 || position >= state.workers.size() || !state.workers[position].alive) {
+        ++state.stale_events;
+        return;
+    }
+    const std::optional<TrialId> holder = state.workers[position].trial;
+    commit(study::RankLost{event.rank, now, event.why}, out);
+    if (holder) {
+        const TrialState& t = trial(*holder);
+        std::vector<Rank> living;
+        for (const Rank rank : t.ranks) {
+            if (state.workers[rank.value() - 1].alive) living.push_back(rank);
+        }
+        if (living.empty()) {
+            attempt_lost(*holder, now, out);
+        } else {
+            out.commands.emplace_back(study::Abandon{*holder, t.attempt, state.incarnation, std::move(living)});
+        }
+    }
+    fill(now, out);
+    end_if_over(now, out);
+}
+
+void Tuner::Impl::on(const study::TimerFired&, StudyTime now, Output& out) {
+    if (!spec.time_budget || state.draining || state.ended) return;
+    const StudyTime limit{*spec.time_budget};
+    if (now < limit) {
+        out.commands.emplace_back(study::SetTimer{limit});
+        return;
+    }
+    drain(Reason::study_time, "study.time_budget is used up", now, out);
+    end_if_over(now, out);
+}
+
+void Tuner::Impl::on(const study::StopRequested& event, StudyTime now, Output& out) {
+    if (state.ended) return;
+    drain(Reason::draining, event.why, now, out);
+    end_if_over(now, out);
+}
+
+void Tuner::Impl::drain(Reason reason, const std::string& why, StudyTime now, Output& out) {
+    if (state.draining) return;
+    commit(study::DrainBegan{now, reason, why}, out);
+    std::optional<TrialId> last;
+    for (const auto& worker : state.workers) {
+        if (!worker.alive || !worker.trial || worker.trial == last) continue;
+        last = worker.trial;
+        const TrialState& t = trial(*last);
+        if (t.phase != TrialPhase::running || t.abandoned || t.ranks.front() != worker.info.rank) continue;
+        out.commands.emplace_back(
+            study::Interrupt{*last, t.attempt, state.incarnation, {Verb::pause, Reason::draining, 0.0, 0.0}});
+    }
+}
+
+} // namespace ranktune::tuner

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/tuner.hpp"
+
+#include <utility>
+
+#include "ranktune/base/digest.hpp"
+#include "tuner/core.hpp"
+
+namespace ranktune::tuner {
+
+// The searcher keeps a reference to the specification: it lives in Impl, whose address never changes.
+Tuner::Impl::Impl(study::StudySpec given)
+    : spec(std::move(given)), searcher(searchers::make_searcher(spec)), scheduler(schedulers::make_scheduler(spec)) {}
+
+Tuner::Tuner(study::StudySpec spec) : impl_(std::make_unique<Impl>(std::move(spec))) {}
+Tuner::~Tuner() = default;
+Tuner::Tuner(Tuner&&) noexcept = default;
+Tuner& Tuner::operator=(Tuner&&) noexcept = default;
+
+void Tuner::create(const std::string& uuid, const std::string& resolved_spec, const std::string& version, Output& out) {
+    base::Digest digest;
+    digest.add(std::as_bytes(std::span(resolved_spec)));
+    impl_->commit(study::StudyCreated{uuid, resolved_spec, digest.value(), version}, out);
+}
+
+void Tuner::step(const study::Event& event, Output& out) { impl_->step(event, out); }
+void Tuner::apply(const study::Record& record) { impl_->apply(record); }
+std::vector<study::Command> Tuner::pending_commands() const { return impl_->pending_commands(); }
+const State& Tuner::state() const { return impl_->state; }
+const study::StudySpec& Tuner::spec() const { return impl_->spec; }
+const schedulers::Scheduler& Tuner::scheduler() const { return *impl_->scheduler; }
+void Tuner::check_invariants() const { impl_->check_invariants(); }
+void Tuner::snapshot(study::Encoder& out) const { impl_->snapshot(out); }
+void Tuner::restore(study::Decoder& in) { impl_->restore(in); }
+
+std::uint64_t Tuner::digest() const {
+    study::Bytes bytes;
+    study::Encoder encoder(bytes);
+    impl_->snapshot(encoder);
+    base::Digest digest;
+    digest.add(bytes);
+    return digest.value();
+}
+
+} // namespace ranktune::tuner
