@@ -20,30 +20,14 @@ std::string number(double value) {
     return text.data();
 }
 
-/// "1st", "2nd", "3rd", "4th", "11th", ...
-std::string ordinal(double value) {
-    const std::string digits = number(value);
-    const auto last_two = static_cast<long long>(std::fmod(std::abs(value), 100.0));
-    if (last_two >= 11 && last_two <= 13) return digits + "th";
-    switch (last_two % 10) {
-        case 1:
-            return digits + "st";
-        case 2:
-            return digits + "nd";
-        case 3:
-            return digits + "rd";
-        default:
-            return digits + "th";
-    }
-}
-
 /// Reasons that come from the schedulers and stoppers, with their numbers.
 std::string describe_decision(Reason reason, double a, double b) {
     switch (reason) {
         case Reason::below_rung:
             return "between two decision points";
         case Reason::in_top:
-            return ordinal(a) + " of " + number(b) + " in its rung, goes on";
+            return (a == 1.0 ? "the best" : "among the best " + number(a)) + " of " + number(b) +
+                   " in its rung, goes on";
         case Reason::rung:
             return "waits at rung " + number(a) + " with " + number(b) + (b == 1.0 ? " entry" : " entries");
         case Reason::not_in_top:

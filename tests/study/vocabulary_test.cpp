@@ -10,10 +10,8 @@
 using namespace ranktune::study;
 
 TEST_CASE("describe fills the numbers in", "[study]") {
-    CHECK(describe(Reason::in_top, 2, 9) == "2nd of 9 in its rung, goes on");
-    CHECK(describe(Reason::in_top, 11, 33) == "11th of 33 in its rung, goes on");
-    CHECK(describe(Reason::in_top, 101, 333) == "101st of 333 in its rung, goes on");
-    CHECK(describe(Reason::in_top, 3, 9) == "3rd of 9 in its rung, goes on");
+    CHECK(describe(Reason::in_top, 1, 3) == "the best of 3 in its rung, goes on");
+    CHECK(describe(Reason::in_top, 11, 33) == "among the best 11 of 33 in its rung, goes on");
     CHECK(describe(Reason::rung, 3, 1) == "waits at rung 3 with 1 entry");
     CHECK(describe(Reason::rung, 9, 4) == "waits at rung 9 with 4 entries");
     CHECK(describe(Reason::not_in_top, 3, 9) == "not among the best of 9 at iteration 3");

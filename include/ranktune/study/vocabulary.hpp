@@ -30,7 +30,7 @@ enum class Verb : std::uint8_t { go_on = 0, pause = 1, stop = 2 };
 enum class Reason : std::uint8_t {
     none = 0,
     below_rung = 1,       ///< between two decision points
-    in_top = 2,           ///< promoted on the spot; a = place in the rung (from 1), b = entries of the rung
+    in_top = 2,           ///< goes on at a rung: among the best a of the rung's b entries, its own included
     rung = 3,             ///< paused at a rung; a = rung's iteration, b = entries of the rung
     not_in_top = 4,       ///< stopped at a rung; a = rung's iteration, b = entries of the rung
     below_median = 5,     ///< a = best so far, b = median
