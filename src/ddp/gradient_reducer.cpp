@@ -182,7 +182,10 @@ void GradientReducer::finish() {
     const float failed = s.status();
     s.close();
     s.collective.end_step();
-    if (failed > 0.0F) throw PeerFailed("another rank of the trial failed in this step");
+    if (failed > 0.0F) {
+        s.collective.part();
+        throw PeerFailed("another rank of the trial failed in this step");
+    }
 }
 
 void GradientReducer::fail() noexcept {
@@ -202,6 +205,7 @@ void GradientReducer::fail() noexcept {
         // itself.
         s.open = false;
     }
+    s.collective.part();
 }
 
 bool GradientReducer::in_step() const { return impl_->open; }

@@ -3,7 +3,6 @@
 // GradientReducer: sums gradients over the ranks of a trial while back-propagation still runs.
 
 #include <cstddef>
-#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,14 +30,6 @@ struct BucketPlan {
 /// Fills buckets from the *last* tensor to the first (gradients appear in that order) until `limit_floats` is reached;
 /// a larger tensor is a bucket of its own. Requires limit_floats > 0.
 [[nodiscard]] BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit_floats);
-
-/// What a rank throws after it told its peers, within the step, that it failed: they leave that step with PeerFailed,
-/// and nothing more is owed to them. A driver that sees it must *not* call Collective::fail. The text is that of the
-/// original exception.
-class StepFailed : public PeerFailed {
-  public:
-    using PeerFailed::PeerFailed;
-};
 
 /// Sums gradients over the ranks in buckets, each started as soon as it is full.
 ///
@@ -74,8 +65,8 @@ class GradientReducer {
     /// Waits for all buckets. Throws PeerFailed or Aborted, on all ranks in the same step.
     void finish();
     /// After an exception between begin() and finish(): starts the buckets still owed as zeros and completes the step
-    /// with the status word set. Afterwards the communicator is clean and Collective::fail must not be called for this
-    /// step: throw StepFailed.
+    /// with the status word set. Afterwards the communicator is clean, the ranks have parted (Collective::part), and
+    /// the exception can go on to the driver.
     void fail() noexcept;
     /// Between begin() and the end of finish() or fail().
     [[nodiscard]] bool in_step() const;
@@ -103,19 +94,15 @@ class GradientReducer {
 };
 
 /// begin(), `compute_gradients()` (which calls ready() for every tensor, in plan order), finish(). When
-/// `compute_gradients` throws, the peers are told within this step, and StepFailed is thrown with the same text.
+/// `compute_gradients` throws, the peers are told within this step, and the exception goes on.
 template <class ComputeGradients>
 void run_step(GradientReducer& reducer, ComputeGradients&& compute_gradients) {
     reducer.begin();
     try {
         compute_gradients();
-    } catch (const std::exception& error) {
-        const std::string text = error.what();
-        reducer.fail();
-        throw StepFailed(text);
     } catch (...) {
         reducer.fail();
-        throw StepFailed("an exception that is not a std::exception");
+        throw;
     }
     reducer.finish();
 }
