@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Dataset: samples in memory, read from one HDF5 file with the groups `train` and `val`.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ranktune::data {
+
+/// One part of a dataset: `count` samples, row-major.
+struct Split {
+    std::size_t count = 0;
+    std::vector<float> x;              ///< [count, features]
+    std::vector<std::int32_t> classes; ///< [count], 0 .. outputs-1; classification only
+    std::vector<float> targets;        ///< [count, outputs]; regression only
+};
+
+/// What is done to the numbers of the file, feature by feature, with constants taken from the training samples alone.
+enum class Scaling : std::uint8_t {
+    none,     ///< as they are
+    unit,     ///< divided by the largest magnitude
+    standard, ///< mean 0, standard deviation 1
+};
+
+/// value in memory = (value in the file - shift) * factor. A feature that never varies gets factor 1.
+struct Scale {
+    std::vector<float> shift;
+    std::vector<float> factor;
+};
+
+/// The file holds, in each of the groups `train` and `val`:
+///   x  [n, ...] float32, float64, or integers of 8 to 64 bits; further dimensions are flattened to `features`
+///   y  [n] integers: classes from 0;  or [n] or [n, k] floating point: regression targets
+/// A whole-number attribute `classes` of the root gives the number of classes; without it, it is the largest class of
+/// both splits plus one. Anything else in the file is left alone.
+struct Dataset {
+    std::size_t features = 0;
+    std::size_t outputs = 0; ///< classes, or targets per sample
+    bool classification = true;
+    Split train;
+    Split val;
+    Scale x_scale; ///< [features]
+    Scale y_scale; ///< [outputs] of regression targets, which are always brought to mean 0 and deviation 1
+};
+
+/// Reads the whole file. Throws base::IoError when it cannot be read, base::FormatError naming the dataset and what is
+/// wrong with it: shapes that do not fit together, no samples, a class below 0 or out of range, NaN or infinity.
+/// Not collective: every rank reads for itself.
+[[nodiscard]] Dataset load_dataset(const std::string& path, Scaling scaling);
+
+/// The same, kept for the next caller of this process: trials of a study read the same file. One dataset is kept; a
+/// file of another size or modification time is read again. Thread-safe.
+[[nodiscard]] std::shared_ptr<const Dataset> shared_dataset(const std::string& path, Scaling scaling);
+
+} // namespace ranktune::data

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/data/dataset.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "ranktune/base/error.hpp"
+#include "storage/hdf5.hpp"
+#include "storage/hdf5_thread.hpp"
+
+namespace ranktune::data {
+
+namespace {
+
+namespace hdf5 = storage::hdf5;
+
+/// Reads one file; every error names the dataset. Lives on the HDF5 thread.
+class Reader {
+  public:
+    explicit Reader(std::string path) : path_(std::move(path)), file_(open(path_)) {}
+
+    struct Array {
+        std::vector<std::size_t> shape;
+        bool is_float = false;
+        hdf5::DatasetHandle dataset;
+    };
+
+    [[nodiscard]] Array array(const std::string& name) const {
+        const std::string group = name.substr(0, name.find('/'));
+        const bool exists = H5Lexists(file_.get(), group.c_str(), H5P_DEFAULT) > 0 &&
+                            H5Lexists(file_.get(), name.c_str(), H5P_DEFAULT) > 0;
+        hdf5::DatasetHandle dataset(exists ? H5Dopen2(file_.get(), name.c_str(), H5P_DEFAULT) : H5I_INVALID_HID);
+        if (!dataset) fail(name, "is missing");
+        const hdf5::SpaceHandle space(H5Dget_space(dataset.get()));
+        const int rank = H5Sget_simple_extent_ndims(space.get());
+        if (rank < 1) fail(name, "is a scalar; the first dimension has to be the sample");
+        std::vector<hsize_t> extent(static_cast<std::size_t>(rank));
+        H5Sget_simple_extent_dims(space.get(), extent.data(), nullptr);
+        const hdf5::TypeHandle type(H5Dget_type(dataset.get()));
+        const H5T_class_t kind = H5Tget_class(type.get());
+        if (kind != H5T_FLOAT && kind != H5T_INTEGER) fail(name, "holds neither integers nor floating-point numbers");
+        return {{extent.begin(), extent.end()}, kind == H5T_FLOAT, std::move(dataset)};
+    }
+
+    template <class T>
+    [[nodiscard]] std::vector<T> values(const Array& array, const std::string& name, hid_t memory_type) const {
+        std::size_t count = 1;
+        for (const std::size_t n : array.shape) count *= n;
+        std::vector<T> result(count);
+        if (count > 0 && H5Dread(array.dataset.get(), memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, result.data()) < 0)
+            fail(name, "cannot be read: the file is damaged, or needs a filter that this HDF5 does not have");
+        return result;
+    }
+
+    /// The whole-number attribute `name` of the root, if there is one.
+    [[nodiscard]] std::optional<std::int64_t> attribute(const char* name) const {
+        if (H5Aexists(file_.get(), name) <= 0) return std::nullopt;
+        const hdf5::AttributeHandle attribute(H5Aopen(file_.get(), name, H5P_DEFAULT));
+        std::int64_t value = 0;
+        const hdf5::SpaceHandle space(H5Aget_space(attribute.get()));
+        if (H5Sget_simple_extent_npoints(space.get()) != 1 || H5Aread(attribute.get(), H5T_NATIVE_INT64, &value) < 0)
+            fail(std::string("attribute ") + name, "is not one whole number");
+        return value;
+    }
+
+    [[noreturn]] void fail(const std::string& name, const std::string& what) const {
+        throw base::FormatError("dataset file '" + path_ + "': " + name + " " + what);
+    }
+
+  private:
+    static hdf5::FileHandle open(const std::string& path) {
+        struct stat status {};
+        if (stat(path.c_str(), &status) != 0)
+            throw base::IoError("dataset file", path, std::error_code(errno, std::generic_category()));
+        const hdf5::PropertiesHandle access(H5Pcreate(H5P_FILE_ACCESS));
+#if H5_VERSION_GE(1, 10, 7)
+        // Nobody writes a dataset while it is read, and some parallel file systems refuse locks.
+        H5Pset_file_locking(access.get(), false, true);
+#endif
+        hdf5::FileHandle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
+        if (!file) throw base::FormatError("dataset file '" + path + "' cannot be opened as HDF5");
+        return file;
+    }
+
+    std::string path_;
+    hdf5::QuietErrors quiet_;
+    hdf5::FileHandle file_;
+};
+
+void check_finite(const Reader& reader, std::span<const float> values, const std::string& name) {
+    if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); }))
+        reader.fail(name, "holds NaN or infinity");
+}
+
+void read_targets(const Reader& reader, const std::string& name, Split& split, Dataset& dataset, bool first) {
+    const Reader::Array y = reader.array(name);
+    if (y.shape[0] != split.count) reader.fail(name, "and x differ in their number of samples");
+    const std::size_t width = y.shape.size() == 1 ? 1 : y.shape[1];
+    if (y.shape.size() > 2 || width == 0) reader.fail(name, "has to be [n] or [n, k]");
+    if (first) dataset.classification = !y.is_float;
+    if (dataset.classification == y.is_float)
+        reader.fail(name, "and train/y differ: classes are integers, targets floating point");
+    if (y.is_float) {
+        if (!first && width != dataset.outputs) reader.fail(name, "and train/y differ in their width");
+        dataset.outputs = width;
+        split.targets = reader.values<float>(y, name, H5T_NATIVE_FLOAT);
+        check_finite(reader, split.targets, name);
+        return;
+    }
+    if (y.shape.size() != 1) reader.fail(name, "holds integers, so it has to be [n]: one class per sample");
+    for (const std::int64_t value : reader.values<std::int64_t>(y, name, H5T_NATIVE_INT64)) {
+        if (value < 0 || value > 10'000'000) reader.fail(name, "holds class " + std::to_string(value));
+        split.classes.push_back(static_cast<std::int32_t>(value));
+    }
+}
+
+void read_split(const Reader& reader, const std::string& group, Split& split, Dataset& dataset, bool first) {
+    const std::string name = group + "/x";
+    const Reader::Array x = reader.array(name);
+    split.count = x.shape[0];
+    std::size_t features = 1;
+    for (std::size_t i = 1; i < x.shape.size(); ++i) features *= x.shape[i];
+    if (split.count == 0 || features == 0) reader.fail(name, "has no samples");
+    if (split.count > (std::size_t{1} << 31)) reader.fail(name, "has more than 2^31 samples");
+    if (!first && features != dataset.features) reader.fail(name, "and train/x differ in their number of features");
+    dataset.features = features;
+    split.x = reader.values<float>(x, name, H5T_NATIVE_FLOAT);
+    check_finite(reader, split.x, name);
+    read_targets(reader, group + "/y", split, dataset, first);
+}
+
+void count_classes(const Reader& reader, Dataset& dataset) {
+    std::int32_t largest = 0;
+    for (const Split* split : {&dataset.train, &dataset.val})
+        for (const std::int32_t c : split->classes) largest = std::max(largest, c);
+    const std::int64_t classes = reader.attribute("classes").value_or(std::int64_t{largest} + 1);
+    if (classes <= largest) reader.fail("attribute classes", "is smaller than the largest class of y plus one");
+    dataset.outputs = static_cast<std::size_t>(classes);
+}
+
+/// Constants of one column of [count, width] values.
+std::pair<float, float> column_scale(std::span<const float> values, std::size_t width, std::size_t column,
+                                     Scaling scaling) {
+    const std::size_t count = values.size() / width;
+    double sum = 0.0;
+    double largest = 0.0;
+    for (std::size_t i = 0; i < count; ++i) {
+        sum += static_cast<double>(values[i * width + column]);
+        largest = std::max(largest, std::abs(static_cast<double>(values[i * width + column])));
+    }
+    if (scaling == Scaling::none) return {0.0F, 1.0F};
+    if (scaling == Scaling::unit) return {0.0F, largest > 0.0 ? static_cast<float>(1.0 / largest) : 1.0F};
+    const double mean = sum / static_cast<double>(count);
+    double squares = 0.0;
+    for (std::size_t i = 0; i < count; ++i) {
+        const double difference = static_cast<double>(values[i * width + column]) - mean;
+        squares += difference * difference;
+    }
+    const double deviation = std::sqrt(squares / static_cast<double>(count));
+    // A constant column computed in floating point has a deviation of rounding errors.
+    const bool constant = deviation <= 1e-7 * std::max(largest, 1e-30);
+    return {static_cast<float>(mean), constant ? 1.0F : static_cast<float>(1.0 / deviation)};
+}
+
+Scale make_scale(std::span<const float> values, std::size_t width, Scaling scaling) {
+    Scale scale;
+    for (std::size_t column = 0; column < width; ++column) {
+        const auto [shift, factor] = column_scale(values, width, column, scaling);
+        scale.shift.push_back(shift);
+        scale.factor.push_back(factor);
+    }
+    return scale;
+}
+
+void rescale(const Scale& scale, std::span<float> values) {
+    const std::size_t width = scale.shift.size();
+    for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = (values[i] - scale.shift[i % width]) * scale.factor[i % width];
+}
+
+Dataset load(const std::string& path, Scaling scaling) {
+    const Reader reader(path);
+    Dataset dataset;
+    read_split(reader, "train", dataset.train, dataset, true);
+    read_split(reader, "val", dataset.val, dataset, false);
+    dataset.x_scale = make_scale(dataset.train.x, dataset.features, scaling);
+    rescale(dataset.x_scale, dataset.train.x);
+    rescale(dataset.x_scale, dataset.val.x);
+    if (dataset.classification) {
+        count_classes(reader, dataset);
+    } else {
+        dataset.y_scale = make_scale(dataset.train.targets, dataset.outputs, Scaling::standard);
+        rescale(dataset.y_scale, dataset.train.targets);
+        rescale(dataset.y_scale, dataset.val.targets);
+    }
+    return dataset;
+}
+
+} // namespace
+
+Dataset load_dataset(const std::string& path, Scaling scaling) {
+    return storage::hdf5_call([&] { return load(path, scaling); });
+}
+
+std::shared_ptr<const Dataset> shared_dataset(const std::string& path, Scaling scaling) {
+    struct Kept {
+        std::mutex mutex;
+        std::string path;
+        Scaling scaling = Scaling::none;
+        std::int64_t size = -1;
+        std::int64_t modified_ns = 0;
+        std::shared_ptr<const Dataset> dataset;
+    };
+    static Kept kept;
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0)
+        throw base::IoError("dataset file", path, std::error_code(errno, std::generic_category()));
+    const std::int64_t modified_ns = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+    const std::lock_guard lock(kept.mutex);
+    const bool fresh = kept.dataset && kept.path == path && kept.scaling == scaling && kept.size == status.st_size &&
+                       kept.modified_ns == modified_ns;
+    if (!fresh) {
+        kept.dataset = std::make_shared<const Dataset>(load_dataset(path, scaling));
+        kept.path = path;
+        kept.scaling = scaling;
+        kept.size = status.st_size;
+        kept.modified_ns = modified_ns;
+    }
+    return kept.dataset;
+}
+
+} // namespace ranktune::data
