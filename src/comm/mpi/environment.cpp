@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/mpi/environment.hpp"
+
+#include <mpi.h>
+
+#include <array>
+#include <atomic>
+#include <exception>
+
+#include "comm/mpi/error.hpp"
+
+namespace ranktune::comm::mpi {
+namespace {
+
+std::atomic<bool> is_abandoned{false};
+
+std::string full_version() {
+    std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+    int length = 0;
+    MPI_Get_library_version(text.data(), &length);
+    return {text.data(), static_cast<std::size_t>(length)};
+}
+
+} // namespace
+
+Library library() {
+    const auto text = full_version();
+    if (text.find("Open MPI") != std::string::npos) return Library::open_mpi;
+    // Also the libraries made from MPICH: they keep its name, or that of the common ABI's other members.
+    for (const char* name : {"MPICH", "Intel(R) MPI", "MVAPICH"}) {
+        if (text.find(name) != std::string::npos) return Library::mpich;
+    }
+    return Library::other;
+}
+
+std::string library_version() {
+    const auto text = full_version();
+    if (const auto at = text.find("Open MPI v"); at != std::string::npos) {
+        const auto begin = at + std::string_view("Open MPI v").size();
+        return "Open MPI " + text.substr(begin, text.find_first_of(", \n", begin) - begin);
+    }
+    constexpr std::string_view mpich = "MPICH Version:";
+    if (text.starts_with(mpich)) {
+        const auto begin = text.find_first_not_of(" \t", mpich.size());
+        return "MPICH " + text.substr(begin, text.find_first_of(" \t\n", begin) - begin);
+    }
+    return text.substr(0, text.find('\n'));
+}
+
+Environment::Environment() : exceptions_at_start_(std::uncaught_exceptions()) {
+    int initialized = 0;
+    MPI_Initialized(&initialized);
+    if (initialized) throw base::Error("MPI was initialised before ranktune asked for it");
+    int provided = MPI_THREAD_SINGLE;
+    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+    check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    check(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
+    if (provided < MPI_THREAD_MULTIPLE) {
+        // The same on every rank, so all of them come to this place and may finalise.
+        MPI_Finalize();
+        throw base::Error(library_version() +
+                          " was built without MPI_THREAD_MULTIPLE, which ranktune needs: load another MPI");
+    }
+}
+
+Environment::~Environment() {
+    if (std::uncaught_exceptions() > exceptions_at_start_ || !alive()) return;
+    MPI_Finalize();
+}
+
+void Environment::abandon() noexcept { is_abandoned.store(true); }
+
+bool Environment::abandoned() noexcept { return is_abandoned.load(); }
+
+bool Environment::alive() noexcept {
+    if (abandoned()) return false;
+    int initialized = 0;
+    int finalized = 0;
+    MPI_Initialized(&initialized);
+    MPI_Finalized(&finalized);
+    return initialized && !finalized;
+}
+
+} // namespace ranktune::comm::mpi

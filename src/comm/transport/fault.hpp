@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Fault transport: a decorator that delays, reorders, duplicates and drops messages and lets its rank die, the same way
+// for the same seed.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "comm/transport/transport.hpp"
+#include "ranktune/base/rng.hpp"
+#include "ranktune/base/time.hpp"
+
+namespace ranktune::comm {
+
+/// What goes wrong. Probabilities in [0, 1] per message.
+struct FaultPlan {
+    std::uint64_t seed = 0;
+    base::Duration min_delay{0}; ///< every message is under way between min_delay and max_delay, uniform
+    base::Duration max_delay{0};
+    double reorder = 0.0;   ///< may overtake earlier messages of its link; all others keep the order of sending
+    double duplicate = 0.0; ///< arrives twice, the second time with a delay of its own
+    double drop = 0.0;      ///< never arrives
+    std::optional<base::StudyTime> death; ///< from then on this rank neither sends nor receives
+};
+
+/// Decorates one rank's endpoint. Time is the caller's: nothing moves but by `advance`. What happens to the n-th
+/// message from one rank to another depends on (seed, from, to, n) alone, not on what other links do, so a run can be
+/// repeated from its seed. Used by the thread that uses the endpoint.
+class FaultTransport final : public Transport {
+  public:
+    FaultTransport(std::unique_ptr<Transport> wire, const FaultPlan& plan);
+
+    /// Sets the time (never back) and sends what is due.
+    void advance(base::StudyTime now);
+    /// The earliest time at which a held message is due; none: nothing is held.
+    [[nodiscard]] std::optional<base::StudyTime> next_due() const;
+    /// The process dies now: what it holds is lost.
+    void die();
+    [[nodiscard]] bool dead() const { return dead_; }
+
+    [[nodiscard]] base::Rank rank() const override { return wire_->rank(); }
+    [[nodiscard]] std::uint32_t size() const override { return wire_->size(); }
+    void send(base::Rank to, std::span<const std::byte> bytes) override;
+    [[nodiscard]] std::optional<Message> poll() override;
+    [[nodiscard]] bool flushed() override;
+
+    struct Counts {
+        std::uint64_t sent = 0; ///< calls of send while alive
+        std::uint64_t dropped = 0;
+        std::uint64_t duplicated = 0;
+        std::uint64_t overtook = 0; ///< left before an earlier message of the same link
+    };
+    [[nodiscard]] const Counts& counts() const { return counts_; }
+
+  private:
+    struct Link {
+        base::RngStream stream;
+        base::StudyTime last_due{};
+    };
+    struct Due {
+        base::StudyTime at;
+        std::uint64_t sequence;
+        friend auto operator<=>(const Due&, const Due&) = default;
+    };
+    struct Held {
+        base::Rank to;
+        std::vector<std::byte> bytes;
+    };
+
+    Link& link(base::Rank to);
+    void hold(Link& link, base::Rank to, std::span<const std::byte> bytes, bool ordered);
+    void release_due();
+
+    std::unique_ptr<Transport> wire_;
+    FaultPlan plan_;
+    base::StudyTime now_{};
+    bool dead_ = false;
+    std::uint64_t next_sequence_ = 0;
+    std::map<base::Rank, Link> links_;
+    std::map<Due, Held> held_;
+    Counts counts_;
+};
+
+} // namespace ranktune::comm

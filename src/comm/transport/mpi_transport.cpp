@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/transport/mpi_transport.hpp"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cassert>
+#include <climits>
+#include <list>
+#include <utility>
+#include <vector>
+
+#include "comm/graveyard.hpp"
+#include "comm/mpi/communicator.hpp"
+#include "comm/mpi/error.hpp"
+
+namespace ranktune::comm {
+namespace {
+
+constexpr int message_tag = 1;
+
+/// An operation under way and the bytes MPI reads or writes. Its address must not change: MPI holds it.
+struct Transfer {
+    std::vector<std::byte> bytes;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int peer = 0;
+    bool failed = false;
+
+    /// Drives progress. An error ends the transfer without success.
+    bool done() {
+        if (request == MPI_REQUEST_NULL) return true;
+        int flag = 0;
+        if (MPI_Test(&request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
+            failed = true;
+            return true;
+        }
+        return flag != 0;
+    }
+};
+
+class MpiTransport final : public Transport {
+  public:
+    explicit MpiTransport(mpi::Communicator world)
+        : world_(std::move(world)),
+          rank_(static_cast<std::uint32_t>(world_.rank())),
+          size_(static_cast<std::uint32_t>(world_.size())) {}
+
+    ~MpiTransport() override {
+        if (sending_.empty() && receiving_.empty()) return;
+        // MPI goes on reading and writing these buffers; a communicator in use must not be freed.
+        world_.leak();
+        bury(std::make_shared<std::list<Transfer>>(std::move(sending_)));
+        bury(std::make_shared<std::list<Transfer>>(std::move(receiving_)));
+    }
+
+    base::Rank rank() const override { return base::Rank{rank_}; }
+    std::uint32_t size() const override { return size_; }
+
+    void send(base::Rank to, std::span<const std::byte> bytes) override {
+        assert(to.value() < size_);
+        if (bytes.size() > INT_MAX) throw base::Error("a message of 2 GiB or more cannot be sent");
+        auto& transfer = sending_.emplace_back();
+        transfer.bytes.assign(bytes.begin(), bytes.end());
+        transfer.peer = static_cast<int>(to.value());
+        const int code = MPI_Isend(transfer.bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, transfer.peer,
+                                   message_tag, world_.get(), &transfer.request);
+        if (code != MPI_SUCCESS) sending_.pop_back();
+    }
+
+    std::optional<Message> poll() override {
+        drive_sends();
+        start_receive();
+        return take_received();
+    }
+
+    bool flushed() override {
+        drive_sends();
+        return sending_.empty();
+    }
+
+  private:
+    /// Sends to a dead rank stay for ever, so every send has its turn; in the usual case the first few are done.
+    void drive_sends() {
+        for (auto it = sending_.begin(); it != sending_.end();) it = it->done() ? sending_.erase(it) : std::next(it);
+    }
+
+    void start_receive() {
+        int flag = 0;
+        MPI_Message message = MPI_MESSAGE_NULL;
+        MPI_Status status;
+        if (MPI_Improbe(MPI_ANY_SOURCE, message_tag, world_.get(), &flag, &message, &status) != MPI_SUCCESS || !flag) {
+            return;
+        }
+        int count = 0;
+        MPI_Get_count(&status, MPI_BYTE, &count);
+        auto& transfer = receiving_.emplace_back();
+        transfer.bytes.resize(static_cast<std::size_t>(count));
+        transfer.peer = status.MPI_SOURCE;
+        const int code = MPI_Imrecv(transfer.bytes.data(), count, MPI_BYTE, &message, &transfer.request);
+        if (code != MPI_SUCCESS) receiving_.pop_back();
+    }
+
+    /// The first complete message that no earlier one of the same rank holds up. Almost always the list has at most one
+    /// entry: only a large message whose sender is slow (or dead) stays in it.
+    std::optional<Message> take_received() {
+        stuck_.clear();
+        for (auto it = receiving_.begin(); it != receiving_.end();) {
+            if (std::find(stuck_.begin(), stuck_.end(), it->peer) != stuck_.end()) {
+                ++it;
+            } else if (!it->done()) {
+                stuck_.push_back(it->peer);
+                ++it;
+            } else if (it->failed) {
+                it = receiving_.erase(it);
+            } else {
+                Message message{base::Rank{static_cast<std::uint32_t>(it->peer)}, std::move(it->bytes)};
+                receiving_.erase(it);
+                return message;
+            }
+        }
+        return std::nullopt;
+    }
+
+    mpi::Communicator world_;
+    std::uint32_t rank_;
+    std::uint32_t size_;
+    std::list<Transfer> sending_;
+    std::list<Transfer> receiving_; ///< in the order of matching
+    std::vector<int> stuck_;
+};
+
+} // namespace
+
+std::unique_ptr<Transport> make_mpi_transport(const mpi::Environment&) {
+    return std::make_unique<MpiTransport>(mpi::Communicator::world().duplicate());
+}
+
+} // namespace ranktune::comm
