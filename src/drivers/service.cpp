@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/service.hpp"
+
+#include <algorithm>
+#include <ctime>
+
+namespace ranktune::drivers {
+namespace {
+
+using namespace std::chrono_literals;
+using Steady = std::chrono::steady_clock;
+
+/// Messages taken in one round, so that a flood cannot keep timers and commits waiting.
+constexpr int messages_per_round = 512;
+
+/// Until `wake_at`, at most `nap`.
+std::chrono::microseconds bounded(std::chrono::microseconds nap, base::StudyTime now, base::StudyTime wake_at) {
+    if (wake_at <= now) return 50us; // due: but a machine that cannot do it yet must not make the loop spin
+    // Comparing before converting: a wake-up time without meaning may be the end of all time.
+    if (wake_at - now > nap) return nap;
+    return std::chrono::duration_cast<std::chrono::microseconds>(wake_at - now) + 1us;
+}
+
+void flush(comm::Transport& transport, Waker& waker) {
+    const auto until = Steady::now() + 2s;
+    while (!transport.flushed() && Steady::now() < until) {
+        static_cast<void>(transport.poll()); // drives the sends; what still comes in is too late
+        waker.nap(100us);
+    }
+}
+
+} // namespace
+
+double process_cpu_seconds() {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const ProcessClock& clock, Waker& waker,
+                       SignalReader* signals) {
+    AdaptiveNap naps(50us, 2000us);
+    while (!worker.end()) {
+        bool busy = false;
+        for (int n = 0; n < messages_per_round && !worker.end(); ++n) {
+            const auto message = transport.poll();
+            if (!message) break;
+            worker.on_message(message->from, message->bytes, clock.now());
+            busy = true;
+        }
+        if (signals != nullptr)
+            while (const auto signal = signals->poll()) worker.on_stop_request(*signal, clock.now());
+        if (worker.end()) break;
+        worker.on_tick(clock.now());
+        const auto now = Steady::now();
+        if (busy)
+            naps.busy(now);
+        else if (waker.nap(bounded(naps.next(now), clock.now(), worker.wake_at()),
+                           signals != nullptr ? signals->fd() : -1))
+            naps.busy(Steady::now());
+    }
+    flush(transport, waker);
+    return *worker.end();
+}
+
+HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessClock& clock, Waker& waker,
+                   SignalReader* signals, base::LogSink& log) {
+    AdaptiveNap naps(50us, 200us);
+    int signals_seen = 0;
+    Steady::time_point next_cpu{};
+    while (!head.end()) {
+        bool busy = false;
+        for (int n = 0; n < messages_per_round; ++n) {
+            const auto message = transport.poll();
+            if (!message) break;
+            head.on_message(message->from, message->bytes, clock.now());
+            busy = true;
+        }
+        while (signals != nullptr) {
+            const auto signal = signals->poll();
+            if (!signal) break;
+            ++signals_seen;
+            log.write(base::LogLevel::warning, "signal",
+                      {{"name", *signal}, {"action", signals_seen == 1 ? "stop after checkpoints" : "stop at once"}});
+            if (signals_seen == 1)
+                head.on_stop_request(*signal, clock.now());
+            else
+                head.on_stop_at_once(*signal, clock.now());
+        }
+        if (const auto now = Steady::now(); now >= next_cpu) {
+            next_cpu = now + 100ms;
+            head.set_head_cpu(process_cpu_seconds());
+        }
+        head.on_tick(clock.now());
+        const auto now = Steady::now();
+        if (busy)
+            naps.busy(now);
+        else
+            waker.nap(bounded(naps.next(now), clock.now(), head.wake_at()), signals != nullptr ? signals->fd() : -1);
+    }
+    flush(transport, waker);
+    return *head.end();
+}
+
+} // namespace ranktune::drivers

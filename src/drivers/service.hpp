@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The two loops that own a transport, a clock and the signals: the head's and a worker's service thread.
+
+#include <chrono>
+#include <functional>
+
+#include "comm/transport/transport.hpp"
+#include "drivers/group/worker_machine.hpp"
+#include "drivers/head/head_machine.hpp"
+#include "drivers/signals.hpp"
+#include "drivers/wake.hpp"
+
+namespace ranktune::drivers {
+
+/// This process's monotonic time on the time line of the study: goes on from `resumed` and leaves out what was before.
+class ProcessClock {
+  public:
+    explicit ProcessClock(base::StudyTime resumed = {})
+        : resumed_(resumed), began_(std::chrono::steady_clock::now()) {}
+    [[nodiscard]] base::StudyTime now() const { return resumed_ + (std::chrono::steady_clock::now() - began_); }
+
+  private:
+    base::StudyTime resumed_;
+    std::chrono::steady_clock::time_point began_;
+};
+
+/// An Outbox over a transport.
+class TransportOutbox final : public Outbox {
+  public:
+    explicit TransportOutbox(comm::Transport& transport) : transport_(transport) {}
+    void send(base::Rank to, std::span<const std::byte> message) override { transport_.send(to, message); }
+
+  private:
+    comm::Transport& transport_;
+};
+
+/// Runs a worker to its end. `signals` may be null (several workers in one process). The transport's last messages have
+/// left when this returns, or have had two seconds for it.
+[[nodiscard]] WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const ProcessClock& clock,
+                                     Waker& waker, SignalReader* signals);
+
+/// Runs the head to its end. The first signal ends the study cleanly, the second at once. `signals` may be null.
+[[nodiscard]] HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessClock& clock, Waker& waker,
+                                 SignalReader* signals, base::LogSink& log);
+
+/// CPU seconds of this process so far, all threads.
+[[nodiscard]] double process_cpu_seconds();
+
+} // namespace ranktune::drivers
