@@ -66,6 +66,9 @@ class Collective {
     /// above, then returns. `owed` are the sizes of the buckets of a step that this rank would have started, in plan
     /// order (empty: none planned yet).
     virtual void fail(std::span<const std::size_t> owed) = 0;
+    /// Told by GradientReducer when a step has ended with the word that a rank failed: all ranks part here. A driver
+    /// that wraps the group remembers it, so that the failing rank does not call `fail` for a second time. Local.
+    virtual void part() noexcept {}
 };
 
 /// One rank: every operation is local. For trials of one rank and for tests.

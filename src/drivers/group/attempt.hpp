@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One rank's part in one attempt: user code, its collective conversation, and its end. Runs on the trial thread.
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "drivers/group/runner.hpp"
+#include "ranktune/ddp/collective.hpp"
+#include "ranktune/study/spec.hpp"
+#include "ranktune/study/state.hpp"
+#include "ranktune/trainables/trainable.hpp"
+#include "storage/checkpoint_store.hpp"
+
+namespace ranktune::drivers {
+
+/// Where checkpoints go. Called on the leader's trial thread only.
+class CheckpointIo {
+  public:
+    virtual ~CheckpointIo() = default;
+    /// Returns when the file has its final name. Throws base::IoError.
+    [[nodiscard]] virtual study::CheckpointRef save(const storage::CheckpointKey& key,
+                                                    const study::MemoryState& state) = 0;
+    /// Throws base::IoError or base::FormatError.
+    [[nodiscard]] virtual study::MemoryState load(const study::CheckpointRef& checkpoint) = 0;
+};
+
+/// What an attempt needs from the thread that runs it.
+class AttemptPort {
+  public:
+    virtual ~AttemptPort() = default;
+    virtual void reported(RunnerReported report) = 0;
+    virtual void saved(study::CheckpointRef checkpoint) = 0;
+    /// Leader only: what the trial does after `iteration`. Waits for the head when a decision point is reached; throws
+    /// ddp::Aborted when the trial has to give up.
+    [[nodiscard]] virtual study::Verdict verdict_after(base::Iteration iteration) = 0;
+    /// User code made progress.
+    virtual void progressed() noexcept = 0;
+    /// Set when the trial has to give up; every wait of the group looks at it.
+    [[nodiscard]] virtual const std::atomic<bool>& abort_flag() const = 0;
+    /// One line of the trainable's for the log.
+    virtual void log(base::TrialId trial, std::string_view line) = 0;
+};
+
+/// Makes the group of an assignment: collective over its ranks, each on its trial thread. What it waits for, then and
+/// later, ends with ddp::Aborted soon after `abort` is set. The result goes back (to a cache of communicators) when it
+/// is destroyed.
+using FormGroup =
+    std::function<std::unique_ptr<ddp::Collective>(const Assignment& assignment, const std::atomic<bool>& abort)>;
+
+/// What stays the same from attempt to attempt.
+struct AttemptSetting {
+    const study::StudySpec* spec = nullptr;
+    const trainables::Registration* trainable = nullptr;
+    FormGroup form;
+    CheckpointIo* checkpoints = nullptr;
+};
+
+/// Runs the attempt to its end. Never throws: whatever user code throws becomes the outcome `failed` with the message
+/// "rank R: what()" on the rank that threw, and `failed` without a message on the others. `lost` after an abort.
+[[nodiscard]] RunnerEnded run_attempt(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port);
+
+} // namespace ranktune::drivers

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/group/state_exchange.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ranktune/study/codec.hpp"
+
+namespace ranktune::drivers {
+namespace {
+
+/// Names, types, shapes and sizes of the tensors, then the blobs whole.
+study::Bytes describe(const study::MemoryState& state) {
+    study::Bytes out;
+    study::Encoder encoder(out);
+    encoder.varint(state.stored_tensors().size());
+    for (const auto& tensor : state.stored_tensors()) {
+        encoder.string(tensor.info.name);
+        encoder.u8(static_cast<std::uint8_t>(tensor.info.type));
+        encoder.u8(static_cast<std::uint8_t>(tensor.info.layout));
+        encoder.varint(tensor.info.shape.size());
+        for (const auto extent : tensor.info.shape) encoder.varint(extent);
+        encoder.varint(tensor.bytes.size());
+    }
+    encoder.varint(state.stored_blobs().size());
+    for (const auto& blob : state.stored_blobs()) {
+        encoder.string(blob.name);
+        encoder.bytes(blob.bytes);
+    }
+    return out;
+}
+
+study::TensorInfo decode_info(study::Decoder& in) {
+    study::TensorInfo info;
+    info.name = in.string();
+    info.type = static_cast<study::DType>(in.u8());
+    info.layout = static_cast<study::Layout>(in.u8());
+    info.shape.resize(in.count());
+    for (auto& extent : info.shape) extent = in.varint();
+    return info;
+}
+
+void receive(ddp::Collective& collective, const study::Bytes& description, study::MemoryState& state) {
+    study::Decoder in(description);
+    for (std::size_t left = in.count(); left > 0; --left) {
+        const auto info = decode_info(in);
+        std::vector<std::byte> bytes(in.varint());
+        collective.broadcast(bytes);
+        state.tensor(info, std::span<const std::byte>(bytes));
+    }
+    for (std::size_t left = in.count(); left > 0; --left) {
+        const auto name = in.string();
+        state.blob(name, in.bytes());
+    }
+}
+
+} // namespace
+
+void broadcast_state(ddp::Collective& collective, study::MemoryState& state) {
+    if (collective.size() == 1) return;
+    study::Bytes description;
+    if (collective.rank() == 0) description = describe(state);
+    std::uint64_t size = description.size();
+    collective.broadcast(std::as_writable_bytes(std::span(&size, 1)));
+    description.resize(size);
+    collective.broadcast(description);
+    if (collective.rank() != 0) {
+        receive(collective, description, state);
+        return;
+    }
+    for (const auto& tensor : state.stored_tensors()) {
+        // The root's bytes are only read; the interface takes them writable for the other ranks.
+        auto* data = const_cast<std::byte*>(tensor.bytes.data());
+        collective.broadcast({data, tensor.bytes.size()});
+    }
+}
+
+bool same_parameters(ddp::Collective& collective, const study::MemoryState& state) {
+    if (collective.size() == 1) return true;
+    const auto [low, high] = collective.min_max(state.digest());
+    return low == high;
+}
+
+} // namespace ranktune::drivers

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/group/trial_thread.hpp"
+
+#include <cassert>
+#include <utility>
+
+namespace ranktune::drivers {
+
+TrialThread::TrialThread(AttemptSetting setting, std::function<void()> wake,
+                         std::function<void(base::TrialId, std::string_view)> log)
+    : setting_(std::move(setting)), wake_(std::move(wake)), log_(std::move(log)), thread_([this] { main(); }) {}
+
+TrialThread::~TrialThread() {
+    abandon();
+    {
+        const std::lock_guard lock(mutex_);
+        quit_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+}
+
+void TrialThread::start(const Assignment& assignment) {
+    {
+        const std::lock_guard lock(mutex_);
+        assert(!assignment_);
+        abort_.store(false);
+        decision_point_ = assignment.start.decision_point;
+        order_.reset();
+        assignment_ = assignment;
+        taken_ = false;
+    }
+    changed_.notify_all();
+}
+
+void TrialThread::decide(const study::Decide& decide) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (decide.verdict.verb != study::Verb::go_on)
+            order_ = decide.verdict;
+        else if (decide.decision_point > decision_point_) // a repeated or overtaken one changes nothing
+            decision_point_ = decide.decision_point;
+    }
+    changed_.notify_all();
+}
+
+void TrialThread::interrupt(const study::Verdict& verdict) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!order_) order_ = verdict;
+    }
+    changed_.notify_all();
+}
+
+void TrialThread::abandon() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (assignment_) abort_.store(true);
+    }
+    changed_.notify_all();
+}
+
+std::optional<RunnerEvent> TrialThread::poll() {
+    const std::lock_guard lock(mutex_);
+    if (events_.empty()) return std::nullopt;
+    RunnerEvent event = std::move(events_.front());
+    events_.pop_front();
+    return event;
+}
+
+std::uint64_t TrialThread::progress() const { return progress_.load(std::memory_order_relaxed); }
+
+bool TrialThread::busy() const {
+    const std::lock_guard lock(mutex_);
+    return assignment_.has_value() || !events_.empty();
+}
+
+void TrialThread::push(RunnerEvent event) {
+    {
+        const std::lock_guard lock(mutex_);
+        events_.push_back(std::move(event));
+    }
+    wake_();
+}
+
+study::Verdict TrialThread::verdict_after(base::Iteration iteration) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return abort_.load() || order_ || decision_point_ > iteration; });
+    if (abort_.load()) throw ddp::Aborted("the trial was told to give up");
+    return order_.value_or(study::Verdict{});
+}
+
+void TrialThread::main() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+        changed_.wait(lock, [this] { return quit_ || (assignment_ && !taken_); });
+        if (!assignment_ || taken_) return;
+        taken_ = true;
+        const Assignment assignment = *assignment_;
+        lock.unlock();
+        RunnerEnded ended = run_attempt(setting_, assignment, *this);
+        lock.lock();
+        assignment_.reset();
+        events_.emplace_back(std::move(ended));
+        lock.unlock();
+        wake_();
+        lock.lock();
+    }
+}
+
+} // namespace ranktune::drivers

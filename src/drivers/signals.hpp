@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Signals that end a run: blocked in every thread, read from a file descriptor by one loop.
+
+#include <optional>
+#include <string>
+
+namespace ranktune::drivers {
+
+/// Blocks INT, TERM, HUP, USR1 and USR2 in the calling thread and in all threads it starts later. Call it first in
+/// `main`, before MPI starts its own threads: a signal goes to any thread that does not block it.
+void block_stop_signals();
+
+/// Reads what `block_stop_signals` has blocked. One per process.
+class SignalReader {
+  public:
+    SignalReader(); ///< throws base::IoError when the process is out of file descriptors
+    ~SignalReader();
+    SignalReader(const SignalReader&) = delete;
+    SignalReader& operator=(const SignalReader&) = delete;
+
+    /// Name of the next signal that has arrived ("SIGUSR1"). Never blocks. One pending signal of a kind counts once
+    /// however often it was sent.
+    [[nodiscard]] std::optional<std::string> poll();
+    /// For Waker::nap.
+    [[nodiscard]] int fd() const { return fd_; }
+
+  private:
+    int fd_ = -1;
+};
+
+} // namespace ranktune::drivers

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/wake.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::drivers {
+
+Waker::Waker() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (event_ < 0) throw base::IoError("cannot create", "eventfd", std::error_code(errno, std::generic_category()));
+}
+
+Waker::~Waker() { close(event_); }
+
+void Waker::wake() noexcept {
+    const std::uint64_t one = 1;
+    // Fails only when the counter is full, and then the sleeper is awake anyway.
+    [[maybe_unused]] const auto written = write(event_, &one, sizeof one);
+}
+
+bool Waker::nap(std::chrono::microseconds time, int signal_fd) noexcept {
+    pollfd files[2] = {{event_, POLLIN, 0}, {signal_fd, POLLIN, 0}};
+    const timespec limit{static_cast<time_t>(time.count() / 1'000'000),
+                         static_cast<long>(time.count() % 1'000'000) * 1000};
+    if (ppoll(files, signal_fd < 0 ? 1 : 2, &limit, nullptr) <= 0) return false;
+    if ((files[0].revents & POLLIN) == 0) return false;
+    std::uint64_t count = 0;
+    [[maybe_unused]] const auto taken = read(event_, &count, sizeof count);
+    return true;
+}
+
+std::chrono::microseconds AdaptiveNap::next(Clock::time_point now) const {
+    const auto idle = std::chrono::duration_cast<std::chrono::microseconds>(now - busy_);
+    return std::clamp(idle / 4, shortest_, longest_);
+}
+
+} // namespace ranktune::drivers

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Waker: how a loop that polls naps without being late. Another thread's wake() or a signal ends the nap early.
+
+#include <chrono>
+#include <cstdint>
+
+namespace ranktune::drivers {
+
+/// Owns an eventfd. `nap` belongs to one thread; `wake` may be called from any.
+class Waker {
+  public:
+    Waker(); ///< throws base::IoError when the process is out of file descriptors
+    ~Waker();
+    Waker(const Waker&) = delete;
+    Waker& operator=(const Waker&) = delete;
+
+    /// Ends the nap under way, or the next one at once.
+    void wake() noexcept;
+    /// Returns after `time`, earlier when woken (true) or when `signal_fd` (none: -1) has something to read.
+    bool nap(std::chrono::microseconds time, int signal_fd = -1) noexcept;
+
+  private:
+    int event_ = -1;
+};
+
+/// How long to nap: about a quarter of the time for which nothing has happened, so that an answer is at most a quarter
+/// later than it could be and a long wait costs nothing; between the limits.
+class AdaptiveNap {
+  public:
+    using Clock = std::chrono::steady_clock;
+
+    AdaptiveNap(std::chrono::microseconds shortest, std::chrono::microseconds longest)
+        : shortest_(shortest), longest_(longest), busy_(Clock::now()) {}
+    /// Something happened: the next naps are short again.
+    void busy(Clock::time_point now) { busy_ = now; }
+    [[nodiscard]] std::chrono::microseconds next(Clock::time_point now) const;
+
+  private:
+    std::chrono::microseconds shortest_;
+    std::chrono::microseconds longest_;
+    Clock::time_point busy_;
+};
+
+} // namespace ranktune::drivers
