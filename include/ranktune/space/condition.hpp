@@ -15,10 +15,15 @@ namespace ranktune::space {
 ///     or         = and { "or" and }
 ///     and        = unary { "and" unary }
 ///     unary      = "not" unary | "(" or ")" | comparison
-///     comparison = name ( "==" | "!=" | "<" | "<=" | ">" | ">=" ) literal | name [ "not" ] "in" "[" literal { ","
-///     literal } "]" literal    = number | 'string' | "string" | true | false
+///     comparison = name ( "==" | "!=" | "<" | "<=" | ">" | ">=" ) literal
+///                | name [ "not" ] "in" "[" literal { "," literal } "]"
+///     literal    = number | 'string' | "string" | true | false
 ///
-/// A comparison with a parameter that is absent from the configuration is false (also `!=` and `not in`).
+/// A comparison with a parameter that is absent from the configuration is false (also `!=` and `not in`); `not` turns
+/// that false into true like any other. Numbers compare by value, whether integer or float (32 == 32.0); values of
+/// different kinds are unequal and in no order; strings are ordered by their bytes; a list equals no literal. `and` and
+/// `or` look at their right side only if the left one does not settle it (nothing can be told from outside: a condition
+/// has no side effects and never fails).
 class Condition {
   public:
     /// Throws base::UsageError with what was expected at which column of the text (counted from 1).
@@ -33,6 +38,8 @@ class Condition {
 
   private:
     struct Node;
+    struct Parser;
+    Condition() = default;
     std::shared_ptr<const Node> root_;
     std::shared_ptr<const std::vector<std::string>> names_;
     std::string text_;

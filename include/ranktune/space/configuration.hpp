@@ -2,6 +2,7 @@
 #pragma once
 // A configuration: the hyper-parameters of one trial. Parameters whose condition does not hold are absent.
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,9 @@ class Configuration {
 
     /// Adds a parameter, or replaces the value of one that is there.
     void set(std::string_view name, Value value);
+    /// Adds a parameter that is not there yet (the caller knows), without a search.
+    void append(std::string name, Value value) { entries_.push_back({std::move(name), std::move(value)}); }
+    void reserve(std::size_t parameters) { entries_.reserve(parameters); }
     [[nodiscard]] const Value* find(std::string_view name) const;
     [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
     /// Throws base::UsageError naming the parameter and those that exist.

@@ -3,6 +3,7 @@
 // Parameter domains: what a hyper-parameter can be. All of Ray Tune's space types, with every bound resolved.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -11,8 +12,11 @@
 
 namespace ranktune::space {
 
-/// uniform, loguniform, quniform, qloguniform. Samples lie in [lower, upper); with a quantum the result is the multiple
-/// of `quantum` nearest to the sample, clamped to [lower, upper], both inclusive (as in Ray Tune).
+/// uniform, loguniform, quniform, qloguniform. Samples lie in [lower, upper); with lower == upper in {lower}. With a
+/// quantum the result is the multiple of `quantum` nearest to the sample, clamped to the outermost multiples inside
+/// [lower, upper], both bounds inclusive: quniform(0.15, 1.0, 0.1) gives 0.2 ... 1.0. (The outermost multiples so have
+/// half the probability of the others, as in Ray Tune.) A multiple is the double nearest to the decimal number: 3 x 0.1
+/// is 0.3, not 0.30000000000000004.
 struct FloatRange {
     double lower = 0.0;
     double upper = 1.0;
@@ -22,7 +26,9 @@ struct FloatRange {
 };
 
 /// randint, lograndint, qrandint, qlograndint. Both bounds are inclusive *here*; the parser has already turned the
-/// exclusive upper bound of `randint` and `lograndint` into this form.
+/// exclusive upper bound of `randint` and `lograndint` into this form. The values are the multiples of `quantum` inside
+/// [lower, upper]: qrandint(1, 10, 4) gives 4 or 8. All are equally likely; with `log`, value k x quantum has a
+/// probability in proportion to log((k + 1) / k), so that `qlograndint(a, b, 1)` is `lograndint(a, b + 1)`.
 struct IntRange {
     std::int64_t lower = 0;
     std::int64_t upper = 1; ///< inclusive
@@ -31,7 +37,7 @@ struct IntRange {
     friend bool operator==(const IntRange&, const IntRange&) = default;
 };
 
-/// randn, qrandn: unbounded normal.
+/// randn, qrandn: normal, without bounds; with a quantum the nearest multiple of it.
 struct Normal {
     double mean = 0.0;
     double sd = 1.0;
@@ -59,27 +65,43 @@ struct Constant {
 
 using Domain = std::variant<FloatRange, IntRange, Normal, Choice, Grid, Constant>;
 
+// The functions below require a domain without a `problem`.
+
 /// The value at position `unit` in [0, 1) of the domain: the inverse distribution function, so that a uniform `unit`
-/// gives the domain's distribution. Grid and Constant ignore it (Grid: see SearchSpace). Never leaves the domain's
-/// bounds.
+/// gives the domain's distribution. Grid gives its first value (see SearchSpace), Constant its only one. Never leaves
+/// the domain's bounds.
 [[nodiscard]] Value decode(const Domain& domain, double unit);
-/// A position in [0, 1) that decodes to `value` again (the middle of its interval for integers and choices). Throws
+/// A position in [0, 1) that decodes to `value` again (the middle of its interval where the domain is finite): exactly
+/// for every value of a finite domain of up to 2^50 values (log: 2^40), to rounding for continuous ones. Throws
 /// base::UsageError when the value lies outside the domain.
 [[nodiscard]] double encode(const Domain& domain, const Value& value);
+/// Whether `decode` can give the value. Integers count as floats in float domains, never the other way round.
 [[nodiscard]] bool contains(const Domain& domain, const Value& value);
 
+/// Number of different positions of a finite domain: list entries, integers, multiples of a quantum; nullopt for a
+/// continuous one (uniform, loguniform, randn, qrandn). Saturates at 2^64 - 1.
+[[nodiscard]] std::optional<std::uint64_t> cardinality(const Domain& domain);
+/// The value at a position of a finite domain, ascending or in the order of the list. Requires index < cardinality.
+[[nodiscard]] Value value_at(const Domain& domain, std::uint64_t index);
+
 /// How the domain is written in a study file, with resolved bounds: `loguniform(0.0001, 1.0)`, `[32, 64, 128]`.
+/// `parse_domain` reads calls back as the same domain.
 [[nodiscard]] std::string text(const Domain& domain);
 
 /// Why the domain is impossible, in words ("needs low > 0"), or an empty string. Checks finite bounds, low <= high, log
-/// of zero, quanta that fit the bounds, empty lists.
+/// of zero, quanta that fit the bounds, empty lists, values that are not a number.
 [[nodiscard]] std::string problem(const Domain& domain);
 
-/// Parses a call such as `loguniform(1e-4, 1.0)`, with Ray Tune's names and argument order (lower inclusive; upper
-/// exclusive for randint and lograndint). Throws base::UsageError with a sentence without location: unknown name (with
-/// the nearest one), number and kind of arguments, or `problem` of the result.
+/// Parses a call such as `loguniform(1e-4, 1.0)`, with Ray Tune's names, argument order and names of arguments
+/// (`quniform(0, 10, q=2)`): uniform quniform loguniform qloguniform randn qrandn randint qrandint lograndint
+/// qlograndint choice grid. Lower bounds are inclusive, upper bounds exclusive for randint and lograndint. `base` of
+/// the logarithmic ones is accepted and has no effect: the distribution does not depend on it. `choice` and `grid` take
+/// one list; `ordered=true` is the one further argument of `choice`. Throws base::UsageError with a sentence without
+/// location: unknown name (with the nearest one), number and kind of arguments, or `problem` of the result after the
+/// name.
 [[nodiscard]] Domain parse_domain(const std::string& call);
-/// Whether a string of a study file is meant as a call: a name followed by a bracketed argument list.
+/// Whether a string of a study file is meant as a call: a name followed by a bracketed argument list, or a known name
+/// followed by an opening bracket.
 [[nodiscard]] bool looks_like_call(const std::string& text);
 
 } // namespace ranktune::space

@@ -34,26 +34,50 @@ class SearchSpace {
     [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
     [[nodiscard]] const Parameter* find(std::string_view name) const;
 
-    /// Random configuration of a trial: a function of (seed, trial) only. Parameter i draws from the stream (seed,
-    /// sample, trial, i), whether or not other parameters are active.
+    /// Random configuration of a trial: a function of (seed, trial) only. Parameter i (in file order, grids and
+    /// constants counted) is `decode` of the first `uniform()` of the stream (seed, sample, trial, i), whether or not
+    /// other parameters are active; the grid point is trial modulo grid_size().
     [[nodiscard]] Configuration sample(std::uint64_t seed, base::TrialId trial) const;
 
     /// Number of unit-cube coordinates: one per parameter that is neither Grid nor Constant, in file order.
     [[nodiscard]] std::size_t dimensions() const { return dimensions_; }
     /// The configuration at a point of the unit cube (size == dimensions(); each in [0, 1)), with grid point
-    /// `grid_point`.
+    /// `grid_point` (taken modulo grid_size()). A parameter whose condition does not hold is absent; its coordinate has
+    /// no effect.
     [[nodiscard]] Configuration decode(std::span<const double> unit, std::uint64_t grid_point = 0) const;
-    /// The inverse for the active parameters; inactive ones get 0.5. Throws base::UsageError when a value lies outside.
+    /// The inverse for the parameters that the configuration has; others get 0.5. Throws base::UsageError for a value
+    /// outside its domain, or a name that is not in the space.
     [[nodiscard]] std::vector<double> encode(const Configuration& configuration) const;
 
     /// Size of the cross product of all Grid domains (1 without any). Saturates at 2^63.
     [[nodiscard]] std::uint64_t grid_size() const { return grid_size_; }
 
+    /// The configuration whose parameter i has the value `value(i)`, where its condition holds. `value` is called for
+    /// active parameters only, each after those that its condition mentions.
+    template <class ValueOf>
+    [[nodiscard]] Configuration assemble(ValueOf value) const;
+
   private:
+    void sort_by_file(Configuration& configuration) const;
+
     std::vector<Parameter> parameters_;
-    std::vector<std::size_t> order_; ///< positions in parameters_, conditions before their dependants
+    std::vector<std::size_t> order_; ///< positions in parameters_, each after those that its condition mentions
+    bool in_file_order_ = true;      ///< order_ is 0, 1, 2 ...
     std::size_t dimensions_ = 0;
     std::uint64_t grid_size_ = 1;
 };
+
+template <class ValueOf>
+Configuration SearchSpace::assemble(ValueOf value) const {
+    Configuration configuration;
+    configuration.reserve(parameters_.size());
+    for (const std::size_t i : order_) {
+        const Parameter& parameter = parameters_[i];
+        if (parameter.condition && !parameter.condition->holds(configuration)) continue;
+        configuration.append(parameter.name, value(i));
+    }
+    if (!in_file_order_) sort_by_file(configuration);
+    return configuration;
+}
 
 } // namespace ranktune::space

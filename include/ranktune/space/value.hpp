@@ -45,6 +45,8 @@ class Value {
     /// as
     /// `[128,64]`.
     [[nodiscard]] std::string text() const;
+    /// As a literal of a study file: `0.5`, `'adam'`, `[128, 64]`. Valid TOML, and what `parse_domain` reads.
+    [[nodiscard]] std::string literal() const;
 
     [[nodiscard]] const std::variant<bool, std::int64_t, double, std::string, List>& data() const { return data_; }
     /// Same kind and same value: 1 and 1.0 differ.
@@ -54,7 +56,8 @@ class Value {
     std::variant<bool, std::int64_t, double, std::string, List> data_;
 };
 
-/// Shortest decimal text that reads back as `value`, with a decimal point or an exponent; "nan", "inf", "-inf".
+/// Shortest decimal text that reads back as `value`, with a decimal point or an exponent (outside 1e-4 <= |value| <
+/// 1e16, as in Python): "0.0001", "1e-05", "32.0"; "nan", "inf", "-inf". Independent of the locale.
 [[nodiscard]] std::string float_text(double value);
 
 } // namespace ranktune::space

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Help with misspelt names: the nearest known one, and the end of a sentence that offers it.
+
+#include <cstddef>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace ranktune::base {
+
+/// Number of single-byte insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (optimal
+/// string alignment); letters that differ only in ASCII case count as equal.
+[[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
+
+/// The candidate that `name` was probably meant to be: the one at the smallest edit distance, the first of equals;
+/// empty when none is within 1 + length / 4, or nothing of `name` would be left. The result points into `candidates`.
+///
+///   nearest("logunifrom", {"uniform", "loguniform"}) -> "loguniform"      nearest("colour", {"lr"}) -> ""
+[[nodiscard]] std::string_view nearest(std::string_view name, std::span<const std::string_view> candidates);
+[[nodiscard]] std::string_view nearest(std::string_view name, std::span<const std::string> candidates);
+[[nodiscard]] std::string_view nearest(std::string_view name, std::initializer_list<std::string_view> candidates);
+
+/// `; did you mean 'loguniform'?` for `nearest(...)` or an empty string: to append to `unknown key 'logunifrom'`.
+[[nodiscard]] std::string suggestion(std::string_view name, std::span<const std::string_view> candidates);
+[[nodiscard]] std::string suggestion(std::string_view name, std::span<const std::string> candidates);
+
+/// `a, b, c`
+[[nodiscard]] std::string join(std::span<const std::string> parts, std::string_view separator = ", ");
+[[nodiscard]] std::string join(std::span<const std::string_view> parts, std::string_view separator = ", ");
+
+} // namespace ranktune::base

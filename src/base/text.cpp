@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/base/text.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace ranktune::base {
+namespace {
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+template <class Text>
+std::string_view nearest_of(std::string_view name, std::span<const Text> candidates) {
+    std::string_view best;
+    std::size_t best_distance = 1 + name.size() / 4 + 1;
+    for (const Text& candidate : candidates) {
+        const std::size_t distance = edit_distance(name, candidate);
+        if (distance < best_distance && distance < name.size()) {
+            best = candidate;
+            best_distance = distance;
+        }
+    }
+    return best;
+}
+
+std::string offer(std::string_view name) {
+    return name.empty() ? std::string() : "; did you mean '" + std::string(name) + "'?";
+}
+
+template <class Text>
+std::string joined(std::span<const Text> parts, std::string_view separator) {
+    std::string text;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (i > 0) text += separator;
+        text += parts[i];
+    }
+    return text;
+}
+
+} // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+    // Three rows of the table of distances between prefixes: two back (for swaps), one back, current.
+    std::vector<std::size_t> before(b.size() + 1);
+    std::vector<std::size_t> previous(b.size() + 1);
+    std::vector<std::size_t> current(b.size() + 1);
+    for (std::size_t j = 0; j <= b.size(); ++j) current[j] = j;
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        before.swap(previous);
+        previous.swap(current);
+        current[0] = i;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t change = lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1;
+            current[j] = std::min({previous[j] + 1, current[j - 1] + 1, previous[j - 1] + change});
+            const bool swapped =
+                i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]);
+            if (swapped) current[j] = std::min(current[j], before[j - 2] + 1);
+        }
+    }
+    return current[b.size()];
+}
+
+std::string_view nearest(std::string_view name, std::span<const std::string_view> candidates) {
+    return nearest_of(name, candidates);
+}
+std::string_view nearest(std::string_view name, std::span<const std::string> candidates) {
+    return nearest_of(name, candidates);
+}
+std::string_view nearest(std::string_view name, std::initializer_list<std::string_view> candidates) {
+    return nearest_of(name, std::span<const std::string_view>(candidates.begin(), candidates.size()));
+}
+
+std::string suggestion(std::string_view name, std::span<const std::string_view> candidates) {
+    return offer(nearest(name, candidates));
+}
+std::string suggestion(std::string_view name, std::span<const std::string> candidates) {
+    return offer(nearest(name, candidates));
+}
+
+std::string join(std::span<const std::string> parts, std::string_view separator) { return joined(parts, separator); }
+std::string join(std::span<const std::string_view> parts, std::string_view separator) {
+    return joined(parts, separator);
+}
+
+} // namespace ranktune::base

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Domains as words: how they are written, and why one is impossible.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ranktune/space/domain.hpp"
+#include "space/multiples.hpp"
+
+namespace ranktune::space {
+namespace {
+
+/// More multiples than this inside the bounds cannot be told apart from no quantum at all.
+constexpr double most_multiples = 0x1p50;
+
+std::string call(const char* name, std::initializer_list<Value> arguments) {
+    std::string out = name;
+    char separator = '(';
+    for (const Value& argument : arguments) {
+        out += separator;
+        if (separator == ',') out += ' ';
+        out += argument.literal();
+        separator = ',';
+    }
+    return out + ')';
+}
+
+std::string text_of(const FloatRange& d) {
+    if (d.quantum != 0.0) return call(d.log ? "qloguniform" : "quniform", {d.lower, d.upper, d.quantum});
+    return call(d.log ? "loguniform" : "uniform", {d.lower, d.upper});
+}
+
+std::string text_of(const IntRange& d) {
+    // The quantised names take the upper bound inclusive, so they can also say the largest integer.
+    if (d.quantum != 1 || d.upper == std::numeric_limits<std::int64_t>::max())
+        return call(d.log ? "qlograndint" : "qrandint", {d.lower, d.upper, d.quantum});
+    return call(d.log ? "lograndint" : "randint", {d.lower, d.upper + 1});
+}
+
+std::string text_of(const Normal& d) {
+    if (d.quantum != 0.0) return call("qrandn", {d.mean, d.sd, d.quantum});
+    return call("randn", {d.mean, d.sd});
+}
+
+std::string text_of(const Choice& d) {
+    const std::string list = Value(d.values).literal();
+    return d.ordered ? "choice(" + list + ", ordered=true)" : list;
+}
+std::string text_of(const Grid& d) { return call("grid", {d.values}); }
+std::string text_of(const Constant& d) { return d.value.literal(); }
+
+std::string bounds(double lower, double upper) { return "[" + float_text(lower) + ", " + float_text(upper) + "]"; }
+
+std::string problem_of(const FloatRange& d) {
+    if (!std::isfinite(d.lower) || !std::isfinite(d.upper)) return "needs finite bounds";
+    if (d.lower > d.upper) return "needs low <= high, got " + float_text(d.lower) + " > " + float_text(d.upper);
+    if (d.log && d.lower <= 0.0) return "needs low > 0";
+    if (d.quantum == 0.0) return "";
+    if (!std::isfinite(d.quantum) || d.quantum < 0.0) return "needs a finite q > 0";
+    if (std::max(std::abs(d.lower), std::abs(d.upper)) / d.quantum > most_multiples)
+        return "needs a larger q: " + float_text(d.quantum) + " is below the precision of the bounds";
+    const Multiples multiples(d.quantum);
+    if (multiples.ceiling(d.lower) > multiples.floor(d.upper))
+        return "has no value: no multiple of " + float_text(d.quantum) + " lies in " + bounds(d.lower, d.upper);
+    return "";
+}
+
+std::string problem_of(const IntRange& d) {
+    const auto text = [](std::int64_t x) { return Value(x).literal(); };
+    if (d.lower > d.upper) return "needs low <= high, got " + text(d.lower) + " > " + text(d.upper);
+    if (d.log && d.lower < 1) return "needs low >= 1";
+    if (d.quantum < 1) return "needs q >= 1";
+    const std::int64_t last = d.upper / d.quantum - (d.upper % d.quantum < 0 ? 1 : 0);
+    const std::int64_t first = d.lower / d.quantum + (d.lower % d.quantum > 0 ? 1 : 0);
+    if (first > last)
+        return "has no value: no multiple of " + text(d.quantum) + " lies in [" + text(d.lower) + ", " + text(d.upper) +
+               "]";
+    return "";
+}
+
+std::string problem_of(const Normal& d) {
+    if (!std::isfinite(d.mean)) return "needs a finite mean";
+    if (!std::isfinite(d.sd) || d.sd <= 0.0) return "needs a finite sd > 0";
+    if (d.quantum != 0.0 && (!std::isfinite(d.quantum) || d.quantum < 0.0)) return "needs a finite q > 0";
+    return "";
+}
+
+bool holds_nan(const Value& value) {
+    if (value.is_list()) return std::any_of(value.as_list().begin(), value.as_list().end(), holds_nan);
+    return value.is_double() && std::isnan(value.as_double());
+}
+
+std::string problem_of_list(const std::vector<Value>& values) {
+    if (values.empty()) return "needs at least one value";
+    if (std::any_of(values.begin(), values.end(), holds_nan)) return "must not hold nan";
+    return "";
+}
+std::string problem_of(const Choice& d) { return problem_of_list(d.values); }
+std::string problem_of(const Grid& d) { return problem_of_list(d.values); }
+std::string problem_of(const Constant& d) { return holds_nan(d.value) ? "must not be nan" : ""; }
+
+} // namespace
+
+std::string text(const Domain& domain) {
+    return std::visit([](const auto& d) { return text_of(d); }, domain);
+}
+
+std::string problem(const Domain& domain) {
+    return std::visit([](const auto& d) { return problem_of(d); }, domain);
+}
+
+} // namespace ranktune::space

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/space/enumeration.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <string>
+
+#include "ranktune/base/error.hpp"
+#include "space/product.hpp"
+
+namespace ranktune::space {
+
+Enumeration::Enumeration(const SearchSpace& space) : space_(space) {
+    std::string continuous;
+    bool conditions = false;
+    for (const Parameter& parameter : space.parameters()) {
+        const auto count = cardinality(parameter.domain);
+        if (!count) continuous += (continuous.empty() ? "" : ", ") + parameter.name + " = " + text(parameter.domain);
+        counts_.push_back(count.value_or(1));
+        size_ = saturating_product(size_, counts_.back());
+        conditions = conditions || parameter.condition.has_value();
+    }
+    if (!continuous.empty())
+        throw base::UsageError(
+            "a grid needs a finite number of values for every parameter; give a list, grid(...), an "
+            "integer range or a quantised one for " +
+            continuous);
+    if (!conditions) return;
+    if (size_ > most_points_with_conditions)
+        throw base::UsageError("a grid of a space with conditions can have at most " +
+                               std::to_string(most_points_with_conditions) + " points, this one has " +
+                               std::to_string(size_));
+    collect_distinct();
+}
+
+std::vector<std::uint64_t> Enumeration::positions(std::uint64_t point) const {
+    std::vector<std::uint64_t> at(counts_.size());
+    for (std::size_t i = counts_.size(); i-- > 0;) {
+        at[i] = point % counts_[i];
+        point /= counts_[i];
+    }
+    return at;
+}
+
+void Enumeration::collect_distinct() {
+    for (std::uint64_t point = 0; point < size_; ++point) {
+        std::vector<std::uint64_t> left = positions(point);
+        (void)space_.assemble([&](std::size_t i) {
+            const std::uint64_t position = left[i];
+            left[i] = 0;
+            return value_at(space_.parameters()[i].domain, position);
+        });
+        // What is left belongs to absent parameters.
+        if (std::all_of(left.begin(), left.end(), [](std::uint64_t p) { return p == 0; })) distinct_.push_back(point);
+    }
+    size_ = distinct_.size();
+}
+
+Configuration Enumeration::at(std::uint64_t index) const {
+    assert(index < size_);
+    const std::vector<std::uint64_t> at = positions(distinct_.empty() ? index : distinct_[index]);
+    return space_.assemble([&](std::size_t i) { return value_at(space_.parameters()[i].domain, at[i]); });
+}
+
+} // namespace ranktune::space

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/space/search_space.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+#include <utility>
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/base/rng.hpp"
+#include "ranktune/base/text.hpp"
+#include "space/product.hpp"
+
+namespace ranktune::space {
+namespace {
+
+using Positions = std::map<std::string_view, std::size_t>;
+
+bool is_grid(const Domain& domain) { return std::holds_alternative<Grid>(domain); }
+bool has_coordinate(const Domain& domain) { return !is_grid(domain) && !std::holds_alternative<Constant>(domain); }
+
+Positions positions_of(const std::vector<Parameter>& parameters) {
+    Positions positions;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        if (!positions.emplace(parameters[i].name, i).second)
+            throw base::UsageError("the parameter '" + parameters[i].name + "' is in the space twice");
+    }
+    return positions;
+}
+
+/// For each parameter those that its condition mentions.
+std::vector<std::vector<std::size_t>> needs_of(const std::vector<Parameter>& parameters, const Positions& positions) {
+    std::vector<std::vector<std::size_t>> needs(parameters.size());
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        if (!parameters[i].condition) continue;
+        for (const std::string& name : parameters[i].condition->names()) {
+            const auto at = positions.find(name);
+            if (at == positions.end()) {
+                std::vector<std::string> known;
+                for (const Parameter& parameter : parameters) known.push_back(parameter.name);
+                throw base::UsageError("the condition of '" + parameters[i].name + "' mentions '" + name +
+                                       "', which is not in the space" + base::suggestion(name, known));
+            }
+            needs[i].push_back(at->second);
+        }
+    }
+    return needs;
+}
+
+/// File order, except where a condition looks ahead: then what it mentions comes first.
+std::vector<std::size_t> order_of(const std::vector<Parameter>& parameters, const Positions& positions) {
+    const auto needs = needs_of(parameters, positions);
+    std::vector<std::size_t> order;
+    std::vector<bool> placed(parameters.size(), false);
+    while (order.size() < parameters.size()) {
+        const std::size_t before = order.size();
+        for (std::size_t i = 0; i < parameters.size(); ++i) {
+            const auto ready = [&](std::size_t needed) { return placed[needed]; };
+            if (placed[i] || !std::all_of(needs[i].begin(), needs[i].end(), ready)) continue;
+            placed[i] = true;
+            order.push_back(i);
+        }
+        if (order.size() > before) continue;
+        std::string names;
+        for (std::size_t i = 0; i < parameters.size(); ++i) {
+            if (!placed[i]) names += (names.empty() ? "" : ", ") + parameters[i].name;
+        }
+        throw base::UsageError("conditions that wait for each other: " + names);
+    }
+    return order;
+}
+
+} // namespace
+
+SearchSpace::SearchSpace(std::vector<Parameter> parameters) : parameters_(std::move(parameters)) {
+    for (const Parameter& parameter : parameters_) {
+        if (const std::string why = problem(parameter.domain); !why.empty())
+            throw base::UsageError(parameter.name + " = " + text(parameter.domain) + ": " + why);
+        if (has_coordinate(parameter.domain)) ++dimensions_;
+        if (const auto* grid = std::get_if<Grid>(&parameter.domain))
+            grid_size_ = saturating_product(grid_size_, grid->values.size());
+    }
+    order_ = order_of(parameters_, positions_of(parameters_));
+    in_file_order_ = std::is_sorted(order_.begin(), order_.end());
+}
+
+const Parameter* SearchSpace::find(std::string_view name) const {
+    const auto at =
+        std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == name; });
+    return at == parameters_.end() ? nullptr : &*at;
+}
+
+void SearchSpace::sort_by_file(Configuration& configuration) const {
+    Configuration sorted;
+    sorted.reserve(configuration.entries().size());
+    for (const Parameter& parameter : parameters_) {
+        if (const Value* value = configuration.find(parameter.name)) sorted.append(parameter.name, *value);
+    }
+    configuration = std::move(sorted);
+}
+
+namespace {
+
+/// Reads the mixed-radix number of a grid point: position of each Grid domain, the last one fastest.
+std::vector<std::size_t> grid_positions(const std::vector<Parameter>& parameters, std::uint64_t point) {
+    std::vector<std::size_t> at(parameters.size(), 0);
+    for (std::size_t i = parameters.size(); i-- > 0;) {
+        const auto* grid = std::get_if<Grid>(&parameters[i].domain);
+        if (grid == nullptr) continue;
+        at[i] = static_cast<std::size_t>(point % grid->values.size());
+        point /= grid->values.size();
+    }
+    return at;
+}
+
+} // namespace
+
+Configuration SearchSpace::sample(std::uint64_t seed, base::TrialId trial) const {
+    std::vector<std::size_t> grids;
+    if (grid_size_ > 1) grids = grid_positions(parameters_, trial.value());
+    return assemble([&](std::size_t i) -> Value {
+        const Domain& domain = parameters_[i].domain;
+        if (const auto* grid = std::get_if<Grid>(&domain)) return grid->values[grids.empty() ? 0 : grids[i]];
+        base::RngStream stream(seed, base::Purpose::sample, trial.value(), static_cast<std::uint32_t>(i));
+        return space::decode(domain, stream.uniform());
+    });
+}
+
+Configuration SearchSpace::decode(std::span<const double> unit, std::uint64_t grid_point) const {
+    assert(unit.size() == dimensions_);
+    std::vector<std::size_t> grids;
+    if (grid_size_ > 1) grids = grid_positions(parameters_, grid_point);
+    std::vector<double> positions(parameters_.size(), 0.0);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+        if (has_coordinate(parameters_[i].domain)) positions[i] = unit[next++];
+    }
+    return assemble([&](std::size_t i) -> Value {
+        const Domain& domain = parameters_[i].domain;
+        if (const auto* grid = std::get_if<Grid>(&domain)) return grid->values[grids.empty() ? 0 : grids[i]];
+        return space::decode(domain, positions[i]);
+    });
+}
+
+std::vector<double> SearchSpace::encode(const Configuration& configuration) const {
+    for (const Configuration::Entry& entry : configuration.entries()) {
+        const Parameter* const parameter = find(entry.name);
+        if (parameter == nullptr) throw base::UsageError("'" + entry.name + "' is not in the search space");
+        if (!space::contains(parameter->domain, entry.value))
+            throw base::UsageError(entry.name + " = " + entry.value.literal() + " is not in " +
+                                   text(parameter->domain));
+    }
+    std::vector<double> unit;
+    unit.reserve(dimensions_);
+    for (const Parameter& parameter : parameters_) {
+        if (!has_coordinate(parameter.domain)) continue;
+        const Value* const value = configuration.find(parameter.name);
+        unit.push_back(value == nullptr ? 0.5 : space::encode(parameter.domain, *value));
+    }
+    return unit;
+}
+
+} // namespace ranktune::space

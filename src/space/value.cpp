@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/space/value.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::space {
+namespace {
+
+[[noreturn]] void wrong_kind(std::string_view wanted, const Value& actual) {
+    throw base::UsageError("wanted " + std::string(wanted) + ", got the " + std::string(actual.kind()) + " " +
+                           actual.literal());
+}
+
+std::string int_text(std::int64_t value) {
+    std::array<char, 24> buffer{};
+    const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+    return {buffer.data(), end.ptr};
+}
+
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
+
+/// In single quotes where nothing has to be escaped, otherwise as a basic string of TOML.
+std::string quoted(std::string_view text) {
+    bool plain = true;
+    for (const char c : text) plain = plain && c != '\'' && !is_control(c);
+    if (plain) return "'" + std::string(text) + "'";
+    constexpr std::string_view hex = "0123456789abcdef";
+    std::string out = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') {
+            out += '\\';
+            out += c;
+        } else if (c == '\n') {
+            out += "\\n";
+        } else if (c == '\t') {
+            out += "\\t";
+        } else if (is_control(c)) {
+            out += "\\u00";
+            out += hex[static_cast<unsigned char>(c) >> 4];
+            out += hex[static_cast<unsigned char>(c) & 15];
+        } else {
+            out += c;
+        }
+    }
+    return out + '"';
+}
+
+template <class Text>
+std::string list_text(const Value::List& list, std::string_view separator, Text text) {
+    std::string out = "[";
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        if (i > 0) out += separator;
+        out += text(list[i]);
+    }
+    return out + ']';
+}
+
+} // namespace
+
+bool Value::as_bool() const {
+    if (!is_bool()) wrong_kind("a bool", *this);
+    return std::get<bool>(data_);
+}
+
+std::int64_t Value::as_int() const {
+    if (!is_int()) wrong_kind("an integer", *this);
+    return std::get<std::int64_t>(data_);
+}
+
+double Value::as_double() const {
+    if (is_int()) return static_cast<double>(std::get<std::int64_t>(data_));
+    if (!is_double()) wrong_kind("a number", *this);
+    return std::get<double>(data_);
+}
+
+const std::string& Value::as_string() const {
+    if (!is_string()) wrong_kind("a string", *this);
+    return std::get<std::string>(data_);
+}
+
+const Value::List& Value::as_list() const {
+    if (!is_list()) wrong_kind("a list", *this);
+    return std::get<List>(data_);
+}
+
+std::string_view Value::kind() const {
+    constexpr std::array<std::string_view, 5> kinds = {"bool", "integer", "float", "string", "list"};
+    return kinds[data_.index()];
+}
+
+std::string Value::text() const {
+    if (is_string()) return std::get<std::string>(data_);
+    if (is_list()) return list_text(std::get<List>(data_), ",", [](const Value& v) { return v.text(); });
+    return literal();
+}
+
+std::string Value::literal() const {
+    if (is_bool()) return std::get<bool>(data_) ? "true" : "false";
+    if (is_int()) return int_text(std::get<std::int64_t>(data_));
+    if (is_double()) return float_text(std::get<double>(data_));
+    if (is_string()) return quoted(std::get<std::string>(data_));
+    return list_text(std::get<List>(data_), ", ", [](const Value& v) { return v.literal(); });
+}
+
+std::string float_text(double value) {
+    if (std::isnan(value)) return "nan";
+    if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+    std::array<char, 64> buffer{};
+    char* const begin = buffer.data();
+    char* const end = begin + buffer.size();
+    const double size = std::abs(value);
+    if (size != 0.0 && (size < 1e-4 || size >= 1e16))
+        return {begin, std::to_chars(begin, end, value, std::chars_format::scientific).ptr};
+    std::string text(begin, std::to_chars(begin, end, value, std::chars_format::fixed).ptr);
+    if (text.find('.') == std::string::npos) text += ".0";
+    return text;
+}
+
+} // namespace ranktune::space
