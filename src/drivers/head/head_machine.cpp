@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/head/head_machine.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "drivers/head/rank_table.hpp"
+
+namespace ranktune::drivers {
+
+using base::Rank;
+using base::StudyTime;
+using study::StudyOutcome;
+
+namespace {
+
+/// joining: not all workers have said Hello. publishing: the study is over, its results are not yet synced. leaving:
+/// workers were told to leave.
+enum class Phase : std::uint8_t { joining, running, publishing, leaving, over };
+
+struct Worker {
+    study::RankInfo info;
+    bool hello = false;
+    bool alive = true;
+    bool bye = false;
+    bool told_to_leave = false;
+    StudyTime heard;
+    StudyTime spoken_to;
+};
+
+std::string seconds_text(base::Duration duration) {
+    return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(duration).count()) + " s";
+}
+
+/// "3, 7-9"
+std::string ranks_text(const std::vector<Rank>& ranks) {
+    std::string text;
+    for (std::size_t i = 0; i < ranks.size();) {
+        std::size_t last = i;
+        while (last + 1 < ranks.size() && ranks[last + 1].value() == ranks[last].value() + 1) ++last;
+        if (!text.empty()) text += ", ";
+        text += std::to_string(ranks[i].value());
+        if (last > i) text += (last > i + 1 ? "-" : ", ") + std::to_string(ranks[last].value());
+        i = last + 1;
+    }
+    return text;
+}
+
+} // namespace
+
+struct HeadMachine::Impl {
+    Impl(HeadOptions options_in, tuner::Tuner& tuner_in, study::RecordSink& sink_in, Outbox& outbox_in,
+         HeadDuties& duties_in, Observer& observer_in, base::LogSink& log_in, StudyTime start)
+        : options(std::move(options_in)),
+          tuner(tuner_in),
+          sink(sink_in),
+          outbox(outbox_in),
+          duties(duties_in),
+          observer(observer_in),
+          log(log_in),
+          table(options.workers, start),
+          workers(options.workers + 1),
+          began_at(start),
+          now(start),
+          last_tick(start),
+          next_scan(start),
+          next_view(start) {
+        workers[0].alive = false;
+        for (std::uint32_t r = 1; r <= options.workers; ++r) {
+            workers[r].info.rank = Rank(r);
+            workers[r].heard = workers[r].spoken_to = start;
+        }
+    }
+
+    HeadOptions options;
+    tuner::Tuner& tuner;
+    study::RecordSink& sink;
+    Outbox& outbox;
+    HeadDuties& duties;
+    Observer& observer;
+    base::LogSink& log;
+
+    Phase phase = Phase::joining;
+    RankTable table;
+    std::vector<Worker> workers; ///< position is the rank
+    std::uint32_t greeted = 0;
+    std::optional<std::string> early_stop; ///< asked for before the study began
+    std::optional<StudyTime> timer;
+    study::EndStudy result;
+    std::optional<StudyTime> leave_until;
+    std::optional<HeadEnd> end;
+    std::uint64_t stale = 0;
+    double head_cpu_s = 0.0;
+
+    StudyTime began_at;
+    StudyTime now;
+    StudyTime last_tick;
+    StudyTime next_scan;
+    StudyTime next_view;
+
+    // Reused from call to call.
+    Message message;
+    study::Event event;
+    tuner::Output output;
+    study::Bytes buffer;
+    std::vector<Rank> living;
+
+    // --- out ---
+
+    void send_buffer(Rank to) {
+        Worker& worker = workers[to.value()];
+        worker.spoken_to = now;
+        outbox.send(to, buffer);
+    }
+    template <class T>
+    void send(Rank to, const T& what) {
+        encode_message(what, buffer);
+        send_buffer(to);
+    }
+    void count_stale() { ++stale; }
+
+    [[nodiscard]] HeadFigures figures(StudyTime at) const {
+        const RankSeconds ranks = table.seconds(at);
+        HeadFigures figures;
+        figures.elapsed_s = base::to_seconds(at - began_at);
+        figures.head_cpu_s = head_cpu_s;
+        figures.training_s = ranks.training;
+        figures.starting_s = ranks.starting;
+        figures.idle_s = ranks.idle;
+        figures.stale_messages = stale + tuner.state().stale_events;
+        return figures;
+    }
+
+    // --- events into the core ---
+
+    /// Steps the core; `body` gets the memory of an earlier event of its kind in exchange.
+    template <class T>
+    void step(T& body) {
+        if (phase != Phase::running || tuner.state().ended) return count_stale();
+        if (T* held = std::get_if<T>(&event.body); held != nullptr)
+            std::swap(*held, body);
+        else
+            event.body = std::move(body);
+        event.now = now;
+        tuner.step(event, output);
+    }
+
+    void begin() {
+        phase = Phase::running;
+        study::Began body{options.incarnation, {}, options.wall_time};
+        for (std::uint32_t r = 1; r <= options.workers; ++r) body.workers.push_back(workers[r].info);
+        step(body);
+        if (early_stop) stop(*early_stop);
+    }
+
+    void stop(const std::string& why) {
+        if (phase == Phase::joining) {
+            early_stop = why;
+        } else if (phase == Phase::running) {
+            study::StopRequested body{why};
+            step(body);
+        }
+    }
+
+    void lose(Rank rank, const std::string& why) {
+        Worker& worker = workers[rank.value()];
+        if (!worker.alive) return;
+        worker.alive = false;
+        const AttemptKey held = table.held_by(rank);
+        std::vector<base::LogField> fields{{"rank", std::to_string(rank.value())}, {"host", worker.info.host}};
+        if (held.attempt != base::Attempt{}) fields.push_back({"trial", std::to_string(held.trial.value())});
+        fields.push_back({"reason", why});
+        log.write(base::LogLevel::error, "lost", fields);
+        table.lose(rank, now);
+        if (phase == Phase::joining)
+            return finish({StudyOutcome::runtime_error, study::Reason::lost,
+                           "worker rank " + std::to_string(rank.value()) + " ended before the study began: " + why});
+        study::RankGone body{rank, why};
+        if (phase == Phase::running) step(body);
+    }
+
+    // --- messages ---
+
+    void on(Rank from, Hello& m) {
+        Worker& worker = workers[from.value()];
+        if (worker.hello || phase != Phase::joining) return count_stale();
+        worker.info.host = m.host;
+        worker.info.gpus = m.gpus;
+        if (m.protocol != protocol_version || m.version != options.version)
+            return finish({StudyOutcome::usage, study::Reason::none,
+                           "rank " + std::to_string(from.value()) + " on " + m.host + " runs ranktune " + m.version +
+                               " (messages " + std::to_string(m.protocol) + "), the head " + options.version +
+                               " (messages " + std::to_string(protocol_version) +
+                               "): start the same program on all ranks"});
+        worker.hello = true;
+        send(from, Welcome{options.incarnation, options.study, options.study_directory, options.heartbeat_interval,
+                           options.heartbeat_timeout, options.abort_grace});
+        if (++greeted == options.workers) begin();
+    }
+
+    void on(Rank from, Heartbeat& m) {
+        if (m.progress > 0) table.training(from, m.key, now);
+    }
+
+    void on(Rank, StopAsked& m) { stop(m.why); }
+
+    void on(Rank from, study::ReportArrived& m) {
+        table.training(from, key_of(m), now);
+        step(m);
+    }
+
+    void on(Rank, study::CheckpointSaved& m) { step(m); }
+
+    void on(Rank from, GroupOver& m) {
+        table.finish(from, key_of(m.over), m.starting_s, m.training_s, now);
+        step(m.over);
+    }
+
+    void on(Rank from, Bye& m) {
+        Worker& worker = workers[from.value()];
+        if (worker.bye) return count_stale();
+        if (worker.told_to_leave && m.why.empty()) {
+            worker.bye = true;
+        } else {
+            lose(from, m.why.empty() ? "it left unasked" : m.why);
+        }
+    }
+
+    void receive(Rank from, std::span<const std::byte> bytes) {
+        if (from.value() == 0 || from.value() > options.workers) return count_stale();
+        Worker& worker = workers[from.value()];
+        if (!worker.alive) {
+            // It was given up, but lives: it must not go on using its group's devices and files.
+            count_stale();
+            if (!worker.told_to_leave) tell_to_leave(worker, false);
+            return;
+        }
+        worker.heard = now;
+        try {
+            decode_message(bytes, message);
+        } catch (const base::FormatError& error) {
+            return lose(from, std::string("it sent a message that cannot be read: ") + error.what());
+        }
+        std::visit(
+            [&](auto& m) {
+                if constexpr (requires { this->on(from, m); })
+                    this->on(from, m);
+                else
+                    count_stale();
+            },
+            message);
+    }
+
+    // --- records, then commands ---
+
+    void flush() {
+        if (!output.records.empty()) {
+            try {
+                sink.append(output.records);
+            } catch (const base::IoError& error) {
+                // What is not written was never decided: its commands stay here.
+                output.clear();
+                return finish({StudyOutcome::resumable, study::Reason::draining,
+                               std::string("the journal cannot be written: ") + error.what()});
+            }
+            observer.on_records(tuner, output.records, figures(now));
+        }
+        for (const study::Command& command : output.commands) std::visit([&](const auto& c) { carry_out(c); }, command);
+        output.clear();
+    }
+
+    void carry_out(const study::StartTrial& c) {
+        living.clear();
+        for (const Rank rank : c.ranks)
+            if (workers[rank.value()].alive) living.push_back(rank);
+        // With its leader lost in the same round, the attempt is over before it began: the core has said Abandon too.
+        if (!living.empty() && living.front() == c.ranks.front()) table.start(key_of(c), living, now);
+        encode_message(c, buffer);
+        for (const Rank rank : living) send_buffer(rank);
+    }
+
+    /// The leader of an attempt that is still held; the head's own rank: none.
+    [[nodiscard]] Rank leader_of(const AttemptKey& key) const {
+        const auto& ranks = tuner.state().trial(key.trial).ranks;
+        if (ranks.empty() || table.held_by(ranks.front()) != key) return base::head_rank;
+        return ranks.front();
+    }
+    template <class T>
+    void to_leader(const T& c) {
+        if (const Rank leader = leader_of(key_of(c)); leader != base::head_rank) send(leader, c);
+    }
+    void carry_out(const study::Decide& c) { to_leader(c); }
+    void carry_out(const study::Interrupt& c) { to_leader(c); }
+
+    void carry_out(const study::Abandon& c) {
+        encode_message(c, buffer);
+        for (const Rank rank : c.ranks)
+            if (workers[rank.value()].alive) send_buffer(rank);
+    }
+    void carry_out(const study::DeleteCheckpoint& c) { duties.delete_checkpoint(c.path); }
+    void carry_out(const study::SetTimer& c) { timer = c.at; }
+    void carry_out(const study::EndStudy& c) { finish(c); }
+
+    // --- the end ---
+
+    void finish(study::EndStudy how) {
+        if (phase >= Phase::publishing) return;
+        phase = Phase::publishing;
+        result = std::move(how);
+        duties.publish(result);
+    }
+
+    void tell_to_leave(Worker& worker, bool clean) {
+        worker.told_to_leave = true;
+        send(worker.info.rank, Leave{result.outcome, clean, result.message});
+    }
+
+    [[nodiscard]] bool all_alive() const {
+        return std::all_of(workers.begin() + 1, workers.end(), [](const Worker& w) { return w.alive; });
+    }
+
+    void leave(bool clean) {
+        phase = Phase::leaving;
+        leave_until = now + options.abort_grace + std::chrono::seconds(10);
+        for (Worker& worker : workers)
+            if (worker.alive) tell_to_leave(worker, clean);
+    }
+
+    void leave_or_end() {
+        // A worker that has not even said Hello may never come: then nobody may wait for it in MPI_Finalize.
+        if (phase == Phase::publishing && duties.published()) leave(all_alive() && greeted == options.workers);
+        if (phase != Phase::leaving) return;
+        const bool silent = now >= *leave_until;
+        bool clean = true;
+        for (const Worker& worker : workers) {
+            if (worker.info.rank == base::head_rank || worker.bye) continue;
+            clean = false;
+            const bool awaited = worker.alive && worker.hello;
+            if (awaited && !silent) return;
+            if (awaited)
+                log.write(base::LogLevel::warning, "silent",
+                          {{"rank", std::to_string(worker.info.rank.value())}, {"host", worker.info.host}});
+        }
+        phase = Phase::over;
+        end = HeadEnd{result.outcome, result.message, clean};
+        observer.on_tick(tuner, figures(now));
+    }
+
+    // --- time ---
+
+    void tick() {
+        watch();
+        if (timer && now >= *timer) {
+            timer.reset();
+            study::TimerFired body;
+            if (phase == Phase::running) step(body);
+        }
+        flush();
+        leave_or_end();
+        if (now >= next_view && !end) {
+            next_view = now + options.observer_interval;
+            observer.on_tick(tuner, figures(now));
+        }
+    }
+
+    /// Silence, and what this side has to say so that it is not silent.
+    void watch() {
+        const base::Duration gap = now - last_tick;
+        last_tick = now;
+        // While this process itself was suspended, nobody's silence counts.
+        if (gap > options.heartbeat_timeout / 4)
+            for (Worker& worker : workers) worker.heard += gap;
+        if (now < next_scan) return;
+        next_scan = now + options.heartbeat_interval;
+        if (phase == Phase::joining && now - began_at >= options.hello_timeout) return missing_workers();
+        for (Worker& worker : workers) {
+            if (!worker.alive) continue;
+            if (worker.hello && !worker.bye && now - worker.heard >= options.heartbeat_timeout)
+                lose(worker.info.rank, "no sign of life for " + seconds_text(options.heartbeat_timeout));
+            else if (!worker.bye && now - worker.spoken_to >= options.heartbeat_interval)
+                send(worker.info.rank, Alive{});
+        }
+    }
+
+    void missing_workers() {
+        std::vector<Rank> missing;
+        for (std::uint32_t r = 1; r <= options.workers; ++r)
+            if (!workers[r].hello) missing.push_back(Rank(r));
+        finish({StudyOutcome::runtime_error, study::Reason::lost,
+                "no answer within " + seconds_text(options.hello_timeout) + " from " +
+                    (missing.size() == 1 ? "rank " : "ranks ") + ranks_text(missing) + " of " +
+                    std::to_string(options.workers) + " workers"});
+    }
+};
+
+HeadMachine::HeadMachine(HeadOptions options, tuner::Tuner& tuner, study::RecordSink& sink, Outbox& outbox,
+                         HeadDuties& duties, Observer& observer, base::LogSink& log, StudyTime now)
+    : impl_(std::make_unique<Impl>(std::move(options), tuner, sink, outbox, duties, observer, log, now)) {}
+HeadMachine::~HeadMachine() = default;
+
+void HeadMachine::on_message(Rank from, std::span<const std::byte> bytes, StudyTime now) {
+    impl_->now = std::max(impl_->now, now);
+    impl_->receive(from, bytes);
+}
+
+void HeadMachine::on_rank_gone(Rank rank, const std::string& why, StudyTime now) {
+    impl_->now = std::max(impl_->now, now);
+    if (rank != base::head_rank && rank.value() <= impl_->options.workers) impl_->lose(rank, why);
+}
+
+void HeadMachine::on_stop_request(const std::string& why, StudyTime now) {
+    impl_->now = std::max(impl_->now, now);
+    impl_->stop(why);
+}
+
+void HeadMachine::on_stop_at_once(const std::string& why, StudyTime now) {
+    impl_->now = std::max(impl_->now, now);
+    impl_->flush();
+    impl_->finish({StudyOutcome::resumable, study::Reason::draining, why});
+    if (impl_->phase == Phase::publishing) impl_->leave(false);
+}
+
+void HeadMachine::on_tick(StudyTime now) {
+    if (impl_->end) return;
+    impl_->now = std::max(impl_->now, now);
+    impl_->tick();
+}
+
+StudyTime HeadMachine::wake_at() const {
+    const Impl& s = *impl_;
+    StudyTime at = std::min({s.next_scan, s.next_view, s.last_tick + s.options.heartbeat_timeout / 4});
+    if (s.timer && s.phase == Phase::running) at = std::min(at, *s.timer);
+    if (s.phase == Phase::publishing) at = std::min(at, s.now + std::chrono::milliseconds(10));
+    if (s.leave_until) at = std::min(at, *s.leave_until);
+    return at;
+}
+
+const std::optional<HeadEnd>& HeadMachine::end() const { return impl_->end; }
+bool HeadMachine::began() const { return impl_->tuner.state().incarnation == impl_->options.incarnation; }
+HeadFigures HeadMachine::figures(StudyTime now) const { return impl_->figures(now); }
+void HeadMachine::set_head_cpu(double seconds) { impl_->head_cpu_s = seconds; }
+
+std::vector<Rank> HeadMachine::gone() const {
+    std::vector<Rank> gone;
+    for (std::uint32_t r = 1; r <= impl_->options.workers; ++r)
+        if (!impl_->workers[r].alive) gone.push_back(Rank(r));
+    return gone;
+}
+
+} // namespace ranktune::drivers
