@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Request: a move-only MPI_Request.
+
+#include <mpi.h>
+
+#include <utility>
+
+#include "comm/mpi/error.hpp"
+
+namespace ranktune::comm::mpi {
+
+/// A started non-blocking operation. Its buffer must live until `test` has returned true. Destroying an active request
+/// gives the handle up (MPI cannot cancel or free it safely): the operation goes on, so its buffer must be buried.
+class Request {
+  public:
+    Request() = default;
+    Request(Request&& other) noexcept : handle_(std::exchange(other.handle_, MPI_REQUEST_NULL)) {}
+    Request& operator=(Request&& other) noexcept {
+        handle_ = std::exchange(other.handle_, MPI_REQUEST_NULL);
+        return *this;
+    }
+    ~Request() = default;
+    Request(const Request&) = delete;
+    Request& operator=(const Request&) = delete;
+
+    /// For the call that starts the operation. Requires that none is active.
+    [[nodiscard]] MPI_Request* slot() { return &handle_; }
+    [[nodiscard]] bool active() const { return handle_ != MPI_REQUEST_NULL; }
+    /// Drives progress; true when complete (or never started). Throws MpiError.
+    [[nodiscard]] bool test() {
+        int flag = 0;
+        check(MPI_Test(&handle_, &flag, MPI_STATUS_IGNORE), "MPI_Test");
+        return flag != 0;
+    }
+
+  private:
+    MPI_Request handle_ = MPI_REQUEST_NULL;
+};
+
+} // namespace ranktune::comm::mpi

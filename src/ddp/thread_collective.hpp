@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The Collective of trials whose ranks are threads of one process: for studies without MPI and for tests under the
+// thread sanitizer.
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "ranktune/base/ids.hpp"
+#include "ranktune/ddp/collective.hpp"
+
+namespace ranktune::ddp {
+
+/// The ranks of one group of `size` threads; element r belongs to the thread that is rank r. `aborts` has one flag per
+/// rank or is empty (never aborted); the flags outlive the result. Sums are added in the order of ranks.
+[[nodiscard]] std::vector<std::unique_ptr<Collective>> make_thread_collectives(
+    int size, std::span<const std::atomic<bool>* const> aborts = {});
+
+/// Where threads that run the ranks of a simulated cluster form their groups. Thread-safe; outlives what it makes.
+class ThreadMeeting {
+  public:
+    /// For `me`, one of `ranks` (distinct; the first leads). All ranks call with the same list and the same `ticket`,
+    /// which is used once. Returns at once: what waits for the others is the first operation. `abort` outlives the
+    /// result.
+    [[nodiscard]] std::unique_ptr<Collective> form(std::span<const base::Rank> ranks, base::Rank me,
+                                                   std::uint64_t ticket, const std::atomic<bool>& abort);
+
+    /// Groups that not all of their ranks have joined.
+    [[nodiscard]] std::size_t incomplete() const;
+
+    class Board;
+
+  private:
+    struct Forming {
+        std::shared_ptr<Board> board;
+        std::size_t joined = 0;
+    };
+    mutable std::mutex mutex_;
+    std::map<std::pair<std::uint64_t, std::vector<base::Rank>>, Forming> forming_;
+};
+
+} // namespace ranktune::ddp
