@@ -189,10 +189,12 @@ void Tuner::Impl::on(const study::RankGone& event, StudyTime now, Output& out) {
         for (const Rank rank : t.ranks) {
             if (state.workers[rank.value() - 1].alive) living.push_back(rank);
         }
-        if (living.empty()) {
-            attempt_lost(*holder, now, out);
-        } else {
-            out.commands.emplace_back(study::Abandon{*holder, t.attempt, state.incarnation, std::move(living)});
+        const Attempt attempt = t.attempt;
+        // A living leader answers with AttemptOver once its members are out. Without it nobody speaks for the attempt:
+        // its ranks are free at once, and each holds back its part in a next attempt until it has left this one.
+        if (!state.workers[t.ranks.front().value() - 1].alive) attempt_lost(*holder, now, out);
+        if (!living.empty()) {
+            out.commands.emplace_back(study::Abandon{*holder, attempt, state.incarnation, std::move(living)});
         }
     }
     fill(now, out);

@@ -45,7 +45,7 @@ struct AttemptOver {
 };
 
 /// A worker rank is gone for the rest of this incarnation. An attempt that used it is lost; its other ranks come back
-/// with an AttemptOver of their own leader or, when that one is dead, with this event.
+/// with the AttemptOver of their leader or, when the leader is the one that died, at once.
 struct RankGone {
     Rank rank;
     std::string why;

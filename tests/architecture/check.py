@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the source tree to docs/developer/architecture.md: who includes whom, what the core may not touch, sizes, licence lines.
+
+Usage: check.py SOURCE_ROOT [nm-checked static libraries ...]
+Prints one line per violation and exits 1 if there is any.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(sys.argv[1])
+CORE = ["base", "space", "study", "models", "searchers", "schedulers", "tuner"]
+THIRD_PARTY = {
+    "toml++": r"toml\+\+/", "Eigen": r"Eigen/", "hdf5": r"(hdf5|H5\w+)\.h$", "mpi": r"mpi\.h$", "hwloc": r"hwloc", "cblas": r"cblas",
+    "fmt": r"fmt/", "nlohmann": r"nlohmann/", "CLI11": r"CLI/",
+}
+# Clocks, environment, files, threads and global state have no place in the core: see laws 6 and 8.
+FORBIDDEN_IN_CORE = [
+    (r"\b(steady|system|high_resolution)_clock\b", "a clock"), (r"\bclock_gettime\b|\bgettimeofday\b|\btime\(nullptr\)", "a clock"),
+    (r"\bgetenv\b|\bsetenv\b", "the environment"), (r"\bstd::(thread|jthread|mutex|condition_variable|atomic)\b", "threads"),
+    (r"\bstd::(ifstream|ofstream|fstream)\b|\bfopen\(", "files"), (r"\bstd::(rand|srand|random_device|mt19937)\b", "a generator that is not keyed"),
+    (r"^\s*(static|inline|thread_local)\s+(?!constexpr|const\b|inline constexpr|inline const)[\w:<>,\s\*&]+\s+\w+\s*(=[^=(]*|\{[^()]*\})?;",
+     "mutable static state"),
+    (r"\bstd::cout\b|\bstd::cerr\b|\bprintf\(", "output"),
+]
+FORBIDDEN_SYMBOLS = re.compile(r"\b(clock_gettime|gettimeofday|getenv|setenv|open|fopen|pthread_create|socket|fork|rand|srand|MPI_\w+|H5\w+)$")
+MAX_LINES = 600
+
+problems = []
+
+
+def complain(path, line, text):
+    where = path.relative_to(ROOT) if path.is_absolute() else path
+    problems.append(f"{where}:{line}: {text}")
+
+
+def read_table():
+    rooms = {}
+    for line in (ROOT / "docs/developer/architecture.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if len(cells) == 5 and cells[0].isdigit():
+            name = cells[1].split()[0]
+            rooms[name] = {
+                "public": "*public*" in cells[1],
+                "may": set(cells[3].split()) - {"-"} | {name},
+                "third": set(cells[4].split()) - {"-"},
+            }
+    return rooms
+
+
+def check_order(rooms):
+    seen = set()
+    for name, room in rooms.items():
+        for other in room["may"] - {name}:
+            if other not in seen:
+                complain(ROOT / "docs/developer/architecture.md", 0, f"room {name} may include {other}, which is not above it")
+        seen.add(name)
+
+
+def room_of(path):
+    parts = path.relative_to(ROOT).parts
+    return parts[2] if parts[0] == "include" else parts[1]
+
+
+def check_includes(path, text, rooms):
+    public_header = path.relative_to(ROOT).parts[0] == "include"
+    if public_header and len(path.relative_to(ROOT).parts) < 4:
+        return  # umbrella headers
+    name = room_of(path)
+    if name not in rooms:
+        complain(path, 1, f"room {name} is not in the table of docs/developer/architecture.md")
+        return
+    room = rooms[name]
+    if public_header and not room["public"]:
+        complain(path, 1, f"room {name} is not public, but has a public header")
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+        if not match:
+            continue
+        target = match.group(2)
+        if match.group(1) == '"':
+            parts = target.split("/")
+            other = parts[1] if parts[0] == "ranktune" and len(parts) > 2 else parts[0]
+            if other in rooms and other not in room["may"]:
+                complain(path, number, f"{name} may not include {other}")
+            if public_header and parts[0] != "ranktune":
+                complain(path, number, "a public header includes a private one")
+        for library, pattern in THIRD_PARTY.items():
+            if re.search(pattern, target) and match.group(1) == "<":
+                if public_header:
+                    complain(path, number, f"a public header includes {library}")
+                elif library not in room["third"]:
+                    complain(path, number, f"{name} may not use {library}")
+
+
+def check_core(path, text):
+    if room_of(path) not in CORE:
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        code = line.split("//")[0]
+        for pattern, what in FORBIDDEN_IN_CORE:
+            if re.search(pattern, code):
+                complain(path, number, f"the core may not use {what}: {code.strip()}")
+
+
+def check_file(path, text):
+    lines = text.splitlines()
+    if not lines or "SPDX-License-Identifier: Apache-2.0" not in "\n".join(lines[:3]):
+        complain(path, 1, "the licence line is missing")
+    if len(lines) > MAX_LINES:
+        complain(path, len(lines), f"more than {MAX_LINES} lines")
+    for number, line in enumerate(lines, 1):
+        if re.search(r"\b(TODO|FIXME|XXX|HACK)\b", line) and path.name != "check.py":
+            complain(path, number, "unfinished: " + line.strip())
+    if path.suffix == ".hpp" and not any(line.strip() == "#pragma once" for line in lines[:4]):
+        complain(path, 1, "#pragma once is missing")
+
+
+def check_symbols(library):
+    names = subprocess.run(["nm", "-u", "--no-demangle", library], capture_output=True, text=True, check=True).stdout
+    for line in names.splitlines():
+        name = line.split()[-1] if line.split() else ""
+        if FORBIDDEN_SYMBOLS.match(name.split("@")[0]):
+            problems.append(f"{pathlib.Path(library).name}: the core refers to {name}")
+
+
+def main():
+    rooms = read_table()
+    if len(rooms) != 16:
+        complain(ROOT / "docs/developer/architecture.md", 0, f"the table of rooms has {len(rooms)} rows, not 16")
+    check_order(rooms)
+    sources = [p for top in ("include", "src") for p in sorted((ROOT / top).rglob("*")) if p.suffix in (".hpp", ".cpp")]
+    for path in sources:
+        text = path.read_text()
+        check_includes(path, text, rooms)
+        check_core(path, text)
+    for top in ("include", "src", "tests", "tools", "jobs"):
+        for path in sorted((ROOT / top).rglob("*")):
+            if path.suffix in (".hpp", ".cpp", ".py") and "/build" not in str(path):
+                check_file(path, path.read_text())
+    for library in sys.argv[2:]:
+        check_symbols(library)
+    for problem in problems:
+        print(problem)
+    print(f"{len(sources)} sources, {len(rooms)} rooms, {len(problems)} violations")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

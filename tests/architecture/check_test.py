@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The architecture checker must find each kind of violation; a check that cannot fail is none."""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+checker = pathlib.Path(sys.argv[1]).resolve()
+root = checker.parents[2]
+licence = "// SPDX-License-Identifier: Apache-2.0\n"
+cases = {
+    "src/base/bad.cpp": (licence + '#include "tuner/tuner.hpp"\n', "base may not include tuner"),
+    "src/tuner/clock.cpp": (licence + "auto t = std::chrono::steady_clock::now();\n", "may not use a clock"),
+    "src/study/env.cpp": (licence + 'auto* h = std::getenv("HOME");\n', "may not use the environment"),
+    "src/schedulers/state.cpp": (licence + "static int counter = 0;\n", "mutable static state"),
+    "src/space/h5.cpp": (licence + "#include <hdf5.h>\n", "space may not use hdf5"),
+    "include/ranktune/study/private.hpp": (licence + '#pragma once\n#include "storage/journal.hpp"\n', "a public header includes a private one"),
+    "include/ranktune/tuner/public.hpp": (licence + "#pragma once\n", "is not public, but has a public header"),
+    "src/base/nolicence.cpp": ("int x;\n", "the licence line is missing"),
+    "src/base/long.cpp": (licence + "\n" * 700, "more than 600 lines"),
+    "src/base/unfinished.cpp": (licence + "// TO" + "DO later\n", "unfinished"),
+    "src/base/once.hpp": (licence + "int x;\n", "#pragma once is missing"),
+}
+failures = 0
+for name, (text, complaint) in cases.items():
+    with tempfile.TemporaryDirectory() as folder:
+        tree = pathlib.Path(folder)
+        (tree / "docs/developer").mkdir(parents=True)
+        shutil.copy(root / "docs/developer/architecture.md", tree / "docs/developer")
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+        result = subprocess.run([sys.executable, checker, tree], capture_output=True, text=True)
+        if result.returncode != 1 or complaint not in result.stdout:
+            failures += 1
+            print(f"{name}: expected '{complaint}', got:\n{result.stdout}{result.stderr}")
+sys.exit(1 if failures else 0)

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sstream>
+
+#include "scenarios/scenario.hpp"
+
+namespace ranktune::scenarios {
+namespace {
+
+using namespace study;
+
+std::string number(double value) {
+    std::ostringstream text;
+    text << value;
+    return text.str();
+}
+std::string id(TrialId trial) { return "#" + std::to_string(trial.value()); }
+std::string id(TrialId trial, Attempt attempt) { return id(trial) + "." + std::to_string(attempt.value()); }
+std::string list(const std::vector<Rank>& ranks) {
+    std::string text;
+    for (const Rank rank : ranks) text += (text.empty() ? "" : ",") + std::to_string(rank.value());
+    return text;
+}
+std::string verb(const Verdict& v) {
+    constexpr const char* names[] = {"go on", "pause", "stop"};
+    const std::string why = describe(v.reason, v.a, v.b);
+    return std::string(names[static_cast<int>(v.verb)]) + (why.empty() ? "" : " (" + why + ")");
+}
+std::string from(const StartFrom& start) {
+    if (const auto* checkpoint = std::get_if<CheckpointRef>(&start))
+        return "checkpoint at " + std::to_string(checkpoint->iteration);
+    return std::holds_alternative<Fresh>(start) ? "scratch" : "donor";
+}
+
+struct RecordText {
+    std::string operator()(const StudyCreated&) const { return "study created"; }
+    std::string operator()(const IncarnationBegan& r) const {
+        return "incarnation " + std::to_string(r.incarnation.value()) + " with " + std::to_string(r.workers.size()) +
+               " workers";
+    }
+    std::string operator()(const MetricDefined& r) const {
+        return "metric " + std::to_string(r.id.value()) + " is " + r.name;
+    }
+    std::string operator()(const TrialCreated& r) const {
+        return "created " + id(r.trial) + (r.ranks == 1 ? "" : " wants " + std::to_string(r.ranks) + " ranks") +
+               (r.bracket == 0 ? "" : " bracket " + std::to_string(r.bracket));
+    }
+    std::string operator()(const TrialStarted& r) const {
+        return "started " + id(r.trial, r.attempt) + " on " + list(r.ranks) + " from " + from(r.from);
+    }
+    std::string operator()(const Reported& r) const {
+        return "reported " + id(r.trial) + " at " + std::to_string(r.iteration) + ": " + verb(r.verdict);
+    }
+    std::string operator()(const CheckpointCommitted& r) const {
+        return "committed " + id(r.trial) + " at " + std::to_string(r.checkpoint.iteration);
+    }
+    std::string operator()(const CheckpointReleased& r) const { return "released " + r.path; }
+    std::string operator()(const AttemptEnded& r) const {
+        return "ended " + id(r.trial, r.attempt) + " " + std::string(name(r.outcome)) +
+               (r.retry ? ", to be retried" : "") + (r.message.empty() ? "" : ": " + r.message);
+    }
+    std::string operator()(const TrialPromoted& r) const {
+        return "promoted " + id(r.trial) + " from " + std::to_string(r.from) + " to " + std::to_string(r.target) +
+               (r.reason == Reason::finish_top ? " (finish_top)" : "");
+    }
+    std::string operator()(const TrialClosed& r) const {
+        return "closed " + id(r.trial) + " " + std::string(name(r.phase)) + ": " + describe(r.reason, r.a, r.b) +
+               (r.message.empty() ? "" : " (" + r.message + ")");
+    }
+    std::string operator()(const RankLost& r) const {
+        return "lost rank " + std::to_string(r.rank.value()) + ": " + r.why;
+    }
+    std::string operator()(const DrainBegan& r) const { return "draining: " + r.why; }
+    std::string operator()(const StudyEnded& r) const {
+        return "study ended, exit " + std::to_string(static_cast<int>(r.outcome)) + ": " + r.message;
+    }
+    std::string operator()(const Snapshot&) const { return "snapshot"; }
+};
+
+struct CommandText {
+    std::string operator()(const StartTrial& c) const {
+        return "start " + id(c.trial, c.attempt) + " on " + list(c.ranks) + ", decision at " +
+               std::to_string(c.decision_point);
+    }
+    std::string operator()(const Decide& c) const {
+        return "decide " + id(c.trial) + " at " + std::to_string(c.iteration) + ": " + verb(c.verdict) +
+               (c.decision_point == 0 ? "" : ", next decision at " + std::to_string(c.decision_point));
+    }
+    std::string operator()(const Interrupt& c) const {
+        return "interrupt " + id(c.trial, c.attempt) + ": " + verb(c.verdict);
+    }
+    std::string operator()(const Abandon& c) const {
+        return "abandon " + id(c.trial, c.attempt) + " on " + list(c.ranks);
+    }
+    std::string operator()(const DeleteCheckpoint& c) const { return "delete " + c.path; }
+    std::string operator()(const SetTimer& c) const {
+        return "timer at " + number(base::to_seconds(c.at.time_since_epoch())) + " s";
+    }
+    std::string operator()(const EndStudy& c) const {
+        return "end, exit " + std::to_string(static_cast<int>(c.outcome));
+    }
+};
+
+} // namespace
+
+std::string render(const study::Record& record) { return std::visit(RecordText{}, record) + "\n"; }
+std::string render(const study::Command& command) { return "> " + std::visit(CommandText{}, command) + "\n"; }
+
+} // namespace ranktune::scenarios

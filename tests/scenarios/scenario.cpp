@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/scenario.hpp"
+
+#include <cmath>
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+
+#include "ranktune/study/parse.hpp"
+
+namespace ranktune::scenarios {
+namespace {
+
+std::vector<study::TrainableInfo> known() {
+    study::TrainableInfo any;
+    any.name = "scenario";
+    any.any_option = true;
+    study::TrainableInfo stateless = any;
+    stateless.name = "stateless";
+    stateless.can_checkpoint = false;
+    return {any, stateless};
+}
+
+double value_of(const std::string& text) {
+    if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+    if (text == "inf") return std::numeric_limits<double>::infinity();
+    if (text == "-inf") return -std::numeric_limits<double>::infinity();
+    return std::stod(text);
+}
+
+study::AttemptOutcome outcome_of(const std::string& text) {
+    using O = study::AttemptOutcome;
+    for (const O outcome : {O::paused, O::stopped, O::finished, O::failed, O::lost}) {
+        if (study::name(outcome) == text) return outcome;
+    }
+    throw std::runtime_error("unknown outcome " + text);
+}
+
+std::string rest_of(std::istringstream& words) {
+    std::string rest;
+    std::getline(words >> std::ws, rest);
+    return rest;
+}
+
+std::string checkpoint_name(std::uint32_t trial, base::Iteration iteration) {
+    return "checkpoints/" + std::to_string(trial) + "/" + std::to_string(iteration);
+}
+
+} // namespace
+
+std::string Player::play(const std::string& command, const std::string& body) {
+    std::istringstream words(command);
+    std::string verb;
+    words >> verb;
+    std::string text;
+    std::uint32_t trial = 0;
+    base::Iteration iteration = 0;
+    std::string word;
+    const auto attempt = [&] { return live_->state().trial(base::TrialId{trial}).attempt; };
+    const auto incarnation = [&] { return base::Incarnation{incarnation_}; };
+    if (verb == "study") {
+        const auto spec = study::parse_study(body, "scenario.toml", {}, known());
+        live_ = std::make_unique<tuner::Tuner>(spec);
+        replayed_ = std::make_unique<tuner::Tuner>(spec);
+        tuner::Output output;
+        live_->create("uuid", study::resolved_toml(spec), "test", output);
+        check(text, output);
+    } else if (verb == "began") {
+        std::uint32_t workers = 0;
+        std::uint32_t hosts = 1;
+        words >> workers >> word >> hosts;
+        begin(workers, std::max(1U, hosts), text);
+    } else if (verb == "report" || verb == "train") {
+        words >> trial >> iteration >> word;
+        std::vector<study::NamedMetric> metrics;
+        if (word != "-") {
+            metrics.push_back({live_->spec().objective.metric, value_of(word)});
+        } else {
+            metrics.push_back({"something_else", 1.0});
+        }
+        event(study::ReportArrived{base::TrialId{trial}, attempt(), incarnation(), iteration,
+                                   base::to_seconds(now_.time_since_epoch()), metrics},
+              text);
+        const auto verdict = live_->state().trial(base::TrialId{trial}).verdict;
+        if (verb == "train" && verdict.verb != study::Verb::go_on) {
+            event(study::CheckpointSaved{base::TrialId{trial},
+                                         attempt(),
+                                         incarnation(),
+                                         {iteration, checkpoint_name(trial, iteration), 1, 1}},
+                  text);
+            const auto outcome =
+                verdict.verb == study::Verb::pause ? study::AttemptOutcome::paused : study::AttemptOutcome::stopped;
+            event(study::AttemptOver{base::TrialId{trial}, attempt(), incarnation(), outcome, {}}, text);
+        }
+    } else if (verb == "saved") {
+        words >> trial >> iteration;
+        event(
+            study::CheckpointSaved{
+                base::TrialId{trial}, attempt(), incarnation(), {iteration, checkpoint_name(trial, iteration), 1, 1}},
+            text);
+    } else if (verb == "over") {
+        words >> trial >> word;
+        const auto outcome = outcome_of(word);
+        event(study::AttemptOver{base::TrialId{trial}, attempt(), incarnation(), outcome, rest_of(words)}, text);
+    } else if (verb == "rank_gone") {
+        words >> trial;
+        event(study::RankGone{base::Rank{trial}, "node down"}, text);
+    } else if (verb == "stop") {
+        event(study::StopRequested{rest_of(words)}, text);
+    } else if (verb == "timer" || verb == "at") {
+        double seconds = 0.0;
+        words >> seconds;
+        now_ = base::from_ns(static_cast<std::int64_t>(seconds * 1e9));
+        if (verb == "timer") event(study::TimerFired{}, text);
+    } else if (verb == "resume") {
+        std::uint32_t workers = 0;
+        words >> workers;
+        live_ = std::make_unique<tuner::Tuner>(live_->spec());
+        for (const auto& record : journal_) live_->apply(record);
+        begin(workers, 1, text);
+    } else if (verb == "trials") {
+        return trials();
+    } else if (verb == "rungs") {
+        return rungs();
+    } else {
+        throw std::runtime_error("unknown scenario command: " + command);
+    }
+    return text;
+}
+
+void Player::begin(std::uint32_t workers, std::uint32_t hosts, std::string& text) {
+    study::Began began;
+    began.incarnation = base::Incarnation{++incarnation_};
+    for (std::uint32_t i = 0; i < workers; ++i) {
+        began.workers.push_back({base::Rank{i + 1}, "n" + std::to_string(i * hosts / workers), 0});
+    }
+    event(began, text);
+}
+
+void Player::event(study::EventBody body, std::string& text) {
+    tuner::Output output;
+    live_->step({now_, std::move(body)}, output);
+    check(text, output);
+}
+
+void Player::check(std::string& text, const tuner::Output& output) {
+    for (const auto& record : output.records) {
+        text += render(record);
+        study::Bytes bytes;
+        study::encode(record, bytes);
+        study::Decoder decoder(bytes);
+        journal_.push_back(study::decode_record(decoder));
+        replayed_->apply(journal_.back());
+    }
+    for (const auto& command : output.commands) text += render(command);
+    live_->check_invariants();
+    replayed_->check_invariants();
+    if (live_->digest() != replayed_->digest()) throw std::runtime_error("replay and live state differ");
+    study::Bytes bytes;
+    study::Encoder encoder(bytes);
+    live_->snapshot(encoder);
+    tuner::Tuner restored(live_->spec());
+    study::Decoder decoder(bytes);
+    restored.restore(decoder);
+    restored.check_invariants();
+    if (restored.digest() != live_->digest())
+        throw std::runtime_error("a restored snapshot differs from the state it was taken of");
+}
+
+std::string Player::trials() const {
+    std::ostringstream text;
+    const auto& all = live_->state().trials;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        text << '#' << i << ' ' << study::name(all[i].phase) << " at " << all[i].iteration;
+        if (!std::isnan(all[i].best)) text << " best " << all[i].best << " at " << all[i].best_iteration;
+        text << '\n';
+    }
+    return text.str();
+}
+
+std::string Player::rungs() const {
+    std::ostringstream text;
+    for (const auto& rung : live_->scheduler().rungs()) {
+        text << rung.iteration << ": " << rung.entries << " entries, " << rung.promoted << " promoted\n";
+    }
+    return text.str();
+}
+
+} // namespace ranktune::scenarios

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Scenarios: a study played step by step from a text file, with the complete expected output beside the input.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tuner/tuner.hpp"
+
+namespace ranktune::scenarios {
+
+/// Executes the commands of a scenario file and answers with what the core recorded (one line a record) and commanded
+/// (lines that begin with `>`). After every command the invariants are checked, and a second core that only applies the
+/// records must have the same digest.
+///
+///   study            the lines up to `----` are a study file
+///   began N [hosts H]    a head with N workers on H hosts
+///   report T IT V    trial T reports value V of the objective (`nan`, `inf` allowed; `-` leaves the metric out)
+///   saved T IT       its checkpoint is committed
+///   over T OUTCOME [MESSAGE]   paused, stopped, finished, failed or lost
+///   train T IT V     report; and, when the verdict is pause or stop: saved, over
+///   rank_gone R | stop WHY | timer SECONDS | at SECONDS (sets the clock for what follows)
+///   trials           phase, iteration and best of every trial
+///   rungs            entries and promotions
+///   resume N         a new head: the records so far are applied to a fresh core, which begins with N workers
+class Player {
+  public:
+    [[nodiscard]] std::string play(const std::string& command, const std::string& body);
+
+  private:
+    void event(study::EventBody body, std::string& text);
+    void check(std::string& text, const tuner::Output& output);
+    [[nodiscard]] std::string trials() const;
+    [[nodiscard]] std::string rungs() const;
+    void begin(std::uint32_t workers, std::uint32_t hosts, std::string& text);
+
+    std::unique_ptr<tuner::Tuner> live_;
+    std::unique_ptr<tuner::Tuner> replayed_;
+    std::vector<study::Record> journal_;
+    base::StudyTime now_{};
+    std::uint32_t incarnation_ = 0;
+};
+
+/// One line of text for a record or a command.
+[[nodiscard]] std::string render(const study::Record& record);
+[[nodiscard]] std::string render(const study::Command& command);
+
+} // namespace ranktune::scenarios

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cost of the tuning core alone: ASHA (promote, eta 3, rungs 1 3 9 27) over n trials, without MPI and disks. Counted is
+// the CPU time of everything: making and decoding each report, the step, encoding its records. One line per case: the
+// median of the repetitions.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include <malloc.h>
+
+#include "ranktune/base/rng.hpp"
+#include "ranktune/study/codec.hpp"
+#include "tuner/tuner.hpp"
+
+namespace {
+
+using namespace ranktune;
+
+enum class Values { random, rising, falling };
+constexpr const char* value_names[] = {"random", "rising", "falling"};
+constexpr std::uint32_t workers = 256;
+constexpr base::Iteration ceiling = 27;
+
+double cpu_seconds() {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+study::StudySpec make_spec(std::uint32_t trials) {
+    study::StudySpec spec;
+    spec.name = "core";
+    spec.objective = {"loss", study::Mode::min};
+    spec.num_trials = trials;
+    spec.max_iterations = ceiling;
+    spec.seed = 1;
+    spec.trainable.name = "bench";
+    std::vector<space::Parameter> parameters;
+    for (int i = 0; i < 4; ++i) {
+        parameters.push_back({"lr" + std::to_string(i), space::FloatRange{1e-4, 1.0, true, 0.0}, std::nullopt});
+        parameters.push_back({"n" + std::to_string(i), space::IntRange{1, 1000, false, 1}, std::nullopt});
+    }
+    spec.space = space::SearchSpace(std::move(parameters));
+    spec.scheduler.kind = study::SchedulerKind::asha;
+    return spec;
+}
+
+struct Running {
+    base::TrialId trial;
+    base::Attempt attempt;
+    base::Iteration next = 1;
+};
+
+struct Result {
+    std::uint64_t reports = 0;
+    std::uint64_t at_rung = 0;
+    double journal_bytes = 0.0;
+    double bytes_per_trial = 0.0;
+};
+
+double loss_of(Values values, std::uint32_t trial, base::Iteration iteration, std::uint32_t trials) {
+    const double noise = base::philox4x32({static_cast<std::uint32_t>(iteration), trial, 0, 0}, {1, 2})[0] * 0x1p-32;
+    const double rank = static_cast<double>(trial) / trials;
+    const double base = values == Values::random ? noise : values == Values::rising ? 1.0 - rank : rank;
+    return base + 0.01 / static_cast<double>(iteration);
+}
+
+Result run(std::uint32_t trials, Values values) {
+    const std::size_t memory_before = mallinfo2().uordblks;
+    tuner::Tuner tuner(make_spec(trials));
+    tuner::Output out;
+    tuner.create("bench", "bench", "bench", out);
+    study::Began began;
+    began.incarnation = base::Incarnation{1};
+    for (std::uint32_t rank = 1; rank <= workers; ++rank)
+        began.workers.push_back({base::Rank{rank}, "n" + std::to_string(rank / 8), 0});
+
+    Result result;
+    std::deque<Running> running;
+    std::vector<study::Event> inbox;
+    study::Bytes wire;
+    study::Bytes journal;
+    std::int64_t now = 0;
+    inbox.push_back({base::from_ns(now), began});
+    while (true) {
+        for (const auto& event : inbox) tuner.step(event, out);
+        inbox.clear();
+        journal.clear();
+        for (const auto& record : out.records) {
+            study::encode(record, journal);
+            if (const auto* report = std::get_if<study::Reported>(&record)) {
+                ++result.reports;
+                if (report->verdict.reason != study::Reason::below_rung) ++result.at_rung;
+            }
+        }
+        result.journal_bytes += static_cast<double>(journal.size());
+        bool ended = false;
+        for (const auto& command : out.commands) {
+            if (const auto* start = std::get_if<study::StartTrial>(&command)) {
+                const auto* from = std::get_if<study::CheckpointRef>(&start->from);
+                running.push_back({start->trial, start->attempt, from == nullptr ? 1 : from->iteration + 1});
+            } else if (const auto* decide = std::get_if<study::Decide>(&command)) {
+                if (decide->verdict.verb == study::Verb::go_on) {
+                    running.push_back({decide->trial, decide->attempt, decide->iteration + 1});
+                } else {
+                    inbox.push_back(
+                        {base::from_ns(now),
+                         study::CheckpointSaved{
+                             decide->trial, decide->attempt, base::Incarnation{1}, {decide->iteration, "c", 1, 1}}});
+                    const auto outcome = decide->verdict.verb == study::Verb::pause ? study::AttemptOutcome::paused
+                                                                                    : study::AttemptOutcome::stopped;
+                    inbox.push_back(
+                        {base::from_ns(now),
+                         study::AttemptOver{decide->trial, decide->attempt, base::Incarnation{1}, outcome, {}}});
+                }
+            } else if (std::holds_alternative<study::EndStudy>(command)) {
+                ended = true;
+            }
+        }
+        out.clear();
+        if (ended) break;
+        if (!inbox.empty()) continue;
+        if (running.empty()) {
+            std::fprintf(stderr, "the study neither runs nor ends\n");
+            std::exit(1);
+        }
+        const Running who = running.front();
+        running.pop_front();
+        now += 1000;
+        // The report as it arrives: decoded from bytes.
+        wire.clear();
+        study::Encoder encoder(wire);
+        encoder.varint(who.trial.value());
+        encoder.varint(who.attempt.value());
+        encoder.varint(who.next);
+        encoder.string("loss");
+        encoder.f64(loss_of(values, who.trial.value(), who.next, trials));
+        study::Decoder decoder(wire);
+        study::ReportArrived report;
+        report.trial = base::TrialId{static_cast<std::uint32_t>(decoder.varint())};
+        report.attempt = base::Attempt{static_cast<std::uint32_t>(decoder.varint())};
+        report.incarnation = base::Incarnation{1};
+        report.iteration = decoder.varint();
+        std::string name = decoder.string();
+        const double value = decoder.f64();
+        report.metrics.push_back({std::move(name), value});
+        report.seconds = 1e-9 * static_cast<double>(now);
+        const bool waits = report.iteration >= tuner.state().trial(who.trial).decision_point;
+        inbox.push_back({base::from_ns(now), std::move(report)});
+        if (!waits) running.push_back({who.trial, who.attempt, who.next + 1});
+    }
+    result.bytes_per_trial = static_cast<double>(mallinfo2().uordblks - memory_before) / trials;
+    return result;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const int repetitions = argc > 1 ? std::max(1, std::atoi(argv[1])) : 5;
+    std::printf("%8s %8s %12s %10s %16s %14s %14s\n", "trials", "values", "reports", "at a rung", "reports/CPU-s",
+                "bytes/trial", "journal B/rep");
+    for (const Values values : {Values::random, Values::rising, Values::falling}) {
+        for (const std::uint32_t trials : {1000U, 10000U, 100000U}) {
+            std::vector<double> rates;
+            Result result;
+            for (int i = 0; i < repetitions; ++i) {
+                // Small studies are repeated within a measurement, so that each takes long enough to be timed.
+                const std::uint32_t inner = std::max(1U, 30000U / trials);
+                const double before = cpu_seconds();
+                std::uint64_t reports = 0;
+                for (std::uint32_t k = 0; k < inner; ++k) {
+                    result = run(trials, values);
+                    reports += result.reports;
+                }
+                rates.push_back(static_cast<double>(reports) / (cpu_seconds() - before));
+            }
+            std::sort(rates.begin(), rates.end());
+            std::printf("%8u %8s %12llu %9.0f%% %16.0f %14.0f %14.1f\n", trials, value_names[static_cast<int>(values)],
+                        static_cast<unsigned long long>(result.reports),
+                        100.0 * static_cast<double>(result.at_rung) / static_cast<double>(result.reports),
+                        rates[rates.size() / 2], result.bytes_per_trial,
+                        result.journal_bytes / static_cast<double>(result.reports));
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+# Shared by tools/quickstart and tools/test: find or install what the build needs, configure, build. Source it; it prints what it does.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say() { printf '%s\n' "$*"; }
+fail() { printf 'ranktune: %s\n' "$*" >&2; exit 1; }
+
+# What is looked for, and the Debian package that has it.
+needs=(
+  'g++:g++' 'meson:meson' 'ninja:ninja-build' 'pkg-config:pkg-config' 'mpirun:openmpi-bin' 'mpicxx:libopenmpi-dev'
+  'pc:hdf5-serial|hdf5:libhdf5-dev' 'pc:tomlplusplus:libtomlplusplus-dev' 'pc:fmt:libfmt-dev' 'pc:nlohmann_json:nlohmann-json3-dev'
+  'pc:CLI11:libcli11-dev' 'pc:hwloc:libhwloc-dev' 'pc:openblas|flexiblas|blis|blis-mt|mkl-dynamic-lp64-seq:libopenblas-pthread-dev'
+)
+test_needs=('pc:catch2|catch2-with-main:catch2' 'python3:python3' 'py:h5py:python3-h5py' 'py:numpy:python3-numpy')
+
+# The system's python3 sees the distribution's packages; another one on PATH may not.
+python_with() { for p in /usr/bin/python3 python3; do command -v "$p" >/dev/null && "$p" -c "import $1" 2>/dev/null && return 0; done; return 1; }
+
+have() {
+  local kind=${1%%:*} names
+  case $kind in
+    pc) names=${1#pc:}; names=${names%:*}
+        command -v pkg-config >/dev/null || return 1
+        local name; for name in ${names//|/ }; do pkg-config --exists "$name" && return 0; done; return 1 ;;
+    py) names=${1#py:}; python_with "${names%:*}" ;;
+    *) command -v "$kind" >/dev/null ;;
+  esac
+}
+
+# Installs the packages of the given needs that are missing; without the rights to, prints the line to run and ends.
+install_missing() {
+  local missing=() need
+  for need in "$@"; do have "$need" || missing+=("${need##*:}"); done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  local line="apt-get install -y --no-install-recommends ${missing[*]}"
+  if ! command -v apt-get >/dev/null; then
+    fail "missing: ${missing[*]} (Debian's names). Load your centre's modules, or install them, then run this again"
+  fi
+  local sudo=()
+  if [ "$(id -u)" -ne 0 ]; then
+    if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then sudo=(sudo); else
+      say "These packages are missing: ${missing[*]}"
+      say "Install them (or load your centre's modules), then run this again:"
+      say "    sudo $line"
+      exit 1
+    fi
+  fi
+  say "Installing from the distribution: ${missing[*]}"
+  local log; log=$(mktemp)
+  if ! { "${sudo[@]}" apt-get update && DEBIAN_FRONTEND=noninteractive "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive $line; } >"$log" 2>&1; then
+    tail -n 5 "$log" >&2
+    fail "the installation failed (log: $log). Run it by hand: $line"
+  fi
+  rm -f "$log"
+}
+
+# configure BUILD_DIRECTORY OPTION...: sets the directory up, or takes over what changed.
+configure() {
+  local build=$1; shift
+  local log="$build.setup.log"
+  if [ -f "$build/build.ninja" ]; then
+    meson configure "$build" "$@" >"$log" 2>&1 || { cat "$log" >&2; fail "meson configure failed"; }
+  else
+    local cxx=${CXX:-g++}
+    command -v ccache >/dev/null && cxx="ccache $cxx"
+    CXX=$cxx meson setup "$build" "$root" "$@" >"$log" 2>&1 || { tail -n 30 "$log" >&2; fail "meson setup failed (log: $log)"; }
+  fi
+}
+
+build() {
+  local build=$1; shift
+  local log="$build.build.log"
+  if ! ninja -C "$build" "$@" >"$log" 2>&1; then
+    grep -E -A5 'error|FAILED' "$log" | head -n 60 >&2
+    fail "the build failed (log: $log)"
+  fi
+}
