@@ -21,15 +21,15 @@ std::chrono::microseconds bounded(std::chrono::microseconds nap, base::StudyTime
     return std::chrono::duration_cast<std::chrono::microseconds>(wake_at - now) + 1us;
 }
 
-void flush(comm::Transport& transport, Waker& waker) {
+} // namespace
+
+void flush_transport(comm::Transport& transport, Waker& waker) {
     const auto until = Steady::now() + 2s;
     while (!transport.flushed() && Steady::now() < until) {
         static_cast<void>(transport.poll()); // drives the sends; what still comes in is too late
         waker.nap(100us);
     }
 }
-
-} // namespace
 
 double process_cpu_seconds() {
     timespec time{};
@@ -59,7 +59,7 @@ WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const 
                            signals != nullptr ? signals->fd() : -1))
             naps.busy(Steady::now());
     }
-    flush(transport, waker);
+    flush_transport(transport, waker);
     return *worker.end();
 }
 
@@ -98,7 +98,7 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessC
         else
             waker.nap(bounded(naps.next(now), clock.now(), head.wake_at()), signals != nullptr ? signals->fd() : -1);
     }
-    flush(transport, waker);
+    flush_transport(transport, waker);
     return *head.end();
 }
 

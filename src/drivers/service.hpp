@@ -16,8 +16,7 @@ namespace ranktune::drivers {
 /// This process's monotonic time on the time line of the study: goes on from `resumed` and leaves out what was before.
 class ProcessClock {
   public:
-    explicit ProcessClock(base::StudyTime resumed = {})
-        : resumed_(resumed), began_(std::chrono::steady_clock::now()) {}
+    explicit ProcessClock(base::StudyTime resumed = {}) : resumed_(resumed), began_(std::chrono::steady_clock::now()) {}
     [[nodiscard]] base::StudyTime now() const { return resumed_ + (std::chrono::steady_clock::now() - began_); }
 
   private:
@@ -43,6 +42,9 @@ class TransportOutbox final : public Outbox {
 /// Runs the head to its end. The first signal ends the study cleanly, the second at once. `signals` may be null.
 [[nodiscard]] HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessClock& clock, Waker& waker,
                                  SignalReader* signals, base::LogSink& log);
+
+/// Waits until everything sent has left, at most two seconds.
+void flush_transport(comm::Transport& transport, Waker& waker);
 
 /// CPU seconds of this process so far, all threads.
 [[nodiscard]] double process_cpu_seconds();

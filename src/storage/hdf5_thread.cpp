@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/hdf5_thread.hpp"
 
+#include <hdf5.h>
+
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -77,6 +79,16 @@ class Worker {
 void on_hdf5_thread(const std::function<void()>& task) {
     static Worker worker;
     worker.run(task);
+}
+
+std::string hdf5_version() {
+    return hdf5_call([] {
+        unsigned major = 0;
+        unsigned minor = 0;
+        unsigned release = 0;
+        H5get_libversion(&major, &minor, &release);
+        return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
+    });
 }
 
 } // namespace ranktune::storage

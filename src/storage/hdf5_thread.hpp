@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -29,5 +30,8 @@ auto hdf5_call(F&& body) {
         return std::move(*result);
     }
 }
+
+/// Of the library that is loaded: "1.10.8".
+[[nodiscard]] std::string hdf5_version();
 
 } // namespace ranktune::storage

@@ -203,16 +203,16 @@ Verb Attempt::finish_iteration(const trainables::Metrics& metrics) {
     watch_.stop();
     ++iteration_;
     port_.progressed();
-    auto verb = static_cast<std::uint8_t>(Verb::go_on);
+    auto verb = static_cast<std::uint64_t>(Verb::go_on);
     if (assignment_.leads()) {
         RunnerReported report{iteration_, watch_.seconds(), {}};
         report.metrics.reserve(metrics.size());
         for (const auto& [name, value] : metrics) report.metrics.push_back({name, value});
         port_.reported(std::move(report));
-        verb = static_cast<std::uint8_t>(port_.verdict_after(iteration_).verb);
+        verb = static_cast<std::uint64_t>(port_.verdict_after(iteration_).verb);
     }
     if (group_->size() > 1)
-        group_->broadcast(std::as_writable_bytes(std::span(&verb, 1)));
+        verb = group_->min_max(verb).second; // go_on is 0: the leader's word wins, in one reduction
     else if (port_.abort_flag().load())
         throw ddp::Aborted("the trial was told to give up");
     watch_.start();

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/group/worker_runner.hpp"
+
+#include <utility>
+
+#include "drivers/study_directory.hpp"
+#include "ranktune/study/parse.hpp"
+#include "ranktune/trainables/trainable.hpp"
+#include "storage/checkpoint_store.hpp"
+
+namespace ranktune::drivers {
+namespace {
+
+class StoreIo final : public CheckpointIo {
+  public:
+    StoreIo(storage::FileSystem& files, const std::string& directory) : store_(files, directory) {}
+    study::CheckpointRef save(const storage::CheckpointKey& key, const study::MemoryState& state) override {
+        return store_.save(key, state);
+    }
+    study::MemoryState load(const study::CheckpointRef& checkpoint) override { return store_.load(checkpoint); }
+
+  private:
+    storage::CheckpointStore store_;
+};
+
+/// A trial thread together with everything that it refers to.
+class WorkerRunner final : public Runner {
+  public:
+    WorkerRunner(study::StudySpec spec, storage::FileSystem& files, const std::string& directory, FormGroup form,
+                 WorkerLog& log, Waker& waker)
+        : spec_(std::move(spec)),
+          io_(files, directory),
+          thread_(
+              {&spec_, &trainables::find_trainable(spec_.trainable.name), std::move(form), &io_},
+              [&waker] { waker.wake(); },
+              [&log](base::TrialId trial, std::string_view line) {
+                  log.write(base::LogLevel::info, "trial",
+                            {{"trial", std::to_string(trial.value())}, {"text", std::string(line)}});
+              }) {}
+
+    void start(const Assignment& assignment) override { thread_.start(assignment); }
+    void decide(const study::Decide& decide) override { thread_.decide(decide); }
+    void interrupt(const study::Verdict& verdict) override { thread_.interrupt(verdict); }
+    void abandon() override { thread_.abandon(); }
+    [[nodiscard]] std::optional<RunnerEvent> poll() override { return thread_.poll(); }
+    [[nodiscard]] std::uint64_t progress() const override { return thread_.progress(); }
+
+  private:
+    study::StudySpec spec_;
+    StoreIo io_;
+    TrialThread thread_; // last: uses all of the above
+};
+
+} // namespace
+
+void WorkerLog::open(const std::string& path) {
+    file_ = std::make_unique<LogFile>(path, std::vector<base::LogField>{{"rank", std::to_string(rank_.value())}});
+}
+
+void WorkerLog::write(base::LogLevel level, std::string_view event, const std::vector<base::LogField>& fields) {
+    if (file_) file_->write(level, event, fields);
+}
+
+MakeRunner make_trial_runner(storage::FileSystem& files, FormGroup form, std::string host, WorkerLog& log,
+                             Waker& waker) {
+    return [&files, form = std::move(form), host = std::move(host), &log,
+            &waker](const Welcome& welcome) -> std::unique_ptr<Runner> {
+        log.open(StudyDirectory{welcome.directory}.worker_log(host));
+        auto spec =
+            study::parse_study(welcome.study, welcome.directory + "/resolved.toml", {}, trainables::known_trainables());
+        return std::make_unique<WorkerRunner>(std::move(spec), files, welcome.directory, form, log, waker);
+    };
+}
+
+} // namespace ranktune::drivers

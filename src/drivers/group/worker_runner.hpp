@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a worker rank builds when the head has welcomed it: study, log, checkpoint store and the trial thread.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "drivers/group/attempt.hpp"
+#include "drivers/group/trial_thread.hpp"
+#include "drivers/group/worker_machine.hpp"
+#include "drivers/log_file.hpp"
+#include "drivers/wake.hpp"
+#include "ranktune/base/log.hpp"
+#include "storage/file_system.hpp"
+
+namespace ranktune::drivers {
+
+/// Lines go nowhere until a file is known (a worker learns the study directory from the head). Thread-safe once `open`
+/// has been called before other threads use it.
+class WorkerLog final : public base::LogSink {
+  public:
+    explicit WorkerLog(base::Rank rank) : rank_(rank) {}
+    /// Throws base::IoError.
+    void open(const std::string& path);
+    void write(base::LogLevel level, std::string_view event, const std::vector<base::LogField>& fields) override;
+    /// -1 before `open`.
+    [[nodiscard]] int fd() const { return file_ ? file_->fd() : -1; }
+
+  private:
+    base::Rank rank_;
+    std::unique_ptr<LogFile> file_;
+};
+
+/// Makes the runner of a rank: parses the study that the head sent, finds its trainable, opens the worker log. `form`
+/// makes groups; `log` and `waker` outlive the runner.
+[[nodiscard]] MakeRunner make_trial_runner(storage::FileSystem& files, FormGroup form, std::string host, WorkerLog& log,
+                                           Waker& waker);
+
+} // namespace ranktune::drivers

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// HeadServices: the head's slow duties (unlinking, syncing, publishing results), done beside its loop.
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "drivers/head/head_machine.hpp"
+#include "drivers/wake.hpp"
+#include "ranktune/base/log.hpp"
+#include "storage/file_system.hpp"
+#include "storage/journal.hpp"
+
+namespace ranktune::drivers {
+
+/// Checkpoints are unlinked on the journal's thread once their release is synced. Results are written on a thread of
+/// their own, at the end. What fails is logged: the journal has everything, and tables can be made again from it.
+class HeadServices final : public HeadDuties {
+  public:
+    /// `publish_results` runs on the publishing thread after the journal is synced; it may throw.
+    HeadServices(storage::FileSystem& files, storage::Journal& journal, std::string study_directory, Waker& waker,
+                 base::LogSink& log, std::function<void(const study::EndStudy&)> publish_results);
+    ~HeadServices() override; ///< waits for the results
+    HeadServices(const HeadServices&) = delete;
+    HeadServices& operator=(const HeadServices&) = delete;
+
+    void delete_checkpoint(const std::string& path) override;
+    void publish(const study::EndStudy& end) override;
+    [[nodiscard]] bool published() override { return published_.load(); }
+
+  private:
+    void publish_now(const study::EndStudy& end);
+
+    storage::FileSystem& files_;
+    storage::Journal& journal_;
+    std::string directory_;
+    Waker& waker_;
+    base::LogSink& log_;
+    std::function<void(const study::EndStudy&)> publish_results_;
+    std::atomic<bool> published_{false};
+    std::thread publisher_;
+};
+
+} // namespace ranktune::drivers

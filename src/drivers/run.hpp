@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// run_study: one study on the ranks of this MPI job, from its first message to its exit code.
+
+#include "comm/mpi/environment.hpp"
+#include "drivers/run_options.hpp"
+
+namespace ranktune::drivers {
+
+/// Call it on every rank, after `block_stop_signals` (signals.hpp) and with MPI initialised. Collective. Returns the
+/// exit code, the same on all ranks; the caller then destroys the environment. With a dead peer, or a trial that does
+/// not return, MPI cannot be finalised: the function does not return then but flushes the output and calls `_exit` with
+/// that code.
+///
+/// Rank 0 is the head and trains nothing. A directory that already has a journal is refused with exit code 2.
+int run_study(const comm::mpi::Environment& environment, const RunOptions& options);
+
+} // namespace ranktune::drivers

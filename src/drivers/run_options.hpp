@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a run is asked for and what comes of it.
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "drivers/observer.hpp"
+#include "ranktune/study/spec.hpp"
+#include "tuner/tuner.hpp"
+
+namespace ranktune::drivers {
+
+/// How a study ended, for the end screen.
+struct RunEnd {
+    study::StudyOutcome outcome = study::StudyOutcome::ok; ///< the exit code of every rank
+    std::string message;                                   ///< for people; empty when the study says it all
+    HeadFigures figures;
+    const tuner::Tuner* tuner = nullptr; ///< null: the study never started
+};
+
+/// Rank 0 fills in everything; the other ranks `version` only.
+struct RunOptions {
+    std::string version; ///< of this program
+    /// The caller (the command line) has refused already, and has said why: the ranks only leave together.
+    std::optional<study::StudyOutcome> refused;
+    study::StudySpec spec;
+    std::string study_text; ///< the study file as it was given
+    std::string directory;  ///< of the study, absolute
+    Observer* observer = nullptr;
+    /// Called on rank 0, once, when everything is over and every file is closed, before the process may `_exit`. The
+    /// tuner lives until it returns.
+    std::function<void(const RunEnd&)> on_end;
+};
+
+} // namespace ranktune::drivers

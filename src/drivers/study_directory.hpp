@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What lies where in a study directory, and the small files that a run leaves there for people and scripts.
+//
+//   study.toml      the study file as it was given          resolved.toml   with every default and absolute paths
+//   journal/        every decision (storage)                checkpoints/    states of trials (storage)
+//   metrics.h5      tables for people, at the end           outcome         how the last start ended
+//   status          what a running study is doing           stop            made by `ranktune stop`
+//   logs/<job or start>.log, logs/<job or start>.env.json, logs/workers-<host>.log
+
+#include <cstdint>
+#include <string>
+
+#include "ranktune/study/vocabulary.hpp"
+#include "storage/file_system.hpp"
+
+namespace ranktune::drivers {
+
+struct StudyDirectory {
+    std::string path; ///< absolute
+
+    [[nodiscard]] std::string study_file() const { return path + "/study.toml"; }
+    [[nodiscard]] std::string resolved_file() const { return path + "/resolved.toml"; }
+    [[nodiscard]] std::string outcome_file() const { return path + "/outcome"; }
+    [[nodiscard]] std::string status_file() const { return path + "/status"; }
+    [[nodiscard]] std::string metrics_file() const { return path + "/metrics.h5"; }
+    [[nodiscard]] std::string checkpoints() const { return path + "/checkpoints"; }
+    [[nodiscard]] std::string logs() const { return path + "/logs"; }
+    /// `start` names a life of the head: `job-81234` under Slurm, otherwise `start-1`.
+    [[nodiscard]] std::string head_log(const std::string& start) const { return logs() + "/" + start + ".log"; }
+    [[nodiscard]] std::string environment_file(const std::string& start) const {
+        return logs() + "/" + start + ".env.json";
+    }
+    [[nodiscard]] std::string worker_log(const std::string& host) const { return logs() + "/workers-" + host + ".log"; }
+};
+
+[[nodiscard]] std::string start_name(const std::string& slurm_job, std::uint32_t incarnation);
+
+/// The file `outcome`: lines of `key=value`, for shell scripts. Written before a head leaves, because launchers bend
+/// exit codes.
+struct OutcomeFile {
+    study::StudyOutcome outcome = study::StudyOutcome::ok;
+    std::string reason;    ///< one line
+    bool progress = false; ///< this start admitted a report or a checkpoint
+    std::uint64_t reports = 0;
+    std::uint32_t start = 1; ///< incarnation
+    std::string time;        ///< RFC 3339
+};
+[[nodiscard]] std::string outcome_text(const OutcomeFile& outcome);
+
+/// Creates the folders and writes study.toml and resolved.toml. Throws base::IoError.
+void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study,
+                            const std::string& resolved);
+
+/// Writes `text` whole under its final name: temporary name and rename; synced when asked.
+void publish_text(storage::FileSystem& files, const std::string& path, const std::string& text, bool sync);
+
+/// A random identifier in the form of RFC 4122, version 4.
+[[nodiscard]] std::string make_uuid();
+
+} // namespace ranktune::drivers
