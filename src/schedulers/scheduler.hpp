@@ -34,7 +34,7 @@ struct Promotion {
 /// What the tuner knows when it asks for work.
 struct Pool {
     bool can_create = false; ///< a new trial may still be created
-    bool active = false;     ///< some trial waits, runs or ends
+    bool active = false;     ///< some trial waits, runs or ends (paused and closed ones do not count)
 };
 
 /// `decide` and `next` change nothing; `apply` is the only mutator and sees every record exactly once, live and in
@@ -42,8 +42,14 @@ struct Pool {
 /// from a stopper) into the record Reported and applies that.
 ///
 ///   ASHA promote, eta 3, rungs 1 3 9:  decide(#0 at 1: 0.5) -> pause (rung)      apply(Reported #0 ... pause)
-///   decide(#1 at 1: 0.7) -> pause      apply(...)   decide(#2 at 1: 0.9) -> go_on (in_top, 1st of 3)
+///   decide(#1 at 1: 0.7) -> pause      apply(...)   decide(#2 at 1: 0.9) -> go_on (in_top, the best 1 of 3)
 ///   next() -> nothing: floor(3/3) = 1, and that one has gone on.
+///
+/// A trial counts as paused from AttemptEnded{paused} to TrialPromoted, TrialStarted or TrialClosed: only then has it a
+/// checkpoint and no ranks, and only then does `next` offer it. A trial whose pause was lost on the way (AttemptEnded
+/// {lost}, IncarnationBegan) starts again, reports the same iterations, and is asked about again at the same rung,
+/// where its entry already stands. What a report means is read from the record: at a rung, go_on is a promotion,
+/// whatever reason the tuner gives; pause and stop are not.
 class Scheduler {
   public:
     virtual ~Scheduler() = default;
@@ -54,10 +60,15 @@ class Scheduler {
     [[nodiscard]] virtual study::Verdict decide(const Report& report, bool contended) const = 0;
     /// A paused trial to resume now, or nothing.
     [[nodiscard]] virtual std::optional<Promotion> next(const Pool& pool) const = 0;
+    /// After a pause: only `next` may let this trial go on (it rests at a rung, or was paused by the rule). False for a
+    /// trial that was paused on the way (a drain): the tuner lets it wait for ranks again by itself.
+    [[nodiscard]] virtual bool holds(base::TrialId) const { return false; }
     /// The next iteration, greater than `current`, at which a trial must wait for the verdict.
     [[nodiscard]] virtual base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const = 0;
+    /// Throws base::FormatError when the record cannot follow the state it meets (a trial that was never created).
     virtual void apply(const study::Record& record) = 0;
     virtual void snapshot(study::Encoder& out) const = 0;
+    /// Into a scheduler made for the same study. Throws base::FormatError for damage, another version or other rungs.
     virtual void restore(study::Decoder& in) = 0;
     /// Throws std::logic_error naming what does not hold. Costs O(trials): debug builds and tests.
     virtual void check_invariants() const {}
@@ -73,7 +84,7 @@ class Scheduler {
     [[nodiscard]] virtual std::vector<RungView> rungs() const { return {}; }
 };
 
-/// The scheduler that the study asks for.
+/// The scheduler that the study asks for. Throws base::UsageError for settings that it cannot work with.
 [[nodiscard]] std::unique_ptr<Scheduler> make_scheduler(const study::StudySpec& spec);
 
 } // namespace ranktune::schedulers

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedulers/asha_promote.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <string>
+#include <variant>
+
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::schedulers {
+namespace {
+
+using study::Ranked;
+using study::Reason;
+using study::Verb;
+
+std::vector<std::size_t> rung_counts(const AshaPromote::Options& options) {
+    std::vector<std::size_t> counts;
+    for (std::uint32_t b = 0; b < options.brackets; ++b) {
+        counts.push_back(integer_levels(options.first_rung, options.eta, options.ceiling, b).size());
+    }
+    return counts;
+}
+
+} // namespace
+
+AshaPromote::AshaPromote(const Options& options, const study::Objective& objective)
+    : options_(options), objective_(objective), draw_(options.seed, rung_counts(options)) {
+    assert(options.eta >= 2 && options.brackets >= 1 && options.brackets <= 255);
+    const BestCount count(BestCount::Rule::floor, options.eta);
+    for (std::uint32_t b = 0; b < options.brackets; ++b) {
+        first_.push_back(rungs_.size());
+        const auto levels = integer_levels(options.first_rung, options.eta, options.ceiling, b);
+        for (std::size_t k = 0; k < levels.size(); ++k) {
+            const bool last = k + 1 == levels.size();
+            if (!last) order_.push_back(rungs_.size());
+            rungs_.push_back({.level = levels[k],
+                              .bracket = static_cast<std::uint8_t>(b),
+                              .index = static_cast<std::uint8_t>(k),
+                              .last = last,
+                              .entries = RankedSplit(count)});
+        }
+    }
+    std::stable_sort(order_.begin(), order_.end(),
+                     [this](std::size_t a, std::size_t b) { return rungs_[a].level > rungs_[b].level; });
+}
+
+const AshaPromote::Slot& AshaPromote::slot(base::TrialId trial) const {
+    if (trial.value() >= slots_.size()) {
+        throw base::FormatError("a record names trial " + std::to_string(trial.value()) + ", which was never created");
+    }
+    return slots_[trial.value()];
+}
+
+AshaPromote::Slot& AshaPromote::slot(base::TrialId trial) {
+    return const_cast<Slot&>(static_cast<const AshaPromote*>(this)->slot(trial));
+}
+
+// ---- deciding: changes nothing --------------------------------------------------------------------------------------
+
+study::Verdict AshaPromote::decide(const Report& report, bool contended) const {
+    const Slot& at = slot(report.trial);
+    const Rung& here = rung(at);
+    if (report.iteration < here.level) return {Verb::go_on, Reason::below_rung};
+    const auto level = static_cast<double>(here.level);
+    if (here.last) return {Verb::stop, Reason::max_iterations, level};
+    if (at.finishing) return {Verb::go_on, Reason::finish_top, level};
+
+    // A trial that repeats the iterations of a lost pause keeps its entry.
+    const Ranked entry{at.entered ? at.score : report.score, report.trial};
+    const bool best = at.entered ? here.entries.in_best(entry) : here.entries.would_be_in_best(entry);
+    const auto entries = static_cast<double>(here.entries.size() + (at.entered ? 0 : 1));
+    const bool chosen = best && !contended && (here.paused.empty() || study::better(entry, here.paused.top())) &&
+                        !promotable_above(here.level);
+    if (!chosen) return {Verb::pause, Reason::rung, level, entries};
+    const auto count = at.entered ? here.entries.best_count() : here.entries.next_best_count();
+    return {Verb::go_on, Reason::in_top, static_cast<double>(count), entries};
+}
+
+bool AshaPromote::promotable_above(base::Iteration level) const {
+    for (const std::size_t position : order_) {
+        if (rungs_[position].level <= level) return false;
+        if (rungs_[position].promotable) return true;
+    }
+    return false;
+}
+
+/// The rung of the highest level that `pick` accepts; among brackets of the same level the one whose best paused trial
+/// is better.
+template <class Pick>
+const AshaPromote::Rung* AshaPromote::highest(Pick pick) const {
+    const Rung* found = nullptr;
+    for (const std::size_t position : order_) {
+        const Rung& candidate = rungs_[position];
+        if (found != nullptr && candidate.level < found->level) break;
+        if (!pick(candidate)) continue;
+        if (found == nullptr || study::better(candidate.paused.top(), found->paused.top())) found = &candidate;
+    }
+    return found;
+}
+
+std::optional<Promotion> AshaPromote::next(const Pool& pool) const {
+    if (const Rung* from = highest([](const Rung& candidate) { return candidate.promotable; })) {
+        const Rung& to = rungs_[first_[from->bracket] + from->index + 1U];
+        return Promotion{from->paused.top().trial, from->level, to.level, Reason::promoted};
+    }
+    if (pool.can_create || completed_ + finishing_ >= options_.finish_top) return std::nullopt;
+    // Nothing else is left: only trials that are finishing hold or want ranks.
+    if (pool.active && active_ != finishing_) return std::nullopt;
+    const Rung* from = highest([](const Rung& candidate) { return !candidate.paused.empty(); });
+    if (from == nullptr) return std::nullopt;
+    return Promotion{from->paused.top().trial, from->level, options_.ceiling, Reason::finish_top};
+}
+
+bool AshaPromote::holds(base::TrialId trial) const {
+    const Slot& at = slot(trial);
+    return at.entered && !at.closed && !rung(at).last;
+}
+
+base::Iteration AshaPromote::next_decision_point(base::TrialId trial, base::Iteration current) const {
+    const Slot& at = slot(trial);
+    if (at.finishing) return std::max(options_.ceiling, current + 1);
+    return std::max(rung(at).level, current + 1);
+}
+
+std::vector<Scheduler::RungView> AshaPromote::rungs() const {
+    std::vector<RungView> views;
+    for (const Rung& each : rungs_) {
+        if (each.bracket == 0) views.push_back({each.level, each.entries.size(), each.promoted});
+    }
+    return views;
+}
+
+// ---- applying: the only mutator -------------------------------------------------------------------------------------
+
+void AshaPromote::apply(const study::Record& record) {
+    if (const auto* report = std::get_if<study::Reported>(&record)) {
+        reported(*report);
+    } else if (const auto* metric = std::get_if<study::MetricDefined>(&record)) {
+        objective_.apply(*metric);
+    } else if (const auto* trial = std::get_if<study::TrialCreated>(&record)) {
+        created(*trial);
+    } else if (const auto* start = std::get_if<study::TrialStarted>(&record)) {
+        set_paused(slot(start->trial), false);
+    } else if (const auto* end = std::get_if<study::AttemptEnded>(&record)) {
+        attempt_ended(*end);
+    } else if (const auto* promotion = std::get_if<study::TrialPromoted>(&record)) {
+        promoted(*promotion);
+    } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
+        closed(*close);
+    }
+}
+
+void AshaPromote::reported(const study::Reported& record) {
+    Slot& at = slot(record.trial);
+    if (record.iteration < rung(at).level) return;
+    if (!at.entered) {
+        const auto value = objective_.value(record);
+        if (!value) return;
+        enter(at, record.trial, objective_.score(*value));
+        if (rung(at).last) ++completed_;
+    }
+    if (rung(at).last) {
+        set_finishing(at, false);
+    } else if (record.verdict.verb == Verb::go_on) {
+        promote(at);
+    } else {
+        set_finishing(at, false);
+    }
+}
+
+void AshaPromote::created(const study::TrialCreated& record) {
+    if (record.trial.value() != slots_.size() || record.bracket >= first_.size()) {
+        throw base::FormatError("trial " + std::to_string(record.trial.value()) +
+                                " is created out of order or in an unknown bracket");
+    }
+    slots_.push_back({.bracket = static_cast<std::uint8_t>(record.bracket)});
+    ++active_;
+}
+
+void AshaPromote::attempt_ended(const study::AttemptEnded& record) {
+    if (record.outcome != study::AttemptOutcome::paused) return;
+    if (holds(record.trial)) set_paused(slot(record.trial), true);
+}
+
+void AshaPromote::promoted(const study::TrialPromoted& record) {
+    if (!holds(record.trial)) {
+        throw base::FormatError("trial " + std::to_string(record.trial.value()) +
+                                " is promoted although it rests at no rung");
+    }
+    Slot& at = slot(record.trial);
+    set_paused(at, false);
+    promote(at);
+    if (record.reason == Reason::finish_top) set_finishing(at, true);
+}
+
+void AshaPromote::closed(const study::TrialClosed& record) {
+    Slot& at = slot(record.trial);
+    if (at.closed) throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is closed twice");
+    set_paused(at, false);
+    set_finishing(at, false);
+    at.closed = true;
+    --active_;
+    // An unrecorded failure would keep floor(n / eta) small and starve the rungs above.
+    if (record.phase == study::TrialPhase::failed && !at.entered) {
+        enter(at, record.trial, -std::numeric_limits<double>::infinity());
+    }
+}
+
+void AshaPromote::enter(Slot& at, base::TrialId trial, double score) {
+    Rung& here = rung(at);
+    at.entered = true;
+    at.score = score;
+    here.entries.insert({score, trial});
+    refresh(here);
+}
+
+/// The trial leaves its rung for the next one.
+void AshaPromote::promote(Slot& at) {
+    ++rung(at).promoted;
+    ++at.rung;
+    at.entered = false;
+    at.score = 0.0;
+}
+
+void AshaPromote::set_paused(Slot& at, bool paused) {
+    if (at.paused == paused) return;
+    Rung& here = rung(at);
+    at.paused = paused;
+    if (paused) {
+        --active_;
+        here.paused.push({at.score, base::TrialId(static_cast<std::uint32_t>(&at - slots_.data()))});
+    } else {
+        ++active_;
+    }
+    refresh(here);
+}
+
+void AshaPromote::set_finishing(Slot& at, bool finishing) {
+    if (at.finishing == finishing) return;
+    at.finishing = finishing;
+    finishing ? ++finishing_ : --finishing_;
+}
+
+bool AshaPromote::waits_at(const Ranked& entry, const Rung& rung) const {
+    const Slot& at = slots_[entry.trial.value()];
+    return at.paused && at.bracket == rung.bracket && at.rung == rung.index;
+}
+
+/// Takes trials that left from the top, so that the top is always one that waits, and `next` need not look further.
+void AshaPromote::refresh(Rung& rung) const {
+    while (!rung.paused.empty() && !waits_at(rung.paused.top(), rung)) rung.paused.pop();
+    rung.promotable = !rung.paused.empty() && rung.entries.in_best(rung.paused.top());
+}
+
+} // namespace ranktune::schedulers

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// ASHA that pauses and promotes (Li et al., "A system for massively parallel hyperparameter tuning", MLSys 2020,
+// algorithm 2), with brackets.
+
+#include <cstdint>
+#include <vector>
+
+#include "schedulers/heap.hpp"
+#include "schedulers/levels.hpp"
+#include "schedulers/objective_reader.hpp"
+#include "schedulers/ranked_split.hpp"
+#include "schedulers/scheduler.hpp"
+
+namespace ranktune::schedulers {
+
+/// A trial pauses at every rung. The best floor(n / eta) of a rung's n entries may go on to the next one, whenever
+/// there is room: highest rung first, best first. The last rung is the ceiling; there trials end.
+///
+/// What is entered where:
+/// - a report at (or, when iterations are skipped, first beyond) the rung that the trial is heading for, once, whatever
+///   the verdict; a trial that repeats iterations after a loss is not entered again;
+/// - a trial that failed for good, as worst, at the rung it was heading for;
+/// - nothing for a trial that a stopper (threshold, plateau, time) or its trainable ended between two rungs, and
+/// nothing
+///   for a report without the objective.
+/// A promotion counts when it is decided and is never taken back, also when the rung changes or the attempt is lost.
+///
+/// A trial goes on in place, without pausing, when no other trial waits for ranks and `next` would have chosen it.
+///
+/// Cost per report: between rungs one look-up; at a rung O(log entries). 16 bytes per trial, and about 32 bytes per
+/// entry of a rung.
+class AshaPromote final : public Scheduler {
+  public:
+    struct Options {
+        base::Iteration first_rung = 1;
+        std::uint32_t eta = 3;       ///< >= 2
+        base::Iteration ceiling = 1; ///< >= first_rung
+        std::uint32_t brackets = 1;  ///< 1 .. 255; bracket b starts at first_rung * eta^b
+        /// When nothing else is left, the best paused trials of the highest rung go straight to the ceiling until so
+        /// many trials have been there. 0: the paper.
+        std::uint32_t finish_top = 1;
+        std::uint64_t seed = 0;
+    };
+    AshaPromote(const Options& options, const study::Objective& objective);
+
+    [[nodiscard]] std::string_view name() const override { return "asha"; }
+    [[nodiscard]] std::uint32_t bracket(base::TrialId trial) const override { return draw_(trial); }
+    [[nodiscard]] study::Verdict decide(const Report& report, bool contended) const override;
+    [[nodiscard]] std::optional<Promotion> next(const Pool& pool) const override;
+    [[nodiscard]] bool holds(base::TrialId trial) const override;
+    [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override;
+    void apply(const study::Record& record) override;
+    void snapshot(study::Encoder& out) const override;
+    void restore(study::Decoder& in) override;
+    void check_invariants() const override;
+    [[nodiscard]] bool pauses() const override { return true; }
+    [[nodiscard]] std::vector<RungView> rungs() const override;
+
+  private:
+    /// A trial. `rung` is the one it heads for, or, once entered, the one it stands at.
+    struct Slot {
+        double score = 0.0; ///< its entry's, while it stands at a rung; 0 otherwise
+        std::uint8_t bracket = 0;
+        std::uint8_t rung = 0;
+        bool entered : 1 = false;
+        bool paused : 1 = false;    ///< holds a checkpoint and no ranks, and stands at a rung below the last
+        bool closed : 1 = false;    ///< in a final phase
+        bool finishing : 1 = false; ///< on its way to the ceiling by finish_top
+    };
+    struct BetterFirst {
+        bool operator()(const study::Ranked& a, const study::Ranked& b) const { return study::better(a, b); }
+    };
+    struct Rung {
+        base::Iteration level = 0;
+        std::uint8_t bracket = 0;
+        std::uint8_t index = 0;
+        bool last = false;
+        /// The best paused trial is among the best of the entries: `next` may take it. (As the best of a rung are the
+        /// first ones of one order, no other paused trial can be when that one is not.)
+        bool promotable = false;
+        std::uint64_t promoted = 0;
+        RankedSplit entries;
+        /// Paused trials, best on top. Trials that left stay in it until they come to the top (see `refresh`).
+        Heap<study::Ranked, BetterFirst> paused{};
+    };
+
+    [[nodiscard]] const Slot& slot(base::TrialId trial) const;
+    [[nodiscard]] Slot& slot(base::TrialId trial);
+    [[nodiscard]] const Rung& rung(const Slot& slot) const { return rungs_[first_[slot.bracket] + slot.rung]; }
+    [[nodiscard]] Rung& rung(const Slot& slot) { return rungs_[first_[slot.bracket] + slot.rung]; }
+    [[nodiscard]] bool waits_at(const study::Ranked& entry, const Rung& rung) const;
+    [[nodiscard]] bool promotable_above(base::Iteration level) const;
+    template <class Pick>
+    [[nodiscard]] const Rung* highest(Pick pick) const;
+
+    void reported(const study::Reported& record);
+    void created(const study::TrialCreated& record);
+    void attempt_ended(const study::AttemptEnded& record);
+    void promoted(const study::TrialPromoted& record);
+    void closed(const study::TrialClosed& record);
+    void enter(Slot& slot, base::TrialId trial, double score);
+    void promote(Slot& slot);
+    void set_paused(Slot& slot, bool paused);
+    void set_finishing(Slot& slot, bool finishing);
+    void refresh(Rung& rung) const;
+
+    void read_slots(study::Decoder& in);
+    void read_rungs(study::Decoder& in);
+    void check_rungs() const;
+    void check_slots() const;
+
+    Options options_;
+    ObjectiveReader objective_;
+    std::vector<Rung> rungs_;        ///< bracket by bracket, ascending levels
+    std::vector<std::size_t> first_; ///< position of each bracket's first rung in rungs_
+    std::vector<std::size_t> order_; ///< rungs that can promote, highest level first, then lower bracket
+    std::vector<Slot> slots_;        ///< position is the TrialId
+    BracketDraw draw_;
+    std::uint64_t active_ = 0;    ///< trials neither paused at a rung nor closed
+    std::uint64_t finishing_ = 0; ///< trials on their way to the ceiling by finish_top
+    std::uint64_t completed_ = 0; ///< trials that reported at the ceiling
+};
+
+} // namespace ranktune::schedulers

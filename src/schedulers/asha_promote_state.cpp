@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// AshaPromote: snapshots and the check of its invariants.
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "ranktune/base/error.hpp"
+#include "schedulers/asha_promote.hpp"
+
+namespace ranktune::schedulers {
+namespace {
+
+constexpr std::uint8_t snapshot_version = 1;
+
+// One byte per trial; the rung and, with several brackets, the bracket follow.
+constexpr std::uint8_t entered_bit = 1;
+constexpr std::uint8_t paused_bit = 2;
+constexpr std::uint8_t closed_bit = 4;
+constexpr std::uint8_t finishing_bit = 8;
+
+void require(bool holds, const std::string& what) {
+    if (!holds) throw std::logic_error("asha: " + what);
+}
+
+void require_format(bool holds, const std::string& what) {
+    if (!holds) throw base::FormatError("the snapshot of scheduler asha " + what);
+}
+
+} // namespace
+
+// The scores of trials that stand at a rung and the heaps of paused trials follow from the entries: not written.
+void AshaPromote::snapshot(study::Encoder& out) const {
+    out.u8(snapshot_version);
+    objective_.snapshot(out);
+    out.varint(slots_.size());
+    for (const Slot& at : slots_) {
+        out.u8(static_cast<std::uint8_t>((at.entered ? entered_bit : 0) | (at.paused ? paused_bit : 0) |
+                                         (at.closed ? closed_bit : 0) | (at.finishing ? finishing_bit : 0)));
+        out.u8(at.rung);
+        if (first_.size() > 1) out.u8(at.bracket);
+    }
+    out.varint(rungs_.size());
+    for (const Rung& each : rungs_) {
+        out.varint(each.level);
+        out.varint(each.promoted);
+        each.entries.snapshot(out);
+    }
+    out.varint(completed_);
+}
+
+void AshaPromote::restore(study::Decoder& in) {
+    require_format(in.u8() == snapshot_version, "has another version");
+    objective_.restore(in);
+    read_slots(in);
+    read_rungs(in);
+    completed_ = in.varint();
+    try {
+        check_invariants();
+    } catch (const std::logic_error& error) {
+        throw base::FormatError(std::string("the snapshot of scheduler asha does not fit together: ") + error.what());
+    }
+}
+
+void AshaPromote::read_slots(study::Decoder& in) {
+    slots_.assign(in.count(), Slot{});
+    active_ = 0;
+    finishing_ = 0;
+    for (Slot& at : slots_) {
+        const std::uint8_t bits = in.u8();
+        at.entered = (bits & entered_bit) != 0;
+        at.paused = (bits & paused_bit) != 0;
+        at.closed = (bits & closed_bit) != 0;
+        at.finishing = (bits & finishing_bit) != 0;
+        at.rung = in.u8();
+        at.bracket = first_.size() > 1 ? in.u8() : std::uint8_t{0};
+        require_format(at.bracket < first_.size(), "names an unknown bracket");
+        const std::size_t end = at.bracket + 1U < first_.size() ? first_[at.bracket + 1U] : rungs_.size();
+        require_format(first_[at.bracket] + at.rung < end, "names an unknown rung");
+        if (!at.paused && !at.closed) ++active_;
+        if (at.finishing) ++finishing_;
+    }
+}
+
+void AshaPromote::read_rungs(study::Decoder& in) {
+    require_format(in.varint() == rungs_.size(), "has other rungs");
+    for (Rung& each : rungs_) {
+        require_format(in.varint() == each.level, "has other rungs");
+        each.promoted = in.varint();
+        each.entries.restore(in);
+        each.paused.clear();
+        each.entries.for_each([this, &each](const study::Ranked& entry) {
+            require_format(entry.trial.value() < slots_.size(), "names an unknown trial");
+            Slot& at = slots_[entry.trial.value()];
+            if (!at.entered || at.bracket != each.bracket || at.rung != each.index) return;
+            at.score = entry.score;
+            if (at.paused) each.paused.push(entry);
+        });
+        refresh(each);
+    }
+}
+
+void AshaPromote::check_invariants() const {
+    check_slots();
+    check_rungs();
+}
+
+void AshaPromote::check_slots() const {
+    std::uint64_t active = 0;
+    std::uint64_t finishing = 0;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+        const Slot& at = slots_[i];
+        const std::string who = "trial " + std::to_string(i);
+        require(at.bracket < first_.size(), who + " is in an unknown bracket");
+        const bool last = rung(at).last;
+        require(!at.paused || (at.entered && !last), who + " is paused and stands at no rung");
+        require(!at.paused || !at.closed, who + " is paused and closed");
+        require(!at.finishing || (!at.closed && !at.paused), who + " is finishing and has ended or is paused");
+        require(at.entered || at.score == 0.0, who + " stands at no rung and has a score");
+        if (!at.paused && !at.closed) ++active;
+        if (at.finishing) ++finishing;
+    }
+    require(active == active_, "the count of active trials is wrong");
+    require(finishing == finishing_, "the count of finishing trials is wrong");
+}
+
+/// Every trial is entered exactly once at each rung of its bracket below its own, once at its own if it stands there,
+/// and nowhere else.
+void AshaPromote::check_rungs() const {
+    std::vector<std::size_t> passed(rungs_.size(), 0);
+    std::vector<std::size_t> standing(rungs_.size(), 0);
+    std::vector<std::size_t> paused(rungs_.size(), 0);
+    for (const Slot& at : slots_) {
+        for (std::size_t k = 0; k < at.rung; ++k) ++passed[first_[at.bracket] + k];
+        const std::size_t own = first_[at.bracket] + at.rung;
+        if (at.entered) ++standing[own];
+        if (at.paused) ++paused[own];
+    }
+    std::uint64_t reached_ceiling = 0;
+    for (std::size_t i = 0; i < rungs_.size(); ++i) {
+        const Rung& each = rungs_[i];
+        const std::string where =
+            "rung " + std::to_string(each.level) + " of bracket " + std::to_string(unsigned{each.bracket});
+        require(each.entries.valid(), "the best and the rest of " + where + " are mixed up");
+        require(each.promoted == passed[i], "the promotions of " + where + " are miscounted");
+        require(each.entries.size() == passed[i] + standing[i], "the entries of " + where + " are miscounted");
+        std::vector<bool> seen(slots_.size(), false);
+        each.entries.for_each([&](const study::Ranked& entry) {
+            const std::size_t trial = entry.trial.value();
+            require(trial < slots_.size() && !seen[trial], where + " holds a trial twice or an unknown one");
+            seen[trial] = true;
+            const Slot& at = slots_[trial];
+            require(at.bracket == each.bracket && (at.rung > each.index || (at.rung == each.index && at.entered)),
+                    where + " holds trial " + std::to_string(trial) + ", which has not been there");
+            require(at.rung != each.index || at.score == entry.score,
+                    "trial " + std::to_string(trial) + " has another score than its entry");
+        });
+        if (each.last) reached_ceiling += each.entries.size();
+
+        std::vector<bool> waiting(slots_.size(), false);
+        for (const auto& entry : each.paused.items()) {
+            if (waits_at(entry, each)) waiting[entry.trial.value()] = true;
+        }
+        std::size_t count = 0;
+        for (const bool is : waiting) count += is ? 1 : 0;
+        require(count == paused[i], "a paused trial of " + where + " would never be promoted");
+        require(each.paused.valid(), "the paused trials of " + where + " are out of order");
+        require(each.paused.empty() || waits_at(each.paused.top(), each), "the top of " + where + " has left");
+        require(each.promotable == (!each.paused.empty() && each.entries.in_best(each.paused.top())),
+                where + " does not know whether it can promote");
+    }
+    require(completed_ <= reached_ceiling, "more trials completed than reached the ceiling");
+}
+
+} // namespace ranktune::schedulers

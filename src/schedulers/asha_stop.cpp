@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedulers/asha_stop.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <variant>
+
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::schedulers {
+namespace {
+
+using study::Reason;
+using study::Verb;
+
+constexpr std::uint8_t snapshot_version = 1;
+
+std::vector<base::Iteration> levels_of(const AshaStop::Options& options, std::uint32_t bracket) {
+    if (options.rule == AshaStop::Rule::ray) {
+        return ray_levels(options.first_rung, options.eta, options.ceiling, bracket, AshaStop::max_rungs);
+    }
+    return integer_levels(static_cast<base::Iteration>(options.first_rung), static_cast<std::uint64_t>(options.eta),
+                          options.ceiling, bracket);
+}
+
+std::vector<std::size_t> rung_counts(const AshaStop::Options& options) {
+    std::vector<std::size_t> counts;
+    for (std::uint32_t b = 0; b < options.brackets; ++b) counts.push_back(levels_of(options, b).size());
+    return counts;
+}
+
+/// Bits 0 .. count-1.
+std::uint64_t lowest_bits(std::size_t count) {
+    return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+}
+
+void require(bool holds, const std::string& what) {
+    if (!holds) throw std::logic_error("asha: " + what);
+}
+
+} // namespace
+
+AshaStop::AshaStop(const Options& options, const study::Objective& objective)
+    : options_(options), objective_(objective), draw_(options.seed, rung_counts(options)) {
+    assert(options.brackets >= 1 && options.brackets <= 255);
+    if (options_.rule == Rule::floor) options_.stop_last_trials = true;
+    const BestCount count(options_.rule == Rule::ray ? BestCount::Rule::quantile : BestCount::Rule::at_least_one,
+                          options.eta);
+    for (std::uint32_t b = 0; b < options.brackets; ++b) {
+        first_.push_back(rungs_.size());
+        const auto levels = levels_of(options, b);
+        if (levels.size() > max_rungs) {
+            throw base::UsageError("scheduler.eta = " + std::to_string(options.eta) + " gives more than " +
+                                   std::to_string(max_rungs) + " rungs; take a larger eta");
+        }
+        for (const base::Iteration level : levels) rungs_.push_back({.level = level, .ranked = RankedSplit(count)});
+    }
+    first_.push_back(rungs_.size());
+}
+
+const AshaStop::Slot& AshaStop::slot(base::TrialId trial) const {
+    if (trial.value() >= slots_.size()) {
+        throw base::FormatError("a record names trial " + std::to_string(trial.value()) + ", which was never created");
+    }
+    return slots_[trial.value()];
+}
+
+AshaStop::Slot& AshaStop::slot(base::TrialId trial) {
+    return const_cast<Slot&>(static_cast<const AshaStop*>(this)->slot(trial));
+}
+
+// ---- deciding: changes nothing --------------------------------------------------------------------------------------
+
+/// Position in rungs_ of the rung that a report is compared at and entered in, if any.
+std::optional<std::size_t> AshaStop::rung_to_enter(const Slot& at, base::Iteration iteration) const {
+    const std::size_t begin = first_[at.bracket];
+    const std::size_t count = rungs_of(at.bracket);
+    std::size_t reached = 0;
+    while (reached < count && rungs_[begin + reached].level <= iteration) ++reached;
+    const std::uint64_t open = lowest_bits(reached) & ~at.entered;
+    if (open == 0) return std::nullopt;
+    const auto highest = static_cast<std::size_t>(63 - std::countl_zero(open));
+    if (!options_.stop_last_trials && highest + 1 != reached) return std::nullopt;
+    return begin + highest;
+}
+
+study::Verdict AshaStop::decide(const Report& report, bool) const {
+    const Slot& at = slot(report.trial);
+    if (ends_at_ceiling(report.iteration)) {
+        return {Verb::stop, Reason::max_iterations, static_cast<double>(options_.ceiling)};
+    }
+    const auto position = rung_to_enter(at, report.iteration);
+    if (!position) return {Verb::go_on, Reason::below_rung};
+    const Rung& here = rungs_[*position];
+    return options_.rule == Rule::floor ? decide_floor(here, report) : decide_ray(here, report);
+}
+
+study::Verdict AshaStop::decide_floor(const Rung& here, const Report& report) const {
+    const auto entries = static_cast<double>(here.ranked.size() + 1);
+    if (!here.ranked.would_be_in_best({report.score, report.trial})) {
+        return {Verb::stop, Reason::not_in_top, static_cast<double>(here.level), entries};
+    }
+    if (here.ranked.size() == 0) return {Verb::go_on, Reason::first_arrival};
+    return {Verb::go_on, Reason::in_top, static_cast<double>(here.ranked.next_best_count()), entries};
+}
+
+study::Verdict AshaStop::decide_ray(const Rung& here, const Report& report) const {
+    if (here.ranked.size() == 0) return {Verb::go_on, Reason::first_arrival};
+    if (report.is_nan) return {Verb::go_on, Reason::none}; // compares with nothing
+    const auto entries = static_cast<double>(here.entries + 1);
+    if (report.score < here.ranked.quantile()) {
+        return {Verb::stop, Reason::not_in_top, static_cast<double>(here.level), entries};
+    }
+    return {Verb::go_on, Reason::in_top, static_cast<double>(here.ranked.next_best_count()), entries};
+}
+
+base::Iteration AshaStop::next_decision_point(base::TrialId trial, base::Iteration current) const {
+    const Slot& at = slot(trial);
+    for (std::size_t k = 0; k < rungs_of(at.bracket); ++k) {
+        const base::Iteration level = rungs_[first_[at.bracket] + k].level;
+        if (level > current && (at.entered >> k & 1U) == 0) return level;
+    }
+    return std::max(options_.ceiling, current + 1);
+}
+
+std::vector<Scheduler::RungView> AshaStop::rungs() const {
+    std::vector<RungView> views;
+    for (std::size_t i = 0; i < first_[1]; ++i)
+        views.push_back({rungs_[i].level, rungs_[i].entries, rungs_[i].promoted});
+    return views;
+}
+
+// ---- applying: the only mutator -------------------------------------------------------------------------------------
+
+void AshaStop::apply(const study::Record& record) {
+    if (const auto* report = std::get_if<study::Reported>(&record)) {
+        reported(*report);
+    } else if (const auto* metric = std::get_if<study::MetricDefined>(&record)) {
+        objective_.apply(*metric);
+    } else if (const auto* trial = std::get_if<study::TrialCreated>(&record)) {
+        created(*trial);
+    } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
+        closed(*close);
+    }
+}
+
+void AshaStop::reported(const study::Reported& record) {
+    Slot& at = slot(record.trial);
+    // Rule ray: a trial that ends at the ceiling leaves no entry, one that something else ends there does.
+    if (options_.rule == Rule::ray && ends_at_ceiling(record.iteration) &&
+        (record.verdict.verb != Verb::stop || record.verdict.reason == Reason::max_iterations)) {
+        return;
+    }
+    const auto position = rung_to_enter(at, record.iteration);
+    if (!position) return;
+    const auto value = objective_.value(record);
+    if (!value) return;
+    enter(at, *position, {objective_.score(*value), record.trial}, std::isnan(*value),
+          record.verdict.verb == Verb::go_on);
+}
+
+void AshaStop::created(const study::TrialCreated& record) {
+    if (record.trial.value() != slots_.size() || record.bracket + 1 >= first_.size()) {
+        throw base::FormatError("trial " + std::to_string(record.trial.value()) +
+                                " is created out of order or in an unknown bracket");
+    }
+    slots_.push_back({.bracket = static_cast<std::uint8_t>(record.bracket)});
+}
+
+void AshaStop::closed(const study::TrialClosed& record) {
+    Slot& at = slot(record.trial);
+    if (at.closed) throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is closed twice");
+    at.closed = true;
+    if (options_.rule != Rule::floor || record.phase != study::TrialPhase::failed) return;
+    const auto heading = static_cast<std::size_t>(std::countr_one(at.entered));
+    if (heading >= rungs_of(at.bracket)) return;
+    enter(at, first_[at.bracket] + heading, {-std::numeric_limits<double>::infinity(), record.trial}, false, false);
+}
+
+void AshaStop::enter(Slot& at, std::size_t position, const study::Ranked& entry, bool is_nan, bool goes_on) {
+    const std::size_t index = position - first_[at.bracket];
+    at.entered |= options_.rule == Rule::floor ? lowest_bits(index + 1) : std::uint64_t{1} << index;
+    Rung& here = rungs_[position];
+    ++here.entries;
+    if (goes_on) ++here.promoted;
+    if (options_.rule == Rule::floor || !is_nan) here.ranked.insert(entry);
+}
+
+// ---- snapshots ------------------------------------------------------------------------------------------------------
+
+void AshaStop::snapshot(study::Encoder& out) const {
+    out.u8(snapshot_version);
+    objective_.snapshot(out);
+    out.varint(slots_.size());
+    for (const Slot& at : slots_) {
+        out.varint(at.entered);
+        out.u8(static_cast<std::uint8_t>(at.closed ? 1 : 0));
+        if (options_.brackets > 1) out.u8(at.bracket);
+    }
+    out.varint(rungs_.size());
+    for (const Rung& each : rungs_) {
+        out.varint(each.level);
+        out.varint(each.entries);
+        out.varint(each.promoted);
+        each.ranked.snapshot(out);
+    }
+}
+
+void AshaStop::restore(study::Decoder& in) {
+    if (in.u8() != snapshot_version) throw base::FormatError("the snapshot of scheduler asha has another version");
+    objective_.restore(in);
+    slots_.assign(in.count(), Slot{});
+    for (Slot& at : slots_) {
+        at.entered = in.varint();
+        at.closed = in.boolean();
+        at.bracket = options_.brackets > 1 ? in.u8() : std::uint8_t{0};
+    }
+    if (in.varint() != rungs_.size()) throw base::FormatError("the snapshot of scheduler asha has other rungs");
+    for (Rung& each : rungs_) {
+        if (in.varint() != each.level) throw base::FormatError("the snapshot of scheduler asha has other rungs");
+        each.entries = in.varint();
+        each.promoted = in.varint();
+        each.ranked.restore(in);
+    }
+    try {
+        check_invariants();
+    } catch (const std::logic_error& error) {
+        throw base::FormatError(std::string("the snapshot of scheduler asha does not fit together: ") + error.what());
+    }
+}
+
+void AshaStop::check_invariants() const {
+    std::vector<std::size_t> marked(rungs_.size(), 0);
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+        const Slot& at = slots_[i];
+        const std::string who = "trial " + std::to_string(i);
+        require(at.bracket + 1U < first_.size(), who + " is in an unknown bracket");
+        const std::size_t count = rungs_of(at.bracket);
+        require((at.entered & ~lowest_bits(count)) == 0, who + " was at an unknown rung");
+        require(options_.rule == Rule::ray ||
+                    at.entered == lowest_bits(static_cast<std::size_t>(std::countr_one(at.entered))),
+                who + " skipped a rung");
+        for (std::size_t k = 0; k < count; ++k) marked[first_[at.bracket] + k] += at.entered >> k & 1U;
+    }
+    for (std::size_t b = 0; b + 1 < first_.size(); ++b) {
+        for (std::size_t i = first_[b]; i < first_[b + 1]; ++i) {
+            const Rung& each = rungs_[i];
+            const std::string where = "rung " + std::to_string(each.level) + " of bracket " + std::to_string(b);
+            require(each.ranked.valid(), "the best and the rest of " + where + " are mixed up");
+            require(each.ranked.size() <= each.entries, where + " ranks more trials than were there");
+            require(each.promoted <= each.entries, "more trials went on at " + where + " than were there");
+            if (options_.rule == Rule::ray) {
+                require(each.entries == marked[i], "the entries of " + where + " are miscounted");
+            } else {
+                require(each.ranked.size() == each.entries && each.entries <= marked[i],
+                        "the entries of " + where + " are miscounted");
+            }
+            std::vector<bool> seen(slots_.size(), false);
+            each.ranked.for_each([&](const study::Ranked& entry) {
+                const std::size_t trial = entry.trial.value();
+                require(trial < slots_.size() && !seen[trial], where + " holds a trial twice or an unknown one");
+                seen[trial] = true;
+                const Slot& at = slots_[trial];
+                require(at.bracket == b && (at.entered >> (i - first_[b]) & 1U) != 0,
+                        where + " holds trial " + std::to_string(trial) + ", which has not been there");
+            });
+        }
+    }
+}
+
+} // namespace ranktune::schedulers

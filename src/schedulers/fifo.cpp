@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedulers/fifo.hpp"
+
+#include <algorithm>
+
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::schedulers {
+namespace {
+constexpr std::uint8_t snapshot_version = 1;
+} // namespace
+
+study::Verdict Fifo::decide(const Report& report, bool) const {
+    if (report.iteration < ceiling_) return {study::Verb::go_on, study::Reason::none};
+    return {study::Verb::stop, study::Reason::max_iterations, static_cast<double>(ceiling_)};
+}
+
+base::Iteration Fifo::next_decision_point(base::TrialId, base::Iteration current) const {
+    return std::max(ceiling_, current + 1);
+}
+
+void Fifo::snapshot(study::Encoder& out) const { out.u8(snapshot_version); }
+
+void Fifo::restore(study::Decoder& in) {
+    if (in.u8() != snapshot_version) throw base::FormatError("the snapshot of scheduler fifo has another version");
+}
+
+} // namespace ranktune::schedulers

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The iterations of the rungs of a bracket, and which bracket a trial belongs to.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ranktune/base/ids.hpp"
+
+namespace ranktune::schedulers {
+
+/// Levels of bracket `bracket` (Li et al., MLSys 2020: s): first * eta^(bracket + k) < ceiling for k = 0, 1, ..., then
+/// the ceiling itself. Ascending, never empty, integers throughout. Requires first >= 1, eta >= 2, ceiling >= 1.
+///
+///   integer_levels(1, 3, 27, 0) == {1, 3, 9, 27}   integer_levels(1, 3, 20, 1) == {3, 9, 20}
+[[nodiscard]] std::vector<base::Iteration> integer_levels(base::Iteration first, std::uint64_t eta,
+                                                          base::Iteration ceiling, std::uint32_t bracket);
+
+/// Levels of rule "ray": first * eta^(bracket + k) <= ceiling, each compared as its ceiling in whole iterations. May be
+/// empty, and may hold the same iteration twice when eta is small. Counted by multiplication: the logarithm that Ray
+/// counts with loses the last rung for eta = 10, ceiling = 1000. Requires first > 0, eta > 1. Gives up (returns more
+/// than `limit` levels) after limit + 1.
+[[nodiscard]] std::vector<base::Iteration> ray_levels(double first, double eta, base::Iteration ceiling,
+                                                      std::uint32_t bracket, std::size_t limit);
+
+/// The bracket of a trial: bracket b with probability proportional to e^(number of its rungs), as in Ray, drawn from
+/// the stream (seed, bracket, trial).
+class BracketDraw {
+  public:
+    /// `rungs`: number of rungs of each bracket; at least one bracket.
+    BracketDraw(std::uint64_t seed, const std::vector<std::size_t>& rungs);
+    [[nodiscard]] std::uint32_t operator()(base::TrialId trial) const;
+
+  private:
+    std::uint64_t seed_;
+    std::vector<double> cumulative_; ///< ascending, the last one is the sum of all weights
+};
+
+} // namespace ranktune::schedulers

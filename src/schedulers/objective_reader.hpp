@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Finds the objective's value in records, whose metrics carry numbers in place of names.
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "ranktune/study/codec.hpp"
+#include "ranktune/study/objective.hpp"
+#include "ranktune/study/record.hpp"
+
+namespace ranktune::schedulers {
+
+class ObjectiveReader {
+  public:
+    explicit ObjectiveReader(study::Objective objective) : objective_(std::move(objective)) {}
+
+    void apply(const study::MetricDefined& record) {
+        if (record.name == objective_.metric) id_ = record.id;
+    }
+    /// As reported, NaN included; nothing when the report lacks the objective.
+    [[nodiscard]] std::optional<double> value(const study::Reported& record) const {
+        if (!id_) return std::nullopt;
+        for (const auto& metric : record.metrics) {
+            if (metric.id == *id_) return metric.value;
+        }
+        return std::nullopt;
+    }
+    /// Turned so that larger is better; non-finite is worst.
+    [[nodiscard]] double score(double value) const { return study::score(value, objective_.mode); }
+
+    void snapshot(study::Encoder& out) const { out.varint(id_ ? id_->value() + 1U : 0U); }
+    void restore(study::Decoder& in) {
+        const auto number = in.varint();
+        id_ =
+            number == 0 ? std::nullopt : std::optional(study::MetricId(static_cast<study::MetricId::rep>(number - 1)));
+    }
+
+  private:
+    study::Objective objective_;
+    std::optional<study::MetricId> id_;
+};
+
+} // namespace ranktune::schedulers
