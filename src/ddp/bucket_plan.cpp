@@ -19,4 +19,11 @@ BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t l
     return plan;
 }
 
+std::vector<std::size_t> owed_buckets(const BucketPlan& plan) {
+    std::vector<std::size_t> sizes;
+    for (const BucketPlan::Bucket& bucket : plan.buckets) sizes.push_back(bucket.size);
+    if (!sizes.empty()) ++sizes.back();
+    return sizes;
+}
+
 } // namespace ranktune::ddp

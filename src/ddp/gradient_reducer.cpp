@@ -210,11 +210,7 @@ void GradientReducer::fail() noexcept {
 
 bool GradientReducer::in_step() const { return impl_->open; }
 
-std::vector<std::size_t> GradientReducer::owed_buckets() const {
-    std::vector<std::size_t> sizes;
-    for (std::size_t b = 0; b < impl_->plan.buckets.size(); ++b) sizes.push_back(impl_->bucket_size(b));
-    return sizes;
-}
+std::vector<std::size_t> GradientReducer::owed_buckets() const { return ddp::owed_buckets(impl_->plan); }
 
 void GradientReducer::set_timeline(Timeline* timeline) { impl_->timeline = timeline; }
 

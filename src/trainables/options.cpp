@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cassert>
-#include <numeric>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
 
 namespace ranktune::trainables {
 
@@ -63,9 +63,9 @@ std::string Options::text(std::string_view name, const std::string& fallback) co
     if (!value->is_string()) wrong(info_, name, "a string is wanted, not a " + std::string(value->kind()));
     const std::vector<std::string>& accepted = option(name).accepted;
     if (!accepted.empty() && std::find(accepted.begin(), accepted.end(), value->as_string()) == accepted.end()) {
-        std::string known;
-        for (const std::string& a : accepted) known += (known.empty() ? "" : ", ") + a;
-        wrong(info_, name, "'" + value->as_string() + "' is not one of " + known);
+        wrong(info_, name,
+              "'" + value->as_string() + "' is not one of " + base::join(accepted) +
+                  base::suggestion(value->as_string(), accepted));
     }
     return value->as_string();
 }
@@ -81,38 +81,6 @@ std::vector<std::int64_t> Options::integers(std::string_view name, const std::ve
         result.push_back(member.as_int());
     }
     return result;
-}
-
-namespace {
-
-/// Levenshtein's distance: insertions, deletions and replacements of one character.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        std::size_t diagonal = row[0]++;
-        for (std::size_t j = 0; j < b.size(); ++j) {
-            const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-            diagonal = row[j + 1];
-            row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-        }
-    }
-    return row.back();
-}
-
-} // namespace
-
-std::string nearest_name(std::string_view name, const std::vector<std::string>& names) {
-    std::string best;
-    std::size_t least = std::max<std::size_t>(name.size() / 3, 1) + 1;
-    for (const std::string& candidate : names) {
-        const std::size_t distance = edit_distance(name, candidate);
-        if (distance < least) {
-            least = distance;
-            best = candidate;
-        }
-    }
-    return best;
 }
 
 } // namespace ranktune::trainables

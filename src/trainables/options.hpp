@@ -38,8 +38,4 @@ class Options {
     const study::TrainableInfo& info_;
 };
 
-/// The entry of `names` that differs from `name` by the fewest edits, or an empty string when none is within a third of
-/// its length.
-[[nodiscard]] std::string nearest_name(std::string_view name, const std::vector<std::string>& names);
-
 } // namespace ranktune::trainables

@@ -3,9 +3,9 @@
 #include <deque>
 #include <mutex>
 
+#include "ranktune/base/text.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "trainables/builtin.hpp"
-#include "trainables/options.hpp"
 
 namespace ranktune::trainables {
 
@@ -14,7 +14,7 @@ namespace {
 /// Registrations of this process. A deque: references to its elements stay valid.
 struct Registry {
     std::mutex mutex;
-    std::deque<Registration> entries{curve_registration()};
+    std::deque<Registration> entries{curve_registration(), mlp_registration()};
 
     Registration* find(const std::string& name) {
         const auto found =
@@ -56,11 +56,8 @@ const Registration& find_trainable(const std::string& name) {
     std::vector<std::string> names;
     for (const Registration& entry : known.entries) names.push_back(entry.info.name);
     std::sort(names.begin(), names.end());
-    std::string message = "no trainable named '" + name + "'; there are";
-    for (const std::string& n : names) message += (n == names.front() ? " " : ", ") + n;
-    if (const std::string nearest = nearest_name(name, names); !nearest.empty())
-        message += " (did you mean " + nearest + "?)";
-    throw base::UsageError(message);
+    throw base::UsageError("no trainable named '" + name + "'; there are " + base::join(names) +
+                           base::suggestion(name, names));
 }
 
 std::vector<study::TrainableInfo> known_trainables() {

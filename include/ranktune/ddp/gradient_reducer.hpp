@@ -31,6 +31,10 @@ struct BucketPlan {
 /// a larger tensor is a bucket of its own. Requires limit_floats > 0.
 [[nodiscard]] BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit_floats);
 
+/// Sizes in floats of what one step of a GradientReducer with this plan reduces, in order: those of the buckets, the
+/// last one with its status word. For Trainable::owed_buckets and Collective::fail.
+[[nodiscard]] std::vector<std::size_t> owed_buckets(const BucketPlan& plan);
+
 /// Sums gradients over the ranks in buckets, each started as soon as it is full.
 ///
 /// One step:  begin();  then for every tensor, last to first: compute its gradient into gradient(i), ready(i);
@@ -71,7 +75,7 @@ class GradientReducer {
     /// Between begin() and the end of finish() or fail().
     [[nodiscard]] bool in_step() const;
 
-    /// Sizes in floats of what one step reduces, in order, the status word included: for Trainable::owed_buckets.
+    /// ddp::owed_buckets of the plan.
     [[nodiscard]] std::vector<std::size_t> owed_buckets() const;
 
     /// Records reductions and waits from now on; nullptr ends it. Without a timeline no clock is read. Must outlive

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainables/blas.hpp"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <memory>
+#include <string_view>
+
+#include "ranktune/base/error.hpp"
+
+// Declared here because every library has its own header for it (cblas.h, mkl_cblas.h, flexiblas/cblas.h, ...); the
+// binary interface with 32-bit integers is the same in all of them, and the enumerations are ints.
+extern "C" void cblas_sgemm(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
+                            const float* a, int lda, const float* b, int ldb, float beta, float* c, int ldc);
+
+namespace ranktune::trainables::blas {
+
+namespace {
+
+constexpr int row_major = 101;
+constexpr int cblas(Transpose transpose) { return transpose == Transpose::yes ? 112 : 111; }
+
+int extent(std::size_t n) {
+    assert(n <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
+    return static_cast<int>(n);
+}
+
+template <class Function>
+Function* symbol(const char* name) {
+    return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+
+/// The file that the linked cblas_sgemm comes from, without symbolic links.
+std::string library_file() {
+    Dl_info info{};
+    if (dladdr(reinterpret_cast<void*>(&cblas_sgemm), &info) == 0 || info.dli_fname == nullptr) return {};
+    const std::unique_ptr<char, decltype(&free)> resolved(realpath(info.dli_fname, nullptr), &free);
+    return resolved ? resolved.get() : info.dli_fname;
+}
+
+bool is_reference(std::string_view file) {
+    const std::string_view name = file.substr(file.rfind('/') + 1);
+    return name.starts_with("libblas.") || name.starts_with("libcblas.") || name.starts_with("librefblas") ||
+           name.starts_with("libgslcblas");
+}
+
+std::string flexiblas_backend() {
+    auto* backend = symbol<int(char*, std::size_t)>("flexiblas_current_backend");
+    char name[64] = "";
+    if (backend == nullptr || backend(name, sizeof name) < 0) return {};
+    return name;
+}
+
+std::string detect() {
+    if (const std::string backend = flexiblas_backend(); !backend.empty())
+        return backend == "NETLIB" ? "reference BLAS" : "FlexiBLAS (" + backend + ")";
+    if (symbol<void(int)>("openblas_set_num_threads") != nullptr) return "OpenBLAS";
+    if (symbol<void(int)>("MKL_Set_Num_Threads") != nullptr) return "MKL";
+    if (symbol<void(long)>("bli_thread_set_num_threads") != nullptr) return "BLIS";
+    if (symbol<void(int)>("armpl_set_num_threads") != nullptr) return "Arm Performance Libraries";
+    return is_reference(library_file()) ? "reference BLAS" : "unknown BLAS";
+}
+
+} // namespace
+
+void multiply(Transpose transpose_a, Transpose transpose_b, std::size_t m, std::size_t n, std::size_t k, const float* a,
+              const float* b, float beta, float* c) {
+    if (m == 0 || n == 0) return;
+    if (k == 0) { // libraries differ in whether they still scale C
+        for (std::size_t i = 0; i < m * n; ++i) c[i] = beta == 0.0F ? 0.0F : beta * c[i];
+        return;
+    }
+    const std::size_t lda = transpose_a == Transpose::yes ? m : k;
+    const std::size_t ldb = transpose_b == Transpose::yes ? k : n;
+    cblas_sgemm(row_major, cblas(transpose_a), cblas(transpose_b), extent(m), extent(n), extent(k), 1.0F, a,
+                extent(lda), b, extent(ldb), beta, c, extent(n));
+}
+
+std::string library() {
+    static const std::string name = detect();
+    return name;
+}
+
+void use_threads(int threads) {
+    if (library() == "reference BLAS")
+        throw base::Error(
+            "the BLAS that this program is linked to (" + library_file() +
+            ") is the reference implementation, which is 10 to 50 times slower than a tuned one; on Debian: apt-get "
+            "install libopenblas0-pthread, elsewhere link OpenBLAS, BLIS or MKL");
+    threads = std::max(threads, 1);
+    if (auto* set = symbol<void(int)>("flexiblas_set_num_threads")) return set(threads);
+    if (auto* set = symbol<void(int)>("openblas_set_num_threads")) return set(threads);
+    if (auto* set = symbol<void(int)>("MKL_Set_Num_Threads")) return set(threads);
+    if (auto* set = symbol<void(long)>("bli_thread_set_num_threads")) return set(threads);
+    if (auto* set = symbol<void(int)>("armpl_set_num_threads")) return set(threads);
+}
+
+} // namespace ranktune::trainables::blas

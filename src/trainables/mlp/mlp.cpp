@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// The built-in `mlp`: its options, and a Trainer behind the Trainable interface.
+
+#include <optional>
+
+#include "ranktune/base/error.hpp"
+#include "trainables/blas.hpp"
+#include "trainables/builtin.hpp"
+#include "trainables/mlp/trainer.hpp"
+#include "trainables/options.hpp"
+
+namespace ranktune::trainables {
+
+namespace {
+
+using Kind = study::OptionInfo::Kind;
+
+const study::TrainableInfo& mlp_info() {
+    static const study::TrainableInfo info{
+        .name = "mlp",
+        .description =
+            "multi-layer perceptron on an HDF5 dataset: classifier or regressor, whichever its targets ask for; "
+            "one iteration is one epoch",
+        .options =
+            {
+                {"data", Kind::path, true, "HDF5 file with train/x, train/y, val/x, val/y"},
+                {"scaling",
+                 Kind::string,
+                 false,
+                 "of the inputs, by the training samples (standard)",
+                 {"none", "unit", "standard"}},
+                {"hidden", Kind::integer_list, false, "sizes of the hidden layers ([128])", {}, 1.0, 65536.0},
+                {"activation", Kind::string, false, "of the hidden layers (relu)", {"relu", "tanh"}},
+                {"dropout", Kind::number, false, "probability that a hidden unit is dropped (0.0)", {}, 0.0, 0.95},
+                {"batch_size",
+                 Kind::integer,
+                 false,
+                 "samples of a step, over all ranks of the trial (64)",
+                 {},
+                 1.0,
+                 1e9},
+                {"optimizer", Kind::string, false, "update rule (sgd)", {"sgd", "adam", "adamw"}},
+                {"lr", Kind::number, false, "learning rate (0.01)", {}, 0.0, {}},
+                {"lr_schedule",
+                 Kind::string,
+                 false,
+                 "constant, or cosine: to zero at study.max_iterations (constant)",
+                 {"constant", "cosine"}},
+                {"weight_decay", Kind::number, false, "L2 penalty; decoupled for adamw (0.0)", {}, 0.0, {}},
+                {"momentum", Kind::number, false, "of sgd (0.9)", {}, 0.0, 1.0},
+                {"nesterov", Kind::boolean, false, "look ahead along the momentum of sgd (false)"},
+                {"beta1", Kind::number, false, "of adam and adamw (0.9)", {}, 0.0, 0.999999},
+                {"beta2", Kind::number, false, "of adam and adamw (0.999)", {}, 0.0, 0.9999999},
+                {"epsilon", Kind::number, false, "of adam and adamw (1e-8)", {}, 0.0, 1.0},
+            },
+        .can_checkpoint = true,
+        .any_option = false,
+        .metrics = {"train_loss", "val_loss", "val_accuracy", "val_rmse", "val_r2"},
+    };
+    return info;
+}
+
+data::Scaling scaling_of(const std::string& name) {
+    if (name == "none") return data::Scaling::none;
+    return name == "unit" ? data::Scaling::unit : data::Scaling::standard;
+}
+
+mlp::OptimizerOptions optimizer_options(const Options& options) {
+    using Rule = mlp::OptimizerOptions::Kind;
+    const std::string name = options.text("optimizer", "sgd");
+    mlp::OptimizerOptions result;
+    result.kind = name == "sgd" ? Rule::sgd : name == "adam" ? Rule::adam : Rule::adamw;
+    result.momentum = options.number("momentum", 0.9);
+    result.nesterov = options.flag("nesterov", false);
+    result.beta1 = options.number("beta1", 0.9);
+    result.beta2 = options.number("beta2", 0.999);
+    result.epsilon = options.number("epsilon", 1e-8);
+    result.weight_decay = options.number("weight_decay", 0.0);
+    return result;
+}
+
+mlp::TrainerOptions trainer_options(const Options& options, const TrialContext& context) {
+    mlp::TrainerOptions result;
+    result.hidden.clear();
+    for (const std::int64_t size : options.integers("hidden", {128}))
+        result.hidden.push_back(static_cast<std::size_t>(size));
+    result.activation = options.text("activation", "relu") == "tanh" ? mlp::Activation::tanh : mlp::Activation::relu;
+    result.dropout = options.number("dropout", 0.0);
+    result.batch = static_cast<std::size_t>(options.integer("batch_size", 64));
+    result.optimizer = optimizer_options(options);
+    result.lr = options.number("lr", 0.01);
+    result.cosine = options.text("lr_schedule", "constant") == "cosine";
+    result.epochs = context.max_iterations();
+    result.seed = context.seed();
+    result.trial = context.trial().value();
+    return result;
+}
+
+class Mlp final : public Trainable {
+  public:
+    void setup(TrialContext& context) override {
+        blas::use_threads(context.cpus_per_rank());
+        const Options options(context.configuration(), mlp_info());
+        const std::string path = options.text("data", "");
+        if (path.empty()) throw base::UsageError("mlp.data: the path of a dataset is required");
+        dataset_ = data::shared_dataset(path, scaling_of(options.text("scaling", "standard")));
+        trainer_.emplace(dataset_, trainer_options(options, context), context.collective());
+    }
+
+    Metrics step(TrialContext&) override {
+        const double train_loss = trainer_->train_epoch();
+        const mlp::Validation validation = trainer_->validate();
+        Metrics metrics{{"train_loss", train_loss}, {"val_loss", validation.loss}};
+        if (dataset_->classification) {
+            metrics.emplace_back("val_accuracy", validation.accuracy);
+        } else {
+            metrics.emplace_back("val_rmse", validation.rmse);
+            metrics.emplace_back("val_r2", validation.r2);
+        }
+        return metrics;
+    }
+
+    void save(study::StateSink& sink) const override { trainer_->save(sink); }
+    void load(study::StateSource& source) override { trainer_->load(source); }
+
+    std::vector<std::size_t> owed_buckets() const override {
+        return trainer_ ? trainer_->owed_buckets() : std::vector<std::size_t>{};
+    }
+
+  private:
+    std::shared_ptr<const data::Dataset> dataset_;
+    std::optional<mlp::Trainer> trainer_;
+};
+
+} // namespace
+
+Registration mlp_registration() {
+    return {mlp_info(), [] { return std::make_unique<Mlp>(); }, {}};
+}
+
+} // namespace ranktune::trainables

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Optimizers over one contiguous piece of memory: all parameters in one pass.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ranktune::trainables::mlp {
+
+struct OptimizerOptions {
+    enum class Kind : std::uint8_t { sgd, adam, adamw } kind = Kind::sgd;
+    double momentum = 0.9; ///< sgd
+    bool nesterov = false; ///< sgd
+    double beta1 = 0.9;    ///< adam, adamw
+    double beta2 = 0.999;
+    double epsilon = 1e-8;
+    double weight_decay = 0.0;
+};
+
+/// The update rules of torch.optim.SGD, Adam (Kingma and Ba, ICLR 2015) and AdamW (Loshchilov and Hutter, ICLR 2019),
+/// in single precision. An element whose parameter, gradient and moments are zero stays zero.
+class Optimizer {
+  public:
+    Optimizer(const OptimizerOptions& options, std::size_t size);
+
+    /// parameters -= what the rule makes of gradients, at learning rate `lr`. Both of `size` floats; the gradients are
+    /// not changed.
+    void update(std::span<float> parameters, std::span<const float> gradients, double lr);
+
+    /// The state beside the parameters, for checkpoints: name of the moment and its values.
+    struct Moment {
+        std::string name; ///< "momentum", "exp_avg" or "exp_avg_sq"
+        std::vector<float> values;
+    };
+    [[nodiscard]] std::vector<Moment>& moments() { return moments_; }
+    [[nodiscard]] const std::vector<Moment>& moments() const { return moments_; }
+    [[nodiscard]] std::uint64_t steps() const { return steps_; }
+    void set_steps(std::uint64_t steps) { steps_ = steps; }
+
+  private:
+    OptimizerOptions options_;
+    std::vector<Moment> moments_;
+    std::uint64_t steps_ = 0;
+};
+
+} // namespace ranktune::trainables::mlp

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Trainer: data-parallel training of a Network on a Dataset. Everything that depends on chance is keyed by the seed,
+// the trial and global numbers, so k ranks compute what one rank computes, but for rounding.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ranktune/data/dataset.hpp"
+#include "ranktune/data/sampling.hpp"
+#include "ranktune/ddp/gradient_reducer.hpp"
+#include "ranktune/study/state.hpp"
+#include "trainables/mlp/network.hpp"
+#include "trainables/mlp/optimizer.hpp"
+
+namespace ranktune::trainables::mlp {
+
+struct TrainerOptions {
+    std::vector<std::size_t> hidden{128};
+    Activation activation = Activation::relu;
+    double dropout = 0.0;   ///< probability, after every hidden layer
+    std::size_t batch = 64; ///< samples of a global batch, over all ranks
+    OptimizerOptions optimizer;
+    double lr = 0.01;
+    bool cosine = false;      ///< the learning rate falls to zero as half a cosine over `epochs`
+    std::uint64_t epochs = 1; ///< length of that schedule
+    std::uint64_t seed = 0;
+    std::uint32_t trial = 0;
+    std::size_t bucket_floats = std::size_t{1} << 18; ///< limit of a gradient bucket: 1 MiB
+};
+
+/// The same on all ranks.
+struct Validation {
+    double loss = 0.0;     ///< mean over the samples
+    double accuracy = 0.0; ///< classification: share of the samples that are right
+    double rmse = 0.0;     ///< regression: root of the mean squared error, in units of the file
+    double r2 = 0.0;       ///< regression: 1 - squared error / squared deviation from the mean of the val targets
+};
+
+class Trainer {
+  public:
+    /// Collective: initial parameters go from rank 0 to all, and all ranks check that they have the same plan and the
+    /// same dataset. `collective` must outlive this object.
+    Trainer(std::shared_ptr<const data::Dataset> dataset, TrainerOptions options, ddp::Collective& collective);
+
+    /// Trains one epoch and returns the mean loss of its samples, as seen by the steps (dropout on). Collective. Throws
+    /// base::Error `loss is NaN at iteration 3` (iterations are counted from 1), within the step; ddp::PeerFailed on
+    /// the other ranks.
+    double train_epoch();
+    /// One step on the global batch `range` of the current epoch's order. Collective. Returns this rank's sum of
+    /// losses.
+    double train_batch(data::Range range);
+    /// Collective. Every rank evaluates its shard.
+    [[nodiscard]] Validation validate();
+
+    [[nodiscard]] std::uint64_t epochs_done() const { return position_.epoch; }
+    /// Parameters, moments of the optimizer, counters and position, with PyTorch's names and layouts, and the scaling
+    /// of the inputs. Between epochs only. Not collective.
+    void save(study::StateSink& sink) const;
+    void load(study::StateSource& source);
+
+    /// See Trainable::owed_buckets.
+    [[nodiscard]] std::vector<std::size_t> owed_buckets() const;
+    /// Values of tensor i, in the order of tensors_of(shape).
+    [[nodiscard]] std::span<const float> parameter(std::size_t i) const { return parameters_[i]; }
+    [[nodiscard]] const std::vector<TensorShape>& tensors() const { return tensors_; }
+    /// The gradient of the last step: the mean over its global batch.
+    [[nodiscard]] std::span<const float> gradient(std::size_t i) {
+        return reducer_->gradient(i).first(tensors_[i].size);
+    }
+    /// See ddp::GradientReducer::set_timeline; records the phases of the computation too.
+    void set_timeline(ddp::Timeline* timeline);
+
+  private:
+    [[nodiscard]] Shape shape() const;
+    [[nodiscard]] std::size_t work_rows() const;
+    void make_reducer();
+    /// Tensor i within `flat`, which is laid out as the gradients are.
+    template <class T>
+    [[nodiscard]] std::span<T> part(std::span<T> flat, std::size_t i) const {
+        return flat.subspan(place_[i], tensors_[i].size);
+    }
+    [[nodiscard]] std::vector<std::span<float>> parts(std::span<float> flat) const;
+    void start_epoch();
+    void gather(const data::Split& split, std::span<const std::uint32_t> samples);
+    LossSums loss_of_batch(std::span<float> outputs, const data::Split& split, std::span<const std::uint32_t> samples,
+                           float factor);
+    [[nodiscard]] double learning_rate() const;
+    [[nodiscard]] Validation validate_classes(data::Range mine);
+    [[nodiscard]] Validation validate_targets(data::Range mine);
+    void begin_phase();
+    void end_phase(const char* name);
+
+    std::shared_ptr<const data::Dataset> dataset_;
+    TrainerOptions options_;
+    ddp::Collective& collective_;
+    std::vector<TensorShape> tensors_;
+    std::vector<std::size_t> place_;                ///< of each tensor within the flat layout
+    std::unique_ptr<ddp::GradientReducer> reducer_; ///< made by the first step: a checkpoint may set the bucket limit
+    std::vector<float> flat_;                       ///< parameters, one behind the other in plan order
+    std::vector<std::span<float>> parameters_;
+    Network network_;
+    Optimizer optimizer_;
+    std::vector<DropoutMask> masks_; ///< of this epoch, one per hidden layer; empty without dropout
+    std::vector<std::uint32_t> order_;
+    std::uint64_t order_epoch_ = ~std::uint64_t{0};
+    data::Position position_;
+    std::vector<std::int32_t> batch_classes_;
+    std::vector<float> batch_targets_;
+    double target_deviation_ = 0.0; ///< squared, of the val targets from their mean
+    ddp::Timeline* timeline_ = nullptr;
+    double phase_begin_ = 0.0;
+};
+
+} // namespace ranktune::trainables::mlp
