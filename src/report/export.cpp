@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/export.hpp"
+
+#include <cmath>
+#include <ostream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace ranktune::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using tuner::TrialState;
+
+Json number(double value) {
+    if (std::isnan(value)) return "nan";
+    if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+    return value;
+}
+
+Json json_of(const space::Value& value) {
+    if (value.is_bool()) return value.as_bool();
+    if (value.is_int()) return value.as_int();
+    if (value.is_double()) return number(value.as_double());
+    if (value.is_string()) return value.as_string();
+    Json list = Json::array();
+    for (const auto& item : value.as_list()) list.push_back(json_of(item));
+    return list;
+}
+
+double seconds(study::StudyTime time) { return base::to_seconds(time.time_since_epoch()); }
+
+std::string host_of(const LoadedStudy& study, study::Rank rank) {
+    if (study.workers.empty() || rank.value() == 0 || rank.value() > study.workers.back().size()) return {};
+    return study.workers.back()[rank.value() - 1].host;
+}
+
+Json attempt_json(const LoadedStudy& study, const study::TrialStarted& start) {
+    Json ranks = Json::array();
+    Json hosts = Json::array();
+    for (const auto rank : start.ranks) {
+        ranks.push_back(rank.value());
+        hosts.push_back(host_of(study, rank));
+    }
+    const auto* checkpoint = std::get_if<study::CheckpointRef>(&start.from);
+    return {{"attempt", start.attempt.value()},
+            {"start", seconds(start.at)},
+            {"from_iteration", checkpoint == nullptr ? 0 : checkpoint->iteration},
+            {"ranks", ranks},
+            {"hosts", hosts}};
+}
+
+Json trial_json(const LoadedStudy& study, study::TrialId id, const std::vector<const study::TrialStarted*>& attempts) {
+    const TrialState& t = study.tuner->state().trial(id);
+    Json configuration = Json::object();
+    for (const auto& entry : t.configuration.entries()) configuration[entry.name] = json_of(entry.value);
+    Json checkpoints = Json::array();
+    for (const auto& c : t.checkpoints) {
+        checkpoints.push_back({{"iteration", c.iteration},
+                               {"path", c.path},
+                               {"bytes", c.bytes},
+                               {"digest", fmt::format("{:016x}", c.digest)}});
+    }
+    Json runs = Json::array();
+    for (const auto* start : attempts) runs.push_back(attempt_json(study, *start));
+    const bool closed = study::is_final(t.phase);
+    Json trial = {{"id", id.value()},
+                  {"configuration", configuration},
+                  {"state", study::name(t.phase)},
+                  {"reason", study::describe(closed ? t.closed_by : t.verdict.reason, closed ? t.closed_a : t.verdict.a,
+                                             closed ? t.closed_b : t.verdict.b)},
+                  {"message", t.message},
+                  {"iterations", t.iteration},
+                  {"seconds", t.seconds}};
+    trial["best"] = t.reported ? Json{{"value", number(t.best)}, {"iteration", t.best_iteration}} : Json(nullptr);
+    trial["last"] = t.reported ? Json{{"value", number(t.last)}, {"iteration", t.attempt_iteration}} : Json(nullptr);
+    trial["checkpoints"] = checkpoints;
+    trial["attempts"] = runs;
+    trial["created"] = seconds(t.created);
+    trial["start"] = attempts.empty() ? Json(nullptr) : Json(seconds(t.started));
+    trial["end"] = closed ? Json(seconds(t.ended)) : Json(nullptr);
+    return trial;
+}
+
+std::vector<std::vector<const study::TrialStarted*>> attempts_by_trial(const LoadedStudy& study) {
+    std::vector<std::vector<const study::TrialStarted*>> attempts(study.tuner->state().trials.size());
+    for (const auto& start : study.starts) attempts[start.trial.value()].push_back(&start);
+    return attempts;
+}
+
+std::string csv(const std::string& text) {
+    if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+    std::string quoted = "\"";
+    for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return quoted + "\"";
+}
+
+std::string csv(double value) { return std::isnan(value) ? "" : space::float_text(value); }
+
+} // namespace
+
+void export_json(const LoadedStudy& study, std::ostream& out) {
+    const auto& state = study.tuner->state();
+    const auto& spec = study.tuner->spec();
+    Json root = {{"schema", 1}};
+    root["study"] = {{"name", spec.name},
+                     {"uuid", state.uuid},
+                     {"version", state.version},
+                     {"metric", spec.objective.metric},
+                     {"mode", spec.objective.mode == study::Mode::max ? "max" : "min"},
+                     {"num_trials", spec.num_trials},
+                     {"max_iterations", spec.max_iterations},
+                     {"seed", spec.seed},
+                     {"starts", study.began},
+                     {"ended", state.ended},
+                     {"exit_code", state.ended ? Json(static_cast<int>(state.outcome)) : Json(nullptr)},
+                     {"outcome", state.end_message},
+                     {"best_trial", state.best ? Json(state.best->value()) : Json(nullptr)}};
+    root["trials"] = Json::array();
+    const auto attempts = attempts_by_trial(study);
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i)
+        root["trials"].push_back(trial_json(study, study::TrialId{i}, attempts[i]));
+    root["reports"] = Json::array();
+    for (const auto& report : study.reports) {
+        Json metrics = Json::object();
+        for (const auto& metric : report.metrics) metrics[state.metrics.at(metric.id.value())] = number(metric.value);
+        root["reports"].push_back({{"trial", report.trial.value()},
+                                   {"attempt", report.attempt.value()},
+                                   {"iteration", report.iteration},
+                                   {"seconds", report.seconds},
+                                   {"time", seconds(report.at)},
+                                   {"metrics", metrics}});
+    }
+    // Names and messages may hold bytes that are not UTF-8: they are replaced, never refused.
+    out << root.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+void export_trials_csv(const LoadedStudy& study, std::ostream& out) {
+    const auto& state = study.tuner->state();
+    const auto& parameters = study.tuner->spec().space.parameters();
+    out << "trial,state,reason,iterations,best,best_iteration,last,seconds,attempts,ranks,start,end";
+    for (const auto& parameter : parameters) out << ',' << csv(parameter.name);
+    out << ",message\r\n";
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        const TrialState& t = state.trials[i];
+        const bool closed = study::is_final(t.phase);
+        out << i << ',' << study::name(t.phase) << ','
+            << csv(closed ? study::describe(t.closed_by, t.closed_a, t.closed_b) : "") << ',' << t.iteration << ','
+            << csv(t.best) << ',' << (t.reported ? std::to_string(t.best_iteration) : "") << ',' << csv(t.last) << ','
+            << csv(t.seconds) << ',' << t.attempt.value() << ',' << t.wanted_ranks << ','
+            << (t.attempt.value() > 0 ? csv(seconds(t.started)) : "") << ',' << (closed ? csv(seconds(t.ended)) : "");
+        for (const auto& parameter : parameters) {
+            const auto* value = t.configuration.find(parameter.name);
+            out << ',' << (value == nullptr ? "" : csv(value->text()));
+        }
+        out << ',' << csv(t.message) << "\r\n";
+    }
+}
+
+void export_reports_csv(const LoadedStudy& study, std::ostream& out) {
+    const auto& metrics = study.tuner->state().metrics;
+    out << "trial,attempt,iteration,seconds,time";
+    for (const auto& metric : metrics) out << ',' << csv(metric);
+    out << "\r\n";
+    for (const auto& report : study.reports) {
+        std::vector<std::string> cells(metrics.size());
+        for (const auto& metric : report.metrics) {
+            cells.at(metric.id.value()) = space::float_text(metric.value);
+        }
+        out << report.trial.value() << ',' << report.attempt.value() << ',' << report.iteration << ','
+            << csv(report.seconds) << ',' << csv(seconds(report.at));
+        for (const auto& cell : cells) out << ',' << cell;
+        out << "\r\n";
+    }
+}
+
+} // namespace ranktune::report

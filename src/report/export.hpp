@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Export: the whole study as JSON (schema 1) or as two CSV tables.
+
+#include <iosfwd>
+
+#include "report/load.hpp"
+
+namespace ranktune::report {
+
+/// One JSON object: schema, study, trials (id, configuration, state, reason, best and last metric, checkpoints,
+/// attempts with ranks and hosts, start and end), reports (trial, attempt, iteration, seconds, time, metrics).
+/// Non-finite numbers are the strings "nan", "inf",
+/// "-inf". Needs a study loaded with its reports.
+void export_json(const LoadedStudy& study, std::ostream& out);
+/// Trials as CSV (RFC 4180, header line): one row a trial, one column a hyper-parameter.
+void export_trials_csv(const LoadedStudy& study, std::ostream& out);
+/// Reports as CSV: one row a report, one column a metric.
+void export_reports_csv(const LoadedStudy& study, std::ostream& out);
+
+} // namespace ranktune::report

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/load.hpp"
+
+#include "ranktune/study/parse.hpp"
+
+namespace ranktune::report {
+
+LoadedStudy load_study(storage::FileSystem& files, const std::string& directory,
+                       const std::vector<study::TrainableInfo>& known, bool with_reports) {
+    if (!storage::has_journal(files, directory)) {
+        throw base::UsageError("'" + directory +
+                               "' holds no study (no journal in it); give the directory that `ranktune run` made");
+    }
+    LoadedStudy loaded;
+    loaded.journal = storage::read_journal(files, directory, [&](study::Record&& record) {
+        if (const auto* created = std::get_if<study::StudyCreated>(&record)) {
+            loaded.tuner = std::make_unique<tuner::Tuner>(
+                study::parse_study(created->spec, directory + "/resolved.toml", {}, known));
+        }
+        if (!loaded.tuner) throw base::FormatError("the journal in '" + directory + "' does not begin with its study");
+        loaded.tuner->apply(record);
+        if (auto* report = std::get_if<study::Reported>(&record)) {
+            if (with_reports) loaded.reports.push_back(std::move(*report));
+        } else if (auto* start = std::get_if<study::TrialStarted>(&record)) {
+            loaded.starts.push_back(std::move(*start));
+        } else if (auto* began = std::get_if<study::IncarnationBegan>(&record)) {
+            loaded.workers.push_back(std::move(began->workers));
+            loaded.began.push_back(began->wall_time);
+        }
+    });
+    if (!loaded.tuner) throw base::UsageError("the study in '" + directory + "' has not begun: its journal is empty");
+    return loaded;
+}
+
+} // namespace ranktune::report

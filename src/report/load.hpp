@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A study read back from its directory, without MPI: what status, best and export look at.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ranktune/study/parse.hpp"
+#include "storage/journal.hpp"
+#include "tuner/tuner.hpp"
+
+namespace ranktune::report {
+
+struct LoadedStudy {
+    std::unique_ptr<tuner::Tuner> tuner;
+    storage::JournalSummary journal;
+    std::vector<study::Reported> reports;              ///< filled when asked for
+    std::vector<study::TrialStarted> starts;           ///< every attempt
+    std::vector<std::vector<study::RankInfo>> workers; ///< by incarnation, from 1
+    std::vector<std::string> began;                    ///< wall time of each incarnation
+};
+
+/// Reads the journal from record 0 through a fresh core. Safe while a head writes. Throws base::UsageError when there
+/// is no study, and base::FormatError for a damaged one.
+[[nodiscard]] LoadedStudy load_study(storage::FileSystem& files, const std::string& directory,
+                                     const std::vector<study::TrainableInfo>& known, bool with_reports);
+
+} // namespace ranktune::report

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "schedulers/levels.hpp"
+
+#include <fmt/format.h>
+
+namespace ranktune::report {
+namespace {
+
+std::vector<base::Iteration> levels_of(const study::StudySpec& spec, std::uint32_t bracket) {
+    const auto& scheduler = spec.scheduler;
+    const bool ray = scheduler.variant == study::AshaVariant::stop && scheduler.rule == study::AshaRule::ray;
+    if (!ray) {
+        return schedulers::integer_levels(static_cast<base::Iteration>(scheduler.first_rung),
+                                          static_cast<std::uint64_t>(scheduler.eta), spec.max_iterations, bracket);
+    }
+    auto levels = schedulers::ray_levels(scheduler.first_rung, scheduler.eta, spec.max_iterations, bracket, 1000);
+    levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
+    if (levels.empty() || levels.back() < spec.max_iterations) levels.push_back(spec.max_iterations);
+    return levels;
+}
+
+/// Trials that train up to each level of one bracket with `entrants` trials.
+std::vector<std::uint64_t> survivors(const study::StudySpec& spec, std::size_t levels, std::uint64_t entrants) {
+    std::vector<std::uint64_t> trials;
+    double left = static_cast<double>(entrants);
+    for (std::size_t i = 0; i < levels; ++i) {
+        trials.push_back(static_cast<std::uint64_t>(left));
+        const double next = std::floor(left / spec.scheduler.eta);
+        // The stopping variant lets the best so far pass, however few there are.
+        left = spec.scheduler.variant == study::AshaVariant::stop && left > 0.0 ? std::max(next, 1.0) : next;
+    }
+    if (spec.scheduler.variant == study::AshaVariant::promote && entrants > 0) {
+        trials.back() = std::max(trials.back(), std::min<std::uint64_t>(spec.scheduler.finish_top, entrants));
+        for (std::size_t i = trials.size() - 1; i > 0; --i) trials[i - 1] = std::max(trials[i - 1], trials[i]);
+    }
+    return trials;
+}
+
+void add(Plan& plan, const std::vector<base::Iteration>& levels, const std::vector<std::uint64_t>& trials) {
+    base::Iteration before = 0;
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+        plan.iterations += trials[i] * (levels[i] - before);
+        before = levels[i];
+        const auto place =
+            std::find_if(plan.rungs.begin(), plan.rungs.end(), [&](const auto& r) { return r.iteration >= levels[i]; });
+        if (place != plan.rungs.end() && place->iteration == levels[i]) {
+            place->trials += trials[i];
+        } else {
+            plan.rungs.insert(place, {levels[i], trials[i]});
+        }
+    }
+}
+
+} // namespace
+
+Plan plan(const study::StudySpec& spec) {
+    Plan plan;
+    plan.full = static_cast<std::uint64_t>(spec.num_trials) * spec.max_iterations;
+    plan.estimate = spec.scheduler.kind == study::SchedulerKind::median || !spec.stop.metrics.empty() ||
+                    spec.stop.plateau || spec.stop.trial_time || spec.time_budget;
+    if (spec.scheduler.kind != study::SchedulerKind::asha) {
+        plan.rungs = {{spec.max_iterations, spec.num_trials}};
+        plan.iterations = plan.full;
+        return plan;
+    }
+    std::vector<std::size_t> rungs;
+    for (std::uint32_t b = 0; b < spec.scheduler.brackets; ++b) rungs.push_back(levels_of(spec, b).size());
+    // The draw of brackets depends on (seed, trial) only: count it instead of guessing.
+    std::vector<std::uint64_t> entrants(spec.scheduler.brackets, 0);
+    const schedulers::BracketDraw draw(spec.seed, rungs);
+    for (std::uint32_t i = 0; i < spec.num_trials; ++i) ++entrants[draw(base::TrialId{i})];
+    std::uint64_t to_the_top = 0;
+    for (std::uint32_t b = 0; b < spec.scheduler.brackets; ++b) {
+        const auto levels = levels_of(spec, b);
+        const auto trials = survivors(spec, levels.size(), entrants[b]);
+        to_the_top += trials.back();
+        add(plan, levels, trials);
+    }
+    if (to_the_top == 0) {
+        plan.warning = fmt::format(
+            "no trial can reach {} iterations: {} trials thin out by {} at each of {} rungs; raise "
+            "study.num_trials or scheduler.first_rung, or set scheduler.finish_top = 1",
+            spec.max_iterations, spec.num_trials, spec.scheduler.eta, rungs.front());
+    }
+    return plan;
+}
+
+std::string scheduler_words(const study::StudySpec& spec) {
+    switch (spec.scheduler.kind) {
+        case study::SchedulerKind::fifo:
+            return "every trial to the end";
+        case study::SchedulerKind::median:
+            return "median stopping";
+        case study::SchedulerKind::asha:
+            break;
+    }
+    return spec.scheduler.variant == study::AshaVariant::promote ? "ASHA promote" : "ASHA stop";
+}
+
+} // namespace ranktune::report

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The screens: start, live table, end. Text from values; who prints them, and where, is the cli's business.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/text.hpp"
+#include "tuner/tuner.hpp"
+
+namespace ranktune::report {
+
+/// What the start screen tells, besides the study.
+struct StartInfo {
+    std::string version; ///< "ranktune 0.1.0"
+    std::string mpi;     ///< "Open MPI 4.1.4"
+    std::string hdf5;    ///< "HDF5 1.10.8"
+    std::string cuda = "cuda: not compiled";
+    std::string launch_line;   ///< the mpirun line, when ranktune started it itself; empty otherwise
+    std::uint32_t workers = 0; ///< 0: not known (dry run)
+    std::string hosts;         ///< "lab3" or "4 nodes"
+    std::string directory;     ///< as the user would type it
+    bool is_new = true;
+};
+[[nodiscard]] std::string start_screen(const study::StudySpec& spec, const StartInfo& info, const Style& style);
+
+/// Figures of the running head that are not part of the state.
+struct Live {
+    double elapsed_s = 0.0;
+    std::optional<double> busy_share; ///< of the workers, 0 to 1
+    std::optional<double> left_s;     ///< estimate
+    std::string deadline = "no deadline";
+    double starting_share = 0.0;
+    double idle_share = 0.0;
+    double training_s = 0.0; ///< rank-seconds in user code
+};
+/// At most style.width columns and `max_rows` trials: running ones first, then by metric.
+[[nodiscard]] std::string live_table(const tuner::Tuner& tuner, const Live& live, const Style& style,
+                                     std::size_t max_rows = 20);
+/// The same as one line, for logs.
+[[nodiscard]] std::string status_line(const tuner::Tuner& tuner, const Live& live, const Style& style);
+
+/// Files of the study, for the last lines of the end screen.
+struct FilesInfo {
+    std::uint64_t files = 0;
+    std::uint64_t bytes = 0;
+    std::string directory;
+    std::string study_file; ///< as the user typed it
+};
+[[nodiscard]] std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files,
+                                     const Style& style);
+
+/// The best trial: metric, configuration, checkpoint, and what to type next.
+[[nodiscard]] std::string best_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style);
+/// Trials in the order of the live table.
+[[nodiscard]] std::vector<study::TrialId> by_rank(const tuner::Tuner& tuner);
+
+} // namespace ranktune::report

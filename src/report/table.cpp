@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// The live table.
+
+#include <algorithm>
+#include <cmath>
+
+#include "ranktune/study/objective.hpp"
+#include "report/plan.hpp"
+#include "report/screens.hpp"
+
+#include <fmt/format.h>
+
+namespace ranktune::report {
+namespace {
+
+using study::TrialPhase;
+using tuner::TrialState;
+
+std::string state_text(const TrialState& t) {
+    switch (t.phase) {
+        case TrialPhase::waiting:
+        case TrialPhase::running:
+        case TrialPhase::ending: {
+            const char* word = t.phase == TrialPhase::waiting ? "wait" : t.phase == TrialPhase::running ? "run" : "end";
+            return fmt::format("{} -> {}", word, t.target);
+        }
+        case TrialPhase::paused:
+            return fmt::format("paused {}", t.iteration);
+        case TrialPhase::failed:
+            return t.attempt.value() > 1 ? fmt::format("failed {}x", t.attempt.value()) : "failed";
+        default:
+            return std::string(study::name(t.phase));
+    }
+}
+
+bool holds_ranks(const TrialState& t) { return t.phase == TrialPhase::running || t.phase == TrialPhase::ending; }
+
+struct Column {
+    std::string title;
+    bool left = false;
+    std::vector<std::string> cells = {};
+    std::size_t limit = 16;
+    [[nodiscard]] std::size_t width() const {
+        std::size_t width = display_width(title);
+        for (const auto& cell : cells) width = std::max(width, display_width(cell));
+        return std::min(width, std::max(limit, display_width(title)));
+    }
+};
+
+std::vector<Column> columns_for(const tuner::Tuner& tuner, const std::vector<study::TrialId>& shown) {
+    const auto& state = tuner.state();
+    std::vector<Column> columns;
+    Column trial{"trial"};
+    Column phase{"state", true};
+    Column group{"group", true};
+    Column iteration{"it"};
+    Column metric{tuner.spec().objective.metric};
+    Column time{"time"};
+    for (const auto id : shown) {
+        const TrialState& t = state.trial(id);
+        trial.cells.push_back((state.best == id ? "*  #" : "#") + std::to_string(id.value()));
+        phase.cells.push_back(state_text(t));
+        group.cells.push_back(holds_ranks(t) ? ranks_text(t.ranks) : "-");
+        iteration.cells.push_back(t.reported ? std::to_string(t.iteration) : "-");
+        metric.cells.push_back(metric_text(t.best));
+        time.cells.push_back(t.reported ? short_duration(t.seconds) : "-");
+    }
+    columns = {std::move(trial), std::move(phase), std::move(group), std::move(iteration), std::move(metric)};
+    for (const auto& parameter : tuner.spec().space.parameters()) {
+        if (std::holds_alternative<space::Constant>(parameter.domain)) continue;
+        Column column{parameter.name};
+        for (const auto id : shown) {
+            const auto* value = state.trial(id).configuration.find(parameter.name);
+            column.cells.push_back(value == nullptr ? "-" : value_text(*value));
+        }
+        columns.push_back(std::move(column));
+    }
+    columns.push_back(std::move(time));
+    return columns;
+}
+
+/// Drops hyper-parameters, the last ones first, until a row fits; the time column stays.
+void drop_to_fit(std::vector<Column>& columns, std::size_t width) {
+    constexpr std::size_t fixed = 5;
+    const auto total = [&] {
+        std::size_t sum = 1;
+        for (const auto& column : columns) sum += column.width() + 2;
+        return sum - 2;
+    };
+    while (total() > width && columns.size() > fixed + 1) columns.erase(columns.end() - 2);
+    while (total() > width && columns.size() > 2) columns.pop_back();
+}
+
+std::string row(const std::vector<Column>& columns, std::size_t index, bool title) {
+    std::string text = " ";
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+        const std::string& cell = title ? columns[i].title : columns[i].cells[index];
+        if (i > 0) text += "  ";
+        text += columns[i].left ? pad_right(cell, columns[i].width()) : pad_left(cell, columns[i].width());
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text + "\n";
+}
+
+std::string bar(double share, std::size_t width) {
+    const auto filled = static_cast<std::size_t>(std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
+    return "[" + std::string(filled, '#') + std::string(width - filled, '-') + "]";
+}
+
+std::string head_lines(const tuner::Tuner& tuner, const Live& live, const Style& style) {
+    const auto& state = tuner.state();
+    const auto& spec = tuner.spec();
+    std::string text = spec.name + std::string(style.dot()) + short_duration(live.elapsed_s);
+    if (live.left_s) text += fmt::format("{}about {} left", style.dot(), short_duration(*live.left_s));
+    if (live.busy_share) text += fmt::format("{}workers {:.0f} % busy", style.dot(), 100.0 * *live.busy_share);
+    text += std::string(style.dot()) + live.deadline;
+    const Plan expected = plan(spec);
+    const double share = expected.iterations == 0
+                             ? 0.0
+                             : static_cast<double>(state.iterations) / static_cast<double>(expected.iterations);
+    std::string progress = fmt::format("  {}/{} iterations{}{}/{} trials started", grouped(state.iterations),
+                                       grouped(std::max(expected.iterations, state.iterations)), style.dot(),
+                                       state.trials.size(), spec.num_trials);
+    const std::size_t room =
+        style.width > display_width(progress) + 12 ? style.width - display_width(progress) - 2 : 10;
+    text =
+        fit(text, style.width) + "\n" + fit(bar(share, std::min<std::size_t>(30, room)) + progress, style.width) + "\n";
+
+    const std::uint64_t running = state.in(TrialPhase::running) + state.in(TrialPhase::ending);
+    std::string counts = fmt::format("running {}", running);
+    const std::pair<const char*, std::uint64_t> others[] = {{"waiting", state.in(TrialPhase::waiting)},
+                                                            {"paused", state.in(TrialPhase::paused)},
+                                                            {"finished", state.in(TrialPhase::finished)},
+                                                            {"stopped", state.in(TrialPhase::stopped)},
+                                                            {"failed", state.in(TrialPhase::failed)}};
+    for (const auto& [word, count] : others) {
+        if (count > 0) counts += fmt::format("{}{} {}", style.dot(), word, count);
+    }
+    if (state.best) {
+        const TrialState& best = state.trial(*state.best);
+        counts += fmt::format("      best {}  #{} at it {}", metric_text(best.best), state.best->value(),
+                              best.best_iteration);
+    }
+    text += fit(counts, style.width) + "\n";
+    const auto rungs = tuner.scheduler().rungs();
+    if (!rungs.empty()) {
+        std::string line = "rungs ";
+        for (const auto& rung : rungs) {
+            const bool top = &rung == &rungs.back();
+            line += top ? fmt::format(" {}: {}", rung.iteration, rung.entries)
+                        : fmt::format(" {}: {} -> {}  ", rung.iteration, rung.entries, rung.promoted);
+        }
+        text += fit(line, style.width) + "\n";
+    }
+    return text;
+}
+
+} // namespace
+
+std::vector<study::TrialId> by_rank(const tuner::Tuner& tuner) {
+    const auto& state = tuner.state();
+    std::vector<study::TrialId> ids;
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) ids.emplace_back(i);
+    const auto mode = tuner.spec().objective.mode;
+    std::sort(ids.begin(), ids.end(), [&](study::TrialId a, study::TrialId b) {
+        const TrialState& left = state.trial(a);
+        const TrialState& right = state.trial(b);
+        if (holds_ranks(left) != holds_ranks(right)) return holds_ranks(left);
+        return study::better({study::score(left.best, mode), a}, {study::score(right.best, mode), b});
+    });
+    return ids;
+}
+
+std::string live_table(const tuner::Tuner& tuner, const Live& live, const Style& style, std::size_t max_rows) {
+    std::string text = head_lines(tuner, live, style);
+    auto ids = by_rank(tuner);
+    const std::size_t hidden = ids.size() > max_rows ? ids.size() - max_rows : 0;
+    ids.resize(ids.size() - hidden);
+    if (ids.empty()) return text;
+    auto columns = columns_for(tuner, ids);
+    drop_to_fit(columns, style.width);
+    text += "\n" + row(columns, 0, true);
+    for (std::size_t i = 0; i < ids.size(); ++i) text += row(columns, i, false);
+    if (hidden > 0)
+        text += fit(fmt::format(" {} more: ranktune status {}", hidden, tuner.spec().name), style.width) + "\n";
+    return text;
+}
+
+std::string status_line(const tuner::Tuner& tuner, const Live& live, const Style& style) {
+    const auto& state = tuner.state();
+    std::string text = fmt::format("{}{}{}{}{} iterations{}{}/{} trials", tuner.spec().name, style.dot(),
+                                   short_duration(live.elapsed_s), style.dot(), grouped(state.iterations), style.dot(),
+                                   state.trials.size(), tuner.spec().num_trials);
+    text += fmt::format("{}running {}{}failed {}", style.dot(),
+                        state.in(TrialPhase::running) + state.in(TrialPhase::ending), style.dot(),
+                        state.in(TrialPhase::failed));
+    if (state.best)
+        text +=
+            fmt::format("{}best {} #{}", style.dot(), metric_text(state.trial(*state.best).best), state.best->value());
+    if (live.busy_share) text += fmt::format("{}workers {:.0f} % busy", style.dot(), 100.0 * *live.busy_share);
+    return text + "\n";
+}
+
+} // namespace ranktune::report

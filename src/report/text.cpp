@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace ranktune::report {
+namespace {
+
+struct Rune {
+    char32_t code = 0;
+    std::size_t bytes = 1;
+    bool valid = true;
+};
+
+Rune first_rune(std::string_view text) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    const unsigned char lead = byte(0);
+    if (lead < 0x80) return {lead, 1, true};
+    const std::size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 0;
+    if (bytes == 0 || lead > 0xF4 || text.size() < bytes) return {lead, 1, false};
+    char32_t code = lead & (0xFFU >> (bytes + 1));
+    for (std::size_t i = 1; i < bytes; ++i) {
+        if ((byte(i) & 0xC0U) != 0x80U) return {lead, 1, false};
+        code = (code << 6) | (byte(i) & 0x3FU);
+    }
+    return {code, bytes, true};
+}
+
+struct Range {
+    char32_t first;
+    char32_t last;
+};
+// Unicode 15: the blocks that matter for names and values of hyper-parameters.
+constexpr std::array<Range, 6> combining{
+    {{0x0300, 0x036F}, {0x0483, 0x0489}, {0x1AB0, 0x1AFF}, {0x200B, 0x200F}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}}};
+constexpr std::array<Range, 8> wide{{{0x1100, 0x115F},
+                                     {0x2E80, 0x303E},
+                                     {0x3041, 0xA4CF},
+                                     {0xAC00, 0xD7A3},
+                                     {0xF900, 0xFAFF},
+                                     {0xFE30, 0xFE6F},
+                                     {0xFF00, 0xFF60},
+                                     {0x1F300, 0x1FAFF}}};
+
+template <std::size_t N>
+bool within(const std::array<Range, N>& ranges, char32_t code) {
+    return std::any_of(ranges.begin(), ranges.end(), [&](Range r) { return code >= r.first && code <= r.last; });
+}
+
+std::size_t columns(const Rune& rune) {
+    if (!rune.valid) return 1;
+    if (within(combining, rune.code)) return 0;
+    return within(wide, rune.code) ? 2 : 1;
+}
+
+bool is_control(const Rune& rune) {
+    return rune.code < 0x20 || rune.code == 0x7F || (rune.valid && rune.code >= 0x80 && rune.code < 0xA0);
+}
+
+} // namespace
+
+std::size_t display_width(std::string_view text) {
+    std::size_t width = 0;
+    while (!text.empty()) {
+        const Rune rune = first_rune(text);
+        width += columns(rune);
+        text.remove_prefix(rune.bytes);
+    }
+    return width;
+}
+
+std::string fit(std::string_view text, std::size_t width) {
+    const bool cut = display_width(text) > width;
+    const std::size_t room = cut && width > 0 ? width - 1 : width;
+    std::string out;
+    std::size_t used = 0;
+    while (!text.empty()) {
+        const Rune rune = first_rune(text);
+        if (used + columns(rune) > room) break;
+        used += columns(rune);
+        if (!rune.valid || is_control(rune)) {
+            out += '?';
+        } else {
+            out += text.substr(0, rune.bytes);
+        }
+        text.remove_prefix(rune.bytes);
+    }
+    if (cut && width > 0) out += '~';
+    return out;
+}
+
+std::string pad_left(std::string_view text, std::size_t width) {
+    const std::string fitted = fit(text, width);
+    return std::string(width - display_width(fitted), ' ') + fitted;
+}
+
+std::string pad_right(std::string_view text, std::size_t width) {
+    const std::string fitted = fit(text, width);
+    return fitted + std::string(width - display_width(fitted), ' ');
+}
+
+std::string metric_text(double value) {
+    if (std::isnan(value)) return "-";
+    if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+    const double magnitude = std::abs(value);
+    if (value == 0.0 || (magnitude >= 0.01 && magnitude < 1000.0)) return fmt::format("{:.4f}", value);
+    if (magnitude >= 1000.0 && magnitude < 1e6) return fmt::format("{:.1f}", value);
+    return fmt::format("{:.3e}", value);
+}
+
+std::string value_text(const space::Value& value) {
+    if (value.is_double()) return fmt::format("{:.4g}", value.as_double());
+    if (!value.is_list()) return value.text();
+    std::string text;
+    for (const auto& item : value.as_list()) text += (text.empty() ? "" : ",") + value_text(item);
+    return text.empty() ? "[]" : text;
+}
+
+std::string grouped(std::uint64_t value) {
+    std::string text = std::to_string(value);
+    for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, ",");
+    return text;
+}
+
+std::string short_duration(double seconds) {
+    if (!(seconds >= 0.0)) return "-";
+    if (seconds < 59.95) return fmt::format("{:.1f}s", seconds);
+    const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
+    if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
+    if (whole < 86400) return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
+    return fmt::format("{}d{:02}h", whole / 86400, whole / 3600 % 24);
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+    if (bytes < 1000) return fmt::format("{} B", bytes);
+    double value = static_cast<double>(bytes);
+    for (const char* unit : {"kB", "MB", "GB", "TB"}) {
+        value /= 1000.0;
+        if (value < 999.5)
+            return value < 9.95 ? fmt::format("{:.1f} {}", value, unit) : fmt::format("{:.0f} {}", value, unit);
+    }
+    return fmt::format("{:.0f} PB", value / 1000.0);
+}
+
+std::string ranks_text(const std::vector<study::Rank>& ranks) {
+    if (ranks.empty()) return "-";
+    std::string text;
+    for (std::size_t i = 0; i < ranks.size();) {
+        std::size_t last = i;
+        while (last + 1 < ranks.size() && ranks[last + 1].value() == ranks[last].value() + 1) ++last;
+        text += text.empty() ? "w" : ",";
+        text += std::to_string(ranks[i].value());
+        if (last > i) text += "-" + std::to_string(ranks[last].value());
+        i = last + 1;
+    }
+    return text;
+}
+
+} // namespace ranktune::report

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Text for terminals: widths of UTF-8, numbers, durations. Pure functions.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ranktune/space/value.hpp"
+#include "ranktune/study/vocabulary.hpp"
+
+namespace ranktune::report {
+
+/// Columns that a UTF-8 string takes on a terminal: 0 for combining characters, 2 for East Asian wide ones, 1 for the
+/// rest; bytes that are not UTF-8 count 1 each.
+[[nodiscard]] std::size_t display_width(std::string_view text);
+/// At most `width` columns; what is cut is replaced by "~" at the end. Control characters become "?".
+[[nodiscard]] std::string fit(std::string_view text, std::size_t width);
+/// Padded with spaces to `width` columns.
+[[nodiscard]] std::string pad_left(std::string_view text, std::size_t width);
+[[nodiscard]] std::string pad_right(std::string_view text, std::size_t width);
+
+/// A metric for a table: four decimals where that says something (0.9722), otherwise four significant digits
+/// (1.234e-05); "-" for NaN.
+[[nodiscard]] std::string metric_text(double value);
+/// A hyper-parameter for a table: floats with four significant digits, lists as 256,128.
+[[nodiscard]] std::string value_text(const space::Value& value);
+/// 48,112
+[[nodiscard]] std::string grouped(std::uint64_t value);
+/// 0.2s, 14.2s, 1m12s, 2h05m, 3d04h
+[[nodiscard]] std::string short_duration(double seconds);
+/// 3.1 MB
+[[nodiscard]] std::string bytes_text(std::uint64_t bytes);
+/// w3-4, w1,5-6; "-" for none.
+[[nodiscard]] std::string ranks_text(const std::vector<study::Rank>& ranks);
+
+/// How the terminal is: decided by the caller (NO_COLOR, COLUMNS, locale, whether it is one).
+struct Style {
+    std::size_t width = 80;
+    bool colour = false;
+    bool utf8 = true;
+    [[nodiscard]] std::string_view dot() const { return utf8 ? " \u00b7 " : " - "; }
+};
+
+} // namespace ranktune::report
