@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Values of a study file, and whether they suit the options of a trainable.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "ranktune/space/domain.hpp"
+#include "ranktune/study/parse.hpp"
+#include "study/checker.hpp"
+
+namespace ranktune::study {
+
+/// A hyper-parameter's or option's name: letters, digits, `_` and `-`, a letter or `_` first. (Nested ones are joined
+/// by dots.) Says what is wrong with `key` when it is none.
+[[nodiscard]] bool check_name(const Node& node, const std::string& key, std::string_view name, Mistakes& mistakes);
+
+/// A boolean, number, string or list as a value; nothing, and a mistake, for tables, dates, nan and lists too deep.
+[[nodiscard]] std::optional<space::Value> to_value(const Node& node, const std::string& key, Mistakes& mistakes);
+
+[[nodiscard]] const OptionInfo* find_option(const TrainableInfo& info, std::string_view name);
+
+/// "a number from 0 to 1": what the option takes.
+[[nodiscard]] std::string option_text(const OptionInfo& option);
+/// Why the option cannot have this value, in words, or an empty string.
+[[nodiscard]] std::string option_problem(const OptionInfo& option, const space::Value& value);
+/// Why the domain holds values that the option cannot have, or an empty string.
+[[nodiscard]] std::string option_problem(const OptionInfo& option, const space::Domain& domain);
+
+/// A path option's value made absolute, relative to `directory`; other values as they are.
+[[nodiscard]] space::Value resolved(const OptionInfo& option, const space::Value& value,
+                                    const std::filesystem::path& directory);
+[[nodiscard]] space::Domain resolved(const OptionInfo& option, const space::Domain& domain,
+                                     const std::filesystem::path& directory);
+
+} // namespace ranktune::study

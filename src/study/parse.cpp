@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/study/parse.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "study/key_table.hpp"
+#include "study/parse_tables.hpp"
+#include "study/toml_tree.hpp"
+
+namespace ranktune::study {
+namespace {
+
+std::string place(const Mistake& mistake) {
+    if (mistake.line == 0) return "-";
+    return std::to_string(mistake.line) + ":" + std::to_string(mistake.column);
+}
+
+/// A message that goes on from the key ("... is Ray Tune's name") needs no colon.
+std::string sentence(const Mistake& mistake) {
+    if (mistake.key.empty()) return mistake.message;
+    return mistake.key + (mistake.message.starts_with("is ") ? " " : ": ") + mistake.message;
+}
+
+std::string whole_message(const std::string& file, const std::vector<Mistake>& mistakes) {
+    std::string text = std::to_string(mistakes.size()) + (mistakes.size() == 1 ? " mistake in " : " mistakes in ") +
+                       file + ", nothing was started";
+    std::size_t width = 0;
+    for (const Mistake& mistake : mistakes) width = std::max(width, place(mistake).size());
+    for (const Mistake& mistake : mistakes) {
+        const std::string at = place(mistake);
+        text += "\n  " + at + std::string(width - at.size() + 2, ' ') + sentence(mistake);
+    }
+    return text;
+}
+
+[[noreturn]] void refuse(const std::string& file, const Mistakes& mistakes) {
+    throw StudyFileError(file, mistakes.sorted());
+}
+
+Node parse_tree(const std::string& text, const std::string& file, const std::vector<std::string>& overrides) {
+    Mistakes mistakes;
+    Node root;
+    try {
+        root = parse_toml(text);
+    } catch (const TomlError& error) {
+        mistakes.add(error.at(), "", "not valid TOML: " + std::string(error.what()));
+        refuse(file, mistakes);
+    }
+    for (const std::string& override_text : overrides) {
+        try {
+            apply_override(root, override_text);
+        } catch (const base::UsageError& error) {
+            mistakes.add({}, "", error.what());
+        }
+    }
+    if (!mistakes.empty()) refuse(file, mistakes);
+    return root;
+}
+
+void check_tables(const Node& root, Mistakes& mistakes) {
+    const auto known = accepted_tables();
+    for (const auto& [name, node] : root.members)
+        if (std::ranges::find(known, name) == known.end()) mistakes.key(node, name, explain_unknown_table(name));
+}
+
+} // namespace
+
+StudyFileError::StudyFileError(std::string file, std::vector<Mistake> mistakes)
+    : UsageError(whole_message(file, mistakes)), mistakes_(std::move(mistakes)) {}
+
+StudySpec parse_study(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
+                      const std::vector<TrainableInfo>& known) {
+    const Node root = parse_tree(text, file, overrides);
+    StudySpec spec;
+    Mistakes mistakes;
+    check_tables(root, mistakes);
+    ParseContext context{.root = root,
+                         .spec = spec,
+                         .mistakes = mistakes,
+                         .known = known,
+                         .directory = std::filesystem::path(file).parent_path()};
+    parse_study_table(context);
+    parse_trainable(context);
+    parse_space(context);
+    parse_resources(context);
+    check_space_against_trainable(context);
+    parse_searcher(context);
+    parse_scheduler(context);
+    parse_stop(context);
+    parse_limits(context);
+    if (!mistakes.empty()) refuse(file, mistakes);
+    return spec;
+}
+
+} // namespace ranktune::study

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// [failure], [journal] and [run]: what is borne, how often the journal is synced, how long ranks are waited for.
+#include "study/parse_tables.hpp"
+
+namespace ranktune::study {
+
+void parse_limits(ParseContext& context) {
+    TableReader failure = context.reader("failure");
+    FailureSpec& limits = context.spec.failure;
+    limits.tolerate = failure.number("tolerate", 0.0, 1.0).value_or(limits.tolerate);
+    limits.max_losses =
+        static_cast<std::uint32_t>(failure.integer("max_losses", 1, 1'000'000).value_or(limits.max_losses));
+    failure.finish();
+
+    OutputSpec& output = context.spec.output;
+    TableReader journal = context.reader("journal");
+    output.commit_interval = journal.duration("commit_interval").value_or(output.commit_interval);
+    journal.finish();
+
+    TableReader run = context.reader("run");
+    output.abort_grace = run.duration("abort_grace").value_or(output.abort_grace);
+    output.heartbeat_timeout = run.duration("heartbeat_timeout").value_or(output.heartbeat_timeout);
+    run.finish();
+}
+
+} // namespace ranktune::study

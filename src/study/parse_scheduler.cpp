@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// [scheduler]: which trials go on. Keys of another type, variant or rule are refused, never read and ignored.
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "ranktune/space/value.hpp"
+#include "study/parse_tables.hpp"
+
+namespace ranktune::study {
+namespace {
+
+constexpr Word<SchedulerKind> kinds[] = {
+    {"fifo", SchedulerKind::fifo}, {"asha", SchedulerKind::asha}, {"median", SchedulerKind::median}};
+constexpr Word<AshaVariant> variants[] = {{"promote", AshaVariant::promote}, {"stop", AshaVariant::stop}};
+constexpr Word<AshaRule> rules[] = {{"floor", AshaRule::floor}, {"ray", AshaRule::ray}};
+
+constexpr std::int64_t most_brackets = 64;
+constexpr std::int64_t most_32 = std::numeric_limits<std::int32_t>::max();
+constexpr double most_iterations = 1e15;
+
+using Keys = std::span<const std::string_view>;
+constexpr std::string_view asha_keys[] = {
+    "variant", "rule", "eta", "first_rung", "brackets", "finish_top", "restart_paused", "stop_last_trials"};
+constexpr std::string_view median_keys[] = {"grace", "min_samples", "hard_stop"};
+
+constexpr std::string_view promote_keys[] = {"finish_top", "restart_paused"};
+
+void refuse_all(TableReader& table, Keys keys, const std::string& message) {
+    for (const std::string_view key : keys) table.refuse(key, message);
+}
+
+std::string iterations_text(double value) {
+    return value == std::trunc(value) ? std::to_string(static_cast<std::int64_t>(value)) : space::float_text(value);
+}
+
+/// eta and first_rung: whole numbers, except under the rule that takes fractions.
+void parse_rungs(TableReader& table, SchedulerSpec& scheduler) {
+    const bool fractions = scheduler.variant == AshaVariant::stop && scheduler.rule == AshaRule::ray;
+    const auto check_whole = [&](const char* key, double value) {
+        if (fractions || value == std::trunc(value)) return;
+        table.mistakes().value(
+            *table.take(key), table.dotted(key),
+            "needs a whole number, not " + space::float_text(value) + " (only rule \"ray\" takes fractions)");
+    };
+    if (const auto eta = table.number("eta", 1.0, 1e6)) {
+        scheduler.eta = *eta;
+        check_whole("eta", *eta);
+        if (*eta == 1.0)
+            table.mistakes().value(*table.take("eta"), "scheduler.eta", "needs a number > 1: one in eta goes on");
+    }
+    if (const auto first = table.number("first_rung", fractions ? 0.0 : 1.0, most_iterations)) {
+        scheduler.first_rung = *first;
+        check_whole("first_rung", *first);
+        if (*first == 0.0)
+            table.mistakes().value(*table.take("first_rung"), "scheduler.first_rung", "needs a number > 0");
+    }
+}
+
+/// The rungs against the ceiling.
+void check_ceiling(const ParseContext& context, TableReader& table) {
+    const SchedulerSpec& scheduler = context.spec.scheduler;
+    if (!context.has_max_iterations) return;
+    const auto ceiling = static_cast<double>(context.spec.max_iterations);
+    const std::string ceiling_text = "study.max_iterations (" + std::to_string(context.spec.max_iterations) + ")";
+    if (scheduler.first_rung > ceiling) {
+        const Node* given = table.take("first_rung");
+        context.mistakes.add(given == nullptr ? Position{} : given->at, "scheduler.first_rung",
+                             iterations_text(scheduler.first_rung) + " is above the ceiling " + ceiling_text);
+        return;
+    }
+    // Ray Tune allows brackets without a rung: trials in them run to the end.
+    if (scheduler.variant == AshaVariant::stop && scheduler.rule == AshaRule::ray) return;
+    double first = scheduler.first_rung;
+    std::uint32_t useful = 1;
+    while (first * scheduler.eta < ceiling && useful < scheduler.brackets) {
+        first *= scheduler.eta;
+        ++useful;
+    }
+    if (useful >= scheduler.brackets) return;
+    context.mistakes.value(*table.take("brackets"), "scheduler.brackets",
+                           "bracket " + std::to_string(useful + 1) + " would have its first rung at " +
+                               iterations_text(first * scheduler.eta) + ", not below " + ceiling_text + "; at most " +
+                               std::to_string(useful));
+}
+
+void check_checkpoints(const ParseContext& context, TableReader& table) {
+    if (context.info == nullptr || context.info->can_checkpoint || context.spec.scheduler.restart_paused) return;
+    context.mistakes.missing(table.table(), "scheduler.variant",
+                             "\"promote\" pauses trials, and the trainable '" + context.info->name +
+                                 "' cannot save checkpoints; use variant = \"stop\", or restart_paused = true to train "
+                                 "promoted trials from the beginning");
+}
+
+void parse_asha(ParseContext& context, TableReader& table) {
+    SchedulerSpec& scheduler = context.spec.scheduler;
+    const std::size_t before = context.mistakes.size();
+    scheduler.variant = table.word("variant", variants).value_or(AshaVariant::promote);
+    const bool variant_is_valid = context.mistakes.size() == before;
+
+    if (scheduler.variant == AshaVariant::stop || !variant_is_valid) {
+        scheduler.rule = table.word("rule", rules).value_or(AshaRule::floor);
+    } else {
+        table.refuse("rule", "is a key of variant \"stop\" only");
+    }
+    const bool valid = context.mistakes.size() == before;
+    if (scheduler.variant == AshaVariant::promote || !variant_is_valid) {
+        scheduler.finish_top = static_cast<std::uint32_t>(table.integer("finish_top", 0, most_32).value_or(1));
+        scheduler.restart_paused = table.boolean("restart_paused").value_or(false);
+    } else {
+        refuse_all(table, promote_keys, "is a key of variant \"promote\" only");
+    }
+    if (scheduler.rule == AshaRule::ray || !valid) {
+        scheduler.stop_last_trials = table.boolean("stop_last_trials").value_or(true);
+    } else {
+        table.refuse("stop_last_trials", "is a key of rule \"ray\" only");
+    }
+
+    const std::size_t before_rungs = context.mistakes.size();
+    parse_rungs(table, scheduler);
+    scheduler.brackets = static_cast<std::uint32_t>(table.integer("brackets", 1, most_brackets).value_or(1));
+    if (context.mistakes.size() == before_rungs && valid) check_ceiling(context, table);
+    if (valid && scheduler.variant == AshaVariant::promote) check_checkpoints(context, table);
+}
+
+void parse_median(ParseContext& context, TableReader& table) {
+    SchedulerSpec& scheduler = context.spec.scheduler;
+    if (const auto grace = table.number("grace", 0.0, most_iterations)) {
+        scheduler.grace = *grace;
+        if (context.has_max_iterations && *grace > static_cast<double>(context.spec.max_iterations))
+            context.mistakes.value(*table.take("grace"), "scheduler.grace",
+                                   iterations_text(*grace) + " is above the ceiling study.max_iterations (" +
+                                       std::to_string(context.spec.max_iterations) + "); it counts iterations");
+    }
+    scheduler.min_samples = static_cast<std::uint32_t>(table.integer("min_samples", 1, most_32).value_or(3));
+    scheduler.hard_stop = table.boolean("hard_stop").value_or(true);
+    if (!scheduler.hard_stop && context.info != nullptr && !context.info->can_checkpoint)
+        context.mistakes.value(
+            *table.take("hard_stop"), "scheduler.hard_stop",
+            "false pauses trials, and the trainable '" + context.info->name + "' cannot save checkpoints");
+}
+
+} // namespace
+
+void parse_scheduler(ParseContext& context) {
+    TableReader table = context.reader("scheduler");
+    const std::size_t before = context.mistakes.size();
+    const auto kind = table.word("type", kinds);
+    if (table.table() != nullptr) table.require("type", "\"fifo\", \"asha\" or \"median\"");
+    if (context.mistakes.size() != before) {
+        // Without a type nobody knows which of its keys are right: only names that no type has are reported.
+        for (const std::string_view key : asha_keys) static_cast<void>(table.take(key));
+        for (const std::string_view key : median_keys) static_cast<void>(table.take(key));
+        table.finish();
+        return;
+    }
+    context.spec.scheduler.kind = kind.value_or(SchedulerKind::fifo);
+    const auto only = [](const char* type) { return "is a key of type \"" + std::string(type) + "\" only"; };
+    if (context.spec.scheduler.kind != SchedulerKind::asha) refuse_all(table, asha_keys, only("asha"));
+    if (context.spec.scheduler.kind != SchedulerKind::median) refuse_all(table, median_keys, only("median"));
+    if (context.spec.scheduler.kind == SchedulerKind::asha) parse_asha(context, table);
+    if (context.spec.scheduler.kind == SchedulerKind::median) parse_median(context, table);
+    table.finish();
+}
+
+} // namespace ranktune::study

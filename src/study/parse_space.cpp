@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// [space]: the hyper-parameters.
+#include <algorithm>
+#include <optional>
+
+#include "ranktune/base/text.hpp"
+#include "study/key_table.hpp"
+#include "study/options.hpp"
+#include "study/parse_tables.hpp"
+
+namespace ranktune::study {
+namespace {
+
+using space::Condition;
+using space::Domain;
+
+/// Reads the table and all nested ones.
+class SpaceReader {
+  public:
+    SpaceReader(Mistakes& mistakes, std::vector<std::string>& condition_names)
+        : mistakes_(mistakes), condition_names_(condition_names) {}
+
+    void read_table(const Node& table, const std::string& prefix, const std::optional<Condition>& outer);
+    /// After all tables: conditions may mention parameters that come later.
+    void check_conditions();
+
+    [[nodiscard]] std::vector<space::Parameter> take() { return std::move(parameters_); }
+
+  private:
+    void read_entry(const Node& node, const std::string& name, const std::optional<Condition>& outer);
+    void read_long_form(const Node& node, const std::string& name, const std::optional<Condition>& outer);
+    [[nodiscard]] std::optional<Condition> read_condition(const Node& node, const std::string& key);
+    [[nodiscard]] std::optional<Domain> read_domain(const Node& node, const std::string& key);
+    [[nodiscard]] std::optional<Domain> read_call(const Node& node, const std::string& key);
+    [[nodiscard]] std::optional<Domain> read_choice(const Node& node, const std::string& key);
+    [[nodiscard]] std::optional<Domain> read_constant(const Node& node, const std::string& key);
+    void add(const std::string& name, std::optional<Domain> domain, const std::optional<Condition>& own,
+             const std::optional<Condition>& outer);
+
+    struct Use {
+        Condition condition;
+        const Node* node;
+        std::string key;
+    };
+    Mistakes& mistakes_;
+    std::vector<std::string>& condition_names_;
+    std::vector<space::Parameter> parameters_;
+    std::vector<std::string> names_; ///< all parameters, wrong ones too
+    std::vector<Use> uses_;
+};
+
+/// `{ domain = ..., condition = ... }` or `{ value = ... }`: these keys and no others.
+bool is_long_form(const Node& node) {
+    if (!node.is(Node::Kind::table)) return false;
+    if (node.find("domain") == nullptr && node.find("value") == nullptr) return false;
+    return std::ranges::all_of(node.members, [](const auto& member) {
+        return member.first == "domain" || member.first == "value" || member.first == "condition";
+    });
+}
+
+void SpaceReader::read_table(const Node& table, const std::string& prefix, const std::optional<Condition>& outer) {
+    std::optional<Condition> inner = outer;
+    // As a string, `condition` is that of the table; in any other form it is a hyper-parameter of that name.
+    if (const Node* node = table.find("condition"); node != nullptr && node->is(Node::Kind::string)) {
+        const std::string key = "space." + prefix + "condition";
+        if (prefix.empty()) {
+            mistakes_.key(*node, key,
+                          "a condition belongs to a parameter or to a nested table, not to the whole space; a "
+                          "hyper-parameter of this name is written condition = { value = ... }");
+        } else if (const auto own = read_condition(*node, key)) {
+            inner = outer ? Condition::both(*outer, *own) : *own;
+        }
+    }
+    bool any = false;
+    for (const auto& [key, node] : table.members) {
+        if (key == "condition" && node.is(Node::Kind::string)) continue;
+        any = true;
+        const std::string name = prefix + key;
+        if (check_name(node, "space." + name, key, mistakes_)) read_entry(node, name, inner);
+    }
+    if (!any && !prefix.empty())
+        mistakes_.value(table, "space." + prefix.substr(0, prefix.size() - 1), "a nested table without parameters");
+}
+
+void SpaceReader::read_entry(const Node& node, const std::string& name, const std::optional<Condition>& outer) {
+    if (is_long_form(node)) {
+        read_long_form(node, name, outer);
+    } else if (node.is(Node::Kind::table)) {
+        read_table(node, name + ".", outer);
+    } else {
+        const std::string key = "space." + name;
+        const bool call = node.is(Node::Kind::string) && space::looks_like_call(node.text);
+        if (call || node.is(Node::Kind::array)) {
+            add(name, read_domain(node, key), {}, outer);
+        } else {
+            add(name, read_constant(node, key), {}, outer);
+        }
+    }
+}
+
+void SpaceReader::read_long_form(const Node& node, const std::string& name, const std::optional<Condition>& outer) {
+    const std::string key = "space." + name;
+    std::optional<Condition> own;
+    if (const Node* condition = node.find("condition")) own = read_condition(*condition, key + ".condition");
+    const Node* domain = node.find("domain");
+    const Node* value = node.find("value");
+    std::optional<Domain> read;
+    if (domain != nullptr && value != nullptr) {
+        mistakes_.key(*value, key + ".value", "is given beside domain; give one of them");
+    } else if (domain != nullptr) {
+        read = read_domain(*domain, key + ".domain");
+    } else {
+        read = read_constant(*value, key + ".value");
+    }
+    add(name, std::move(read), own, outer);
+}
+
+std::optional<Condition> SpaceReader::read_condition(const Node& node, const std::string& key) {
+    if (!node.is(Node::Kind::string)) {
+        mistakes_.value(node, key, "needs a string, as in \"optimizer == 'sgd'\", not " + std::string(kind_text(node)));
+        return std::nullopt;
+    }
+    try {
+        Condition condition = Condition::parse(node.text);
+        uses_.push_back({condition, &node, key});
+        return condition;
+    } catch (const base::UsageError& error) {
+        mistakes_.value(node, key, std::string(error.what()) + ":  " + in_quotes(node.text));
+        return std::nullopt;
+    }
+}
+
+std::optional<Domain> SpaceReader::read_domain(const Node& node, const std::string& key) {
+    if (node.is(Node::Kind::array)) return read_choice(node, key);
+    if (node.is(Node::Kind::string)) return read_call(node, key);
+    mistakes_.value(node, key,
+                    "needs a call such as \"uniform(0.0, 1.0)\" or a list, not " + std::string(kind_text(node)) +
+                        "; a constant is written value = ...");
+    return std::nullopt;
+}
+
+std::optional<Domain> SpaceReader::read_call(const Node& node, const std::string& key) {
+    if (!space::looks_like_call(node.text)) {
+        mistakes_.value(node, key,
+                        "needs a call such as \"uniform(0.0, 1.0)\" or a list, not " + in_quotes(node.text) +
+                            "; a constant is written value = ...");
+        return std::nullopt;
+    }
+    try {
+        return space::parse_domain(node.text);
+    } catch (const base::UsageError& error) {
+        mistakes_.value(node, key, std::string(error.what()) + ":  " + in_quotes(node.text));
+        return std::nullopt;
+    }
+}
+
+std::optional<Domain> SpaceReader::read_choice(const Node& node, const std::string& key) {
+    const auto values = to_value(node, key, mistakes_);
+    if (!values) return std::nullopt;
+    Domain domain = space::Choice{values->as_list(), false};
+    if (const std::string why = space::problem(domain); !why.empty()) {
+        mistakes_.value(node, key, "a choice " + why);
+        return std::nullopt;
+    }
+    return domain;
+}
+
+std::optional<Domain> SpaceReader::read_constant(const Node& node, const std::string& key) {
+    const auto value = to_value(node, key, mistakes_);
+    if (!value) return std::nullopt;
+    return space::Constant{*value};
+}
+
+void SpaceReader::add(const std::string& name, std::optional<Domain> domain, const std::optional<Condition>& own,
+                      const std::optional<Condition>& outer) {
+    names_.push_back(name);
+    if (!domain) return;
+    std::optional<Condition> condition = own ? own : outer;
+    if (own && outer) condition = Condition::both(*outer, *own);
+    parameters_.push_back({name, std::move(*domain), std::move(condition)});
+}
+
+void SpaceReader::check_conditions() {
+    for (const Use& use : uses_) {
+        for (const std::string& name : use.condition.names()) {
+            condition_names_.push_back(name);
+            if (std::ranges::find(names_, name) != names_.end()) continue;
+            mistakes_.value(*use.node, use.key,
+                            "unknown parameter '" + name + "'" + base::suggestion(name, names_) + ":  " +
+                                in_quotes(use.node->text));
+        }
+    }
+}
+
+const Node* find_dotted(const Node& table, std::string_view name) {
+    const Node* at = &table;
+    while (at != nullptr && !name.empty()) {
+        const auto dot = name.find('.');
+        at = at->find(name.substr(0, dot));
+        name = dot == std::string_view::npos ? std::string_view() : name.substr(dot + 1);
+    }
+    return at;
+}
+
+/// One parameter against the trainable: not given twice, known, and within what the option takes.
+void check_parameter(ParseContext& context, const Node& node, const space::Parameter& parameter) {
+    const std::string key = "space." + parameter.name;
+    const auto among = [&](const std::vector<std::string>& names) {
+        return std::ranges::find(names, parameter.name) != names.end();
+    };
+    if (among(context.option_keys)) {
+        context.mistakes.key(node, key, "is also given in [trainable]; give it in one place");
+        return;
+    }
+    if (context.info == nullptr) return;
+    const OptionInfo* option = find_option(*context.info, parameter.name);
+    if (option != nullptr) {
+        if (const std::string why = option_problem(*option, parameter.domain); !why.empty())
+            context.mistakes.value(node, key, why);
+        if (option->required && parameter.condition)
+            context.mistakes.value(node, key, "the option is required, so the parameter cannot have a condition");
+        return;
+    }
+    if (context.info->any_option || parameter.name == context.spec.resources.ranks_parameter ||
+        among(context.condition_names))
+        return;
+    std::vector<std::string> names;
+    for (const OptionInfo& known : context.info->options) names.push_back(known.name);
+    std::string why =
+        "the trainable '" + context.info->name + "' does not read it" + base::suggestion(parameter.name, names);
+    if (means_max_iterations(parameter.name)) {
+        why += "; the ceiling is study.max_iterations";
+    } else if (base::nearest(parameter.name, names).empty()) {
+        why += "; it reads: " + base::join(names);
+    }
+    context.mistakes.key(node, key, why);
+}
+
+} // namespace
+
+void parse_space(ParseContext& context) {
+    const TableReader reader = context.reader("space");
+    const std::size_t before = context.mistakes.size();
+    if (reader.table() != nullptr) {
+        SpaceReader entries(context.mistakes, context.condition_names);
+        entries.read_table(*reader.table(), "", std::nullopt);
+        entries.check_conditions();
+        if (context.mistakes.size() != before) return;
+        try {
+            context.spec.space = space::SearchSpace(entries.take());
+        } catch (const base::UsageError& error) {
+            context.mistakes.missing(reader.table(), "space", error.what());
+            return;
+        }
+    } else if (context.root.find("space") != nullptr) {
+        return; // not a table: said already
+    }
+    context.space_is_valid = true;
+}
+
+void check_space_against_trainable(ParseContext& context) {
+    const Node* table = context.root.find("space");
+    const auto is_given = [&](const std::string& name) {
+        return std::ranges::find(context.option_keys, name) != context.option_keys.end();
+    };
+    if (context.space_is_valid && table != nullptr) {
+        std::vector<space::Parameter> parameters = context.spec.space.parameters();
+        for (space::Parameter& parameter : parameters) {
+            if (const Node* node = find_dotted(*table, parameter.name)) check_parameter(context, *node, parameter);
+            const OptionInfo* option = context.info == nullptr ? nullptr : find_option(*context.info, parameter.name);
+            if (option != nullptr) parameter.domain = resolved(*option, parameter.domain, context.directory);
+        }
+        if (context.mistakes.empty()) context.spec.space = space::SearchSpace(std::move(parameters));
+    }
+    if (context.info == nullptr) return;
+    for (const OptionInfo& option : context.info->options) {
+        if (!option.required || is_given(option.name)) continue;
+        if (table != nullptr && table->is(Node::Kind::table) && find_dotted(*table, option.name) != nullptr) continue;
+        context.mistakes.missing(
+            context.root.find("trainable"), "trainable." + option.name,
+            "missing; " + option_text(option) + (option.description.empty() ? "" : ": " + option.description));
+    }
+}
+
+} // namespace ranktune::study

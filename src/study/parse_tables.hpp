@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The tables of a study file, one function each. They fill in `spec` as far as the file allows and note every mistake.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ranktune/study/parse.hpp"
+#include "study/checker.hpp"
+
+namespace ranktune::study {
+
+/// What the functions share.
+struct ParseContext {
+    const Node& root;
+    StudySpec& spec;
+    Mistakes& mistakes;
+    const std::vector<TrainableInfo>& known;
+    std::filesystem::path directory; ///< of the study file
+
+    // Filled in on the way:
+    const TrainableInfo* info = nullptr;        ///< of the trainable; null: unknown or wrong
+    bool has_num_trials = false;                ///< the key is there, right or wrong
+    bool has_max_iterations = false;            ///< and valid
+    bool space_is_valid = false;                ///< spec.space is built
+    std::vector<std::string> condition_names{}; ///< parameters that conditions mention
+    std::vector<std::string> option_keys{};     ///< options given in [trainable], right or wrong
+
+    [[nodiscard]] TableReader reader(const std::string& table) const { return {root.find(table), table, mistakes}; }
+};
+
+void parse_study_table(ParseContext& context);
+void parse_trainable(ParseContext& context);
+void parse_space(ParseContext& context);
+/// After parse_space: `ranks` may name a parameter.
+void parse_resources(ParseContext& context);
+/// After all of the above: compares [space] with the options of the trainable.
+void check_space_against_trainable(ParseContext& context);
+/// After parse_space: a grid fills in num_trials.
+void parse_searcher(ParseContext& context);
+/// After parse_study_table and parse_trainable.
+void parse_scheduler(ParseContext& context);
+void parse_stop(ParseContext& context);
+/// [failure], [journal], [run].
+void parse_limits(ParseContext& context);
+
+/// Says so when the trainable is known not to report this metric. `node` is the value that names it.
+void check_metric(const ParseContext& context, const Node& node, const std::string& key, const std::string& metric);
+
+} // namespace ranktune::study

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// The resolved study file: everything written out, so that it says the same on another day and from another folder.
+#include <string_view>
+
+#include "ranktune/study/parse.hpp"
+
+namespace ranktune::study {
+namespace {
+
+std::string text_of(const std::string& value) { return space::Value(value).literal(); }
+std::string text_of(bool value) { return value ? "true" : "false"; }
+std::string text_of(double value) { return space::float_text(value); }
+std::string text_of(base::Duration value) { return text_of(duration_text(value)); }
+std::string_view text_of(Mode mode) { return mode == Mode::min ? "\"min\"" : "\"max\""; }
+
+/// Lines of one table after the other.
+class Writer {
+  public:
+    void table(std::string_view name) {
+        if (!text_.empty()) text_ += "\n";
+        text_ += "[" + std::string(name) + "]\n";
+    }
+    void line(std::string_view key, std::string_view value) { (text_ += key) += " = " + std::string(value) + "\n"; }
+    [[nodiscard]] std::string take() { return std::move(text_); }
+
+  private:
+    std::string text_;
+};
+
+void write_study(const StudySpec& spec, Writer& out) {
+    out.table("study");
+    out.line("name", text_of(spec.name));
+    out.line("metric", text_of(spec.objective.metric));
+    out.line("mode", text_of(spec.objective.mode));
+    out.line("num_trials", std::to_string(spec.num_trials));
+    out.line("max_iterations", std::to_string(spec.max_iterations));
+    out.line("seed", std::to_string(spec.seed));
+    out.line("max_concurrent", std::to_string(spec.max_concurrent));
+    if (spec.time_budget) out.line("time_budget", text_of(*spec.time_budget));
+}
+
+void write_trainable(const StudySpec& spec, Writer& out) {
+    out.table("trainable");
+    out.line("name", text_of(spec.trainable.name));
+    for (const auto& option : spec.trainable.options.entries()) out.line(option.name, option.value.literal());
+}
+
+void write_resources(const StudySpec& spec, Writer& out) {
+    out.table("resources");
+    const ResourceSpec& resources = spec.resources;
+    out.line("ranks", resources.ranks_parameter.empty() ? std::to_string(resources.ranks)
+                                                        : text_of("{" + resources.ranks_parameter + "}"));
+    out.line("cpus_per_rank", std::to_string(resources.cpus_per_rank));
+}
+
+/// A constant that would read as something else when written plainly: a list is a choice, a call is a domain.
+bool needs_long_form(const space::Value& value, std::string_view name) {
+    if (value.is_list()) return true;
+    const bool named_condition = name == "condition" || name.ends_with(".condition");
+    return value.is_string() && (named_condition || space::looks_like_call(value.as_string()));
+}
+
+std::string parameter_text(const space::Parameter& parameter) {
+    const auto* constant = std::get_if<space::Constant>(&parameter.domain);
+    std::string value = constant != nullptr ? constant->value.literal() : space::text(parameter.domain);
+    const bool list = std::holds_alternative<space::Choice>(parameter.domain) && value.starts_with('[');
+    if (constant == nullptr && !list) value = text_of(value);
+    const bool named_condition = parameter.name == "condition" || parameter.name.ends_with(".condition");
+    const bool long_form = parameter.condition ||
+                           (constant != nullptr && needs_long_form(constant->value, parameter.name)) ||
+                           (named_condition && !list);
+    if (!long_form) return value;
+    std::string text = std::string("{ ") + (constant != nullptr ? "value" : "domain") + " = " + value;
+    if (parameter.condition) text += ", condition = " + text_of(parameter.condition->text());
+    return text + " }";
+}
+
+void write_space(const StudySpec& spec, Writer& out) {
+    out.table("space");
+    for (const space::Parameter& parameter : spec.space.parameters())
+        out.line(parameter.name, parameter_text(parameter));
+}
+
+void write_searcher(const SearcherSpec& searcher, Writer& out) {
+    out.table("searcher");
+    switch (searcher.kind) {
+        case SearcherKind::random:
+            out.line("type", "\"random\"");
+            break;
+        case SearcherKind::grid:
+            out.line("type", "\"grid\"");
+            break;
+        case SearcherKind::sobol:
+            out.line("type", "\"sobol\"");
+            out.line("scramble", text_of(searcher.scramble));
+            break;
+    }
+}
+
+void write_asha(const SchedulerSpec& scheduler, Writer& out) {
+    const bool promote = scheduler.variant == AshaVariant::promote;
+    const bool ray = !promote && scheduler.rule == AshaRule::ray;
+    out.line("variant", promote ? "\"promote\"" : "\"stop\"");
+    if (!promote) out.line("rule", ray ? "\"ray\"" : "\"floor\"");
+    out.line("eta", text_of(scheduler.eta));
+    out.line("first_rung", text_of(scheduler.first_rung));
+    out.line("brackets", std::to_string(scheduler.brackets));
+    if (promote) {
+        out.line("finish_top", std::to_string(scheduler.finish_top));
+        out.line("restart_paused", text_of(scheduler.restart_paused));
+    }
+    if (ray) out.line("stop_last_trials", text_of(scheduler.stop_last_trials));
+}
+
+void write_scheduler(const SchedulerSpec& scheduler, Writer& out) {
+    out.table("scheduler");
+    switch (scheduler.kind) {
+        case SchedulerKind::fifo:
+            out.line("type", "\"fifo\"");
+            break;
+        case SchedulerKind::asha:
+            out.line("type", "\"asha\"");
+            write_asha(scheduler, out);
+            break;
+        case SchedulerKind::median:
+            out.line("type", "\"median\"");
+            out.line("grace", text_of(scheduler.grace));
+            out.line("min_samples", std::to_string(scheduler.min_samples));
+            out.line("hard_stop", text_of(scheduler.hard_stop));
+            break;
+    }
+}
+
+void write_stop(const StopSpec& stop, Writer& out) {
+    if (!stop.metrics.empty() || stop.trial_time) out.table("stop");
+    if (!stop.metrics.empty()) {
+        std::string list;
+        for (const MetricStop& metric : stop.metrics) {
+            const std::string op = metric.mode == Mode::max ? " >= " : " <= ";
+            list += (list.empty() ? "[" : ", ") + text_of(metric.metric + op + text_of(metric.threshold));
+        }
+        out.line("metric", list + "]");
+    }
+    if (stop.trial_time) out.line("time", text_of(*stop.trial_time));
+    if (!stop.plateau) return;
+    out.table("stop.plateau");
+    out.line("metric", text_of(stop.plateau->metric));
+    out.line("std", text_of(stop.plateau->std));
+    out.line("results", std::to_string(stop.plateau->results));
+    out.line("grace", std::to_string(stop.plateau->grace));
+    if (stop.plateau->threshold) out.line("threshold", text_of(*stop.plateau->threshold));
+}
+
+void write_limits(const StudySpec& spec, Writer& out) {
+    out.table("failure");
+    out.line("tolerate", text_of(spec.failure.tolerate));
+    out.line("max_losses", std::to_string(spec.failure.max_losses));
+    out.table("journal");
+    out.line("commit_interval", text_of(spec.output.commit_interval));
+    out.table("run");
+    out.line("abort_grace", text_of(spec.output.abort_grace));
+    out.line("heartbeat_timeout", text_of(spec.output.heartbeat_timeout));
+}
+
+} // namespace
+
+std::string resolved_toml(const StudySpec& spec) {
+    Writer out;
+    write_study(spec, out);
+    write_trainable(spec, out);
+    write_resources(spec, out);
+    write_space(spec, out);
+    write_searcher(spec.searcher, out);
+    write_scheduler(spec.scheduler, out);
+    write_stop(spec.stop, out);
+    write_limits(spec, out);
+    return out.take();
+}
+
+} // namespace ranktune::study

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A study file as a tree with positions, in the order of the file. The only door to the TOML library.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::study {
+
+/// From 1; line 0: not in the file.
+struct Position {
+    std::uint32_t line = 0;
+    std::uint32_t column = 0;
+};
+
+struct Node {
+    enum class Kind : std::uint8_t { boolean, integer, real, string, time, array, table };
+    Kind kind = Kind::table;
+    Position at;             ///< of the value; of a table: its header or opening brace
+    Position key_at;         ///< of the key that it belongs to
+    std::string override_by; ///< the override that put it there, as typed; empty: the file
+
+    bool boolean = false;
+    std::int64_t integer = 0;
+    double real = 0.0;
+    std::string text; ///< string; for a date or time: as TOML writes it
+    std::vector<Node> items;
+    std::vector<std::pair<std::string, Node>> members; ///< in the order of the file
+
+    [[nodiscard]] bool is(Kind k) const { return kind == k; }
+    [[nodiscard]] bool is_number() const { return kind == Kind::integer || kind == Kind::real; }
+    [[nodiscard]] const Node* find(std::string_view key) const;
+    [[nodiscard]] Node* find(std::string_view key);
+};
+
+/// "an integer", "a string", ...: for messages.
+[[nodiscard]] std::string_view kind_text(const Node& node);
+
+class TomlError : public base::FormatError {
+  public:
+    TomlError(const std::string& what, Position at) : FormatError(what), at_(at) {}
+    [[nodiscard]] Position at() const { return at_; }
+
+  private:
+    Position at_;
+};
+
+/// Throws TomlError at the first place that is no TOML.
+[[nodiscard]] Node parse_toml(const std::string& text);
+
+/// Sets one value of a tree from `a.b=v`; `v` is TOML or a bare word. Throws base::UsageError when that is not its form
+/// or when the path leads through something that is not a table.
+void apply_override(Node& root, const std::string& text);
+
+} // namespace ranktune::study
