@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/base/text.hpp"
+
+#include <vector>
+
+#include "support/catch.hpp"
+
+using namespace ranktune::base;
+
+TEST_CASE("edit_distance counts insertions, deletions, replacements and swaps of neighbours", "[base]") {
+    CHECK(edit_distance("", "") == 0);
+    CHECK(edit_distance("", "abc") == 3);
+    CHECK(edit_distance("abc", "") == 3);
+    CHECK(edit_distance("kitten", "sitting") == 3);
+    CHECK(edit_distance("metirc", "metric") == 1);
+    CHECK(edit_distance("ca", "abc") == 3); // a swapped pair is not edited again
+    CHECK(edit_distance("LR", "lr") == 0);
+}
+
+TEST_CASE("nearest offers the closest name, the first of equals, and nothing far away", "[base]") {
+    const std::vector<std::string> keys = {"num_trials", "max_iterations", "metric", "mode", "lr"};
+    CHECK(nearest("metirc", keys) == "metric");
+    CHECK(nearest("max_iteration", keys) == "max_iterations");
+    CHECK(nearest("Mode", keys) == "mode");
+    CHECK(nearest("colour", keys).empty());
+    CHECK(nearest("q", keys).empty());
+    CHECK(nearest("", keys).empty());
+    CHECK(nearest("bat", {"cat", "hat"}) == "cat");
+    CHECK(nearest("bat", {"rat", "cat"}) == "rat");
+}
+
+TEST_CASE("suggestion is the end of a sentence, or nothing", "[base]") {
+    const std::vector<std::string> keys = {"metric", "mode"};
+    CHECK(suggestion("metrc", keys) == "; did you mean 'metric'?");
+    CHECK(suggestion("seed", keys).empty());
+}
+
+TEST_CASE("join puts the separator between the parts", "[base]") {
+    CHECK(join(std::vector<std::string>{}).empty());
+    CHECK(join(std::vector<std::string>{"a"}) == "a");
+    CHECK(join(std::vector<std::string_view>{"a", "b", "c"}, " | ") == "a | b | c");
+}
