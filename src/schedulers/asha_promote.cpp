@@ -68,15 +68,15 @@ study::Verdict AshaPromote::decide(const Report& report, bool contended) const {
     if (here.last) return {Verb::stop, Reason::max_iterations, level};
     if (at.finishing) return {Verb::go_on, Reason::finish_top, level};
 
-    // A trial that repeats the iterations of a lost pause keeps its entry.
-    const Ranked entry{at.entered ? at.score : report.score, report.trial};
-    const bool best = at.entered ? here.entries.in_best(entry) : here.entries.would_be_in_best(entry);
-    const auto entries = static_cast<double>(here.entries.size() + (at.entered ? 0 : 1));
-    const bool chosen = best && !contended && (here.paused.empty() || study::better(entry, here.paused.top())) &&
+    if (at.entered) return {Verb::pause, Reason::rung, level, static_cast<double>(here.entries.size())}; // told before
+
+    const Ranked entry{report.score, report.trial};
+    const auto entries = static_cast<double>(here.entries.size() + 1);
+    const bool chosen = !contended && here.entries.would_be_in_best(entry) &&
+                        (here.paused.empty() || study::better(entry, here.paused.top())) &&
                         !promotable_above(here.level);
     if (!chosen) return {Verb::pause, Reason::rung, level, entries};
-    const auto count = at.entered ? here.entries.best_count() : here.entries.next_best_count();
-    return {Verb::go_on, Reason::in_top, static_cast<double>(count), entries};
+    return {Verb::go_on, Reason::in_top, static_cast<double>(here.entries.next_best_count()), entries};
 }
 
 bool AshaPromote::promotable_above(base::Iteration level) const {
@@ -114,11 +114,6 @@ std::optional<Promotion> AshaPromote::next(const Pool& pool) const {
     return Promotion{from->paused.top().trial, from->level, options_.ceiling, Reason::finish_top};
 }
 
-bool AshaPromote::holds(base::TrialId trial) const {
-    const Slot& at = slot(trial);
-    return at.entered && !at.closed && !rung(at).last;
-}
-
 base::Iteration AshaPromote::next_decision_point(base::TrialId trial, base::Iteration current) const {
     const Slot& at = slot(trial);
     if (at.finishing) return std::max(options_.ceiling, current + 1);
@@ -142,10 +137,10 @@ void AshaPromote::apply(const study::Record& record) {
         objective_.apply(*metric);
     } else if (const auto* trial = std::get_if<study::TrialCreated>(&record)) {
         created(*trial);
-    } else if (const auto* start = std::get_if<study::TrialStarted>(&record)) {
-        set_paused(slot(start->trial), false);
     } else if (const auto* end = std::get_if<study::AttemptEnded>(&record)) {
-        attempt_ended(*end);
+        attempt_over(end->trial);
+    } else if (std::holds_alternative<study::IncarnationBegan>(record)) {
+        for (std::uint32_t i = 0; i < slots_.size(); ++i) attempt_over(base::TrialId(i));
     } else if (const auto* promotion = std::get_if<study::TrialPromoted>(&record)) {
         promoted(*promotion);
     } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
@@ -157,17 +152,15 @@ void AshaPromote::reported(const study::Reported& record) {
     Slot& at = slot(record.trial);
     if (record.iteration < rung(at).level) return;
     if (!at.entered) {
-        const auto value = objective_.value(record);
-        if (!value) return;
-        enter(at, record.trial, objective_.score(*value));
+        enter(at, record.trial, objective_.score(objective_.value(record)));
         if (rung(at).last) ++completed_;
     }
     if (rung(at).last) {
         set_finishing(at, false);
-    } else if (record.verdict.verb == Verb::go_on) {
-        promote(at);
+    } else if (record.verdict.verb == Verb::go_on || at.finishing) {
+        promote(at); // finishing: a drain may pause it here, its way to the ceiling was decided before
     } else {
-        set_finishing(at, false);
+        at.told = record.verdict.verb == Verb::pause;
     }
 }
 
@@ -180,18 +173,17 @@ void AshaPromote::created(const study::TrialCreated& record) {
     ++active_;
 }
 
-void AshaPromote::attempt_ended(const study::AttemptEnded& record) {
-    if (record.outcome != study::AttemptOutcome::paused) return;
-    if (holds(record.trial)) set_paused(slot(record.trial), true);
+void AshaPromote::attempt_over(base::TrialId trial) {
+    if (slot(trial).told) set_paused(trial, true);
 }
 
 void AshaPromote::promoted(const study::TrialPromoted& record) {
-    if (!holds(record.trial)) {
-        throw base::FormatError("trial " + std::to_string(record.trial.value()) +
-                                " is promoted although it rests at no rung");
-    }
     Slot& at = slot(record.trial);
-    set_paused(at, false);
+    if (!at.paused) {
+        throw base::FormatError("trial " + std::to_string(record.trial.value()) +
+                                " is promoted although it is not paused at a rung");
+    }
+    set_paused(record.trial, false);
     promote(at);
     if (record.reason == Reason::finish_top) set_finishing(at, true);
 }
@@ -199,8 +191,9 @@ void AshaPromote::promoted(const study::TrialPromoted& record) {
 void AshaPromote::closed(const study::TrialClosed& record) {
     Slot& at = slot(record.trial);
     if (at.closed) throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is closed twice");
-    set_paused(at, false);
+    set_paused(record.trial, false);
     set_finishing(at, false);
+    at.told = false;
     at.closed = true;
     --active_;
     // An unrecorded failure would keep floor(n / eta) small and starve the rungs above.
@@ -221,17 +214,18 @@ void AshaPromote::enter(Slot& at, base::TrialId trial, double score) {
 void AshaPromote::promote(Slot& at) {
     ++rung(at).promoted;
     ++at.rung;
-    at.entered = false;
+    at.entered = at.told = false;
     at.score = 0.0;
 }
 
-void AshaPromote::set_paused(Slot& at, bool paused) {
+void AshaPromote::set_paused(base::TrialId trial, bool paused) {
+    Slot& at = slots_[trial.value()];
     if (at.paused == paused) return;
     Rung& here = rung(at);
     at.paused = paused;
     if (paused) {
         --active_;
-        here.paused.push({at.score, base::TrialId(static_cast<std::uint32_t>(&at - slots_.data()))});
+        here.paused.push({at.score, trial});
     } else {
         ++active_;
     }

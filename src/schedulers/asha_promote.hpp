@@ -19,7 +19,8 @@ namespace ranktune::schedulers {
 ///
 /// What is entered where:
 /// - a report at (or, when iterations are skipped, first beyond) the rung that the trial is heading for, once, whatever
-///   the verdict; a trial that repeats iterations after a loss is not entered again;
+///   the verdict (a report without the objective counts as NaN, which is worst); a trial that repeats iterations after
+///   a loss is not entered again;
 /// - a trial that failed for good, as worst, at the rung it was heading for;
 /// - nothing for a trial that a stopper (threshold, plateau, time) or its trainable ended between two rungs, and
 /// nothing
@@ -48,7 +49,6 @@ class AshaPromote final : public Scheduler {
     [[nodiscard]] std::uint32_t bracket(base::TrialId trial) const override { return draw_(trial); }
     [[nodiscard]] study::Verdict decide(const Report& report, bool contended) const override;
     [[nodiscard]] std::optional<Promotion> next(const Pool& pool) const override;
-    [[nodiscard]] bool holds(base::TrialId trial) const override;
     [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override;
     void apply(const study::Record& record) override;
     void snapshot(study::Encoder& out) const override;
@@ -64,7 +64,8 @@ class AshaPromote final : public Scheduler {
         std::uint8_t bracket = 0;
         std::uint8_t rung = 0;
         bool entered : 1 = false;
-        bool paused : 1 = false;    ///< holds a checkpoint and no ranks, and stands at a rung below the last
+        bool told : 1 = false;      ///< to pause, at the rung where it is entered
+        bool paused : 1 = false;    ///< told to pause, and its attempt is over
         bool closed : 1 = false;    ///< in a final phase
         bool finishing : 1 = false; ///< on its way to the ceiling by finish_top
     };
@@ -96,12 +97,12 @@ class AshaPromote final : public Scheduler {
 
     void reported(const study::Reported& record);
     void created(const study::TrialCreated& record);
-    void attempt_ended(const study::AttemptEnded& record);
+    void attempt_over(base::TrialId trial);
     void promoted(const study::TrialPromoted& record);
     void closed(const study::TrialClosed& record);
     void enter(Slot& slot, base::TrialId trial, double score);
     void promote(Slot& slot);
-    void set_paused(Slot& slot, bool paused);
+    void set_paused(base::TrialId trial, bool paused);
     void set_finishing(Slot& slot, bool finishing);
     void refresh(Rung& rung) const;
 

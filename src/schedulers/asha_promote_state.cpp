@@ -17,6 +17,7 @@ constexpr std::uint8_t entered_bit = 1;
 constexpr std::uint8_t paused_bit = 2;
 constexpr std::uint8_t closed_bit = 4;
 constexpr std::uint8_t finishing_bit = 8;
+constexpr std::uint8_t told_bit = 16;
 
 void require(bool holds, const std::string& what) {
     if (!holds) throw std::logic_error("asha: " + what);
@@ -35,7 +36,8 @@ void AshaPromote::snapshot(study::Encoder& out) const {
     out.varint(slots_.size());
     for (const Slot& at : slots_) {
         out.u8(static_cast<std::uint8_t>((at.entered ? entered_bit : 0) | (at.paused ? paused_bit : 0) |
-                                         (at.closed ? closed_bit : 0) | (at.finishing ? finishing_bit : 0)));
+                                         (at.closed ? closed_bit : 0) | (at.finishing ? finishing_bit : 0) |
+                                         (at.told ? told_bit : 0)));
         out.u8(at.rung);
         if (first_.size() > 1) out.u8(at.bracket);
     }
@@ -71,6 +73,7 @@ void AshaPromote::read_slots(study::Decoder& in) {
         at.paused = (bits & paused_bit) != 0;
         at.closed = (bits & closed_bit) != 0;
         at.finishing = (bits & finishing_bit) != 0;
+        at.told = (bits & told_bit) != 0;
         at.rung = in.u8();
         at.bracket = first_.size() > 1 ? in.u8() : std::uint8_t{0};
         require_format(at.bracket < first_.size(), "names an unknown bracket");
@@ -112,9 +115,10 @@ void AshaPromote::check_slots() const {
         const std::string who = "trial " + std::to_string(i);
         require(at.bracket < first_.size(), who + " is in an unknown bracket");
         const bool last = rung(at).last;
-        require(!at.paused || (at.entered && !last), who + " is paused and stands at no rung");
-        require(!at.paused || !at.closed, who + " is paused and closed");
-        require(!at.finishing || (!at.closed && !at.paused), who + " is finishing and has ended or is paused");
+        require(!at.paused || at.told, who + " is paused and was not told to");
+        require(!at.told || (at.entered && !last), who + " was told to pause and stands at no rung");
+        require(!at.told || !at.closed, who + " was told to pause and is closed");
+        require(!at.finishing || (!at.closed && !at.told), who + " is finishing and has ended or is to pause");
         require(at.entered || at.score == 0.0, who + " stands at no rung and has a score");
         if (!at.paused && !at.closed) ++active;
         if (at.finishing) ++finishing;

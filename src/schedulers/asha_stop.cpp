@@ -158,10 +158,9 @@ void AshaStop::reported(const study::Reported& record) {
     }
     const auto position = rung_to_enter(at, record.iteration);
     if (!position) return;
-    const auto value = objective_.value(record);
-    if (!value) return;
-    enter(at, *position, {objective_.score(*value), record.trial}, std::isnan(*value),
-          record.verdict.verb == Verb::go_on);
+    const double value = objective_.value(record);
+    // A drain turns go_on into pause: the trial goes on later.
+    enter(at, *position, {objective_.score(value), record.trial}, std::isnan(value), record.verdict.verb != Verb::stop);
 }
 
 void AshaStop::created(const study::TrialCreated& record) {

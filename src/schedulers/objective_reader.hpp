@@ -2,6 +2,7 @@
 #pragma once
 // Finds the objective's value in records, whose metrics carry numbers in place of names.
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,13 +20,14 @@ class ObjectiveReader {
     void apply(const study::MetricDefined& record) {
         if (record.name == objective_.metric) id_ = record.id;
     }
-    /// As reported, NaN included; nothing when the report lacks the objective.
-    [[nodiscard]] std::optional<double> value(const study::Reported& record) const {
-        if (!id_) return std::nullopt;
-        for (const auto& metric : record.metrics) {
-            if (metric.id == *id_) return metric.value;
+    /// As reported; NaN when the report lacks the objective.
+    [[nodiscard]] double value(const study::Reported& record) const {
+        if (id_) {
+            for (const auto& metric : record.metrics) {
+                if (metric.id == *id_) return metric.value;
+            }
         }
-        return std::nullopt;
+        return std::numeric_limits<double>::quiet_NaN();
     }
     /// Turned so that larger is better; non-finite is worst.
     [[nodiscard]] double score(double value) const { return study::score(value, objective_.mode); }

@@ -19,7 +19,7 @@ struct Report {
     base::TrialId trial;
     base::Iteration iteration = 0;
     double score = 0.0;  ///< study::score of the objective's metric: larger is better, non-finite is worst
-    bool is_nan = false; ///< rule "ray" leaves NaN out of the quantile
+    bool is_nan = false; ///< NaN, or no such metric: rule "ray" leaves it out of the quantile
 };
 
 /// A paused trial that is to go on.
@@ -45,11 +45,9 @@ struct Pool {
 ///   decide(#1 at 1: 0.7) -> pause      apply(...)   decide(#2 at 1: 0.9) -> go_on (in_top, the best 1 of 3)
 ///   next() -> nothing: floor(3/3) = 1, and that one has gone on.
 ///
-/// A trial counts as paused from AttemptEnded{paused} to TrialPromoted, TrialStarted or TrialClosed: only then has it a
-/// checkpoint and no ranks, and only then does `next` offer it. A trial whose pause was lost on the way (AttemptEnded
-/// {lost}, IncarnationBegan) starts again, reports the same iterations, and is asked about again at the same rung,
-/// where its entry already stands. What a report means is read from the record: at a rung, go_on is a promotion,
-/// whatever reason the tuner gives; pause and stop are not.
+/// A trial that was told to pause counts as paused from the end of its attempt (AttemptEnded, IncarnationBegan), even
+/// if that attempt was lost before its checkpoint was committed, to TrialPromoted: only then does `next` offer it. What
+/// a report at a rung meant is read from its record: go_on is a promotion, whatever reason the tuner gives.
 class Scheduler {
   public:
     virtual ~Scheduler() = default;
@@ -60,9 +58,6 @@ class Scheduler {
     [[nodiscard]] virtual study::Verdict decide(const Report& report, bool contended) const = 0;
     /// A paused trial to resume now, or nothing.
     [[nodiscard]] virtual std::optional<Promotion> next(const Pool& pool) const = 0;
-    /// After a pause: only `next` may let this trial go on (it rests at a rung, or was paused by the rule). False for a
-    /// trial that was paused on the way (a drain): the tuner lets it wait for ranks again by itself.
-    [[nodiscard]] virtual bool holds(base::TrialId) const { return false; }
     /// The next iteration, greater than `current`, at which a trial must wait for the verdict.
     [[nodiscard]] virtual base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const = 0;
     /// Throws base::FormatError when the record cannot follow the state it meets (a trial that was never created).

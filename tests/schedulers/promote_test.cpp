@@ -206,27 +206,30 @@ TEST_CASE("a paused trial is offered only after its ranks came back", "[schedule
         d.tell(TrialId(i), 1, i, {Verb::pause, Reason::rung});
     }
     CHECK(text(d.next()) == "-");
-    CHECK(d.scheduler().holds(TrialId(2)));
     d.ended(TrialId(0), study::AttemptOutcome::paused);
     CHECK(text(d.next()) == "-"); // #2 is the best; it still saves its checkpoint
     d.ended(TrialId(2), study::AttemptOutcome::paused);
     CHECK(text(d.next()) == "#2 1->3");
 }
 
-TEST_CASE("a pause that was lost is decided again, with the entry that stands", "[schedulers]") {
-    Driver d(promote());
-    for (std::uint32_t i = 0; i < 3; ++i) d.add();
-    d.tell(TrialId(0), 1, 5.0, {Verb::pause, Reason::rung});
-    d.ended(TrialId(0), study::AttemptOutcome::lost, true);
-    d.started(TrialId(0));
-    CHECK(text(d.ask(TrialId(0), 1, 5.0)) == "pause");
-    d.report(TrialId(1), 1, 4.0, true);
-    d.report(TrialId(2), 1, 3.0, true);
-    CHECK(d.scheduler().rungs()[0].entries == 3);
-    CHECK(text(d.next()) == "-");                          // #0 is the best of three, but runs
-    CHECK(text(d.ask(TrialId(0), 1, 2.0)) == "go on 1/3"); // whatever it reports this time
-    CHECK(d.report(TrialId(0), 1, 2.0).verb == Verb::go_on);
-    CHECK(rungs(d)[0] == "1: 3 -> 1");
+TEST_CASE("a trial told to pause is paused also when its attempt is lost, with it or with the head", "[schedulers]") {
+    for (const bool head : {false, true}) {
+        Driver d(promote());
+        for (std::uint32_t i = 0; i < 3; ++i) {
+            d.add();
+            d.tell(TrialId(i), 1, i, {Verb::pause, Reason::rung});
+        }
+        CHECK(text(d.ask(TrialId(2), 2, 9)) == "pause"); // it may report again before it obeys
+        if (head) {
+            d.apply(study::IncarnationBegan{base::Incarnation(2), {}, "", {}});
+        } else {
+            d.ended(TrialId(2), study::AttemptOutcome::lost, true);
+        }
+        CHECK(text(d.next()) == "#2 1->3");
+        d.promote(*d.next());
+        CHECK(d.ask(TrialId(2), 1, 2).reason == Reason::below_rung); // trains the gap since its checkpoint again
+        CHECK(rungs(d)[0] == "1: 3 -> 1");
+    }
 }
 
 TEST_CASE("a promotion stays with the trial through losses", "[schedulers]") {
@@ -238,15 +241,15 @@ TEST_CASE("a promotion stays with the trial through losses", "[schedulers]") {
     d.promote(*d.next());
     d.started(TrialId(2));
     d.ended(TrialId(2), study::AttemptOutcome::lost, true);
-    CHECK(!d.scheduler().holds(TrialId(2)));
+    CHECK(text(d.next()) == "-");
     CHECK(d.scheduler().next_decision_point(TrialId(2), 1) == 3);
     d.started(TrialId(2));
     CHECK(d.ask(TrialId(2), 1, 2).reason == Reason::below_rung); // from scratch, for want of a checkpoint
     CHECK(d.report(TrialId(2), 3, 2).verb == Verb::pause);
 }
 
-TEST_CASE("a trial paused on the way by a drain is not entered and not held", "[schedulers]") {
-    Driver d(promote());
+TEST_CASE("a trial paused by a drain between rungs is not entered, and never promoted from there", "[schedulers]") {
+    Driver d(promote(27, 1));
     d.add();
     d.report(TrialId(0), 1, 1.0);
     d.add();
@@ -255,15 +258,18 @@ TEST_CASE("a trial paused on the way by a drain is not entered and not held", "[
     CHECK(d.report(TrialId(2), 1, 3.0).verb == Verb::go_on);
     d.tell(TrialId(2), 2, 3.0, {Verb::pause, Reason::draining});
     d.ended(TrialId(2), study::AttemptOutcome::paused);
-    CHECK(!d.scheduler().holds(TrialId(2)));
     CHECK(d.scheduler().rungs()[1].entries == 0);
-    CHECK(text(d.next({.can_create = false, .active = true})) == "-");
-    // At a rung a drain leaves an entry; the promotion comes from `next` after the restart.
+    CHECK(text(d.next({.can_create = false, .active = true})) == "-"); // the tuner lets it wait again
     d.started(TrialId(2));
-    d.tell(TrialId(2), 3, 3.0, {Verb::pause, Reason::draining});
-    d.ended(TrialId(2), study::AttemptOutcome::paused);
-    CHECK(d.scheduler().holds(TrialId(2)));
+    CHECK(d.report(TrialId(2), 3, 3.0).verb == Verb::pause);
     CHECK(rungs(d)[1] == "3: 1 -> 0");
+    // On its way to the ceiling a drain may pause it at a rung: it stays on its way.
+    d.promote(*d.next({.can_create = false, .active = false}));
+    d.tell(TrialId(2), 9, 3.0, {Verb::pause, Reason::draining});
+    d.ended(TrialId(2), study::AttemptOutcome::paused);
+    CHECK(rungs(d)[2] == "9: 1 -> 1");
+    CHECK(text(d.next({.can_create = false, .active = true})) == "-");
+    CHECK(d.scheduler().next_decision_point(TrialId(2), 9) == 27);
 }
 
 TEST_CASE("failed trials and NaN rank last and count; ties go to the lower id", "[schedulers]") {
@@ -285,6 +291,7 @@ TEST_CASE("failed trials and NaN rank last and count; ties go to the lower id", 
     d.fail(TrialId(2));
     CHECK(rungs(d)[1] == "3: 1 -> 0");
     // A trial that fails while it stands at a rung keeps its entry and is not promoted any more.
+    CHECK(text(d.next()) == "#4 1->3");
     d.close(TrialId(4), study::TrialPhase::failed, Reason::exception);
     CHECK(rungs(d)[0] == "1: 6 -> 1");
     CHECK(text(d.next()) == "-"); // the best two of six are #2 and #4
