@@ -27,6 +27,9 @@ class File {
     /// sparse).
     virtual bool reserve(std::uint64_t bytes) = 0;
     virtual void truncate(std::uint64_t size) = 0;
+    /// The first offset >= `offset` that may hold data: holes and reserved space before it read as zeros. A hint that
+    /// saves reading them.
+    [[nodiscard]] virtual std::uint64_t next_data(std::uint64_t offset) const { return offset; }
 };
 
 class FileSystem {

@@ -15,40 +15,65 @@
 
 namespace ranktune::storage {
 
+/// Who writes: for the segment's header, the lease and messages about them.
+struct WriterIdentity {
+    std::string host;
+    std::string boot_id; ///< changes with every boot of the host: tells a dead pid from one of before a reboot
+    std::uint64_t pid = 0;
+    friend bool operator==(const WriterIdentity&, const WriterIdentity&) = default;
+};
+/// Of this process.
+[[nodiscard]] WriterIdentity this_writer();
+
 struct JournalOptions {
     std::string directory; ///< of the study; segments lie in `<directory>/journal/`
-    std::string uuid;
+    std::string uuid;      ///< at most 63 characters
+    /// Larger than that of every earlier segment.
     std::uint32_t incarnation = 1;
-    std::string job;                                ///< Slurm job id or empty, for the header
+    WriterIdentity writer = this_writer();
+    std::string job; ///< Slurm job id or empty, for the header
+    std::uint32_t restart_count = 0;
     std::uint64_t first_segment_bytes = 256 * 1024; ///< payload; doubles with every segment up to the limit
     std::uint64_t max_segment_bytes = 64 * 1024 * 1024;
     base::Duration commit_interval = std::chrono::seconds(1);
+    /// Asked for the whole state at every change of segment, on the thread that appends, during `append`: it is written
+    /// right behind the records of that call, so the state must have them applied and nothing more. May be empty.
+    std::function<study::Record()> snapshot;
 };
 
 /// The single writer of a study's journal. `append` returns when the records are *written*; a thread of its own makes
 /// them *synced* at the latest `commit_interval` later, publishes segments ahead of need, and never holds up `append`
 /// while the disk syncs.
+///
+/// Threads: `append` from one thread at a time; the rest from any. A failed write or sync moves the journal to a new
+/// segment with everything that was not yet synced; when that fails too, this and every later call throws.
 class Journal final : public study::RecordSink {
   public:
-    /// Publishes a new segment (the first, or the one after the newest). Throws base::UsageError when another head
-    /// published it first.
+    /// Publishes a new segment (the first, or the one after the newest), which seals all earlier ones: what
+    /// `read_journal` gives afterwards is final. Throws base::UsageError when another head published it first, or when
+    /// the directory holds another study or a later incarnation; base::FormatError when the journal is damaged.
     Journal(FileSystem& files, JournalOptions options, base::LogSink& log);
-    ~Journal() override; ///< closes without sealing; never throws
+    ~Journal() override; ///< closes without sealing or syncing; never throws
 
+    /// Throws base::IoError when the records could not be written: nothing that follows from them may leave the head.
+    /// Throws base::UsageError when another head took the study over.
     void append(const std::vector<study::Record>& records) override;
-    /// Returns when everything appended so far is synced. Throws base::IoError.
+    /// Returns when everything appended so far is synced. Throws as `append`. Not from a `when_synced` callback.
     void sync();
     /// Calls `done` on the journal's thread when everything appended so far is synced (checkpoint deletion, final
-    /// results).
+    /// results); waits for the next commit and causes none. `done` must not throw, and must not call the journal.
+    /// Never called when the journal fails or is destroyed before.
     void when_synced(std::function<void()> done);
-    /// Syncs, seals the segment (mode 0444), ends the thread.
+    /// Syncs, seals the segment (mode 0444), ends the thread. Nothing can be appended afterwards. Throws as `append`.
     void close();
 
     struct Statistics {
-        std::uint64_t records = 0;
-        std::uint64_t bytes = 0;
+        std::uint64_t records = 0; ///< appended by this writer, snapshots at segment changes included
+        std::uint64_t bytes = 0;   ///< of their frames
         std::uint64_t syncs = 0;
-        double commit_p99_ms = 0.0;
+        std::uint64_t segments = 0; ///< published by this writer
+        double commit_p99_ms = 0.0; ///< of the newest 1024 syncs
+        double commit_max_ms = 0.0;
     };
     [[nodiscard]] Statistics statistics() const;
 
@@ -62,8 +87,10 @@ struct JournalSummary {
     std::string uuid;
     std::uint32_t segments = 0;
     std::uint32_t incarnation = 0; ///< newest
+    WriterIdentity writer;         ///< of the newest segment
+    std::string job;
     std::uint64_t records = 0;
-    std::uint64_t cut_bytes = 0; ///< of an unfinished frame at the end
+    std::uint64_t cut_bytes = 0; ///< of unfinished frames at the end
 };
 
 /// Reads all records in order, from record 0, by plain reads (no lock, no mmap): safe while a head writes. Snapshots

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/file_system.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "ranktune/base/error.hpp"
+#include "storage/file_descriptor.hpp"
+
+namespace ranktune::storage {
+namespace {
+
+[[noreturn]] void fail(const std::string& what, const std::string& path, int error) {
+    throw base::IoError(what, path, std::error_code(error, std::generic_category()));
+}
+
+std::string parent_of(const std::string& path) {
+    const auto slash = path.find_last_of('/');
+    if (slash == std::string::npos) return ".";
+    return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+class PosixFile final : public File {
+  public:
+    PosixFile(FileDescriptor fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+
+    void write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
+        while (!bytes.empty()) {
+            const ssize_t done = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+            if (done < 0 && errno == EINTR) continue;
+            if (done <= 0) fail("cannot write", path_, done < 0 ? errno : EIO);
+            offset += static_cast<std::uint64_t>(done);
+            bytes = bytes.subspan(static_cast<std::size_t>(done));
+        }
+    }
+
+    std::size_t read_at(std::uint64_t offset, std::span<std::byte> bytes) override {
+        std::size_t total = 0;
+        while (total < bytes.size()) {
+            const auto rest = bytes.subspan(total);
+            const ssize_t done = ::pread(fd_.get(), rest.data(), rest.size(), static_cast<off_t>(offset + total));
+            if (done < 0 && errno == EINTR) continue;
+            if (done < 0) fail("cannot read", path_, errno);
+            if (done == 0) break;
+            total += static_cast<std::size_t>(done);
+        }
+        return total;
+    }
+
+    void sync() override {
+        if (::fdatasync(fd_.get()) != 0) fail("cannot sync", path_, errno);
+    }
+
+    [[nodiscard]] std::uint64_t size() const override {
+        struct stat info {};
+        if (::fstat(fd_.get(), &info) != 0) fail("cannot read the size of", path_, errno);
+        return static_cast<std::uint64_t>(info.st_size);
+    }
+
+    bool reserve(std::uint64_t bytes) override {
+        // fallocate(2) and not posix_fallocate(3): where the file system cannot, the libc form writes zeros instead.
+        int rc = 0;
+        do rc = ::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes));
+        while (rc != 0 && errno == EINTR);
+        if (rc == 0) return true;
+        if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL) return false;
+        fail("cannot reserve space for", path_, errno);
+    }
+
+    void truncate(std::uint64_t size) override {
+        if (::ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) fail("cannot set the size of", path_, errno);
+    }
+
+    [[nodiscard]] std::uint64_t next_data(std::uint64_t offset) const override {
+        const off_t found = ::lseek(fd_.get(), static_cast<off_t>(offset), SEEK_DATA);
+        if (found >= 0) return static_cast<std::uint64_t>(found);
+        return errno == ENXIO ? std::max(size(), offset) : offset; // no data behind it, or the file system cannot tell
+    }
+
+  private:
+    FileDescriptor fd_;
+    std::string path_;
+};
+
+/// True when both names are the same file with more than one name: the link is there, whatever link(2) said.
+bool is_linked(const std::string& from, const std::string& to) {
+    struct stat a {};
+    struct stat b {};
+    if (::stat(from.c_str(), &a) != 0 || ::stat(to.c_str(), &b) != 0) return false;
+    return a.st_nlink > 1 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+class PosixFileSystem final : public FileSystem {
+  public:
+    [[nodiscard]] std::unique_ptr<File> open(const std::string& path, Open how) override {
+        int flags = O_CLOEXEC;
+        switch (how) {
+            case Open::read:
+                flags |= O_RDONLY;
+                break;
+            case Open::read_write:
+                flags |= O_RDWR;
+                break;
+            case Open::create_new:
+                flags |= O_RDWR | O_CREAT | O_EXCL;
+                break;
+        }
+        FileDescriptor fd(::open(path.c_str(), flags, 0644));
+        if (!fd) fail(how == Open::create_new ? "cannot create" : "cannot open", path, errno);
+        return std::make_unique<PosixFile>(std::move(fd), path);
+    }
+
+    void make_directories(const std::string& path) override {
+        if (is_directory(path)) return;
+        const std::string parent = parent_of(path);
+        if (parent != path) make_directories(parent);
+        if (::mkdir(path.c_str(), 0755) != 0) {
+            if (errno == EEXIST && is_directory(path)) return;
+            fail("cannot create the directory", path, errno);
+        }
+        // A new directory is only safe when the entry in its parent is. A parent that may not be opened is the
+        // administrator's (a scratch root without read permission): nothing to be done there.
+        try {
+            sync_directory(parent);
+        } catch (const base::IoError& error) {
+            if (error.code() != std::errc::permission_denied) throw;
+        }
+    }
+
+    bool link(const std::string& from, const std::string& to) override {
+        if (::link(from.c_str(), to.c_str()) == 0) return true;
+        const int error = errno;
+        if (is_linked(from, to)) return true; // NFS: done, but the answer was lost or repeated
+        if (error == EEXIST) return false;
+        if (error != EPERM && error != EOPNOTSUPP && error != ENOSYS) fail("cannot publish (link)", to, error);
+        // A file system without hard links: a rename that refuses to overwrite is as good.
+        if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
+        if (errno == EEXIST) return false;
+        fail("cannot publish (this file system has neither hard links nor exclusive rename)", to, error);
+    }
+
+    void rename(const std::string& from, const std::string& to) override {
+        if (::rename(from.c_str(), to.c_str()) != 0) fail("cannot rename to", to, errno);
+    }
+
+    void remove(const std::string& path) override {
+        if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail("cannot remove", path, errno);
+    }
+
+    void sync_directory(const std::string& path) override {
+        const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (!fd) fail("cannot open the directory", path, errno);
+        // Some file systems have no such call for directories: their entries are safe, or nothing can make them so.
+        if (::fsync(fd.get()) != 0 && errno != EINVAL && errno != EOPNOTSUPP) {
+            fail("cannot sync the directory", path, errno);
+        }
+    }
+
+    void set_read_only(const std::string& path) override {
+        if (::chmod(path.c_str(), 0444) != 0) fail("cannot make read-only", path, errno);
+    }
+
+    [[nodiscard]] bool exists(const std::string& path) const override {
+        struct stat info {};
+        return ::stat(path.c_str(), &info) == 0;
+    }
+
+    [[nodiscard]] std::vector<std::string> list(const std::string& path) const override {
+        struct CloseDirectory {
+            void operator()(DIR* directory) const noexcept { ::closedir(directory); }
+        };
+        const std::unique_ptr<DIR, CloseDirectory> directory(::opendir(path.c_str()));
+        if (!directory) {
+            if (errno == ENOENT || errno == ENOTDIR) return {};
+            fail("cannot list", path, errno);
+        }
+        std::vector<std::string> names;
+        errno = 0;
+        while (const dirent* entry = ::readdir(directory.get())) {
+            const std::string name = entry->d_name;
+            if (name != "." && name != "..") names.push_back(name);
+        }
+        if (errno != 0) fail("cannot list", path, errno);
+        std::sort(names.begin(), names.end());
+        return names;
+    }
+
+  private:
+    static bool is_directory(const std::string& path) {
+        struct stat info {};
+        return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+    }
+};
+
+} // namespace
+
+void FileSystem::publish(const std::string& path, std::span<const std::byte> bytes, bool sync) {
+    const std::string aside = path + ".tmp";
+    remove(aside); // of an earlier life
+    try {
+        const auto file = open(aside, Open::create_new);
+        file->write_at(0, bytes);
+        if (sync) file->sync();
+        rename(aside, path);
+    } catch (...) {
+        try {
+            remove(aside);
+        } catch (const base::IoError&) { // the first error says more
+        }
+        throw;
+    }
+    if (sync) sync_directory(parent_of(path));
+}
+
+FileSystem& posix_file_system() {
+    static PosixFileSystem files;
+    return files;
+}
+
+} // namespace ranktune::storage

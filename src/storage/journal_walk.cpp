@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/journal_walk.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::storage {
+namespace {
+
+/// A segment that counts, and where it ends if a later one says so.
+struct Planned {
+    std::unique_ptr<SegmentView> view;
+    std::optional<JournalPosition> end;
+};
+
+[[noreturn]] void damaged(const SegmentView& view, std::uint64_t at, std::uint64_t record, const std::string& why) {
+    throw base::FormatError(
+        "'" + view.path() + "' is damaged at byte " + std::to_string(view.header().payload_offset + at) + ", record " +
+        std::to_string(record) + ": " + why +
+        ". This is not the unfinished end of a crashed run: restore the file from a backup or a snapshot of the file "
+        "system. Without one, start again with --fresh; checkpoints and result files stay readable");
+}
+
+/// From the newest segment backwards: each says what counts of those before it.
+std::vector<Planned> plan(FileSystem& files, const std::string& directory, const std::vector<std::uint32_t>& numbers) {
+    std::vector<Planned> planned;
+    std::optional<JournalPosition> end;
+    auto at = numbers.rbegin();
+    while (true) {
+        planned.push_back({std::make_unique<SegmentView>(files, directory, *at), end});
+        const SegmentHeader& header = planned.back().view->header();
+        end.reset();
+        if (header.ahead) {
+            if (++at == numbers.rend()) {
+                throw base::FormatError("'" + planned.back().view->path() +
+                                        "' continues a segment that is missing: restore it from a backup");
+            }
+        } else {
+            if (header.cut.segment == 0) break;
+            at = std::find(at, numbers.rend(), header.cut.segment);
+            if (at == numbers.rend()) {
+                throw base::FormatError("'" + segment_path(directory, header.cut.segment) +
+                                        "' is missing, but records of it are needed: restore it from a backup");
+            }
+            end = header.cut;
+        }
+    }
+    std::reverse(planned.begin(), planned.end());
+    for (const Planned& segment : planned) {
+        if (segment.view->header().uuid != planned.back().view->header().uuid) {
+            throw base::FormatError("'" + segment.view->path() +
+                                    "' belongs to another study: journal files were copied over each other");
+        }
+    }
+    return planned;
+}
+
+class Walker {
+  public:
+    Walker(std::vector<Planned> planned, const std::function<void(const FrameView&)>& visit)
+        : planned_(std::move(planned)), visit_(visit) {
+        enter(0);
+    }
+
+    WalkResult walk() {
+        advance();
+        // A live writer may have been in the middle of a write: what is there now decides.
+        while (true) {
+            const std::uint64_t lost_bytes = rest();
+            if (synced_below_ <= position_.sequence) {
+                WalkResult result;
+                result.newest = planned_.back().view->header();
+                result.end = position_;
+                result.cut_bytes = lost_bytes;
+                return result;
+            }
+            const std::uint64_t before = position_.sequence;
+            advance();
+            if (position_.sequence == before) {
+                damaged(*planned_[current_].view, position_.bytes, position_.sequence,
+                        "a frame is not valid, although records behind it were written after it was safely on disk");
+            }
+        }
+    }
+
+  private:
+    void enter(std::size_t index) {
+        current_ = index;
+        position_.segment = planned_[index].view->header().segment;
+        position_.bytes = segment_header_bytes;
+    }
+
+    [[nodiscard]] bool continues(const FrameView& frame) const {
+        return frame.header.first_sequence == position_.sequence && frame.header.previous == position_.chain;
+    }
+
+    /// Reads on from the present position as far as frames continue each other.
+    void advance() {
+        for (const Planned& segment : planned_) segment.view->forget();
+        while (true) {
+            read_segment();
+            const Planned& segment = planned_[current_];
+            if (segment.end) {
+                if (position_ != *segment.end) {
+                    damaged(*segment.view, position_.bytes, position_.sequence,
+                            "it ends before the place where the next head went on");
+                }
+                enter(current_ + 1); // a segment with a known end has a successor
+            } else if (!enter_continuation()) {
+                if (sealed_later()) {
+                    damaged(*segment.view, position_.bytes, position_.sequence,
+                            "the head that took over had read further");
+                }
+                return;
+            }
+        }
+    }
+
+    void read_segment() {
+        SegmentView& view = *planned_[current_].view;
+        const std::uint64_t limit =
+            planned_[current_].end ? planned_[current_].end->bytes : view.header().payload_bytes;
+        while (const auto frame = view.frame_at(position_.bytes, limit)) {
+            if (!continues(*frame)) return;
+            synced_below_ = std::max(synced_below_, frame->header.synced_below());
+            position_.chain = frame->header.crc;
+            position_.bytes += frame->size;
+            position_.sequence += frame->header.count;
+            if (visit_) visit_(*frame);
+        }
+    }
+
+    /// Finds the segment whose first frame follows; those in between were published ahead and never used.
+    bool enter_continuation() {
+        for (std::size_t next = current_ + 1; next < planned_.size() && planned_[next].view->header().ahead; ++next) {
+            const auto frame =
+                planned_[next].view->frame_at(segment_header_bytes, std::numeric_limits<std::uint64_t>::max());
+            if (frame && continues(*frame)) {
+                enter(next);
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /// True when another head took over behind the position: nothing before its start can be an unfinished end.
+    [[nodiscard]] bool sealed_later() const {
+        return std::any_of(planned_.begin() + static_cast<std::ptrdiff_t>(current_), planned_.end(),
+                           [](const Planned& segment) { return segment.end.has_value(); });
+    }
+
+    /// Looks at everything behind the position for frames that prove a loss. Returns how many bytes lie there.
+    std::uint64_t rest() {
+        std::uint64_t bytes = 0;
+        for (std::size_t i = current_; i < planned_.size(); ++i) {
+            const auto found = planned_[i].view->scan(i == current_ ? position_.bytes : segment_header_bytes);
+            bytes += found.bytes;
+            synced_below_ = std::max(synced_below_, found.synced_below);
+        }
+        return bytes;
+    }
+
+    std::vector<Planned> planned_;
+    const std::function<void(const FrameView&)>& visit_;
+    std::size_t current_ = 0;
+    JournalPosition position_;
+    std::uint64_t synced_below_ = 0;
+};
+
+} // namespace
+
+WalkResult walk_journal(FileSystem& files, const std::string& study_directory,
+                        const std::function<void(const FrameView&)>& visit) {
+    std::vector<std::uint32_t> numbers;
+    std::vector<Planned> planned;
+    for (int attempt = 0; planned.empty(); ++attempt) {
+        numbers = list_segments(files, study_directory);
+        if (numbers.empty()) throw base::UsageError("there is no journal in '" + study_directory + "'");
+        try {
+            planned = plan(files, study_directory, numbers);
+        } catch (const base::IoError& error) {
+            // A head that ends removes the segment that it had published ahead and not used.
+            if (error.code() != std::errc::no_such_file_or_directory || attempt == 3) throw;
+        }
+    }
+    Walker walker(std::move(planned), visit);
+    WalkResult result = walker.walk();
+    result.segments = static_cast<std::uint32_t>(numbers.size());
+    return result;
+}
+
+} // namespace ranktune::storage

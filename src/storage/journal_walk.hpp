@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Walking through a journal, frame by frame: what counts, where it ends, and whether something is missing. Used by
+// readers and by a head that takes a study over.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "storage/segment.hpp"
+
+namespace ranktune::storage {
+
+/// A frame in a buffer of the walker: valid until the next call.
+struct FrameView {
+    FrameHeader header;
+    std::span<const std::byte> records;
+    std::uint64_t size = 0;
+};
+
+/// One segment, open for reading through a window of plain reads.
+class SegmentView {
+  public:
+    /// Throws base::IoError, or base::FormatError when the header page is not sound or not of this number.
+    SegmentView(FileSystem& files, const std::string& study_directory, std::uint32_t number);
+
+    [[nodiscard]] const SegmentHeader& header() const { return header_; }
+    [[nodiscard]] const std::string& path() const { return path_; }
+    /// The frame at `at` of the payload, if a valid one lies there and ends before `limit`.
+    [[nodiscard]] std::optional<FrameView> frame_at(std::uint64_t at, std::uint64_t limit);
+    /// What lies behind `at`, where no frame was found.
+    struct Rest {
+        std::uint64_t bytes = 0;        ///< from `at` to the last byte that is not zero
+        std::uint64_t synced_below = 0; ///< the largest claim of the valid frames found, wherever they lie
+    };
+    [[nodiscard]] Rest scan(std::uint64_t at);
+    /// The next access reads from the file again.
+    void forget() { window_size_ = 0; }
+
+  private:
+    /// `size` bytes at `at` of the payload, fewer at its end.
+    [[nodiscard]] std::span<const std::byte> bytes(std::uint64_t at, std::uint64_t size);
+
+    std::string path_;
+    std::unique_ptr<File> file_;
+    SegmentHeader header_;
+    std::vector<std::byte> window_;
+    std::uint64_t window_at_ = 0;
+    std::size_t window_size_ = 0;
+};
+
+struct WalkResult {
+    SegmentHeader newest;
+    JournalPosition end;         ///< behind the last record that counts
+    std::uint64_t cut_bytes = 0; ///< behind it, of frames that did not get there whole
+    std::uint32_t segments = 0;  ///< files
+};
+
+/// Visits every frame that counts, in order. A torn tail ends the walk. Throws base::UsageError when there is no
+/// journal, base::FormatError for a damaged middle (with advice) and for a newer format.
+WalkResult walk_journal(FileSystem& files, const std::string& study_directory,
+                        const std::function<void(const FrameView&)>& visit);
+
+} // namespace ranktune::storage

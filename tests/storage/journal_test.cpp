@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/journal.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "journal_fixture.hpp"
+#include "ranktune/base/error.hpp"
+#include "storage/segment.hpp"
+#include "support/catch.hpp"
+
+namespace ranktune::storage {
+using namespace test;
+
+TEST_CASE("records come back in order from many segments", "[storage]") {
+    const TemporaryDirectory home;
+    base::NullLog log;
+    FileSystem& files = posix_file_system();
+    std::vector<study::Record> written;
+    {
+        Journal journal(files, options(home.path()), log);
+        for (std::uint64_t i = 0; i < 3000; i += 3) {
+            const auto batch = reports(i, 3);
+            journal.append(batch);
+            written.insert(written.end(), batch.begin(), batch.end());
+            if (i % 500 == 0) journal.sync();
+        }
+        journal.close();
+    }
+    JournalSummary summary;
+    CHECK(read_all(files, home.path(), &summary) == written);
+    CHECK(summary.segments > 4);
+    CHECK(summary.records == 3000);
+    CHECK(summary.cut_bytes == 0);
+    CHECK(summary.incarnation == 1);
+    CHECK(summary.uuid == options("").uuid);
+    CHECK(summary.writer == options("").writer);
+    CHECK(summary.job == "123456");
+}
+
+TEST_CASE("what is appended can be read at once, without a sync", "[storage]") {
+    const TemporaryDirectory home;
+    base::NullLog log;
+    Journal journal(posix_file_system(), options(home.path()), log);
+    journal.append(reports(0, 5));
+    CHECK(read_all(posix_file_system(), home.path()) == reports(0, 5));
+    journal.append(reports(5, 1));
+    CHECK(read_all(posix_file_system(), home.path()) == reports(0, 6));
+}
+
+} // namespace ranktune::storage
