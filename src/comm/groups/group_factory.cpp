@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/groups/group_factory.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <list>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "comm/backoff.hpp"
+#include "comm/graveyard.hpp"
+#include "comm/groups/worker_group.hpp"
+#include "comm/mpi/error.hpp"
+#include "comm/mpi/request.hpp"
+#include "ranktune/base/digest.hpp"
+
+namespace ranktune::comm {
+namespace {
+
+constexpr int note_tag = 2;
+
+enum class Kind : std::uint64_t {
+    ready,  ///< member to leader: I am there and hold the communicator `generation` (0: none)
+    make,   ///< leader to member: make one and call it `generation`
+    use,    ///< leader to member: use the one you hold
+    give_up ///< to the other side: not this time
+};
+
+/// What ranks tell each other before they call MPI_Comm_create_group.
+struct Note {
+    std::uint64_t ticket = 0;
+    Kind kind = Kind::ready;
+    std::uint64_t generation = 0;
+    std::uint64_t keep = 0; ///< ready: I have room; make: all have
+};
+
+using Roster = std::vector<base::Rank>;
+
+int roster_tag(const Roster& roster, std::uint64_t generation) {
+    base::Digest digest(generation);
+    for (const auto rank : roster) digest.add(rank.value());
+    return static_cast<int>(digest.value() & 0x7fff); // MPI guarantees tags up to 32767
+}
+
+} // namespace
+
+std::uint64_t formation_ticket(base::TrialId trial, base::Attempt attempt, base::Incarnation incarnation) {
+    return base::Digest().add(trial.value()).add(attempt.value()).add(incarnation.value()).value();
+}
+
+struct GroupFactory::Impl {
+    struct Entry {
+        mpi::Communicator communicator;
+        std::uint64_t generation = 0;
+        bool kept = false;
+        bool in_use = false;
+    };
+    struct Sending {
+        Note note;
+        mpi::Request request;
+    };
+
+    Impl(mpi::Communicator w, std::size_t k) : world(std::move(w)), keep(k) {}
+
+    mpi::Communicator world;
+    std::size_t keep;
+    std::map<Roster, Entry> entries; ///< kept ones, and those in use
+    std::uint64_t last_generation = 0;
+    std::map<int, Note> arrived; ///< the latest note of a rank: it takes part in one formation at a time
+    std::list<Sending> sending;
+    Counts counts;
+
+    void send(base::Rank to, const Note& note) {
+        for (auto it = sending.begin(); it != sending.end();) {
+            it = it->request.test() ? sending.erase(it) : std::next(it);
+        }
+        auto& item = sending.emplace_back();
+        item.note = note;
+        mpi::check(MPI_Isend(&item.note, sizeof(Note), MPI_BYTE, static_cast<int>(to.value()), note_tag, world.get(),
+                             item.request.slot()),
+                   "MPI_Isend");
+    }
+
+    void receive() {
+        int flag = 0;
+        MPI_Message message = MPI_MESSAGE_NULL;
+        MPI_Status status;
+        mpi::check(MPI_Improbe(MPI_ANY_SOURCE, note_tag, world.get(), &flag, &message, &status), "MPI_Improbe");
+        if (!flag) return;
+        Note note;
+        // Small enough to have arrived with its envelope: does not wait for the sender.
+        mpi::check(MPI_Mrecv(&note, sizeof(Note), MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
+        arrived[status.MPI_SOURCE] = note;
+    }
+
+    /// `from`'s note with this ticket, if it has come; others of it are stale and are replaced by later ones.
+    std::optional<Note> look(base::Rank from, std::uint64_t ticket) {
+        receive();
+        const auto it = arrived.find(static_cast<int>(from.value()));
+        if (it == arrived.end() || it->second.ticket != ticket) return std::nullopt;
+        const Note note = it->second;
+        arrived.erase(it);
+        if (note.kind == Kind::give_up) {
+            throw FormationAborted("rank " + std::to_string(from.value()) + " did not join the group");
+        }
+        return note;
+    }
+
+    [[nodiscard]] std::uint64_t held(const Roster& roster) const {
+        const auto it = entries.find(roster);
+        return it == entries.end() ? 0 : it->second.generation;
+    }
+    [[nodiscard]] bool room() const { return counts.kept < keep; }
+
+    /// The leader's part: what everybody is to do.
+    Note lead(const Roster& roster, std::uint64_t ticket, const std::atomic<bool>& abort) {
+        const auto tell = [&](const Note& note) {
+            for (std::size_t i = 1; i < roster.size(); ++i) send(roster[i], note);
+        };
+        const auto mine = held(roster);
+        bool same = mine != 0;
+        bool all_have_room = room() || same;
+        try {
+            for (std::size_t i = 1; i < roster.size(); ++i) {
+                const Note note = await_member(roster[i], ticket, abort);
+                same = same && note.generation == mine;
+                all_have_room = all_have_room && note.keep != 0;
+            }
+        } catch (const FormationAborted&) {
+            tell({ticket, Kind::give_up, 0, 0});
+            throw;
+        }
+        const Note verdict{ticket, same ? Kind::use : Kind::make, same ? mine : ++last_generation, all_have_room};
+        tell(verdict);
+        return verdict;
+    }
+
+    Note await_member(base::Rank member, std::uint64_t ticket, const std::atomic<bool>& abort) {
+        Backoff backoff;
+        for (;;) {
+            if (const auto note = look(member, ticket)) return *note;
+            if (abort.load()) throw FormationAborted("told to give up while the group was formed");
+            backoff.pause();
+        }
+    }
+
+    /// A member's part. Once it has said that it is there, only the leader can let it go, because the others may
+    /// already be on their way into MPI_Comm_create_group; unless the leader stays silent, which is what dead ones do.
+    Note follow(const Roster& roster, std::uint64_t ticket, const std::atomic<bool>& abort) {
+        constexpr unsigned patience = 5000; // turns of 200 us
+        const auto mine = held(roster);
+        send(roster.front(), {ticket, Kind::ready, mine, room() || mine != 0});
+        Backoff backoff;
+        for (unsigned turns_after_abort = 0; turns_after_abort < patience;) {
+            if (const auto note = look(roster.front(), ticket)) return *note;
+            if (abort.load() && turns_after_abort++ == 0) send(roster.front(), {ticket, Kind::give_up, 0, 0});
+            backoff.pause();
+        }
+        throw FormationAborted("told to give up while the group was formed");
+    }
+
+    Entry& make(const Roster& roster, const Note& verdict) {
+        lose(roster); // another rank gave it up, so it can never be freed by all
+        auto communicator = world.create_group(roster, roster_tag(roster, verdict.generation));
+        Entry& entry = entries[roster];
+        entry.communicator = std::move(communicator);
+        entry.generation = verdict.generation;
+        entry.kept = verdict.keep != 0;
+        ++counts.made;
+        counts.kept += entry.kept ? 1 : 0;
+        return entry;
+    }
+
+    void lose(const Roster& roster) {
+        const auto it = entries.find(roster);
+        if (it == entries.end()) return;
+        it->second.communicator.leak();
+        counts.kept -= it->second.kept ? 1 : 0;
+        ++counts.lost;
+        entries.erase(it);
+    }
+
+    void give_back(const Roster& roster, bool poisoned) {
+        const auto it = entries.find(roster);
+        if (it == entries.end()) return; // a group of one
+        if (poisoned) {
+            lose(roster);
+        } else if (it->second.kept) {
+            it->second.in_use = false;
+        } else {
+            entries.erase(it);
+        }
+    }
+};
+
+GroupFactory::GroupFactory(const mpi::Environment&, std::size_t keep)
+    : impl_(std::make_unique<Impl>(mpi::Communicator::world().duplicate(), keep)) {}
+
+GroupFactory::~GroupFactory() {
+    // Kept communicators are left to MPI_Finalize: ranks that hold different ones could not free them in one order.
+    for (auto& [roster, entry] : impl_->entries) {
+        assert(!entry.in_use);
+        entry.communicator.leak();
+    }
+    if (!impl_->sending.empty()) {
+        impl_->world.leak();
+        bury(std::make_shared<std::list<Impl::Sending>>(std::move(impl_->sending)));
+    }
+}
+
+std::unique_ptr<WorkerGroup> GroupFactory::form(std::span<const base::Rank> ranks, std::uint64_t ticket,
+                                                const std::atomic<bool>& abort) {
+    const base::Rank me{static_cast<std::uint32_t>(impl_->world.rank())};
+    Roster roster(ranks.begin(), ranks.end());
+    const auto position = std::find(roster.begin(), roster.end(), me);
+    assert(position != roster.end());
+    const int rank = static_cast<int>(position - roster.begin());
+    if (roster.size() == 1) return std::make_unique<WorkerGroup>(*impl_, std::move(roster), 0, MPI_COMM_SELF);
+
+    const Note verdict = rank == 0 ? impl_->lead(roster, ticket, abort) : impl_->follow(roster, ticket, abort);
+    if (verdict.kind == Kind::use) ++impl_->counts.reused;
+    Impl::Entry& entry = verdict.kind == Kind::use ? impl_->entries.at(roster) : impl_->make(roster, verdict);
+    assert(!entry.in_use);
+    entry.in_use = true;
+    return std::make_unique<WorkerGroup>(*impl_, std::move(roster), rank, entry.communicator.get());
+}
+
+GroupFactory::Counts GroupFactory::counts() const { return impl_->counts; }
+
+WorkerGroup::WorkerGroup(GroupFactory::Impl& factory, std::vector<base::Rank> ranks, int rank, MPI_Comm communicator)
+    : factory_(factory), ranks_(std::move(ranks)), rank_(rank), communicator_(communicator) {}
+
+WorkerGroup::~WorkerGroup() { factory_.give_back(ranks_, poisoned_); }
+
+} // namespace ranktune::comm

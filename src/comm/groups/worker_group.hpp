@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// WorkerGroup: the communicator of one trial. For `comm` and `ddp` only: nobody else sees an MPI_Comm.
+
+#include <vector>
+
+#include "comm/groups/group_factory.hpp"
+#include "comm/mpi/communicator.hpp"
+
+namespace ranktune::comm {
+
+/// Made by GroupFactory::form. Destroying it gives the communicator back (kept, freed or buried) and is collective in
+/// the sense of Communicator: every rank does it once, when no operation is under way or after `poison`.
+class WorkerGroup {
+  public:
+    WorkerGroup(GroupFactory::Impl& factory, std::vector<base::Rank> ranks, int rank, MPI_Comm communicator);
+    ~WorkerGroup();
+    WorkerGroup(const WorkerGroup&) = delete;
+    WorkerGroup& operator=(const WorkerGroup&) = delete;
+
+    [[nodiscard]] int rank() const { return rank_; }
+    [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
+    /// World ranks; position = rank in the group.
+    [[nodiscard]] const std::vector<base::Rank>& ranks() const { return ranks_; }
+    /// MPI_COMM_SELF for a group of one.
+    [[nodiscard]] MPI_Comm communicator() const { return communicator_; }
+
+    /// An operation was given up: never use or free this communicator again. Local.
+    void poison() noexcept { poisoned_ = true; }
+
+  private:
+    GroupFactory::Impl& factory_;
+    std::vector<base::Rank> ranks_;
+    int rank_;
+    MPI_Comm communicator_;
+    bool poisoned_ = false;
+};
+
+} // namespace ranktune::comm

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The Collective of trials whose ranks are MPI processes.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "comm/groups/group_factory.hpp"
+#include "comm/groups/worker_group.hpp"
+#include "ranktune/ddp/collective.hpp"
+
+namespace ranktune::ddp {
+
+/// Forms the group of `ranks` (GroupFactory::form says how; collective over them, on their trial threads) and gives its
+/// collective; destroying the result gives the communicator back. `abort` is raised by another thread when the trial
+/// has to give up and outlives the result. Throws Aborted when it is raised before the group is formed, comm::mpi::
+/// MpiError when MPI fails.
+[[nodiscard]] std::unique_ptr<Collective> form_mpi_collective(comm::GroupFactory& factory,
+                                                              std::span<const base::Rank> ranks, std::uint64_t ticket,
+                                                              const std::atomic<bool>& abort);
+
+/// The same over a group that is there.
+[[nodiscard]] std::unique_ptr<Collective> make_mpi_collective(std::unique_ptr<comm::WorkerGroup> group,
+                                                              const std::atomic<bool>& abort);
+
+} // namespace ranktune::ddp
