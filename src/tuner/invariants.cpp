@@ -31,6 +31,8 @@ void Tuner::Impl::check_invariants() const {
         require(waiting.contains(id) == (t.phase == TrialPhase::waiting), named(id) + " and the waiting list disagree");
         const bool holds_ranks = t.phase == TrialPhase::running || t.phase == TrialPhase::ending;
         for (const Rank rank : t.ranks) {
+            // Kept for views from an earlier incarnation, which may have had more ranks.
+            if (!holds_ranks && rank.value() > state.workers.size()) continue;
             const WorkerState& worker = state.workers.at(rank.value() - 1);
             const bool held_by_this = worker.alive && worker.trial == id;
             require(holds_ranks ? held_by_this || !worker.alive : !held_by_this,

@@ -134,16 +134,20 @@ struct HeadMachine::Impl {
 
     // --- events into the core ---
 
+    /// What the state says is about this life of the study, not about one before.
+    [[nodiscard]] bool begun() const { return tuner.state().incarnation == options.incarnation; }
+
     /// Steps the core; `body` gets the memory of an earlier event of its kind in exchange.
     template <class T>
     void step(T& body) {
-        if (phase != Phase::running || tuner.state().ended) return count_stale();
+        if (phase != Phase::running || (begun() && tuner.state().ended)) return count_stale();
         if (T* held = std::get_if<T>(&event.body); held != nullptr)
             std::swap(*held, body);
         else
             event.body = std::move(body);
         event.now = now;
         tuner.step(event, output);
+        if (options.check_invariants) tuner.check_invariants();
     }
 
     void begin() {
@@ -437,7 +441,7 @@ StudyTime HeadMachine::wake_at() const {
 }
 
 const std::optional<HeadEnd>& HeadMachine::end() const { return impl_->end; }
-bool HeadMachine::began() const { return impl_->tuner.state().incarnation == impl_->options.incarnation; }
+bool HeadMachine::began() const { return impl_->begun(); }
 HeadFigures HeadMachine::figures(StudyTime now) const { return impl_->figures(now); }
 void HeadMachine::set_head_cpu(double seconds) { impl_->head_cpu_s = seconds; }
 

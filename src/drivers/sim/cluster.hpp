@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Cluster: a whole job in one thread and in virtual time. One head machine, N worker machines, faulty wires between
+// them, and learning curves instead of user code. The same study, options and seed give the same run, event by event.
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/transport/fault.hpp"
+#include "drivers/group/worker_machine.hpp"
+#include "drivers/head/head_machine.hpp"
+#include "drivers/sim/curve_world.hpp"
+#include "tuner/tuner.hpp"
+
+namespace ranktune::drivers::sim {
+
+struct ClusterOptions {
+    std::uint32_t workers = 4;
+    std::uint64_t seed = 1;
+    base::Incarnation incarnation{1};
+    comm::FaultPlan wires; ///< delays and faults of every link; its `seed` and `death` are not used
+    CurveOptions curve;
+    /// (rank, time since the begin): the process is killed. Rank 0 is the head.
+    std::vector<std::pair<base::Rank, base::Duration>> deaths;
+    std::optional<base::Duration> stop_at;         ///< someone asks for a resumable end
+    std::optional<base::Duration> stop_at_once_at; ///< someone asks for it a second time
+    base::Duration head_nap{0};                    ///< how long the head lets messages collect
+    base::Duration heartbeat_interval = std::chrono::seconds(1);
+    base::Duration heartbeat_timeout = std::chrono::seconds(10);
+    base::Duration hello_timeout = std::chrono::seconds(30);
+    base::Duration abort_grace = std::chrono::seconds(5);
+    base::Duration limit = std::chrono::hours(10); ///< of virtual time: reaching it is a problem
+    bool check_invariants = true;                  ///< of the core, after every event
+};
+
+struct ClusterResult {
+    std::optional<HeadEnd> head;                   ///< none: the head was killed
+    std::vector<std::optional<WorkerEnd>> workers; ///< position is rank - 1; none: killed
+    base::Duration elapsed{};                      ///< virtual
+    std::uint64_t steps = 0;                       ///< of the simulation
+    std::uint64_t messages = 0;                    ///< sent
+    std::uint64_t faults = 0;                      ///< duplicates and overtakings on the wires
+    std::uint64_t attempts = 0;
+    HeadFigures figures;
+    std::vector<std::string> problems; ///< what must not happen; empty in a correct run
+};
+
+/// Runs one life of a study: `tuner` holds a created or replayed one. `files` are the checkpoints that exist, before
+/// and after. `observer` may be null. Throws what the core throws (a violated invariant is a std::logic_error).
+[[nodiscard]] ClusterResult run_cluster(const ClusterOptions& options, tuner::Tuner& tuner, study::RecordSink& sink,
+                                        std::set<std::string>& files, Observer* observer = nullptr);
+
+} // namespace ranktune::drivers::sim

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The function form of a trainable on the trial thread.
+
+#include "drivers/trial_cluster.hpp"
+#include "support/catch.hpp"
+
+namespace ranktune::drivers::testing {
+namespace {
+
+using study::AttemptOutcome;
+using study::Verb;
+
+trainables::Registration function(trainables::TrainFunction body) {
+    return {{.name = "function",
+             .description = "",
+             .options = {},
+             .can_checkpoint = true,
+             .any_option = true,
+             .metrics = {}},
+            {},
+            std::move(body)};
+}
+
+/// Counts to `last`, with a state that can be saved.
+void count_to(trainables::TrialContext& context, std::uint64_t last) {
+    std::uint64_t count = 0;
+    context.checkpoints([&](study::StateSink& sink) { sink.put<std::uint64_t>("count", std::span(&count, 1)); },
+                        [&](study::StateSource& source) { source.get<std::uint64_t>("count", std::span(&count, 1)); });
+    while (count < last) {
+        ++count;
+        if (!context.report({{"count", static_cast<double>(count)}})) return;
+    }
+}
+
+} // namespace
+
+TEST_CASE("a function is paused at a report and goes on from its checkpoint", "[drivers]") {
+    for (const int ranks : {1, 3}) {
+        TrialCluster cluster(ranks, function([](trainables::TrialContext& context) { count_to(context, 100); }));
+        cluster.prepare(ranks, 2);
+        auto& first = cluster.run_until(2);
+        for (const auto& log : first) CHECK(log.ended->outcome == AttemptOutcome::paused);
+        const auto checkpoint = first[0].saved.at(0);
+        CHECK(checkpoint.iteration == 2);
+        cluster.prepare(ranks, 5, checkpoint);
+        auto& second = cluster.run_until(5, Verb::stop);
+        for (const auto& log : second) CHECK(log.ended->outcome == AttemptOutcome::stopped);
+        REQUIRE(second[0].reports.size() == 3);
+        CHECK(second[0].reports[0].iteration == 3);
+        CHECK(second[0].reports[0].metrics[0].value == 3.0);
+    }
+}
+
+TEST_CASE("a function that returns by itself has finished its trial", "[drivers]") {
+    TrialCluster cluster(2, function([](trainables::TrialContext& context) { count_to(context, 4); }));
+    cluster.prepare(2, 27);
+    auto& logs = cluster.run_until(27);
+    CHECK(logs[0].reports.size() == 4);
+    for (const auto& log : logs) CHECK(log.ended->outcome == AttemptOutcome::finished);
+}
+
+TEST_CASE("a function that reports on after it was told to end is told again", "[drivers]") {
+    int more = 0;
+    TrialCluster cluster(1, function([&](trainables::TrialContext& context) {
+                             while (context.report({{"x", 1.0}})) {
+                             }
+                             while (more < 3 && !context.report({{"x", 2.0}})) ++more;
+                         }));
+    cluster.prepare(1, 1);
+    auto& logs = cluster.run_until(1, Verb::stop);
+    CHECK(more == 3);
+    CHECK(logs[0].reports.size() == 1);
+    CHECK(logs[0].ended->outcome == AttemptOutcome::stopped);
+}
+
+TEST_CASE("a function without save cannot be paused, and says so", "[drivers]") {
+    TrialCluster cluster(2, function([](trainables::TrialContext& context) {
+                             while (context.report({{"x", 1.0}})) {
+                             }
+                         }));
+    cluster.prepare(2, 1);
+    auto& logs = cluster.run_until(1);
+    CHECK(logs[0].ended->outcome == AttemptOutcome::failed);
+    CHECK(logs[0].ended->message.find("never called checkpoints(save, load)") != std::string::npos);
+}
+
+TEST_CASE("a failed save is not forgotten when the function catches it", "[drivers]") {
+    TrialCluster cluster(2, function([](trainables::TrialContext& context) {
+                             try {
+                                 count_to(context, 100);
+                             } catch (const std::exception&) { // a function that believes it knows better
+                             }
+                         }));
+    cluster.store().refuse(true);
+    cluster.prepare(2, 2);
+    auto& logs = cluster.run_until(2);
+    CHECK(logs[0].ended->outcome == AttemptOutcome::failed);
+    CHECK(logs[0].ended->message == "rank 0: no space left on device");
+}
+
+TEST_CASE("ranks that leave a function at different places fail together", "[drivers]") {
+    TrialCluster cluster(2, function([](trainables::TrialContext& context) {
+                             if (context.rank() == 1) return; // reports less often than rank 0
+                             while (context.report({{"x", 1.0}})) {
+                             }
+                         }));
+    cluster.prepare(2, 27);
+    auto& logs = cluster.run_until(27);
+    for (const auto& log : logs) CHECK(log.ended->outcome == AttemptOutcome::failed);
+    CHECK(logs[0].ended->message.find("different operations") != std::string::npos);
+}
+
+TEST_CASE("a function that goes on from a checkpoint has to load it before it reports", "[drivers]") {
+    TrialCluster cluster(1, function([](trainables::TrialContext& context) {
+                             while (context.report({{"x", 1.0}})) {
+                             }
+                         }));
+    cluster.prepare(1, 5, study::CheckpointRef{2, "somewhere", 0, 0});
+    auto& logs = cluster.run_until(5);
+    CHECK(logs[0].ended->outcome == AttemptOutcome::failed);
+    CHECK(logs[0].ended->message.find("call checkpoints(save, load)") != std::string::npos);
+}
+
+} // namespace ranktune::drivers::testing

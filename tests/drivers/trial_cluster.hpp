@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A handful of trial threads in one process, as the ranks of trials, with checkpoints in memory.
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "ddp/thread_collective.hpp"
+#include "drivers/group/trial_thread.hpp"
+#include "drivers/wake.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/trainables/trainable.hpp"
+
+namespace ranktune::drivers::testing {
+
+/// Checkpoints by path, shared by all ranks.
+class MemoryStore final : public CheckpointIo {
+  public:
+    study::CheckpointRef save(const storage::CheckpointKey& key, const study::MemoryState& state) override {
+        const std::lock_guard lock(mutex_);
+        if (refuse_) throw base::Error("no space left on device");
+        std::string path = std::to_string(key.trial.value()) + "/" + std::to_string(key.iteration);
+        states_.insert_or_assign(path, state);
+        return {key.iteration, path, state.bytes(), state.digest()};
+    }
+    study::MemoryState load(const study::CheckpointRef& checkpoint) override {
+        const std::lock_guard lock(mutex_);
+        const auto found = states_.find(checkpoint.path);
+        if (found == states_.end()) throw base::Error("no checkpoint " + checkpoint.path);
+        return found->second;
+    }
+    void refuse(bool on) {
+        const std::lock_guard lock(mutex_);
+        refuse_ = on;
+    }
+    [[nodiscard]] std::size_t count() {
+        const std::lock_guard lock(mutex_);
+        return states_.size();
+    }
+
+  private:
+    std::mutex mutex_;
+    std::map<std::string, study::MemoryState> states_;
+    bool refuse_ = false;
+};
+
+/// What one rank said about one attempt.
+struct RankLog {
+    std::vector<RunnerReported> reports;
+    std::vector<study::CheckpointRef> saved;
+    std::optional<RunnerEnded> ended;
+};
+
+class TrialCluster {
+  public:
+    TrialCluster(int ranks, trainables::Registration trainable) : trainable_(std::move(trainable)) {
+        spec_.max_iterations = 27;
+        spec_.seed = 7;
+        spec_.trainable.name = trainable_.info.name;
+        for (int r = 0; r < ranks; ++r) {
+            AttemptSetting setting{&spec_, &trainable_,
+                                   [this, r](const Assignment& assignment, const std::atomic<bool>& abort) {
+                                       return meeting_.form(assignment.start.ranks, rank(r),
+                                                            assignment.start.attempt.value(), abort);
+                                   },
+                                   &store_};
+            threads_.push_back(std::make_unique<TrialThread>(
+                setting, [this] { waker_.wake(); }, [](auto, std::string_view) {}));
+        }
+    }
+
+    static base::Rank rank(int r) { return base::Rank{static_cast<std::uint32_t>(r) + 1}; }
+
+    /// A new attempt of trial 0 on the first `ranks` threads.
+    study::StartTrial& prepare(int ranks, base::Iteration decision_point, study::StartFrom from = study::Fresh{}) {
+        start_ = {};
+        start_.attempt = base::Attempt{++attempts_};
+        start_.incarnation = base::Incarnation{1};
+        start_.configuration = configuration;
+        start_.decision_point = decision_point;
+        start_.from = std::move(from);
+        for (int r = 0; r < ranks; ++r) start_.ranks.push_back(rank(r));
+        return start_;
+    }
+    void start() {
+        logs.assign(start_.ranks.size(), {});
+        for (std::size_t r = 0; r < start_.ranks.size(); ++r) threads_[r]->start({start_, static_cast<int>(r)});
+    }
+    /// Starts and returns what all ranks said. `on_report` answers the leader's reports.
+    template <class Answer>
+    std::vector<RankLog>& run(Answer&& on_report) {
+        start();
+        while (!all_ended()) pump(on_report);
+        return logs;
+    }
+    /// Pauses at the report of `iteration`.
+    std::vector<RankLog>& run_until(base::Iteration iteration, study::Verb verb = study::Verb::pause) {
+        return run([&](const RunnerReported& report) {
+            if (report.iteration == iteration) answer(iteration, verb);
+        });
+    }
+
+    void answer(base::Iteration iteration, study::Verb verb, base::Iteration decision_point = 0) {
+        study::Decide decide;
+        decide.iteration = iteration;
+        decide.verdict.verb = verb;
+        decide.decision_point = decision_point;
+        threads_[0]->decide(decide);
+    }
+    /// One round over all ranks.
+    template <class Answer>
+    void pump(Answer&& on_report) {
+        waker_.nap(std::chrono::milliseconds(1));
+        for (std::size_t r = 0; r < logs.size(); ++r) {
+            while (auto event = threads_[r]->poll()) {
+                if (auto* report = std::get_if<RunnerReported>(&*event)) {
+                    logs[r].reports.push_back(*report);
+                    on_report(*report);
+                } else if (auto* saved = std::get_if<RunnerSaved>(&*event)) {
+                    logs[r].saved.push_back(saved->checkpoint);
+                } else {
+                    logs[r].ended = std::get<RunnerEnded>(*event);
+                }
+            }
+        }
+    }
+    [[nodiscard]] bool all_ended() const {
+        for (const auto& log : logs)
+            if (!log.ended) return false;
+        return true;
+    }
+
+    TrialThread& thread(int r) { return *threads_[static_cast<std::size_t>(r)]; }
+    study::StudySpec& spec() { return spec_; }
+    MemoryStore& store() { return store_; }
+    trainables::Registration& trainable() { return trainable_; }
+
+    space::Configuration configuration;
+    std::vector<RankLog> logs;
+
+  private:
+    study::StudySpec spec_;
+    trainables::Registration trainable_;
+    ddp::ThreadMeeting meeting_;
+    MemoryStore store_;
+    Waker waker_;
+    study::StartTrial start_;
+    std::uint32_t attempts_ = 0;
+    std::vector<std::unique_ptr<TrialThread>> threads_;
+};
+
+} // namespace ranktune::drivers::testing
