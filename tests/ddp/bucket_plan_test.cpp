@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/ddp/gradient_reducer.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune::ddp;
+
+namespace {
+std::vector<std::size_t> sizes_of(const BucketPlan& plan) {
+    std::vector<std::size_t> sizes;
+    for (const auto& bucket : plan.buckets) sizes.push_back(bucket.size);
+    return sizes;
+}
+} // namespace
+
+TEST_CASE("buckets are filled from the last tensor to the first", "[ddp]") {
+    const std::vector<std::size_t> tensors{10, 20, 30, 5};
+    const BucketPlan plan = plan_buckets(tensors, 40);
+    REQUIRE(plan.buckets.size() == 2);
+    CHECK(sizes_of(plan) == std::vector<std::size_t>{35, 30});
+    CHECK(plan.buckets[0].slots[0].tensor == 3);
+    CHECK(plan.buckets[0].slots[0].offset == 0);
+    CHECK(plan.buckets[0].slots[1].tensor == 2);
+    CHECK(plan.buckets[0].slots[1].offset == 5);
+    CHECK(plan.buckets[1].slots[0].tensor == 1);
+    CHECK(plan.buckets[1].slots[1].tensor == 0);
+    CHECK(plan.buckets[1].slots[1].offset == 20);
+    CHECK(plan.buckets[1].slots[1].size == 10);
+}
+
+TEST_CASE("a tensor that fits exactly stays in the bucket, and one too large for any is a bucket of its own", "[ddp]") {
+    CHECK(sizes_of(plan_buckets(std::vector<std::size_t>{20, 20}, 40)) == std::vector<std::size_t>{40});
+    CHECK(sizes_of(plan_buckets(std::vector<std::size_t>{20, 21}, 40)) == std::vector<std::size_t>{21, 20});
+    CHECK(sizes_of(plan_buckets(std::vector<std::size_t>{1, 100, 1}, 40)) == std::vector<std::size_t>{1, 100, 1});
+}
+
+TEST_CASE("empty tensors take part and no tensors make no buckets", "[ddp]") {
+    const BucketPlan plan = plan_buckets(std::vector<std::size_t>{0, 3, 0}, 4);
+    REQUIRE(plan.buckets.size() == 1);
+    CHECK(plan.buckets[0].slots.size() == 3);
+    CHECK(plan_buckets({}, 4).buckets.empty());
+}
+
+TEST_CASE("a rank owes every bucket of a step, the last one with its status word", "[ddp]") {
+    CHECK(owed_buckets(plan_buckets(std::vector<std::size_t>{10, 20, 30, 5}, 40)) == std::vector<std::size_t>{35, 31});
+    CHECK(owed_buckets(BucketPlan{}).empty());
+}
