@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "drivers/group/hang_trace.hpp"
 #include "drivers/study_directory.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
@@ -45,6 +46,8 @@ class WorkerRunner final : public Runner {
     [[nodiscard]] std::optional<RunnerEvent> poll() override { return thread_.poll(); }
     [[nodiscard]] std::uint64_t progress() const override { return thread_.progress(); }
 
+    TrialThread& thread() { return thread_; }
+
   private:
     study::StudySpec spec_;
     StoreIo io_;
@@ -59,6 +62,13 @@ void WorkerLog::open(const std::string& path) {
 
 void WorkerLog::write(base::LogLevel level, std::string_view event, const std::vector<base::LogField>& fields) {
     if (file_) file_->write(level, event, fields);
+}
+
+void trace_trial(Runner* runner, WorkerLog& log) {
+    auto* mine = dynamic_cast<WorkerRunner*>(runner);
+    if (mine == nullptr || !mine->thread().busy()) return;
+    log.write(base::LogLevel::error, "hung", {{"text", "the trial does not return; its stack follows"}});
+    write_stack_of(mine->thread().native_handle(), log.fd());
 }
 
 MakeRunner make_trial_runner(storage::FileSystem& files, FormGroup form, std::string host, WorkerLog& log,

@@ -37,4 +37,8 @@ class WorkerLog final : public base::LogSink {
 [[nodiscard]] MakeRunner make_trial_runner(storage::FileSystem& files, FormGroup form, std::string host, WorkerLog& log,
                                            Waker& waker);
 
+/// Before the process is given up because user code does not return: says so in the log, with the stack of the trial
+/// thread. `runner` is one of `make_trial_runner`, or null.
+void trace_trial(Runner* runner, WorkerLog& log);
+
 } // namespace ranktune::drivers

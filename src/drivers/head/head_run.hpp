@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The head's whole life around its loop: directory, journal, core, files at the end.
+
+#include <string>
+
+#include "comm/transport/transport.hpp"
+#include "drivers/run_options.hpp"
+#include "drivers/signals.hpp"
+
+namespace ranktune::drivers {
+
+struct HeadRunEnd {
+    study::StudyOutcome outcome = study::StudyOutcome::ok;
+    bool clean = true; ///< every worker has left: MPI may be finalised
+};
+
+/// Runs a new study as rank 0 of `transport`, tells all workers to leave whatever happens, and calls options.on_end.
+/// Never throws: what went wrong is in the outcome, in the file `outcome` and in RunEnd::message. `signals` may be
+/// null. `mpi` names the MPI library for env.json.
+[[nodiscard]] HeadRunEnd run_head(comm::Transport& transport, SignalReader* signals, const RunOptions& options,
+                                  const std::string& mpi);
+
+/// Tells every worker to leave before anything began, and gives the messages two seconds to go.
+void send_all_away(comm::Transport& transport, study::StudyOutcome outcome, const std::string& message);
+
+} // namespace ranktune::drivers

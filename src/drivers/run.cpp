@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/run.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "comm/transport/mpi_transport.hpp"
+#include "drivers/environment_facts.hpp"
+#include "drivers/group/mpi_groups.hpp"
+#include "drivers/group/worker_runner.hpp"
+#include "drivers/head/head_run.hpp"
+#include "drivers/service.hpp"
+#include "drivers/signals.hpp"
+
+namespace ranktune::drivers {
+namespace {
+
+[[noreturn]] void leave_without_mpi(study::StudyOutcome outcome) {
+    comm::mpi::Environment::abandon();
+    std::fflush(nullptr);
+    _exit(static_cast<int>(outcome));
+}
+
+int run_worker(comm::Transport& transport, comm::GroupFactory& groups, SignalReader& signals,
+               const RunOptions& options) {
+    WorkerOptions worker_options;
+    worker_options.rank = transport.rank();
+    worker_options.version = options.version;
+    worker_options.host = host_name();
+    Waker waker;
+    WorkerLog log(worker_options.rank);
+    TransportOutbox outbox(transport);
+    const ProcessClock clock;
+    WorkerMachine worker(
+        worker_options, outbox,
+        make_trial_runner(storage::posix_file_system(), make_mpi_groups(groups), worker_options.host, log, waker), log,
+        clock.now());
+    const WorkerEnd end = serve_worker(transport, worker, clock, waker, &signals);
+    if (end.at_once) trace_trial(worker.runner(), log);
+    // With user code still running, or a peer dead, nothing here may be destroyed.
+    if (end.at_once || !end.clean) leave_without_mpi(end.outcome);
+    return static_cast<int>(end.outcome);
+}
+
+} // namespace
+
+int run_study(const comm::mpi::Environment& environment, const RunOptions& options) {
+    SignalReader signals;
+    const auto transport = comm::make_mpi_transport(environment); // collective, like the next
+    comm::GroupFactory groups(environment);
+    if (environment.rank() != 0) return run_worker(*transport, groups, signals, options);
+    if (options.refused) {
+        send_all_away(*transport, *options.refused, "");
+        return static_cast<int>(*options.refused);
+    }
+    const HeadRunEnd end = run_head(*transport, &signals, options, comm::mpi::library_version());
+    if (!end.clean) leave_without_mpi(end.outcome);
+    return static_cast<int>(end.outcome);
+}
+
+} // namespace ranktune::drivers
