@@ -12,7 +12,7 @@
 
 #include "comm/transport/transport.hpp"
 
-namespace ranktune::comm::test {
+namespace ranktune::test {
 
 inline constexpr std::array<std::size_t, 6> contract_sizes{0, 1, 100, 4096, 70'000, 1'000'000};
 
@@ -24,7 +24,7 @@ inline std::vector<std::byte> contract_bytes(std::uint32_t from, std::uint32_t t
 }
 
 /// `turn` is called while waiting (yield, advance a virtual clock). Collective over all endpoints.
-inline std::vector<std::string> transport_contract(Transport& mine, const std::function<void()>& turn) {
+inline std::vector<std::string> transport_contract(comm::Transport& mine, const std::function<void()>& turn) {
     std::vector<std::string> complaints;
     const auto me = mine.rank().value();
     constexpr std::size_t rounds = 2 * contract_sizes.size();
@@ -60,4 +60,4 @@ inline std::vector<std::string> transport_contract(Transport& mine, const std::f
     return complaints;
 }
 
-} // namespace ranktune::comm::test
+} // namespace ranktune::test

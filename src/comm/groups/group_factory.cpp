@@ -72,10 +72,14 @@ struct GroupFactory::Impl {
     std::list<Sending> sending;
     Counts counts;
 
-    void send(base::Rank to, const Note& note) {
+    void drive_sends() {
         for (auto it = sending.begin(); it != sending.end();) {
             it = it->request.test() ? sending.erase(it) : std::next(it);
         }
+    }
+
+    void send(base::Rank to, const Note& note) {
+        drive_sends();
         auto& item = sending.emplace_back();
         item.note = note;
         mpi::check(MPI_Isend(&item.note, sizeof(Note), MPI_BYTE, static_cast<int>(to.value()), note_tag, world.get(),
@@ -140,8 +144,8 @@ struct GroupFactory::Impl {
     Note await_member(base::Rank member, std::uint64_t ticket, const std::atomic<bool>& abort) {
         Backoff backoff;
         for (;;) {
-            if (const auto note = look(member, ticket)) return *note;
             if (abort.load()) throw FormationAborted("told to give up while the group was formed");
+            if (const auto note = look(member, ticket)) return *note;
             backoff.pause();
         }
     }
@@ -203,6 +207,11 @@ GroupFactory::~GroupFactory() {
     for (auto& [roster, entry] : impl_->entries) {
         assert(!entry.in_use);
         entry.communicator.leak();
+    }
+    try {
+        if (mpi::Environment::alive()) impl_->drive_sends();
+    } catch (const mpi::MpiError&) {
+        // The receiver is gone, as in the case below.
     }
     if (!impl_->sending.empty()) {
         impl_->world.leak();
