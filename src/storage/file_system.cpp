@@ -200,11 +200,16 @@ class PosixFileSystem final : public FileSystem {
 } // namespace
 
 void FileSystem::publish(const std::string& path, std::span<const std::byte> bytes, bool sync) {
+    publish(
+        path, [bytes](File& file) { file.write_at(0, bytes); }, sync);
+}
+
+void FileSystem::publish(const std::string& path, const std::function<void(File&)>& write, bool sync) {
     const std::string aside = path + ".tmp";
     remove(aside); // of an earlier life
     try {
         const auto file = open(aside, Open::create_new);
-        file->write_at(0, bytes);
+        write(*file);
         if (sync) file->sync();
         rename(aside, path);
     } catch (...) {

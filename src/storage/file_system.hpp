@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -49,8 +50,11 @@ class FileSystem {
     /// Names (not paths) in a directory, sorted; empty when it is not there.
     [[nodiscard]] virtual std::vector<std::string> list(const std::string& path) const = 0;
 
-    /// Writes a small file whole: temporary name, sync, rename, directory sync.
+    /// Writes a file whole: temporary name, sync, rename, directory sync. Throws base::IoError and leaves nothing
+    /// behind; what was under the name stays.
     void publish(const std::string& path, std::span<const std::byte> bytes, bool sync = true);
+    /// The same with a function that writes the new, empty file. What it throws is passed on.
+    void publish(const std::string& path, const std::function<void(File&)>& write, bool sync = true);
 };
 
 /// The real one.

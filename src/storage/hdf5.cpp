@@ -72,17 +72,22 @@ std::uint64_t get_uint(hid_t object, const char* name) {
     return value;
 }
 
-void put_strings(hid_t where, const std::string& name, const std::vector<std::string>& values) {
+GroupHandle create_group(hid_t where, const std::string& name) {
+    return GroupHandle(check(H5Gcreate2(where, name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), name.c_str()));
+}
+
+DatasetHandle put_strings(hid_t where, const std::string& name, const std::vector<std::string>& values) {
     const TypeHandle type = string_type();
     const hsize_t size = values.size();
     const SpaceHandle space(check(H5Screate_simple(1, &size, nullptr), "extent"));
-    const DatasetHandle dataset(check(
+    DatasetHandle dataset(check(
         H5Dcreate2(where, name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), name.c_str()));
-    if (values.empty()) return;
+    if (values.empty()) return dataset;
     std::vector<const char*> pointers;
     pointers.reserve(values.size());
     for (const std::string& value : values) pointers.push_back(value.c_str());
     check(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, pointers.data()), name.c_str());
+    return dataset;
 }
 
 } // namespace ranktune::storage::hdf5

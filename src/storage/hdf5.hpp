@@ -61,7 +61,8 @@ void put_attribute(hid_t object, const char* name, std::uint64_t value);
 [[nodiscard]] std::string get_string(hid_t object, const char* name);
 [[nodiscard]] std::uint64_t get_uint(hid_t object, const char* name);
 
+[[nodiscard]] GroupHandle create_group(hid_t where, const std::string& name);
 /// A one-dimensional data set of strings, written whole.
-void put_strings(hid_t where, const std::string& name, const std::vector<std::string>& values);
+[[nodiscard]] DatasetHandle put_strings(hid_t where, const std::string& name, const std::vector<std::string>& values);
 
 } // namespace ranktune::storage::hdf5

@@ -29,7 +29,7 @@ H5FD_t* open_file(const char*, unsigned flags, hid_t access, haddr_t) {
     auto file = std::unique_ptr<MemoryFile>(new (std::nothrow) MemoryFile{});
     if (!file) return nullptr;
     file->image = *image;
-    if ((flags & H5F_ACC_TRUNC) != 0) *file->image = {};
+    if ((flags & H5F_ACC_TRUNC) != 0) file->image->written.clear();
     return &file.release()->base;
 }
 
@@ -48,6 +48,15 @@ int compare(const H5FD_t* a, const H5FD_t* b) {
 herr_t query(const H5FD_t*, unsigned long* flags) {
     *flags = H5FD_FEAT_AGGREGATE_METADATA;
     return 0;
+}
+
+haddr_t allocate(H5FD_t* file, H5FD_mem_t type, hid_t, hsize_t size) {
+    constexpr haddr_t page = 4096;
+    const std::uint64_t align_from = self(file).image->align_raw_from;
+    haddr_t at = self(file).end_of_allocation;
+    if (type == H5FD_MEM_DRAW && align_from != 0 && size >= align_from) at = (at + page - 1) / page * page;
+    self(file).end_of_allocation = at + size;
+    return at;
 }
 
 haddr_t get_eoa(const H5FD_t* file, H5FD_mem_t) { return self(file).end_of_allocation; }
@@ -94,6 +103,7 @@ H5FD_class_t driver_class() {
     driver.close = close_file;
     driver.cmp = compare;
     driver.query = query;
+    driver.alloc = allocate;
     driver.get_eoa = get_eoa;
     driver.set_eoa = set_eoa;
     driver.get_eof = get_eof;

@@ -16,6 +16,9 @@ struct MemoryImage {
     std::vector<std::byte> written;
     std::uint64_t size = 0;   ///< of the file, as far as it was allocated
     bool discard_raw = false; ///< raw data written from here on is dropped
+    /// Raw data of at least this size is placed at multiples of 4 KiB; 0: never. (The library's own alignment keeps a
+    /// list of the gaps and puts later data there: then nothing has a known order.)
+    std::uint64_t align_raw_from = 0;
 };
 
 /// Makes files opened with `access` live in `image`, which must outlive them. On the HDF5 thread.

@@ -8,8 +8,6 @@
 namespace ranktune::storage::hdf5 {
 namespace {
 
-constexpr hsize_t bulk_alignment = 4096;
-
 /// In memory, in the oldest file format (readable by every HDF5 since 1.6, no checksummed metadata to go stale).
 PropertiesHandle access_properties(MemoryImage& image) {
     PropertiesHandle access(check(H5Pcreate(H5P_FILE_ACCESS), "access properties"));
@@ -45,7 +43,7 @@ std::uint64_t allocate(hid_t dataset) {
 
 ShellBuilder::ShellBuilder(std::uint64_t align_from) : image_(std::make_unique<MemoryImage>()) {
     const PropertiesHandle access = access_properties(*image_);
-    if (align_from != 0) check(H5Pset_alignment(access.get(), align_from, bulk_alignment), "alignment");
+    image_->align_raw_from = align_from;
     file_ = FileHandle(check(H5Fcreate("shell", H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), "file"));
 }
 
@@ -79,8 +77,9 @@ Shell ShellBuilder::finish() {
         const std::uint64_t offset = allocate(dataset.get());
         shell.offsets.push_back(offset);
         if (offset == 0) continue;
+        if (offset < end) throw base::FormatError("HDF5 placed the data in another order");
         first = std::min<std::uint64_t>(first, offset);
-        end = std::max<std::uint64_t>(end, offset + H5Dget_storage_size(dataset.get()));
+        end = offset + H5Dget_storage_size(dataset.get());
     }
     bulk_.clear();
     check(static_cast<int>(H5Fclose(file_.release())), "close");

@@ -34,8 +34,8 @@ class ShellBuilder {
     /// the returned handle until `finish`.
     [[nodiscard]] hid_t add_bulk(hid_t where, const std::string& name, hid_t type,
                                  const std::vector<std::uint64_t>& shape);
-    /// Allocates the bulk data sets behind all metadata. Ends the builder. Throws base::FormatError when this HDF5
-    /// library lays the file out in another way.
+    /// Allocates the bulk data sets behind all metadata, in the order of add_bulk. Ends the builder. Throws
+    /// base::FormatError when this HDF5 library lays the file out in another way.
     [[nodiscard]] Shell finish();
 
   private:

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/checkpoint_file.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ranktune/base/digest.hpp"
+#include "ranktune/base/error.hpp"
+#include "storage/hdf5_names.hpp"
+
+namespace ranktune::storage {
+namespace {
+
+constexpr char seal_magic[8] = {'R', 'T', 'C', 'H', 'K', 'P', 'T', '1'};
+constexpr std::size_t seal_crc_at = checkpoint_seal_bytes - 4;
+constexpr std::uint64_t aligned_tensor_bytes = 64 * 1024;
+
+/// Types in the file are little-endian, those of the program are too (ranktune/base/digest.cpp asserts it).
+hid_t type_of(study::DType type) {
+    switch (type) {
+        case study::DType::float32:
+            return H5T_IEEE_F32LE;
+        case study::DType::float64:
+            return H5T_IEEE_F64LE;
+        case study::DType::int32:
+            return H5T_STD_I32LE;
+        case study::DType::int64:
+            return H5T_STD_I64LE;
+        case study::DType::uint8:
+            return H5T_STD_U8LE;
+        case study::DType::uint64:
+            return H5T_STD_U64LE;
+    }
+    throw std::logic_error("unknown type of tensor");
+}
+
+study::DType dtype_of(hid_t dataset) {
+    const hdf5::TypeHandle stored(hdf5::check(H5Dget_type(dataset), "type"));
+    for (const auto type : {study::DType::float32, study::DType::float64, study::DType::int32, study::DType::int64,
+                            study::DType::uint8, study::DType::uint64}) {
+        if (H5Tequal(stored.get(), type_of(type)) > 0) return type;
+    }
+    throw base::FormatError("a tensor has a type that this version does not know");
+}
+
+void add_part(hdf5::ShellBuilder& builder, hid_t group, const study::TensorInfo& info, std::uint64_t index,
+              std::span<const std::byte> bytes) {
+    const hid_t dataset = builder.add_bulk(group, hdf5::link_name(info.name), type_of(info.type), info.shape);
+    hdf5::put_attribute(dataset, "name", info.name);
+    hdf5::put_attribute(dataset, "index", index);
+    hdf5::put_attribute(dataset, "crc32c", std::uint64_t{base::crc32c(bytes)});
+    hdf5::put_attribute(dataset, "layout", "replicated");
+}
+
+StoredPart read_part(hid_t group, hsize_t position) {
+    char link[4096];
+    hdf5::check(H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_NATIVE, position, link, sizeof link, H5P_DEFAULT),
+                "name of a data set");
+    const hdf5::DatasetHandle dataset(hdf5::check(H5Dopen2(group, link, H5P_DEFAULT), link));
+    const hdf5::SpaceHandle space(hdf5::check(H5Dget_space(dataset.get()), link));
+    std::vector<hsize_t> extent(static_cast<std::size_t>(hdf5::check(H5Sget_simple_extent_ndims(space.get()), link)));
+    if (!extent.empty()) hdf5::check(H5Sget_simple_extent_dims(space.get(), extent.data(), nullptr), link);
+    if (hdf5::get_string(dataset.get(), "layout") != "replicated") {
+        throw base::FormatError("tensor '" + std::string(link) + "' has a layout that this version does not know");
+    }
+    StoredPart part;
+    part.info.name = hdf5::get_string(dataset.get(), "name");
+    part.info.type = dtype_of(dataset.get());
+    part.info.shape.assign(extent.begin(), extent.end());
+    part.index = hdf5::get_uint(dataset.get(), "index");
+    part.crc = static_cast<std::uint32_t>(hdf5::get_uint(dataset.get(), "crc32c"));
+    part.bytes = static_cast<std::uint64_t>(hdf5::check(H5Sget_simple_extent_npoints(space.get()), link)) *
+                 study::size_of(part.info.type);
+    if (part.bytes == 0) return part;
+    const haddr_t offset = H5Dget_offset(dataset.get());
+    if (offset == HADDR_UNDEF) throw base::FormatError("tensor '" + part.info.name + "' was never written");
+    part.offset = offset;
+    return part;
+}
+
+std::vector<StoredPart> read_parts(hid_t file, const char* name) {
+    const hdf5::GroupHandle group(hdf5::check(H5Gopen2(file, name, H5P_DEFAULT), name));
+    H5G_info_t info{};
+    hdf5::check(H5Gget_info(group.get(), &info), name);
+    std::vector<StoredPart> parts;
+    for (hsize_t i = 0; i < info.nlinks; ++i) parts.push_back(read_part(group.get(), i));
+    std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
+    return parts;
+}
+
+template <class T>
+void put(std::vector<std::byte>& bytes, std::size_t at, T value) {
+    std::memcpy(bytes.data() + at, &value, sizeof value);
+}
+
+template <class T>
+T get(std::span<const std::byte> bytes, std::size_t at) {
+    T value;
+    std::memcpy(&value, bytes.data() + at, sizeof value);
+    return value;
+}
+
+} // namespace
+
+std::vector<std::byte> encode_seal(const CheckpointSeal& seal) {
+    std::vector<std::byte> bytes(checkpoint_seal_bytes);
+    std::memcpy(bytes.data(), seal_magic, sizeof seal_magic);
+    put(bytes, 8, seal.file_bytes);
+    put(bytes, 16, seal.metadata_bytes);
+    put(bytes, 24, seal.digest);
+    put(bytes, 32, seal.metadata_crc);
+    put(bytes, seal_crc_at, base::crc32c(std::span(bytes).first(seal_crc_at)));
+    return bytes;
+}
+
+CheckpointSeal decode_seal(std::span<const std::byte> bytes, const std::string& path) {
+    if (bytes.size() != checkpoint_seal_bytes || std::memcmp(bytes.data(), seal_magic, sizeof seal_magic - 1) != 0) {
+        throw base::FormatError("'" + path + "' is not a whole checkpoint");
+    }
+    if (get<std::uint32_t>(bytes, seal_crc_at) != base::crc32c(bytes.first(seal_crc_at))) {
+        throw base::FormatError("'" + path + "' is damaged in its last 64 bytes");
+    }
+    if (bytes[7] != static_cast<std::byte>(seal_magic[7])) {
+        throw base::FormatError("'" + path + "' was written by a newer ranktune: use that version or a later one");
+    }
+    CheckpointSeal seal;
+    seal.file_bytes = get<std::uint64_t>(bytes, 8);
+    seal.metadata_bytes = get<std::uint64_t>(bytes, 16);
+    seal.digest = get<std::uint64_t>(bytes, 24);
+    seal.metadata_crc = get<std::uint32_t>(bytes, 32);
+    return seal;
+}
+
+hdf5::Shell build_checkpoint(const CheckpointKey& key, const study::MemoryState& state, std::uint64_t digest) {
+    const hdf5::QuietErrors quiet;
+    hdf5::ShellBuilder builder(aligned_tensor_bytes);
+    const hid_t file = builder.file();
+    hdf5::put_attribute(file, "format", "ranktune checkpoint");
+    hdf5::put_attribute(file, "schema_version", checkpoint_schema);
+    hdf5::put_attribute(file, "trial", std::uint64_t{key.trial.value()});
+    hdf5::put_attribute(file, "iteration", std::uint64_t{key.iteration});
+    hdf5::put_attribute(file, "incarnation", std::uint64_t{key.incarnation.value()});
+    hdf5::put_attribute(file, "attempt", std::uint64_t{key.attempt.value()});
+    hdf5::put_attribute(file, "digest", digest);
+    const hdf5::GroupHandle tensors = hdf5::create_group(file, "tensors");
+    std::uint64_t index = 0;
+    for (const auto& tensor : state.stored_tensors()) {
+        add_part(builder, tensors.get(), tensor.info, index++, tensor.bytes);
+    }
+    const hdf5::GroupHandle blobs = hdf5::create_group(file, "blobs");
+    index = 0;
+    for (const auto& blob : state.stored_blobs()) {
+        const study::TensorInfo info{blob.name, study::DType::uint8, {blob.bytes.size()}, study::Layout::replicated};
+        add_part(builder, blobs.get(), info, index++, blob.bytes);
+    }
+    static_cast<void>(builder.add_bulk(file, "seal", H5T_STD_U8LE, {checkpoint_seal_bytes}));
+    return builder.finish();
+}
+
+CheckpointContents read_checkpoint_metadata(std::vector<std::byte> metadata, std::uint64_t file_bytes) {
+    const hdf5::QuietErrors quiet;
+    const hdf5::ShellReader reader(std::move(metadata), file_bytes);
+    CheckpointContents contents;
+    contents.digest = hdf5::get_uint(reader.file(), "digest");
+    contents.tensors = read_parts(reader.file(), "tensors");
+    contents.blobs = read_parts(reader.file(), "blobs");
+    return contents;
+}
+
+} // namespace ranktune::storage

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/results.hpp"
+
+#include <set>
+#include <stdexcept>
+
+#include "storage/hdf5_names.hpp"
+#include "storage/hdf5_shell.hpp"
+#include "storage/hdf5_thread.hpp"
+
+namespace ranktune::storage {
+namespace {
+
+const char* text_of(Column::Role role) {
+    switch (role) {
+        case Column::Role::metric:
+            return "metric";
+        case Column::Role::parameter:
+            return "parameter";
+        case Column::Role::field:
+            break;
+    }
+    return "field";
+}
+
+/// Names in the file, one per column.
+std::vector<std::string> link_names(const ResultTable& table) {
+    std::set<std::string> taken;
+    for (const Column& column : table.columns) {
+        if (column.role == Column::Role::field) taken.insert(column.name);
+    }
+    std::vector<std::string> names;
+    std::set<std::string> used;
+    for (const Column& column : table.columns) {
+        const bool clashes = column.role != Column::Role::field && taken.count(column.name) != 0;
+        const std::string name = clashes ? std::string(text_of(column.role)) + "." + column.name : column.name;
+        if (!used.insert(name).second) {
+            throw std::invalid_argument("two columns of table '" + table.name + "' are called '" + name + "'");
+        }
+        if (column.size() != table.columns.front().size()) {
+            throw std::invalid_argument("columns of table '" + table.name + "' differ in length");
+        }
+        names.push_back(hdf5::link_name(name));
+    }
+    return names;
+}
+
+void describe(hid_t dataset, const Column& column) {
+    hdf5::put_attribute(dataset, "units", column.units.empty() ? "1" : column.units);
+    hdf5::put_attribute(dataset, "long_name", column.long_name.empty() ? column.name : column.long_name);
+    hdf5::put_attribute(dataset, "role", text_of(column.role));
+    hdf5::put_attribute(dataset, "name", column.name);
+}
+
+/// Bytes of a column of numbers; empty for texts.
+std::span<const std::byte> number_bytes(const Column& column) {
+    if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&column.values))
+        return std::as_bytes(std::span(*integers));
+    if (const auto* floats = std::get_if<std::vector<double>>(&column.values)) return std::as_bytes(std::span(*floats));
+    return {};
+}
+
+void add_column(hdf5::ShellBuilder& builder, hid_t group, const std::string& name, const Column& column) {
+    if (const auto* texts = std::get_if<std::vector<std::string>>(&column.values)) {
+        const hdf5::DatasetHandle dataset = hdf5::put_strings(group, name, *texts);
+        describe(dataset.get(), column);
+        return;
+    }
+    const bool integers = std::holds_alternative<std::vector<std::int64_t>>(column.values);
+    describe(builder.add_bulk(group, name, integers ? H5T_STD_I64LE : H5T_IEEE_F64LE, {column.size()}), column);
+}
+
+hdf5::Shell build(const Results& results) {
+    const hdf5::QuietErrors quiet;
+    hdf5::ShellBuilder builder(0);
+    hdf5::put_attribute(builder.file(), "schema_version", results_schema);
+    hdf5::put_attribute(builder.file(), "format", "ranktune results");
+    hdf5::put_attribute(builder.file(), "study", results.study);
+    hdf5::put_attribute(builder.file(), "uuid", results.uuid);
+    hdf5::put_attribute(builder.file(), "metric", results.metric);
+    hdf5::put_attribute(builder.file(), "mode", results.mode);
+    hdf5::put_attribute(builder.file(), "version", results.version);
+    hdf5::put_attribute(builder.file(), "written", results.written);
+    for (const ResultTable& table : results.tables) {
+        const std::vector<std::string> names = link_names(table);
+        const hdf5::GroupHandle group = hdf5::create_group(builder.file(), table.name);
+        hdf5::put_attribute(group.get(), "long_name", table.long_name.empty() ? table.name : table.long_name);
+        for (std::size_t i = 0; i < names.size(); ++i) add_column(builder, group.get(), names[i], table.columns[i]);
+    }
+    return builder.finish();
+}
+
+} // namespace
+
+std::size_t Column::size() const {
+    return std::visit([](const auto& list) { return list.size(); }, values);
+}
+
+void publish_results(FileSystem& files, const std::string& path, const Results& results) {
+    const hdf5::Shell shell = hdf5_call([&] { return build(results); });
+    files.publish(path, [&](File& file) {
+        file.write_at(0, shell.metadata);
+        file.truncate(shell.size);
+        std::size_t bulk = 0;
+        for (const ResultTable& table : results.tables) {
+            for (const Column& column : table.columns) {
+                if (std::holds_alternative<std::vector<std::string>>(column.values)) continue;
+                file.write_at(shell.offsets.at(bulk++), number_bytes(column));
+            }
+        }
+    });
+}
+
+} // namespace ranktune::storage

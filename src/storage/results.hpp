@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// metrics.h5: the tables of a study for people and their scripts. Derived from the journal and published whole; the
+// journal stays the truth. Layout: docs/reference/files.md.
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "storage/file_system.hpp"
+
+namespace ranktune::storage {
+
+/// Version of the layout, in the root attribute `schema_version`.
+inline constexpr std::uint64_t results_schema = 1;
+
+/// One field of a table: a 1-D data set.
+struct Column {
+    /// What the values are. A metric or parameter with the name of a field gets a prefix in the file ("metric.time").
+    enum class Role : unsigned char { field, metric, parameter };
+    /// Missing values: NaN, an empty text. Integers have none.
+    using Values = std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>>;
+
+    std::string name;
+    Role role = Role::field;
+    std::string units;     ///< "s", "iterations"; empty: the attribute says "1" (no unit)
+    std::string long_name; ///< one sentence; empty: the name again
+    Values values;
+
+    [[nodiscard]] std::size_t size() const;
+};
+
+/// A group of columns of equal length; row i of all of them belongs together.
+struct ResultTable {
+    std::string name; ///< of the group: "reports", "trials"
+    std::string long_name;
+    std::vector<Column> columns;
+};
+
+struct Results {
+    std::string study; ///< its name
+    std::string uuid;
+    std::string metric;  ///< of the objective
+    std::string mode;    ///< "min" or "max"
+    std::string version; ///< of the program
+    std::string written; ///< wall time, RFC 3339
+    std::vector<ResultTable> tables;
+};
+
+/// Writes the file aside, syncs it, renames it to `path`, syncs the directory. Throws base::IoError; throws
+/// std::invalid_argument when the columns of a table differ in length or two have the same name.
+void publish_results(FileSystem& files, const std::string& path, const Results& results);
+
+} // namespace ranktune::storage
