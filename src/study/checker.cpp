@@ -77,7 +77,8 @@ void Mistakes::value(const Node& node, std::string key, std::string message) {
     add(node.at, std::move(key), with_override(node, std::move(message)));
 }
 void Mistakes::key(const Node& node, std::string key, std::string message) {
-    add(node.key_at, std::move(key), with_override(node, std::move(message)));
+    if (node.key_at.line == 0) message = with_override(node, std::move(message));
+    add(node.key_at, std::move(key), std::move(message));
 }
 void Mistakes::missing(const Node* table, std::string key, std::string message) {
     add(table == nullptr ? Position{} : table->at, std::move(key), std::move(message));
@@ -193,6 +194,14 @@ std::optional<std::size_t> TableReader::one_of(std::string_view key, std::span<c
 
 void TableReader::require(std::string_view key, const std::string& what) {
     if (!has(key)) mistakes_.missing(table_, dotted(key), "missing; " + what);
+}
+
+void TableReader::complain(std::string_view key, const std::string& message) {
+    if (const Node* node = take(key); node != nullptr) {
+        mistakes_.value(*node, dotted(key), message);
+    } else {
+        mistakes_.missing(table_, dotted(key), message);
+    }
 }
 
 void TableReader::refuse(std::string_view key, const std::string& message) {

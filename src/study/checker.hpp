@@ -73,6 +73,8 @@ class TableReader {
 
     /// Says that a required key is missing, unless it is there.
     void require(std::string_view key, const std::string& what);
+    /// Something is wrong with a value, given or not: its position, or else that of the table.
+    void complain(std::string_view key, const std::string& message);
     /// A key that exists but does not go with something else: it is refused with `message`, and counts as known.
     void refuse(std::string_view key, const std::string& message);
     /// Refuses every key that nobody took.

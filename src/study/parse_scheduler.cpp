@@ -46,14 +46,12 @@ void parse_rungs(TableReader& table, SchedulerSpec& scheduler) {
     if (const auto eta = table.number("eta", 1.0, 1e6)) {
         scheduler.eta = *eta;
         check_whole("eta", *eta);
-        if (*eta == 1.0)
-            table.mistakes().value(*table.take("eta"), "scheduler.eta", "needs a number > 1: one in eta goes on");
+        if (*eta == 1.0) table.complain("eta", "needs a number > 1: one in eta goes on");
     }
     if (const auto first = table.number("first_rung", fractions ? 0.0 : 1.0, most_iterations)) {
         scheduler.first_rung = *first;
         check_whole("first_rung", *first);
-        if (*first == 0.0)
-            table.mistakes().value(*table.take("first_rung"), "scheduler.first_rung", "needs a number > 0");
+        if (*first == 0.0) table.complain("first_rung", "needs a number > 0");
     }
 }
 
@@ -64,9 +62,7 @@ void check_ceiling(const ParseContext& context, TableReader& table) {
     const auto ceiling = static_cast<double>(context.spec.max_iterations);
     const std::string ceiling_text = "study.max_iterations (" + std::to_string(context.spec.max_iterations) + ")";
     if (scheduler.first_rung > ceiling) {
-        const Node* given = table.take("first_rung");
-        context.mistakes.add(given == nullptr ? Position{} : given->at, "scheduler.first_rung",
-                             iterations_text(scheduler.first_rung) + " is above the ceiling " + ceiling_text);
+        table.complain("first_rung", iterations_text(scheduler.first_rung) + " is above the ceiling " + ceiling_text);
         return;
     }
     // Ray Tune allows brackets without a rung: trials in them run to the end.
@@ -78,18 +74,17 @@ void check_ceiling(const ParseContext& context, TableReader& table) {
         ++useful;
     }
     if (useful >= scheduler.brackets) return;
-    context.mistakes.value(*table.take("brackets"), "scheduler.brackets",
-                           "bracket " + std::to_string(useful + 1) + " would have its first rung at " +
-                               iterations_text(first * scheduler.eta) + ", not below " + ceiling_text + "; at most " +
-                               std::to_string(useful));
+    table.complain("brackets", "bracket " + std::to_string(useful + 1) + " would have its first rung at " +
+                                   iterations_text(first * scheduler.eta) + ", not below " + ceiling_text +
+                                   "; at most " + std::to_string(useful));
 }
 
 void check_checkpoints(const ParseContext& context, TableReader& table) {
     if (context.info == nullptr || context.info->can_checkpoint || context.spec.scheduler.restart_paused) return;
-    context.mistakes.missing(table.table(), "scheduler.variant",
-                             "\"promote\" pauses trials, and the trainable '" + context.info->name +
-                                 "' cannot save checkpoints; use variant = \"stop\", or restart_paused = true to train "
-                                 "promoted trials from the beginning");
+    table.complain("variant",
+                   "\"promote\" pauses trials, and the trainable '" + context.info->name +
+                       "' cannot save checkpoints; use variant = \"stop\", or restart_paused = true to train "
+                       "promoted trials from the beginning");
 }
 
 void parse_asha(ParseContext& context, TableReader& table) {
@@ -128,16 +123,14 @@ void parse_median(ParseContext& context, TableReader& table) {
     if (const auto grace = table.number("grace", 0.0, most_iterations)) {
         scheduler.grace = *grace;
         if (context.has_max_iterations && *grace > static_cast<double>(context.spec.max_iterations))
-            context.mistakes.value(*table.take("grace"), "scheduler.grace",
-                                   iterations_text(*grace) + " is above the ceiling study.max_iterations (" +
-                                       std::to_string(context.spec.max_iterations) + "); it counts iterations");
+            table.complain("grace", iterations_text(*grace) + " is above the ceiling study.max_iterations (" +
+                                        std::to_string(context.spec.max_iterations) + "); it counts iterations");
     }
     scheduler.min_samples = static_cast<std::uint32_t>(table.integer("min_samples", 1, most_32).value_or(3));
     scheduler.hard_stop = table.boolean("hard_stop").value_or(true);
     if (!scheduler.hard_stop && context.info != nullptr && !context.info->can_checkpoint)
-        context.mistakes.value(
-            *table.take("hard_stop"), "scheduler.hard_stop",
-            "false pauses trials, and the trainable '" + context.info->name + "' cannot save checkpoints");
+        table.complain("hard_stop",
+                       "false pauses trials, and the trainable '" + context.info->name + "' cannot save checkpoints");
 }
 
 } // namespace

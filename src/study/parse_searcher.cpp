@@ -18,18 +18,17 @@ bool has_grid(const space::SearchSpace& space) {
 }
 
 /// A grid search without study.num_trials runs the whole grid once.
-void count_grid(ParseContext& context, const Node* table) {
+void count_grid(ParseContext& context, TableReader& table) {
     if (!context.space_is_valid) return;
     if (!has_grid(context.spec.space)) {
-        context.mistakes.missing(table, "searcher.type",
-                                 "\"grid\" needs at least one grid in [space], as in batch_size = \"grid([32, 64])\"");
+        table.complain("type", "\"grid\" needs at least one grid in [space], as in batch_size = \"grid([32, 64])\"");
         return;
     }
     if (context.has_num_trials) return;
     const std::uint64_t size = context.spec.space.grid_size();
     if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) {
         context.mistakes.missing(
-            table, "study.num_trials",
+            context.root.find("study"), "study.num_trials",
             "missing, and the grid is too large to run whole: " + std::to_string(size) + " configurations");
         return;
     }
@@ -52,7 +51,7 @@ void parse_searcher(ParseContext& context) {
     table.finish();
 
     if (searcher.kind == SearcherKind::grid) {
-        count_grid(context, table.table());
+        count_grid(context, table);
     } else if (!context.has_num_trials && type_is_valid) {
         context.mistakes.missing(context.root.find("study"), "study.num_trials",
                                  "missing; the number of configurations to try (a grid search can leave it out)");

@@ -29,10 +29,10 @@ void parse_name(TableReader& table, StudySpec& spec) {
     if (const auto name = table.string("name")) {
         spec.name = *name;
         if (!is_study_name(*name))
-            table.mistakes().value(*table.take("name"), "study.name",
-                                   "letters, digits, '_', '-' and '.' only, beginning with a letter, digit or '_', at "
-                                   "most 100: " +
-                                       in_quotes(*name));
+            table.complain("name",
+                           "letters, digits, '_', '-' and '.' only, beginning with a letter, digit or '_', at "
+                           "most 100: " +
+                               in_quotes(*name));
     }
 }
 
@@ -57,7 +57,7 @@ void parse_study_table(ParseContext& context) {
     table.require("metric", "the name of the metric to optimise");
     if (const auto metric = table.string("metric")) {
         spec.objective.metric = *metric;
-        if (metric->empty()) context.mistakes.value(*table.take("metric"), "study.metric", "needs a name");
+        if (metric->empty()) table.complain("metric", "needs a name");
     }
     table.require("mode", "\"min\" or \"max\"");
     spec.objective.mode = table.word("mode", modes).value_or(Mode::max);

@@ -7,7 +7,29 @@
 namespace ranktune::study {
 namespace {
 
-std::string text_of(const std::string& value) { return space::Value(value).literal(); }
+/// A basic string of TOML.
+std::string text_of(const std::string& value) {
+    std::string text = "\"";
+    for (const char c : value) {
+        const auto code = static_cast<unsigned char>(c);
+        if (c == '"' || c == '\\') {
+            (text += '\\') += c;
+        } else if (code < 0x20 || code == 0x7F) {
+            constexpr std::string_view digits = "0123456789ABCDEF";
+            ((text += "\\u00") += digits[code >> 4U]) += digits[code & 15U];
+        } else {
+            text += c;
+        }
+    }
+    return text + "\"";
+}
+std::string text_of(const space::Value& value) {
+    if (value.is_string()) return text_of(value.as_string());
+    if (!value.is_list()) return value.literal();
+    std::string text;
+    for (const space::Value& item : value.as_list()) text += (text.empty() ? "" : ", ") + text_of(item);
+    return "[" + text + "]";
+}
 std::string text_of(bool value) { return value ? "true" : "false"; }
 std::string text_of(double value) { return space::float_text(value); }
 std::string text_of(base::Duration value) { return text_of(duration_text(value)); }
@@ -42,7 +64,7 @@ void write_study(const StudySpec& spec, Writer& out) {
 void write_trainable(const StudySpec& spec, Writer& out) {
     out.table("trainable");
     out.line("name", text_of(spec.trainable.name));
-    for (const auto& option : spec.trainable.options.entries()) out.line(option.name, option.value.literal());
+    for (const auto& option : spec.trainable.options.entries()) out.line(option.name, text_of(option.value));
 }
 
 void write_resources(const StudySpec& spec, Writer& out) {
@@ -53,23 +75,26 @@ void write_resources(const StudySpec& spec, Writer& out) {
     out.line("cpus_per_rank", std::to_string(resources.cpus_per_rank));
 }
 
-/// A constant that would read as something else when written plainly: a list is a choice, a call is a domain.
-bool needs_long_form(const space::Value& value, std::string_view name) {
-    if (value.is_list()) return true;
-    const bool named_condition = name == "condition" || name.ends_with(".condition");
-    return value.is_string() && (named_condition || space::looks_like_call(value.as_string()));
+/// Whether a constant would read as something else when written plainly: a list is a choice, a call is a domain.
+bool needs_long_form(const space::Value& value) {
+    return value.is_list() || (value.is_string() && space::looks_like_call(value.as_string()));
 }
 
 std::string parameter_text(const space::Parameter& parameter) {
     const auto* constant = std::get_if<space::Constant>(&parameter.domain);
-    std::string value = constant != nullptr ? constant->value.literal() : space::text(parameter.domain);
-    const bool list = std::holds_alternative<space::Choice>(parameter.domain) && value.starts_with('[');
-    if (constant == nullptr && !list) value = text_of(value);
-    const bool named_condition = parameter.name == "condition" || parameter.name.ends_with(".condition");
-    const bool long_form = parameter.condition ||
-                           (constant != nullptr && needs_long_form(constant->value, parameter.name)) ||
-                           (named_condition && !list);
-    if (!long_form) return value;
+    const auto* choice = std::get_if<space::Choice>(&parameter.domain);
+    // A plain string under the name `condition` would be the condition of the table.
+    const bool is_named_condition = parameter.name == "condition" || parameter.name.ends_with(".condition");
+    std::string value;
+    if (constant != nullptr) {
+        value = text_of(constant->value);
+    } else if (choice != nullptr && !choice->ordered) {
+        value = text_of(space::Value(choice->values));
+    } else {
+        value = text_of(space::text(parameter.domain));
+    }
+    if (!parameter.condition && !is_named_condition && (constant == nullptr || !needs_long_form(constant->value)))
+        return value;
     std::string text = std::string("{ ") + (constant != nullptr ? "value" : "domain") + " = " + value;
     if (parameter.condition) text += ", condition = " + text_of(parameter.condition->text());
     return text + " }";

@@ -172,6 +172,7 @@ void apply_override(Node& root, const std::string& text) {
         }
         at = next;
     }
+    value.key_at = at->key_at; // a key of the file stays where it is
     *at = std::move(value);
 }
 

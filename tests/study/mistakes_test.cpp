@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every rule of the study file: what breaks it, and what is said.
+#include <string>
+#include <vector>
+
+#include "study_files.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using namespace ranktune::study;
+using namespace ranktune::study::testing;
+
+namespace {
+
+/// Lines to put into a table, and the one mistake that they make.
+struct Case {
+    std::string lines;
+    std::string expected; ///< `line:column key: message`
+};
+
+void check(const Case& c, const std::string& text) {
+    INFO(text);
+    CHECK(mistake(text) == c.expected);
+}
+
+/// Replaces the line of `study` that begins with the key of `c.lines`, or adds one; positions are those of the result.
+std::string with_study_line(const std::string& lines) {
+    Parts parts;
+    const std::string key = lines.substr(0, lines.find(' ') + 1);
+    const auto at = parts.study.find(key);
+    if (at == std::string::npos) {
+        parts.study += lines;
+    } else {
+        parts.study.replace(at, parts.study.find('\n', at) + 1 - at, lines);
+    }
+    return parts.text();
+}
+
+} // namespace
+
+TEST_CASE("mistakes of [study]", "[study]") {
+    const std::vector<Case> cases = {
+        {"name = 3\n", "2:8 study.name: needs a string, not an integer (3)"},
+        {"name = \"a/b\"\n",
+         "2:8 study.name: letters, digits, '_', '-' and '.' only, beginning with a letter, digit or '_', "
+         "at most 100: \"a/b\""},
+        {"name = \"\"\n",
+         "2:8 study.name: letters, digits, '_', '-' and '.' only, beginning with a letter, digit or '_', at "
+         "most 100: \"\""},
+        {"name = \"..\"\n",
+         "2:8 study.name: letters, digits, '_', '-' and '.' only, beginning with a letter, digit or '_', "
+         "at most 100: \"..\""},
+        {"metric = \"val_los\"\n",
+         "3:10 study.metric: the trainable 'mlp' does not report \"val_los\"; did you mean "
+         "'val_loss'?; it reports: train_loss, val_loss, val_accuracy"},
+        {"metric = [\"a\"]\n", "3:10 study.metric: needs a string, not a list"},
+        {"mode = \"minimize\"\n",
+         "4:8 study.mode: unknown value \"minimize\"; accepted: \"min\" or \"max\"; here it is called "
+         "\"min\""},
+        {"mode = \"mim\"\n",
+         "4:8 study.mode: unknown value \"mim\"; accepted: \"min\" or \"max\"; did you mean \"min\"?"},
+        {"mode = true\n", "4:8 study.mode: needs \"min\" or \"max\", not a boolean (true)"},
+        {"num_trials = 0\n", "5:14 study.num_trials: needs an integer >= 1, not 0"},
+        {"num_trials = -1\n", "5:14 study.num_trials: needs an integer >= 1, not -1"},
+        {"num_trials = 60.0\n", "5:14 study.num_trials: needs an integer >= 1, not a float (60.0)"},
+        {"num_trials = 99999999999\n", "5:14 study.num_trials: needs an integer >= 1, not 99999999999"},
+        {"num_trials = \"60\"\n", "5:14 study.num_trials: needs an integer >= 1, not a string (\"60\")"},
+        {"max_iterations = 0\n", "6:18 study.max_iterations: needs an integer >= 1, not 0"},
+        {"seed = -3\n", "7:8 study.seed: needs an integer >= 0, not -3"},
+        {"max_concurrent = 1.5\n", "7:18 study.max_concurrent: needs an integer >= 0, not a float (1.5)"},
+        {"time_budget = 90\n",
+         "7:15 study.time_budget: needs a duration in quotes, as in \"90m\" or \"02:30:00\", not an "
+         "integer (90)"},
+        {"time_budget = 02:30:00\n",
+         "7:15 study.time_budget: needs a duration in quotes, as in \"90m\" or \"02:30:00\", not a "
+         "date or time (02:30:00)"},
+        {"time_budget = \"4:00\"\n",
+         "7:15 study.time_budget: \"4:00\" is not a duration: Slurm reads minutes, people mean "
+         "hours; write \"4:00:00\" or \"0:4:00\""},
+        {"time_budget = \"0s\"\n", "7:15 study.time_budget: needs a duration longer than zero, not \"0s\""},
+        {"n_trials = 3\n", "7:1 study.n_trials: is Optuna's name; here: num_trials"},
+        {"num_samples = 3\n", "7:1 study.num_samples: is Ray Tune's name; here: num_trials"},
+        {"direction = \"maximize\"\n", "7:1 study.direction: is Optuna's name; here: mode"},
+        {"goal = \"maximize\"\n", "7:1 study.goal: is W&B's name; here: mode"},
+        {"time_budget_s = 60\n", "7:1 study.time_budget_s: is Ray Tune's name; here: time_budget"},
+        {"max_concurrent_trials = 4\n", "7:1 study.max_concurrent_trials: is Ray Tune's name; here: max_concurrent"},
+        {"search_alg = \"tpe\"\n", "7:1 study.search_alg: is Ray Tune's name; here: searcher.type"},
+        {"pruner = \"median\"\n", "7:1 study.pruner: is Optuna's name; here: scheduler.type"},
+        {"sampler = \"tpe\"\n", "7:1 study.sampler: is Optuna's name; here: searcher.type"},
+        {"max_t = 3\n", "7:1 study.max_t: is Ray Tune's name; here: max_iterations"},
+        {"brackets = 3\n", "7:1 study.brackets: unknown key here; it belongs to scheduler.brackets"},
+        {"deterministic = true\n",
+         "7:1 study.deterministic: is not supported by this version: configurations and decisions are reproducible for "
+         "the "
+         "same order of reports"},
+        {"colour = 3\n",
+         "7:1 study.colour: unknown key; known: name, metric, mode, num_trials, max_iterations, seed, "
+         "max_concurrent, time_budget"},
+        {"sead = 3\n", "7:1 study.sead: unknown key; did you mean 'seed'?"},
+    };
+    for (const Case& c : cases) check(c, with_study_line(c.lines));
+}
+
+TEST_CASE("mistakes of the file as a whole", "[study]") {
+    const std::vector<Case> cases = {
+        {"[serch]\n",
+         "12:2 serch: unknown table; known: study, trainable, resources, space, searcher, scheduler, stop, "
+         "failure, journal, run"},
+        {"[searchers]\n", "12:2 searchers: unknown table; did you mean [searcher]?"},
+        {"[pruner]\n", "12:2 pruner: is Optuna's name; here: scheduler.type"},
+        {"[parameters]\n", "12:2 parameters: is W&B's name; here: the table [space]"},
+        {"[checkpoint]\n",
+         "12:2 checkpoint: is not supported by this version: trials save a checkpoint whenever they pause "
+         "and at their end"},
+        {"[slurm]\nrequeue = true\n",
+         "12:2 slurm: is not supported by this version: write the job script with sbatch's own options"},
+        {"[seed]\n", "12:2 seed: unknown table; did you mean the key study.seed?"},
+        {"[[searcher]]\n", "12:1 searcher: needs a table, not a list"},
+    };
+    for (const Case& c : cases) {
+        Parts parts;
+        parts.rest = c.lines;
+        check(c, parts.text());
+    }
+    CHECK(mistake("seed = 3\n" + Parts{}.text()) == "1:1 seed: unknown table; did you mean the key study.seed?");
+    CHECK(mistake("space = 3\n[study]\n" + Parts{}.study + "[trainable]\n" + Parts{}.trainable) ==
+          "1:9 space: needs a table, not an integer");
+}
+
+TEST_CASE("mistakes of [trainable]", "[study]") {
+    const std::vector<Case> cases = {
+        {"builtin = \"mpl\"\n",
+         "8:11 trainable.builtin: unknown trainable \"mpl\"; did you mean 'mlp'?; known: mlp, curve, "
+         "sleeper"},
+        {"name = 3\n", "8:8 trainable.name: needs a string, not an integer (3)"},
+        {"builtin = \"curve\"\nname = \"curve\"\n", "9:1 trainable.name: is given beside builtin; give one of them"},
+        {"x = 1\n",
+         "7:1 trainable.builtin: missing; builtin = \"...\", or name = \"...\" of a trainable that this program "
+         "registers; known: mlp, curve, sleeper"},
+        {"command = \"python3 train.py\"\n",
+         "8:1 trainable.command: is not supported by this version: programs as trials come later; today a trial is a "
+         "built-in trainable or one written in C++"},
+        {"builtin = \"mlp\"\n", "7:1 trainable.data: missing; a path: HDF5 file"},
+        {"builtin = \"mlp\"\ndata = 3\n", "9:8 trainable.data: the option takes a path, not 3"},
+        {"builtin = \"mlp\"\ndata = \"d\"\nhiden = [3]\n", "10:1 trainable.hiden: unknown key; did you mean 'hidden'?"},
+        {"builtin = \"mlp\"\ndata = \"d\"\nhidden = [3, 0]\n",
+         "10:10 trainable.hidden: the option takes a list of integers, each >= 1, not [3,0]"},
+        {"builtin = \"mlp\"\ndata = \"d\"\nhidden = 3\n",
+         "10:10 trainable.hidden: the option takes a list of integers, each >= 1, not 3"},
+        {"builtin = \"mlp\"\ndata = \"d\"\nbatch_size = 32.0\n",
+         "10:14 trainable.batch_size: the option takes an integer >= 1, not 32.0"},
+        {"builtin = \"mlp\"\ndata = \"d\"\ndropout = 1.5\n",
+         "10:11 trainable.dropout: the option takes a number from 0 to 1, not 1.5"},
+        {"builtin = \"mlp\"\ndata = \"d\"\ndropout = inf\n",
+         "10:11 trainable.dropout: the option takes a number from 0 to 1, not inf"},
+        {"builtin = \"mlp\"\ndata = \"d\"\ndropout = nan\n", "10:11 trainable.dropout: nan is not a value"},
+        {"builtin = \"mlp\"\ndata = \"d\"\nnesterov = 1\n",
+         "10:12 trainable.nesterov: the option takes true or false, not 1"},
+        {"builtin = \"mlp\"\ndata = \"d\"\noptimizer = \"adamm\"\n",
+         "10:13 trainable.optimizer: the option takes \"sgd\" or \"adam\", not \"adamm\"; did you mean \"adam\"?"},
+        {"builtin = \"mlp\"\ndata = \"d\"\ntag = 2024-01-01\n",
+         "10:7 trainable.tag: needs a boolean, number, string or list, not a date or time"},
+        {"builtin = \"mlp\"\ndata = \"d\"\n\"a b\" = 1\n",
+         "10:1 trainable.a b: a name has letters, digits, '_' and '-', begins with a letter or '_', and is at most 100 "
+         "long"},
+        {"builtin = \"mlp\"\ndata = \"d\"\nmax_epochs = 3\n",
+         "10:1 trainable.max_epochs: unknown key; the ceiling is study.max_iterations (27)"},
+        {"name = \"curve\"\na = [[[[[[[[[1]]]]]]]]]\n", "9:13 trainable.a: lists are nested more than 8 deep"},
+    };
+    for (const Case& c : cases) {
+        Parts parts;
+        parts.trainable = c.lines;
+        parts.space = "";
+        check(c, parts.text());
+    }
+}
+
+TEST_CASE("mistakes of [resources]", "[study]") {
+    const std::vector<Case> cases = {
+        {"ranks = 0\n", "15:9 resources.ranks: needs an integer from 1 to 10000000, not 0"},
+        {"ranks = 2.0\n", "15:9 resources.ranks: needs an integer from 1 to 10000000, not a float (2.0)"},
+        {"ranks = \"2\"\n",
+         "15:9 resources.ranks: needs an integer >= 1, or \"{name}\" for a parameter of [space], not \"2\""},
+        {"ranks = \"{rank}\"\n", "15:9 resources.ranks: [space] has no parameter 'rank'; did you mean 'ranks'?"},
+        {"ranks = \"{}\"\n",
+         "15:9 resources.ranks: needs an integer >= 1, or \"{name}\" for a parameter of [space], not \"{}\""},
+        {"ranks = \"{lr}\"\n",
+         "15:9 resources.ranks: the parameter 'lr' must give integers >= 1, not uniform(0.0, 1.0)"},
+        {"ranks = \"{none}\"\n", "15:9 resources.ranks: the parameter 'none' must give integers >= 1, not [0, 2]"},
+        {"ranks = \"{some}\"\n", "15:9 resources.ranks: the parameter 'some' has a condition; every trial needs ranks"},
+        {"cpus_per_rank = 0\n", "15:17 resources.cpus_per_rank: needs an integer from 1 to 100000, not 0"},
+        {"gpus = 2\n", "15:1 resources.gpus: is not supported by this version: trials run on CPUs; write ranks = N"},
+        {"num_workers = 2\n", "15:1 resources.num_workers: is Ray Train's name; here: ranks"},
+        {"cpus_per_task = 2\n", "15:1 resources.cpus_per_task: is Slurm's name; here: cpus_per_rank"},
+        {"rank = 2\n", "15:1 resources.rank: unknown key; did you mean 'ranks'?"},
+    };
+    for (const Case& c : cases) {
+        Parts parts = free_parts();
+        parts.space =
+            "lr = \"uniform(0, 1)\"\nranks = [1, 2]\nnone = [0, 2]\n"
+            "some = { domain = [1, 2], condition = \"lr > 0.5\" }\n";
+        parts.rest = "[resources]\n" + c.lines;
+        check(c, parts.text());
+    }
+}
+
+TEST_CASE("mistakes of [space], whatever the trainable", "[study]") {
+    const std::vector<Case> cases = {
+        {"a = \"uniform(1, 0)\"\n", "10:5 space.a: uniform needs low <= high, got 1.0 > 0.0:  \"uniform(1, 0)\""},
+        {"a = \"unifrom(0, 1)\"\n",
+         "10:5 space.a: unknown domain 'unifrom'; did you mean 'uniform'?:  \"unifrom(0, 1)\""},
+        {"a = []\n", "10:5 space.a: a choice needs at least one value"},
+        {"a = [1, nan]\n", "10:9 space.a: nan is not a value"},
+        {"a = nan\n", "10:5 space.a: nan is not a value"},
+        {"a = 2024-01-01\n", "10:5 space.a: needs a boolean, number, string or list, not a date or time"},
+        {"a = [{ b = 1 }]\n", "10:6 space.a: needs a boolean, number, string or list, not a table"},
+        {"\"a.b\" = 1\n",
+         "10:1 space.a.b: a name has letters, digits, '_' and '-', begins with a letter or '_', and is at most 100 "
+         "long"},
+        {"2nd = 1\n",
+         "10:1 space.2nd: a name has letters, digits, '_' and '-', begins with a letter or '_', and is at most 100 "
+         "long"},
+        {"a = { domain = \"uniform(0, 1)\", value = 3 }\n",
+         "10:33 space.a.value: is given beside domain; give one of them"},
+        {"a = { domain = 3 }\n",
+         "10:16 space.a.domain: needs a call such as \"uniform(0.0, 1.0)\" or a list, not an integer; "
+         "a constant is written value = ..."},
+        {"a = { domain = \"sgd\" }\n",
+         "10:16 space.a.domain: needs a call such as \"uniform(0.0, 1.0)\" or a list, not "
+         "\"sgd\"; a constant is written value = ..."},
+        {"a = { value = 3, condition = 4 }\n",
+         "10:30 space.a.condition: needs a string, as in \"optimizer == 'sgd'\", not an integer"},
+        {"a = { value = 3, condition = \"b == 1\" }\n", "10:30 space.a.condition: unknown parameter 'b':  \"b == 1\""},
+        {"opt = [1, 2]\na = { value = 3, condition = \"ops == 1\" }\n",
+         "11:30 space.a.condition: unknown parameter 'ops'; did you mean 'opt'?:  \"ops == 1\""},
+        {"a = {}\n", "10:5 space.a: a nested table without parameters"},
+        {"b = 1\n[space.a]\ncondition = \"b == 1\"\n", "11:1 space.a: a nested table without parameters"},
+        {"b = 1\n[space.a]\ncondition = \"c == 1\"\nd = 1\n",
+         "12:13 space.a.condition: unknown parameter 'c':  \"c == 1\""},
+        {"b = 1\ncondition = \"b == 1\"\n",
+         "11:1 space.condition: a condition belongs to a parameter or to a nested table, not to the whole space; a "
+         "hyper-parameter of this name is written condition = { value = ... }"},
+        {"[space.a]\nb = \"randint(3, 3)\"\n",
+         "11:5 space.a.b: randint needs low < high (the upper bound is exclusive), got 3 "
+         "and 3:  \"randint(3, 3)\""},
+    };
+    for (const Case& c : cases) {
+        Parts parts = free_parts();
+        parts.space = c.lines;
+        check(c, parts.text());
+    }
+}
+
+TEST_CASE("a condition that cannot be read says where", "[study]") {
+    Parts parts = free_parts();
+    parts.space = "b = 1\na = { value = 3, condition = \"b = 1\" }\n";
+    const std::string text = mistake(parts.text());
+    CHECK(text.find("11:30 space.a.condition: ") == 0);
+    CHECK(text.find("column 3") != std::string::npos);
+    CHECK(text.find(":  \"b = 1\"") != std::string::npos);
+}
+
+TEST_CASE("parameters whose conditions need each other are refused", "[study]") {
+    Parts parts = free_parts();
+    parts.space = "a = { value = 1, condition = \"b == 1\" }\nb = { value = 1, condition = \"a == 1\" }\n";
+    CHECK(mistake(parts.text()).find("9:1 space: ") == 0);
+}
+
+TEST_CASE("mistakes between [space] and the trainable", "[study]") {
+    const std::vector<Case> cases = {
+        {"data = [\"a\", \"b\"]\n", "11:1 space.data: is also given in [trainable]; give it in one place"},
+        {"lrr = \"uniform(0, 1)\"\n", "11:1 space.lrr: the trainable 'mlp' does not read it; did you mean 'lr'?"},
+        {"epochs = [1, 2]\n",
+         "11:1 space.epochs: the trainable 'mlp' does not read it; the ceiling is study.max_iterations"},
+        {"lr = \"randn()\"\n",
+         "11:6 space.lr: the option takes a number >= 0, not a normal distribution, which has no bounds"},
+        {"lr = \"uniform(-1.0, 1)\"\n", "11:6 space.lr: the option takes a number >= 0, not values from -1 to 1"},
+        {"lr = [0.1, \"x\"]\n", "11:6 space.lr: the option takes a number >= 0, not \"x\""},
+        {"dropout = \"uniform(0.0, 1.5)\"\n",
+         "11:11 space.dropout: the option takes a number from 0 to 1, not values from 0 to 1.5"},
+        {"dropout = [0.0, 1.5]\n", "11:11 space.dropout: the option takes a number from 0 to 1, not 1.5"},
+        {"dropout = \"randint(0, 3)\"\n",
+         "11:11 space.dropout: the option takes a number from 0 to 1, not integers from 0 to 2"},
+        {"batch_size = \"uniform(16, 64)\"\n",
+         "11:14 space.batch_size: the option takes an integer >= 1, not floats; integers are drawn by randint, "
+         "lograndint, "
+         "qrandint and qlograndint"},
+        {"batch_size = \"randint(0, 64)\"\n",
+         "11:14 space.batch_size: the option takes an integer >= 1, not integers from 0 to 63"},
+        {"batch_size = [32, 64.0]\n", "11:14 space.batch_size: the option takes an integer >= 1, not 64.0"},
+        {"batch_size = \"grid([0, 8])\"\n", "11:14 space.batch_size: the option takes an integer >= 1, not 0"},
+        {"optimizer = [\"sgd\", \"adamm\"]\n",
+         "11:13 space.optimizer: the option takes \"sgd\" or \"adam\", not \"adamm\"; did "
+         "you mean \"adam\"?"},
+        {"optimizer = \"uniform(0, 1)\"\n", "11:13 space.optimizer: the option takes \"sgd\" or \"adam\", not floats"},
+        {"optimizer = \"randint(0, 2)\"\n",
+         "11:13 space.optimizer: the option takes \"sgd\" or \"adam\", not integers"},
+        {"nesterov = [true, \"no\"]\n", "11:12 space.nesterov: the option takes true or false, not \"no\""},
+        {"hidden = [64, 128]\n", "11:10 space.hidden: the option takes a list of integers, each >= 1, not 64"},
+        {"hidden = [[64], [0]]\n", "11:10 space.hidden: the option takes a list of integers, each >= 1, not [0]"},
+        {"hidden = \"randn()\"\n", "11:10 space.hidden: the option takes a list of integers, each >= 1, not floats"},
+        {"[space.sgd]\ndecays = [1, 2]\n",
+         "12:1 space.sgd.decays: the trainable 'mlp' does not read it; did you mean 'sgd.decay'?"},
+    };
+    for (const Case& c : cases) {
+        Parts parts;
+        parts.space = c.lines;
+        check(c, parts.text());
+    }
+    // What the trainable does not read may serve resources.ranks or a condition.
+    Parts parts;
+    parts.space =
+        "r = [1, 2]\nkind = [\"a\", \"b\"]\nlr = { domain = \"uniform(0, 1)\", condition = \"kind == 'a'\" }\n";
+    parts.rest = "[resources]\nranks = \"{r}\"\n";
+    CHECK(mistake(parts.text()) == "");
+    // A required option may be tuned, but must then always be there.
+    parts = Parts{};
+    parts.trainable = "builtin = \"mlp\"\n";
+    parts.space = "kind = [1, 2]\ndata = { domain = [\"a\", \"b\"], condition = \"kind == 1\" }\n";
+    CHECK(mistake(parts.text()) == "11:8 space.data: the option is required, so the parameter cannot have a condition");
+}
+
+TEST_CASE("mistakes of [searcher]", "[study]") {
+    const std::vector<Case> cases = {
+        {"type = \"tpe\"\n",
+         "13:8 searcher.type: unknown value \"tpe\"; accepted: \"random\", \"grid\" or \"sobol\"; not "
+         "supported by this version"},
+        {"type = \"rnadom\"\n",
+         "13:8 searcher.type: unknown value \"rnadom\"; accepted: \"random\", \"grid\" or \"sobol\"; did "
+         "you mean \"random\"?"},
+        {"type = \"qmc\"\n",
+         "13:8 searcher.type: unknown value \"qmc\"; accepted: \"random\", \"grid\" or \"sobol\"; here it is called "
+         "\"sobol\""},
+        {"type = \"random\"\nscramble = true\n", "14:1 searcher.scramble: is a key of type \"sobol\" only"},
+        {"scramble = true\n", "13:1 searcher.scramble: is a key of type \"sobol\" only"},
+        {"type = \"sobol\"\nscramble = 1\n", "14:12 searcher.scramble: needs true or false, not an integer (1)"},
+        {"type = \"grid\"\n",
+         "13:8 searcher.type: \"grid\" needs at least one grid in [space], as in batch_size = "
+         "\"grid([32, 64])\""},
+        {"seed = 3\n", "13:1 searcher.seed: unknown key here; it belongs to study.seed"},
+        {"points_to_evaluate = []\n",
+         "13:1 searcher.points_to_evaluate: is not supported by this version: all configurations "
+         "come from the searcher"},
+    };
+    for (const Case& c : cases) {
+        Parts parts;
+        parts.rest = "[searcher]\n" + c.lines;
+        check(c, parts.text());
+    }
+    Parts parts;
+    parts.study = "name = \"s\"\nmetric = \"val_loss\"\nmode = \"min\"\nmax_iterations = 1\n";
+    CHECK(mistake(parts.text()) ==
+          "1:1 study.num_trials: missing; the number of configurations to try (a grid search can leave it out)");
+    parts = free_parts();
+    parts.study = "name = \"s\"\nmetric = \"val_loss\"\nmode = \"min\"\nmax_iterations = 1\n";
+    parts.space = "";
+    for (const std::string name : {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"})
+        parts.space += name + " = \"grid([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])\"\n";
+    parts.rest = "[searcher]\ntype = \"grid\"\n";
+    CHECK(mistake(parts.text()) ==
+          "1:1 study.num_trials: missing, and the grid is too large to run whole: 10000000000 configurations");
+}
+
+TEST_CASE("mistakes of [scheduler]", "[study]") {
+    const std::string only_asha = " is a key of type \"asha\" only";
+    const std::vector<Case> cases = {
+        {"type = \"pbt\"\n",
+         "13:8 scheduler.type: unknown value \"pbt\"; accepted: \"fifo\", \"asha\" or \"median\"; not "
+         "supported by this version"},
+        {"type = \"hyperband\"\n",
+         "13:8 scheduler.type: unknown value \"hyperband\"; accepted: \"fifo\", \"asha\" or "
+         "\"median\"; not supported by this version"},
+        {"type = \"asynchyperband\"\n",
+         "13:8 scheduler.type: unknown value \"asynchyperband\"; accepted: \"fifo\", \"asha\" or "
+         "\"median\"; here it is called \"asha\""},
+        {"eta = 3\n", "12:1 scheduler.type: missing; \"fifo\", \"asha\" or \"median\""},
+        {"type = \"fifo\"\neta = 3\n", "14:1 scheduler.eta: is a key of type \"asha\" only"},
+        {"type = \"fifo\"\ngrace = 3\n", "14:1 scheduler.grace: is a key of type \"median\" only"},
+        {"type = \"median\"\nbrackets = 3\n", "14:1 scheduler.brackets: is a key of type \"asha\" only"},
+        {"type = \"asha\"\nhard_stop = true\n", "14:1 scheduler.hard_stop: is a key of type \"median\" only"},
+        {"type = \"asha\"\nrule = \"floor\"\n", "14:1 scheduler.rule: is a key of variant \"stop\" only"},
+        {"type = \"asha\"\nstop_last_trials = true\n",
+         "14:1 scheduler.stop_last_trials: is a key of rule \"ray\" only"},
+        {"type = \"asha\"\nvariant = \"stop\"\nfinish_top = 1\n",
+         "15:1 scheduler.finish_top: is a key of variant \"promote\" only"},
+        {"type = \"asha\"\nvariant = \"stop\"\nrestart_paused = true\n",
+         "15:1 scheduler.restart_paused: is a key of variant \"promote\" only"},
+        {"type = \"asha\"\nvariant = \"stop\"\nstop_last_trials = true\n",
+         "15:1 scheduler.stop_last_trials: is a key of rule \"ray\" only"},
+        {"type = \"asha\"\nvariant = \"promotion\"\n",
+         "14:11 scheduler.variant: unknown value \"promotion\"; accepted: "
+         "\"promote\" or \"stop\"; here it is called \"promote\""},
+        {"type = \"asha\"\neta = 1\n", "14:7 scheduler.eta: needs a number > 1: one in eta goes on"},
+        {"type = \"asha\"\neta = 0.5\n", "14:7 scheduler.eta: needs a number from 1 to 1000000, not 0.5"},
+        {"type = \"asha\"\neta = 2.5\n",
+         "14:7 scheduler.eta: needs a whole number, not 2.5 (only rule \"ray\" takes fractions)"},
+        {"type = \"asha\"\neta = inf\n", "14:7 scheduler.eta: needs a number from 1 to 1000000, not inf"},
+        {"type = \"asha\"\neta = \"3\"\n",
+         "14:7 scheduler.eta: needs a number from 1 to 1000000, not a string (\"3\")"},
+        {"type = \"asha\"\nfirst_rung = 1.5\n",
+         "14:14 scheduler.first_rung: needs a whole number, not 1.5 (only rule \"ray\" takes fractions)"},
+        {"type = \"asha\"\nfirst_rung = 0\n", "14:14 scheduler.first_rung: needs a number >= 1, not 0"},
+        {"type = \"asha\"\nvariant = \"stop\"\nrule = \"ray\"\nfirst_rung = 0\n",
+         "16:14 scheduler.first_rung: needs a number > 0"},
+        {"type = \"asha\"\nfirst_rung = 28\n",
+         "14:14 scheduler.first_rung: 28 is above the ceiling study.max_iterations (27)"},
+        {"type = \"asha\"\nvariant = \"stop\"\nrule = \"ray\"\nfirst_rung = 27.5\n",
+         "16:14 scheduler.first_rung: 27.5 is above the ceiling study.max_iterations (27)"},
+        {"type = \"asha\"\nbrackets = 4\n",
+         "14:12 scheduler.brackets: bracket 4 would have its first rung at 27, not below "
+         "study.max_iterations (27); at most 3"},
+        {"type = \"asha\"\nbrackets = 0\n", "14:12 scheduler.brackets: needs an integer from 1 to 64, not 0"},
+        {"type = \"asha\"\nfinish_top = -1\n", "14:14 scheduler.finish_top: needs an integer >= 0, not -1"},
+        {"type = \"asha\"\ngrace_period = 1\n",
+         "14:1 scheduler.grace_period: is Ray Tune's name; here: "
+         "scheduler.first_rung (asha) or scheduler.grace (median)"},
+        {"type = \"asha\"\nreduction_factor = 4\n", "14:1 scheduler.reduction_factor: is Ray Tune's name; here: eta"},
+        {"type = \"asha\"\nmax_t = 81\n", "14:1 scheduler.max_t: is Ray Tune's name; here: study.max_iterations"},
+        {"type = \"asha\"\nmin_resource = 1\n", "14:1 scheduler.min_resource: is Optuna's name; here: first_rung"},
+        {"type = \"asha\"\nmetric = \"x\"\n",
+         "14:1 scheduler.metric: unknown key here; it belongs to study.metric or stop.metric or stop.plateau.metric"},
+        {"type = \"median\"\ngrace = 28\n",
+         "14:9 scheduler.grace: 28 is above the ceiling study.max_iterations (27); it counts "
+         "iterations"},
+        {"type = \"median\"\ngrace = -1\n", "14:9 scheduler.grace: needs a number >= 0, not -1"},
+        {"type = \"median\"\nmin_samples = 0\n", "14:15 scheduler.min_samples: needs an integer >= 1, not 0"},
+        {"type = \"median\"\nmin_samples_required = 3\n",
+         "14:1 scheduler.min_samples_required: is Ray Tune's name; here: min_samples"},
+        {"type = 3\neta = 3\ncolor = 2\n",
+         "13:8 scheduler.type: needs \"fifo\", \"asha\" or \"median\", not an integer (3)\n15:1 scheduler.color: "
+         "unknown key; "
+         "known: type, variant, rule, eta, first_rung, brackets, finish_top, restart_paused, stop_last_trials, grace, "
+         "min_samples, hard_stop"},
+    };
+    for (const Case& c : cases) {
+        Parts parts;
+        parts.rest = "[scheduler]\n" + c.lines;
+        check(c, parts.text());
+    }
+}
+
+TEST_CASE("the edges of rungs and brackets are accepted", "[study]") {
+    for (const std::string lines :
+         {"first_rung = 27\n", "brackets = 3\n", "eta = 2.0\n", "first_rung = 3.0\nbrackets = 2\n",
+          "variant = \"stop\"\nrule = \"ray\"\nbrackets = 64\n"}) {
+        Parts parts;
+        parts.rest = "[scheduler]\ntype = \"asha\"\n" + lines;
+        CHECK(mistake(parts.text()) == "");
+    }
+    Parts parts;
+    parts.rest = "[scheduler]\ntype = \"median\"\ngrace = 27\n";
+    CHECK(mistake(parts.text()) == "");
+}
+
+TEST_CASE("schedulers that pause need checkpoints", "[study]") {
+    Parts parts = free_parts();
+    parts.trainable = "name = \"sleeper\"\n";
+    const auto with = [&](const std::string& lines) {
+        parts.rest = "[scheduler]\n" + lines;
+        return mistake(parts.text());
+    };
+    const std::string advice =
+        "\"promote\" pauses trials, and the trainable 'sleeper' cannot save checkpoints; use variant = "
+        "\"stop\", or restart_paused = true to train promoted trials from the beginning";
+    CHECK(with("type = \"asha\"\n") == "11:1 scheduler.variant: " + advice);
+    CHECK(with("type = \"asha\"\nvariant = \"promote\"\n") == "13:11 scheduler.variant: " + advice);
+    CHECK(with("type = \"asha\"\nrestart_paused = true\n") == "");
+    CHECK(with("type = \"asha\"\nvariant = \"stop\"\n") == "");
+    CHECK(with("type = \"median\"\n") == "");
+    CHECK(with("type = \"median\"\nhard_stop = false\n") ==
+          "13:13 scheduler.hard_stop: false pauses trials, and the trainable 'sleeper' cannot save checkpoints");
+}
+
+TEST_CASE("mistakes of [stop]", "[study]") {
+    const std::string wanted = "needs a comparison in quotes, METRIC >= NUMBER or METRIC <= NUMBER, not ";
+    const std::vector<Case> cases = {
+        {"metric = \"val_loss > 3\"\n", "13:10 stop.metric: " + wanted + "\"val_loss > 3\""},
+        {"metric = \"val_loss >= x\"\n", "13:10 stop.metric: " + wanted + "\"val_loss >= x\""},
+        {"metric = \"val_loss >= inf\"\n", "13:10 stop.metric: " + wanted + "\"val_loss >= inf\""},
+        {"metric = \">= 3\"\n", "13:10 stop.metric: " + wanted + "\">= 3\""},
+        {"metric = \"val_loss >=\"\n", "13:10 stop.metric: " + wanted + "\"val_loss >=\""},
+        {"metric = \"val_loss >\"\n", "13:10 stop.metric: " + wanted + "\"val_loss >\""},
+        {"metric = \"\"\n", "13:10 stop.metric: " + wanted + "\"\""},
+        {"metric = { val_loss = 3 }\n", "13:10 stop.metric: " + wanted + "a table"},
+        {"metric = [\"val_loss <= 1\", 3]\n", "13:28 stop.metric: " + wanted + "an integer"},
+        {"metric = \"loss <= 1\"\n",
+         "13:10 stop.metric: the trainable 'mlp' does not report \"loss\"; it reports: "
+         "train_loss, val_loss, val_accuracy"},
+        {"time = \"0m\"\n", "13:8 stop.time: needs a duration longer than zero, not \"0m\""},
+        {"plateau = true\n", "13:11 stop.plateau: needs a table, not a boolean"},
+        {"[stop.plateau]\nresults = 1\n", "14:11 stop.plateau.results: needs an integer >= 2, not 1"},
+        {"[stop.plateau]\nstd = -0.1\n", "14:7 stop.plateau.std: needs a number >= 0, not -0.1"},
+        {"[stop.plateau]\nmetric = \"x\"\n",
+         "14:10 stop.plateau.metric: the trainable 'mlp' does not report \"x\"; it reports: "
+         "train_loss, val_loss, val_accuracy"},
+        {"[stop.plateau]\ngrace_period = 1\n", "14:1 stop.plateau.grace_period: is Ray Tune's name; here: grace"},
+        {"[stop.plateau]\nmetric_threshold = 1\n",
+         "14:1 stop.plateau.metric_threshold: is Ray Tune's name; here: threshold"},
+        {"training_iteration = 10\n", "13:1 stop.training_iteration: is Ray Tune's name; here: study.max_iterations"},
+        {"max_iterations = 10\n", "13:1 stop.max_iterations: unknown key here; it belongs to study.max_iterations"},
+        {"time_total_s = 10\n", "13:1 stop.time_total_s: is Ray Tune's name; here: time"},
+    };
+    for (const Case& c : cases) {
+        Parts parts;
+        parts.rest = "[stop]\n" + c.lines;
+        check(c, parts.text());
+    }
+}
+
+TEST_CASE("mistakes of [failure], [journal] and [run]", "[study]") {
+    const std::vector<Case> cases = {
+        {"[failure]\ntolerate = 5\n", "13:12 failure.tolerate: needs a number from 0 to 1, not 5"},
+        {"[failure]\nmax_losses = 0\n", "13:14 failure.max_losses: needs an integer from 1 to 1000000, not 0"},
+        {"[failure]\nmax_failures = 3\n",
+         "13:1 failure.max_failures: is not supported by this version: a trial that throws is "
+         "recorded as failed and not retried"},
+        {"[failure]\nreport_timeout = \"1m\"\n",
+         "13:1 failure.report_timeout: is not supported by this version: a rank is "
+         "given up when its heartbeat stops: run.heartbeat_timeout"},
+        {"[journal]\ncommit_interval = \"0s\"\n",
+         "13:19 journal.commit_interval: needs a duration longer than zero, not \"0s\""},
+        {"[journal]\ncommit = \"1s\"\n", "13:1 journal.commit: unknown key; known: commit_interval"},
+        {"[run]\nabort_grace = 30\n",
+         "13:15 run.abort_grace: needs a duration in quotes, as in \"90m\" or \"02:30:00\", not an "
+         "integer (30)"},
+        {"[run]\nheartbeat_timout = \"1m\"\n",
+         "13:1 run.heartbeat_timout: unknown key; did you mean 'heartbeat_timeout'?"},
+    };
+    for (const Case& c : cases) {
+        Parts parts;
+        parts.rest = c.lines;
+        check(c, parts.text());
+    }
+}
+
+TEST_CASE("all mistakes come together, in the order of the file", "[study]") {
+    const std::string text =
+        "[study]\nname = \"s\"\nmetric = \"val_loss\"\nmode = \"mean\"\nnum_trials = 0\n"
+        "max_iterations = 9\n[trainable]\nbuiltin = \"mlp\"\ndata = \"d\"\nepochs = 3\n[space]\n"
+        "lr = \"uniform(2, 1)\"\nbatch_size = [0]\n[scheduler]\ntype = \"asha\"\neta = 1.5\nfirst_rung = 10\n"
+        "[stop]\ntime = 5\n[slurm]\n";
+    const auto found = mistakes(text);
+    std::vector<std::string> places;
+    for (const std::string& line : found) places.push_back(line.substr(0, line.find(": ")));
+    CHECK(places == std::vector<std::string>{"4:8 study.mode", "5:14 study.num_trials", "10:1 trainable.epochs",
+                                             "12:6 space.lr", "16:7 scheduler.eta", "19:8 stop.time", "20:2 slurm"});
+}
+
+TEST_CASE("long and odd values are shortened and made harmless in messages", "[study]") {
+    Parts parts;
+    parts.rest = "[stop]\nmetric = \"" + std::string(500, 'x') + "\"\n";
+    CHECK(mistake(parts.text()).size() < 250);
+    parts.rest = "[stop]\nmetric = \"a\\u001B[31m\"\n";
+    CHECK(mistake(parts.text()).find('\x1B') == std::string::npos);
+    parts.rest = "[stop]\nmetric = \"" + std::string(59, 'x') + "\xC3\xA9\xC3\xA9\"\n";
+    CHECK(mistake(parts.text()).find(std::string(59, 'x') + "...\"") != std::string::npos);
+}
