@@ -6,6 +6,14 @@
 #include "tuner/core.hpp"
 
 namespace ranktune::tuner {
+namespace {
+
+/// Only Reason::study_time has a number to tell.
+double budget_seconds(const study::StudySpec& spec) {
+    return spec.time_budget ? base::to_seconds(*spec.time_budget) : 0.0;
+}
+
+} // namespace
 
 void Tuner::Impl::fill(StudyTime now, Output& out) {
     if (state.draining || state.ended) return;
@@ -92,7 +100,8 @@ void Tuner::Impl::close_what_is_left(StudyTime now, Output& out) {
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
         const TrialId id{i};
         const TrialState& t = state.trials[i];
-        if (!is_final(t.phase)) close(id, TrialPhase::stopped, {Verb::stop, reason, 0.0, 0.0}, {}, now, out);
+        if (!is_final(t.phase))
+            close(id, TrialPhase::stopped, {Verb::stop, reason, budget_seconds(spec), 0.0}, {}, now, out);
         const bool worth_keeping = state.trials[i].phase == TrialPhase::finished || state.best == id;
         release_checkpoints(id, worth_keeping ? 1 : 0, out);
     }
@@ -124,7 +133,8 @@ StudyEnded Tuner::Impl::verdict_on_study(StudyTime now) const {
         return {now, StudyOutcome::no_success, Reason::no_trial_succeeded, text(Reason::no_trial_succeeded, 0.0)};
     const bool too_many = static_cast<double>(failed) > spec.failure.tolerate * static_cast<double>(all);
     const Reason reason = state.draining ? Reason::study_time : Reason::study_complete;
-    return {now, too_many ? StudyOutcome::too_many_failures : StudyOutcome::ok, reason, text(reason, 0.0)};
+    return {now, too_many ? StudyOutcome::too_many_failures : StudyOutcome::ok, reason,
+            text(reason, budget_seconds(spec))};
 }
 
 } // namespace ranktune::tuner

@@ -83,7 +83,7 @@ void Tuner::Impl::on(const study::ReportArrived& event, StudyTime now, Output& o
         const Iteration next = verdict.verb == Verb::go_on ? t.decision_point : 0;
         out.commands.emplace_back(
             study::Decide{event.trial, event.attempt, event.incarnation, event.iteration, verdict, next});
-    } else if (verdict.verb != Verb::go_on && !was_ending) {
+    } else if (verdict.verb != Verb::go_on && !was_ending && !state.draining) {
         out.commands.emplace_back(study::Interrupt{event.trial, event.attempt, event.incarnation, verdict});
     }
     if (verdict.reason == Reason::missing_metric && !objective) {

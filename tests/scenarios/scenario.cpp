@@ -52,6 +52,7 @@ std::string Player::play(const std::string& command, const std::string& body) {
     std::istringstream words(command);
     std::string verb;
     words >> verb;
+    if (!live_ && verb != "study") throw std::runtime_error("a scenario begins with `study`");
     std::string text;
     std::uint32_t trial = 0;
     base::Iteration iteration = 0;
