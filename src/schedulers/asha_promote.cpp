@@ -65,7 +65,9 @@ study::Verdict AshaPromote::decide(const Report& report, bool contended) const {
     const Rung& here = rung(at);
     if (report.iteration < here.level) return {Verb::go_on, Reason::below_rung};
     const auto level = static_cast<double>(here.level);
-    if (here.last) return {Verb::stop, Reason::max_iterations, level};
+    if (report.iteration >= options_.ceiling) {
+        return {Verb::stop, Reason::max_iterations, static_cast<double>(options_.ceiling)};
+    }
     if (at.finishing) return {Verb::go_on, Reason::finish_top, level};
 
     if (at.entered) return {Verb::pause, Reason::rung, level, static_cast<double>(here.entries.size())}; // told before

@@ -7,6 +7,7 @@
 #include "schedulers/asha_promote.hpp"
 #include "schedulers/asha_stop.hpp"
 #include "schedulers/fifo.hpp"
+#include "schedulers/median.hpp"
 #include "schedulers/scheduler.hpp"
 
 namespace ranktune::schedulers {
@@ -54,6 +55,16 @@ std::unique_ptr<Scheduler> make_asha(const study::StudySpec& spec) {
         spec.objective);
 }
 
+std::unique_ptr<Scheduler> make_median(const study::StudySpec& spec) {
+    const auto& s = spec.scheduler;
+    require(s.grace >= 0.0 && s.grace < 0x1p53, "scheduler.grace must be a number of iterations");
+    require(s.min_samples >= 1, "scheduler.min_samples must be at least 1");
+    return std::make_unique<MedianStopping>(
+        MedianStopping::Options{
+            .grace = s.grace, .min_samples = s.min_samples, .hard_stop = s.hard_stop, .ceiling = spec.max_iterations},
+        spec.objective);
+}
+
 } // namespace
 
 std::unique_ptr<Scheduler> make_scheduler(const study::StudySpec& spec) {
@@ -64,7 +75,7 @@ std::unique_ptr<Scheduler> make_scheduler(const study::StudySpec& spec) {
         case study::SchedulerKind::asha:
             return make_asha(spec);
         case study::SchedulerKind::median:
-            break;
+            return make_median(spec);
     }
     throw base::UsageError("scheduler.type is unknown");
 }

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedulers/median.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <variant>
+
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::schedulers {
+namespace {
+
+using study::Reason;
+using study::Verb;
+
+constexpr std::uint8_t snapshot_version = 1;
+constexpr double worst = -std::numeric_limits<double>::infinity();
+
+constexpr std::uint8_t told_bit = 1;
+constexpr std::uint8_t paused_bit = 2;
+constexpr std::uint8_t released_bit = 4;
+constexpr std::uint8_t closed_bit = 8;
+
+void require(bool holds, const std::string& what) {
+    if (!holds) throw std::logic_error("median: " + what);
+}
+
+} // namespace
+
+MedianStopping::MedianStopping(const Options& options, const study::Objective& objective)
+    : options_(options),
+      mode_(objective.mode),
+      objective_(objective),
+      first_(static_cast<base::Iteration>(std::ceil(options.grace))) {
+    assert(options.grace >= 0.0);
+}
+
+const MedianStopping::Slot& MedianStopping::slot(base::TrialId trial) const {
+    if (trial.value() >= slots_.size()) {
+        throw base::FormatError("a record names trial " + std::to_string(trial.value()) + ", which was never created");
+    }
+    return slots_[trial.value()];
+}
+
+MedianStopping::Slot& MedianStopping::slot(base::TrialId trial) {
+    return const_cast<Slot&>(static_cast<const MedianStopping*>(this)->slot(trial));
+}
+
+/// A sum that left the range of numbers is worst, like the values that made it.
+double MedianStopping::mean(const Slot& at) {
+    const double mean = at.sum / static_cast<double>(at.count);
+    return std::isfinite(mean) ? mean : worst;
+}
+
+/// Back from a score to the metric's own sign.
+double MedianStopping::value(double score) const { return mode_ == study::Mode::max ? score : -score; }
+
+study::Verdict MedianStopping::decide(const Report& report, bool) const {
+    const Slot& at = slot(report.trial);
+    if (report.iteration >= options_.ceiling) {
+        return {Verb::stop, Reason::max_iterations, static_cast<double>(options_.ceiling)};
+    }
+    const bool repeated = report.iteration < at.next;
+    const bool judged_before = repeated && report.iteration + 1 < at.next;
+    if (at.told) { // reports again before it obeys
+        const base::Iteration last = at.next - 1 - first_;
+        const bool known = last < levels_.size() && levels_[last].size() > 1;
+        const double median = known ? levels_[last].median_without(mean(at)) : at.best;
+        return {Verb::pause, Reason::below_median, value(at.best), value(median)};
+    }
+    if (at.released || report.iteration < first_ || judged_before) return {Verb::go_on, Reason::below_rung};
+
+    const std::size_t level = report.iteration - first_;
+    const bool counted = repeated && at.count > 0; // its own mean is in the level: leave it out
+    const std::size_t all = level < levels_.size() ? levels_[level].size() : 0;
+    const std::size_t others = all - (counted ? 1 : 0);
+    if (others == 0 || others < options_.min_samples) return {Verb::go_on, Reason::first_arrival};
+    const double median = counted ? levels_[level].median_without(mean(at)) : levels_[level].median();
+    const double best = std::max(at.best, report.score);
+    if (!(best < median)) return {Verb::go_on, Reason::none};
+    return {options_.hard_stop ? Verb::stop : Verb::pause, Reason::below_median, value(best), value(median)};
+}
+
+std::optional<Promotion> MedianStopping::next(const Pool& pool) const {
+    if (pool.can_create || paused_.empty()) return std::nullopt;
+    const base::TrialId trial = paused_.top();
+    return Promotion{trial, slot(trial).next - 1, options_.ceiling, Reason::promoted};
+}
+
+base::Iteration MedianStopping::next_decision_point(base::TrialId trial, base::Iteration current) const {
+    if (slot(trial).released) return std::max(options_.ceiling, current + 1);
+    return std::max(current + 1, std::min(first_, options_.ceiling));
+}
+
+void MedianStopping::apply(const study::Record& record) {
+    if (const auto* report = std::get_if<study::Reported>(&record)) {
+        reported(*report);
+    } else if (const auto* metric = std::get_if<study::MetricDefined>(&record)) {
+        objective_.apply(*metric);
+    } else if (const auto* trial = std::get_if<study::TrialCreated>(&record)) {
+        if (trial->trial.value() != slots_.size()) {
+            throw base::FormatError("trial " + std::to_string(trial->trial.value()) + " is created out of order");
+        }
+        slots_.push_back({.best = worst});
+    } else if (const auto* end = std::get_if<study::AttemptEnded>(&record)) {
+        attempt_over(end->trial);
+    } else if (std::holds_alternative<study::IncarnationBegan>(record)) {
+        for (std::uint32_t i = 0; i < slots_.size(); ++i) attempt_over(base::TrialId(i));
+    } else if (const auto* promotion = std::get_if<study::TrialPromoted>(&record)) {
+        promoted(*promotion);
+    } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
+        Slot& at = slot(close->trial);
+        if (at.closed) throw base::FormatError("trial " + std::to_string(close->trial.value()) + " is closed twice");
+        at.closed = true;
+        at.told = at.paused = false;
+        refresh();
+    }
+}
+
+void MedianStopping::reported(const study::Reported& record) {
+    Slot& at = slot(record.trial);
+    if (at.released) return;
+    count(at, record.iteration, objective_.score(objective_.value(record)));
+    if (record.verdict.verb == Verb::stop) at.told = false;
+    if (record.verdict.verb == Verb::pause && record.verdict.reason == Reason::below_median) {
+        if (at.count == 0) {
+            throw base::FormatError("trial " + std::to_string(record.trial.value()) +
+                                    " is paused by the median rule before the grace period is over");
+        }
+        at.told = true;
+    }
+}
+
+void MedianStopping::count(Slot& at, base::Iteration iteration, double score) {
+    at.best = std::max(at.best, score);
+    if (iteration < at.next) return; // repeated after a loss
+    // Beyond the ceiling nothing is ever compared.
+    const base::Iteration end = std::min(iteration, options_.ceiling) + 1;
+    if (end > first_ && levels_.size() < end - first_) levels_.resize(end - first_);
+    if (at.count > 0) {
+        for (base::Iteration t = at.next; t + 1 < end; ++t) levels_[t - first_].insert(mean(at));
+    }
+    at.next = iteration + 1;
+    if (iteration < first_) return;
+    at.sum += score;
+    ++at.count;
+    if (iteration <= options_.ceiling) levels_[iteration - first_].insert(mean(at));
+}
+
+void MedianStopping::attempt_over(base::TrialId trial) {
+    Slot& at = slot(trial);
+    if (!at.told || at.paused) return;
+    at.paused = true;
+    paused_.push(trial);
+}
+
+void MedianStopping::promoted(const study::TrialPromoted& record) {
+    Slot& at = slot(record.trial);
+    if (!at.paused) {
+        throw base::FormatError("trial " + std::to_string(record.trial.value()) +
+                                " is resumed although the median rule has not paused it");
+    }
+    at.told = at.paused = false;
+    at.released = true;
+    refresh();
+}
+
+void MedianStopping::refresh() {
+    while (!paused_.empty() && !slot(paused_.top()).paused) paused_.pop();
+}
+
+void MedianStopping::snapshot(study::Encoder& out) const {
+    out.u8(snapshot_version);
+    objective_.snapshot(out);
+    out.varint(first_);
+    out.varint(slots_.size());
+    for (const Slot& at : slots_) {
+        out.u8(static_cast<std::uint8_t>((at.told ? told_bit : 0) | (at.paused ? paused_bit : 0) |
+                                         (at.released ? released_bit : 0) | (at.closed ? closed_bit : 0)));
+        out.varint(at.next);
+        out.varint(at.count);
+        out.f64(at.best);
+        out.f64(at.sum);
+    }
+    out.varint(levels_.size());
+    for (const MedianSet& level : levels_) level.snapshot(out);
+}
+
+void MedianStopping::restore(study::Decoder& in) {
+    const auto require_format = [](bool holds, const char* what) {
+        if (!holds) throw base::FormatError(std::string("the snapshot of scheduler median ") + what);
+    };
+    require_format(in.u8() == snapshot_version, "has another version");
+    objective_.restore(in);
+    require_format(in.varint() == first_, "has another grace period");
+    slots_.assign(in.count(), Slot{.best = worst});
+    paused_.clear();
+    for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+        Slot& at = slots_[i];
+        const std::uint8_t bits = in.u8();
+        at.told = (bits & told_bit) != 0;
+        at.paused = (bits & paused_bit) != 0;
+        at.released = (bits & released_bit) != 0;
+        at.closed = (bits & closed_bit) != 0;
+        at.next = in.varint();
+        at.count = in.varint();
+        at.best = in.f64();
+        at.sum = in.f64();
+        if (at.paused) paused_.push(base::TrialId(i));
+    }
+    levels_.assign(in.count(), MedianSet{});
+    for (MedianSet& level : levels_) level.restore(in);
+    try {
+        check_invariants();
+    } catch (const std::logic_error& error) {
+        throw base::FormatError(std::string("the snapshot of scheduler median does not fit together: ") + error.what());
+    }
+}
+
+void MedianStopping::check_invariants() const {
+    std::vector<std::size_t> at_least(levels_.size() + 1, 0); // trials that have got to this level, by their last one
+    std::size_t paused = 0;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+        const Slot& at = slots_[i];
+        const std::string who = "trial " + std::to_string(i);
+        require(!at.paused || at.told, who + " is paused and was not told to");
+        require(!at.told || (!at.released && !at.closed), who + " was told to pause twice or has ended");
+        require(!at.told || at.count > 0, who + " was told to pause before the grace period was over");
+        require(at.count == 0 || at.next > first_, who + " has a mean before the grace period");
+        require(at.count <= at.next, who + " has more reports than iterations");
+        require(!std::isnan(at.best), who + " has no best value");
+        if (at.paused) ++paused;
+        if (at.count > 0) ++at_least[std::min<std::size_t>(levels_.size(), at.next - first_)];
+    }
+    std::size_t reached = 0;
+    for (std::size_t level = levels_.size(); level-- > 0;) {
+        reached += at_least[level + 1];
+        const std::string where = "iteration " + std::to_string(first_ + level);
+        require(levels_[level].valid(), "the means at " + where + " are out of order");
+        require(levels_[level].size() <= reached, where + " has more means than trials that reached it");
+    }
+    require(paused_.valid() && paused_.size() >= paused, "a paused trial would never go on");
+    require(paused_.empty() || slots_[paused_.top().value()].paused, "the trial to resume first is not paused");
+}
+
+} // namespace ranktune::schedulers

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "contract/schedulers/world.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace ranktune::contract {
+
+using base::Iteration;
+using base::TrialId;
+using schedulers::Pool;
+using schedulers::Promotion;
+using study::AttemptOutcome;
+using study::Reason;
+using study::TrialPhase;
+using study::Verb;
+using study::Verdict;
+
+namespace {
+
+void require(bool holds, const std::string& what) {
+    if (!holds) throw std::logic_error("contract of schedulers: " + what);
+}
+
+double any_value(TrialId, Iteration, base::RngStream& random) {
+    switch (random.below(24)) {
+        case 0:
+            return std::numeric_limits<double>::quiet_NaN();
+        case 1:
+            return std::numeric_limits<double>::infinity();
+        case 2:
+            return -std::numeric_limits<double>::infinity();
+        case 3:
+            return 0.5; // ties
+        default:
+            return random.uniform();
+    }
+}
+
+bool fits(const Verdict& verdict) {
+    switch (verdict.reason) {
+        case Reason::none:
+        case Reason::below_rung:
+        case Reason::in_top:
+        case Reason::first_arrival:
+        case Reason::finish_top:
+            return verdict.verb == Verb::go_on;
+        case Reason::rung:
+            return verdict.verb == Verb::pause;
+        case Reason::not_in_top:
+        case Reason::max_iterations:
+            return verdict.verb == Verb::stop;
+        case Reason::below_median:
+            return verdict.verb != Verb::go_on;
+        default:
+            return false;
+    }
+}
+
+study::Bytes bytes_of(const schedulers::Scheduler& scheduler) {
+    study::Bytes bytes;
+    study::Encoder out(bytes);
+    scheduler.snapshot(out);
+    return bytes;
+}
+
+} // namespace
+
+World::World(const study::StudySpec& spec, WorldOptions options)
+    : options_(std::move(options)), random_(options_.seed, base::Purpose::fault), driver_(spec, options_.checked) {
+    if (!options_.value) options_.value = any_value;
+    records_.emplace_back(study::MetricDefined{study::MetricId(0), "noise"});
+    records_.emplace_back(study::MetricDefined{study::MetricId(1), spec.objective.metric});
+    if (options_.checked) twin_ = driver_.restored(driver_.snapshot());
+}
+
+void World::apply(const study::Record& record) {
+    driver_.apply(record);
+    records_.push_back(record);
+    if (!twin_) return;
+    twin_->apply(record);
+    if (!chance(0.05)) return;
+    // A restored scheduler is as good as the one that was saved.
+    const auto bytes = driver_.snapshot();
+    require(bytes_of(*twin_) == bytes, "equal histories give equal snapshots");
+    twin_ = driver_.restored(bytes);
+    require(bytes_of(*twin_) == bytes, "a restored scheduler gives the snapshot that it was restored from");
+}
+
+Verdict World::ask(TrialId trial, Iteration iteration, double value, bool contended) {
+    const Verdict verdict = driver_.ask(trial, iteration, value, contended);
+    require(fits(verdict), "the reason " + std::to_string(static_cast<int>(verdict.reason)) + " fits the verb");
+    require(verdict.verb != Verb::pause || driver_.scheduler().pauses(), "who says so beforehand pauses");
+    if (!twin_) return verdict;
+    const bool look = chance(0.05);
+    const auto before = look ? driver_.snapshot() : study::Bytes{};
+    require(driver_.ask(trial, iteration, value, contended) == verdict, "the same question gets the same answer");
+    require(!look || driver_.snapshot() == before, "decide changes nothing");
+    require(twin_->decide({trial, iteration, study::score(value, driver_.spec().objective.mode), std::isnan(value)},
+                          contended) == verdict,
+            "a restored scheduler decides the same");
+    return verdict;
+}
+
+std::optional<Promotion> World::ask_next(Pool pool) {
+    const auto promotion = driver_.next(pool);
+    if (promotion) {
+        require(driver_.scheduler().pauses(), "only who pauses resumes");
+        require(trials_.at(promotion->trial.value()).phase == Phase::paused, "only paused trials are offered");
+        require(promotion->from < promotion->target && promotion->target <= driver_.spec().max_iterations,
+                "a promotion leads upwards, to the ceiling at most");
+    }
+    if (twin_) {
+        require(driver_.next(pool) == promotion, "the same question gets the same answer");
+        require(twin_->next(pool) == promotion, "a restored scheduler promotes the same");
+    }
+    return promotion;
+}
+
+std::vector<TrialId> World::in(std::initializer_list<Phase> phases) const {
+    std::vector<TrialId> found;
+    for (std::uint32_t i = 0; i < trials_.size(); ++i) {
+        if (std::find(phases.begin(), phases.end(), trials_[i].phase) != phases.end()) found.emplace_back(i);
+    }
+    return found;
+}
+
+void World::run() {
+    // Far more than any study of this size needs.
+    const std::uint64_t limit = 100ULL * (options_.trials + 1) * (driver_.spec().max_iterations + 1);
+    for (std::uint64_t step = 0; step < limit; ++step) {
+        while (in({Phase::running, Phase::pausing, Phase::stopping}).size() < options_.slots && fill()) {
+        }
+        const auto busy = in({Phase::running, Phase::pausing, Phase::stopping});
+        if (busy.empty()) {
+            require(in({Phase::waiting}).empty() && trials_.size() == options_.trials,
+                    "every trial is made and started");
+            left_paused_ = in({Phase::paused}).size();
+            for (const TrialId trial : in({Phase::paused})) close(trial, TrialPhase::stopped, Reason::not_promoted);
+            require(!ask_next({.can_create = false, .active = false}), "nothing goes on after the end");
+            return;
+        }
+        if (chance(options_.restart)) {
+            restart();
+        } else {
+            advance(busy[random_.below(busy.size())]);
+        }
+    }
+    throw std::logic_error("contract of schedulers: the study does not end");
+}
+
+/// Gives one free slot away: to a waiting trial, a promotion, or a new trial.
+bool World::fill() {
+    const auto waiting = in({Phase::waiting});
+    if (!waiting.empty()) {
+        const TrialId trial = waiting.front();
+        Trial& t = trials_[trial.value()];
+        t.phase = Phase::running;
+        t.iteration = t.checkpoint;
+        apply(study::TrialStarted{trial, base::Attempt(1), {}, {base::Rank(1)}, {}});
+        return true;
+    }
+    const bool can_create = trials_.size() < options_.trials;
+    const bool active = !in({Phase::running, Phase::pausing, Phase::stopping}).empty();
+    if (const auto promotion = ask_next({can_create, active})) {
+        trials_[promotion->trial.value()].phase = Phase::waiting;
+        apply(study::TrialPromoted{promotion->trial, {}, promotion->from, promotion->target, promotion->reason});
+        return true;
+    }
+    if (!can_create) return false;
+    const TrialId trial(static_cast<std::uint32_t>(trials_.size()));
+    const auto bracket = driver_.scheduler().bracket(trial);
+    require(bracket < driver_.spec().scheduler.brackets, "a trial belongs to a bracket of the study");
+    require(bracket == driver_.scheduler().bracket(trial), "and always to the same");
+    trials_.emplace_back();
+    apply(study::TrialCreated{trial, {}, 1, bracket, {}});
+    return true;
+}
+
+void World::restart() {
+    apply(study::IncarnationBegan{base::Incarnation(2), {}, "", {}});
+    for (std::uint32_t i = 0; i < trials_.size(); ++i) {
+        Trial& t = trials_[i];
+        if (t.phase == Phase::running) t.phase = Phase::waiting;
+        if (t.phase == Phase::pausing) t.phase = Phase::paused;
+        if (t.phase == Phase::paused && t.verdict.reason == Reason::draining) t.phase = Phase::waiting;
+        if (t.phase == Phase::stopping) close(TrialId(i), TrialPhase::stopped, t.verdict.reason);
+    }
+}
+
+void World::advance(TrialId trial) {
+    Trial& t = trials_[trial.value()];
+    if (chance(options_.failure)) {
+        attempt_over(trial, AttemptOutcome::failed);
+    } else if (chance(options_.loss)) {
+        attempt_over(trial, AttemptOutcome::lost);
+    } else if (t.phase == Phase::running || (t.phase == Phase::pausing && chance(0.1))) {
+        report(trial); // one that is to pause may report once more before it obeys
+    } else {
+        attempt_over(trial, t.phase == Phase::pausing ? AttemptOutcome::paused : AttemptOutcome::stopped);
+    }
+}
+
+void World::report(TrialId trial) {
+    Trial& t = trials_[trial.value()];
+    const Iteration iteration = ++t.iteration;
+    ++iterations_;
+    const double value = options_.value(trial, iteration, random_);
+    const auto ceiling = driver_.spec().max_iterations;
+    const bool draining = t.phase == Phase::pausing && t.verdict.reason == Reason::draining;
+    Verdict verdict = ask(trial, iteration, value, draining || chance(0.3));
+    require(iteration < ceiling || verdict.verb == Verb::stop || !driver_.spec().scheduler.stop_last_trials,
+            "trials stop at the ceiling");
+    if (iteration >= ceiling) {
+        verdict = {Verb::stop, Reason::max_iterations, static_cast<double>(ceiling)};
+        ++reached_ceiling_;
+    } else if (chance(options_.stopper)) {
+        verdict = {Verb::stop, Reason::metric_threshold, value, 0.5};
+    } else if (verdict.verb == Verb::go_on && (draining || chance(options_.drain))) {
+        // A tuner that drains says that ranks are wanted.
+        verdict = ask(trial, iteration, value, true);
+        if (verdict.verb == Verb::go_on) verdict = {Verb::pause, Reason::draining};
+    }
+    study::Reported record{trial, base::Attempt(1), {}, iteration, 0.0, {{study::MetricId(0), 0.5}}, verdict};
+    if (!(std::isnan(value) && chance(0.5))) record.metrics.push_back({study::MetricId(1), value}); // or not at all
+    apply(record);
+    require(driver_.scheduler().next_decision_point(trial, iteration) > iteration, "decisions lie ahead");
+    if (t.phase == Phase::running || verdict.verb == Verb::stop) {
+        t.verdict = verdict;
+        if (verdict.verb == Verb::pause) t.phase = Phase::pausing;
+        if (verdict.verb == Verb::stop) t.phase = Phase::stopping;
+    } else {
+        require(verdict.verb == Verb::pause, "a pause that was told is told again");
+        t.verdict = verdict;
+    }
+}
+
+void World::attempt_over(TrialId trial, AttemptOutcome outcome) {
+    Trial& t = trials_[trial.value()];
+    apply(study::AttemptEnded{trial, base::Attempt(1), {}, outcome, outcome == AttemptOutcome::lost, ""});
+    const bool told_to_pause = t.phase == Phase::pausing;
+    switch (outcome) {
+        case AttemptOutcome::paused:
+            t.checkpoint = t.iteration;
+            t.phase = Phase::paused;
+            break;
+        case AttemptOutcome::lost:
+            if (t.phase == Phase::stopping) return close(trial, TrialPhase::stopped, t.verdict.reason);
+            t.phase = told_to_pause ? Phase::paused : Phase::waiting;
+            break;
+        case AttemptOutcome::stopped:
+        case AttemptOutcome::finished:
+            return close(trial, t.verdict.reason == Reason::max_iterations ? TrialPhase::finished : TrialPhase::stopped,
+                         t.verdict.reason);
+        case AttemptOutcome::failed:
+            return close(trial, TrialPhase::failed, Reason::exception);
+    }
+    // The drain of this world is over at once.
+    if (t.phase == Phase::paused && t.verdict.reason == Reason::draining) t.phase = Phase::waiting;
+}
+
+void World::close(TrialId trial, TrialPhase phase, Reason reason) {
+    trials_[trial.value()].phase = Phase::closed;
+    apply(study::TrialClosed{trial, {}, phase, reason, 0.0, 0.0, ""});
+}
+
+} // namespace ranktune::contract
