@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A TrialContext for tests: no driver, any Collective.
+
+#include <utility>
+
+#include "ranktune/trainables/trainable.hpp"
+
+namespace ranktune::testing {
+
+class Context final : public trainables::TrialContext {
+  public:
+    Context(ddp::Collective& collective, space::Configuration configuration, std::uint32_t trial = 0,
+            base::Iteration max_iterations = 10)
+        : collective_(collective),
+          configuration_(std::move(configuration)),
+          trial_(trial),
+          max_iterations_(max_iterations) {}
+
+    [[nodiscard]] base::TrialId trial() const override { return trial_; }
+    [[nodiscard]] std::uint64_t seed() const override { return 1; }
+    [[nodiscard]] const space::Configuration& configuration() const override { return configuration_; }
+    [[nodiscard]] base::Iteration max_iterations() const override { return max_iterations_; }
+    [[nodiscard]] base::Iteration iteration() const override { return 0; }
+    [[nodiscard]] int cpus_per_rank() const override { return 1; }
+    [[nodiscard]] int rank() const override { return collective_.rank(); }
+    [[nodiscard]] int size() const override { return collective_.size(); }
+    [[nodiscard]] ddp::Collective& collective() override { return collective_; }
+    [[nodiscard]] bool report(const trainables::Metrics&) override { return true; }
+    void checkpoints(std::function<void(study::StateSink&)>, std::function<void(study::StateSource&)>) override {}
+    void log(std::string_view) override {}
+
+  private:
+    ddp::Collective& collective_;
+    space::Configuration configuration_;
+    base::TrialId trial_;
+    base::Iteration max_iterations_;
+};
+
+} // namespace ranktune::testing
