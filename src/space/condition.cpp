@@ -25,7 +25,11 @@ std::partial_ordering compare_mixed(std::int64_t whole, double real) {
     return truncated <=> real;
 }
 
-std::partial_ordering reversed(std::partial_ordering order) { return 0 <=> order; }
+std::partial_ordering reversed(std::partial_ordering order) {
+    if (std::is_lt(order)) return std::partial_ordering::greater;
+    if (std::is_gt(order)) return std::partial_ordering::less;
+    return order;
+}
 
 /// Unordered: different kinds, lists, or nan.
 std::partial_ordering compare(const Value& a, const Value& b) {
@@ -38,24 +42,24 @@ std::partial_ordering compare(const Value& a, const Value& b) {
     return std::partial_ordering::unordered;
 }
 
-bool equals(const Value& a, const Value& b) { return compare(a, b) == std::partial_ordering::equivalent; }
+bool equals(const Value& a, const Value& b) { return std::is_eq(compare(a, b)); }
 
 bool satisfied(const Value& value, Operator op, const std::vector<Value>& literals) {
     const auto is_value = [&](const Value& literal) { return equals(value, literal); };
     const std::partial_ordering order = compare(value, literals.front());
     switch (op) {
         case Operator::equal:
-            return order == 0;
+            return std::is_eq(order);
         case Operator::unequal:
-            return order != 0;
+            return std::is_neq(order);
         case Operator::less:
-            return order < 0;
+            return std::is_lt(order);
         case Operator::less_equal:
-            return order <= 0;
+            return std::is_lteq(order);
         case Operator::greater:
-            return order > 0;
+            return std::is_gt(order);
         case Operator::greater_equal:
-            return order >= 0;
+            return std::is_gteq(order);
         case Operator::in:
             return std::any_of(literals.begin(), literals.end(), is_value);
         case Operator::not_in:

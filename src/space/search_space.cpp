@@ -37,6 +37,7 @@ std::vector<std::vector<std::size_t>> needs_of(const std::vector<Parameter>& par
             const auto at = positions.find(name);
             if (at == positions.end()) {
                 std::vector<std::string> known;
+                known.reserve(parameters.size());
                 for (const Parameter& parameter : parameters) known.push_back(parameter.name);
                 throw base::UsageError("the condition of '" + parameters[i].name + "' mentions '" + name +
                                        "', which is not in the space" + base::suggestion(name, known));
