@@ -182,7 +182,9 @@ Value value_in(const IntRange& d, std::uint64_t index) { return steps(d).at(inde
 // ---- Normal
 
 Value decode_in(const Normal& d, double unit) {
-    const double x = d.mean + d.sd * base::inverse_normal(std::clamp(unit, normal_edge, below_one));
+    constexpr double most = std::numeric_limits<double>::max();
+    const double z = base::inverse_normal(std::clamp(unit, normal_edge, below_one));
+    const double x = std::clamp(d.mean + d.sd * z, -most, most); // an enormous sd can overflow
     if (d.quantum == 0.0) return x;
     const Multiples multiples(d.quantum);
     return multiples.at(multiples.nearest(x));

@@ -51,14 +51,17 @@ std::string text_of(const Constant& d) { return d.value.literal(); }
 
 std::string bounds(double lower, double upper) { return "[" + float_text(lower) + ", " + float_text(upper) + "]"; }
 
+std::string too_fine(double quantum) {
+    return "needs a larger q: multiples of " + float_text(quantum) + " are below the precision of the values";
+}
+
 std::string problem_of(const FloatRange& d) {
     if (!std::isfinite(d.lower) || !std::isfinite(d.upper)) return "needs finite bounds";
     if (d.lower > d.upper) return "needs low <= high, got " + float_text(d.lower) + " > " + float_text(d.upper);
     if (d.log && d.lower <= 0.0) return "needs low > 0";
     if (d.quantum == 0.0) return "";
     if (!std::isfinite(d.quantum) || d.quantum < 0.0) return "needs a finite q > 0";
-    if (std::max(std::abs(d.lower), std::abs(d.upper)) / d.quantum > most_multiples)
-        return "needs a larger q: " + float_text(d.quantum) + " is below the precision of the bounds";
+    if (std::max(std::abs(d.lower), std::abs(d.upper)) / d.quantum > most_multiples) return too_fine(d.quantum);
     const Multiples multiples(d.quantum);
     if (multiples.ceiling(d.lower) > multiples.floor(d.upper))
         return "has no value: no multiple of " + float_text(d.quantum) + " lies in " + bounds(d.lower, d.upper);
@@ -81,7 +84,10 @@ std::string problem_of(const IntRange& d) {
 std::string problem_of(const Normal& d) {
     if (!std::isfinite(d.mean)) return "needs a finite mean";
     if (!std::isfinite(d.sd) || d.sd <= 0.0) return "needs a finite sd > 0";
-    if (d.quantum != 0.0 && (!std::isfinite(d.quantum) || d.quantum < 0.0)) return "needs a finite q > 0";
+    if (d.quantum == 0.0) return "";
+    if (!std::isfinite(d.quantum) || d.quantum < 0.0) return "needs a finite q > 0";
+    constexpr double farthest = 9.0; // standard deviations: beyond every sample
+    if ((std::abs(d.mean) + farthest * d.sd) / d.quantum > most_multiples) return too_fine(d.quantum);
     return "";
 }
 

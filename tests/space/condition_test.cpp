@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/rng.hpp"
 #include "support/catch.hpp"
 
 using namespace ranktune::space;
@@ -131,4 +132,28 @@ TEST_CASE("a condition that cannot be read is refused with what was expected and
     CHECK(refusal("x not 3") == "expected 'in' at column 7, found '3'");
     CHECK(refusal("name == '\xC3\xA9\xC3\xA9' x") == "expected 'and', 'or' or the end at column 14, found 'x'");
     CHECK(refusal(std::string(5000, '(')).starts_with("expected at most 64 levels"));
+}
+
+TEST_CASE("any text is either refused as a usage error or a condition that can be asked", "[space]") {
+    using ranktune::base::RngStream;
+    const std::vector<std::string> pieces = {
+        "optimizer", "lr", "x.y", "==", "!=", "<", "<=", ">=",  "in",    "not",  "and", "or",
+        "(",         ")",  "[",   "]",  ",",  "1", "-2", "'a'", "\"b\"", "true", "=",   "'"};
+    int accepted = 0;
+    for (std::uint32_t i = 0; i < 30000; ++i) {
+        RngStream rng(19, ranktune::base::Purpose::fault, i);
+        std::string condition;
+        for (std::uint64_t left = 1 + rng.below(6); left > 0; --left)
+            condition += pieces[rng.below(pieces.size())] + " ";
+        if (i % 2 == 0) condition = "lr < 3 and " + condition + " or lr == 1";
+        try {
+            const Condition parsed = Condition::parse(condition);
+            INFO(condition);
+            CHECK(Condition::parse("not (" + condition + ")").holds(example) != parsed.holds(example));
+            ++accepted;
+        } catch (const ranktune::base::UsageError& error) {
+            if (std::string(error.what()).empty()) FAIL("an error without words");
+        }
+    }
+    CHECK(accepted > 100);
 }

@@ -244,6 +244,9 @@ TEST_CASE("randn has its mean in the middle and finite ends", "[space]") {
     CHECK(encode(domain, Value(10.0)) == Approx(0.5));
     CHECK(encode(domain, Value(1e300)) < 1.0);
     CHECK_FALSE(contains(domain, Value(std::numeric_limits<double>::infinity())));
+    const Domain enormous = Normal{.mean = 0.0, .sd = 1e308};
+    CHECK(contains(enormous, decode(enormous, 0.0)));
+    CHECK(contains(enormous, decode(enormous, last_unit)));
     const Domain quantised = Normal{.mean = 0.0, .sd = 1.0, .quantum = 0.25};
     CHECK(decode(quantised, 0.6) == Value(0.25));
     CHECK(contains(quantised, Value(-1.75)));
@@ -306,6 +309,8 @@ TEST_CASE("problem says why a domain is impossible", "[space]") {
     CHECK(problem(IntRange{.lower = int_min, .upper = int_max}).empty());
     CHECK(problem(Normal{.mean = 0.0, .sd = 0.0}) == "needs a finite sd > 0");
     CHECK(problem(Normal{.mean = inf, .sd = 1.0}) == "needs a finite mean");
+    CHECK_FALSE(problem(Normal{.mean = 0.0, .sd = 1.0, .quantum = 1e-300}).empty());
+    CHECK_FALSE(problem(Normal{.mean = 0.0, .sd = 1e308, .quantum = 1.0}).empty());
     CHECK(problem(Choice{}) == "needs at least one value");
     CHECK(problem(Grid{}) == "needs at least one value");
     CHECK(problem(Choice{{1.0, Value::List{std::nan("")}}}) == "must not hold nan");

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/rng.hpp"
 #include "ranktune/space/domain.hpp"
 #include "support/catch.hpp"
 
@@ -141,6 +142,66 @@ TEST_CASE("text reads back as the same domain", "[space]") {
     CHECK(text(IntRange{.lower = 1, .upper = 9}) == "randint(1, 10)");
     CHECK(text(Choice{{32, 64, 128}}) == "[32, 64, 128]");
     CHECK(text(Constant{"adam"}) == "'adam'");
+}
+
+TEST_CASE("any text is either refused as a usage error or gives a possible domain that reads back", "[space]") {
+    using ranktune::base::RngStream;
+    const std::vector<std::string> pieces = {"uniform",
+                                             "quniform",
+                                             "loguniform",
+                                             "randint",
+                                             "qlograndint",
+                                             "qrandn",
+                                             "randn",
+                                             "choice",
+                                             "grid",
+                                             "(",
+                                             ")",
+                                             "[",
+                                             "]",
+                                             ",",
+                                             " ",
+                                             "1",
+                                             "0",
+                                             "-3",
+                                             "2.5",
+                                             "1e3",
+                                             "1e-4",
+                                             "inf",
+                                             "nan",
+                                             "q=",
+                                             "base=",
+                                             "'a'",
+                                             "\"b\\u00e9\"",
+                                             "true",
+                                             "9223372036854775807",
+                                             "-9223372036854775808",
+                                             "'",
+                                             "\\",
+                                             "1e308"};
+    int accepted = 0;
+    for (std::uint32_t i = 0; i < 30000; ++i) {
+        RngStream rng(17, ranktune::base::Purpose::fault, i);
+        // Half of the texts have the form of a call, so that some get through.
+        std::string call = i % 2 == 0 ? pieces[rng.below(9)] + "(" : "";
+        for (std::uint64_t left = rng.below(8); left > 0; --left) {
+            call += pieces[rng.below(pieces.size())];
+            if (i % 4 == 0 && left > 1) call += ",";
+        }
+        if (i % 2 == 0) call += ")";
+        try {
+            const Domain domain = parse_domain(call);
+            INFO(call);
+            CHECK(problem(domain).empty());
+            if (!std::holds_alternative<Choice>(domain)) CHECK(parse_domain(text(domain)) == domain);
+            for (const double unit : {0.0, 0.4999, 1.0 - 0x1p-53}) CHECK(contains(domain, decode(domain, unit)));
+            ++accepted;
+        } catch (const ranktune::base::UsageError& error) {
+            if (std::string(error.what()).empty()) FAIL("an error without words");
+        }
+        (void)looks_like_call(call);
+    }
+    CHECK(accepted > 200);
 }
 
 TEST_CASE("looks_like_call tells calls from plain strings", "[space]") {
