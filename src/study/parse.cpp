@@ -64,14 +64,8 @@ void check_tables(const Node& root, Mistakes& mistakes) {
         if (std::ranges::find(known, name) == known.end()) mistakes.key(node, name, explain_unknown_table(name));
 }
 
-} // namespace
-
-StudyFileError::StudyFileError(std::string file, std::vector<Mistake> mistakes)
-    : UsageError(whole_message(file, mistakes)), mistakes_(std::move(mistakes)) {}
-
-StudySpec parse_study(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
-                      const std::vector<TrainableInfo>& known) {
-    const Node root = parse_tree(text, file, overrides);
+StudySpec parse_tables(const Node& root, const std::string& file, const std::vector<TrainableInfo>& known,
+                       bool trust_trainable) {
     StudySpec spec;
     Mistakes mistakes;
     check_tables(root, mistakes);
@@ -79,7 +73,8 @@ StudySpec parse_study(const std::string& text, const std::string& file, const st
                          .spec = spec,
                          .mistakes = mistakes,
                          .known = known,
-                         .directory = std::filesystem::path(file).parent_path()};
+                         .directory = std::filesystem::path(file).parent_path(),
+                         .trust_trainable = trust_trainable};
     parse_study_table(context);
     parse_trainable(context);
     parse_space(context);
@@ -91,6 +86,20 @@ StudySpec parse_study(const std::string& text, const std::string& file, const st
     parse_limits(context);
     if (!mistakes.empty()) refuse(file, mistakes);
     return spec;
+}
+
+} // namespace
+
+StudyFileError::StudyFileError(std::string file, std::vector<Mistake> mistakes)
+    : UsageError(whole_message(file, mistakes)), mistakes_(std::move(mistakes)) {}
+
+StudySpec parse_study(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
+                      const std::vector<TrainableInfo>& known) {
+    return parse_tables(parse_tree(text, file, overrides), file, known, false);
+}
+
+StudySpec parse_resolved_study(const std::string& text, const std::string& file) {
+    return parse_tables(parse_tree(text, file, {}), file, {}, true);
 }
 
 } // namespace ranktune::study

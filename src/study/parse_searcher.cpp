@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // [searcher]: where configurations come from; and study.num_trials, which a grid fills in.
-#include <algorithm>
 #include <limits>
 
+#include "ranktune/space/enumeration.hpp"
 #include "study/parse_tables.hpp"
 
 namespace ranktune::study {
@@ -11,21 +11,29 @@ namespace {
 constexpr Word<SearcherKind> kinds[] = {
     {"random", SearcherKind::random}, {"grid", SearcherKind::grid}, {"sobol", SearcherKind::sobol}};
 
-bool has_grid(const space::SearchSpace& space) {
-    return std::ranges::any_of(space.parameters(), [](const space::Parameter& parameter) {
-        return std::holds_alternative<space::Grid>(parameter.domain);
-    });
+/// A grid crosses all domains: each must have finitely many values.
+bool check_finite(const ParseContext& context, TableReader& table) {
+    bool finite = true;
+    for (const space::Parameter& parameter : context.spec.space.parameters()) {
+        if (space::cardinality(parameter.domain)) continue;
+        finite = false;
+        table.complain("type", "\"grid\" needs finitely many values of '" + parameter.name + "', not " +
+                                   space::text(parameter.domain) + "; give it a list, integers or a quantum");
+    }
+    return finite;
 }
 
 /// A grid search without study.num_trials runs the whole grid once.
 void count_grid(ParseContext& context, TableReader& table) {
-    if (!context.space_is_valid) return;
-    if (!has_grid(context.spec.space)) {
-        table.complain("type", "\"grid\" needs at least one grid in [space], as in batch_size = \"grid([32, 64])\"");
+    if (!context.space_is_valid || !check_finite(context, table)) return;
+    std::uint64_t size = 0;
+    try {
+        size = space::Enumeration(context.spec.space).size();
+    } catch (const base::UsageError& error) {
+        table.complain("type", error.what());
         return;
     }
     if (context.has_num_trials) return;
-    const std::uint64_t size = context.spec.space.grid_size();
     if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) {
         context.mistakes.missing(
             context.root.find("study"), "study.num_trials",

@@ -52,6 +52,7 @@ void parse_metric(ParseContext& context, const Node& node) {
 
 void parse_plateau(ParseContext& context, const Node& node) {
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    constexpr std::int64_t most_results = 10'000; // each trial keeps as many values
     TableReader table(&node, "stop.plateau", context.mistakes);
     if (table.table() == nullptr) return;
     PlateauStop plateau;
@@ -61,7 +62,8 @@ void parse_plateau(ParseContext& context, const Node& node) {
         check_metric(context, *table.take("metric"), "stop.plateau.metric", *metric);
     }
     plateau.std = table.number("std", 0.0, 1e300).value_or(plateau.std);
-    plateau.results = static_cast<std::uint32_t>(table.integer("results", 2, most).value_or(plateau.results));
+    if (plateau.std == 0.0) table.complain("std", "needs a number > 0: no deviation is below 0");
+    plateau.results = static_cast<std::uint32_t>(table.integer("results", 2, most_results).value_or(plateau.results));
     plateau.grace = static_cast<Iteration>(table.integer("grace", 0, most).value_or(4));
     plateau.threshold = table.number("threshold", -1e300, 1e300);
     table.finish();

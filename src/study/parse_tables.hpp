@@ -20,6 +20,8 @@ struct ParseContext {
     const std::vector<TrainableInfo>& known;
     std::filesystem::path directory; ///< of the study file
 
+    bool trust_trainable = false; ///< a resolved study: whoever wrote it has checked the trainable and its options
+
     // Filled in on the way:
     const TrainableInfo* info = nullptr;        ///< of the trainable; null: unknown or wrong
     bool has_num_trials = false;                ///< the key is there, right or wrong

@@ -23,6 +23,7 @@ std::vector<std::string> names_of(const std::vector<OptionInfo>& options) {
 }
 
 void find_trainable(ParseContext& context, const Node& node, const std::string& key) {
+    if (context.trust_trainable) return;
     const std::string& name = context.spec.trainable.name;
     const auto found = std::ranges::find(context.known, name, &TrainableInfo::name);
     if (found != context.known.end()) {

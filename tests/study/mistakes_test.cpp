@@ -335,8 +335,8 @@ TEST_CASE("mistakes of [searcher]", "[study]") {
         {"scramble = true\n", "13:1 searcher.scramble: is a key of type \"sobol\" only"},
         {"type = \"sobol\"\nscramble = 1\n", "14:12 searcher.scramble: needs true or false, not an integer (1)"},
         {"type = \"grid\"\n",
-         "13:8 searcher.type: \"grid\" needs at least one grid in [space], as in batch_size = "
-         "\"grid([32, 64])\""},
+         "13:8 searcher.type: \"grid\" needs finitely many values of 'lr', not loguniform(0.0001, 1.0); "
+         "give it a list, integers or a quantum"},
         {"seed = 3\n", "13:1 searcher.seed: unknown key here; it belongs to study.seed"},
         {"points_to_evaluate = []\n",
          "13:1 searcher.points_to_evaluate: is not supported by this version: all configurations "
@@ -359,6 +359,10 @@ TEST_CASE("mistakes of [searcher]", "[study]") {
     parts.rest = "[searcher]\ntype = \"grid\"\n";
     CHECK(mistake(parts.text()) ==
           "1:1 study.num_trials: missing, and the grid is too large to run whole: 10000000000 configurations");
+    parts.study += "num_trials = 7\n";
+    CHECK(mistake(parts.text()) == "");
+    parts.space += "k = { value = 1, condition = \"a == 1\" }\n";
+    CHECK(mistake(parts.text()).find("22:8 searcher.type: ") == 0); // too many points to look for doubles
 }
 
 TEST_CASE("mistakes of [scheduler]", "[study]") {
@@ -488,7 +492,8 @@ TEST_CASE("mistakes of [stop]", "[study]") {
          "train_loss, val_loss, val_accuracy"},
         {"time = \"0m\"\n", "13:8 stop.time: needs a duration longer than zero, not \"0m\""},
         {"plateau = true\n", "13:11 stop.plateau: needs a table, not a boolean"},
-        {"[stop.plateau]\nresults = 1\n", "14:11 stop.plateau.results: needs an integer >= 2, not 1"},
+        {"[stop.plateau]\nresults = 1\n", "14:11 stop.plateau.results: needs an integer from 2 to 10000, not 1"},
+        {"[stop.plateau]\nstd = 0\n", "14:7 stop.plateau.std: needs a number > 0: no deviation is below 0"},
         {"[stop.plateau]\nstd = -0.1\n", "14:7 stop.plateau.std: needs a number >= 0, not -0.1"},
         {"[stop.plateau]\nmetric = \"x\"\n",
          "14:10 stop.plateau.metric: the trainable 'mlp' does not report \"x\"; it reports: "

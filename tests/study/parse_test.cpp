@@ -166,9 +166,9 @@ TEST_CASE("a path that is searched over is relative to the study file, too", "[s
 TEST_CASE("a grid search without num_trials runs the whole grid", "[study]") {
     Parts parts;
     parts.study = "name = \"s\"\nmetric = \"val_loss\"\nmode = \"min\"\nmax_iterations = 1\n";
-    parts.space = "lr = \"grid([0.1, 0.2, 0.3])\"\nbatch_size = \"grid([32, 64])\"\ndropout = \"uniform(0.0, 0.5)\"\n";
+    parts.space = "lr = \"grid([0.1, 0.2, 0.3])\"\nbatch_size = [32, 64]\ndropout = \"quniform(0.0, 0.5, 0.25)\"\n";
     parts.rest = "[searcher]\ntype = \"grid\"\n";
-    CHECK(parse(parts.text()).num_trials == 6);
+    CHECK(parse(parts.text()).num_trials == 18);
     parts.study += "num_trials = 4\n";
     CHECK(parse(parts.text()).num_trials == 4);
 }
@@ -238,6 +238,18 @@ TEST_CASE("an empty file lacks everything that is required", "[study]") {
           });
 }
 
+TEST_CASE("a resolved study is read without knowing its trainable", "[study]") {
+    Parts parts;
+    parts.space = "batch_size = [32, 64]\n";
+    parts.rest = "[scheduler]\ntype = \"asha\"\n[stop]\nmetric = \"val_accuracy >= 1\"\n";
+    const StudySpec spec = parse(parts.text());
+    const StudySpec again = parse_resolved_study(resolved_toml(spec), "elsewhere/resolved.toml");
+    CHECK(resolved_toml(again) == resolved_toml(spec));
+    CHECK(again.trainable.name == "mlp");
+    CHECK(again.trainable.options.at("data").as_string() == "/studies/d.h5");
+    CHECK_THROWS_AS(parse_resolved_study("[study]\nmode = 3\n", "resolved.toml"), StudyFileError);
+}
+
 TEST_CASE("the resolved study reads back as the same study", "[study]") {
     std::vector<std::string> texts{Parts{}.text(), free_parts().text()};
     for (const std::string rest : {
@@ -253,7 +265,7 @@ TEST_CASE("the resolved study reads back as the same study", "[study]") {
              "[resources]\nranks = 3\ncpus_per_rank = 8\n",
              "[stop]\ntime = \"1.5h\"\n",
              "[stop]\nmetric = \"val_loss <= -1e-300\"\nplateau = { threshold = -0.1 }\n",
-             "[stop.plateau]\nmetric = \"train_loss\"\nstd = 0\nresults = 2\ngrace = 0\n",
+             "[stop.plateau]\nmetric = \"train_loss\"\nstd = 1e-9\nresults = 2\ngrace = 0\n",
              "[failure]\ntolerate = 1\n[journal]\ncommit_interval = \"1ms\"\n[run]\nabort_grace = \"0.5s\"\n",
          }) {
         Parts parts;

@@ -17,8 +17,10 @@ namespace ranktune::study {
 struct Mistake {
     std::uint32_t line = 0; ///< from 1; 0: not in the file (override, or a missing key)
     std::uint32_t column = 0;
-    std::string key;     ///< dotted; empty: the file as a whole
-    std::string message; ///< what is wrong, what is accepted, the nearest known key
+    std::string key; ///< dotted; empty: the file as a whole
+    /// What is wrong, what is accepted, the nearest known key. One that begins with "is " goes on from the key without
+    /// a colon: `scheduler.max_t is Ray Tune's name; here: study.max_iterations`.
+    std::string message;
 };
 
 /// All mistakes of one file. `what()` is the whole message, first line `3 mistakes in digits.toml, nothing was
@@ -57,6 +59,10 @@ struct TrainableInfo {
 /// found.
 [[nodiscard]] StudySpec parse_study(const std::string& text, const std::string& file,
                                     const std::vector<std::string>& overrides, const std::vector<TrainableInfo>& known);
+
+/// Parses what `resolved_toml` wrote. The trainable need not be known to this program: for views of a study that
+/// another program runs, and for replay. Throws StudyFileError.
+[[nodiscard]] StudySpec parse_resolved_study(const std::string& text, const std::string& file);
 
 /// The resolved study as TOML: every default written out, absolute paths. Parsing it again gives the same StudySpec.
 [[nodiscard]] std::string resolved_toml(const StudySpec& spec);
