@@ -15,7 +15,7 @@ namespace ranktune::drivers {
 /// How a study ended, for the end screen.
 struct RunEnd {
     study::StudyOutcome outcome = study::StudyOutcome::ok; ///< the exit code of every rank
-    std::string message;                                   ///< for people; empty when the study says it all
+    std::string message;                                   ///< why, in words for people
     HeadFigures figures;
     const tuner::Tuner* tuner = nullptr; ///< null: the study never started
 };

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A whole study in one process: the head and its workers are threads, messages go over the loopback transport, trials
+// run on real trial threads, files go to a temporary directory.
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/transport/loopback.hpp"
+#include "ddp/thread_collective.hpp"
+#include "drivers/group/worker_runner.hpp"
+#include "drivers/head/head_run.hpp"
+#include "drivers/service.hpp"
+#include "ranktune/study/parse.hpp"
+#include "ranktune/trainables/trainable.hpp"
+#include "storage/journal.hpp"
+
+namespace ranktune::drivers::testing {
+
+class TemporaryDirectory {
+  public:
+    TemporaryDirectory() {
+        std::string name = (std::filesystem::temp_directory_path() / "ranktune-test-XXXXXX").string();
+        if (mkdtemp(name.data()) == nullptr) throw base::Error("mkdtemp");
+        path_ = name;
+    }
+    ~TemporaryDirectory() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    TemporaryDirectory(const TemporaryDirectory&) = delete;
+    TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+inline study::StudySpec spec_from(const std::string& toml) {
+    return study::parse_study(toml, "/study.toml", {}, trainables::known_trainables());
+}
+
+/// One attempt at worker `rank` of a loopback study.
+inline WorkerEnd run_local_worker(comm::LoopbackHub& hub, ddp::ThreadMeeting& meeting, std::uint32_t rank) {
+    const auto transport = hub.endpoint(base::Rank{rank});
+    const base::Rank me{rank};
+    WorkerOptions options;
+    options.rank = me;
+    options.version = "test";
+    options.host = "here";
+    Waker waker;
+    WorkerLog log(me);
+    TransportOutbox outbox(*transport);
+    const ProcessClock clock;
+    const FormGroup form = [&meeting, me](const Assignment& assignment, const std::atomic<bool>& abort) {
+        const auto& start = assignment.start;
+        return meeting.form(start.ranks, me, start.trial.value() * 1000ULL + start.attempt.value(), abort);
+    };
+    WorkerMachine worker(options, outbox,
+                         make_trial_runner(storage::posix_file_system(), form, options.host, log, waker), log,
+                         clock.now());
+    return serve_worker(*transport, worker, clock, waker, nullptr);
+}
+
+struct LocalStudy {
+    HeadRunEnd head;
+    std::vector<WorkerEnd> workers;
+    std::string message;
+    std::string directory;
+};
+
+/// Runs the study to its end on `workers` worker threads.
+inline LocalStudy run_local_study(const std::string& toml, std::uint32_t workers, const std::string& directory,
+                                  Observer* observer = nullptr) {
+    RunOptions options;
+    options.version = "test";
+    options.spec = spec_from(toml);
+    options.study_text = toml;
+    options.directory = directory;
+    options.observer = observer;
+    LocalStudy study;
+    study.directory = directory;
+    options.on_end = [&](const RunEnd& end) { study.message = end.message; };
+    comm::LoopbackHub hub(workers + 1);
+    ddp::ThreadMeeting meeting;
+    study.workers.resize(workers);
+    std::vector<std::thread> threads;
+    for (std::uint32_t rank = 1; rank <= workers; ++rank)
+        threads.emplace_back([&, rank] { study.workers[rank - 1] = run_local_worker(hub, meeting, rank); });
+    const auto transport = hub.endpoint(base::head_rank);
+    study.head = run_head(*transport, nullptr, options, "none");
+    for (auto& thread : threads) thread.join();
+    return study;
+}
+
+/// The state of a study after its journal is read.
+inline tuner::Tuner replay(const std::string& toml, const std::string& directory) {
+    tuner::Tuner tuner(spec_from(toml));
+    storage::read_journal(storage::posix_file_system(), directory,
+                          [&](study::Record&& record) { tuner.apply(record); });
+    tuner.check_invariants();
+    return tuner;
+}
+
+} // namespace ranktune::drivers::testing
