@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/mpi/launch.hpp"
+
+#include <charconv>
+#include <string_view>
+
+namespace ranktune::comm::mpi {
+namespace {
+
+std::string_view text(const Variables& variables, std::string_view name) {
+    const auto it = variables.find(name);
+    return it == variables.end() ? std::string_view{} : std::string_view(it->second);
+}
+
+bool has(const Variables& variables, std::string_view name) { return !text(variables, name).empty(); }
+
+/// A whole number; -1: none.
+int number(std::string_view digits) {
+    int value = -1;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc{} && end == digits.data() + digits.size() ? value : -1;
+}
+
+/// How a launcher tells processes of each other.
+struct Interfaces {
+    bool pmix = false;
+    bool pmi = false;      ///< PMI-1, PMI-2 and what Cray's and Flux' launchers set
+    bool open_mpi = false; ///< mpirun of Open MPI
+    [[nodiscard]] bool any() const { return pmix || pmi || open_mpi; }
+};
+
+Interfaces interfaces(const Variables& variables) {
+    Interfaces found;
+    found.pmix = has(variables, "PMIX_RANK") || has(variables, "PMIX_NAMESPACE");
+    for (const char* name :
+         {"PMI_RANK", "PMI_SIZE", "PMI_FD", "PMI_PORT", "PMI2_RANK", "PALS_RANKID", "FLUX_TASK_RANK"}) {
+        found.pmi = found.pmi || has(variables, name);
+    }
+    found.open_mpi = has(variables, "OMPI_COMM_WORLD_SIZE");
+    return found;
+}
+
+/// In a task of a job step (a batch script has no SLURM_PROCID of a step with more than one task).
+bool in_step(const Variables& variables) { return has(variables, "SLURM_STEP_ID") && has(variables, "SLURM_PROCID"); }
+
+/// Who started how many, as the innermost launcher says.
+struct Started {
+    std::string by;
+    int tasks = -1;
+    int task = 0; ///< this one
+};
+
+Started started(const Variables& variables) {
+    const auto made = [&](const char* by, const char* size, const char* rank) {
+        return Started{by, number(text(variables, size)), number(text(variables, rank))};
+    };
+    // Open MPI's daemons are themselves tasks of srun, so its own variables come first.
+    if (has(variables, "OMPI_COMM_WORLD_SIZE")) return made("mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK");
+    if (in_step(variables)) return made("srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID");
+    if (has(variables, "PMI_SIZE")) return made("mpiexec", "PMI_SIZE", "PMI_RANK");
+    return {};
+}
+
+std::string used(const Interfaces& found) {
+    if (found.pmix) return "--mpi=pmix";
+    if (found.pmi) return "--mpi=pmi2";
+    return "no process manager interface (--mpi=none or the site's default)";
+}
+
+BrokenLaunch describe(const Started& start, const Interfaces& found, const LaunchFacts& facts) {
+    const bool srun = start.by == "srun";
+    const bool mpich = facts.library == Library::mpich;
+    std::string message = start.by + " started " + std::to_string(start.tasks) + (srun ? " tasks" : " processes") +
+                          ", but each is alone in MPI (world size 1) (exit 2)\n";
+    message +=
+        "  this program  " + facts.library_version + (mpich ? ", PMI" : ", PMIx") + "     " + facts.program + "\n";
+    if (srun) {
+        message += "  srun used     " + used(found);
+        if (!facts.offered.empty()) message += "; offered: " + facts.offered;
+        message += std::string("\n  try           srun --mpi=") + (mpich ? "pmi2 " : "pmix ") + facts.command;
+    } else {
+        message += "  " + start.by +
+                   (start.by == "mpirun" ? "        is Open MPI's" : "       is MPICH's or a relative's") +
+                   ", the program was linked with another MPI\n" + "  try           the launcher of " +
+                   facts.library_version + " (same module or package)";
+    }
+    return {message, start.task <= 0};
+}
+
+} // namespace
+
+std::optional<BrokenLaunch> examine_launch(const Variables& variables, const LaunchFacts& facts) {
+    const auto start = started(variables);
+    const auto found = interfaces(variables);
+    if (start.tasks <= 1) return std::nullopt;
+    const bool no_interface = !found.any();
+    // Open MPI can speak PMI under Slurm (where it was built for it), but not that of MPICH's own launcher.
+    const bool foreign = facts.library == Library::open_mpi && start.by == "mpiexec" && !found.pmix;
+    if (!no_interface && !foreign) return std::nullopt;
+    return describe(start, found, facts);
+}
+
+std::optional<BrokenLaunch> examine_world(const Variables& variables, const LaunchFacts& facts, int world_size) {
+    const auto start = started(variables);
+    if (world_size != 1 || start.tasks <= 1) return std::nullopt;
+    return describe(start, interfaces(variables), facts);
+}
+
+std::vector<std::pair<std::string, std::string>> settings_before_init(const Variables& variables, Library library,
+                                                                      int cores) {
+    if (library != Library::open_mpi) return {};
+    int here = number(text(variables, "OMPI_COMM_WORLD_LOCAL_SIZE"));
+    // "16(x2),8": the first node's count stands for this one's.
+    if (here < 0 && in_step(variables)) {
+        const auto tasks = text(variables, "SLURM_STEP_TASKS_PER_NODE");
+        here = number(tasks.substr(0, tasks.find_first_not_of("0123456789")));
+    }
+    if (here <= cores || started(variables).task == 0) return {};
+    constexpr const char* yield = "OMPI_MCA_mpi_yield_when_idle";
+    if (has(variables, yield)) return {};
+    return {{yield, "1"}};
+}
+
+} // namespace ranktune::comm::mpi

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Is this process part of a world, or was it started by a launcher that its MPI does not understand? Judged from the
+// environment, as a value, before MPI_Init: a wrong launcher makes N studies of one rank, or hangs.
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/mpi/environment.hpp"
+
+namespace ranktune::comm::mpi {
+
+/// Environment variables by name.
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+/// What the message names. Only `library` decides anything.
+struct LaunchFacts {
+    Library library = Library::other;
+    std::string library_version; ///< "Open MPI 4.1.4"
+    std::string program;         ///< path of this executable
+    std::string command;         ///< as typed: "ranktune run digits.toml"
+    std::string offered;         ///< what `srun --mpi=list` offers, "pmix, pmix_v4, pmi2"; empty: not asked
+};
+
+struct BrokenLaunch {
+    std::string message; ///< several lines, without "ranktune: " and without a newline at the end
+    bool first = true;   ///< this is task 0: the one that prints it
+};
+
+/// Before MPI_Init: a launch that is broken for certain. What cannot be told yet passes.
+[[nodiscard]] std::optional<BrokenLaunch> examine_launch(const Variables& variables, const LaunchFacts& facts);
+
+/// After MPI_Init, with the size of the world: a launcher started several tasks and this one is alone.
+[[nodiscard]] std::optional<BrokenLaunch> examine_world(const Variables& variables, const LaunchFacts& facts,
+                                                        int world_size);
+
+/// Variables to set before MPI_Init in this process (those already set are left out): where the launcher put more ranks
+/// on this node than there are `cores` (of the node), ranks that wait inside MPI must give the core away. srun and host
+/// files do not see to that. Not for rank 0: the head never waits inside MPI, and naps serve it better.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> settings_before_init(const Variables& variables,
+                                                                                    Library library, int cores);
+
+} // namespace ranktune::comm::mpi

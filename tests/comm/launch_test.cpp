@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/mpi/launch.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune::comm::mpi;
+
+namespace {
+
+LaunchFacts open_mpi() {
+    return {Library::open_mpi, "Open MPI 4.1.4", "/apps/ranktune/0.1.0/bin/ranktune", "ranktune run digits.toml", ""};
+}
+
+LaunchFacts mpich() {
+    auto facts = open_mpi();
+    facts.library = Library::mpich;
+    facts.library_version = "MPICH 4.0.2";
+    return facts;
+}
+
+Variables srun_task(const std::string& task, const std::string& tasks) {
+    return {{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", task}, {"SLURM_STEP_NUM_TASKS", tasks}};
+}
+
+Variables with(Variables variables, const Variables& more) {
+    variables.insert(more.begin(), more.end());
+    return variables;
+}
+
+const Variables mpirun_of_four{{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "1"}, {"PMIX_RANK", "1"}};
+const Variables mpiexec_of_four{{"PMI_SIZE", "4"}, {"PMI_RANK", "0"}, {"PMI_FD", "9"}};
+
+} // namespace
+
+TEST_CASE("tasks of srun without any interface to each other are a broken launch", "[comm]") {
+    auto facts = open_mpi();
+    facts.offered = "pmix, pmix_v4, pmi2";
+    const auto broken = examine_launch(srun_task("0", "9"), facts);
+    REQUIRE(broken);
+    CHECK(broken->first);
+    CHECK(broken->message ==
+          "srun started 9 tasks, but each is alone in MPI (world size 1) (exit 2)\n"
+          "  this program  Open MPI 4.1.4, PMIx     /apps/ranktune/0.1.0/bin/ranktune\n"
+          "  srun used     no process manager interface (--mpi=none or the site's default); offered: pmix, pmix_v4, "
+          "pmi2\n"
+          "  try           srun --mpi=pmix ranktune run digits.toml");
+}
+
+TEST_CASE("only task 0 is told to print", "[comm]") {
+    const auto broken = examine_launch(srun_task("3", "9"), open_mpi());
+    REQUIRE(broken);
+    CHECK_FALSE(broken->first);
+}
+
+TEST_CASE("every launch that can work passes", "[comm]") {
+    CHECK_FALSE(examine_launch({}, open_mpi()));
+    CHECK_FALSE(examine_launch(srun_task("0", "1"), open_mpi()));
+    CHECK_FALSE(examine_launch(with(srun_task("0", "9"), {{"PMIX_RANK", "0"}}), open_mpi()));
+    CHECK_FALSE(examine_launch(with(srun_task("0", "9"), {{"PMI_FD", "9"}, {"PMI_RANK", "0"}}), mpich()));
+    // Some Open MPIs are built with Slurm's PMI: certain only after MPI_Init.
+    CHECK_FALSE(examine_launch(with(srun_task("0", "9"), {{"PMI_FD", "9"}, {"PMI_RANK", "0"}}), open_mpi()));
+    CHECK_FALSE(examine_launch(mpirun_of_four, open_mpi()));
+    // mpirun in a job: its daemons are tasks of srun.
+    CHECK_FALSE(examine_launch(with(srun_task("1", "2"), mpirun_of_four), open_mpi()));
+    CHECK_FALSE(examine_launch(mpiexec_of_four, mpich()));
+    // A batch script: the job has tasks, but no step has started any.
+    CHECK_FALSE(examine_launch({{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "9"}}, open_mpi()));
+}
+
+TEST_CASE("Open MPI under the launcher of MPICH is a broken launch", "[comm]") {
+    const auto broken = examine_launch(mpiexec_of_four, open_mpi());
+    REQUIRE(broken);
+    CHECK(broken->message.find("mpiexec started 4 processes") == 0);
+    CHECK(broken->message.find("the launcher of Open MPI 4.1.4") != std::string::npos);
+}
+
+TEST_CASE("a task that is alone after MPI_Init although others were started is a broken launch", "[comm]") {
+    const auto pmi2 = examine_world(with(srun_task("0", "9"), {{"PMI_FD", "9"}, {"PMI_RANK", "0"}}), open_mpi(), 1);
+    REQUIRE(pmi2);
+    CHECK(pmi2->message.find("srun used     --mpi=pmi2\n") != std::string::npos);
+    const auto pmix = examine_world(with(srun_task("0", "9"), {{"PMIX_RANK", "0"}}), mpich(), 1);
+    REQUIRE(pmix);
+    CHECK(pmix->message.find("srun --mpi=pmi2 ranktune run digits.toml") != std::string::npos);
+    const auto foreign = examine_world(mpirun_of_four, mpich(), 1);
+    REQUIRE(foreign);
+    CHECK_FALSE(foreign->first);
+    CHECK(foreign->message.find("mpirun        is Open MPI's") != std::string::npos);
+
+    CHECK_FALSE(examine_world(mpirun_of_four, open_mpi(), 4));
+    CHECK_FALSE(examine_world(with(srun_task("0", "2"), {{"OMPI_COMM_WORLD_SIZE", "1"}}), open_mpi(), 1));
+    CHECK_FALSE(examine_world({}, open_mpi(), 1));
+}
+
+TEST_CASE("ranks that share cores give them away while they wait, except the head", "[comm]") {
+    using Settings = std::vector<std::pair<std::string, std::string>>;
+    const Settings yields{{"OMPI_MCA_mpi_yield_when_idle", "1"}};
+    const auto task = [](const std::string& rank) {
+        return with(srun_task(rank, "8"), {{"SLURM_STEP_TASKS_PER_NODE", "8"}, {"PMIX_RANK", rank}});
+    };
+    CHECK(settings_before_init(task("3"), Library::open_mpi, 2) == yields);
+    CHECK(settings_before_init(task("0"), Library::open_mpi, 2).empty());
+    CHECK(settings_before_init(task("3"), Library::open_mpi, 8).empty());
+    CHECK(settings_before_init(task("3"), Library::mpich, 2).empty());
+    CHECK(settings_before_init(with(task("3"), {{"OMPI_MCA_mpi_yield_when_idle", "0"}}), Library::open_mpi, 2).empty());
+    CHECK(settings_before_init(with(mpirun_of_four, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}}), Library::open_mpi, 2) ==
+          yields);
+    CHECK(settings_before_init({}, Library::open_mpi, 2).empty());
+    auto uneven = task("3");
+    uneven["SLURM_STEP_TASKS_PER_NODE"] = "5(x2),4";
+    CHECK(settings_before_init(uneven, Library::open_mpi, 4) == yields);
+}
