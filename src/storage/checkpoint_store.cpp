@@ -67,7 +67,7 @@ study::CheckpointRef CheckpointStore::save(const CheckpointKey& key, const study
     reference.bytes = shell.size;
     const CheckpointSeal seal{shell.size, shell.metadata.size(), reference.digest, base::crc32c(shell.metadata)};
     files_.make_directories(directory_ + "/checkpoints/" + std::to_string(key.trial.value()));
-    files_.publish(directory_ + "/" + reference.path, [&](File& file) {
+    files_.write_whole(directory_ + "/" + reference.path, [&](File& file) {
         file.reserve(shell.size); // "no space" shows here, before anything is written
         file.write_at(0, shell.metadata);
         auto offset = shell.offsets.begin();

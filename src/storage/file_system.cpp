@@ -200,11 +200,11 @@ class PosixFileSystem final : public FileSystem {
 } // namespace
 
 void FileSystem::publish(const std::string& path, std::span<const std::byte> bytes, bool sync) {
-    publish(
+    write_whole(
         path, [bytes](File& file) { file.write_at(0, bytes); }, sync);
 }
 
-void FileSystem::publish(const std::string& path, const std::function<void(File&)>& write, bool sync) {
+void FileSystem::write_whole(const std::string& path, const std::function<void(File&)>& write, bool sync) {
     const std::string aside = path + ".tmp";
     remove(aside); // of an earlier life
     try {

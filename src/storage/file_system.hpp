@@ -54,7 +54,7 @@ class FileSystem {
     /// behind; what was under the name stays.
     void publish(const std::string& path, std::span<const std::byte> bytes, bool sync = true);
     /// The same with a function that writes the new, empty file. What it throws is passed on.
-    void publish(const std::string& path, const std::function<void(File&)>& write, bool sync = true);
+    void write_whole(const std::string& path, const std::function<void(File&)>& write, bool sync = true);
 };
 
 /// The real one.

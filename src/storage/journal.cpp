@@ -40,6 +40,8 @@ struct Journal::Impl {
     Impl(FileSystem& file_system, JournalOptions journal_options, base::LogSink& sink);
 
     // ---- on the caller's thread ----
+    [[nodiscard]] JournalPosition take_over();
+    [[nodiscard]] JournalPosition find_end();
     void append(const std::vector<study::Record>& records);
     void make_room(Lock& lock, study::Bytes& frame, std::uint32_t& count);
     void sync(Lock& lock);
@@ -65,7 +67,8 @@ struct Journal::Impl {
     }
     [[nodiscard]] bool has_unsynced() const { return !unsynced.empty(); }
     [[nodiscard]] bool wants_next() const {
-        return !next && !closing && (append_waits || current->used > current->header.payload_bytes / 2);
+        const std::uint64_t room = current->header.payload_bytes - segment_header_bytes;
+        return !next && !closing && (append_waits || current->room() < room / 2);
     }
     [[nodiscard]] base::UsageError taken(std::uint32_t number) const;
 
@@ -103,32 +106,46 @@ struct Journal::Impl {
 Journal::Impl::Impl(FileSystem& file_system, JournalOptions journal_options, base::LogSink& sink)
     : files(file_system), options(std::move(journal_options)), log(sink), publisher(files, options, log) {
     files.make_directories(journal_directory(options.directory));
-    JournalPosition cut;
-    if (has_journal(files, options.directory)) {
-        const WalkResult walk = walk_journal(files, options.directory, nullptr);
-        if (walk.newest.uuid != options.uuid) {
-            throw base::UsageError("'" + options.directory + "' holds the journal of another study");
-        }
-        if (walk.newest.incarnation >= options.incarnation) {
-            throw base::UsageError("another head took over the study in '" + options.directory + "': incarnation " +
-                                   std::to_string(walk.newest.incarnation) + " on host " + walk.newest.host + ", pid " +
-                                   std::to_string(walk.newest.pid));
-        }
-        if (walk.cut_bytes != 0) {
-            log.write(base::LogLevel::warning, "journal-cut",
-                      {{"bytes", std::to_string(walk.cut_bytes)}, {"record", std::to_string(walk.end.sequence)}});
-        }
-        cut = walk.end;
-        newest = walk.newest.segment;
-    }
-    current = publisher.publish(newest + 1, false, cut, 0);
-    if (!current) throw taken(newest + 1);
+    const JournalPosition cut = take_over();
     publisher.remove_leftovers();
-    newest += 1;
     statistics.segments = 1;
     end = {newest, cut.chain, segment_header_bytes, cut.sequence};
     synced = end;
     thread = std::thread([this] { main(); });
+}
+
+/// Publishes the first segment of this life. Returns where the records of earlier lives end.
+JournalPosition Journal::Impl::take_over() {
+    for (int attempt = 0; attempt < 16; ++attempt) {
+        const JournalPosition cut = find_end();
+        current = publisher.publish(newest + 1, false, cut, 0);
+        if (current) {
+            ++newest;
+            return cut;
+        }
+        // An older head, not yet aware of this one, has just published ahead: look again. (Or another new head did;
+        // then its incarnation shows.)
+    }
+    throw taken(newest + 1);
+}
+
+JournalPosition Journal::Impl::find_end() {
+    if (!has_journal(files, options.directory)) return {};
+    const WalkResult walk = walk_journal(files, options.directory, nullptr);
+    if (walk.newest.uuid != options.uuid) {
+        throw base::UsageError("'" + options.directory + "' holds the journal of another study");
+    }
+    if (walk.newest.incarnation >= options.incarnation) {
+        throw base::UsageError("another head took over the study in '" + options.directory + "': incarnation " +
+                               std::to_string(walk.newest.incarnation) + " on host " + walk.newest.host + ", pid " +
+                               std::to_string(walk.newest.pid));
+    }
+    if (walk.cut_bytes != 0) {
+        log.write(base::LogLevel::warning, "journal-cut",
+                  {{"bytes", std::to_string(walk.cut_bytes)}, {"record", std::to_string(walk.end.sequence)}});
+    }
+    newest = walk.newest.segment;
+    return walk.end;
 }
 
 base::UsageError Journal::Impl::taken(std::uint32_t number) const {

@@ -98,7 +98,7 @@ std::size_t Column::size() const {
 
 void publish_results(FileSystem& files, const std::string& path, const Results& results) {
     const hdf5::Shell shell = hdf5_call([&] { return build(results); });
-    files.publish(path, [&](File& file) {
+    files.write_whole(path, [&](File& file) {
         file.write_at(0, shell.metadata);
         file.truncate(shell.size);
         std::size_t bulk = 0;

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a reader makes of journals that are unfinished, damaged, foreign or newer.
+#include <algorithm>
+
+#include "journal_fixture.hpp"
+#include "ranktune/base/digest.hpp"
+#include "ranktune/base/error.hpp"
+#include "storage/segment.hpp"
+#include "support/catch.hpp"
+#include "support/crash_file_system.hpp"
+
+namespace ranktune::storage {
+using namespace test;
+using ranktune::test::CrashFileSystem;
+
+namespace {
+
+const std::string home = "/study";
+
+/// Direct access to the payload of a segment.
+class Payload {
+  public:
+    Payload(FileSystem& files, std::uint32_t segment)
+        : file_(files.open(segment_path(home, segment), FileSystem::Open::read_write)),
+          header_(read_segment_header(*file_, "segment")) {}
+
+    [[nodiscard]] std::vector<std::byte> read(std::uint64_t at, std::uint64_t size) {
+        std::vector<std::byte> bytes(size);
+        bytes.resize(file_->read_at(header_.payload_offset + at, bytes));
+        return bytes;
+    }
+    void write(std::uint64_t at, std::span<const std::byte> bytes) {
+        file_->write_at(header_.payload_offset + at, bytes);
+    }
+    void flip(std::uint64_t at) {
+        auto byte = read(at, 1);
+        byte[0] ^= std::byte{0x10};
+        write(at, byte);
+    }
+    /// Positions of the frames, and behind the last.
+    [[nodiscard]] std::vector<std::uint64_t> frames() {
+        std::vector<std::uint64_t> starts = {segment_header_bytes};
+        while (true) {
+            const auto head = read(starts.back(), frame_header_bytes);
+            const std::uint64_t size = sound_frame_size(head, header_.payload_bytes - starts.back());
+            if (size == 0) return starts;
+            starts.push_back(starts.back() + size);
+        }
+    }
+    [[nodiscard]] const SegmentHeader& header() const { return header_; }
+
+  private:
+    std::unique_ptr<File> file_;
+    SegmentHeader header_;
+};
+
+/// Changes a field of a header page and makes its checksum right again.
+template <class T>
+void set_in_header(FileSystem& files, std::uint32_t segment, std::uint64_t at, T value) {
+    Payload payload(files, segment);
+    auto page = payload.read(0, segment_header_bytes);
+    std::memcpy(page.data() + at, &value, sizeof value);
+    const std::uint32_t crc = base::crc32c(std::span(page).first(segment_header_bytes - 4));
+    std::memcpy(page.data() + segment_header_bytes - 4, &crc, sizeof crc);
+    payload.write(0, page);
+}
+
+std::string message_of(FileSystem& files) {
+    try {
+        static_cast<void>(read_all(files, home));
+    } catch (const base::FormatError& error) {
+        return error.what();
+    }
+    return "no error";
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// Frames of three reports each in one segment; the first `synced` of them are known to be synced by those after.
+void write_frames(FileSystem& files, std::uint64_t frames, std::uint64_t synced, std::uint32_t incarnation = 1) {
+    base::NullLog log;
+    JournalOptions o = options(home, incarnation);
+    o.first_segment_bytes = 32 * 1024;
+    Journal journal(files, o, log);
+    for (std::uint64_t i = 0; i < frames; ++i) {
+        if (i == synced && i != 0) journal.sync();
+        journal.append(reports(3 * i, 3));
+    }
+}
+
+} // namespace
+
+TEST_CASE("an unfinished last frame is cut at every byte, and the next life goes on before it", "[storage]") {
+    CrashFileSystem files;
+    write_frames(files, 6, 0);
+    const std::size_t last = files.operations() - 1;
+    const auto starts = Payload(files, 1).frames();
+    auto frame = Payload(files, 1).read(starts[5], starts[6] - starts[5]);
+    while (frame.back() == std::byte{0}) frame.pop_back(); // without the zeros at its end it is whole
+    const std::uint64_t size = frame.size();
+    for (std::uint64_t torn = 0; torn < size; ++torn) {
+        const auto left = files.after_kill(last, torn);
+        JournalSummary summary;
+        REQUIRE(read_all(*left, home, &summary) == reports(0, 15));
+        REQUIRE(summary.cut_bytes <= (torn + 7) / 8 * 8); // its last words may be zeros
+        REQUIRE((summary.cut_bytes > 0) == (torn > 0));
+        if (torn % 29 != 0) continue;
+        base::NullLog log;
+        Journal journal(*left, options(home, 2), log);
+        journal.append(reports(15, 2));
+        REQUIRE(read_all(*left, home, &summary) == reports(0, 17));
+        REQUIRE(summary.cut_bytes == 0);
+        REQUIRE(summary.incarnation == 2);
+    }
+}
+
+TEST_CASE("damage to records that were synced is refused with advice, at every byte", "[storage]") {
+    CrashFileSystem files;
+    write_frames(files, 5, 3);
+    const auto starts = Payload(files, 1).frames();
+    const std::size_t end = files.operations();
+    for (std::uint64_t at = starts[0]; at < starts[3]; ++at) {
+        const auto left = files.after_kill(end);
+        Payload(*left, 1).flip(at);
+        const std::string message = message_of(*left);
+        REQUIRE(contains(message, "is damaged at byte"));
+        REQUIRE(contains(message, "backup"));
+        base::NullLog log;
+        if (at % 50 == 0) REQUIRE_THROWS_AS(Journal(*left, options(home, 2), log), base::FormatError);
+    }
+}
+
+TEST_CASE("damage to records that nobody knows to be synced ends the journal there", "[storage]") {
+    CrashFileSystem files;
+    write_frames(files, 5, 3);
+    const auto starts = Payload(files, 1).frames();
+    Payload(files, 1).flip(starts[3] + 40);
+    JournalSummary summary;
+    CHECK(read_all(files, home, &summary) == reports(0, 9));
+    CHECK(summary.cut_bytes == starts[5] - starts[3]);
+}
+
+TEST_CASE("whatever a later life has built on is a damaged middle when it is gone", "[storage]") {
+    CrashFileSystem files;
+    write_frames(files, 4, 0);
+    write_frames(files, 1, 0, 2);
+    REQUIRE(read_all(files, home).size() == 15);
+    const std::size_t end = files.operations();
+    const auto starts = Payload(files, 1).frames();
+    for (std::uint64_t at = starts[0]; at < starts[4]; at += 13) {
+        const auto left = files.after_kill(end);
+        Payload(*left, 1).flip(at);
+        REQUIRE(contains(message_of(*left), "is damaged at byte"));
+    }
+    const auto left = files.after_kill(end);
+    left->remove(segment_path(home, 1));
+    CHECK(contains(message_of(*left), "is missing"));
+}
+
+TEST_CASE("a whole segment that is missing in the middle of a life is noticed", "[storage]") {
+    CrashFileSystem files;
+    base::NullLog log;
+    {
+        Journal journal(files, options(home), log);
+        for (std::uint64_t i = 0; i < 600; ++i) {
+            journal.append(reports(i, 1));
+            if (i % 50 == 0) journal.sync();
+        }
+    }
+    REQUIRE(list_segments(files, home).size() > 3);
+    files.remove(segment_path(home, 2));
+    CHECK(contains(message_of(files), "is damaged at byte"));
+    files.remove(segment_path(home, 1));
+    CHECK(contains(message_of(files), "a segment that is missing"));
+}
+
+TEST_CASE("a damaged header page is refused", "[storage]") {
+    CrashFileSystem files;
+    write_frames(files, 2, 0);
+    const std::size_t end = files.operations();
+    for (std::uint64_t at = 0; at < segment_header_bytes; at += 61) {
+        const auto left = files.after_kill(end);
+        Payload(*left, 1).flip(at);
+        REQUIRE(contains(message_of(*left), "no valid journal header"));
+    }
+}
+
+TEST_CASE("a newer format is refused by name, a newer minor version is read", "[storage]") {
+    CrashFileSystem files;
+    write_frames(files, 2, 0);
+    const std::size_t end = files.operations();
+    const auto newer = files.after_kill(end);
+    set_in_header<std::uint16_t>(*newer, 1, 8, journal_major + 1);
+    CHECK(contains(message_of(*newer), "newer ranktune (journal format 2"));
+    const auto codec = files.after_kill(end);
+    set_in_header<std::uint16_t>(*codec, 1, 12, 9);
+    CHECK(contains(message_of(*codec), "records 9"));
+
+    // The frames hang on the header's checksum: a journal whose header said so from the beginning.
+    SegmentHeader header;
+    header.segment = 3;
+    auto page = encode_segment_header(header);
+    page[10] = std::byte{7};
+    const std::uint32_t crc = base::crc32c(std::span(page).first(segment_header_bytes - 4));
+    std::memcpy(page.data() + segment_header_bytes - 4, &crc, sizeof crc);
+    const auto read = decode_segment_header(page, 0);
+    REQUIRE(read.has_value());
+    CHECK(read->segment == 3);
+}
+
+TEST_CASE("frames of another life in the same place are never read", "[storage]") {
+    // Two lives that write the same records to the same segment number, at the same place.
+    CrashFileSystem one;
+    CrashFileSystem other;
+    write_frames(one, 4, 0);
+    base::NullLog log;
+    JournalOptions o = options(home);
+    o.first_segment_bytes = 32 * 1024;
+    o.writer.pid += 1;
+    {
+        Journal journal(other, o, log);
+        journal.append(reports(0, 3));
+        journal.append(reports(3, 3));
+    }
+    Payload from(one, 1);
+    const auto starts = from.frames();
+    REQUIRE(Payload(other, 1).frames().size() == 3);
+    // As if blocks of the disk came back after a loss of power.
+    Payload(other, 1).write(starts[2], from.read(starts[2], starts[4] - starts[2]));
+    REQUIRE(Payload(other, 1).frames() == starts);
+    JournalSummary summary;
+    CHECK(read_all(other, home, &summary) == reports(0, 6));
+    CHECK(summary.cut_bytes == starts[4] - starts[2]);
+}
+
+TEST_CASE("segments that were renamed or come from another study are refused", "[storage]") {
+    CrashFileSystem files;
+    write_frames(files, 2, 0);
+    write_frames(files, 2, 0, 2);
+    const std::size_t end = files.operations();
+    const auto swapped = files.after_kill(end);
+    swapped->rename(segment_path(home, 1), segment_path(home, 2));
+    CHECK(contains(message_of(*swapped), "under another number"));
+
+    CrashFileSystem foreign;
+    JournalOptions o = options(home);
+    o.uuid = "another";
+    base::NullLog log;
+    { Journal(foreign, o, log).append(reports(0, 2)); }
+    CHECK_THROWS_AS(Journal(foreign, options(home, 2), log), base::UsageError);
+}
+
+TEST_CASE("without a journal reading says so", "[storage]") {
+    CrashFileSystem files;
+    CHECK_FALSE(has_journal(files, home));
+    CHECK_THROWS_AS(read_all(files, home), base::UsageError);
+    files.make_directories(home + "/journal");
+    files.publish(home + "/journal/notes.txt", {});
+    files.publish(home + "/journal/1-1-host-1.tmp", {});
+    CHECK_FALSE(has_journal(files, home));
+}
+
+} // namespace ranktune::storage
