@@ -6,6 +6,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "schedulers/asha_promote.hpp"
+#include "schedulers/invariants.hpp"
 
 namespace ranktune::schedulers {
 namespace {
@@ -18,10 +19,6 @@ constexpr std::uint8_t paused_bit = 2;
 constexpr std::uint8_t closed_bit = 4;
 constexpr std::uint8_t finishing_bit = 8;
 constexpr std::uint8_t told_bit = 16;
-
-void require(bool holds, const std::string& what) {
-    if (!holds) throw std::logic_error("asha: " + what);
-}
 
 void require_format(bool holds, const std::string& what) {
     if (!holds) throw base::FormatError("the snapshot of scheduler asha " + what);
@@ -112,67 +109,68 @@ void AshaPromote::check_slots() const {
     std::uint64_t finishing = 0;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
         const Slot& at = slots_[i];
-        const std::string who = "trial " + std::to_string(i);
-        require(at.bracket < first_.size(), who + " is in an unknown bracket");
+        require(at.bracket < first_.size(), "asha: trial ", i, " is in an unknown bracket");
         const bool last = rung(at).last;
-        require(!at.paused || at.told, who + " is paused and was not told to");
-        require(!at.told || (at.entered && !last), who + " was told to pause and stands at no rung");
-        require(!at.told || !at.closed, who + " was told to pause and is closed");
-        require(!at.finishing || (!at.closed && !at.told), who + " is finishing and has ended or is to pause");
-        require(at.entered || at.score == 0.0, who + " stands at no rung and has a score");
+        require(!at.paused || at.told, "asha: trial ", i, " is paused and was not told to");
+        require(!at.told || (at.entered && !last), "asha: trial ", i, " was told to pause and stands at no rung");
+        require(!at.told || !at.closed, "asha: trial ", i, " was told to pause and is closed");
+        require(!at.finishing || (!at.closed && !at.told), "asha: trial ", i,
+                " is finishing and has ended or is to pause");
+        require(at.entered || at.score == 0.0, "asha: trial ", i, " stands at no rung and has a score");
         if (!at.paused && !at.closed) ++active;
         if (at.finishing) ++finishing;
     }
-    require(active == active_, "the count of active trials is wrong");
-    require(finishing == finishing_, "the count of finishing trials is wrong");
+    require(active == active_, "asha: the count of active trials is wrong");
+    require(finishing == finishing_, "asha: the count of finishing trials is wrong");
 }
 
 /// Every trial is entered exactly once at each rung of its bracket below its own, once at its own if it stands there,
 /// and nowhere else.
 void AshaPromote::check_rungs() const {
-    std::vector<std::size_t> passed(rungs_.size(), 0);
-    std::vector<std::size_t> standing(rungs_.size(), 0);
-    std::vector<std::size_t> paused(rungs_.size(), 0);
+    struct Count {
+        std::size_t passed = 0;
+        std::size_t standing = 0;
+        std::size_t paused = 0;
+    };
+    std::vector<Count> counts(rungs_.size());
     for (const Slot& at : slots_) {
-        for (std::size_t k = 0; k < at.rung; ++k) ++passed[first_[at.bracket] + k];
-        const std::size_t own = first_[at.bracket] + at.rung;
-        if (at.entered) ++standing[own];
-        if (at.paused) ++paused[own];
+        const std::size_t first = first_[at.bracket];
+        for (std::size_t k = 0; k < at.rung; ++k) ++counts[first + k].passed;
+        if (at.entered) ++counts[first + at.rung].standing;
+        if (at.paused) ++counts[first + at.rung].paused;
     }
+    MarkedTrials marked(slots_.size());
     std::uint64_t reached_ceiling = 0;
     for (std::size_t i = 0; i < rungs_.size(); ++i) {
         const Rung& each = rungs_[i];
-        const std::string where =
-            "rung " + std::to_string(each.level) + " of bracket " + std::to_string(unsigned{each.bracket});
-        require(each.entries.valid(), "the best and the rest of " + where + " are mixed up");
-        require(each.promoted == passed[i], "the promotions of " + where + " are miscounted");
-        require(each.entries.size() == passed[i] + standing[i], "the entries of " + where + " are miscounted");
-        std::vector<bool> seen(slots_.size(), false);
+        const auto holds = [&each](bool is, const char* what) {
+            require(is, "asha: rung ", each.level, " of bracket ", unsigned{each.bracket}, " ", what);
+        };
+        holds(each.entries.valid(), "mixes up the best and the rest");
+        holds(each.promoted == counts[i].passed, "counts its promotions wrong");
+        holds(each.entries.size() == counts[i].passed + counts[i].standing, "counts its entries wrong");
+        marked.clear();
         each.entries.for_each([&](const study::Ranked& entry) {
-            const std::size_t trial = entry.trial.value();
-            require(trial < slots_.size() && !seen[trial], where + " holds a trial twice or an unknown one");
-            seen[trial] = true;
-            const Slot& at = slots_[trial];
-            require(at.bracket == each.bracket && (at.rung > each.index || (at.rung == each.index && at.entered)),
-                    where + " holds trial " + std::to_string(trial) + ", which has not been there");
-            require(at.rung != each.index || at.score == entry.score,
-                    "trial " + std::to_string(trial) + " has another score than its entry");
+            holds(marked.mark(entry.trial.value()), "holds a trial twice or an unknown one");
+            const Slot& at = slots_[entry.trial.value()];
+            holds(at.bracket == each.bracket && (at.rung > each.index || (at.rung == each.index && at.entered)),
+                  "holds a trial that has not been there");
+            holds(at.rung != each.index || at.score == entry.score, "gives a trial another score than it has");
         });
         if (each.last) reached_ceiling += each.entries.size();
 
-        std::vector<bool> waiting(slots_.size(), false);
+        marked.clear();
+        std::size_t paused = 0;
         for (const auto& entry : each.paused.items()) {
-            if (waits_at(entry, each)) waiting[entry.trial.value()] = true;
+            if (waits_at(entry, each) && marked.mark(entry.trial.value())) ++paused;
         }
-        std::size_t count = 0;
-        for (const bool is : waiting) count += is ? 1 : 0;
-        require(count == paused[i], "a paused trial of " + where + " would never be promoted");
-        require(each.paused.valid(), "the paused trials of " + where + " are out of order");
-        require(each.paused.empty() || waits_at(each.paused.top(), each), "the top of " + where + " has left");
-        require(each.promotable == (!each.paused.empty() && each.entries.in_best(each.paused.top())),
-                where + " does not know whether it can promote");
+        holds(paused == counts[i].paused, "would never promote a trial that is paused there");
+        holds(each.paused.valid(), "has its paused trials out of order");
+        holds(each.paused.empty() || waits_at(each.paused.top(), each), "would promote a trial that has left");
+        holds(each.promotable == (!each.paused.empty() && each.entries.in_best(each.paused.top())),
+              "does not know whether it can promote");
     }
-    require(completed_ <= reached_ceiling, "more trials completed than reached the ceiling");
+    require(completed_ <= reached_ceiling, "asha: more trials completed than reached the ceiling");
 }
 
 } // namespace ranktune::schedulers

@@ -6,7 +6,6 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <variant>
 
@@ -17,8 +16,6 @@ namespace {
 
 using study::Reason;
 using study::Verb;
-
-constexpr std::uint8_t snapshot_version = 1;
 
 std::vector<base::Iteration> levels_of(const AshaStop::Options& options, std::uint32_t bracket) {
     if (options.rule == AshaStop::Rule::ray) {
@@ -37,10 +34,6 @@ std::vector<std::size_t> rung_counts(const AshaStop::Options& options) {
 /// Bits 0 .. count-1.
 std::uint64_t lowest_bits(std::size_t count) {
     return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
-}
-
-void require(bool holds, const std::string& what) {
-    if (!holds) throw std::logic_error("asha: " + what);
 }
 
 } // namespace
@@ -188,88 +181,6 @@ void AshaStop::enter(Slot& at, std::size_t position, const study::Ranked& entry,
     ++here.entries;
     if (goes_on) ++here.promoted;
     if (options_.rule == Rule::floor || !is_nan) here.ranked.insert(entry);
-}
-
-// ---- snapshots ------------------------------------------------------------------------------------------------------
-
-void AshaStop::snapshot(study::Encoder& out) const {
-    out.u8(snapshot_version);
-    objective_.snapshot(out);
-    out.varint(slots_.size());
-    for (const Slot& at : slots_) {
-        out.varint(at.entered);
-        out.u8(static_cast<std::uint8_t>(at.closed ? 1 : 0));
-        if (options_.brackets > 1) out.u8(at.bracket);
-    }
-    out.varint(rungs_.size());
-    for (const Rung& each : rungs_) {
-        out.varint(each.level);
-        out.varint(each.entries);
-        out.varint(each.promoted);
-        each.ranked.snapshot(out);
-    }
-}
-
-void AshaStop::restore(study::Decoder& in) {
-    if (in.u8() != snapshot_version) throw base::FormatError("the snapshot of scheduler asha has another version");
-    objective_.restore(in);
-    slots_.assign(in.count(), Slot{});
-    for (Slot& at : slots_) {
-        at.entered = in.varint();
-        at.closed = in.boolean();
-        at.bracket = options_.brackets > 1 ? in.u8() : std::uint8_t{0};
-    }
-    if (in.varint() != rungs_.size()) throw base::FormatError("the snapshot of scheduler asha has other rungs");
-    for (Rung& each : rungs_) {
-        if (in.varint() != each.level) throw base::FormatError("the snapshot of scheduler asha has other rungs");
-        each.entries = in.varint();
-        each.promoted = in.varint();
-        each.ranked.restore(in);
-    }
-    try {
-        check_invariants();
-    } catch (const std::logic_error& error) {
-        throw base::FormatError(std::string("the snapshot of scheduler asha does not fit together: ") + error.what());
-    }
-}
-
-void AshaStop::check_invariants() const {
-    std::vector<std::size_t> marked(rungs_.size(), 0);
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-        const Slot& at = slots_[i];
-        const std::string who = "trial " + std::to_string(i);
-        require(at.bracket + 1U < first_.size(), who + " is in an unknown bracket");
-        const std::size_t count = rungs_of(at.bracket);
-        require((at.entered & ~lowest_bits(count)) == 0, who + " was at an unknown rung");
-        require(options_.rule == Rule::ray ||
-                    at.entered == lowest_bits(static_cast<std::size_t>(std::countr_one(at.entered))),
-                who + " skipped a rung");
-        for (std::size_t k = 0; k < count; ++k) marked[first_[at.bracket] + k] += at.entered >> k & 1U;
-    }
-    for (std::size_t b = 0; b + 1 < first_.size(); ++b) {
-        for (std::size_t i = first_[b]; i < first_[b + 1]; ++i) {
-            const Rung& each = rungs_[i];
-            const std::string where = "rung " + std::to_string(each.level) + " of bracket " + std::to_string(b);
-            require(each.ranked.valid(), "the best and the rest of " + where + " are mixed up");
-            require(each.ranked.size() <= each.entries, where + " ranks more trials than were there");
-            require(each.promoted <= each.entries, "more trials went on at " + where + " than were there");
-            if (options_.rule == Rule::ray) {
-                require(each.entries == marked[i], "the entries of " + where + " are miscounted");
-            } else {
-                require(each.ranked.size() == each.entries && each.entries <= marked[i],
-                        "the entries of " + where + " are miscounted");
-            }
-            std::vector<bool> seen(slots_.size(), false);
-            each.ranked.for_each([&](const study::Ranked& entry) {
-                const std::size_t trial = entry.trial.value();
-                require(trial < slots_.size() && !seen[trial], where + " holds a trial twice or an unknown one");
-                seen[trial] = true;
-                const Slot& at = slots_[trial];
-                require(at.bracket == b && (at.entered >> (i - first_[b]) & 1U) != 0,
-                        where + " holds trial " + std::to_string(trial) + ", which has not been there");
-            });
-        }
-    }
 }
 
 } // namespace ranktune::schedulers

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "ranktune/base/error.hpp"
+#include "schedulers/invariants.hpp"
 
 namespace ranktune::schedulers {
 namespace {
@@ -24,10 +25,6 @@ constexpr std::uint8_t told_bit = 1;
 constexpr std::uint8_t paused_bit = 2;
 constexpr std::uint8_t released_bit = 4;
 constexpr std::uint8_t closed_bit = 8;
-
-void require(bool holds, const std::string& what) {
-    if (!holds) throw std::logic_error("median: " + what);
-}
 
 } // namespace
 
@@ -222,29 +219,27 @@ void MedianStopping::restore(study::Decoder& in) {
 }
 
 void MedianStopping::check_invariants() const {
-    std::vector<std::size_t> at_least(levels_.size() + 1, 0); // trials that have got to this level, by their last one
+    std::vector<std::size_t> ends_at(levels_.size() + 1, 0); // trials by the number of levels that they may be in
     std::size_t paused = 0;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
         const Slot& at = slots_[i];
-        const std::string who = "trial " + std::to_string(i);
-        require(!at.paused || at.told, who + " is paused and was not told to");
-        require(!at.told || (!at.released && !at.closed), who + " was told to pause twice or has ended");
-        require(!at.told || at.count > 0, who + " was told to pause before the grace period was over");
-        require(at.count == 0 || at.next > first_, who + " has a mean before the grace period");
-        require(at.count <= at.next, who + " has more reports than iterations");
-        require(!std::isnan(at.best), who + " has no best value");
+        require(!at.paused || at.told, "median: trial ", i, " is paused and was not told to");
+        require(!at.told || (!at.released && !at.closed), "median: trial ", i, " was told to pause twice or has ended");
+        require(!at.told || at.count > 0, "median: trial ", i, " was told to pause within the grace period");
+        require(at.count == 0 || at.next > first_, "median: trial ", i, " has a mean within the grace period");
+        require(at.count <= at.next, "median: trial ", i, " has more reports than iterations");
+        require(!std::isnan(at.best), "median: trial ", i, " has no best value");
         if (at.paused) ++paused;
-        if (at.count > 0) ++at_least[std::min<std::size_t>(levels_.size(), at.next - first_)];
+        if (at.count > 0) ++ends_at[std::min<std::size_t>(levels_.size(), at.next - first_)];
     }
     std::size_t reached = 0;
     for (std::size_t level = levels_.size(); level-- > 0;) {
-        reached += at_least[level + 1];
-        const std::string where = "iteration " + std::to_string(first_ + level);
-        require(levels_[level].valid(), "the means at " + where + " are out of order");
-        require(levels_[level].size() <= reached, where + " has more means than trials that reached it");
+        reached += ends_at[level + 1];
+        require(levels_[level].valid(), "median: the means at iteration ", first_ + level, " are out of order");
+        require(levels_[level].size() <= reached, "median: more means than trials at iteration ", first_ + level);
     }
-    require(paused_.valid() && paused_.size() >= paused, "a paused trial would never go on");
-    require(paused_.empty() || slots_[paused_.top().value()].paused, "the trial to resume first is not paused");
+    require(paused_.valid() && paused_.size() >= paused, "median: a paused trial would never go on");
+    require(paused_.empty() || slots_[paused_.top().value()].paused, "median: a trial that runs would be resumed");
 }
 
 } // namespace ranktune::schedulers
