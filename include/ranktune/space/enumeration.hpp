@@ -17,7 +17,7 @@ namespace ranktune::space {
 class Enumeration {
   public:
     /// Most points of the cross product of a space with conditions: the constructor visits them all.
-    static constexpr std::uint64_t most_points_with_conditions = std::uint64_t{1} << 20;
+    static constexpr std::uint64_t most_points_with_conditions = std::uint64_t{1} << 18;
 
     /// Throws base::UsageError naming every continuous parameter (uniform, loguniform, randn, qrandn: give them a
     /// quantum, a list or a grid), or for a space with conditions that has too many points. `space` must outlive it.
