@@ -47,6 +47,14 @@ class Worker {
 
   private:
     void main() {
+        // The library would close itself in the thread that calls exit(), where it trips over the state that a
+        // thread-safe build keeps per thread ("infinite loop closing library"): it is closed here instead.
+        H5dont_atexit();
+        serve();
+        H5close();
+    }
+
+    void serve() {
         std::unique_lock lock(mutex_);
         while (true) {
             changed_.wait(lock, [this] { return quit_ || !jobs_.empty(); });

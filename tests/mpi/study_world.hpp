@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Runs whole studies on the ranks of a test's world.
+
+#include <mpi.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "drivers/run.hpp"
+#include "mpi_world.hpp"
+#include "ranktune/study/parse.hpp"
+#include "ranktune/trainables/trainable.hpp"
+#include "storage/journal.hpp"
+
+namespace ranktune::test {
+
+/// What a study left behind; trials and records on rank 0 only.
+struct StudyResult {
+    int code = -1;
+    bool same_code = false;            ///< on all ranks
+    std::optional<tuner::Tuner> tuner; ///< replayed from the journal
+    std::string outcome;               ///< the file
+    drivers::HeadFigures figures;
+};
+
+/// Collective over the world. The study directory is removed afterwards.
+inline StudyResult run_study(const std::string& toml) {
+    drivers::RunOptions options;
+    options.version = "test";
+    std::string directory = (std::filesystem::temp_directory_path() / "ranktune-mpi-XXXXXX").string();
+    StudyResult result;
+    const bool head = world().rank() == 0;
+    if (head) {
+        if (mkdtemp(directory.data()) == nullptr) throw base::Error("mkdtemp");
+        options.spec = study::parse_study(toml, "/study.toml", {}, trainables::known_trainables());
+        options.study_text = toml;
+        options.directory = directory;
+        options.on_end = [&](const drivers::RunEnd& end) { result.figures = end.figures; };
+    }
+    result.code = drivers::run_study(world(), options);
+    int low = 0;
+    int high = 0;
+    MPI_Allreduce(&result.code, &low, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Allreduce(&result.code, &high, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    result.same_code = low == high;
+    if (!head) return result;
+    if (storage::has_journal(storage::posix_file_system(), directory)) {
+        result.tuner.emplace(options.spec);
+        storage::read_journal(storage::posix_file_system(), directory,
+                              [&](study::Record&& record) { result.tuner->apply(record); });
+    }
+    std::ifstream file(directory + "/outcome");
+    result.outcome.assign(std::istreambuf_iterator<char>(file), {});
+    std::error_code ignored;
+    std::filesystem::remove_all(directory, ignored);
+    return result;
+}
+
+} // namespace ranktune::test
