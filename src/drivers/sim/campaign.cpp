@@ -64,10 +64,12 @@ study::StudySpec draw_spec(RngStream& rng, std::uint32_t workers) {
     spec.seed = rng();
     if (chance(rng, 0.2)) spec.max_concurrent = 1 + static_cast<std::uint32_t>(rng.below(8));
     spec.trainable.name = "curve";
-    std::vector<space::Parameter> parameters{{"lr", space::FloatRange{1e-4, 1.0, true, 0.0}, {}}};
+    std::vector<space::Parameter> parameters(1);
+    parameters.front() = {"lr", space::FloatRange{1e-4, 1.0, true, 0.0}, {}};
     const auto largest = std::min(3U, workers);
     if (chance(rng, 0.4)) {
-        parameters.push_back({"ranks", space::IntRange{1, largest, false, 1}, {}});
+        parameters.resize(2);
+        parameters.back() = {"ranks", space::IntRange{1, largest, false, 1}, {}};
         spec.resources.ranks_parameter = "ranks";
     } else {
         spec.resources.ranks = 1 + static_cast<std::uint32_t>(rng.below(largest));

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU cost of the head per trial of zero work, without MPI and disks: messages in, core, records encoded, messages out.
+// The workers are stand-ins that answer at once; making their messages is part of the figure, so it is an upper bound.
+//
+//   bench_head [TRIALS] [WORKERS] [RANKS PER TRIAL]     (defaults 100000, 4, 2)
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <vector>
+
+#include "drivers/head/head_machine.hpp"
+#include "ranktune/study/codec.hpp"
+
+namespace {
+
+using namespace ranktune;
+using namespace ranktune::drivers;
+
+double cpu_seconds() {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+study::StudySpec make_spec(std::uint32_t trials, std::uint32_t ranks) {
+    study::StudySpec spec;
+    spec.name = "head";
+    spec.objective = {"loss", study::Mode::min};
+    spec.num_trials = trials;
+    spec.resources.ranks = ranks;
+    spec.space = space::SearchSpace({{"lr", space::FloatRange{1e-4, 1.0, true, 0.0}, {}}});
+    return spec;
+}
+
+/// A journal without a disk.
+struct Sink final : study::RecordSink {
+    void append(const std::vector<study::Record>& records) override {
+        buffer.clear();
+        for (const study::Record& record : records) study::encode(record, buffer);
+        bytes += buffer.size();
+    }
+    study::Bytes buffer;
+    std::uint64_t bytes = 0;
+};
+
+struct Duties final : HeadDuties {
+    void delete_checkpoint(const std::string&) override {}
+    void publish(const study::EndStudy&) override {}
+    bool published() override { return true; }
+};
+
+/// All workers in one: leaders answer StartTrial with a report and Decide with the end, everybody says Bye.
+struct Workers final : Outbox {
+    struct Answer {
+        base::Rank from;
+        study::Bytes bytes;
+    };
+    void send(base::Rank to, std::span<const std::byte> bytes) override {
+        ++received;
+        decode_message(bytes, message);
+        if (const auto* start = std::get_if<study::StartTrial>(&message); start != nullptr && start->ranks[0] == to) {
+            report.trial = start->trial;
+            report.attempt = start->attempt;
+            report.incarnation = start->incarnation;
+            report.metrics[0].value = static_cast<double>(start->trial.value() % 1009);
+            answer(to, report);
+        } else if (const auto* decide = std::get_if<study::Decide>(&message); decide != nullptr) {
+            answer(to,
+                   GroupOver{{decide->trial, decide->attempt, decide->incarnation, study::AttemptOutcome::stopped, {}},
+                             0.0,
+                             1e-6});
+        } else if (std::holds_alternative<Leave>(message)) {
+            answer(to, Bye{});
+        }
+    }
+    template <class T>
+    void answer(base::Rank from, const T& what) {
+        if (used == answers.size()) answers.emplace_back();
+        answers[used].from = from;
+        encode_message(what, answers[used++].bytes);
+    }
+    Message message;
+    study::ReportArrived report{{}, {}, {}, 1, 1e-6, {{"loss", 0.0}}};
+    std::vector<Answer> answers; ///< the first `used` count; the memory of all is kept
+    std::size_t used = 0;
+    std::uint64_t received = 0;
+};
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const auto argument = [&](int i, std::uint32_t otherwise) {
+        return argc > i ? static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10)) : otherwise;
+    };
+    const std::uint32_t trials = argument(1, 100000);
+    const std::uint32_t workers = argument(2, 4);
+    const std::uint32_t ranks = argument(3, 2);
+    tuner::Tuner tuner(make_spec(trials, ranks));
+    tuner::Output created;
+    tuner.create("bench", "", "bench", created);
+    Sink sink;
+    Workers all;
+    Duties duties;
+    Observer observer;
+    base::NullLog log;
+    HeadOptions options;
+    options.incarnation = base::Incarnation(1);
+    options.workers = workers;
+    options.version = "bench";
+    base::StudyTime now{};
+    HeadMachine head(options, tuner, sink, all, duties, observer, log, now);
+    const double begin = cpu_seconds();
+    std::uint64_t messages = 0;
+    std::vector<Workers::Answer> round;
+    for (std::uint32_t r = 1; r <= workers; ++r) all.answer(base::Rank(r), Hello{protocol_version, "bench", "node", 0});
+    while (!head.end()) {
+        now += std::chrono::microseconds(50);
+        std::swap(round, all.answers);
+        const std::size_t count = std::exchange(all.used, 0);
+        for (std::size_t i = 0; i < count; ++i) head.on_message(round[i].from, round[i].bytes, now);
+        messages += count;
+        head.on_tick(now);
+    }
+    const double seconds = cpu_seconds() - begin;
+    std::printf(
+        "%u trials on %u workers, %u ranks each: %.2f us of CPU per trial, %.1f messages in and %.1f out, "
+        "%.0f journal bytes\n",
+        trials, workers, ranks, 1e6 * seconds / trials, static_cast<double>(messages) / trials,
+        static_cast<double>(all.received) / trials, static_cast<double>(sink.bytes) / trials);
+    return tuner.state().trials.size() == trials ? 0 : 1;
+}
