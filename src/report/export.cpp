@@ -19,16 +19,6 @@ Json number(double value) {
     return value;
 }
 
-Json json_of(const space::Value& value) {
-    if (value.is_bool()) return value.as_bool();
-    if (value.is_int()) return value.as_int();
-    if (value.is_double()) return number(value.as_double());
-    if (value.is_string()) return value.as_string();
-    Json list = Json::array();
-    for (const auto& item : value.as_list()) list.push_back(json_of(item));
-    return list;
-}
-
 double seconds(study::StudyTime time) { return base::to_seconds(time.time_since_epoch()); }
 
 std::string host_of(const LoadedStudy& study, study::Rank rank) {
@@ -99,6 +89,16 @@ std::string csv(const std::string& text) {
 std::string csv(double value) { return std::isnan(value) ? "" : space::float_text(value); }
 
 } // namespace
+
+nlohmann::ordered_json json_of(const space::Value& value) {
+    if (value.is_bool()) return value.as_bool();
+    if (value.is_int()) return value.as_int();
+    if (value.is_double()) return number(value.as_double());
+    if (value.is_string()) return value.as_string();
+    Json list = Json::array();
+    for (const auto& item : value.as_list()) list.push_back(json_of(item));
+    return list;
+}
 
 void export_json(const LoadedStudy& study, std::ostream& out) {
     const auto& state = study.tuner->state();

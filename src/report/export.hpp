@@ -4,9 +4,14 @@
 
 #include <iosfwd>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "report/load.hpp"
 
 namespace ranktune::report {
+
+/// A hyper-parameter's value; non-finite numbers are strings.
+[[nodiscard]] nlohmann::ordered_json json_of(const space::Value& value);
 
 /// One JSON object: schema, study, trials (id, configuration, state, reason, best and last metric, checkpoints,
 /// attempts with ranks and hosts, start and end), reports (trial, attempt, iteration, seconds, time, metrics).

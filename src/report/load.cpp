@@ -5,8 +5,7 @@
 
 namespace ranktune::report {
 
-LoadedStudy load_study(storage::FileSystem& files, const std::string& directory,
-                       const std::vector<study::TrainableInfo>& known, bool with_reports) {
+LoadedStudy load_study(storage::FileSystem& files, const std::string& directory, bool with_reports) {
     if (!storage::has_journal(files, directory)) {
         throw base::UsageError("'" + directory +
                                "' holds no study (no journal in it); give the directory that `ranktune run` made");
@@ -15,7 +14,7 @@ LoadedStudy load_study(storage::FileSystem& files, const std::string& directory,
     loaded.journal = storage::read_journal(files, directory, [&](study::Record&& record) {
         if (const auto* created = std::get_if<study::StudyCreated>(&record)) {
             loaded.tuner = std::make_unique<tuner::Tuner>(
-                study::parse_study(created->spec, directory + "/resolved.toml", {}, known));
+                study::parse_study(created->spec, directory + "/resolved.toml", {}));
         }
         if (!loaded.tuner) throw base::FormatError("the journal in '" + directory + "' does not begin with its study");
         loaded.tuner->apply(record);

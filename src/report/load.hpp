@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "ranktune/study/parse.hpp"
 #include "storage/journal.hpp"
 #include "tuner/tuner.hpp"
 
@@ -23,7 +22,6 @@ struct LoadedStudy {
 
 /// Reads the journal from record 0 through a fresh core. Safe while a head writes. Throws base::UsageError when there
 /// is no study, and base::FormatError for a damaged one.
-[[nodiscard]] LoadedStudy load_study(storage::FileSystem& files, const std::string& directory,
-                                     const std::vector<study::TrainableInfo>& known, bool with_reports);
+[[nodiscard]] LoadedStudy load_study(storage::FileSystem& files, const std::string& directory, bool with_reports);
 
 } // namespace ranktune::report

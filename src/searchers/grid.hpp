@@ -17,9 +17,10 @@ class GridSearcher final : public StatelessSearcher {
 
     [[nodiscard]] std::string_view name() const override { return "grid"; }
     [[nodiscard]] std::optional<space::Configuration> suggest(base::TrialId trial) const override {
-        if (trial.value() >= points_.size()) return std::nullopt;
+        if (exhausted(trial)) return std::nullopt;
         return points_.at(trial.value());
     }
+    [[nodiscard]] bool exhausted(base::TrialId trial) const override { return trial.value() >= points_.size(); }
 
   private:
     space::Enumeration points_;

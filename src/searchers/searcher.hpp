@@ -26,6 +26,8 @@ class Searcher {
     [[nodiscard]] virtual std::string_view name() const = 0;
     /// The configuration of `trial`; nullopt: the space is exhausted, for good.
     [[nodiscard]] virtual std::optional<space::Configuration> suggest(base::TrialId trial) const = 0;
+    /// Whether `suggest(trial)` would give nothing; cheaper than asking for the configuration.
+    [[nodiscard]] virtual bool exhausted(base::TrialId /*trial*/) const { return false; }
     virtual void apply(const study::Record& record) = 0;
     virtual void snapshot(study::Encoder& out) const = 0;
     virtual void restore(study::Decoder& in) = 0;

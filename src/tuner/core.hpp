@@ -87,7 +87,7 @@ struct Tuner::Impl {
     bool place_waiting(StudyTime now, Output& out);
     bool promote_or_create(StudyTime now, Output& out);
     void start(TrialId id, std::vector<Rank> ranks, StudyTime now, Output& out);
-    [[nodiscard]] std::optional<space::Configuration> next_configuration() const;
+    [[nodiscard]] bool can_create() const;
     [[nodiscard]] study::StartTrial start_command(TrialId id) const;
     [[nodiscard]] bool room_for_one_more() const;
     void end_if_over(StudyTime now, Output& out);

@@ -42,9 +42,9 @@ bool Tuner::Impl::place_waiting(StudyTime now, Output& out) {
     return false;
 }
 
-std::optional<space::Configuration> Tuner::Impl::next_configuration() const {
-    if (state.trials.size() >= spec.num_trials) return std::nullopt;
-    return searcher->suggest(TrialId{static_cast<std::uint32_t>(state.trials.size())});
+bool Tuner::Impl::can_create() const {
+    const auto created = static_cast<std::uint32_t>(state.trials.size());
+    return created < spec.num_trials && !searcher->exhausted(TrialId{created});
 }
 
 bool Tuner::Impl::promote_or_create(StudyTime now, Output& out) {
@@ -54,15 +54,17 @@ bool Tuner::Impl::promote_or_create(StudyTime now, Output& out) {
         const TrialState& t = state.trials[id.value()];
         if (t.overtaken >= max_overtaken && t.wanted_ranks <= ledger.alive()) return false;
     }
-    auto configuration = next_configuration();
     const bool active =
         state.in(TrialPhase::running) + state.in(TrialPhase::ending) + state.in(TrialPhase::waiting) > 0;
-    if (const auto promotion = scheduler->next({configuration.has_value(), active})) {
+    const bool may_create = can_create();
+    if (const auto promotion = scheduler->next({may_create, active})) {
         commit(study::TrialPromoted{promotion->trial, now, promotion->from, promotion->target, promotion->reason}, out);
         return true;
     }
-    if (!configuration) return false;
+    if (!may_create) return false;
     const TrialId id{static_cast<std::uint32_t>(state.trials.size())};
+    auto configuration = searcher->suggest(id);
+    if (!configuration) return false;
     const std::uint32_t ranks = spec.ranks_for(*configuration);
     commit(study::TrialCreated{id, now, ranks, scheduler->bracket(id), std::move(*configuration)}, out);
     return true;

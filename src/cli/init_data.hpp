@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What `ranktune init` writes, compiled into the program.
+
+#include <cstddef>
+#include <span>
+
+namespace ranktune::cli {
+
+/// jobs/digits/digits.h5, and jobs/digits/digits.toml with its comments.
+[[nodiscard]] std::span<const std::byte> digits_data();
+[[nodiscard]] std::span<const std::byte> digits_study();
+
+} // namespace ranktune::cli

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// `ranktune run` outside any launcher: it starts mpirun on this machine, passes signals on, and answers with the
+// study's exit code.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/verbs.hpp"
+
+namespace ranktune::cli {
+
+/// Set for the ranks, so that the start screen can show the line that was run.
+inline constexpr const char* launch_line_variable = "RANKTUNE_LAUNCH_LINE";
+
+/// How this process was started.
+enum class Launch : std::uint8_t {
+    by_launcher, ///< mpirun, mpiexec, srun with PMI: MPI_Init will find the others
+    allocation,  ///< inside a Slurm job, but not by a launcher
+    login_node,  ///< Slurm is here, but no job
+    plain        ///< a machine of one's own
+};
+[[nodiscard]] Launch how_launched();
+
+/// Workers that fit here: as many as there are cores for (one core a head costs nearly nothing), a multiple of the
+/// largest group, at least one group.
+[[nodiscard]] std::uint32_t default_workers(std::uint32_t ranks_per_trial, std::uint32_t cpus_per_rank);
+
+/// Runs this program again under mpirun with `workers` workers and waits for it. INT and TERM become USR1 (a clean
+/// stop); the second one ends it at once. `outcome_file` is where the head writes how it ended: launchers bend exit
+/// codes. Throws base::UsageError when mpirun is not there.
+int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const std::string& outcome_file);
+
+} // namespace ranktune::cli

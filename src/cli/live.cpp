@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/live.hpp"
+
+#include <algorithm>
+#include <ostream>
+
+#include "report/plan.hpp"
+
+namespace ranktune::cli {
+
+report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) {
+    report::Live live;
+    live.elapsed_s = figures.elapsed_s;
+    const double all = figures.training_s + figures.starting_s + figures.idle_s;
+    if (all > 0.0) {
+        live.busy_share = figures.training_s / all;
+        live.starting_share = figures.starting_s / all;
+        live.idle_share = figures.idle_s / all;
+    }
+    live.training_s = figures.training_s;
+    const auto& state = tuner.state();
+    const auto expected = report::plan(tuner.spec());
+    if (state.iterations > 0 && expected.iterations > state.iterations && figures.elapsed_s > 1.0) {
+        live.left_s = figures.elapsed_s * static_cast<double>(expected.iterations - state.iterations) /
+                      static_cast<double>(state.iterations);
+    }
+    if (tuner.spec().time_budget) {
+        const double budget =
+            base::to_seconds(*tuner.spec().time_budget) - base::to_seconds(state.now.time_since_epoch());
+        live.deadline = "time budget ends in " + report::short_duration(std::max(0.0, budget));
+    }
+    return live;
+}
+
+LiveView::LiveView(std::ostream& out, const Terminal& terminal, Progress progress)
+    : out_(out), terminal_(terminal), progress_(progress) {
+    if (progress_ == Progress::automatic) progress_ = terminal_.interactive ? Progress::table : Progress::lines;
+}
+
+void LiveView::on_tick(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) {
+    if (progress_ == Progress::none || tuner.state().ended) return;
+    if (progress_ == Progress::table) {
+        draw(report::live_table(tuner, live_figures(tuner, figures), terminal_.style, 15));
+        return;
+    }
+    if (figures.elapsed_s < next_line_s_) return;
+    next_line_s_ = figures.elapsed_s + 60.0;
+    if (figures.elapsed_s >= next_table_s_) {
+        next_table_s_ = figures.elapsed_s + 600.0;
+        out_ << report::live_table(tuner, live_figures(tuner, figures), terminal_.style);
+    } else {
+        out_ << report::status_line(tuner, live_figures(tuner, figures), terminal_.style);
+    }
+    out_.flush();
+}
+
+void LiveView::draw(const std::string& table) {
+    std::string text;
+    if (lines_drawn_ > 0) text += "\x1b[" + std::to_string(lines_drawn_) + "A";
+    // Each line is cleared to its end, and what is left of a longer table below it.
+    for (const char c : table) text += c == '\n' ? std::string("\x1b[K\n") : std::string(1, c);
+    text += "\x1b[J";
+    lines_drawn_ = static_cast<std::size_t>(std::count(table.begin(), table.end(), '\n'));
+    out_ << text << std::flush;
+}
+
+void LiveView::finish() {
+    if (lines_drawn_ == 0) return;
+    out_ << "\x1b[" << lines_drawn_ << "A\x1b[J" << std::flush;
+    lines_drawn_ = 0;
+}
+
+} // namespace ranktune::cli

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The live view on rank 0: a table that is drawn over on a terminal, one line a minute elsewhere.
+
+#include <iosfwd>
+#include <string>
+
+#include "cli/terminal.hpp"
+#include "cli/verbs.hpp"
+#include "drivers/observer.hpp"
+#include "report/screens.hpp"
+
+namespace ranktune::cli {
+
+class LiveView final : public drivers::Observer {
+  public:
+    LiveView(std::ostream& out, const Terminal& terminal, Progress progress);
+
+    void on_tick(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) override;
+    /// Removes what will be drawn over, so that the end screen stands alone.
+    void finish();
+
+  private:
+    void draw(const std::string& table);
+
+    std::ostream& out_;
+    Terminal terminal_;
+    Progress progress_;
+    std::size_t lines_drawn_ = 0;
+    double next_line_s_ = 60.0;
+    double next_table_s_ = 600.0;
+};
+
+/// The figures of the head in the form that the screens take.
+[[nodiscard]] report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures& figures);
+
+} // namespace ranktune::cli

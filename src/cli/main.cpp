@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line: options, help, and errors into exit codes.
+
+#include "ranktune/main.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <span>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/message.hpp"
+#include "cli/verbs.hpp"
+#include "cli/version.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
+
+namespace ranktune {
+namespace {
+
+using namespace cli;
+
+constexpr int exit_runtime_error = 1;
+constexpr int exit_usage = 2;
+
+constexpr const char* footer = R"(
+To get going:
+  ranktune init digits              write digits.toml, commented, and its data
+  ranktune run digits.toml          run it here; under Slurm: srun --mpi=pmix ranktune run digits.toml
+  ranktune best digits              the best trial
+
+Exit codes: 0 ok, 1 run-time error, 2 usage or configuration, 3 too many failed trials, 4 no trial succeeded,
+            75 stopped early, resumable.)";
+
+const std::map<std::string, Format> formats{{"text", Format::text}, {"json", Format::json}};
+const std::map<std::string, Format> table_formats{{"json", Format::json}, {"csv", Format::csv}};
+const std::map<std::string, Progress> progresses{
+    {"auto", Progress::automatic}, {"table", Progress::table}, {"lines", Progress::lines}, {"none", Progress::none}};
+
+/// The command line as a whole: values that the options fill, and the verb to call.
+class App {
+  public:
+    explicit App(Invocation invocation) : invocation_(std::move(invocation)) {
+        app_.require_subcommand(1);
+        app_.footer(footer);
+        app_.set_version_flag("--version", std::string("ranktune ") + version());
+        app_.get_formatter()->column_width(34);
+        add_run();
+        add_init();
+        add_validate();
+        add_views();
+    }
+
+    int main(int argc, char** argv) {
+        try {
+            app_.parse(argc, argv);
+        } catch (const CLI::CallForHelp& call) {
+            return app_.exit(call);
+        } catch (const CLI::CallForVersion& call) {
+            return app_.exit(call);
+        } catch (const CLI::CallForAllHelp& call) {
+            return app_.exit(call);
+        } catch (const CLI::ParseError& error) {
+            std::cerr << error_message(explain(error, argc, argv), exit_usage);
+            return exit_usage;
+        }
+        return verb_();
+    }
+
+  private:
+    /// CLI11 only says that a subcommand is required: the nearest verb helps more.
+    std::string explain(const CLI::ParseError& error, int argc, char** argv) const {
+        std::vector<std::string> verbs;
+        for (const auto* verb : app_.get_subcommands({})) verbs.push_back(verb->get_name());
+        const std::string first = argc > 1 ? argv[1] : "";
+        if (argc <= 1) return "a verb is needed: " + base::join(verbs) + " (ranktune --help)";
+        if (first[0] != '-' && std::find(verbs.begin(), verbs.end(), first) == verbs.end()) {
+            return "unknown verb '" + first + "'" + base::suggestion(first, std::span<const std::string>(verbs)) +
+                   " (" + base::join(verbs) + ")";
+        }
+        return std::string(error.what()) + " (ranktune " + (first[0] == '-' ? "" : first + " ") + "--help)";
+    }
+
+    void add_overrides(CLI::App* verb) {
+        verb->add_option("OVERRIDE", run_.overrides, "Keys to change: study.num_trials=120 scheduler.eta=4");
+        verb->add_option("--set", set_, "The same, as an option; may be repeated")
+            ->type_name("KEY=VALUE")
+            ->expected(1)
+            ->take_all();
+    }
+    void collect_overrides() { run_.overrides.insert(run_.overrides.end(), set_.begin(), set_.end()); }
+
+    void add_run() {
+        auto* verb = app_.add_subcommand("run", "Run a study: here, under mpirun, or as the tasks of srun");
+        verb->add_option("STUDY", run_.study, "Study file (TOML)")->required();
+        add_overrides(verb);
+        verb->add_option("-o,--output", run_.directory, "Study directory (default: ./<study.name>)")->type_name("DIR");
+        verb->add_option("--local", run_.local, "Start mpirun on this machine with N workers")
+            ->type_name("N")
+            ->check(CLI::PositiveNumber);
+        verb->add_flag("--dry-run", run_.dry_run, "Print what would be run; start nothing, not even MPI");
+        verb->add_option("--progress", run_.progress, "auto, table, lines or none")
+            ->transform(CLI::CheckedTransformer(progresses).description(""))
+            ->type_name("HOW");
+        verb->add_flag_callback(
+            "-q,--quiet", [this] { run_.progress = Progress::none; }, "Print nothing but errors");
+        verb->callback([this] {
+            collect_overrides();
+            verb_ = [this] { return run(run_, invocation_); };
+        });
+    }
+    void add_init() {
+        auto* verb =
+            app_.add_subcommand("init", "Write a commented study file NAME.toml, and the data of the digits example");
+        verb->add_option("NAME", name_, "Name of the study")->required();
+        verb->callback([this] { verb_ = [this] { return init(name_); }; });
+    }
+    void add_validate() {
+        auto* verb = app_.add_subcommand("validate", "Check a study file: all mistakes together, or the plan");
+        verb->add_option("STUDY", run_.study, "Study file (TOML)")->required();
+        add_overrides(verb);
+        verb->callback([this] {
+            collect_overrides();
+            verb_ = [this] { return validate(run_.study, run_.overrides); };
+        });
+    }
+    void add_views() {
+        auto* show = app_.add_subcommand("status", "What a study did so far; also while it runs");
+        show->add_option("DIR", directory_, "Study directory")->required();
+        show->add_flag("-a,--all", all_, "All trials, not the first 20");
+        add_format(show, formats, "text or json");
+        show->callback([this] { verb_ = [this] { return status(directory_, format_, all_); }; });
+
+        auto* winner = app_.add_subcommand("best", "The best trial: metric, configuration, checkpoint");
+        winner->add_option("DIR", directory_, "Study directory")->required();
+        add_format(winner, formats, "text or json");
+        winner->callback([this] { verb_ = [this] { return best(directory_, format_); }; });
+
+        auto* log = app_.add_subcommand("logs", "Log lines of one trial");
+        log->add_option("DIR", directory_, "Study directory")->required();
+        log->add_option("TRIAL", trial_, "Number of the trial")->required();
+        log->callback([this] { verb_ = [this] { return logs(directory_, trial_); }; });
+
+        auto* table = app_.add_subcommand("export", "The whole study as JSON or CSV");
+        table->add_option("DIR", directory_, "Study directory")->required();
+        add_format(table, table_formats, "json or csv")->required();
+        table->add_option("--table", table_, "csv: trials or reports")
+            ->check(CLI::IsMember({"trials", "reports"}))
+            ->type_name("NAME");
+        table->add_option("-o,--output", output_, "File to write (default: standard output)")->type_name("FILE");
+        table->callback([this] { verb_ = [this] { return export_study(directory_, format_, table_, output_); }; });
+    }
+    CLI::Option* add_format(CLI::App* verb, const std::map<std::string, Format>& accepted, const std::string& words) {
+        return verb->add_option("-f,--format", format_, words)
+            ->transform(CLI::CheckedTransformer(accepted).description(""))
+            ->type_name("FORMAT");
+    }
+
+    Invocation invocation_;
+    RunArguments run_;
+    std::vector<std::string> set_;
+    std::string name_;
+    std::string directory_;
+    Format format_ = Format::text;
+    bool all_ = false;
+    std::uint32_t trial_ = 0;
+    std::string table_ = "trials";
+    std::string output_;
+    CLI::App app_{"Hyper-parameter optimisation and distributed training over MPI: one sbatch, one srun, one program.",
+                  "ranktune"};
+    std::function<int()> verb_;
+};
+
+Invocation invocation_of(int argc, char** argv) {
+    Invocation invocation;
+    std::error_code error;
+    invocation.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+    if (error) invocation.program = argv[0];
+    invocation.arguments.assign(argv + 1, argv + argc);
+    return invocation;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return App(invocation_of(argc, argv)).main(argc, argv);
+    } catch (const base::UsageError& error) {
+        std::cerr << error_message(error.what(), exit_usage);
+        return exit_usage;
+    } catch (const std::exception& error) {
+        std::cerr << error_message(error.what(), exit_runtime_error);
+        return exit_runtime_error;
+    }
+}
+
+} // namespace ranktune

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A study file from disk, parsed against the trainables that this program knows.
+
+#include <string>
+#include <vector>
+
+#include "ranktune/study/spec.hpp"
+
+namespace ranktune::cli {
+
+struct StudyInput {
+    study::StudySpec spec;
+    std::string text; ///< as it is in the file
+};
+
+/// Throws study::StudyFileError with all mistakes, base::UsageError when the file cannot be read.
+[[nodiscard]] StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides);
+
+} // namespace ranktune::cli

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/terminal.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace ranktune::cli {
+
+std::string environment(const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::string() : std::string(value);
+}
+
+namespace {
+
+int columns_of_terminal() {
+    if (const std::string told = environment(terminal_variable); !told.empty()) return std::atoi(told.c_str());
+    if (isatty(STDOUT_FILENO) == 0) return 0;
+    // A launcher's pseudo-terminal has no size: nobody looks at it.
+    winsize size{};
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+    return size.ws_col;
+}
+
+bool utf8_locale() {
+    for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+        std::string value = environment(name);
+        if (value.empty()) continue;
+        std::transform(value.begin(), value.end(), value.begin(), [](unsigned char c) { return std::tolower(c); });
+        return value.find("utf-8") != std::string::npos || value.find("utf8") != std::string::npos;
+    }
+    return false;
+}
+
+} // namespace
+
+Terminal detect_terminal() {
+    Terminal terminal;
+    const int columns = columns_of_terminal();
+    const bool dumb = environment("TERM") == "dumb";
+    terminal.interactive = columns > 0 && !dumb;
+    terminal.style.colour = terminal.interactive && environment("NO_COLOR").empty();
+    terminal.style.utf8 = utf8_locale();
+    const int wanted = std::atoi(environment("COLUMNS").c_str());
+    const int width = wanted > 0 ? wanted : columns;
+    // The tables are made for 80 columns; narrower terminals get fewer columns, wider ones no wider lines.
+    terminal.style.width = width > 0 ? static_cast<std::size_t>(std::clamp(width, 20, 120)) : 80;
+    return terminal;
+}
+
+} // namespace ranktune::cli

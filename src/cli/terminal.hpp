@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What standard output is: a terminal of so many columns, or a file.
+
+#include <string>
+
+#include "report/text.hpp"
+
+namespace ranktune::cli {
+
+/// Name of the variable by which a `ranktune run` that starts mpirun tells its ranks what the real terminal is: a
+/// rank's own standard output is a pipe or a pseudo-terminal of mpirun's. Value: columns, or 0 for no terminal.
+inline constexpr const char* terminal_variable = "RANKTUNE_TERMINAL_COLUMNS";
+
+struct Terminal {
+    bool interactive = false; ///< lines may be drawn over
+    report::Style style;
+};
+
+/// Respects NO_COLOR, TERM=dumb, COLUMNS, the size of the terminal, and LC_ALL/LC_CTYPE/LANG (UTF-8 or not).
+[[nodiscard]] Terminal detect_terminal();
+
+/// The value of an environment variable; empty when unset.
+[[nodiscard]] std::string environment(const char* name);
+
+} // namespace ranktune::cli

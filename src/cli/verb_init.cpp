@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// init: a study file to start from, and the data that makes it run at once.
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <span>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "cli/init_data.hpp"
+#include "cli/verbs.hpp"
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+void write_new(const fs::path& path, std::span<const std::byte> bytes) {
+    std::ofstream out(path, std::ios::binary);
+    out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    if (!out.flush())
+        throw base::UsageError("cannot write '" + path.string() + "'; is the directory writable and is there room?");
+    std::cout << "wrote     " << path.string() << "\n";
+}
+
+bool is_study_name(const std::string& name) {
+    return !name.empty() && name.size() <= 100 && name[0] != '.' && name[0] != '-' &&
+           name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
+               std::string::npos;
+}
+
+} // namespace
+
+int init(const std::string& name) {
+    if (!is_study_name(name)) {
+        throw base::UsageError(
+            "'" + name + "' is no name for a study: letters, digits, '_', '-' and '.', not beginning with '.' or '-'");
+    }
+    const fs::path study = name + ".toml";
+    const fs::path data = "digits.h5";
+    // Nothing of the user's is ever overwritten.
+    if (fs::exists(study))
+        throw base::UsageError("'" + study.string() + "' exists already; give another name, or run it: ranktune run " +
+                               study.string());
+    const auto bytes = digits_study();
+    std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::string given = "name = \"digits\"";
+    const auto at = text.find(given);
+    if (at != std::string::npos) text.replace(at, given.size(), "name = \"" + name + "\"");
+    write_new(study, std::as_bytes(std::span(text)));
+    if (fs::exists(data)) {
+        std::cout << "kept      " << data.string() << " (it was there already)\n";
+    } else {
+        write_new(data, digits_data());
+    }
+    std::cout << fmt::format("next      ranktune validate {0}.toml\n          ranktune run {0}.toml\n", name);
+    return 0;
+}
+
+} // namespace ranktune::cli

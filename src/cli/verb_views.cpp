@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// status, best, logs, export: what a study directory says, without MPI.
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <regex>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/terminal.hpp"
+#include "cli/verbs.hpp"
+#include "report/export.hpp"
+#include "report/load.hpp"
+#include "report/screens.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+report::LoadedStudy load(const std::string& directory, bool with_reports = false) {
+    return report::load_study(storage::posix_file_system(), directory, with_reports);
+}
+
+report::Live live_of(const report::LoadedStudy& study) {
+    const auto& state = study.tuner->state();
+    report::Live live;
+    live.elapsed_s = base::to_seconds(state.now.time_since_epoch());
+    live.deadline = state.ended ? fmt::format("ended, exit {}", static_cast<int>(state.outcome))
+                                : "running, or killed without a word";
+    return live;
+}
+
+nlohmann::ordered_json summary(const report::LoadedStudy& study) {
+    const auto& state = study.tuner->state();
+    nlohmann::ordered_json root = {{"schema", 1},
+                                   {"name", study.tuner->spec().name},
+                                   {"ended", state.ended},
+                                   {"trials", state.trials.size()},
+                                   {"num_trials", study.tuner->spec().num_trials},
+                                   {"reports", state.reports},
+                                   {"iterations", state.iterations}};
+    root["exit_code"] =
+        state.ended ? nlohmann::ordered_json(static_cast<int>(state.outcome)) : nlohmann::ordered_json(nullptr);
+    for (std::size_t i = 0; i < 7; ++i)
+        root["states"][std::string(study::name(static_cast<study::TrialPhase>(i)))] = state.count[i];
+    if (state.best) {
+        const auto& trial = state.trial(*state.best);
+        root["best"] = {{"trial", state.best->value()},
+                        {"metric", study.tuner->spec().objective.metric},
+                        {"value", trial.best},
+                        {"iteration", trial.best_iteration}};
+        nlohmann::ordered_json configuration = nlohmann::ordered_json::object();
+        for (const auto& entry : trial.configuration.entries())
+            configuration[entry.name] = report::json_of(entry.value);
+        root["best"]["configuration"] = configuration;
+        root["best"]["checkpoint"] = trial.checkpoints.empty() ? nlohmann::ordered_json(nullptr)
+                                                               : nlohmann::ordered_json(trial.checkpoints.back().path);
+    } else {
+        root["best"] = nullptr;
+    }
+    return root;
+}
+
+void print(const nlohmann::ordered_json& json) {
+    std::cout << json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+}
+
+} // namespace
+
+int status(const std::string& directory, Format format, bool all) {
+    const auto study = load(directory);
+    if (format == Format::json) {
+        print(summary(study));
+        return 0;
+    }
+    std::cout << report::live_table(*study.tuner, live_of(study), detect_terminal().style, all ? SIZE_MAX : 20);
+    if (study.journal.cut_bytes > 0) {
+        std::cout << fmt::format("journal   {} records; {} bytes of an unfinished one at the end\n",
+                                 report::grouped(study.journal.records), study.journal.cut_bytes);
+    }
+    return 0;
+}
+
+int best(const std::string& directory, Format format) {
+    const auto study = load(directory);
+    if (format == Format::json) {
+        print(summary(study)["best"].is_null()
+                  ? nlohmann::ordered_json{{"schema", 1}, {"best", nullptr}}
+                  : nlohmann::ordered_json{{"schema", 1}, {"best", summary(study)["best"]}});
+    } else {
+        std::cout << report::best_screen(*study.tuner, directory, detect_terminal().style);
+    }
+    return 0;
+}
+
+int logs(const std::string& directory, std::uint32_t trial) {
+    const auto study = load(directory);
+    if (trial >= study.tuner->state().trials.size()) {
+        throw base::UsageError(fmt::format("'{}' has no trial #{}; its trials are #0 to #{}", directory, trial,
+                                           static_cast<std::int64_t>(study.tuner->state().trials.size()) - 1));
+    }
+    const auto& state = study.tuner->state().trials[trial];
+    std::cout << fmt::format("trial #{}: {}, iteration {}\n", trial, study::name(state.phase), state.iteration);
+    for (const auto& start : study.starts) {
+        if (start.trial.value() != trial) continue;
+        std::cout << fmt::format("attempt {} on {} after {}\n", start.attempt.value(), report::ranks_text(start.ranks),
+                                 report::short_duration(base::to_seconds(start.at.time_since_epoch())));
+    }
+    if (!state.message.empty()) std::cout << "message: " << state.message << "\n";
+    const std::regex mine(fmt::format(R"((^|[ \[#])(trial=|#){}([ .\]:]|$))", trial));
+    const std::filesystem::path folder = std::filesystem::path(directory) / "logs";
+    if (!std::filesystem::is_directory(folder)) return 0;
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        if (entry.path().extension() == ".log") files.push_back(entry.path());
+    }
+    std::sort(files.begin(), files.end());
+    for (const auto& file : files) {
+        std::ifstream in(file);
+        for (std::string line; std::getline(in, line);) {
+            if (std::regex_search(line, mine)) std::cout << file.filename().string() << ": " << line << "\n";
+        }
+    }
+    return 0;
+}
+
+int export_study(const std::string& directory, Format format, const std::string& table, const std::string& output) {
+    const auto study = load(directory, true);
+    std::ofstream file;
+    if (!output.empty()) {
+        file.open(output, std::ios::binary);
+        if (!file) throw base::UsageError("cannot write '" + output + "'; give another path with -o");
+    }
+    std::ostream& out = output.empty() ? std::cout : file;
+    if (format == Format::json) {
+        report::export_json(study, out);
+    } else if (table == "reports") {
+        report::export_reports_csv(study, out);
+    } else {
+        report::export_trials_csv(study, out);
+    }
+    out.flush();
+    if (!out)
+        throw base::UsageError("writing " + (output.empty() ? std::string("the export") : "'" + output + "'") +
+                               " failed; is there room?");
+    return 0;
+}
+
+} // namespace ranktune::cli

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The verbs of the command line, as functions from their arguments to an exit code. Errors are exceptions; `main` turns
+// them into messages.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ranktune::cli {
+
+enum class Progress : std::uint8_t { automatic, table, lines, none };
+
+struct RunArguments {
+    std::string study;
+    std::vector<std::string> overrides; ///< `a.b=v`
+    std::string directory;              ///< -o; empty: ./<name>
+    std::optional<std::uint32_t> local; ///< --local N: start mpirun here with N workers
+    bool dry_run = false;
+    Progress progress = Progress::automatic;
+};
+
+/// How this process was invoked, to start itself again under mpirun.
+struct Invocation {
+    std::string program;                ///< absolute path of this executable
+    std::vector<std::string> arguments; ///< as given, without the program
+};
+
+enum class Format : std::uint8_t { text, json, csv };
+
+int run(const RunArguments& arguments, const Invocation& invocation);
+int dry_run(const RunArguments& arguments);
+int validate(const std::string& study, const std::vector<std::string>& overrides);
+int init(const std::string& name);
+int status(const std::string& directory, Format format, bool all);
+int best(const std::string& directory, Format format);
+int logs(const std::string& directory, std::uint32_t trial);
+int export_study(const std::string& directory, Format format, const std::string& table, const std::string& output);
+
+} // namespace ranktune::cli

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Version of this build, with the commit it was made from.
+
+namespace ranktune::cli {
+
+/// "0.1.0 (a1b2c3d)"
+[[nodiscard]] const char* version();
+
+} // namespace ranktune::cli
