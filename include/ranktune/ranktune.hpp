@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Everything that a program with trainables of its own needs, by short names. Example: jobs/custom-trainable.
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/base/rng.hpp"
+#include "ranktune/data/dataset.hpp"
+#include "ranktune/data/sampling.hpp"
+#include "ranktune/ddp/collective.hpp"
+#include "ranktune/ddp/gradient_reducer.hpp"
+#include "ranktune/ddp/parameters.hpp"
+#include "ranktune/main.hpp"
+#include "ranktune/space/configuration.hpp"
+#include "ranktune/study/parse.hpp"
+#include "ranktune/study/state.hpp"
+#include "ranktune/trainables/trainable.hpp"
+
+namespace ranktune {
+
+// Writing a trainable
+using trainables::Metrics;
+using trainables::register_function;
+using trainables::register_trainable;
+using trainables::Trainable;
+using trainables::TrialContext;
+
+// Describing it
+using study::OptionInfo;
+using study::TrainableInfo;
+using OptionKind = study::OptionInfo::Kind;
+
+// Its configuration and its state
+using space::Configuration;
+using space::Value;
+using study::StateSink;
+using study::StateSource;
+
+// Training on several ranks
+using data::Dataset;
+using ddp::Collective;
+using ddp::GradientReducer;
+using ddp::run_step;
+
+// Reproducible chance
+using base::Purpose;
+using base::RngStream;
+
+// Errors
+using base::Error;
+using base::UsageError;
+
+} // namespace ranktune
