@@ -14,7 +14,7 @@ LoadedStudy load_study(storage::FileSystem& files, const std::string& directory,
     loaded.journal = storage::read_journal(files, directory, [&](study::Record&& record) {
         if (const auto* created = std::get_if<study::StudyCreated>(&record)) {
             loaded.tuner = std::make_unique<tuner::Tuner>(
-                study::parse_study(created->spec, directory + "/resolved.toml", {}));
+                study::parse_resolved_study(created->spec, directory + "/resolved.toml"));
         }
         if (!loaded.tuner) throw base::FormatError("the journal in '" + directory + "' does not begin with its study");
         loaded.tuner->apply(record);
