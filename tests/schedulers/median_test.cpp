@@ -175,6 +175,54 @@ TEST_CASE("median: repeated iterations after a loss are neither judged nor count
     CHECK(d.result(b, 6, 1.0) == STOP); // last iteration again: judged as it stands now
 }
 
+TEST_CASE("median: agrees with the rule computed anew from all reports", "[schedulers]") {
+    struct Result {
+        base::Iteration t;
+        double value;
+    };
+    base::RngStream random(23, base::Purpose::fault);
+    std::size_t stops = 0;
+    for (const double grace : {0.0, 2.5, 4.0}) {
+        Driver d(median(grace, 3), false);
+        std::vector<std::vector<Result>> results(40);
+        for (std::size_t i = 0; i < results.size(); ++i) d.add();
+        for (int step = 0; step < 500; ++step) {
+            const auto i = static_cast<std::uint32_t>(random.below(results.size()));
+            auto& own = results[i];
+            // One in five skips iterations.
+            const base::Iteration t =
+                (own.empty() ? 0 : own.back().t) + 1 + (random.below(5) == 0 ? random.below(4) : 0);
+            const double value = 0.1 * i + random.uniform();
+            std::vector<double> means;
+            for (std::size_t k = 0; k < results.size(); ++k) {
+                if (k == i || results[k].empty() || results[k].back().t < t) continue;
+                double sum = 0.0;
+                double count = 0.0;
+                for (const Result& r : results[k]) {
+                    if (static_cast<double>(r.t) < grace || r.t > t) continue;
+                    sum += r.value;
+                    count += 1.0;
+                }
+                if (count > 0.0) means.push_back(sum / count);
+            }
+            double best = value;
+            for (const Result& r : own) best = std::max(best, r.value);
+            Verb expected = CONTINUE;
+            if (static_cast<double>(t) >= grace && means.size() >= 3) {
+                std::sort(means.begin(), means.end());
+                const std::size_t half = means.size() / 2;
+                const double middle = means.size() % 2 == 1 ? means[half] : 0.5 * means[half - 1] + 0.5 * means[half];
+                if (best < middle) expected = STOP;
+            }
+            REQUIRE(d.result(base::TrialId(i), t, value) == expected);
+            own.push_back({t, value});
+            if (expected == STOP) ++stops;
+        }
+        CHECK_NOTHROW(d.scheduler().check_invariants());
+    }
+    CHECK(stops > 100);
+}
+
 TEST_CASE("a set knows its median, with and without a member", "[schedulers]") {
     base::RngStream random(7, base::Purpose::fault);
     MedianSet set;
