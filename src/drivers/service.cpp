@@ -64,7 +64,8 @@ WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const 
 }
 
 HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessClock& clock, Waker& waker,
-                   SignalReader* signals, base::LogSink& log) {
+                   SignalReader* signals, base::LogSink& log,
+                   const std::function<void(const std::string& why)>& before_stop_at_once) {
     AdaptiveNap naps(50us, 200us);
     int signals_seen = 0;
     Steady::time_point next_cpu{};
@@ -82,10 +83,12 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessC
             ++signals_seen;
             log.write(base::LogLevel::warning, "signal",
                       {{"name", *signal}, {"action", signals_seen == 1 ? "stop after checkpoints" : "stop at once"}});
-            if (signals_seen == 1)
+            if (signals_seen == 1) {
                 head.on_stop_request(*signal, clock.now());
-            else
+            } else {
+                before_stop_at_once(*signal);
                 head.on_stop_at_once(*signal, clock.now());
+            }
         }
         if (const auto now = Steady::now(); now >= next_cpu) {
             next_cpu = now + 100ms;

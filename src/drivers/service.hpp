@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <string>
 
 #include "comm/transport/transport.hpp"
 #include "drivers/group/worker_machine.hpp"
@@ -40,8 +41,11 @@ class TransportOutbox final : public Outbox {
                                      Waker& waker, SignalReader* signals);
 
 /// Runs the head to its end. The first signal ends the study cleanly, the second at once. `signals` may be null.
+/// `before_stop_at_once` is called before workers are told to leave at once: a launcher may kill this process as soon
+/// as the first of them has gone.
 [[nodiscard]] HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessClock& clock, Waker& waker,
-                                 SignalReader* signals, base::LogSink& log);
+                                 SignalReader* signals, base::LogSink& log,
+                                 const std::function<void(const std::string& why)>& before_stop_at_once);
 
 /// Waits until everything sent has left, at most two seconds.
 void flush_transport(comm::Transport& transport, Waker& waker);

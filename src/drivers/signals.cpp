@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/signals.hpp"
 
+#include <pthread.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 
@@ -12,21 +14,40 @@
 namespace ranktune::drivers {
 namespace {
 
+constexpr int stop_signal_numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
 sigset_t stop_signals() {
     sigset_t set;
     sigemptyset(&set);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&set, signal);
+    for (const int signal : stop_signal_numbers) sigaddset(&set, signal);
     return set;
+}
+
+/// The thread that reads: set before the handler is installed, and by every reader.
+std::atomic<pthread_t> reader_thread;
+static_assert(std::atomic<pthread_t>::is_always_lock_free);
+
+/// Runs in a thread that does not block the signal: it becomes pending in one that does.
+void pass_on(int signal) {
+    const int kept = errno;
+    pthread_kill(reader_thread.load(), signal);
+    errno = kept;
 }
 
 std::string name_of(int signal) {
     switch (signal) {
-        case SIGINT: return "SIGINT";
-        case SIGTERM: return "SIGTERM";
-        case SIGHUP: return "SIGHUP";
-        case SIGUSR1: return "SIGUSR1";
-        case SIGUSR2: return "SIGUSR2";
-        default: return "signal " + std::to_string(signal);
+        case SIGINT:
+            return "SIGINT";
+        case SIGTERM:
+            return "SIGTERM";
+        case SIGHUP:
+            return "SIGHUP";
+        case SIGUSR1:
+            return "SIGUSR1";
+        case SIGUSR2:
+            return "SIGUSR2";
+        default:
+            return "signal " + std::to_string(signal);
     }
 }
 
@@ -35,9 +56,16 @@ std::string name_of(int signal) {
 void block_stop_signals() {
     const sigset_t set = stop_signals();
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    reader_thread.store(pthread_self());
+    struct sigaction action {};
+    action.sa_handler = pass_on;
+    action.sa_flags = SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    for (const int signal : stop_signal_numbers) sigaction(signal, &action, nullptr);
 }
 
 SignalReader::SignalReader() {
+    reader_thread.store(pthread_self());
     const sigset_t set = stop_signals();
     fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd_ < 0) throw base::IoError("cannot create", "signalfd", std::error_code(errno, std::generic_category()));

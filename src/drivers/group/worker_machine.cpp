@@ -80,6 +80,9 @@ struct WorkerMachine::Impl {
         return at == seen.end() || at->second < key.attempt;
     }
 
+    /// How long user code may go on after a Leave that forbids finalising MPI.
+    static constexpr base::Duration unclean_grace = std::chrono::seconds(2);
+
     // --- the life of a part ---
 
     /// Tells user code to return, and gives it a limited time for that.
@@ -252,6 +255,8 @@ struct WorkerMachine::Impl {
         if (current && current->stage == Stage::running) {
             current->abandoned = true;
             stop_user_code(now);
+            // The process will `_exit` anyway (somebody is dead, or the study ends at once): no reason to wait long.
+            if (!m.clean) grace_until = std::min(*grace_until, now + unclean_grace);
         } else {
             say_bye();
         }
@@ -374,8 +379,12 @@ struct WorkerMachine::Impl {
         if (const base::Duration gap = now - last_tick; gap > head_timeout() / 4) heard_head += gap;
         last_tick = now;
         if (grace_until && now >= *grace_until) {
-            const std::string limit = study_seconds(welcome->abort_grace);
-            return give_up("user code did not return within " + limit + " after it was told to stop", true);
+            const std::string limit = study_seconds(leave && !leave->clean ? unclean_grace : welcome->abort_grace);
+            const std::string why = "user code did not return within " + limit + " after it was told to stop";
+            if (!leave) return give_up(why, true);
+            log.write(base::LogLevel::warning, "worker", {{"reason", why}});
+            send(base::head_rank, Bye{});
+            return finish(leave->outcome, why, false, true); // the exit code stays that of the study
         }
         if (now - heard_head >= head_timeout())
             finish(study::StudyOutcome::resumable, "no sign of life of the head for " + study_seconds(head_timeout()),

@@ -47,10 +47,10 @@ class HeadRun {
   private:
     void create_study(const std::string& resolved);
     void leave_files(const HeadEnd& end);
+    void write_outcome(study::StudyOutcome outcome, const std::string& reason);
     [[nodiscard]] HeadOptions head_options(const std::string& resolved) const;
     [[nodiscard]] storage::JournalOptions journal_options();
     [[nodiscard]] study::Record snapshot() const;
-    [[nodiscard]] bool made_progress() const { return tuner_.state().reports > 0; }
 
     comm::Transport& transport_;
     const RunOptions& options_;
@@ -137,11 +137,13 @@ HeadRunEnd HeadRun::run(SignalReader* signals) {
     {
         Publisher status(files_, directory_.status_file());
         HeadObserver observer(options_.observer, *log_, status, *journal_);
-        HeadServices services(files_, *journal_, directory_.path, waker_, *log_, [this](const study::EndStudy&) {
+        HeadServices services(files_, *journal_, directory_.path, waker_, *log_, [this](const study::EndStudy& how) {
             write_results(files_, directory_.path, options_.spec, wall_time_now());
+            write_outcome(how.outcome, how.message.empty() ? study::describe(how.reason, 0, 0) : how.message);
         });
         HeadMachine head(head_options(resolved_), tuner_, *journal_, outbox_, services, observer, *log_, clock_.now());
-        end = serve_head(transport_, head, clock_, waker_, signals, *log_);
+        end = serve_head(transport_, head, clock_, waker_, signals, *log_,
+                         [this](const std::string& why) { write_outcome(study::StudyOutcome::resumable, why); });
         head.set_head_cpu(process_cpu_seconds());
         figures = head.figures(clock_.now());
     }
@@ -160,17 +162,23 @@ void HeadRun::leave_files(const HeadEnd& end) {
     const auto& state = tuner_.state();
     if (reason.empty() && state.ended)
         reason = state.end_message.empty() ? study::describe(state.end_reason, 0, 0) : state.end_message;
-    const OutcomeFile outcome{end.outcome, reason, made_progress(), state.reports, first_incarnation, wall_time_now()};
-    try {
-        publish_text(files_, directory_.outcome_file(), outcome_text(outcome), true);
-    } catch (const std::exception& error) {
-        log_->write(base::LogLevel::error, "outcome", {{"error", error.what()}});
-    }
+    write_outcome(end.outcome, reason);
     log_->write(base::LogLevel::info, "leave",
                 {{"exit", std::to_string(static_cast<int>(end.outcome))},
                  {"clean", end.clean ? "yes" : "no"},
                  {"reports", std::to_string(state.reports)},
                  {"reason", reason}});
+}
+
+/// Written before any worker may leave, and again at the very end, when everything is known.
+void HeadRun::write_outcome(study::StudyOutcome outcome, const std::string& reason) {
+    const auto reports = tuner_.state().reports;
+    const OutcomeFile file{outcome, reason, reports > 0, reports, first_incarnation, wall_time_now()};
+    try {
+        publish_text(files_, directory_.outcome_file(), outcome_text(file), true);
+    } catch (const std::exception& error) {
+        log_->write(base::LogLevel::error, "outcome", {{"error", error.what()}});
+    }
 }
 
 HeadRunEnd end_before_the_beginning(comm::Transport& transport, const RunOptions& options, study::StudyOutcome outcome,

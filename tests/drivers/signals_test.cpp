@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Signals, also those that a thread catches which was there before they were blocked.
+
+#include "drivers/signals.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "drivers/wake.hpp"
+#include "support/catch.hpp"
+
+namespace ranktune::drivers {
+namespace {
+
+/// Waits for a signal as the loops do.
+std::string next_signal(SignalReader& reader) {
+    Waker waker;
+    for (;;) {
+        if (const auto name = reader.poll()) return *name;
+        waker.nap(std::chrono::seconds(1), reader.fd());
+    }
+}
+
+} // namespace
+
+TEST_CASE("a stop signal is read by the loop, whichever thread it is given to", "[drivers]") {
+    std::atomic<bool> end{false};
+    std::thread earlier([&] { // as those of libraries: started before the signals were blocked
+        while (!end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+    block_stop_signals();
+    SignalReader reader;
+    CHECK_FALSE(reader.poll().has_value());
+    kill(getpid(), SIGUSR1);
+    CHECK(next_signal(reader) == "SIGUSR1");
+    pthread_kill(earlier.native_handle(), SIGTERM);
+    CHECK(next_signal(reader) == "SIGTERM");
+    CHECK_FALSE(reader.poll().has_value());
+    end = true;
+    earlier.join();
+}
+
+TEST_CASE("a nap ends when it is woken", "[drivers]") {
+    Waker waker;
+    std::thread other([&] { waker.wake(); });
+    CHECK(waker.nap(std::chrono::hours(1)));
+    other.join();
+    CHECK_FALSE(waker.nap(std::chrono::microseconds(1)));
+}
+
+} // namespace ranktune::drivers

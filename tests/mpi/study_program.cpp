@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// A study on its own, for tests that kill it: `study_program DIR STUDY.toml` runs it, `study_program --check DIR` reads
+// its journal without MPI and prints what it found.
+
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <thread>
+
+#include "drivers/run.hpp"
+#include "drivers/signals.hpp"
+#include "ranktune/study/parse.hpp"
+#include "ranktune/trainables/trainable.hpp"
+#include "storage/journal.hpp"
+
+namespace {
+
+using namespace ranktune;
+
+std::string read_file(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+int check(const std::string& directory) {
+    auto spec = study::parse_study(read_file(directory + "/resolved.toml"), directory + "/resolved.toml", {},
+                                   trainables::known_trainables());
+    tuner::Tuner tuner(spec);
+    const auto summary = storage::read_journal(storage::posix_file_system(), directory,
+                                               [&](study::Record&& record) { tuner.apply(record); });
+    tuner.check_invariants();
+    const auto& state = tuner.state();
+    std::cout << "records=" << summary.records << " reports=" << state.reports << " ended=" << state.ended
+              << " running=" << state.in(study::TrialPhase::running)
+              << " paused=" << state.in(study::TrialPhase::paused) << " trials=" << state.trials.size() << "\n";
+    return 0;
+}
+
+/// Never returns from an iteration: a trial that hangs.
+class Hang final : public trainables::Trainable {
+  public:
+    void setup(trainables::TrialContext&) override {}
+    trainables::Metrics step(trainables::TrialContext&) override {
+        volatile bool forever = true;
+        while (forever) std::this_thread::sleep_for(std::chrono::seconds(1));
+        return {};
+    }
+    void save(study::StateSink&) const override {}
+    void load(study::StateSource&) override {}
+};
+
+} // namespace
+
+int main(int argc, char** argv) {
+    trainables::register_trainable({.name = "hang",
+                                    .description = "never returns",
+                                    .options = {},
+                                    .can_checkpoint = true,
+                                    .any_option = true,
+                                    .metrics = {"score"}},
+                                   [] { return std::make_unique<Hang>(); });
+    if (argc == 3 && std::string(argv[1]) == "--check") return check(argv[2]);
+    if (argc != 3) return 2;
+    drivers::block_stop_signals();
+    const comm::mpi::Environment environment;
+    drivers::RunOptions options;
+    options.version = "test";
+    if (environment.rank() == 0) {
+        options.study_text = read_file(argv[2]);
+        options.spec = study::parse_study(options.study_text, argv[2], {}, trainables::known_trainables());
+        options.directory = argv[1];
+        options.on_end = [](const drivers::RunEnd& end) {
+            std::cout << "end " << static_cast<int>(end.outcome) << " " << end.message << std::endl;
+        };
+    }
+    return drivers::run_study(environment, options);
+}
