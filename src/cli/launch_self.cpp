@@ -101,7 +101,7 @@ int code_from_outcome(const std::string& file, const std::filesystem::file_time_
     if (error || written < since) return otherwise;
     std::ifstream in(file);
     for (std::string line; std::getline(in, line);) {
-        if (line.rfind("code=", 0) == 0) return std::atoi(line.c_str() + 5);
+        if (line.rfind("exit=", 0) == 0) return std::atoi(line.c_str() + 5);
     }
     return otherwise;
 }
@@ -142,7 +142,14 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
     std::vector<std::string> words{launcher};
     for (auto& argument : launcher_arguments(workers + 1)) words.push_back(std::move(argument));
     words.push_back(invocation.program);
-    words.insert(words.end(), invocation.arguments.begin(), invocation.arguments.end());
+    for (std::size_t i = 0; i < invocation.arguments.size(); ++i) {
+        const std::string& argument = invocation.arguments[i];
+        // --local is this process's business: the ranks are already where it asked for.
+        if (argument == "--local")
+            ++i;
+        else if (argument.rfind("--local=", 0) != 0)
+            words.push_back(argument);
+    }
     std::string line = std::filesystem::path(launcher).filename().string();
     for (std::size_t i = 1; i < words.size(); ++i) {
         const bool is_program = words[i] == invocation.program;

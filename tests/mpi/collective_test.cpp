@@ -46,7 +46,8 @@ TEST_CASE("2,000 trials of which a tenth fail on one rank lose no communicator",
     for (const std::size_t keep : {std::size_t{0}, std::size_t{8}}) {
         Former form(keep);
         const auto before = comm::mpi::Communicator::live();
-        constexpr std::uint32_t trials = 2000;
+        // Making a communicator for each trial blocks, which is slow where more ranks than cores wait without yielding.
+        const std::uint32_t trials = keep > 0 || test::world().size() <= 2 ? 2000 : 300;
         for (std::uint32_t trial = 0; trial < trials; ++trial) {
             CHECK(test::short_trial(*form(), trial) == "");
         }

@@ -71,7 +71,8 @@ TEST_CASE("one rank without room is enough for a communicator to be freed after 
     GroupFactory factory(test::world(), last ? 0 : 8);
     const auto before = mpi::Communicator::live();
     std::set<MPI_Fint> handles;
-    constexpr std::uint64_t cycles = 10'000;
+    // Making a communicator blocks, which is slow where more ranks than cores wait without yielding.
+    const std::uint64_t cycles = test::world().size() <= 2 ? 10'000 : 500;
     for (std::uint64_t ticket = 1; ticket <= cycles; ++ticket) {
         const auto group = factory.form(roster, ticket, never);
         if (roster.size() > 1) handles.insert(MPI_Comm_c2f(group->communicator()));

@@ -217,10 +217,12 @@ void run_lives(const Case& drawn, CaseResult& result) {
                                       ": replay gives another state");
         replayed.check_invariants();
         check_between(tuner.state(), life.head.has_value(), result.problems);
-        result.outcome = life.head ? life.head->outcome : StudyOutcome::resumable;
         tuner = std::move(replayed);
+        // What is written counts: a head may be killed after the end was.
         const tuner::State& state = tuner.state();
-        if ((state.ended && state.outcome != StudyOutcome::resumable) || !result.problems.empty()) break;
+        const bool ended = state.ended && state.incarnation == options.incarnation;
+        result.outcome = ended ? state.outcome : life.head ? life.head->outcome : StudyOutcome::resumable;
+        if ((ended && state.outcome != StudyOutcome::resumable) || !result.problems.empty()) break;
     }
     const tuner::State& state = tuner.state();
     if (result.outcome == StudyOutcome::resumable) result.problems.push_back("an undisturbed life ended as resumable");
