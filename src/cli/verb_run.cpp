@@ -131,7 +131,7 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
                 report::StartInfo info;
                 info.version = std::string("ranktune ") + version();
                 info.mpi = comm::mpi::library_version();
-                info.hdf5 = storage::hdf5_version();
+                info.hdf5 = "HDF5 " + storage::hdf5_version();
                 info.launch_line = environment(launch_line_variable);
                 info.workers = static_cast<std::uint32_t>(mpi.size() - 1);
                 info.hosts = hosts_text();
@@ -145,9 +145,12 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
         options.observer = &view;
         options.on_end = [&](const drivers::RunEnd& end) {
             view.finish();
-            if (!end.message.empty())
-                std::cerr << error_message(end.message, static_cast<int>(end.outcome)) << std::flush;
-            if (end.tuner == nullptr || arguments.progress == Progress::none) return;
+            // The end screen says why; without one (nothing began, or --quiet) an error still needs its sentence.
+            if (end.tuner == nullptr || arguments.progress == Progress::none) {
+                const bool failed = end.outcome != study::StudyOutcome::ok && !end.message.empty();
+                if (failed) std::cerr << error_message(end.message, static_cast<int>(end.outcome)) << std::flush;
+                return;
+            }
             const auto files = files_of(directory_for(arguments, end.tuner->spec()), arguments.study);
             std::cout << report::end_screen(*end.tuner, live_figures(*end.tuner, end.figures), files, terminal.style)
                       << std::flush;
