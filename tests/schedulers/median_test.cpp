@@ -110,7 +110,9 @@ TEST_CASE("median: with hard_stop = false trials pause and go on when nothing is
     CHECK(d.next(rest)->trial == c);
     // From here on as under FIFO.
     CHECK(d.scheduler().next_decision_point(e, 2) == 1000);
+    const auto before = d.snapshot();
     CHECK(d.result(e, 3, -1e9) == CONTINUE);
+    CHECK(d.snapshot() == before); // and not counted
     CHECK(d.result(e, 1000, 1) == STOP);
     d.close(c, study::TrialPhase::stopped, Reason::not_promoted);
     CHECK(!d.next(rest));
@@ -221,6 +223,15 @@ TEST_CASE("median: agrees with the rule computed anew from all reports", "[sched
         CHECK_NOTHROW(d.scheduler().check_invariants());
     }
     CHECK(stops > 100);
+}
+
+TEST_CASE("median: a trial is not one of the others", "[schedulers]") {
+    Driver d(median(1, 2));
+    const TrialId a = d.add();
+    const TrialId b = d.add();
+    CHECK(d.result(a, 1, 3.0) == CONTINUE);
+    CHECK(d.result(b, 1, 1.0) == CONTINUE);
+    CHECK(d.result(b, 1, 1.0) == CONTINUE); // again: still one other, of two that are needed
 }
 
 TEST_CASE("a set knows its median, with and without a member", "[schedulers]") {
