@@ -39,12 +39,12 @@ struct Node final : Outbox {
     enum class State : std::uint8_t { serving, ended, dead }; ///< ended: only flushes its wires
     void send(Rank to, std::span<const std::byte> message) override {
         ++sent;
-        session->send(to, message);
+        wire->send(to, message);
     }
 
     State state = State::serving;
-    comm::FaultTransport* fault = nullptr; ///< owned by the session
-    std::unique_ptr<comm::Session> session;
+    comm::FaultTransport* fault = nullptr; ///< part of `wire`
+    std::unique_ptr<comm::Transport> wire;
     std::unique_ptr<WorkerMachine> worker; ///< null on the head
     std::optional<StudyTime> death;
     StudyTime wakes = StudyTime::max(); ///< the entry of the heap that counts
@@ -149,7 +149,8 @@ class Cluster {
         auto fault = std::make_unique<comm::FaultTransport>(std::move(wire), plan);
         fault->advance(now_);
         node.fault = fault.get();
-        node.session = std::make_unique<comm::Session>(std::move(fault));
+        node.wire = std::move(fault);
+        if (options_.sessions) node.wire = std::make_unique<comm::Session>(std::move(node.wire));
     }
 
     void wake(Rank rank, StudyTime at) {
@@ -175,7 +176,7 @@ class Cluster {
     }
 
     void serve_head(Node& node) {
-        while (auto message = node.session->poll()) head_->on_message(message->from, message->bytes, now_);
+        while (auto message = node.wire->poll()) head_->on_message(message->from, message->bytes, now_);
         if (due(options_.stop_at, stopped_)) head_->on_stop_request("asked to", now_);
         if (due(options_.stop_at_once_at, stopped_at_once_)) head_->on_stop_at_once("asked to, twice", now_);
         head_->on_tick(now_);
@@ -188,16 +189,16 @@ class Cluster {
     }
 
     void serve_worker(Node& node) {
-        world_.run_due(node.session->rank());
+        world_.run_due(node.wire->rank());
         while (!node.worker->end()) {
-            auto message = node.session->poll();
+            auto message = node.wire->poll();
             if (!message) break;
             node.worker->on_message(message->from, message->bytes, now_);
         }
         node.worker->on_tick(now_);
         if (!node.worker->end()) return;
         node.state = Node::State::ended;
-        world_.kill(node.session->rank());
+        world_.kill(node.wire->rank());
     }
 
     void die(Rank rank) {
@@ -237,7 +238,7 @@ class Cluster {
     std::string stuck_nodes() const {
         std::string text;
         for (const Node& node : nodes_)
-            if (node.state == Node::State::serving) text += " " + std::to_string(node.session->rank().value());
+            if (node.state == Node::State::serving) text += " " + std::to_string(node.wire->rank().value());
         return "still serving:" + text;
     }
 
@@ -253,7 +254,7 @@ class Cluster {
             result_.faults += node.fault->counts().duplicated + node.fault->counts().overtook;
             if (node.worker) result_.workers.push_back(node.worker->end());
             if (node.state == Node::State::serving)
-                problem("rank " + std::to_string(node.session->rank().value()) + " never ended");
+                problem("rank " + std::to_string(node.wire->rank().value()) + " never ended");
         }
         if (result_.head && duties_.publications != 1)
             problem("results were published " + std::to_string(duties_.publications) + " times");

@@ -23,6 +23,7 @@ struct ClusterOptions {
     std::uint64_t seed = 1;
     base::Incarnation incarnation{1};
     comm::FaultPlan wires; ///< delays and faults of every link; its `seed` and `death` are not used
+    bool sessions = true;  ///< repair the order of messages; without, the machines meet duplicates by themselves
     CurveOptions curve;
     /// (rank, time since the begin): the process is killed. Rank 0 is the head.
     std::vector<std::pair<base::Rank, base::Duration>> deaths;
