@@ -17,10 +17,14 @@ namespace {
 
 char letter(base::LogLevel level) {
     switch (level) {
-        case base::LogLevel::debug: return 'D';
-        case base::LogLevel::info: return 'I';
-        case base::LogLevel::warning: return 'W';
-        case base::LogLevel::error: return 'E';
+        case base::LogLevel::debug:
+            return 'D';
+        case base::LogLevel::info:
+            return 'I';
+        case base::LogLevel::warning:
+            return 'W';
+        case base::LogLevel::error:
+            return 'E';
     }
     return '?';
 }
@@ -90,9 +94,20 @@ LogFile::LogFile(const std::string& path, std::vector<base::LogField> always) : 
 LogFile::~LogFile() { close(fd_); }
 
 void LogFile::write(base::LogLevel level, std::string_view event, const std::vector<base::LogField>& fields) {
+    append(level, event, fields, "");
+}
+
+void LogFile::write_text(std::string_view event, const std::vector<base::LogField>& fields, std::string_view text) {
+    append(base::LogLevel::info, event, fields, " | " + std::string(text));
+}
+
+void LogFile::append(base::LogLevel level, std::string_view event, const std::vector<base::LogField>& fields,
+                     std::string_view rest) {
     std::vector<base::LogField> all = always_;
     all.insert(all.end(), fields.begin(), fields.end());
-    const std::string line = wall_time_now() + ' ' + log_line(level, event, all) + '\n';
+    std::string line = wall_time_now() + ' ' + log_line(level, event, all);
+    line += rest;
+    line += '\n';
     [[maybe_unused]] const auto written = ::write(fd_, line.data(), line.size());
 }
 

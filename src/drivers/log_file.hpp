@@ -19,8 +19,8 @@ namespace ranktune::drivers {
 [[nodiscard]] std::string log_line(base::LogLevel level, std::string_view event,
                                    const std::vector<base::LogField>& fields);
 
-/// Appends to one file with a single write per line (O_APPEND: lines of several ranks of a node do not mix). Thread-safe
-/// without a lock. A failing write is dropped: a log must never end a study.
+/// Appends to one file with a single write per line (O_APPEND: lines of several ranks of a node do not mix).
+/// Thread-safe without a lock. A failing write is dropped: a log must never end a study.
 class LogFile final : public base::LogSink {
   public:
     /// Creates the file and its folder when needed. `always` is added to each line in front of the other fields. Throws
@@ -31,10 +31,15 @@ class LogFile final : public base::LogSink {
     LogFile& operator=(const LogFile&) = delete;
 
     void write(base::LogLevel level, std::string_view event, const std::vector<base::LogField>& fields) override;
+    /// The same with a text behind ` | ` that is written as it is.
+    void write_text(std::string_view event, const std::vector<base::LogField>& fields, std::string_view text);
     /// For handlers of signals, which may only write(2).
     [[nodiscard]] int fd() const { return fd_; }
 
   private:
+    void append(base::LogLevel level, std::string_view event, const std::vector<base::LogField>& fields,
+                std::string_view rest);
+
     int fd_ = -1;
     std::vector<base::LogField> always_;
 };

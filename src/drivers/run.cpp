@@ -5,10 +5,12 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "comm/transport/mpi_transport.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/group/mpi_groups.hpp"
+#include "drivers/group/worker_output.hpp"
 #include "drivers/group/worker_runner.hpp"
 #include "drivers/head/head_run.hpp"
 #include "drivers/service.hpp"
@@ -19,7 +21,6 @@ namespace {
 
 [[noreturn]] void leave_without_mpi(study::StudyOutcome outcome) {
     comm::mpi::Environment::abandon();
-    std::fflush(nullptr);
     _exit(static_cast<int>(outcome));
 }
 
@@ -31,13 +32,19 @@ int run_worker(comm::Transport& transport, comm::GroupFactory& groups, SignalRea
     worker_options.host = host_name();
     Waker waker;
     WorkerLog log(worker_options.rank);
+    WorkerOutput output(log);
     TransportOutbox outbox(transport);
     const ProcessClock clock;
     WorkerMachine worker(
         worker_options, outbox,
         make_trial_runner(storage::posix_file_system(), make_mpi_groups(groups), worker_options.host, log, waker), log,
         clock.now());
-    const WorkerEnd end = serve_worker(transport, worker, clock, waker, &signals);
+    const WorkerEnd end = serve_worker(transport, worker, clock, waker, &signals, [&] {
+        const auto key = worker.working_on();
+        output.drain(key.attempt.value() == 0 ? std::nullopt : std::optional(key.trial));
+    });
+    if (!end.at_once) std::fflush(nullptr); // a hung thread may hold a stream's lock
+    output.drain(std::nullopt);
     if (end.at_once) trace_trial(worker.runner(), log);
     // With user code still running, or a peer dead, nothing here may be destroyed.
     if (end.at_once || !end.clean) leave_without_mpi(end.outcome);
@@ -56,7 +63,10 @@ int run_study(const comm::mpi::Environment& environment, const RunOptions& optio
         return static_cast<int>(*options.refused);
     }
     const HeadRunEnd end = run_head(*transport, &signals, options, comm::mpi::library_version());
-    if (!end.clean) leave_without_mpi(end.outcome);
+    if (!end.clean) {
+        std::fflush(nullptr);
+        leave_without_mpi(end.outcome);
+    }
     return static_cast<int>(end.outcome);
 }
 

@@ -38,7 +38,7 @@ double process_cpu_seconds() {
 }
 
 WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const ProcessClock& clock, Waker& waker,
-                       SignalReader* signals) {
+                       SignalReader* signals, const std::function<void()>& each_round) {
     AdaptiveNap naps(50us, 2000us);
     while (!worker.end()) {
         bool busy = false;
@@ -52,6 +52,7 @@ WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const 
             while (const auto signal = signals->poll()) worker.on_stop_request(*signal, clock.now());
         if (worker.end()) break;
         worker.on_tick(clock.now());
+        if (each_round) each_round();
         const auto now = Steady::now();
         if (busy)
             naps.busy(now);

@@ -35,10 +35,11 @@ class TransportOutbox final : public Outbox {
     comm::Transport& transport_;
 };
 
-/// Runs a worker to its end. `signals` may be null (several workers in one process). The transport's last messages have
+/// Runs a worker to its end. `signals` may be null (several workers in one process). `each_round` (may be empty) is
+/// called in every round of the loop. The transport's last messages have
 /// left when this returns, or have had two seconds for it.
 [[nodiscard]] WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const ProcessClock& clock,
-                                     Waker& waker, SignalReader* signals);
+                                     Waker& waker, SignalReader* signals, const std::function<void()>& each_round = {});
 
 /// Runs the head to its end. The first signal ends the study cleanly, the second at once. `signals` may be null.
 /// `before_stop_at_once` is called before workers are told to leave at once: a launcher may kill this process as soon

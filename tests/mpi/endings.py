@@ -6,6 +6,7 @@ checks exit code, journal, the file `outcome`, and that no process stays behind.
     endings.py PROGRAM -- LAUNCHER ARGUMENTS...        (PROGRAM: study_program of this folder)
 """
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,7 +19,7 @@ STUDY = """
 name = "endings"
 metric = "score"
 mode = "max"
-num_trials = 500
+num_trials = {trials}
 max_iterations = 9
 seed = 1
 [trainable]
@@ -38,13 +39,13 @@ PATIENCE = 60  # seconds for things that take one on an idle machine
 
 
 class Study:
-    def __init__(self, program, launcher, builtin="curve", options="seconds = 0.02", extra=()):
+    def __init__(self, program, launcher, builtin="curve", options="seconds = 0.02", extra=(), trials=500):
         self.base = tempfile.mkdtemp(prefix="ranktune-endings-")
         self.directory = os.path.join(self.base, "study")
         self.program = program
         path = os.path.join(self.base, "study.toml")
         with open(path, "w") as file:
-            file.write(STUDY.format(builtin=builtin, options=options))
+            file.write(STUDY.format(builtin=builtin, options=options, trials=trials))
         self.process = subprocess.Popen(launcher + list(extra) + ["-n", "5", program, self.directory, path],
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                         start_new_session=True)
@@ -168,6 +169,32 @@ def second_signal(make):
     return study
 
 
+def printed_output(make):
+    """What trials print goes to the node's log, line by line with rank and trial, and not to the terminal."""
+    study = make(builtin="loud", options="", trials=4)
+    code, output = study.finish(limit=120)
+    assert code == 0, f"exit code {code}\n{output}"
+    assert "loud trial" not in output and "error message" not in output, output
+    log = study.worker_log()
+    for rank in range(1, 5):
+        assert re.search(rf"I out rank={rank} trial=\d+ \| iteration 1 of a loud trial$", log, re.M), log
+        assert re.search(rf"I out rank={rank} trial=\d+ \| and an error message$", log, re.M), log
+    assert re.search(r"I trial rank=1 trial=\d+ text=\"a line by log\(\)\"$", log, re.M), log
+    return study
+
+
+def crashed_worker(make):
+    """A rank that aborts leaves a note with its trial, its stack and what it printed last."""
+    study = make(builtin="loud", options="crash = true")
+    code, _ = study.finish(limit=120)
+    assert code != 0
+    log = study.worker_log()
+    assert re.search(r"^crash rank=\d+ trial=\d+ signal=6$", log, re.M), log
+    assert "last words" in log, log
+    assert study.journal()["reports"] > 0
+    return study
+
+
 def killed_worker(make):
     """kill -9 of a worker: the launcher ends the job; the journal is whole and nothing stays behind."""
     study = make()
@@ -218,7 +245,7 @@ def main():
     split = sys.argv.index("--")
     program, launcher = os.path.abspath(sys.argv[1]), sys.argv[split + 1:]
     wanted = sys.argv[2:split]
-    cases = [clean_stop, stop_from_worker, second_signal, killed_worker, killed_head]
+    cases = [clean_stop, stop_from_worker, second_signal, printed_output, crashed_worker, killed_worker, killed_head]
     version = subprocess.run([launcher[0], "--version"], capture_output=True, text=True).stdout
     if "Open MPI" in version or "OpenRTE" in version:  # only this launcher can let the others live
         cases += [survived_worker, orphaned_workers]

@@ -3,6 +3,8 @@
 // its journal without MPI and prints what it found.
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -51,6 +53,32 @@ class Hang final : public trainables::Trainable {
     void load(study::StateSource&) override {}
 };
 
+/// Prints, and aborts in its third iteration when it is told to.
+class Loud final : public trainables::Trainable {
+  public:
+    void setup(trainables::TrialContext& context) override {
+        crash_ = context.configuration().contains("crash") && context.rank() == 1;
+    }
+    trainables::Metrics step(trainables::TrialContext& context) override {
+        std::printf("iteration %d of a loud trial\n", static_cast<int>(context.iteration()) + 1);
+        std::cerr << "and an error message" << std::endl;
+        context.log("a line by log()");
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        if (crash_ && ++steps_ == 3) {
+            std::printf("last words");
+            std::fflush(stdout);
+            std::abort();
+        }
+        return {{"score", 1.0}};
+    }
+    void save(study::StateSink&) const override {}
+    void load(study::StateSource&) override {}
+
+  private:
+    bool crash_ = false;
+    int steps_ = 0;
+};
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -61,6 +89,13 @@ int main(int argc, char** argv) {
                                     .any_option = true,
                                     .metrics = {"score"}},
                                    [] { return std::make_unique<Hang>(); });
+    trainables::register_trainable({.name = "loud",
+                                    .description = "prints",
+                                    .options = {},
+                                    .can_checkpoint = true,
+                                    .any_option = true,
+                                    .metrics = {"score"}},
+                                   [] { return std::make_unique<Loud>(); });
     if (argc == 3 && std::string(argv[1]) == "--check") return check(argv[2]);
     if (argc != 3) return 2;
     drivers::block_stop_signals();

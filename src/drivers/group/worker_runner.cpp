@@ -64,6 +64,10 @@ void WorkerLog::write(base::LogLevel level, std::string_view event, const std::v
     if (file_) file_->write(level, event, fields);
 }
 
+void WorkerLog::write_output(const std::string& trial, const std::string& line) {
+    if (file_) file_->write_text("out", {{"trial", trial}}, line);
+}
+
 void trace_trial(Runner* runner, WorkerLog& log) {
     auto* mine = dynamic_cast<WorkerRunner*>(runner);
     if (mine == nullptr || !mine->thread().busy()) return;

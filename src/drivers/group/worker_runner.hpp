@@ -24,6 +24,9 @@ class WorkerLog final : public base::LogSink {
     /// Throws base::IoError.
     void open(const std::string& path);
     void write(base::LogLevel level, std::string_view event, const std::vector<base::LogField>& fields) override;
+    /// One line that user code printed: `<time> I out rank=3 trial=17 | <line>`.
+    void write_output(const std::string& trial, const std::string& line);
+    [[nodiscard]] base::Rank rank() const { return rank_; }
     /// -1 before `open`.
     [[nodiscard]] int fd() const { return file_ ? file_->fd() : -1; }
 

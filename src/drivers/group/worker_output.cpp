@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/group/worker_output.hpp"
+
+#include <execinfo.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::drivers {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool take_over = false;
+#else
+constexpr bool take_over = true;
+#endif
+
+constexpr int crash_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+
+// What the crash handler may touch.
+struct CrashFacts {
+    std::atomic<int> pipe{-1};
+    std::atomic<int> log{-1};
+    std::atomic<int> error{-1}; ///< the launcher's standard error
+    std::atomic<unsigned> rank{0};
+    std::atomic<long> trial{-1};
+};
+CrashFacts facts;
+
+void put(int fd, const char* text) { [[maybe_unused]] const auto done = write(fd, text, std::strlen(text)); }
+
+void put(int fd, long number) {
+    char digits[24];
+    char* at = digits + sizeof digits;
+    *--at = '\0';
+    const bool negative = number < 0;
+    unsigned long left = negative ? 0UL - static_cast<unsigned long>(number) : static_cast<unsigned long>(number);
+    do {
+        *--at = static_cast<char>('0' + left % 10);
+        left /= 10;
+    } while (left != 0);
+    if (negative) *--at = '-';
+    put(fd, at);
+}
+
+/// Async-signal-safe: write, read, backtrace (its library was loaded before), raise.
+void on_crash(int signal) {
+    const int log = facts.log.load();
+    if (log >= 0) {
+        char last[4096];
+        const auto size = read(facts.pipe.load(), last, sizeof last);
+        if (size > 0) {
+            put(log, "printed last:\n");
+            [[maybe_unused]] const auto done = write(log, last, static_cast<std::size_t>(size));
+        }
+        put(log, "\ncrash rank=");
+        put(log, facts.rank.load());
+        put(log, " trial=");
+        put(log, facts.trial.load());
+        put(log, " signal=");
+        put(log, signal);
+        put(log, "\n");
+        void* frames[64];
+        backtrace_symbols_fd(frames, backtrace(frames, 64), log);
+    }
+    dup2(facts.error.load(), STDERR_FILENO);
+    std::signal(signal, SIG_DFL);
+    raise(signal);
+}
+
+void install_crash_notes() {
+    void* warm_up[1];
+    backtrace(warm_up, 1); // loads the unwinder now: the handler must not allocate
+    struct sigaction action {};
+    action.sa_handler = on_crash;
+    action.sa_flags = SA_NODEFER;
+    sigemptyset(&action.sa_mask);
+    for (const int signal : crash_signals) sigaction(signal, &action, nullptr);
+}
+
+int checked(int result, const char* what) {
+    if (result < 0)
+        throw base::IoError("cannot take over the output", what, std::error_code(errno, std::generic_category()));
+    return result;
+}
+
+} // namespace
+
+WorkerOutput::WorkerOutput(WorkerLog& log) : log_(log) {
+    if (!take_over) return;
+    std::fflush(nullptr);
+    int ends[2] = {-1, -1};
+    checked(pipe2(ends, O_CLOEXEC), "pipe");
+    pipe_ = ends[0];
+    fcntl(pipe_, F_SETFL, O_NONBLOCK);
+    kept_out_ = checked(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), "standard output");
+    kept_error_ = checked(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3), "standard error");
+    dup2(ends[1], STDOUT_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[1]);
+    std::setvbuf(stdout, nullptr, _IOLBF,
+                 BUFSIZ); // a pipe would be buffered by the block: lines come late, crashes lose them
+    facts.pipe.store(pipe_);
+    facts.error.store(kept_error_);
+    facts.rank.store(log.rank().value());
+    install_crash_notes();
+}
+
+WorkerOutput::~WorkerOutput() {
+    if (pipe_ < 0) return;
+    std::fflush(nullptr);
+    drain(std::nullopt);
+    if (!partial_.empty()) write_line(partial_);
+    facts.log.store(-1);
+    for (const int signal : crash_signals) std::signal(signal, SIG_DFL);
+    dup2(kept_out_, STDOUT_FILENO);
+    dup2(kept_error_, STDERR_FILENO);
+    for (const int fd : {pipe_, kept_out_, kept_error_}) close(fd);
+}
+
+void WorkerOutput::drain(std::optional<base::TrialId> trial) {
+    if (pipe_ < 0 || log_.fd() < 0) return;
+    facts.log.store(log_.fd());
+    char buffer[16384];
+    for (;;) {
+        const auto size = read(pipe_, buffer, sizeof buffer);
+        if (size <= 0) break;
+        partial_.append(buffer, static_cast<std::size_t>(size));
+        std::size_t begin = 0;
+        for (std::size_t end = 0; (end = partial_.find('\n', begin)) != std::string::npos; begin = end + 1)
+            write_line(partial_.substr(begin, end - begin));
+        partial_.erase(0, begin);
+    }
+    if (!trial) return; // what is printed after a trial still belongs to it
+    trial_ = std::to_string(trial->value());
+    facts.trial.store(static_cast<long>(trial->value()));
+}
+
+void WorkerOutput::write_line(const std::string& line) { log_.write_output(trial_, line); }
+
+} // namespace ranktune::drivers
