@@ -14,9 +14,9 @@ namespace ranktune::space {
 
 /// uniform, loguniform, quniform, qloguniform. Samples lie in [lower, upper); with lower == upper in {lower}. With a
 /// quantum the result is the multiple of `quantum` nearest to the sample, clamped to the outermost multiples inside
-/// [lower, upper], both bounds inclusive: quniform(0.15, 1.0, 0.1) gives 0.2 ... 1.0. (Bounds that are multiples so have
-/// half the probability of the other values, as in Ray Tune.) A multiple is the double nearest to the decimal number:
-/// 3 x 0.1 is 0.3, not 0.30000000000000004.
+/// [lower, upper], both bounds inclusive: quniform(0.15, 1.0, 0.1) gives 0.2 ... 1.0. (Bounds that are multiples so
+/// have half the probability of the other values, as in Ray Tune.) A multiple is the double nearest to the decimal
+/// number: 3 x 0.1 is 0.3, not 0.30000000000000004.
 struct FloatRange {
     double lower = 0.0;
     double upper = 1.0;
