@@ -5,8 +5,8 @@
 #include <cassert>
 #include <mutex>
 #include <new>
-#include <thread>
 
+#include "ddp/core_wait.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/ddp/parameters.hpp"
 
@@ -88,11 +88,9 @@ struct GradientReducer::Impl {
     }
 
     void wait() {
-        // Testing in a loop is fastest on a core of one's own; on a shared one the peer needs it to go on.
-        constexpr int tests_before_yield = 200;
         const double begin = timeline != nullptr ? timeline->now() : 0.0;
-        for (int tests = 1; !advance(); ++tests)
-            if (tests >= tests_before_yield) std::this_thread::yield();
+        core.begin();
+        while (!advance()) core.turn();
         if (timeline != nullptr) {
             const double end = timeline->now();
             timeline->waited("wait", begin, end);
@@ -121,6 +119,7 @@ struct GradientReducer::Impl {
     std::size_t completed = 0;   ///< of flights
     std::size_t ready_count = 0; ///< of order
     bool open = false;
+    CoreWait core;
     Timeline* timeline = nullptr;
     Timing timing;
 };
