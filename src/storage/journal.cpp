@@ -1,107 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The writer of the journal. Two threads: the caller of `append` writes, the journal's own thread does everything that
-// can wait for a disk. What they share is behind one mutex that is never held during a sync.
+// The journal's writer: what happens on the caller's thread.
 #include "storage/journal.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <deque>
-#include <exception>
 #include <limits>
-#include <mutex>
-#include <thread>
+#include <stdexcept>
 
-#include "ranktune/base/error.hpp"
-#include "ranktune/study/codec.hpp"
-#include "storage/commit_times.hpp"
+#include "storage/journal_impl.hpp"
 #include "storage/journal_walk.hpp"
-#include "storage/segment_publisher.hpp"
 
 namespace ranktune::storage {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-using Lock = std::unique_lock<std::mutex>;
-
-/// The records of one frame, kept until they are synced.
-struct Unsynced {
-    std::uint64_t first_sequence = 0;
-    std::uint32_t count = 0;
-    study::Bytes frame; ///< as written; the first 32 bytes are its head
-    std::uint32_t record_bytes = 0;
-};
-
-study::Bytes begin_frame() { return study::Bytes(frame_header_bytes); }
-
-} // namespace
-
-struct Journal::Impl {
-    Impl(FileSystem& file_system, JournalOptions journal_options, base::LogSink& sink);
-
-    // ---- on the caller's thread ----
-    [[nodiscard]] JournalPosition take_over();
-    [[nodiscard]] JournalPosition find_end();
-    void append(const std::vector<study::Record>& records);
-    void make_room(Lock& lock, study::Bytes& frame, std::uint32_t& count);
-    void sync(Lock& lock);
-    void when_synced(std::function<void()> done);
-    void close();
-    void stop() noexcept;
-
-    // ---- on the journal's thread; each takes the lock held and gives it back held ----
-    void main() noexcept;
-    void commit(Lock& lock);
-    void publish_ahead(Lock& lock);
-    void move_to_new_segment(Lock& lock);
-    void run_callbacks(Lock& lock);
-    void seal(OpenSegment& segment) noexcept;
-    void finish(Lock& lock);
-
-    // ---- on either; the lock is held ----
-    void write_frame(study::Bytes frame, std::uint32_t count);
-    void place(OpenSegment& segment, Unsynced& frame, std::uint64_t synced_below);
-    void fail(std::exception_ptr why) noexcept;
-    void rethrow() const {
-        if (failure) std::rethrow_exception(failure);
-    }
-    [[nodiscard]] bool has_unsynced() const { return !unsynced.empty(); }
-    [[nodiscard]] bool wants_next() const {
-        const std::uint64_t room = current->header.payload_bytes - segment_header_bytes;
-        return !next && !closing && (append_waits || current->room() < room / 2);
-    }
-    [[nodiscard]] base::UsageError taken(std::uint32_t number) const;
-
-    FileSystem& files;
-    const JournalOptions options;
-    base::LogSink& log;
-    SegmentPublisher publisher;
-
-    mutable std::mutex mutex;
-    std::condition_variable wake;    ///< for the journal's thread: there is something to do
-    std::condition_variable changed; ///< for callers: something was done
-    std::shared_ptr<OpenSegment> current;
-    std::shared_ptr<OpenSegment> next;                 ///< published ahead, empty
-    std::vector<std::shared_ptr<OpenSegment>> retired; ///< full, to be synced and sealed
-    std::uint32_t newest = 0;                          ///< number of the newest published segment
-    JournalPosition end;                               ///< behind the last frame written
-    JournalPosition synced;                            ///< behind the last frame known to be on the disk
-    std::deque<Unsynced> unsynced;
-    Clock::time_point oldest_unsynced;
-    Clock::time_point retry_publication; ///< after a failure: not before
-    std::vector<std::pair<std::uint64_t, std::function<void()>>> callbacks;
-    std::uint64_t frame_wanted = 0; ///< by an append that waits
-    bool append_waits = false;
-    bool write_failed = false; ///< an append waits for move_to_new_segment
-    bool sync_now = false;
-    bool closing = false;
-    bool stopping = false;
-    bool finished = false;
-    std::exception_ptr failure;
-    Statistics statistics;
-    CommitTimes commits;
-    std::thread thread; // last: starts when everything above is there
-};
 
 Journal::Impl::Impl(FileSystem& file_system, JournalOptions journal_options, base::LogSink& sink)
     : files(file_system), options(std::move(journal_options)), log(sink), publisher(files, options, log) {
@@ -157,7 +65,7 @@ base::UsageError Journal::Impl::taken(std::uint32_t number) const {
 
 void Journal::Impl::append(const std::vector<study::Record>& records) {
     if (records.empty()) return;
-    study::Bytes frame = begin_frame();
+    study::Bytes frame(frame_header_bytes);
     for (const study::Record& record : records) study::encode(record, frame);
     auto count = static_cast<std::uint32_t>(records.size());
     Lock lock(mutex);
@@ -285,165 +193,6 @@ void Journal::Impl::fail(std::exception_ptr why) noexcept {
     changed.notify_all();
 }
 
-// ---- the journal's thread ----
-
-void Journal::Impl::main() noexcept {
-    Lock lock(mutex);
-    while (!stopping) {
-        try {
-            if (failure || finished) {
-                wake.wait(lock, [&] { return stopping; });
-            } else if (write_failed) {
-                move_to_new_segment(lock);
-            } else if (has_unsynced() && (sync_now || Clock::now() >= oldest_unsynced + options.commit_interval)) {
-                commit(lock);
-            } else if (!callbacks.empty() && callbacks.front().first <= synced.sequence) {
-                run_callbacks(lock);
-            } else if (append_waits || (wants_next() && Clock::now() >= retry_publication)) {
-                publish_ahead(lock);
-            } else if (closing) {
-                finish(lock);
-            } else if (has_unsynced() || wants_next()) {
-                auto until = Clock::time_point::max();
-                if (has_unsynced()) until = oldest_unsynced + options.commit_interval;
-                if (wants_next()) until = std::min(until, retry_publication);
-                wake.wait_until(lock, until);
-            } else {
-                wake.wait(lock);
-            }
-        } catch (const std::exception& error) {
-            log.write(base::LogLevel::error, "journal-failed", {{"error", error.what()}});
-            if (!lock.owns_lock()) lock.lock();
-            fail(std::current_exception());
-        }
-    }
-}
-
-/// Syncs everything written so far. A failure moves the journal on: the kernel may have dropped what it could not
-/// write, and a second sync of the same file would then report success.
-void Journal::Impl::commit(Lock& lock) {
-    const std::vector<std::shared_ptr<OpenSegment>> full = retired;
-    const std::shared_ptr<OpenSegment> last = current;
-    const JournalPosition target = end;
-    sync_now = false;
-    lock.unlock();
-    const auto began = Clock::now();
-    bool good = true;
-    try {
-        for (const auto& segment : full) segment->file->sync();
-        last->file->sync();
-    } catch (const base::IoError& error) {
-        log.write(base::LogLevel::warning, "journal-sync", {{"error", error.what()}});
-        good = false;
-    }
-    const auto took = Clock::now() - began;
-    if (good) {
-        for (const auto& segment : full) seal(*segment);
-    }
-    lock.lock();
-    if (!good) {
-        move_to_new_segment(lock);
-        return;
-    }
-    ++statistics.syncs;
-    commits.add(std::chrono::duration<double, std::milli>(took).count());
-    retired.erase(retired.begin(), retired.begin() + static_cast<std::ptrdiff_t>(full.size()));
-    synced = target;
-    while (has_unsynced() && unsynced.front().first_sequence < synced.sequence) unsynced.pop_front();
-    oldest_unsynced = began; // of what came during the sync, at the earliest
-    changed.notify_all();
-}
-
-/// Publishes the next segment before it is needed, or because an append waits for a larger one.
-void Journal::Impl::publish_ahead(Lock& lock) {
-    const std::uint32_t number = newest + 1;
-    const JournalPosition cut = synced;
-    const std::uint64_t wanted = append_waits ? frame_wanted : 0;
-    const std::shared_ptr<OpenSegment> too_small = std::move(next);
-    next.reset();
-    std::shared_ptr<OpenSegment> segment;
-    lock.unlock();
-    try {
-        segment = publisher.publish(number, true, cut, wanted);
-        if (too_small) files.remove(too_small->path);
-    } catch (const base::IoError& error) {
-        lock.lock();
-        if (append_waits) throw;
-        log.write(base::LogLevel::warning, "journal-no-room", {{"error", error.what()}});
-        retry_publication = Clock::now() + std::max<Clock::duration>(options.commit_interval, std::chrono::seconds(1));
-        return;
-    }
-    lock.lock();
-    if (!segment) throw taken(number);
-    newest = number;
-    ++statistics.segments;
-    next = std::move(segment);
-    append_waits = false;
-    changed.notify_all();
-}
-
-/// After a failed write or sync: everything that is not known to be on the disk goes to a new segment, whose header
-/// voids what lies behind the last good sync.
-void Journal::Impl::move_to_new_segment(Lock& lock) {
-    std::uint64_t bytes = 0;
-    for (const Unsynced& entry : unsynced) bytes += frame_size(entry.record_bytes);
-    const std::uint32_t number = newest + 1;
-    std::shared_ptr<OpenSegment> segment = publisher.publish(number, false, synced, bytes);
-    if (!segment) throw taken(number);
-    newest = number;
-    ++statistics.segments;
-    end = {number, synced.chain, segment->used, synced.sequence};
-    for (Unsynced& entry : unsynced) place(*segment, entry, synced.sequence);
-    segment->file->sync();
-    ++statistics.syncs;
-    if (next) files.remove(next->path);
-    next.reset();
-    retired.clear();
-    current = std::move(segment);
-    synced = end;
-    unsynced.clear();
-    write_failed = false;
-    append_waits = false;
-    log.write(base::LogLevel::warning, "journal-moved", {{"path", current->path}});
-    changed.notify_all();
-    run_callbacks(lock);
-}
-
-void Journal::Impl::run_callbacks(Lock& lock) {
-    std::vector<std::function<void()>> due;
-    auto rest = callbacks.begin();
-    for (; rest != callbacks.end() && rest->first <= synced.sequence; ++rest) due.push_back(std::move(rest->second));
-    callbacks.erase(callbacks.begin(), rest);
-    lock.unlock();
-    for (const auto& done : due) {
-        try {
-            done();
-        } catch (const std::exception& error) {
-            log.write(base::LogLevel::error, "journal-callback", {{"error", error.what()}});
-        }
-    }
-    lock.lock();
-}
-
-void Journal::Impl::seal(OpenSegment& segment) noexcept {
-    try {
-        files.set_read_only(segment.path);
-    } catch (const base::IoError& error) { // a courtesy to people: nothing depends on it
-        log.write(base::LogLevel::debug, "journal-seal", {{"error", error.what()}});
-    }
-}
-
-/// Everything is synced and nothing more will come.
-void Journal::Impl::finish(Lock& lock) {
-    lock.unlock();
-    for (const auto& segment : retired) seal(*segment);
-    seal(*current);
-    if (next) files.remove(next->path);
-    lock.lock();
-    finished = true;
-    changed.notify_all();
-}
-
 // ---- the public face ----
 
 Journal::Journal(FileSystem& files, JournalOptions options, base::LogSink& log)
@@ -454,7 +203,7 @@ Journal::~Journal() { impl_->stop(); }
 void Journal::append(const std::vector<study::Record>& records) { impl_->append(records); }
 
 void Journal::sync() {
-    Lock lock(impl_->mutex);
+    Impl::Lock lock(impl_->mutex);
     impl_->sync(lock);
 }
 
@@ -463,7 +212,7 @@ void Journal::when_synced(std::function<void()> done) { impl_->when_synced(std::
 void Journal::close() { impl_->close(); }
 
 Journal::Statistics Journal::statistics() const {
-    const Lock lock(impl_->mutex);
+    const Impl::Lock lock(impl_->mutex);
     Statistics result = impl_->statistics;
     result.commit_p99_ms = impl_->commits.percentile(0.99);
     result.commit_max_ms = impl_->commits.largest();

@@ -233,6 +233,32 @@ TEST_CASE("frames of another life in the same place are never read", "[storage]"
     CHECK(summary.cut_bytes == starts[4] - starts[2]);
 }
 
+TEST_CASE("a segment of a copy of the study that went another way does not continue this one", "[storage]") {
+    // The same number of records of the same sizes, with other contents.
+    CrashFileSystem one;
+    CrashFileSystem other;
+    base::NullLog log;
+    {
+        Journal a(one, options(home), log);
+        Journal b(other, options(home), log);
+        for (std::uint64_t i = 128; i < 300; ++i) {
+            a.append(reports(i, 1));
+            b.append(reports(i + 1000, 1));
+        }
+    }
+    REQUIRE(list_segments(one, home).size() > 2);
+    const std::uint64_t first = Payload(one, 1).frames().size() - 1;
+    REQUIRE(Payload(other, 1).frames().size() - 1 == first);
+    const auto file = other.open(segment_path(home, 2), FileSystem::Open::read);
+    std::vector<std::byte> bytes(file->size());
+    file->read_at(0, bytes);
+    one.remove(segment_path(home, 2));
+    one.publish(segment_path(home, 2), bytes);
+    JournalSummary summary;
+    CHECK(read_all(one, home, &summary) == reports(128, first));
+    CHECK(summary.cut_bytes > 0);
+}
+
 TEST_CASE("segments that were renamed or come from another study are refused", "[storage]") {
     CrashFileSystem files;
     write_frames(files, 2, 0);
