@@ -152,6 +152,8 @@ class PosixFileSystem final : public FileSystem {
         if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail("cannot remove", path, errno);
     }
 
+    void remove_if_empty(const std::string& directory) override { static_cast<void>(::rmdir(directory.c_str())); }
+
     void sync_directory(const std::string& path) override {
         const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (!fd) fail("cannot open the directory", path, errno);

@@ -44,6 +44,9 @@ class FileSystem {
     virtual bool link(const std::string& from, const std::string& to) = 0;
     virtual void rename(const std::string& from, const std::string& to) = 0;
     virtual void remove(const std::string& path) = 0; ///< no error when it is not there
+    /// Tidiness only: removes a directory that holds nothing; does nothing when it holds something or cannot go. A file
+    /// system without real directories need not care.
+    virtual void remove_if_empty(const std::string& /*directory*/) {}
     virtual void sync_directory(const std::string& path) = 0;
     virtual void set_read_only(const std::string& path) = 0;
     [[nodiscard]] virtual bool exists(const std::string& path) const = 0;

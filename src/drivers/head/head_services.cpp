@@ -25,6 +25,8 @@ void HeadServices::delete_checkpoint(const std::string& path) {
     journal_.when_synced([&files = files_, &log = log_, path, full = directory_ + "/" + path] {
         try {
             files.remove(full);
+            // The last checkpoint of a trial takes the trial's folder with it: thousands of trials, few files.
+            files.remove_if_empty(full.substr(0, full.rfind('/')));
         } catch (const std::exception& error) {
             log.write(base::LogLevel::warning, "unlink", {{"path", path}, {"error", error.what()}});
         }
