@@ -16,6 +16,7 @@ constexpr Word<AshaVariant> variants[] = {{"promote", AshaVariant::promote}, {"s
 constexpr Word<AshaRule> rules[] = {{"floor", AshaRule::floor}, {"ray", AshaRule::ray}};
 
 constexpr std::int64_t most_brackets = 64;
+constexpr int most_rungs = 64; // of a bracket: schedulers::AshaStop keeps a bit for each
 constexpr std::int64_t most_32 = std::numeric_limits<std::int32_t>::max();
 constexpr double most_iterations = 1e15;
 
@@ -65,8 +66,15 @@ void check_ceiling(const ParseContext& context, TableReader& table) {
         table.complain("first_rung", iterations_text(scheduler.first_rung) + " is above the ceiling " + ceiling_text);
         return;
     }
-    // Ray Tune allows brackets without a rung: trials in them run to the end.
-    if (scheduler.variant == AshaVariant::stop && scheduler.rule == AshaRule::ray) return;
+    if (scheduler.variant == AshaVariant::stop && scheduler.rule == AshaRule::ray) {
+        // Ray Tune allows brackets without a rung: trials in them run to the end. Only their number has a limit.
+        double level = scheduler.first_rung;
+        for (int k = 0; k < most_rungs; ++k) level *= scheduler.eta;
+        if (level > ceiling) return;
+        table.complain(scheduler.eta < 2.0 ? "eta" : "first_rung",
+                       "gives more than " + std::to_string(most_rungs) + " rungs up to " + ceiling_text);
+        return;
+    }
     double first = scheduler.first_rung;
     std::uint32_t useful = 1;
     while (first * scheduler.eta < ceiling && useful < scheduler.brackets) {

@@ -413,6 +413,8 @@ TEST_CASE("mistakes of [scheduler]", "[study]") {
         {"type = \"asha\"\nbrackets = 4\n",
          "14:12 scheduler.brackets: bracket 4 would have its first rung at 27, not below "
          "study.max_iterations (27); at most 3"},
+        {"type = \"asha\"\nvariant = \"stop\"\nrule = \"ray\"\neta = 1.01\n",
+         "16:7 scheduler.eta: gives more than 64 rungs up to study.max_iterations (27)"},
         {"type = \"asha\"\nbrackets = 0\n", "14:12 scheduler.brackets: needs an integer from 1 to 64, not 0"},
         {"type = \"asha\"\nfinish_top = -1\n", "14:14 scheduler.finish_top: needs an integer >= 0, not -1"},
         {"type = \"asha\"\ngrace_period = 1\n",
