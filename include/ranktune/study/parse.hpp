@@ -50,6 +50,7 @@ struct TrainableInfo {
     std::string description;
     std::vector<OptionInfo> options; ///< may be given in [trainable] or tuned in [space], never both
     bool can_checkpoint = true;
+    bool can_reset = false;           ///< an object may serve several trials (Trainable::reset_config)
     bool any_option = false;          ///< accepts keys that are not listed (function trainables)
     std::vector<std::string> metrics; ///< what it reports, where known; empty: unknown
 };

@@ -58,10 +58,11 @@ class Stopwatch {
 /// The state of one attempt on one rank, and what user code sees of it.
 class Attempt final : public trainables::TrialContext {
   public:
-    Attempt(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port)
+    Attempt(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port, Spare& spare)
         : setting_(setting),
           assignment_(assignment),
           port_(port),
+          spare_(spare),
           configuration_(merged(assignment.start, *setting.spec)),
           iteration_(first_iteration(assignment.start.from)),
           watch_(assignment.start.seconds) {}
@@ -90,6 +91,7 @@ class Attempt final : public trainables::TrialContext {
     [[nodiscard]] RunnerEnded failed_here(const std::exception_ptr& error);
     void train();
     void train_class();
+    [[nodiscard]] bool take_over_spare();
     void train_function();
     void restore(const std::function<void(study::StateSource&)>& load);
     [[nodiscard]] Verb finish_iteration(const trainables::Metrics& metrics);
@@ -102,6 +104,7 @@ class Attempt final : public trainables::TrialContext {
     const AttemptSetting& setting_;
     const Assignment& assignment_;
     AttemptPort& port_;
+    Spare& spare_;
     space::Configuration configuration_;
     base::Iteration iteration_;
     Stopwatch watch_;
@@ -166,8 +169,10 @@ void Attempt::train() {
 }
 
 void Attempt::train_class() {
-    trainable_ = setting_.trainable->factory();
-    trainable_->setup(*this);
+    if (!take_over_spare()) {
+        trainable_ = setting_.trainable->factory();
+        trainable_->setup(*this);
+    }
     owed_ = trainable_->owed_buckets();
     restore([this](study::StateSource& source) { trainable_->load(source); });
     // Until here a failing rank owes no gradient buckets, from here on it knows which: nobody may begin a training step
@@ -179,6 +184,21 @@ void Attempt::train_class() {
         verb = finish_iteration(metrics);
     }
     end_with_checkpoint(verb, [this](study::StateSink& sink) { trainable_->save(sink); });
+    if (setting_.trainable->info.can_reset) spare_ = {std::move(trainable_), group_->size()};
+}
+
+/// Collective. Whether the trainable of the trial before goes on with this one, on all ranks; a rank that ran something
+/// else before says no.
+bool Attempt::take_over_spare() {
+    if (!setting_.trainable->info.can_reset) return false;
+    Spare spare = std::exchange(spare_, {});
+    const auto on_all = [this](bool here) {
+        return group_->size() == 1 ? here : group_->min_max(here ? 1 : 0).first == 1;
+    };
+    if (!on_all(spare.trainable && spare.size == group_->size())) return false;
+    if (!on_all(spare.trainable->reset_config(*this))) return false;
+    trainable_ = std::move(spare.trainable);
+    return true;
 }
 
 void Attempt::train_function() {
@@ -273,9 +293,9 @@ void Attempt::checkpoints(std::function<void(study::StateSink&)> save_state,
 
 } // namespace
 
-RunnerEnded run_attempt(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port) {
+RunnerEnded run_attempt(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port, Spare& spare) {
     try {
-        Attempt attempt(setting, assignment, port);
+        Attempt attempt(setting, assignment, port, spare);
         return attempt.run();
     } catch (...) { // the configuration could not even be put together
         return {AttemptOutcome::failed, what_is_flying(std::current_exception())};

@@ -59,8 +59,15 @@ struct AttemptSetting {
     CheckpointIo* checkpoints = nullptr;
 };
 
+/// The trainable of the attempt before, if that ended well: the next one may take it over (Trainable::reset_config).
+struct Spare {
+    std::unique_ptr<trainables::Trainable> trainable;
+    int size = 0; ///< ranks of the trial it was part of
+};
+
 /// Runs the attempt to its end. Never throws: whatever user code throws becomes the outcome `failed` with the message
 /// "rank R: what()" on the rank that threw, and `failed` without a message on the others. `lost` after an abort.
-[[nodiscard]] RunnerEnded run_attempt(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port);
+[[nodiscard]] RunnerEnded run_attempt(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port,
+                                      Spare& spare);
 
 } // namespace ranktune::drivers

@@ -91,6 +91,7 @@ study::Verdict TrialThread::verdict_after(base::Iteration iteration) {
 }
 
 void TrialThread::main() {
+    Spare spare; // lives and dies on this thread, like all user objects
     std::unique_lock lock(mutex_);
     while (true) {
         changed_.wait(lock, [this] { return quit_ || (assignment_ && !taken_); });
@@ -98,7 +99,7 @@ void TrialThread::main() {
         taken_ = true;
         const Assignment assignment = *assignment_;
         lock.unlock();
-        RunnerEnded ended = run_attempt(setting_, assignment, *this);
+        RunnerEnded ended = run_attempt(setting_, assignment, *this, spare);
         lock.lock();
         assignment_.reset();
         events_.emplace_back(std::move(ended));
