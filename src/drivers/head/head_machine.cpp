@@ -91,6 +91,7 @@ struct HeadMachine::Impl {
     std::optional<StudyTime> leave_until;
     std::optional<HeadEnd> end;
     std::uint64_t stale = 0;
+    std::uint64_t events = 0;
     double head_cpu_s = 0.0;
 
     StudyTime began_at;
@@ -137,6 +138,15 @@ struct HeadMachine::Impl {
     /// What the state says is about this life of the study, not about one before.
     [[nodiscard]] bool begun() const { return tuner.state().incarnation == options.incarnation; }
 
+    /// Debug builds check the core after every event; in large studies, where that is long, after every hundredth.
+    [[nodiscard]] bool due_for_a_check() const {
+#ifdef NDEBUG
+        return false;
+#else
+        return tuner.state().trials.size() <= 500 || events % 100 == 0;
+#endif
+    }
+
     /// Steps the core; `body` gets the memory of an earlier event of its kind in exchange.
     template <class T>
     void step(T& body) {
@@ -147,7 +157,8 @@ struct HeadMachine::Impl {
             event.body = std::move(body);
         event.now = now;
         tuner.step(event, output);
-        if (options.check_invariants) tuner.check_invariants();
+        ++events;
+        if (options.check_invariants || due_for_a_check()) tuner.check_invariants();
     }
 
     void begin() {

@@ -39,7 +39,7 @@ struct HeadOptions {
     base::Duration heartbeat_timeout = std::chrono::seconds(60); ///< silence after which a rank counts as gone
     base::Duration abort_grace = std::chrono::seconds(30);
     base::Duration observer_interval = std::chrono::milliseconds(500);
-    bool check_invariants = false; ///< of the core, after every event: debug builds and tests (O(trials) each)
+    bool check_invariants = false; ///< of the core, after every event (O(trials) each), whatever the build
 };
 
 /// What only the loop can do. No call may block.
