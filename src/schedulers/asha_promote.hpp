@@ -29,8 +29,8 @@ namespace ranktune::schedulers {
 ///
 /// A trial goes on in place, without pausing, when no other trial waits for ranks and `next` would have chosen it.
 ///
-/// Cost per report: between rungs one look-up; at a rung O(log entries). 16 bytes per trial, and about 32 bytes per
-/// entry of a rung.
+/// Cost per report: between rungs one look-up; at a rung O(log entries). 16 bytes per trial, 16 per entry of a rung and
+/// 16 more per pause (the arrays double, so up to twice that).
 class AshaPromote final : public Scheduler {
   public:
     struct Options {

@@ -50,7 +50,8 @@ MedianStopping::Slot& MedianStopping::slot(base::TrialId trial) {
 /// A sum that left the range of numbers is worst, like the values that made it.
 double MedianStopping::mean(const Slot& at) {
     const double mean = at.sum / static_cast<double>(at.count);
-    return std::isfinite(mean) ? mean : worst;
+    if (!std::isfinite(mean)) return worst;
+    return mean;
 }
 
 /// Back from a score to the metric's own sign.
