@@ -65,7 +65,9 @@ base::UsageError Journal::Impl::taken(std::uint32_t number) const {
 
 void Journal::Impl::append(const std::vector<study::Record>& records) {
     if (records.empty()) return;
-    study::Bytes frame(frame_header_bytes);
+    study::Bytes frame;
+    frame.reserve(frame_header_bytes + 48 * records.size());
+    frame.resize(frame_header_bytes);
     for (const study::Record& record : records) study::encode(record, frame);
     auto count = static_cast<std::uint32_t>(records.size());
     Lock lock(mutex);

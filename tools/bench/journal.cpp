@@ -2,7 +2,8 @@
 // The journal against a plain C append of the same bytes in the same batches, side by side:
 //   bench_journal DIR [reports] [pairs]
 // DIR lies on the file system to be measured. Prints medians of interleaved pairs: append without sync, append with a
-// sync after every batch, bytes per report, latency of `append` while the journal's thread syncs, and reading back.
+// sync after every batch, bytes per report, cost of a sync by kind of space, latency of `append` while the journal's
+// thread syncs, and reading back.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -71,7 +72,6 @@ Measured with_journal(const std::string& directory, const std::vector<std::vecto
     storage::JournalOptions options;
     options.directory = directory;
     options.uuid = "bench";
-    options.commit_interval = std::chrono::hours(1);
     storage::Journal journal(storage::posix_file_system(), options, log);
     const double began = now_s();
     for (const auto& batch : all) {
@@ -167,6 +167,42 @@ void latency(const std::string& directory) {
         at(0.5), at(0.99), at(1.0), static_cast<unsigned long long>(statistics.syncs), statistics.commit_p99_ms);
 }
 
+/// Cost of a sync after each append of 4 KiB, by how the space was made: median and p99 in ms, interleaved.
+void extents(const std::string& directory) {
+    constexpr off_t size = 64 * 1024 * 1024;
+    constexpr int appends = 200;
+    const char* const names[] = {"sparse", "reserved", "zero-filled"};
+    std::filesystem::remove_all(directory);
+    std::filesystem::create_directories(directory);
+    int files[3];
+    for (int kind = 0; kind < 3; ++kind) {
+        files[kind] = ::open((directory + "/" + names[kind]).c_str(), O_CREAT | O_RDWR, 0644);
+        if (files[kind] < 0 || ::ftruncate(files[kind], size) != 0) throw base::Error("cannot create a file");
+        if (kind == 1 && ::fallocate(files[kind], FALLOC_FL_KEEP_SIZE, 0, size) != 0) std::printf("cannot reserve\n");
+        const std::vector<char> zeros(1 << 20);
+        for (off_t at = 0; kind == 2 && at < size; at += static_cast<off_t>(zeros.size())) {
+            if (::pwrite(files[kind], zeros.data(), zeros.size(), at) < 0) throw base::Error("cannot fill a file");
+        }
+        ::fsync(files[kind]);
+    }
+    std::vector<double> took[3];
+    const std::vector<char> block(4096, 'x');
+    for (int i = 0; i < appends; ++i) {
+        for (int kind = 0; kind < 3; ++kind) {
+            if (::pwrite(files[kind], block.data(), block.size(), 4096L * i) < 0) throw base::Error("cannot write");
+            const double began = now_s();
+            ::fdatasync(files[kind]);
+            took[kind].push_back((now_s() - began) * 1e3);
+        }
+    }
+    for (int kind = 0; kind < 3; ++kind) {
+        std::sort(took[kind].begin(), took[kind].end());
+        std::printf("sync of 4 KiB in %-11s space: median %.2f ms, p99 %.2f ms\n", names[kind], took[kind][appends / 2],
+                    took[kind][appends * 99 / 100]);
+        ::close(files[kind]);
+    }
+}
+
 void reading(const std::string& directory, std::uint64_t reports) {
     static_cast<void>(with_journal(directory, batches(reports, 50), false));
     const double wall = now_s();
@@ -200,6 +236,7 @@ int main(int argc, char** argv) {
         for (const std::uint64_t batch : {std::uint64_t{10}, std::uint64_t{100}, std::uint64_t{1000}}) {
             compare(directory, batch * 200, batch, true, pairs);
         }
+        extents(directory);
         latency(directory);
         reading(directory, reports);
         std::filesystem::remove_all(directory);
