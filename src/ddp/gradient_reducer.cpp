@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cassert>
-#include <mutex>
 #include <new>
 
+#include "comm/graveyard.hpp"
 #include "ddp/core_wait.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/ddp/parameters.hpp"
@@ -19,10 +19,11 @@ constexpr std::size_t alignment = 64; // a cache line, and the widest vector reg
 struct FreeAligned {
     void operator()(float* memory) const { ::operator delete[](memory, std::align_val_t(alignment)); }
 };
-using AlignedFloats = std::unique_ptr<float[], FreeAligned>;
+using AlignedFloats = std::shared_ptr<float[]>; // shared: the graveyard takes any shared pointer
 
 AlignedFloats zeros(std::size_t count) {
-    AlignedFloats memory(static_cast<float*>(::operator new[](count * sizeof(float), std::align_val_t(alignment))));
+    AlignedFloats memory(static_cast<float*>(::operator new[](count * sizeof(float), std::align_val_t(alignment))),
+                         FreeAligned());
     std::fill_n(memory.get(), count, 0.0F);
     return memory;
 }
@@ -131,14 +132,8 @@ GradientReducer::GradientReducer(Collective& collective, std::vector<std::size_t
 }
 
 GradientReducer::~GradientReducer() {
-    if (impl_->completed < impl_->flights.size()) bury(std::move(impl_));
-}
-
-void GradientReducer::bury(std::unique_ptr<Impl> abandoned) {
-    static std::mutex mutex;
-    static std::vector<std::unique_ptr<Impl>> graveyard;
-    const std::lock_guard lock(mutex);
-    graveyard.push_back(std::move(abandoned));
+    // A reduction that is given up may go on writing into its bucket as long as the process lives.
+    if (impl_->completed < impl_->flights.size()) comm::bury(impl_->memory);
 }
 
 const BucketPlan& GradientReducer::plan() const { return impl_->plan; }

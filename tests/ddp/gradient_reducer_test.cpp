@@ -2,8 +2,10 @@
 #include "ranktune/ddp/gradient_reducer.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 
+#include "comm/graveyard.hpp"
 #include "ranktune/ddp/parameters.hpp"
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
@@ -166,4 +168,36 @@ TEST_CASE("a timeline sees each bucket and each wait of a step", "[ddp]") {
     CHECK(timeline.waits().size() == 1);
     CHECK(reducer.last_timing().waited_s > 0.0);
     CHECK(reducer.last_timing().in_flight_s > reducer.last_timing().waited_s);
+}
+
+TEST_CASE("a step that is given up keeps its buffers alive for the partner who comes late", "[ddp]") {
+    std::atomic<bool> abort_first{false};
+    const std::atomic<bool> never{false};
+    const std::vector<const std::atomic<bool>*> aborts{&abort_first, &never};
+    const auto collectives = make_thread_collectives(2, aborts);
+    const std::size_t buried = comm::buried();
+    std::atomic<bool> gone{false};
+    bool sums = false;
+    std::thread late([&] {
+        GradientReducer reducer(*collectives[1], tensors, limit);
+        while (!gone.load()) std::this_thread::yield();
+        // All that the first rank owed was under way when it gave up, and is still there.
+        run_step(reducer, [&] {
+            for (std::size_t t = tensors.size(); t-- > 0;) fill(reducer, 1, t, 0);
+        });
+        sums = sums_are_right(reducer, 2, 0);
+    });
+    {
+        GradientReducer reducer(*collectives[0], tensors, limit);
+        CHECK_THROWS_AS(run_step(reducer,
+                                 [&] {
+                                     for (std::size_t t = tensors.size(); t-- > 0;) fill(reducer, 0, t, 0);
+                                     abort_first.store(true);
+                                 }),
+                        Aborted);
+    }
+    CHECK(comm::buried() > buried);
+    gone.store(true);
+    late.join();
+    CHECK(sums);
 }

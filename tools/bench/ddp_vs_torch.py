@@ -91,7 +91,9 @@ def torch_rank(rank, size, port, layers, batch, seconds, repetitions, tuned, que
     if rank == 0:
         queue.put({"ranks": size, "samples_per_s": rates[len(rates) // 2], "slowest": rates[0], "fastest": rates[-1],
                    "gemm_gflops": float(total) * 1e-9, "torch": torch.__version__})
-    dist.destroy_process_group()
+    dist.barrier()
+    sys.stdout.flush()
+    os._exit(0)  # tearing down a static-graph DDP aborts now and then, after everything is measured
 
 
 def torch_main(arguments):

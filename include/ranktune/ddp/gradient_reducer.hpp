@@ -91,9 +91,6 @@ class GradientReducer {
 
   private:
     struct Impl;
-    /// A reduction that never completed (its group is lost) may write into its buffers as long as the process lives:
-    /// keeps them.
-    static void bury(std::unique_ptr<Impl> abandoned);
     std::unique_ptr<Impl> impl_;
 };
 
