@@ -21,6 +21,21 @@ std::chrono::microseconds bounded(std::chrono::microseconds nap, base::StudyTime
     return std::chrono::duration_cast<std::chrono::microseconds>(wake_at - now) + 1us;
 }
 
+void take_signal(const std::string& name, StopStep step, HeadMachine& head, const ProcessClock& clock,
+                 base::LogSink& log, const std::function<void(const std::string& why)>& stopping) {
+    const char* action = step == StopStep::begin     ? "stop after checkpoints"
+                         : step == StopStep::at_once ? "stop at once"
+                                                     : "stopping already";
+    log.write(base::LogLevel::warning, "signal", {{"name", name}, {"action", action}});
+    if (step == StopStep::begin) {
+        head.on_stop_request(name, clock.now());
+        stopping(name);
+    } else if (step == StopStep::at_once) {
+        stopping(name);
+        head.on_stop_at_once(name, clock.now());
+    }
+}
+
 } // namespace
 
 void flush_transport(comm::Transport& transport, Waker& waker) {
@@ -66,9 +81,9 @@ WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const 
 
 HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessClock& clock, Waker& waker,
                    SignalReader* signals, base::LogSink& log,
-                   const std::function<void(const std::string& why)>& before_stop_at_once) {
-    AdaptiveNap naps(50us, 200us);
-    int signals_seen = 0;
+                   const std::function<void(const std::string& why)>& stopping) {
+    AdaptiveNap naps(50us, 1000us);
+    StopSequence stops;
     Steady::time_point next_cpu{};
     while (!head.end()) {
         bool busy = false;
@@ -81,15 +96,7 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessC
         while (signals != nullptr) {
             const auto signal = signals->poll();
             if (!signal) break;
-            ++signals_seen;
-            log.write(base::LogLevel::warning, "signal",
-                      {{"name", *signal}, {"action", signals_seen == 1 ? "stop after checkpoints" : "stop at once"}});
-            if (signals_seen == 1) {
-                head.on_stop_request(*signal, clock.now());
-            } else {
-                before_stop_at_once(*signal);
-                head.on_stop_at_once(*signal, clock.now());
-            }
+            take_signal(*signal, stops.next(*signal, Steady::now()), head, clock, log, stopping);
         }
         if (const auto now = Steady::now(); now >= next_cpu) {
             next_cpu = now + 100ms;

@@ -41,12 +41,12 @@ class TransportOutbox final : public Outbox {
 [[nodiscard]] WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const ProcessClock& clock,
                                      Waker& waker, SignalReader* signals, const std::function<void()>& each_round = {});
 
-/// Runs the head to its end. The first signal ends the study cleanly, the second at once. `signals` may be null.
-/// `before_stop_at_once` is called before workers are told to leave at once: a launcher may kill this process as soon
-/// as the first of them has gone.
+/// Runs the head to its end. The first signal ends the study cleanly; one that insists (StopSequence), at once.
+/// `signals` may be null. `stopping` is called when a clean stop has been asked for, and before workers are told to
+/// leave at once: a launcher may kill this process at any moment from then on, without another word.
 [[nodiscard]] HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessClock& clock, Waker& waker,
                                  SignalReader* signals, base::LogSink& log,
-                                 const std::function<void(const std::string& why)>& before_stop_at_once);
+                                 const std::function<void(const std::string& why)>& stopping);
 
 /// Waits until everything sent has left, at most two seconds.
 void flush_transport(comm::Transport& transport, Waker& waker);

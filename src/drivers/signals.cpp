@@ -79,4 +79,12 @@ std::optional<std::string> SignalReader::poll() {
     return name_of(static_cast<int>(info.ssi_signo));
 }
 
+StopStep StopSequence::next(const std::string& signal, std::chrono::steady_clock::time_point now) {
+    const bool begin = first_.empty();
+    const auto [known, is_new] = first_.try_emplace(signal, now);
+    if (begin) return StopStep::begin;
+    const bool insists = signal == "SIGINT" || (!is_new && now - known->second >= insisting);
+    return insists ? StopStep::at_once : StopStep::repeat;
+}
+
 } // namespace ranktune::drivers

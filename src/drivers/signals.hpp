@@ -2,6 +2,8 @@
 #pragma once
 // Signals that end a run: blocked in every thread, read from a file descriptor by one loop.
 
+#include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -29,6 +31,26 @@ class SignalReader {
 
   private:
     int fd_ = -1;
+};
+
+/// What a stop signal means, given those before it.
+enum class StopStep {
+    begin,  ///< the first: a clean stop
+    repeat, ///< the launcher's way to say the same again
+    at_once ///< somebody insists
+};
+
+/// Tells somebody who insists from a launcher that repeats itself. Slurm sends TERM twice within milliseconds when the
+/// time is up, and after the USR1 of `--signal`; there is still KillWait for checkpoints then. So the stop is at once
+/// only after a second INT, or when a signal comes again `insisting` or more after it came first.
+class StopSequence {
+  public:
+    static constexpr std::chrono::seconds insisting{5};
+
+    [[nodiscard]] StopStep next(const std::string& signal, std::chrono::steady_clock::time_point now);
+
+  private:
+    std::map<std::string, std::chrono::steady_clock::time_point> first_;
 };
 
 } // namespace ranktune::drivers

@@ -46,6 +46,36 @@ TEST_CASE("a stop signal is read by the loop, whichever thread it is given to", 
     earlier.join();
 }
 
+TEST_CASE("what Slurm sends when the time is up is one request, and leaves time for checkpoints", "[drivers]") {
+    using namespace std::chrono_literals;
+    const std::chrono::steady_clock::time_point start{};
+    StopSequence stops;
+    CHECK(stops.next("SIGTERM", start) == StopStep::begin);
+    CHECK(stops.next("SIGTERM", start + 8ms) == StopStep::repeat);
+
+    StopSequence warned; // --signal=USR1@120
+    CHECK(warned.next("SIGUSR1", start) == StopStep::begin);
+    CHECK(warned.next("SIGTERM", start + 120s) == StopStep::repeat);
+    CHECK(warned.next("SIGTERM", start + 120s + 8ms) == StopStep::repeat);
+}
+
+TEST_CASE("who insists ends a study at once", "[drivers]") {
+    using namespace std::chrono_literals;
+    const std::chrono::steady_clock::time_point start{};
+    StopSequence keyboard;
+    CHECK(keyboard.next("SIGINT", start) == StopStep::begin);
+    CHECK(keyboard.next("SIGINT", start + 1s) == StopStep::at_once);
+
+    StopSequence mixed;
+    CHECK(mixed.next("SIGUSR1", start) == StopStep::begin);
+    CHECK(mixed.next("SIGINT", start + 1s) == StopStep::at_once);
+
+    StopSequence twice;
+    CHECK(twice.next("SIGTERM", start) == StopStep::begin);
+    CHECK(twice.next("SIGTERM", start + 4999ms) == StopStep::repeat);
+    CHECK(twice.next("SIGTERM", start + 5s) == StopStep::at_once);
+}
+
 TEST_CASE("a nap ends when it is woken", "[drivers]") {
     Waker waker;
     std::thread other([&] { waker.wake(); });

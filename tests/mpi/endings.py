@@ -152,13 +152,13 @@ def stop_from_worker(make):
 
 
 def second_signal(make):
-    """The second signal ends the study at once, although its trials do not return; it stays resumable."""
+    """A second signal that insists ends the study at once, although its trials do not return; it stays resumable."""
     study = make(builtin="hang", options="")
     study.wait_until_training()
     head = study.ranks()[0]
     os.kill(head, signal.SIGTERM)
     time.sleep(0.5)
-    os.kill(head, signal.SIGTERM)
+    os.kill(head, signal.SIGINT)
     code, _ = study.finish()
     assert code == 75, f"exit code {code}"
     assert study.outcome()["resumable"] == "true"

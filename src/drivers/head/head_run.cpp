@@ -46,7 +46,7 @@ class HeadRun {
 
   private:
     void create_study(const std::string& resolved);
-    void leave_files(const HeadEnd& end);
+    void leave_files(const HeadEnd& end, const HeadFigures& figures);
     void write_outcome(study::StudyOutcome outcome, const std::string& reason);
     [[nodiscard]] HeadOptions head_options(const std::string& resolved) const;
     [[nodiscard]] storage::JournalOptions journal_options();
@@ -147,12 +147,12 @@ HeadRunEnd HeadRun::run(SignalReader* signals) {
         head.set_head_cpu(process_cpu_seconds());
         figures = head.figures(clock_.now());
     }
-    leave_files(end);
+    leave_files(end, figures);
     if (options_.on_end) options_.on_end({end.outcome, end.message, figures, &tuner_});
     return {end.outcome, end.clean};
 }
 
-void HeadRun::leave_files(const HeadEnd& end) {
+void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {
     try {
         journal_->close();
     } catch (const std::exception& error) {
@@ -167,6 +167,8 @@ void HeadRun::leave_files(const HeadEnd& end) {
                 {{"exit", std::to_string(static_cast<int>(end.outcome))},
                  {"clean", end.clean ? "yes" : "no"},
                  {"reports", std::to_string(state.reports)},
+                 {"elapsed_s", std::to_string(figures.elapsed_s)},
+                 {"head_cpu_s", std::to_string(figures.head_cpu_s)},
                  {"reason", reason}});
 }
 
