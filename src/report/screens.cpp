@@ -16,8 +16,19 @@ namespace {
 using study::TrialPhase;
 using tuner::TrialState;
 
+constexpr std::size_t label_width = 10;
+
+/// A label and a line that is not broken: commands and paths are there to be copied.
 std::string labelled(std::string_view label, std::string_view text) {
-    return pad_right(label, 10) + std::string(text) + "\n";
+    return pad_right(label, label_width) + printable(text) + "\n";
+}
+
+/// A label and prose, broken at the width of the terminal.
+std::string prose(std::string_view label, std::string_view text, const Style& style) {
+    std::string lines;
+    for (const auto& line : wrap(text, style.width - std::min(style.width, label_width)))
+        lines += labelled(lines.empty() ? label : "", line);
+    return lines;
 }
 
 std::string rungs_text(const Plan& expected) {
@@ -40,7 +51,7 @@ std::string configuration_text(const space::Configuration& configuration) {
 }
 
 /// Failed trials, grouped by message: `#21 #44: loss is NaN at iteration 2 (2 attempts each)`.
-std::string failures(const tuner::State& state) {
+std::string failures(const tuner::State& state, const Style& style) {
     std::map<std::string, std::vector<std::uint32_t>> by_message;
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
         if (state.trials[i].phase == TrialPhase::failed) by_message[state.trials[i].message].push_back(i);
@@ -59,9 +70,20 @@ std::string failures(const tuner::State& state) {
         if (trials.size() > 6) ids += fmt::format("and {} more", trials.size() - 6);
         if (ids.back() == ' ') ids.pop_back();
         const std::string first_line = message.substr(0, message.find('\n'));
-        text += labelled(groups == 1 ? "failed" : "", ids + ": " + (first_line.empty() ? "no message" : first_line));
+        text +=
+            prose(groups == 1 ? "failed" : "", ids + ": " + (first_line.empty() ? "no message" : first_line), style);
     }
-    return text;
+    return paint(text, text.empty() ? Tone::plain : Tone::bad, style);
+}
+
+/// Why the study ended, when that is more than "everything is done"; what failed trials said is told once, with them.
+std::string why(const tuner::State& state) {
+    if (state.end_reason == study::Reason::study_complete) return {};
+    const bool told = std::any_of(state.trials.begin(), state.trials.end(), [&](const TrialState& trial) {
+        return trial.phase == TrialPhase::failed && trial.message == state.end_message;
+    });
+    if (!told) return state.end_message;
+    return study::describe(state.end_reason, static_cast<double>(state.early_failures), 0.0);
 }
 
 std::string training_text(const tuner::Tuner& tuner) {
@@ -106,19 +128,22 @@ std::string start_screen(const study::StudySpec& spec, const StartInfo& info, co
             spec.resources.ranks_parameter.empty()
                 ? fmt::format("{} group{} of {}", info.workers / most, info.workers / most == 1 ? "" : "s", most)
                 : fmt::format("groups of up to {}", most);
-        text += labelled("ranks", fmt::format("{} = head + {} worker{} on {}{}{}    study  {} ({})", info.workers + 1,
-                                              info.workers, info.workers == 1 ? "" : "s", info.hosts, dot, groups,
-                                              info.directory, info.is_new ? "new" : "resumed"));
+        std::string ranks = fmt::format("{} = head + {} worker{} on {}{}{}", info.workers + 1, info.workers,
+                                        info.workers == 1 ? "" : "s", info.hosts, dot, groups);
+        const std::string where = fmt::format("{} ({})", info.directory, info.is_new ? "new" : "resumed");
+        const std::string both = ranks + "    study  " + where;
+        text += label_width + display_width(both) <= style.width ? labelled("ranks", both)
+                                                                 : labelled("ranks", ranks) + labelled("study", where);
     }
     const Plan expected = plan(spec);
     std::string words = fmt::format("{} trials{}{}", spec.num_trials, dot, scheduler_words(spec));
     if (expected.rungs.size() > 1) words += dot + rungs_text(expected);
-    text += labelled("plan", words);
+    text += prose("plan", words, style);
     const char* about = expected.estimate ? "at most" : "about";
     text += labelled(
         "", fmt::format("{} {} of {} iterations", about, grouped(expected.iterations), grouped(expected.full)));
-    if (!expected.warning.empty()) text += labelled("warning", expected.warning);
-    return text;
+    if (!expected.warning.empty()) text += paint(prose("warning", expected.warning, style), Tone::bad, style);
+    return encoded(std::move(text), style);
 }
 
 std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files, const Style& style) {
@@ -138,34 +163,36 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
     else
         text += "  ";
     text += exit + "\n";
-    if (state.end_reason != study::Reason::study_complete && !state.end_message.empty())
-        text += labelled("why", state.end_message);
+    if (const std::string reason = why(state); !reason.empty()) text += prose("why", reason, style);
     if (state.best) {
         const TrialState& best = state.trial(*state.best);
-        text += labelled(
-            "best", fmt::format("#{}  {} {} at iteration {} of {}", state.best->value(), tuner.spec().objective.metric,
-                                metric_text(best.best), best.best_iteration, tuner.spec().max_iterations));
-        text += labelled("", configuration_text(best.configuration));
+        text += paint(labelled("best", fmt::format("#{}  {} {} at iteration {} of {}", state.best->value(),
+                                                   tuner.spec().objective.metric, metric_text(best.best),
+                                                   best.best_iteration, tuner.spec().max_iterations)),
+                      Tone::good, style);
+        text += prose("", configuration_text(best.configuration), style);
     }
-    text += labelled("training", training_text(tuner));
+    text += prose("training", training_text(tuner), style);
     if (live.busy_share) {
         text += labelled("workers",
                          fmt::format("{:.1f} % training{}{:.1f} % starting{}{:.1f} % idle", 100.0 * *live.busy_share,
                                      style.dot(), 100.0 * live.starting_share, style.dot(), 100.0 * live.idle_share));
     }
-    text += failures(state);
+    text += failures(state, style);
     std::string line = fmt::format("{}/  {} files, {}", files.directory, files.files, bytes_text(files.bytes));
     if (state.best && !state.trial(*state.best).checkpoints.empty()) {
         line += "    best: " + state.trial(*state.best).checkpoints.back().path;
     }
     text += labelled("files", line);
-    return text + next_steps(tuner, files);
+    return encoded(text + next_steps(tuner, files), style);
 }
 
 std::string best_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style) {
     const auto& state = tuner.state();
     if (!state.best)
-        return "no trial has reported " + tuner.spec().objective.metric + " yet: ranktune status " + directory + "\n";
+        return encoded("no trial has reported a finite " + printable(tuner.spec().objective.metric) +
+                           "; what there is: ranktune status " + directory + "\n",
+                       style);
     const TrialState& best = state.trial(*state.best);
     std::string text =
         labelled("best", fmt::format("#{}  {} {} at iteration {} of {}{}{}", state.best->value(),
@@ -177,7 +204,7 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
                                     ? "no checkpoint was kept"
                                     : directory + "/" + best.checkpoints.back().path +
                                           fmt::format(" (iteration {})", best.checkpoints.back().iteration));
-    return text;
+    return encoded(std::move(text), style);
 }
 
 } // namespace ranktune::report

@@ -35,6 +35,7 @@ struct Live {
     double starting_share = 0.0;
     double idle_share = 0.0;
     double training_s = 0.0; ///< rank-seconds in user code
+    std::string directory;   ///< of the study, as the user would type it; empty: its name
 };
 /// At most style.width columns and `max_rows` trials: running ones first, then by metric.
 [[nodiscard]] std::string live_table(const tuner::Tuner& tuner, const Live& live, const Style& style,

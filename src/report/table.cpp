@@ -43,7 +43,7 @@ struct Column {
     [[nodiscard]] std::size_t width() const {
         std::size_t width = display_width(title);
         for (const auto& cell : cells) width = std::max(width, display_width(cell));
-        return std::min(width, std::max(limit, display_width(title)));
+        return std::min(width, limit);
     }
 };
 
@@ -79,16 +79,19 @@ std::vector<Column> columns_for(const tuner::Tuner& tuner, const std::vector<stu
     return columns;
 }
 
-/// Drops hyper-parameters, the last ones first, until a row fits; the time column stays.
+/// Drops hyper-parameters, the last ones first, until a row fits; on very narrow terminals the time, the iteration and
+/// the group too.
 void drop_to_fit(std::vector<Column>& columns, std::size_t width) {
-    constexpr std::size_t fixed = 5;
+    constexpr std::size_t fixed = 5; // trial, state, group, iteration, metric; then hyper-parameters; time
     const auto total = [&] {
         std::size_t sum = 1;
         for (const auto& column : columns) sum += column.width() + 2;
         return sum - 2;
     };
     while (total() > width && columns.size() > fixed + 1) columns.erase(columns.end() - 2);
-    while (total() > width && columns.size() > 2) columns.pop_back();
+    for (const std::ptrdiff_t dispensable : {5, 3, 2}) {
+        if (total() > width) columns.erase(columns.begin() + dispensable);
+    }
 }
 
 std::string row(const std::vector<Column>& columns, std::size_t index, bool title) {
@@ -99,7 +102,7 @@ std::string row(const std::vector<Column>& columns, std::size_t index, bool titl
         text += columns[i].left ? pad_right(cell, columns[i].width()) : pad_left(cell, columns[i].width());
     }
     text.erase(text.find_last_not_of(' ') + 1);
-    return text + "\n";
+    return text;
 }
 
 std::string bar(double share, std::size_t width) {
@@ -176,13 +179,22 @@ std::string live_table(const tuner::Tuner& tuner, const Live& live, const Style&
     auto ids = by_rank(tuner);
     const std::size_t hidden = ids.size() > max_rows ? ids.size() - max_rows : 0;
     ids.resize(ids.size() - hidden);
-    if (ids.empty()) return text;
+    if (ids.empty()) return encoded(std::move(text), style);
     auto columns = columns_for(tuner, ids);
     drop_to_fit(columns, style.width);
-    text += "\n" + row(columns, 0, true);
-    for (std::size_t i = 0; i < ids.size(); ++i) text += row(columns, i, false);
-    if (hidden > 0)
-        text += fit(fmt::format(" {} more: ranktune status {}", hidden, tuner.spec().name), style.width) + "\n";
+    const auto line = [&](std::size_t index, bool title, Tone tone) {
+        return paint(encoded(fit(row(columns, index, title), style.width), style), tone, style) + "\n";
+    };
+    text = encoded(std::move(text), style) + "\n" + line(0, true, Tone::plain);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        const bool failed = tuner.state().trial(ids[i]).phase == TrialPhase::failed;
+        text += line(i, false, tuner.state().best == ids[i] ? Tone::good : failed ? Tone::bad : Tone::plain);
+    }
+    if (hidden > 0) {
+        const std::string& directory = live.directory.empty() ? tuner.spec().name : live.directory;
+        const std::string more = fmt::format(" {} more: ranktune status --all {}", hidden, directory);
+        text += encoded(fit(more, style.width), style) + "\n";
+    }
     return text;
 }
 
@@ -198,7 +210,7 @@ std::string status_line(const tuner::Tuner& tuner, const Live& live, const Style
         text +=
             fmt::format("{}best {} #{}", style.dot(), metric_text(state.trial(*state.best).best), state.best->value());
     if (live.busy_share) text += fmt::format("{}workers {:.0f} % busy", style.dot(), 100.0 * *live.busy_share);
-    return text + "\n";
+    return encoded(text + "\n", style);
 }
 
 } // namespace ranktune::report

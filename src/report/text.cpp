@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -27,6 +28,9 @@ Rune first_rune(std::string_view text) {
         if ((byte(i) & 0xC0U) != 0x80U) return {lead, 1, false};
         code = (code << 6) | (byte(i) & 0x3FU);
     }
+    // Overlong forms, surrogates and what lies beyond Unicode are not UTF-8 (RFC 3629).
+    const bool overlong = (bytes == 3 && code < 0x800) || (bytes == 4 && code < 0x10000);
+    if (overlong || (code >= 0xD800 && code <= 0xDFFF) || code > 0x10FFFF) return {lead, 1, false};
     return {code, bytes, true};
 }
 
@@ -91,6 +95,24 @@ std::string fit(std::string_view text, std::size_t width) {
     }
     if (cut && width > 0) out += '~';
     return out;
+}
+
+std::string printable(std::string_view text) { return fit(text, std::numeric_limits<std::size_t>::max()); }
+
+std::vector<std::string> wrap(std::string_view text, std::size_t width) {
+    std::vector<std::string> lines(1);
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find(' '), text.size());
+        const std::string_view word = text.substr(0, end);
+        if (!lines.back().empty() && display_width(lines.back()) + 1 + display_width(word) > width) {
+            lines.emplace_back();
+        } else if (!lines.back().empty()) {
+            lines.back() += ' ';
+        }
+        lines.back() += word;
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return lines;
 }
 
 std::string pad_left(std::string_view text, std::size_t width) {
@@ -158,6 +180,22 @@ std::string ranks_text(const std::vector<study::Rank>& ranks) {
         i = last + 1;
     }
     return text;
+}
+
+std::string paint(std::string_view text, Tone tone, const Style& style) {
+    if (!style.colour || tone == Tone::plain) return std::string(text);
+    return (tone == Tone::good ? "\x1b[32m" : "\x1b[31m") + std::string(text) + "\x1b[0m";
+}
+
+std::string encoded(std::string text, const Style& style) {
+    if (style.utf8) return text;
+    std::string out;
+    for (std::string_view left = text; !left.empty();) {
+        const Rune rune = first_rune(left);
+        out += rune.valid && rune.code < 0x80 ? std::string(1, left.front()) : std::string(columns(rune), '?');
+        left.remove_prefix(rune.bytes);
+    }
+    return out;
 }
 
 } // namespace ranktune::report

@@ -21,6 +21,12 @@ namespace ranktune::report {
 [[nodiscard]] std::string pad_left(std::string_view text, std::size_t width);
 [[nodiscard]] std::string pad_right(std::string_view text, std::size_t width);
 
+/// Without control characters and without bytes that are not UTF-8 ("?" each): what a trainable or a user wrote, on a
+/// terminal.
+[[nodiscard]] std::string printable(std::string_view text);
+/// Lines of at most `width` columns, broken at spaces; a longer word has a line of its own. At least one line.
+[[nodiscard]] std::vector<std::string> wrap(std::string_view text, std::size_t width);
+
 /// A metric for a table: four decimals where that says something (0.9722), otherwise four significant digits
 /// (1.234e-05); "-" for NaN.
 [[nodiscard]] std::string metric_text(double value);
@@ -42,5 +48,11 @@ struct Style {
     bool utf8 = true;
     [[nodiscard]] std::string_view dot() const { return utf8 ? " \u00b7 " : " - "; }
 };
+
+/// What the few coloured words are for; without Style::colour they look like the others.
+enum class Tone : std::uint8_t { plain, good, bad };
+[[nodiscard]] std::string paint(std::string_view text, Tone tone, const Style& style);
+/// For a terminal that is not UTF-8: everything but ASCII becomes "?", column by column.
+[[nodiscard]] std::string encoded(std::string text, const Style& style);
 
 } // namespace ranktune::report

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "report/export.hpp"
+#include "study_by_hand.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using namespace ranktune::report;
+using ranktune::report::testing::StudyByHand;
+
+namespace {
+
+constexpr const char* odd = R"toml([study]
+name = "odd"
+metric = "score"
+mode = "max"
+num_trials = 5
+max_iterations = 2
+seed = 1
+[trainable]
+name = "any"
+[space]
+lr = "uniform(0.0, 1.0)"
+layers = [[64, 32], [16]]
+note = ["plain", "a \"quoted\", text", "学習"]
+used = { domain = "uniform(0.0, 1.0)", condition = "note == 'plain'" }
+)toml";
+
+/// What load_study would give, without files.
+LoadedStudy loaded(StudyByHand&& study) {
+    LoadedStudy result;
+    for (const auto& record : study.records) {
+        if (const auto* report = std::get_if<study::Reported>(&record)) result.reports.push_back(*report);
+        if (const auto* start = std::get_if<study::TrialStarted>(&record)) result.starts.push_back(*start);
+        if (const auto* began = std::get_if<study::IncarnationBegan>(&record)) {
+            result.workers.push_back(began->workers);
+            result.began.push_back(began->wall_time);
+        }
+    }
+    result.tuner = std::make_unique<tuner::Tuner>(std::move(study.tuner));
+    return result;
+}
+
+LoadedStudy odd_study() {
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    constexpr double inf = std::numeric_limits<double>::infinity();
+    StudyByHand study(odd);
+    study.began(2);
+    study.report(0, 1, {{"score", 0.5}, {"loss, total", inf}});
+    study.report(0, 2, {{"score", 0.75}, {"loss, total", -inf}});
+    study.saved(0, 2);
+    study.over(0, study::AttemptOutcome::finished);
+    study.report(1, 1, {{"score", nan}});
+    study.over(1, study::AttemptOutcome::failed, "bytes \xff\xfe, a \"quote\"\r\nand a second line");
+    study.report(2, 1, {{"score", 0.25}, {"loss, total", 1.5}});
+    return loaded(std::move(study));
+}
+
+/// A reader of RFC 4180 that knows nothing of the writer.
+std::vector<std::vector<std::string>> parse_csv(const std::string& text) {
+    std::vector<std::vector<std::string>> rows;
+    std::vector<std::string> row;
+    std::string cell;
+    bool quoted = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if (quoted) {
+            if (c != '"') {
+                cell += c;
+            } else if (i + 1 < text.size() && text[i + 1] == '"') {
+                cell += text[++i];
+            } else {
+                quoted = false;
+            }
+        } else if (c == '"') {
+            REQUIRE(cell.empty()); // a quote begins its field
+            quoted = true;
+        } else if (c == ',') {
+            row.push_back(std::exchange(cell, {}));
+        } else if (c == '\r') {
+            REQUIRE(text.at(++i) == '\n');
+            row.push_back(std::exchange(cell, {}));
+            rows.push_back(std::exchange(row, {}));
+        } else {
+            REQUIRE(c != '\n');
+            cell += c;
+        }
+    }
+    CHECK(cell.empty()); // the last line is ended, too
+    return rows;
+}
+
+std::size_t column(const std::vector<std::string>& header, const std::string& name) {
+    const auto at = std::find(header.begin(), header.end(), name);
+    REQUIRE(at != header.end());
+    return static_cast<std::size_t>(at - header.begin());
+}
+
+} // namespace
+
+TEST_CASE("the JSON export has every trial and every report", "[report]") {
+    const LoadedStudy study = odd_study();
+    std::ostringstream out;
+    export_json(study, out);
+    const auto root = nlohmann::json::parse(out.str()); // strict: no NaN, valid UTF-8
+    const auto& state = study.tuner->state();
+    CHECK(root["schema"] == 1);
+    CHECK(root["study"]["name"] == "odd");
+    CHECK(root["study"]["metric"] == "score");
+    CHECK(root["study"]["mode"] == "max");
+    CHECK(root["study"]["num_trials"] == 5);
+    CHECK(root["study"]["starts"] == nlohmann::json{"2026-11-20T14:02:11Z"});
+    CHECK(root["study"]["ended"] == false);
+    CHECK(root["study"]["exit_code"].is_null());
+    CHECK(root["study"]["best_trial"] == 0);
+    REQUIRE(root["trials"].size() == state.trials.size());
+    REQUIRE(root["reports"].size() == state.reports);
+    for (std::size_t i = 0; i < state.trials.size(); ++i) {
+        CHECK(root["trials"][i]["id"] == i);
+        CHECK(root["trials"][i]["configuration"].contains("lr"));
+        CHECK(root["trials"][i]["configuration"]["layers"].is_array());
+    }
+    const auto& first = root["trials"][0];
+    CHECK(first["state"] == "finished");
+    CHECK(first["best"] == nlohmann::json{{"value", 0.75}, {"iteration", 2}});
+    CHECK(first["checkpoints"][0]["path"] == "checkpoints/0/2-1.1.h5");
+    CHECK(first["checkpoints"][0]["digest"] == "0000000000000abc");
+    CHECK(first["attempts"][0]["ranks"] == nlohmann::json{1});
+    CHECK(first["attempts"][0]["hosts"] == nlohmann::json{"n0"});
+    CHECK(first["end"].is_number());
+    CHECK(root["trials"][2]["end"].is_null());
+}
+
+TEST_CASE("the JSON export writes what is not finite as strings", "[report]") {
+    std::ostringstream out;
+    export_json(odd_study(), out);
+    const auto root = nlohmann::json::parse(out.str());
+    const auto& reports = root["reports"];
+    CHECK(reports[0]["metrics"] == nlohmann::json{{"score", 0.5}, {"loss, total", "inf"}});
+    CHECK(reports[1]["metrics"]["loss, total"] == "-inf");
+    CHECK(reports[2]["metrics"] == nlohmann::json{{"score", "nan"}}); // what a report lacks is not there
+    CHECK(root["trials"][1]["best"]["value"] == "nan");
+    CHECK(json_of(space::Value(std::numeric_limits<double>::infinity())) == "inf");
+}
+
+TEST_CASE("a message that is not UTF-8 does not break the JSON export", "[report]") {
+    std::ostringstream out;
+    export_json(odd_study(), out);
+    const auto root = nlohmann::json::parse(out.str());
+    CHECK(root["trials"][1]["state"] == "failed");
+    CHECK(root["trials"][1]["message"] == "bytes \uFFFD\uFFFD, a \"quote\"\r\nand a second line");
+}
+
+TEST_CASE("CSV fields are quoted where RFC 4180 asks for it", "[report]") {
+    const LoadedStudy study = odd_study();
+    std::ostringstream out;
+    export_trials_csv(study, out);
+    const auto rows = parse_csv(out.str());
+    const auto& state = study.tuner->state();
+    REQUIRE(rows.size() == state.trials.size() + 1);
+    const auto& header = rows[0];
+    for (const auto& row : rows) CHECK(row.size() == header.size());
+    for (std::size_t i = 0; i < state.trials.size(); ++i) {
+        const auto& row = rows[i + 1];
+        const auto& configuration = state.trials[i].configuration;
+        CHECK(row[0] == std::to_string(i));
+        CHECK(row[column(header, "layers")] == configuration.find("layers")->text());
+        CHECK(row[column(header, "note")] == configuration.find("note")->as_string());
+        const auto* used = configuration.find("used");
+        CHECK(row[column(header, "used")] == (used == nullptr ? "" : used->text()));
+        // Round trip: the text of a double gives the double back.
+        CHECK(std::stod(row[column(header, "lr")]) == configuration.find("lr")->as_double());
+    }
+    CHECK(rows[1][column(header, "best")] == "0.75");
+    CHECK(rows[2][column(header, "best")].empty()); // NaN
+    CHECK(rows[2][column(header, "message")] == "bytes \xff\xfe, a \"quote\"\r\nand a second line");
+    CHECK(rows[3][column(header, "end")].empty());
+}
+
+TEST_CASE("the CSV of reports has a column a metric", "[report]") {
+    const LoadedStudy study = odd_study();
+    std::ostringstream out;
+    export_reports_csv(study, out);
+    const auto rows = parse_csv(out.str());
+    REQUIRE(rows.size() == study.reports.size() + 1);
+    CHECK(rows[0] ==
+          std::vector<std::string>{"trial", "attempt", "iteration", "seconds", "time", "score", "loss, total"});
+    const auto tail = [&](std::size_t i) { return std::vector<std::string>{rows[i][5], rows[i][6]}; };
+    CHECK(tail(1) == std::vector<std::string>{"0.5", "inf"});
+    CHECK(tail(2) == std::vector<std::string>{"0.75", "-inf"});
+    CHECK(tail(3) == std::vector<std::string>{"nan", ""});
+    CHECK(rows[2][2] == "2");
+}

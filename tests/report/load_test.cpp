@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "report/load.hpp"
+#include "report/screens.hpp"
+#include "storage/journal.hpp"
+#include "study_by_hand.hpp"
+#include "support/catch.hpp"
+#include "temporary_directory.hpp"
+
+using namespace ranktune;
+using namespace ranktune::report;
+using ranktune::report::testing::StudyByHand;
+using ranktune::report::testing::TemporaryDirectory;
+using ranktune::report::testing::write_journal;
+
+namespace {
+
+constexpr const char* small = R"toml([study]
+name = "small"
+metric = "score"
+mode = "max"
+num_trials = 6
+max_iterations = 3
+seed = 1
+[trainable]
+name = "any"
+[space]
+lr = "uniform(0.0, 1.0)"
+[scheduler]
+type = "asha"
+)toml";
+
+double curve(std::uint32_t trial, base::Iteration iteration) {
+    return 0.1 * trial + 0.01 * static_cast<double>(iteration);
+}
+
+} // namespace
+
+TEST_CASE("a study read back from its journal is the study that was written", "[report]") {
+    const TemporaryDirectory directory;
+    StudyByHand study(small);
+    study.began(2);
+    study.play_out(curve);
+    REQUIRE(study.tuner.state().ended);
+    write_journal(directory.path(), study.records);
+
+    auto& files = storage::posix_file_system();
+    const LoadedStudy loaded = load_study(files, directory.path(), true);
+    CHECK(loaded.tuner->digest() == study.tuner.digest());
+    CHECK(loaded.reports.size() == study.tuner.state().reports);
+    CHECK(loaded.journal.records == study.records.size());
+    CHECK(loaded.journal.cut_bytes == 0);
+    CHECK(loaded.starts.size() >= study.tuner.state().trials.size());
+    REQUIRE(loaded.workers.size() == 1);
+    CHECK(loaded.workers[0].size() == 2);
+    CHECK(loaded.began == std::vector<std::string>{"2026-11-20T14:02:11Z"});
+    CHECK(live_table(*loaded.tuner, {}, {}) == live_table(study.tuner, {}, {}));
+    CHECK(load_study(files, directory.path(), false).reports.empty());
+}
+
+TEST_CASE("a directory without a study is refused in words", "[report]") {
+    const TemporaryDirectory directory;
+    try {
+        (void)load_study(storage::posix_file_system(), directory.path(), false);
+        FAIL("accepted");
+    } catch (const base::UsageError& error) {
+        CHECK(std::string(error.what()).find("holds no study") != std::string::npos);
+        CHECK(std::string(error.what()).find(directory.path()) != std::string::npos);
+    }
+}
+
+TEST_CASE("a study that has not begun is refused in words", "[report]") {
+    const TemporaryDirectory directory;
+    write_journal(directory.path(), {});
+    CHECK_THROWS_AS(load_study(storage::posix_file_system(), directory.path(), false), base::UsageError);
+}
+
+TEST_CASE("a journal that does not begin with its study is damaged", "[report]") {
+    const TemporaryDirectory directory;
+    StudyByHand study(small);
+    study.began(1);
+    write_journal(directory.path(), {study.records.begin() + 1, study.records.end()});
+    CHECK_THROWS_AS(load_study(storage::posix_file_system(), directory.path(), false), base::FormatError);
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "report/plan.hpp"
+#include "study_by_hand.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using namespace ranktune::report;
+using ranktune::report::testing::spec_of;
+
+namespace {
+
+study::StudySpec study_of(std::uint32_t trials, std::uint32_t iterations, const std::string& scheduler,
+                          const std::string& rest = {}) {
+    return spec_of(
+        "[study]\nname = \"s\"\nmetric = \"score\"\nmode = \"max\"\nseed = 1\nnum_trials = " + std::to_string(trials) +
+        "\nmax_iterations = " + std::to_string(iterations) +
+        "\n[trainable]\nname = \"any\"\n[space]\nlr = \"uniform(0.0, 1.0)\"\n[scheduler]\n" + scheduler + "\n" + rest);
+}
+
+using Rungs = std::vector<std::pair<base::Iteration, std::uint64_t>>;
+
+Rungs rungs_of(const Plan& plan) {
+    Rungs rungs;
+    for (const auto& rung : plan.rungs) rungs.emplace_back(rung.iteration, rung.trials);
+    return rungs;
+}
+
+} // namespace
+
+TEST_CASE("ASHA that promotes thins out by eta at each rung", "[report]") {
+    const Plan expected = plan(study_of(60, 27, "type = \"asha\""));
+    CHECK(rungs_of(expected) == Rungs{{1, 60}, {3, 20}, {9, 6}, {27, 2}});
+    // 60 * 1 + 20 * 2 + 6 * 6 + 2 * 18
+    CHECK(expected.iterations == 172);
+    CHECK(expected.full == 1620);
+    CHECK_FALSE(expected.estimate);
+    CHECK(expected.warning.empty());
+}
+
+TEST_CASE("ASHA that stops lets the best so far pass, however few there are", "[report]") {
+    const Plan expected = plan(study_of(12, 27, "type = \"asha\"\nvariant = \"stop\""));
+    CHECK(rungs_of(expected) == Rungs{{1, 12}, {3, 4}, {9, 1}, {27, 1}});
+    CHECK(expected.iterations == 12 + 4 * 2 + 1 * 6 + 1 * 18);
+    CHECK(expected.warning.empty());
+}
+
+TEST_CASE("each bracket thins out the trials that are drawn into it", "[report]") {
+    const Plan expected = plan(study_of(60, 27, "type = \"asha\"\nbrackets = 3\nfinish_top = 0"));
+    REQUIRE(expected.rungs.size() == 4);
+    // A trial enters at the first rung of its bracket: 1, 3 or 9.
+    CHECK(expected.rungs[0].iteration == 1);
+    CHECK(expected.rungs[0].trials < 60);
+    CHECK(expected.rungs[3].iteration == 27);
+    CHECK(expected.rungs[1].trials > expected.rungs[0].trials / 3);
+    const Plan single = plan(study_of(60, 27, "type = \"asha\"\nfinish_top = 0"));
+    CHECK(expected.iterations > single.iterations);
+    CHECK(expected.iterations < expected.full);
+}
+
+TEST_CASE("without early stopping every trial trains to the end", "[report]") {
+    const Plan expected = plan(study_of(10, 5, "type = \"fifo\""));
+    CHECK(rungs_of(expected) == Rungs{{5, 10}});
+    CHECK(expected.iterations == 50);
+    CHECK_FALSE(expected.estimate);
+}
+
+TEST_CASE("what depends on reports is called an estimate", "[report]") {
+    CHECK(plan(study_of(10, 5, "type = \"median\"")).estimate);
+    CHECK(plan(study_of(10, 5, "type = \"median\"")).iterations == 50);
+    CHECK(plan(study_of(10, 5, "type = \"fifo\"", "[stop]\nmetric = \"score >= 0.9\"")).estimate);
+    CHECK_FALSE(plan(study_of(10, 5, "type = \"fifo\"")).estimate);
+}
+
+TEST_CASE("a study in which no trial can reach the top is warned of", "[report]") {
+    const Plan short_of = plan(study_of(8, 27, "type = \"asha\"\nfinish_top = 0"));
+    CHECK(rungs_of(short_of) == Rungs{{1, 8}, {3, 2}, {9, 0}, {27, 0}});
+    CHECK(short_of.warning ==
+          "no trial can reach 27 iterations: 8 trials thin out by 3 at each of 4 rungs; raise "
+          "study.num_trials or scheduler.first_rung, or set scheduler.finish_top = 1");
+    // finish_top = 1, the default, takes the best one there.
+    const Plan finished = plan(study_of(8, 27, "type = \"asha\""));
+    CHECK(rungs_of(finished) == Rungs{{1, 8}, {3, 2}, {9, 1}, {27, 1}});
+    CHECK(finished.warning.empty());
+}
+
+TEST_CASE("the scheduler in words", "[report]") {
+    CHECK(scheduler_words(study_of(8, 27, "type = \"asha\"")) == "ASHA promote");
+    CHECK(scheduler_words(study_of(8, 27, "type = \"asha\"\nvariant = \"stop\"")) == "ASHA stop");
+    CHECK(scheduler_words(study_of(8, 27, "type = \"median\"")) == "median stopping");
+    CHECK(scheduler_words(study_of(8, 27, "type = \"fifo\"")) == "every trial to the end");
+}

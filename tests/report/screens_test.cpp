@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "golden.hpp"
+#include "report/screens.hpp"
+#include "study_by_hand.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using namespace ranktune::report;
+using ranktune::report::testing::golden;
+using ranktune::report::testing::spec_of;
+using ranktune::report::testing::StudyByHand;
+
+namespace {
+
+constexpr const char* digits = R"toml([study]
+name = "digits"
+metric = "val_accuracy"
+mode = "max"
+num_trials = 12
+max_iterations = 9
+seed = 1
+[trainable]
+name = "any"
+[resources]
+ranks = 2
+[space]
+lr = "loguniform(1e-4, 1.0)"
+batch_size = [32, 64, 128]
+hidden = [[64], [128, 64], [256, 128]]
+optimizer = ["sgd", "adam"]
+momentum = { domain = "uniform(0.5, 0.99)", condition = "optimizer == 'sgd'" }
+constant = 3
+[scheduler]
+type = "asha"
+)toml";
+
+constexpr const char* one_trial = R"toml([study]
+name = "one"
+metric = "loss"
+mode = "min"
+num_trials = 3
+max_iterations = 4
+seed = 1
+[trainable]
+name = "any"
+[space]
+name = ["größe", "学習率の初期値はとても小さい", "naïve"]
+)toml";
+
+Live figures() {
+    Live live;
+    live.elapsed_s = 72.0;
+    live.left_s = 45.0;
+    live.busy_share = 0.99;
+    live.starting_share = 0.006;
+    live.idle_share = 0.004;
+    return live;
+}
+
+/// Trials in most states: running, paused at several rungs, failed twice, and one with NaN.
+StudyByHand half_way() {
+    StudyByHand study(digits);
+    study.began(4);
+    study.train(0, 1, 0.75);
+    study.train(1, 1, 0.5);
+    study.train(2, 1, 0.8125);
+    study.train(3, 1, std::numeric_limits<double>::quiet_NaN());
+    for (std::uint32_t i = 0; i < study.tuner.state().trials.size(); ++i) {
+        if (study.state(i).phase != study::TrialPhase::running) continue;
+        if (i == 2) study.train(2, 2, 0.9);
+        if (i == 2) study.train(2, 3, 0.925);
+    }
+    study.over(4, study::AttemptOutcome::failed, "loss is NaN at iteration 1");
+    return study;
+}
+
+double curve(std::uint32_t trial, base::Iteration iteration) {
+    return 0.9 - 0.01 * ((7 * trial) % 12) - 0.2 / static_cast<double>(iteration);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+}
+
+std::size_t widest(const std::string& text) {
+    std::size_t width = 0;
+    for (const auto& line : lines_of(text)) width = std::max(width, display_width(line));
+    return width;
+}
+
+bool is_ascii(const std::string& text) {
+    return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+Style columns(std::size_t width) {
+    Style style;
+    style.width = width;
+    return style;
+}
+
+FilesInfo files() { return {9, 3'140'000, "digits", "digits.toml"}; }
+
+} // namespace
+
+TEST_CASE("the live table shows running trials first, then the best", "[report]") {
+    const StudyByHand study = half_way();
+    const std::string table = live_table(study.tuner, figures(), Style{});
+    CHECK(table == golden("live-80", table));
+    CHECK(widest(table) <= 80);
+}
+
+TEST_CASE("a narrow terminal loses hyper-parameters, never the metric", "[report]") {
+    const StudyByHand study = half_way();
+    const std::string table = live_table(study.tuner, figures(), columns(40));
+    CHECK(table == golden("live-40", table));
+    for (std::size_t width = 20; width <= 130; ++width) {
+        const std::string text = live_table(study.tuner, figures(), columns(width));
+        INFO(text);
+        CHECK(widest(text) <= width);
+        CHECK(text.find(" trial") != std::string::npos);
+    }
+}
+
+TEST_CASE("a long list of trials is cut, and the rest is counted", "[report]") {
+    const StudyByHand study = half_way();
+    const std::size_t trials = study.tuner.state().trials.size();
+    REQUIRE(trials > 4);
+    Live live = figures();
+    live.directory = "runs/7";
+    const auto lines = lines_of(live_table(study.tuner, live, Style{}, 3));
+    const auto all = lines_of(live_table(study.tuner, live, Style{}, 1000));
+    CHECK(lines.size() == all.size() - trials + 3 + 1);
+    CHECK(lines.back() == " " + std::to_string(trials - 3) + " more: ranktune status --all runs/7");
+}
+
+TEST_CASE("the table of a study without a trial is its head", "[report]") {
+    const StudyByHand study(digits);
+    const std::string table = live_table(study.tuner, Live{}, Style{});
+    CHECK(table == golden("live-empty", table));
+}
+
+TEST_CASE("values that are not ASCII keep the columns in line", "[report]") {
+    StudyByHand study(one_trial);
+    study.began(3);
+    for (std::uint32_t i = 0; i < 3; ++i) study.report(i, 1, 0.25 * (i + 1));
+    Style style;
+    const std::string table = live_table(study.tuner, figures(), style);
+    CHECK(table == golden("live-unicode", table));
+    CHECK(widest(table) <= 80);
+    style.utf8 = false;
+    const std::string plain = live_table(study.tuner, figures(), style);
+    CHECK(is_ascii(plain));
+    CHECK(is_ascii(status_line(study.tuner, figures(), style)));
+    CHECK(is_ascii(end_screen(study.tuner, figures(), files(), style)));
+    CHECK(is_ascii(best_screen(study.tuner, "dir-\u00e9", style)));
+    CHECK(is_ascii(start_screen(study.tuner.spec(), {}, style)));
+    CHECK(widest(plain) == widest(table));
+}
+
+TEST_CASE("colour marks the best and the failed trials and changes nothing else", "[report]") {
+    const StudyByHand study = half_way();
+    Style style;
+    style.colour = true;
+    const std::string table = live_table(study.tuner, figures(), style);
+    for (const auto& line : lines_of(table)) {
+        if (line.find("*  #") != std::string::npos) CHECK(line.rfind("\x1b[32m", 0) == 0);
+        if (line.find("failed  ") != std::string::npos && line.find('#') != std::string::npos)
+            CHECK(line.rfind("\x1b[31m", 0) == 0);
+    }
+    CHECK(table.find("\x1b[32m") != std::string::npos);
+    CHECK(table.find("\x1b[31m") != std::string::npos);
+    const std::string stripped = std::regex_replace(table, std::regex("\x1b\\[[0-9]*m"), "");
+    CHECK(stripped == live_table(study.tuner, figures(), Style{}));
+}
+
+TEST_CASE("the status line is one line", "[report]") {
+    const StudyByHand study = half_way();
+    const std::string line = status_line(study.tuner, figures(), Style{});
+    CHECK(line == golden("status-line", line));
+    CHECK(lines_of(line).size() == 1);
+}
+
+TEST_CASE("trials are ordered by phase, then metric, then number; NaN is last", "[report]") {
+    const StudyByHand study = half_way();
+    const auto order = by_rank(study.tuner);
+    const auto& state = study.tuner.state();
+    REQUIRE(order.size() == state.trials.size());
+    const auto key = [&](base::TrialId id) {
+        const auto& trial = state.trial(id);
+        const bool active = trial.phase == study::TrialPhase::running || trial.phase == study::TrialPhase::ending;
+        const double best = std::isnan(trial.best) ? -1.0 : trial.best;
+        return std::tuple(active ? 0 : 1, -best, id.value());
+    };
+    for (std::size_t i = 1; i < order.size(); ++i) CHECK(key(order[i - 1]) < key(order[i]));
+}
+
+TEST_CASE("the start screen says what will happen", "[report]") {
+    StartInfo info;
+    info.version = "ranktune 0.1.0 (a1b2c3d)";
+    info.mpi = "Open MPI 4.1.4";
+    info.hdf5 = "HDF5 1.10.8";
+    info.launch_line = "mpirun -n 5 --oversubscribe --bind-to none ranktune run digits.toml";
+    info.workers = 4;
+    info.hosts = "lab3";
+    info.directory = "./digits";
+    auto spec = spec_of(digits);
+    const std::string screen = start_screen(spec, info, Style{});
+    CHECK(screen == golden("start", screen));
+    SECTION("without a launch line, with what cannot work, and with a long path") {
+        spec.num_trials = 8;
+        spec.max_iterations = 27;
+        spec.scheduler.finish_top = 0;
+        info.launch_line.clear();
+        info.directory = "/scratch/project_465000001/some/deep/folder/of/studies/digits";
+        const std::string warned = start_screen(spec, info, Style{});
+        CHECK(warned == golden("start-warning", warned));
+    }
+}
+
+TEST_CASE("the end screen of a study that went well", "[report]") {
+    StudyByHand study(digits);
+    study.began(4);
+    study.play_out(curve);
+    REQUIRE(study.tuner.state().ended);
+    const std::string screen = end_screen(study.tuner, figures(), files(), Style{});
+    CHECK(screen == golden("end-ok", screen));
+    CHECK(widest(screen) <= 80);
+    CHECK(screen.find("\x1b") == std::string::npos);
+}
+
+TEST_CASE("the end screen groups failures by their message", "[report]") {
+    StudyByHand study(digits);
+    study.began(4);
+    study.train(0, 1, 0.5);
+    study.train(1, 1, 0.6);
+    for (const std::uint32_t trial : {2U, 3U, 4U, 5U}) {
+        const char* message = trial == 4 ? "CUDA out of memory\nTraceback: many lines"
+                                         : "loss is NaN at iteration 1, and this sentence goes on for longer than a "
+                                           "terminal is wide \x1b[31m\xff";
+        study.over(trial, study::AttemptOutcome::failed, message);
+    }
+    study.play_out(curve);
+    REQUIRE(study.tuner.state().ended);
+    const std::string screen = end_screen(study.tuner, figures(), files(), Style{});
+    CHECK(screen == golden("end-failures", screen));
+    CHECK(widest(screen) <= 80);
+}
+
+TEST_CASE("the end screen of a study that was asked to stop", "[report]") {
+    StudyByHand study(digits);
+    study.began(4);
+    study.train(0, 1, 0.5);
+    study.train(1, 1, 0.6);
+    study.stop("interrupted (SIGINT)");
+    study.train(2, 1, 0.7);
+    study.train(3, 1, 0.65);
+    REQUIRE(study.tuner.state().ended);
+    REQUIRE(study.tuner.state().outcome == study::StudyOutcome::resumable);
+    const std::string screen = end_screen(study.tuner, figures(), files(), Style{});
+    CHECK(screen == golden("end-resumable", screen));
+}
+
+TEST_CASE("the end screen of a study whose first trials all failed", "[report]") {
+    StudyByHand study(digits);
+    study.began(4);
+    for (std::uint32_t trial = 0; trial < 12 && !study.tuner.state().ended; ++trial) {
+        if (trial < study.tuner.state().trials.size() && study.state(trial).phase == study::TrialPhase::running)
+            study.over(trial, study::AttemptOutcome::failed, "No module named 'datasets'");
+    }
+    REQUIRE(study.tuner.state().ended);
+    REQUIRE(study.tuner.state().outcome == study::StudyOutcome::no_success);
+    const std::string screen = end_screen(study.tuner, figures(), files(), Style{});
+    CHECK(screen == golden("end-early-failures", screen));
+}
+
+TEST_CASE("the best screen names metric, configuration and weights", "[report]") {
+    StudyByHand study(digits);
+    CHECK(best_screen(study.tuner, "digits", Style{}) ==
+          "no trial has reported a finite val_accuracy; what there is: ranktune status digits\n");
+    study.began(4);
+    study.play_out(curve);
+    const std::string screen = best_screen(study.tuner, "digits", Style{});
+    CHECK(screen == golden("best", screen));
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A study driven step by step, so that a screen can be asked for at any moment of it, and its records kept.
+
+#include <string>
+#include <vector>
+
+#include "ranktune/study/parse.hpp"
+#include "tuner/tuner.hpp"
+
+namespace ranktune::report::testing {
+
+/// Parses a study whose trainable `any` takes every option.
+[[nodiscard]] inline study::StudySpec spec_of(const std::string& text) {
+    study::TrainableInfo any;
+    any.name = "any";
+    any.any_option = true;
+    return study::parse_study(text, "by-hand.toml", {}, {any});
+}
+
+class StudyByHand {
+  public:
+    explicit StudyByHand(const std::string& text) : tuner(spec_of(text)) {
+        tuner.create("11112222-3333-4444-8555-666677778888", study::resolved_toml(tuner.spec()), "0.1.0 (test)", out_);
+        keep();
+    }
+
+    void began(std::uint32_t workers) {
+        study::Began began;
+        began.incarnation = base::Incarnation{1};
+        for (std::uint32_t i = 0; i < workers; ++i)
+            began.workers.push_back({base::Rank{i + 1}, i < workers / 2 ? "n0" : "n1", 0});
+        began.wall_time = "2026-11-20T14:02:11Z";
+        step(began);
+    }
+    void report(std::uint32_t trial, base::Iteration iteration, std::vector<study::NamedMetric> metrics) {
+        step(study::ReportArrived{base::TrialId{trial}, attempt(trial), base::Incarnation{1}, iteration,
+                                  0.5 * static_cast<double>(iteration), std::move(metrics)});
+    }
+    void report(std::uint32_t trial, base::Iteration iteration, double value) {
+        report(trial, iteration, {{tuner.spec().objective.metric, value}});
+    }
+    /// A report, and when that ends the attempt: its checkpoint and its end.
+    void train(std::uint32_t trial, base::Iteration iteration, double value) {
+        report(trial, iteration, value);
+        const auto verb = state(trial).verdict.verb;
+        if (verb == study::Verb::go_on) return;
+        saved(trial, iteration);
+        over(trial, verb == study::Verb::pause ? study::AttemptOutcome::paused : study::AttemptOutcome::stopped);
+    }
+    void saved(std::uint32_t trial, base::Iteration iteration) {
+        const std::string path = "checkpoints/" + std::to_string(trial) + "/" + std::to_string(iteration) + "-1.1.h5";
+        step(study::CheckpointSaved{
+            base::TrialId{trial}, attempt(trial), base::Incarnation{1}, {iteration, path, 4096, 0xabc}});
+    }
+    void over(std::uint32_t trial, study::AttemptOutcome outcome, const std::string& message = {}) {
+        step(study::AttemptOver{base::TrialId{trial}, attempt(trial), base::Incarnation{1}, outcome, message});
+    }
+    void stop(const std::string& why) { step(study::StopRequested{why}); }
+    /// What is running takes its next steps until the study ends.
+    void play_out(double (*value)(std::uint32_t trial, base::Iteration iteration)) {
+        for (bool moved = true; moved && !tuner.state().ended;) {
+            moved = false;
+            for (std::uint32_t i = 0; i < tuner.state().trials.size(); ++i) {
+                if (state(i).phase != study::TrialPhase::running) continue;
+                moved = true;
+                train(i, state(i).attempt_iteration + 1, value(i, state(i).attempt_iteration + 1));
+            }
+        }
+    }
+
+    [[nodiscard]] const tuner::TrialState& state(std::uint32_t trial) const {
+        return tuner.state().trial(base::TrialId{trial});
+    }
+
+    tuner::Tuner tuner;
+    std::vector<study::Record> records;
+
+  private:
+    [[nodiscard]] base::Attempt attempt(std::uint32_t trial) const { return state(trial).attempt; }
+    void step(study::EventBody body) {
+        now_ += std::chrono::milliseconds(500);
+        tuner.step({now_, std::move(body)}, out_);
+        keep();
+    }
+    void keep() {
+        records.insert(records.end(), out_.records.begin(), out_.records.end());
+        out_.clear();
+    }
+
+    tuner::Output out_;
+    base::StudyTime now_{};
+};
+
+} // namespace ranktune::report::testing
