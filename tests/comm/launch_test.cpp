@@ -66,6 +66,32 @@ TEST_CASE("every launch that can work passes", "[comm]") {
     CHECK_FALSE(examine_launch({{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "9"}}, open_mpi()));
 }
 
+TEST_CASE("an Open MPI without PMI does not wait for MPI_Init to say so, once per rank", "[comm]") {
+    auto facts = open_mpi();
+    facts.speaks_pmi = false;
+    facts.offered = "pmix, pmix_v4, pmi2";
+    const Variables pmi2{{"PMI_FD", "9"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "9"}};
+    const auto broken = examine_launch(with(srun_task("0", "9"), pmi2), facts);
+    REQUIRE(broken);
+    CHECK(broken->by_srun);
+    CHECK(broken->message.find("  srun used     --mpi=pmi2; offered: pmix, pmix_v4, pmi2\n"
+                               "  try           srun --mpi=pmix ranktune run digits.toml") != std::string::npos);
+    // PMIx is there, or mpirun's daemons were started that way.
+    CHECK_FALSE(examine_launch(with(with(srun_task("0", "9"), pmi2), {{"PMIX_RANK", "0"}}), facts));
+    CHECK_FALSE(examine_launch(with(with(srun_task("0", "9"), pmi2), mpirun_of_four), facts));
+    facts.library = Library::mpich;
+    CHECK_FALSE(examine_launch(with(srun_task("0", "9"), pmi2), facts));
+}
+
+TEST_CASE("what srun offers is read from both forms of its list", "[comm]") {
+    CHECK(offered_interfaces("MPI plugin types are...\n\tpmix\n\tnone\n\tcray_shasta\n\tpmi2\n"
+                             "specific pmix plugin versions available: pmix_v4,pmix_v5\n") ==
+          "pmix, cray_shasta, pmi2, pmix_v4, pmix_v5");
+    CHECK(offered_interfaces("srun: MPI types are...\nsrun: none\nsrun: openmpi\nsrun: pmi2") == "pmi2");
+    CHECK(offered_interfaces("").empty());
+    CHECK(offered_interfaces("srun: error: no such thing:").empty());
+}
+
 TEST_CASE("Open MPI under the launcher of MPICH is a broken launch", "[comm]") {
     const auto broken = examine_launch(mpiexec_of_four, open_mpi());
     REQUIRE(broken);

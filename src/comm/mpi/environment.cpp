@@ -5,7 +5,10 @@
 
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <exception>
+#include <filesystem>
+#include <string_view>
 
 #include "comm/mpi/error.hpp"
 
@@ -19,6 +22,24 @@ std::string full_version() {
     int length = 0;
     MPI_Get_library_version(text.data(), &length);
     return {text.data(), static_cast<std::size_t>(length)};
+}
+
+/// The folders, joined by colons, that Open MPI loads its components from; empty when it does not say.
+std::string component_path() {
+    int provided = 0;
+    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return {};
+    std::string path;
+    int index = 0;
+    int length = 0;
+    MPI_T_cvar_handle handle = MPI_T_CVAR_HANDLE_NULL;
+    if (MPI_T_cvar_get_index("mca_base_component_path", &index) == MPI_SUCCESS &&
+        MPI_T_cvar_handle_alloc(index, nullptr, &handle, &length) == MPI_SUCCESS) {
+        std::string text(static_cast<std::size_t>(length) + 1, '\0');
+        if (MPI_T_cvar_read(handle, text.data()) == MPI_SUCCESS) path = text.c_str();
+        MPI_T_cvar_handle_free(&handle);
+    }
+    MPI_T_finalize();
+    return path;
 }
 
 } // namespace
@@ -45,6 +66,27 @@ std::string library_version() {
         return "MPICH " + text.substr(begin, text.find_first_of(" \t\n", begin) - begin);
     }
     return text.substr(0, text.find('\n'));
+}
+
+bool may_speak_pmi() {
+    const std::string version = library_version();
+    constexpr std::string_view name = "Open MPI ";
+    if (!version.starts_with(name)) return true;
+    if (std::atoi(version.c_str() + name.size()) >= 5) return false;
+    bool any_component = false;
+    const std::string path = component_path() + ":";
+    for (std::size_t begin = 0, end = 0; (end = path.find(':', begin)) != std::string::npos; begin = end + 1) {
+        std::error_code error;
+        const std::filesystem::directory_iterator folder(path.substr(begin, end - begin), error);
+        if (error) continue;
+        for (const auto& entry : folder) {
+            const std::string file = entry.path().filename().string();
+            any_component = any_component || file.starts_with("mca_pmix_");
+            for (const char* pmi : {"mca_pmix_s1.", "mca_pmix_s2.", "mca_pmix_cray."})
+                if (file.starts_with(pmi)) return true;
+        }
+    }
+    return !any_component; // none among others, or all of them inside the library
 }
 
 Environment::Environment() : exceptions_at_start_(std::uncaught_exceptions()) {

@@ -16,6 +16,11 @@ enum class Library { open_mpi, mpich, other };
 [[nodiscard]] std::string library_version();
 [[nodiscard]] Library library();
 
+/// Whether this MPI can possibly use PMI-1 or PMI-2 (what `srun --mpi=pmi2` gives). False for an Open MPI for certain
+/// without: 5 and later, and those where no component for it is installed among the others. May be called before
+/// MPI_Init; looks into the file system.
+[[nodiscard]] bool may_speak_pmi();
+
 /// MPI_Init_thread with MPI_THREAD_MULTIPLE and errors returned; MPI_Finalize at the end. One object per process, made
 /// first in main and destroyed last. Collective over all processes, both ends.
 ///

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/mpi/launch.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -84,7 +85,15 @@ BrokenLaunch describe(const Started& start, const Interfaces& found, const Launc
                    ", the program was linked with another MPI\n" + "  try           the launcher of " +
                    facts.library_version + " (same module or package)";
     }
-    return {message, start.task <= 0};
+    return {message, start.task <= 0, srun};
+}
+
+/// Moves the first line out of `text`.
+std::string_view take_line(std::string_view& text) {
+    const auto end = text.find('\n');
+    const auto line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    return line;
 }
 
 } // namespace
@@ -95,7 +104,8 @@ std::optional<BrokenLaunch> examine_launch(const Variables& variables, const Lau
     if (start.tasks <= 1) return std::nullopt;
     const bool no_interface = !found.any();
     // Open MPI can speak PMI under Slurm (where it was built for it), but not that of MPICH's own launcher.
-    const bool foreign = facts.library == Library::open_mpi && start.by == "mpiexec" && !found.pmix;
+    const bool foreign = facts.library == Library::open_mpi && !found.pmix &&
+                         (start.by == "mpiexec" || (start.by == "srun" && !found.open_mpi && !facts.speaks_pmi));
     if (!no_interface && !foreign) return std::nullopt;
     return describe(start, found, facts);
 }
@@ -104,6 +114,24 @@ std::optional<BrokenLaunch> examine_world(const Variables& variables, const Laun
     const auto start = started(variables);
     if (world_size != 1 || start.tasks <= 1) return std::nullopt;
     return describe(start, interfaces(variables), facts);
+}
+
+std::string offered_interfaces(std::string_view list) {
+    std::string offered;
+    while (!list.empty()) {
+        std::string_view line = take_line(list);
+        // "srun: pmix" or "<tab>pmix"; several versions in one line after a colon; headings end in "...".
+        if (const auto colon = line.rfind(": "); colon != std::string_view::npos) line.remove_prefix(colon + 2);
+        while (!line.empty()) {
+            line.remove_prefix(std::min(line.find_first_not_of(" \t,"), line.size()));
+            const auto end = std::min(line.find_first_of(" \t,"), line.size());
+            const auto word = line.substr(0, end);
+            line.remove_prefix(end);
+            if (word.starts_with("pmi") || word.starts_with("cray"))
+                offered += (offered.empty() ? "" : ", ") + std::string(word);
+        }
+    }
+    return offered;
 }
 
 std::vector<std::pair<std::string, std::string>> settings_before_init(const Variables& variables, Library library,

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,18 +18,20 @@ namespace ranktune::comm::mpi {
 /// Environment variables by name.
 using Variables = std::map<std::string, std::string, std::less<>>;
 
-/// What the message names. Only `library` decides anything.
+/// What the message names. Only `library` and `speaks_pmi` decide anything.
 struct LaunchFacts {
     Library library = Library::other;
     std::string library_version; ///< "Open MPI 4.1.4"
     std::string program;         ///< path of this executable
     std::string command;         ///< as typed: "ranktune run digits.toml"
     std::string offered;         ///< what `srun --mpi=list` offers, "pmix, pmix_v4, pmi2"; empty: not asked
+    bool speaks_pmi = true;      ///< false: this library certainly has no PMI-1 or PMI-2 (see mpi::may_speak_pmi)
 };
 
 struct BrokenLaunch {
     std::string message; ///< several lines, without "ranktune: " and without a newline at the end
     bool first = true;   ///< this is task 0: the one that prints it
+    bool by_srun = false;
 };
 
 /// Before MPI_Init: a launch that is broken for certain. What cannot be told yet passes.
@@ -37,6 +40,10 @@ struct BrokenLaunch {
 /// After MPI_Init, with the size of the world: a launcher started several tasks and this one is alone.
 [[nodiscard]] std::optional<BrokenLaunch> examine_world(const Variables& variables, const LaunchFacts& facts,
                                                         int world_size);
+
+/// What the output of `srun --mpi=list` offers, as "pmix, pmix_v4, pmi2": without "none" and prose. The forms of Slurm
+/// before and since 22.05 are understood; empty when nothing is.
+[[nodiscard]] std::string offered_interfaces(std::string_view list);
 
 /// Variables to set before MPI_Init in this process (those already set are left out): where the launcher put more ranks
 /// on this node than there are `cores` (of the node), ranks that wait inside MPI must give the core away. srun and host
