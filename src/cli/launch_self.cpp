@@ -6,21 +6,22 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 
 #include <fcntl.h>
 #include <sched.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/message.hpp"
 #include "cli/terminal.hpp"
 #include "comm/mpi/environment.hpp"
+#include "drivers/study_directory.hpp"
 #include "ranktune/base/error.hpp"
-
-extern char** environ;
+#include "ranktune/study/vocabulary.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -57,6 +58,39 @@ std::vector<std::string> launcher_arguments(std::uint32_t ranks) {
     return arguments;
 }
 
+/// The whole line: launcher, its options, this program, its arguments.
+std::vector<std::string> launcher_words(const Invocation& invocation, std::uint32_t ranks) {
+    std::string launcher = find_program("mpirun");
+    if (launcher.empty()) launcher = find_program("mpiexec");
+    if (launcher.empty()) {
+        throw base::UsageError(
+            "neither mpirun nor mpiexec is on PATH; install Open MPI (Debian: openmpi-bin) or load your centre's MPI "
+            "module");
+    }
+    std::vector<std::string> words{launcher};
+    for (auto& argument : launcher_arguments(ranks)) words.push_back(std::move(argument));
+    words.push_back(invocation.program);
+    for (std::size_t i = 0; i < invocation.arguments.size(); ++i) {
+        const std::string& argument = invocation.arguments[i];
+        // --local is this process's business: the ranks are already where it asked for.
+        if (argument == "--local")
+            ++i;
+        else if (argument.rfind("--local=", 0) != 0)
+            words.push_back(argument);
+    }
+    return words;
+}
+
+/// The line as a person would type it: programs without their folders.
+std::string shown(const std::vector<std::string>& words, const Invocation& invocation) {
+    std::string line = std::filesystem::path(words.front()).filename().string();
+    for (std::size_t i = 1; i < words.size(); ++i) {
+        const bool is_program = words[i] == invocation.program;
+        line += " " + (is_program ? std::filesystem::path(words[i]).filename().string() : shell_quoted(words[i]));
+    }
+    return line;
+}
+
 void prepare_environment(const std::string& line) {
     const auto set = [](const char* name, const std::string& value) { setenv(name, value.c_str(), 0); };
     setenv(launch_line_variable, line.c_str(), 1);
@@ -76,8 +110,56 @@ void prepare_environment(const std::string& line) {
     }
 }
 
-/// Waits for the child; what this process receives, the child's process group gets in the form that means a clean stop.
-int wait_passing_signals(pid_t child) {
+/// What the child does between fork and exec; async-signal-safe calls only. Returns when exec fails.
+void become(std::vector<char*>& argv, const sigset_t& mask, pid_t parent) {
+    // A process group of its own: Ctrl-C reaches the parent alone, which turns it into a clean stop.
+    setpgid(0, 0);
+    // Whoever kills the parent with -9 does not want its ranks to go on. mpirun ends them on TERM.
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(1);
+    // mpirun forwards standard input to rank 0; in a background process group reading a terminal would stop it.
+    if (const int null = open("/dev/null", O_RDONLY); null > 0) {
+        dup2(null, STDIN_FILENO);
+        close(null);
+    }
+    sigprocmask(SIG_SETMASK, &mask, nullptr);
+    execv(argv.front(), argv.data());
+}
+
+/// Starts a program that ends with this process; by fork, because posix_spawn knows no death signal. Throws
+/// base::IoError when it cannot be started.
+pid_t start_child(std::vector<std::string>& words, const sigset_t& mask) {
+    std::vector<char*> argv;
+    for (auto& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    int trouble[2];
+    if (pipe2(trouble, O_CLOEXEC) != 0)
+        throw base::IoError("cannot create", "pipe", std::error_code(errno, std::generic_category()));
+    const pid_t parent = getpid();
+    const pid_t child = fork();
+    int error = errno;
+    if (child == 0) {
+        become(argv, mask, parent);
+        error = errno;
+        _exit(write(trouble[1], &error, sizeof error) == sizeof error ? 127 : 126);
+    }
+    close(trouble[1]);
+    // The end of the file means that exec has succeeded.
+    const bool failed = child < 0 || read(trouble[0], &error, sizeof error) == sizeof error;
+    close(trouble[0]);
+    if (!failed) return child;
+    if (child > 0) waitpid(child, nullptr, 0);
+    throw base::IoError("cannot start", words.front(), std::error_code(error, std::generic_category()));
+}
+
+/// How the child ended.
+struct Ended {
+    int status = -1;    ///< of waitpid; -1: unknown
+    bool asked = false; ///< this process was told to stop
+};
+
+/// Waits for the child; what this process receives, the child gets in the form that means a clean stop.
+Ended wait_passing_signals(pid_t child) {
     sigset_t signals;
     sigemptyset(&signals);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) sigaddset(&signals, signal);
@@ -85,8 +167,8 @@ int wait_passing_signals(pid_t child) {
     while (true) {
         int status = 0;
         const pid_t done = waitpid(child, &status, WNOHANG);
-        if (done == child) return status;
-        if (done < 0 && errno != EINTR) return -1;
+        if (done == child) return {status, asked > 0};
+        if (done < 0 && errno != EINTR) return {-1, asked > 0};
         const int signal = sigwaitinfo(&signals, nullptr);
         if (signal <= 0 || signal == SIGCHLD) continue;
         ++asked;
@@ -131,60 +213,38 @@ std::uint32_t default_workers(std::uint32_t ranks_per_trial, std::uint32_t cpus_
     return std::max(ranks_per_trial, fit / ranks_per_trial * ranks_per_trial);
 }
 
-int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const std::string& outcome_file) {
-    std::string launcher = find_program("mpirun");
-    if (launcher.empty()) launcher = find_program("mpiexec");
-    if (launcher.empty()) {
-        throw base::UsageError(
-            "neither mpirun nor mpiexec is on PATH; install Open MPI (Debian: openmpi-bin) or load your centre's MPI "
-            "module");
-    }
-    std::vector<std::string> words{launcher};
-    for (auto& argument : launcher_arguments(workers + 1)) words.push_back(std::move(argument));
-    words.push_back(invocation.program);
-    for (std::size_t i = 0; i < invocation.arguments.size(); ++i) {
-        const std::string& argument = invocation.arguments[i];
-        // --local is this process's business: the ranks are already where it asked for.
-        if (argument == "--local")
-            ++i;
-        else if (argument.rfind("--local=", 0) != 0)
-            words.push_back(argument);
-    }
-    std::string line = std::filesystem::path(launcher).filename().string();
-    for (std::size_t i = 1; i < words.size(); ++i) {
-        const bool is_program = words[i] == invocation.program;
-        line += " " + (is_program ? std::filesystem::path(words[i]).filename().string() : shell_quoted(words[i]));
-    }
-    prepare_environment(line);
+std::string command_line(const Invocation& invocation) {
+    std::string line = "ranktune";
+    for (const auto& argument : invocation.arguments) line += " " + shell_quoted(argument);
+    return line;
+}
 
-    std::vector<char*> argv;
-    for (auto& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
+int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const std::string& directory) {
+    std::vector<std::string> words = launcher_words(invocation, workers + 1);
+    prepare_environment(shown(words, invocation));
+
     sigset_t blocked;
     sigset_t before;
     sigemptyset(&blocked);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) sigaddset(&blocked, signal);
     sigprocmask(SIG_BLOCK, &blocked, &before);
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    // A process group of its own: Ctrl-C reaches this process alone, which turns it into a clean stop.
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setsigmask(&attributes, &before);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    // mpirun forwards standard input to rank 0; in a background process group reading a terminal would stop it.
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    const std::string outcome_file =
+        drivers::StudyDirectory{std::filesystem::absolute(directory).string()}.outcome_file();
     const auto since = std::filesystem::file_time_type::clock::now() - std::chrono::seconds(1);
-    pid_t child = 0;
-    const int error = posix_spawn(&child, launcher.c_str(), &actions, &attributes, argv.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    if (error != 0) throw base::IoError("cannot start", launcher, std::error_code(error, std::generic_category()));
-    const int status = wait_passing_signals(child);
+    const pid_t child = start_child(words, before);
+    const Ended ended = wait_passing_signals(child);
     sigprocmask(SIG_SETMASK, &before, nullptr);
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-    return code_from_outcome(outcome_file, since, code);
+    const int code = WIFEXITED(ended.status) ? WEXITSTATUS(ended.status) : 1;
+    const int outcome = code_from_outcome(outcome_file, since, code);
+    constexpr int resumable = static_cast<int>(study::StudyOutcome::resumable);
+    const bool killed = outcome == code ? code > 128 : outcome == resumable;
+    if (killed && !ended.asked) {
+        std::cerr << error_message("a rank ended before the study did (mpirun: exit code " + std::to_string(code) +
+                                       "); what there is: ranktune status " + directory + ", output: " + directory +
+                                       "/logs/",
+                                   outcome);
+    }
+    return outcome;
 }
 
 } // namespace ranktune::cli

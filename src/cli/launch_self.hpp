@@ -27,9 +27,13 @@ enum class Launch : std::uint8_t {
 /// largest group, at least one group.
 [[nodiscard]] std::uint32_t default_workers(std::uint32_t ranks_per_trial, std::uint32_t cpus_per_rank);
 
+/// How this program was invoked, to be typed again: `ranktune run digits.toml study.num_trials=6`.
+[[nodiscard]] std::string command_line(const Invocation& invocation);
+
 /// Runs this program again under mpirun with `workers` workers and waits for it. INT and TERM become USR1 (a clean
-/// stop); the second one ends it at once. `outcome_file` is where the head writes how it ended: launchers bend exit
-/// codes. Throws base::UsageError when mpirun is not there.
+/// stop); the second one ends it at once; when this process is killed, mpirun ends too. The exit code is what the head
+/// has written into the file `outcome` of the study directory, because launchers bend exit codes; a rank that died is
+/// said on standard error. Throws base::UsageError when mpirun is not there.
 int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const std::string& outcome_file);
 
 } // namespace ranktune::cli

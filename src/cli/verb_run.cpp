@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // run: the only verb that starts MPI.
 
+#include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include <unistd.h>
 
@@ -21,7 +24,6 @@
 #include "drivers/environment_facts.hpp"
 #include "drivers/run.hpp"
 #include "drivers/signals.hpp"
-#include "drivers/study_directory.hpp"
 #include "report/screens.hpp"
 #include "storage/hdf5_thread.hpp"
 #include "storage/journal.hpp"
@@ -58,8 +60,7 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     const std::uint32_t most = input.spec.max_ranks_per_trial();
     const std::uint32_t workers = arguments.local.value_or(default_workers(most, input.spec.resources.cpus_per_rank));
     refuse_too_few_ranks(input.spec, workers, fmt::format("use --local {}", most));
-    return run_under_mpirun(invocation, workers,
-                            drivers::StudyDirectory{fs::absolute(directory).string()}.outcome_file());
+    return run_under_mpirun(invocation, workers, directory);
 }
 
 std::string hosts_text() {
@@ -102,17 +103,41 @@ comm::mpi::Variables all_variables() {
     return variables;
 }
 
+/// What `srun --mpi=list` prints; empty when there is no srun.
+std::string srun_list() {
+    std::string text;
+    FILE* list = popen("srun --mpi=list 2>&1 </dev/null", "re");
+    if (list == nullptr) return text;
+    std::array<char, 512> part{};
+    while (std::fgets(part.data(), static_cast<int>(part.size()), list) != nullptr) text += part.data();
+    pclose(list);
+    return text;
+}
+
 /// One message from the first task; the others leave in silence.
 int refuse_launch(const comm::mpi::BrokenLaunch& broken) {
-    if (broken.first) std::cerr << error_message(broken.message, 2) << std::flush;
+    if (broken.first) std::cerr << "ranktune: " << broken.message << '\n' << std::flush;
     return static_cast<int>(study::StudyOutcome::usage);
+}
+
+/// Before MPI_Init: the exit code of a launch that cannot work.
+std::optional<int> refused_launch(const comm::mpi::Variables& variables, comm::mpi::LaunchFacts facts) {
+    if (!environment("PMI_FD").empty() || !environment("PMI_RANK").empty())
+        facts.speaks_pmi = comm::mpi::may_speak_pmi();
+    auto broken = comm::mpi::examine_launch(variables, facts);
+    if (!broken) return std::nullopt;
+    if (broken->first && broken->by_srun) {
+        facts.offered = comm::mpi::offered_interfaces(srun_list());
+        broken = comm::mpi::examine_launch(variables, facts);
+    }
+    return refuse_launch(*broken);
 }
 
 int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
     const auto variables = all_variables();
     comm::mpi::LaunchFacts facts{
-        comm::mpi::library(), comm::mpi::library_version(), invocation.program, "ranktune run " + arguments.study, {}};
-    if (const auto broken = comm::mpi::examine_launch(variables, facts)) return refuse_launch(*broken);
+        comm::mpi::library(), comm::mpi::library_version(), invocation.program, command_line(invocation), {}, true};
+    if (const auto code = refused_launch(variables, facts)) return *code;
     const int cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
     for (const auto& [name, value] : comm::mpi::settings_before_init(variables, facts.library, cores)) {
         setenv(name.c_str(), value.c_str(), 0);
@@ -151,6 +176,14 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
                 if (failed) std::cerr << error_message(end.message, static_cast<int>(end.outcome)) << std::flush;
                 return;
             }
+            if (!end.tuner->state().ended) { // the end screen would call it finished
+                std::cerr << error_message("the study was cut short: " + end.message +
+                                               "; what there is: ranktune status " +
+                                               directory_for(arguments, end.tuner->spec()),
+                                           static_cast<int>(end.outcome))
+                          << std::flush;
+                return;
+            }
             const auto files = files_of(directory_for(arguments, end.tuner->spec()), arguments.study);
             std::cout << report::end_screen(*end.tuner, live_figures(*end.tuner, end.figures), files, terminal.style)
                       << std::flush;
@@ -169,15 +202,15 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
         case Launch::allocation:
             if (arguments.local) return start_locally(arguments, invocation);
             throw base::UsageError(
-                "this is a Slurm job, but ranktune was not started by a launcher; try `srun --mpi=pmix ranktune run " +
-                arguments.study + "`, `mpirun ranktune run " + arguments.study + "`, or --local N for this node alone");
+                "this is a Slurm job, but ranktune was not started by a launcher; try `srun --mpi=pmix " +
+                command_line(invocation) + "`, `mpirun " + command_line(invocation) +
+                "`, or --local N for this node alone");
         case Launch::login_node:
             if (arguments.local) return start_locally(arguments, invocation);
             throw base::UsageError(
                 "this looks like a login node (Slurm is here, but this is no job); submit a job script with `srun "
-                "--mpi=pmix "
-                "ranktune run " +
-                arguments.study + "` in it, or say --local N to run here with N workers");
+                "--mpi=pmix " +
+                command_line(invocation) + "` in it, or say --local N to run here with N workers");
         case Launch::plain:
             return start_locally(arguments, invocation);
     }
