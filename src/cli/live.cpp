@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <ostream>
 
-#include "report/plan.hpp"
-
 namespace ranktune::cli {
 
 report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) {
@@ -19,9 +17,9 @@ report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures&
     }
     live.training_s = figures.training_s;
     const auto& state = tuner.state();
-    const auto expected = report::plan(tuner.spec());
-    if (state.iterations > 0 && expected.iterations > state.iterations && figures.elapsed_s > 1.0) {
-        live.left_s = figures.elapsed_s * static_cast<double>(expected.iterations - state.iterations) /
+    const std::uint64_t expected = report::expected_iterations(tuner);
+    if (state.iterations > 0 && expected > state.iterations && figures.elapsed_s > 1.0) {
+        live.left_s = figures.elapsed_s * static_cast<double>(expected - state.iterations) /
                       static_cast<double>(state.iterations);
     }
     if (tuner.spec().time_budget) {
@@ -37,19 +35,25 @@ LiveView::LiveView(std::ostream& out, const Terminal& terminal, Progress progres
     if (progress_ == Progress::automatic) progress_ = terminal_.interactive ? Progress::table : Progress::lines;
 }
 
+report::Live LiveView::live(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) const {
+    report::Live live = live_figures(tuner, figures);
+    live.directory = directory_;
+    return live;
+}
+
 void LiveView::on_tick(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) {
     if (progress_ == Progress::none || tuner.state().ended) return;
     if (progress_ == Progress::table) {
-        draw(report::live_table(tuner, live_figures(tuner, figures), terminal_.style, 15));
+        draw(report::live_table(tuner, live(tuner, figures), terminal_.style, 15));
         return;
     }
     if (figures.elapsed_s < next_line_s_) return;
     next_line_s_ = figures.elapsed_s + 60.0;
     if (figures.elapsed_s >= next_table_s_) {
         next_table_s_ = figures.elapsed_s + 600.0;
-        out_ << report::live_table(tuner, live_figures(tuner, figures), terminal_.style);
+        out_ << report::live_table(tuner, live(tuner, figures), terminal_.style);
     } else {
-        out_ << report::status_line(tuner, live_figures(tuner, figures), terminal_.style);
+        out_ << report::status_line(tuner, live(tuner, figures), terminal_.style);
     }
     out_.flush();
 }

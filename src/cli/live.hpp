@@ -4,6 +4,7 @@
 
 #include <iosfwd>
 #include <string>
+#include <utility>
 
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
@@ -17,15 +18,19 @@ class LiveView final : public drivers::Observer {
     LiveView(std::ostream& out, const Terminal& terminal, Progress progress);
 
     void on_tick(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) override;
+    /// As the user would type it, for the hints below the table.
+    void set_directory(std::string directory) { directory_ = std::move(directory); }
     /// Removes what will be drawn over, so that the end screen stands alone.
     void finish();
 
   private:
     void draw(const std::string& table);
+    [[nodiscard]] report::Live live(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) const;
 
     std::ostream& out_;
     Terminal terminal_;
     Progress progress_;
+    std::string directory_;
     std::size_t lines_drawn_ = 0;
     double next_line_s_ = 60.0;
     double next_table_s_ = 600.0;

@@ -26,8 +26,7 @@ using namespace cli;
 constexpr int exit_runtime_error = 1;
 constexpr int exit_usage = 2;
 
-constexpr const char* footer = R"(
-To get going:
+constexpr const char* footer = R"(To get going:
   ranktune init digits              write digits.toml, commented, and its data
   ranktune run digits.toml          run it here; under Slurm: srun --mpi=pmix ranktune run digits.toml
   ranktune best digits              the best trial
@@ -35,23 +34,65 @@ To get going:
 Exit codes: 0 ok, 1 run-time error, 2 usage or configuration, 3 too many failed trials, 4 no trial succeeded,
             75 stopped early, resumable.)";
 
-const std::map<std::string, Format> formats{{"text", Format::text}, {"json", Format::json}};
-const std::map<std::string, Format> table_formats{{"json", Format::json}, {"csv", Format::csv}};
-const std::map<std::string, Progress> progresses{
+constexpr const char* run_footer = R"(Examples:
+  ranktune run digits.toml                         on this machine, as many workers as it has cores for
+  ranktune run digits.toml --local 4               with 4 workers
+  srun --mpi=pmix ranktune run digits.toml         in a Slurm job: every task but the first is a worker
+  ranktune run digits.toml study.num_trials=120 -o digits-120
+
+Exit codes: 0 ok, 1 run-time error, 2 usage or configuration, 3 too many failed trials, 4 no trial succeeded,
+            75 stopped early, resumable.)";
+
+template <class Enum>
+using Names = std::map<std::string, Enum>;
+const Names<Format> formats{{"text", Format::text}, {"json", Format::json}};
+const Names<Format> table_formats{{"json", Format::json}, {"csv", Format::csv}};
+const Names<Progress> progresses{
     {"auto", Progress::automatic}, {"table", Progress::table}, {"lines", Progress::lines}, {"none", Progress::none}};
+
+/// Turns a word into its value; an unknown one is answered with what is accepted.
+template <class Enum>
+CLI::Validator one_of(const Names<Enum>& names) {
+    const auto convert = [&names](std::string& word) -> std::string {
+        const auto found = names.find(word);
+        if (found == names.end()) {
+            std::vector<std::string> accepted;
+            for (const auto& [name, value] : names) accepted.push_back(name);
+            return "unknown value '" + word + "'" + base::suggestion(word, std::span<const std::string>(accepted)) +
+                   " (" + base::join(accepted) + ")";
+        }
+        word = std::to_string(static_cast<int>(found->second));
+        return {};
+    };
+    return CLI::Validator(convert, "");
+}
+
+/// A whole number from `low` on; `#7` is 7.
+CLI::Validator whole_number(std::uint32_t low, const std::string& what) {
+    const auto check = [low, what](std::string& word) -> std::string {
+        std::string digits = word.rfind('#', 0) == 0 ? word.substr(1) : word;
+        const bool number =
+            !digits.empty() && digits.size() <= 9 && digits.find_first_not_of("0123456789") == std::string::npos;
+        if (!number || static_cast<std::uint32_t>(std::stoul(digits)) < low)
+            return "needs " + what + ", not '" + word + "'";
+        word = std::move(digits);
+        return {};
+    };
+    return CLI::Validator(check, "");
+}
 
 /// The command line as a whole: values that the options fill, and the verb to call.
 class App {
   public:
     explicit App(Invocation invocation) : invocation_(std::move(invocation)) {
         app_.require_subcommand(1);
-        app_.footer(footer);
         app_.set_version_flag("--version", std::string("ranktune ") + version());
         app_.get_formatter()->column_width(34);
         add_run();
         add_init();
         add_validate();
         add_views();
+        app_.footer(footer); // last: verbs inherit the footer that is set when they are added
     }
 
     int main(int argc, char** argv) {
@@ -81,11 +122,14 @@ class App {
             return "unknown verb '" + first + "'" + base::suggestion(first, std::span<const std::string>(verbs)) +
                    " (" + base::join(verbs) + ")";
         }
-        return std::string(error.what()) + " (ranktune " + (first[0] == '-' ? "" : first + " ") + "--help)";
+        std::string what = error.what();
+        if (what.rfind("The ", 0) == 0) what[0] = 't';
+        return what + " (ranktune " + (first[0] == '-' ? "" : first + " ") + "--help)";
     }
 
     void add_overrides(CLI::App* verb) {
-        verb->add_option("OVERRIDE", run_.overrides, "Keys to change: study.num_trials=120 scheduler.eta=4");
+        verb->add_option("OVERRIDE", run_.overrides, "Keys to change: study.num_trials=120 scheduler.eta=4")
+            ->type_name("");
         verb->add_option("--set", set_, "The same, as an option; may be repeated")
             ->type_name("KEY=VALUE")
             ->expected(1)
@@ -95,15 +139,16 @@ class App {
 
     void add_run() {
         auto* verb = app_.add_subcommand("run", "Run a study: here, under mpirun, or as the tasks of srun");
-        verb->add_option("STUDY", run_.study, "Study file (TOML)")->required();
+        verb->footer(run_footer);
+        verb->add_option("STUDY", run_.study, "Study file (TOML)")->required()->type_name("");
         add_overrides(verb);
         verb->add_option("-o,--output", run_.directory, "Study directory (default: ./<study.name>)")->type_name("DIR");
         verb->add_option("--local", run_.local, "Start mpirun on this machine with N workers")
             ->type_name("N")
-            ->check(CLI::PositiveNumber);
+            ->transform(whole_number(1, "a number of workers, 1 at least"));
         verb->add_flag("--dry-run", run_.dry_run, "Print what would be run; start nothing, not even MPI");
         verb->add_option("--progress", run_.progress, "auto, table, lines or none")
-            ->transform(CLI::CheckedTransformer(progresses).description(""))
+            ->transform(one_of(progresses))
             ->type_name("HOW");
         verb->add_flag_callback(
             "-q,--quiet", [this] { run_.progress = Progress::none; }, "Print nothing but errors");
@@ -115,12 +160,12 @@ class App {
     void add_init() {
         auto* verb =
             app_.add_subcommand("init", "Write a commented study file NAME.toml, and the data of the digits example");
-        verb->add_option("NAME", name_, "Name of the study")->required();
+        verb->add_option("NAME", name_, "Name of the study")->required()->type_name("");
         verb->callback([this] { verb_ = [this] { return init(name_); }; });
     }
     void add_validate() {
         auto* verb = app_.add_subcommand("validate", "Check a study file: all mistakes together, or the plan");
-        verb->add_option("STUDY", run_.study, "Study file (TOML)")->required();
+        verb->add_option("STUDY", run_.study, "Study file (TOML)")->required()->type_name("");
         add_overrides(verb);
         verb->callback([this] {
             collect_overrides();
@@ -129,23 +174,26 @@ class App {
     }
     void add_views() {
         auto* show = app_.add_subcommand("status", "What a study did so far; also while it runs");
-        show->add_option("DIR", directory_, "Study directory")->required();
+        show->add_option("DIR", directory_, "Study directory")->required()->type_name("");
         show->add_flag("-a,--all", all_, "All trials, not the first 20");
         add_format(show, formats, "text or json");
         show->callback([this] { verb_ = [this] { return status(directory_, format_, all_); }; });
 
         auto* winner = app_.add_subcommand("best", "The best trial: metric, configuration, checkpoint");
-        winner->add_option("DIR", directory_, "Study directory")->required();
+        winner->add_option("DIR", directory_, "Study directory")->required()->type_name("");
         add_format(winner, formats, "text or json");
         winner->callback([this] { verb_ = [this] { return best(directory_, format_); }; });
 
         auto* log = app_.add_subcommand("logs", "Log lines of one trial");
-        log->add_option("DIR", directory_, "Study directory")->required();
-        log->add_option("TRIAL", trial_, "Number of the trial")->required();
+        log->add_option("DIR", directory_, "Study directory")->required()->type_name("");
+        log->add_option("TRIAL", trial_, "Number of the trial")
+            ->required()
+            ->type_name("")
+            ->transform(whole_number(0, "the number of a trial"));
         log->callback([this] { verb_ = [this] { return logs(directory_, trial_); }; });
 
         auto* table = app_.add_subcommand("export", "The whole study as JSON or CSV");
-        table->add_option("DIR", directory_, "Study directory")->required();
+        table->add_option("DIR", directory_, "Study directory")->required()->type_name("");
         add_format(table, table_formats, "json or csv")->required();
         table->add_option("--table", table_, "csv: trials or reports")
             ->check(CLI::IsMember({"trials", "reports"}))
@@ -153,10 +201,8 @@ class App {
         table->add_option("-o,--output", output_, "File to write (default: standard output)")->type_name("FILE");
         table->callback([this] { verb_ = [this] { return export_study(directory_, format_, table_, output_); }; });
     }
-    CLI::Option* add_format(CLI::App* verb, const std::map<std::string, Format>& accepted, const std::string& words) {
-        return verb->add_option("-f,--format", format_, words)
-            ->transform(CLI::CheckedTransformer(accepted).description(""))
-            ->type_name("FORMAT");
+    CLI::Option* add_format(CLI::App* verb, const Names<Format>& accepted, const std::string& words) {
+        return verb->add_option("-f,--format", format_, words)->transform(one_of(accepted))->type_name("FORMAT");
     }
 
     Invocation invocation_;

@@ -5,10 +5,36 @@
 #include <fstream>
 #include <sstream>
 
+#include <unistd.h>
+
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
 
 namespace ranktune::cli {
+namespace {
+
+/// Options that name a file have to name one that can be read here: a trial would only say so after the start.
+void check_files(const study::StudySpec& spec, const std::string& file,
+                 const std::vector<study::TrainableInfo>& trainables) {
+    std::vector<study::Mistake> mistakes;
+    for (const auto& trainable : trainables) {
+        if (trainable.name != spec.trainable.name) continue;
+        for (const auto& option : trainable.options) {
+            const auto* value = spec.trainable.options.find(option.name);
+            if (option.kind != study::OptionInfo::Kind::path || value == nullptr) continue;
+            const std::string& path = value->as_string();
+            const std::string key = "trainable." + option.name;
+            if (!std::filesystem::exists(path)) {
+                mistakes.push_back({0, 0, key, "there is no file \"" + path + "\""});
+            } else if (access(path.c_str(), R_OK) != 0) {
+                mistakes.push_back({0, 0, key, "may not be read: \"" + path + "\""});
+            }
+        }
+    }
+    if (!mistakes.empty()) throw study::StudyFileError(file, std::move(mistakes));
+}
+
+} // namespace
 
 StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides) {
     if (std::filesystem::is_directory(file)) {
@@ -23,7 +49,10 @@ StudyInput read_study(const std::string& file, const std::vector<std::string>& o
             "cannot read the study file '" + file + "'" +
             (toml_exists ? "; did you mean '" + file + ".toml'?" : "; `ranktune init NAME` writes one to start from"));
     }
-    return {study::parse_study(text.str(), file, overrides, trainables::known_trainables()), text.str()};
+    const auto known = trainables::known_trainables();
+    StudyInput input{study::parse_study(text.str(), file, overrides, known), text.str()};
+    check_files(input.spec, file, known);
+    return input;
 }
 
 } // namespace ranktune::cli

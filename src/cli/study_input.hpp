@@ -14,7 +14,8 @@ struct StudyInput {
     std::string text; ///< as it is in the file
 };
 
-/// Throws study::StudyFileError with all mistakes, base::UsageError when the file cannot be read.
+/// Throws study::StudyFileError with all mistakes, files that the trainable needs and that are not there among them;
+/// base::UsageError when the file cannot be read.
 [[nodiscard]] StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides);
 
 } // namespace ranktune::cli

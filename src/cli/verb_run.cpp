@@ -152,6 +152,7 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
     if (mpi.rank() == 0) {
         try {
             prepare_head(arguments, mpi, options);
+            view.set_directory(directory_for(arguments, options.spec));
             if (arguments.progress != Progress::none) {
                 report::StartInfo info;
                 info.version = std::string("ranktune ") + version();

@@ -23,9 +23,10 @@ report::LoadedStudy load(const std::string& directory, bool with_reports = false
     return report::load_study(storage::posix_file_system(), directory, with_reports);
 }
 
-report::Live live_of(const report::LoadedStudy& study) {
+report::Live live_of(const report::LoadedStudy& study, const std::string& directory) {
     const auto& state = study.tuner->state();
     report::Live live;
+    live.directory = directory;
     live.elapsed_s = base::to_seconds(state.now.time_since_epoch());
     live.deadline = state.ended ? fmt::format("ended, exit {}", static_cast<int>(state.outcome))
                                 : "running, or killed without a word";
@@ -75,7 +76,8 @@ int status(const std::string& directory, Format format, bool all) {
         print(summary(study));
         return 0;
     }
-    std::cout << report::live_table(*study.tuner, live_of(study), detect_terminal().style, all ? SIZE_MAX : 20);
+    std::cout << report::live_table(*study.tuner, live_of(study, directory), detect_terminal().style,
+                                    all ? SIZE_MAX : 20);
     if (study.journal.cut_bytes > 0) {
         std::cout << fmt::format("journal   {} records; {} bytes of an unfinished one at the end\n",
                                  report::grouped(study.journal.records), study.journal.cut_bytes);
@@ -86,9 +88,7 @@ int status(const std::string& directory, Format format, bool all) {
 int best(const std::string& directory, Format format) {
     const auto study = load(directory);
     if (format == Format::json) {
-        print(summary(study)["best"].is_null()
-                  ? nlohmann::ordered_json{{"schema", 1}, {"best", nullptr}}
-                  : nlohmann::ordered_json{{"schema", 1}, {"best", summary(study)["best"]}});
+        print({{"schema", 1}, {"best", summary(study)["best"]}});
     } else {
         std::cout << report::best_screen(*study.tuner, directory, detect_terminal().style);
     }

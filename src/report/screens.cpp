@@ -50,7 +50,8 @@ std::string configuration_text(const space::Configuration& configuration) {
     return text.empty() ? "(no hyper-parameters)" : text;
 }
 
-/// Failed trials, grouped by message: `#21 #44: loss is NaN at iteration 2 (2 attempts each)`.
+/// Failed trials, grouped by message (in one line, to be searched for): `#21 #44: loss is NaN at iteration 2 (2
+/// attempts each)`.
 std::string failures(const tuner::State& state, const Style& style) {
     std::map<std::string, std::vector<std::uint32_t>> by_message;
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
@@ -70,8 +71,7 @@ std::string failures(const tuner::State& state, const Style& style) {
         if (trials.size() > 6) ids += fmt::format("and {} more", trials.size() - 6);
         if (ids.back() == ' ') ids.pop_back();
         const std::string first_line = message.substr(0, message.find('\n'));
-        text +=
-            prose(groups == 1 ? "failed" : "", ids + ": " + (first_line.empty() ? "no message" : first_line), style);
+        text += labelled(groups == 1 ? "failed" : "", ids + ": " + (first_line.empty() ? "no message" : first_line));
     }
     return paint(text, text.empty() ? Tone::plain : Tone::bad, style);
 }

@@ -37,6 +37,9 @@ struct Live {
     double training_s = 0.0; ///< rank-seconds in user code
     std::string directory;   ///< of the study, as the user would type it; empty: its name
 };
+/// Iterations that the study will have trained in the end: the plan, or more once that much is certain. The plan of an
+/// asynchronous scheduler is an estimate; the end of a study is exact.
+[[nodiscard]] std::uint64_t expected_iterations(const tuner::Tuner& tuner);
 /// At most style.width columns and `max_rows` trials: running ones first, then by metric.
 [[nodiscard]] std::string live_table(const tuner::Tuner& tuner, const Live& live, const Style& style,
                                      std::size_t max_rows = 20);

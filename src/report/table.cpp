@@ -117,13 +117,10 @@ std::string head_lines(const tuner::Tuner& tuner, const Live& live, const Style&
     if (live.left_s) text += fmt::format("{}about {} left", style.dot(), short_duration(*live.left_s));
     if (live.busy_share) text += fmt::format("{}workers {:.0f} % busy", style.dot(), 100.0 * *live.busy_share);
     text += std::string(style.dot()) + live.deadline;
-    const Plan expected = plan(spec);
-    const double share = expected.iterations == 0
-                             ? 0.0
-                             : static_cast<double>(state.iterations) / static_cast<double>(expected.iterations);
+    const std::uint64_t expected = expected_iterations(tuner);
+    const double share = expected == 0 ? 0.0 : static_cast<double>(state.iterations) / static_cast<double>(expected);
     std::string progress = fmt::format("  {}/{} iterations{}{}/{} trials started", grouped(state.iterations),
-                                       grouped(std::max(expected.iterations, state.iterations)), style.dot(),
-                                       state.trials.size(), spec.num_trials);
+                                       grouped(expected), style.dot(), state.trials.size(), spec.num_trials);
     const std::size_t room =
         style.width > display_width(progress) + 12 ? style.width - display_width(progress) - 2 : 10;
     text =
@@ -159,6 +156,21 @@ std::string head_lines(const tuner::Tuner& tuner, const Live& live, const Style&
 }
 
 } // namespace
+
+std::uint64_t expected_iterations(const tuner::Tuner& tuner) {
+    const auto& state = tuner.state();
+    if (state.ended) return state.iterations;
+    const Plan expected = plan(tuner.spec());
+    const std::uint64_t uncreated =
+        tuner.spec().num_trials - std::min<std::uint64_t>(tuner.spec().num_trials, state.trials.size());
+    std::uint64_t certain = state.iterations;
+    if (!state.draining) certain += uncreated * expected.rungs.front().iteration;
+    for (const auto& trial : state.trials) {
+        const bool goes_on = trial.phase == TrialPhase::waiting || trial.phase == TrialPhase::running;
+        if (goes_on && trial.target > trial.attempt_iteration) certain += trial.target - trial.attempt_iteration;
+    }
+    return std::max(expected.iterations, certain);
+}
 
 std::vector<study::TrialId> by_rank(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();

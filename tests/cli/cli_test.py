@@ -1,0 +1,331 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the program as a user does, each test in a directory of its own: cli_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+import csv
+import fcntl
+import io
+import json
+import os
+import pathlib
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import unittest
+
+PROGRAM = sys.argv[1]
+SOURCES = pathlib.Path(sys.argv[2])
+TIMEOUT = 100
+
+TINY = """[study]
+name = "tiny"
+metric = "score"
+mode = "max"
+num_trials = 6
+max_iterations = 3
+seed = 1
+[trainable]
+builtin = "curve"
+[space]
+lr = "loguniform(1e-3, 1.0)"
+[scheduler]
+type = "asha"
+"""
+
+
+def environment(**changes):
+    """Without what the caller's terminal, launcher or job says."""
+    unwanted = ("SLURM_", "OMPI_", "PMIX_", "PMI_", "RANKTUNE_", "LC_")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
+    for name in ("NO_COLOR", "COLUMNS", "LANG"):
+        env.pop(name, None)
+    env.update({"TERM": "xterm", "LANG": "C.UTF-8"})
+    env.update(changes)
+    return env
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory(prefix="ranktune-cli-")
+        self.cwd = pathlib.Path(self.directory.name)
+        self.addCleanup(self.directory.cleanup)
+
+    def ranktune(self, *arguments, code=0, **changes):
+        """Runs the program; checks its exit code; returns (standard output, standard error)."""
+        done = subprocess.run([PROGRAM, *arguments], cwd=self.cwd, env=environment(**changes), timeout=TIMEOUT,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        if code == 2:  # one sentence that says what is wrong, with the code, and nothing else
+            self.assertEqual(done.stderr.count("ranktune: "), 1, done.stderr)
+            self.assertIn("(exit 2)", done.stderr.splitlines()[0])
+        return done.stdout, done.stderr
+
+    def write(self, name="tiny.toml", text=TINY):
+        (self.cwd / name).write_text(text)
+
+    def run_tiny(self, *arguments, **options):
+        if not (self.cwd / "tiny.toml").exists():
+            self.write()
+        return self.ranktune("run", "tiny.toml", "--local", "2", *arguments, **options)
+
+    def outcome(self, directory="tiny"):
+        lines = (self.cwd / directory / "outcome").read_text().splitlines()
+        return dict(line.split("=", 1) for line in lines)
+
+    def on_a_terminal(self, *arguments, columns=80, **changes):
+        """Runs the program on a pseudo-terminal; returns what it shows."""
+        parent, child = pty.openpty()
+        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        process = subprocess.Popen([PROGRAM, *arguments], cwd=self.cwd, env=environment(**changes), stdout=child,
+                                   stderr=child, stdin=subprocess.DEVNULL)
+        os.close(child)
+        shown = b""
+        while True:
+            try:
+                part = os.read(parent, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            shown += part
+        os.close(parent)
+        self.assertEqual(process.wait(TIMEOUT), 0, shown)
+        return shown.decode()
+
+
+class Help(Case):
+    def test_version_and_help(self):
+        self.assertRegex(self.ranktune("--version")[0], r"^ranktune \d+\.\d+\.\d+ \([0-9a-z]+\)\n$")
+        text, _ = self.ranktune("--help")
+        verbs = ["run", "init", "validate", "status", "best", "logs", "export"]
+        for verb in verbs:
+            self.assertRegex(text, rf"(?m)^  {verb} ")
+            own, _ = self.ranktune(verb, "--help")
+            self.assertIn(f"ranktune {verb} ", own)
+        self.assertIn("75 stopped early, resumable", text)
+        self.assertIn("75 stopped early, resumable", self.ranktune("run", "--help")[0])
+        self.assertNotIn("To get going", self.ranktune("best", "--help")[0])
+
+    def test_unknown_words_are_answered_with_the_nearest_one(self):
+        self.assertIn("unknown verb 'rnu'; did you mean 'run'?", self.ranktune("rnu", code=2)[1])
+        self.assertIn("a verb is needed: run, init,", self.ranktune(code=2)[1])
+        self.write()
+        self.assertIn("unknown value 'tabel'; did you mean 'table'?",
+                      self.ranktune("run", "tiny.toml", "--progress", "tabel", code=2)[1])
+        self.assertIn("needs a number of workers, 1 at least, not '0'",
+                      self.ranktune("run", "tiny.toml", "--local", "0", code=2)[1])
+        self.assertIn("--fast", self.ranktune("run", "tiny.toml", "--fast", code=2)[1])
+        self.assertIn("(csv, json)", self.ranktune("export", "tiny", "-f", "xml", code=2)[1])
+        self.assertIn("needs the number of a trial, not 'x'", self.ranktune("logs", "tiny", "x", code=2)[1])
+
+
+class Init(Case):
+    def test_init_writes_a_study_that_is_correct(self):
+        text, _ = self.ranktune("init", "mine")
+        self.assertIn("wrote     mine.toml", text)
+        self.assertIn('name = "mine"', (self.cwd / "mine.toml").read_text())
+        self.assertEqual((self.cwd / "digits.h5").read_bytes(), (SOURCES / "jobs/digits/digits.h5").read_bytes())
+        self.assertIn("no mistakes", self.ranktune("validate", "mine.toml")[0])
+
+    def test_init_never_overwrites(self):
+        self.write("mine.toml", "precious")
+        self.write("digits.h5", "data of mine")
+        self.assertIn("'mine.toml' exists already", self.ranktune("init", "mine", code=2)[1])
+        self.assertEqual((self.cwd / "mine.toml").read_text(), "precious")
+        self.assertIn("kept      digits.h5", self.ranktune("init", "other")[0])
+        self.assertEqual((self.cwd / "digits.h5").read_text(), "data of mine")
+
+    def test_init_refuses_names_that_are_none(self):
+        for name in ("../mine", ".hidden", "a b", ""):
+            self.ranktune("init", name, code=2)
+        self.assertEqual(list(self.cwd.iterdir()), [])
+
+
+class Validate(Case):
+    def test_all_mistakes_come_together(self):
+        golden = SOURCES / "tests/study/golden"
+        self.write("digits.toml", (golden / "three_mistakes.toml").read_text())
+        first, rest = (golden / "three_mistakes.txt").read_text().split("\n", 1)
+        for verb in (["validate"], ["run", "--local", "2"], ["run", "--dry-run"]):
+            out, err = self.ranktune(verb[0], "digits.toml", *verb[1:], code=2)
+            self.assertEqual(err, f"ranktune: {first} (exit 2)\n{rest}")
+            self.assertEqual(out, "")
+        self.assertEqual([p.name for p in self.cwd.iterdir()], ["digits.toml"])
+
+    def test_a_metric_that_is_not_reported(self):
+        self.write(text=TINY.replace('"score"', '"scroe"'))
+        _, err = self.ranktune("run", "tiny.toml", "--local", "2", code=2)
+        self.assertIn("did you mean 'score'?", err)
+
+    def test_a_data_file_that_is_not_there(self):
+        self.ranktune("init", "digits")
+        (self.cwd / "digits.h5").unlink()
+        for verb in (["validate", "digits.toml"], ["run", "digits.toml", "--local", "2"]):
+            _, err = self.ranktune(*verb, code=2)
+            self.assertIn(f'trainable.data: there is no file "{self.cwd.resolve()}/digits.h5"', err)
+        self.assertFalse((self.cwd / "digits").exists())
+
+    def test_a_study_file_that_is_not_there(self):
+        self.write()
+        self.assertIn("did you mean 'tiny.toml'?", self.ranktune("validate", "tiny", code=2)[1])
+        self.assertIn("cannot read the study file", self.ranktune("validate", "nothing.toml", code=2)[1])
+
+
+class DryRun(Case):
+    def test_what_it_prints_is_a_study_file(self):
+        self.write()
+        out, err = self.ranktune("run", "tiny.toml", "--dry-run", "--local", "3", "study.num_trials=8", "--set",
+                                 "study.max_iterations=27", "--set", "scheduler.finish_top=0")
+        self.assertEqual(err, "")
+        self.assertEqual(len(re.findall(r"(?m)^# trial #[012]  lr=0\.\d+$", out)), 3, out)
+        self.assertIn("4 ranks: rank 0 is the head, which trains nothing; 3 workers", out)
+        self.assertIn("rungs 1/3/9/27: about 8/2/0/0 trials", out)
+        self.assertIn("no trial can reach 27 iterations", out)
+        self.assertEqual([p.name for p in self.cwd.iterdir()], ["tiny.toml"])
+        self.write("again.toml", out)
+        again, _ = self.ranktune("run", "again.toml", "--dry-run", "--local", "3")
+        self.assertEqual(out, again)
+        self.assertIn("8 trials", self.ranktune("validate", "again.toml")[0])
+
+
+class Run(Case):
+    def test_a_study_from_start_to_end(self):
+        out, err = self.run_tiny()
+        self.assertEqual(err, "")
+        self.assertRegex(out, r"(?m)^here      mpirun .*-n 3 .*ranktune run tiny\.toml$")
+        self.assertRegex(out, r"(?m)^tiny finished in .*: 6 trials, 6 ok, 0 failed +exit 0$")
+        self.assertNotIn("\x1b", out)
+        self.check_files()
+        self.check_views()
+        self.check_exports()
+        # The directory belongs to that study now.
+        before = sorted(self.cwd.rglob("*"))
+        self.assertIn("'tiny' already holds a study", self.run_tiny(code=2)[1])
+        self.assertEqual(sorted(self.cwd.rglob("*")), before)
+        self.assertEqual(self.outcome()["exit"], "0")
+
+    def check_files(self):
+        study = self.cwd / "tiny"
+        self.assertEqual((study / "study.toml").read_text(), TINY)
+        self.assertIn("no mistakes", self.ranktune("validate", "tiny/resolved.toml")[0])
+        documented = (SOURCES / "docs/reference/files.md").read_text().split("\n## ")[0]
+        for path in study.iterdir():
+            self.assertIn(f"`{path.name}" + ("/" if path.is_dir() and path.name != "checkpoints" else ""), documented)
+        for name in ("journal/000001.h5", "metrics.h5", "status", "logs/start-1.log"):
+            self.assertTrue((study / name).is_file(), name)
+        json.loads((study / "logs/start-1.env.json").read_text())
+        self.assertTrue(list((study / "logs").glob("workers-*.log")))
+        for path in study.glob("checkpoints/*/*"):
+            self.assertRegex(str(path.relative_to(study)), r"^checkpoints/\d+/\d+-1\.\d+\.h5$")
+        outcome = self.outcome()
+        self.assertEqual({k: outcome[k] for k in ("exit", "resumable", "progress", "start")},
+                         {"exit": "0", "resumable": "false", "progress": "true", "start": "1"})
+        self.assertGreaterEqual(int(outcome["reports"]), 10)
+
+    def check_views(self):
+        text, _ = self.ranktune("status", "tiny")
+        self.assertIn("ended, exit 0", text)
+        self.assertEqual(len(re.findall(r"(?m)^ [ *]  #\d ", text)), 6, text)
+        status = json.loads(self.ranktune("status", "tiny", "-f", "json")[0])
+        self.assertEqual((status["schema"], status["trials"], status["exit_code"]), (1, 6, 0))
+        self.assertEqual(sum(status["states"].values()), 6)
+        best = json.loads(self.ranktune("best", "tiny", "-f", "json")[0])
+        self.assertEqual(best["schema"], 1)
+        best = best["best"]
+        self.assertTrue((self.cwd / "tiny" / best["checkpoint"]).is_file())
+        text, _ = self.ranktune("best", "tiny")
+        self.assertIn(f"#{best['trial']}  score {best['value']:.4f} at iteration 3 of 3", text)
+        text, _ = self.ranktune("logs", "tiny", f"#{best['trial']}")
+        self.assertIn(f"trial #{best['trial']}: finished, iteration 3", text)
+        self.assertIn("its trials are #0 to #5", self.ranktune("logs", "tiny", "6", code=2)[1])
+        self.assertIn("holds no study", self.ranktune("status", ".", code=2)[1])
+
+    def check_exports(self):
+        whole = json.loads(self.ranktune("export", "tiny", "--format", "json")[0])
+        self.assertEqual(whole["schema"], 1)
+        self.assertEqual([t["id"] for t in whole["trials"]], list(range(6)))
+        self.assertEqual(len(whole["reports"]), int(self.outcome()["reports"]))
+        self.ranktune("export", "tiny", "--format", "csv", "-o", "trials.csv")
+        with open(self.cwd / "trials.csv", newline="") as file:
+            trials = list(csv.DictReader(file, strict=True))
+        self.assertEqual([float(t["lr"]) for t in trials], [t["configuration"]["lr"] for t in whole["trials"]])
+        text, _ = self.ranktune("export", "tiny", "--format", "csv", "--table", "reports")
+        reports = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+        self.assertEqual([float(r["score"]) for r in reports], [r["metrics"]["score"] for r in whole["reports"]])
+        self.ranktune("export", "tiny", "--format", "csv", "-o", "no/such/folder.csv", code=2)
+
+    def test_quiet_prints_nothing(self):
+        self.assertEqual(self.run_tiny("--quiet", "-o", "elsewhere/deep"), ("", ""))
+        self.assertEqual(self.outcome("elsewhere/deep")["exit"], "0")
+        self.assertFalse((self.cwd / "tiny").exists())
+
+    def test_too_few_workers(self):
+        _, err = self.run_tiny("resources.ranks=3", code=2)
+        self.assertIn("a trial may ask for 3 ranks", err)
+        self.assertIn("--local 3", err)
+        self.assertFalse((self.cwd / "tiny").exists())
+
+    def test_all_trials_fail(self):
+        out, err = self.run_tiny("trainable.fail_rate=1.0", "trainable.fail_iteration=1", "study.num_trials=20",
+                                 code=4)
+        self.assertEqual((out + err).count("curve was told to fail at iteration 1"), 1, out + err)
+        self.assertIn("exit 4", out)
+        self.assertEqual(self.outcome()["exit"], "4")
+
+    def test_more_trials_fail_than_are_tolerated(self):
+        failing = ["trainable.fail_rate=0.5", "trainable.fail_iteration=2", "scheduler.type=fifo"]
+        out, _ = self.run_tiny(*failing, code=3)
+        self.assertRegex(out, r"(?m)^failed +#\d.*: .*curve was told to fail at iteration 2")
+        self.assertEqual(self.outcome()["exit"], "3")
+        self.run_tiny(*failing, "failure.tolerate=0.9", "-o", "tolerant", "-q")
+
+    def test_an_interrupted_study_ends_resumable(self):
+        self.write()
+        process = subprocess.Popen([PROGRAM, "run", "tiny.toml", "--local", "2", "trainable.seconds=0.2",
+                                    "study.max_iterations=1000", "scheduler.type=fifo"], cwd=self.cwd,
+                                   env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        deadline = time.monotonic() + TIMEOUT
+        while time.monotonic() < deadline and process.poll() is None:
+            status = subprocess.run([PROGRAM, "status", "tiny", "-f", "json"], cwd=self.cwd, env=environment(),
+                                    capture_output=True, text=True, timeout=TIMEOUT)
+            if status.returncode == 0 and json.loads(status.stdout)["reports"] > 0:
+                break
+            time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=TIMEOUT)
+        self.assertEqual(process.returncode, 75, out)
+        self.assertIn("stopped early, resumable", out)
+        self.assertEqual((self.outcome()["exit"], self.outcome()["resumable"]), ("75", "true"))
+
+
+class Terminal(Case):
+    def test_screens_suit_the_terminal(self):
+        self.run_tiny("-q")
+        for columns in (20, 40, 80):
+            text, _ = self.ranktune("status", "tiny", COLUMNS=str(columns))
+            self.assertLessEqual(max(map(len, text.splitlines())), columns)
+            self.assertEqual(len(re.findall(r"(?m)^ [ *]  #\d", text)), 6)
+        self.assertIn("·", self.ranktune("status", "tiny")[0])
+        self.assertTrue(self.ranktune("status", "tiny", LANG="C")[0].isascii())
+        self.assertNotIn("\x1b", self.ranktune("status", "tiny")[0])
+        self.assertIn("\x1b[32m", self.on_a_terminal("status", "tiny"))
+        self.assertNotIn("\x1b", self.on_a_terminal("status", "tiny", NO_COLOR="1"))
+        self.assertNotIn("\x1b", self.on_a_terminal("status", "tiny", TERM="dumb"))
+
+    def test_the_live_table_is_drawn_over_and_goes_away(self):
+        self.write()
+        shown = self.on_a_terminal("run", "tiny.toml", "--local", "2", "trainable.seconds=0.3", columns=60)
+        self.assertRegex(shown, r"\x1b\[\d+A")
+        self.assertIn(" trial  state", shown)
+        end = shown[shown.rindex("\x1b[J"):]
+        self.assertIn("tiny finished in", end)
+        self.assertNotIn(" trial  state", end)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
