@@ -214,7 +214,7 @@ std::uint32_t default_workers(std::uint32_t ranks_per_trial, std::uint32_t cpus_
 }
 
 std::string command_line(const Invocation& invocation) {
-    std::string line = "ranktune";
+    std::string line = std::filesystem::path(invocation.program).filename().string();
     for (const auto& argument : invocation.arguments) line += " " + shell_quoted(argument);
     return line;
 }
