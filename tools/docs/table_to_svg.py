@@ -54,7 +54,7 @@ def picture(text, title):
            f'viewBox="0 0 {width:.0f} {height:.0f}" role="img">')
     yield f"<title>{html.escape(title or 'terminal')}</title>"
     yield f'<rect width="100%" height="100%" rx="8" fill="#0d1117"/>'
-    yield ('<g font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="13.5" fill="#e6edf3" '
+    yield ('<g font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="13.95" fill="#e6edf3" '
            'xml:space="preserve">')
     if title:
         yield f'<text x="{MARGIN}" y="{BAR - 11:.1f}" fill="#8b949e">$ {html.escape(title)}</text>'
