@@ -36,6 +36,18 @@ std::string find_program(const std::string& name) {
     return {};
 }
 
+/// The launcher that belongs to this program's MPI: where several are installed, a plain `mpirun` is often Open MPI's,
+/// under which ranks of MPICH would each be alone.
+std::string find_launcher() {
+    std::vector<const char*> names{"mpirun", "mpiexec"};
+    if (comm::mpi::library() == comm::mpi::Library::mpich)
+        names.insert(names.begin(), {"mpiexec.mpich", "mpiexec.hydra"});
+    for (const char* name : names) {
+        if (std::string path = find_program(name); !path.empty()) return path;
+    }
+    return {};
+}
+
 std::string shell_quoted(const std::string& word) {
     if (!word.empty() &&
         word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%") ==
@@ -60,8 +72,7 @@ std::vector<std::string> launcher_arguments(std::uint32_t ranks) {
 
 /// The whole line: launcher, its options, this program, its arguments.
 std::vector<std::string> launcher_words(const Invocation& invocation, std::uint32_t ranks) {
-    std::string launcher = find_program("mpirun");
-    if (launcher.empty()) launcher = find_program("mpiexec");
+    const std::string launcher = find_launcher();
     if (launcher.empty()) {
         throw base::UsageError(
             "neither mpirun nor mpiexec is on PATH; install Open MPI (Debian: openmpi-bin) or load your centre's MPI "
