@@ -18,7 +18,7 @@ import termios
 import time
 import unittest
 
-PROGRAM = sys.argv[1]
+PROGRAM = os.path.abspath(sys.argv[1])
 SOURCES = pathlib.Path(sys.argv[2])
 TIMEOUT = 100
 
