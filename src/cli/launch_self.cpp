@@ -107,6 +107,7 @@ void prepare_environment(const std::string& line) {
     setenv(launch_line_variable, line.c_str(), 1);
     const Terminal terminal = detect_terminal();
     set(terminal_variable, terminal.interactive ? std::to_string(terminal.style.width) : "0");
+    set(rows_variable, std::to_string(terminal.rows));
     if (comm::mpi::library() != comm::mpi::Library::open_mpi) return;
     // More ranks than cores: who waits must let others work. Containers often refuse ptrace, which the single-copy
     // transport needs.
@@ -201,6 +202,20 @@ int code_from_outcome(const std::string& file, const std::filesystem::file_time_
 
 } // namespace
 
+namespace {
+
+/// Slurm's programs may be installed on a machine that belongs to no cluster.
+bool slurm_is_configured() {
+    if (!environment("SLURM_CONF").empty()) return true;
+    for (const char* file : {"/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/usr/local/etc/slurm.conf",
+                             "/run/slurm/conf/slurm.conf"}) {
+        if (access(file, R_OK) == 0) return true;
+    }
+    return false;
+}
+
+} // namespace
+
 Launch how_launched() {
     for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "PMI_FD", "MPI_LOCALRANKID",
                              "PALS_RANKID", "FLUX_TASK_RANK"}) {
@@ -212,7 +227,7 @@ Launch how_launched() {
         return Launch::by_launcher;
     }
     if (!environment("SLURM_JOB_ID").empty()) return Launch::allocation;
-    if (!find_program("sbatch").empty() && !find_program("sinfo").empty()) return Launch::login_node;
+    if (!find_program("sbatch").empty() && slurm_is_configured()) return Launch::login_node;
     return Launch::plain;
 }
 

@@ -26,6 +26,13 @@ int columns_of_terminal() {
     return size.ws_col;
 }
 
+std::size_t rows_of_terminal() {
+    int rows = std::atoi(environment(rows_variable).c_str());
+    winsize size{};
+    if (rows <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) rows = size.ws_row;
+    return rows > 0 ? static_cast<std::size_t>(rows) : 24;
+}
+
 bool utf8_locale() {
     for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
         std::string value = environment(name);
@@ -43,6 +50,7 @@ Terminal detect_terminal() {
     const int columns = columns_of_terminal();
     const bool dumb = environment("TERM") == "dumb";
     terminal.interactive = columns > 0 && !dumb;
+    terminal.rows = rows_of_terminal();
     terminal.style.colour = terminal.interactive && environment("NO_COLOR").empty();
     terminal.style.utf8 = utf8_locale();
     const int wanted = std::atoi(environment("COLUMNS").c_str());

@@ -11,9 +11,12 @@ namespace ranktune::cli {
 /// Name of the variable by which a `ranktune run` that starts mpirun tells its ranks what the real terminal is: a
 /// rank's own standard output is a pipe or a pseudo-terminal of mpirun's. Value: columns, or 0 for no terminal.
 inline constexpr const char* terminal_variable = "RANKTUNE_TERMINAL_COLUMNS";
+/// The same for its lines.
+inline constexpr const char* rows_variable = "RANKTUNE_TERMINAL_ROWS";
 
 struct Terminal {
     bool interactive = false; ///< lines may be drawn over
+    std::size_t rows = 24;    ///< what is taller cannot be drawn over
     report::Style style;
 };
 

@@ -145,7 +145,7 @@ void encode(const Verdict& verdict, Encoder& out) {
 Verdict decode_verdict(Decoder& in) {
     const std::uint8_t head = in.u8();
     Verdict verdict;
-    verdict.verb = checked_enum(static_cast<std::uint8_t>(head & 3U), Verb::stop, "verdict");
+    verdict.verb = static_cast<Verb>(head & 3U);
     verdict.reason = static_cast<Reason>(in.u8()); // a reason of a newer version is kept as a number
     verdict.a = decode_compact(in, (head >> 2) & 3U);
     verdict.b = decode_compact(in, (head >> 4) & 3U);

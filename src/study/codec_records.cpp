@@ -265,6 +265,7 @@ void get(Reported& r, Decoder& in) {
     r.iteration = in.varint();
     r.seconds = in.f64();
     r.verdict = decode_verdict(in);
+    if (r.verdict.verb == Verb::discard) throw base::FormatError("a record tells a group what only a message may");
     const std::size_t size = in.count();
     if (size > in.left() / 9) throw base::FormatError("a list of metrics is longer than its bytes");
     r.metrics.reserve(size);

@@ -74,6 +74,7 @@ struct Tuner::Impl {
     void close(TrialId id, TrialPhase phase, const Verdict& why, const std::string& message, StudyTime now,
                Output& out);
     void release_checkpoints(TrialId id, std::size_t keep, Output& out);
+    [[nodiscard]] Verdict as_told(TrialId id, const Verdict& verdict) const;
     void drain(Reason reason, const std::string& why, StudyTime now, Output& out);
 
     // ---- decide.cpp: pure.

@@ -31,7 +31,7 @@ std::vector<study::Command> Tuner::Impl::pending_commands() const {
         } else {
             const Iteration next = t.verdict.verb == Verb::go_on ? t.decision_point : 0;
             commands.emplace_back(
-                study::Decide{id, t.attempt, state.incarnation, t.attempt_iteration, t.verdict, next});
+                study::Decide{id, t.attempt, state.incarnation, t.attempt_iteration, as_told(id, t.verdict), next});
         }
         if (state.draining && t.phase == TrialPhase::running) {
             commands.emplace_back(

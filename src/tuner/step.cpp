@@ -79,12 +79,13 @@ void Tuner::Impl::on(const study::ReportArrived& event, StudyTime now, Output& o
     const bool waits = event.iteration >= trial(event.trial).decision_point;
     commit(std::move(report), out);
     const TrialState& t = trial(event.trial);
+    const Verdict told = as_told(event.trial, verdict);
     if (waits) {
         const Iteration next = verdict.verb == Verb::go_on ? t.decision_point : 0;
         out.commands.emplace_back(
-            study::Decide{event.trial, event.attempt, event.incarnation, event.iteration, verdict, next});
+            study::Decide{event.trial, event.attempt, event.incarnation, event.iteration, told, next});
     } else if (verdict.verb != Verb::go_on && !was_ending && !state.draining) {
-        out.commands.emplace_back(study::Interrupt{event.trial, event.attempt, event.incarnation, verdict});
+        out.commands.emplace_back(study::Interrupt{event.trial, event.attempt, event.incarnation, told});
     }
     if (verdict.reason == Reason::missing_metric && !objective) {
         drain(Reason::missing_metric, missing_metric_message(event), now, out);
@@ -157,11 +158,17 @@ void Tuner::Impl::attempt_lost(TrialId id, StudyTime now, Output& out) {
     }
 }
 
+/// Only the best trial so far saves a last checkpoint: any other would be written to be deleted.
+Verdict Tuner::Impl::as_told(TrialId id, const Verdict& verdict) const {
+    Verdict told = verdict;
+    if (verdict.verb == Verb::stop && state.best != id) told.verb = Verb::discard;
+    return told;
+}
+
 void Tuner::Impl::close(TrialId id, TrialPhase phase, const Verdict& why, const std::string& message, StudyTime now,
                         Output& out) {
     commit(study::TrialClosed{id, now, phase, why.reason, why.a, why.b, message}, out);
-    const bool worth_keeping = phase == TrialPhase::finished || state.best == id;
-    release_checkpoints(id, worth_keeping ? 1 : 0, out);
+    release_checkpoints(id, state.best == id ? 1 : 0, out);
     if (phase == TrialPhase::failed && !state.draining && state.early_failures >= max_early_failures) {
         drain(Reason::early_failures, message, now, out);
     }

@@ -21,7 +21,7 @@ std::string list(const std::vector<Rank>& ranks) {
     return text;
 }
 std::string verb(const Verdict& v) {
-    constexpr const char* names[] = {"go on", "pause", "stop"};
+    constexpr const char* names[] = {"go on", "pause", "stop", "stop without a checkpoint"};
     const std::string why = describe(v.reason, v.a, v.b);
     return std::string(names[static_cast<int>(v.verb)]) + (why.empty() ? "" : " (" + why + ")");
 }

@@ -84,11 +84,11 @@ std::string Player::play(const std::string& command, const std::string& body) {
               text);
         const auto verdict = live_->state().trial(base::TrialId{trial}).verdict;
         if (verb == "train" && verdict.verb != study::Verb::go_on) {
-            event(study::CheckpointSaved{base::TrialId{trial},
-                                         attempt(),
-                                         incarnation(),
-                                         {iteration, checkpoint_name(trial, iteration), 1, 1}},
-                  text);
+            const bool saves = verdict.verb == study::Verb::pause || live_->state().best == base::TrialId{trial};
+            if (saves) {
+                const study::CheckpointRef checkpoint{iteration, checkpoint_name(trial, iteration), 1, 1};
+                event(study::CheckpointSaved{base::TrialId{trial}, attempt(), incarnation(), checkpoint}, text);
+            }
             const auto outcome =
                 verdict.verb == study::Verb::pause ? study::AttemptOutcome::paused : study::AttemptOutcome::stopped;
             event(study::AttemptOver{base::TrialId{trial}, attempt(), incarnation(), outcome, {}}, text);

@@ -198,9 +198,16 @@ TEST_CASE("unknown kinds and unknown deciding values are refused, unknown reason
     Decoder drain(bytes);
     CHECK(std::get<DrainBegan>(decode_record(drain)).reason == static_cast<Reason>(200));
 
-    Bytes verdict{std::byte{3}, std::byte{0}}; // the verb after stop
+    // `discard` is for messages: a journal never holds it.
+    Bytes verdict{std::byte{3}, std::byte{0}};
     Decoder verb(verdict);
-    CHECK_THROWS_AS(decode_verdict(verb), base::FormatError);
+    CHECK(decode_verdict(verb).verb == Verb::discard);
+    Reported discarded;
+    discarded.verdict.verb = Verb::discard;
+    Bytes record;
+    encode(Record{discarded}, record);
+    Decoder in(record);
+    CHECK_THROWS_AS(decode_record(in), base::FormatError);
     verdict[0] = std::byte{0x0C}; // the form of `a` after compact_double
     Decoder form(verdict);
     CHECK_THROWS_AS(decode_verdict(form), base::FormatError);

@@ -23,8 +23,9 @@ using base::TrialId;
 
 /// What a trial is told after a report. Defined by what happens to its ranks and its checkpoint:
 /// go_on: keeps both. pause: saves a checkpoint, gives its ranks back, may be resumed. stop: saves a last checkpoint,
-/// gives its ranks back, never resumed.
-enum class Verb : std::uint8_t { go_on = 0, pause = 1, stop = 2 };
+/// gives its ranks back, never resumed. discard: as stop, without the checkpoint; a way to tell a group, never a
+/// decision: records say stop.
+enum class Verb : std::uint8_t { go_on = 0, pause = 1, stop = 2, discard = 3 };
 
 /// Why. Codes are written to the journal: append only, never renumber. Readers render the words (`describe`).
 enum class Reason : std::uint8_t {

@@ -242,7 +242,7 @@ Verb Attempt::finish_iteration(const trainables::Metrics& metrics) {
 /// Collective. After a verdict other than go_on.
 void Attempt::end_with_checkpoint(Verb verb, const std::function<void(study::StateSink&)>& save_state) {
     outcome_ = verb == Verb::pause ? AttemptOutcome::paused : AttemptOutcome::stopped;
-    if (!setting_.trainable->info.can_checkpoint) return;
+    if (!setting_.trainable->info.can_checkpoint || verb == Verb::discard) return;
     if (!save_state) {
         if (verb == Verb::stop) return;
         throw base::Error("the trial was to pause, but the training function never called checkpoints(save, load)");

@@ -23,6 +23,7 @@ std::string verb_name(study::Verb verb) {
         case study::Verb::pause:
             return "pause";
         case study::Verb::stop:
+        case study::Verb::discard: // never in a record
             return "stop";
     }
     return "?";

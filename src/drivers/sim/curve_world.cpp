@@ -276,9 +276,9 @@ void CurveWorld::after_report(Group& group) {
 void CurveWorld::obey(Group& group, const study::Verdict& verdict) {
     if (group.broken) return;
     group.last = verdict;
-    group.outcome = verdict.verb == Verb::pause  ? AttemptOutcome::paused
-                    : verdict.verb == Verb::stop ? AttemptOutcome::stopped
-                                                 : AttemptOutcome::finished;
+    group.outcome = verdict.verb == Verb::pause   ? AttemptOutcome::paused
+                    : verdict.verb == Verb::go_on ? AttemptOutcome::finished
+                                                  : AttemptOutcome::stopped;
     group.phase = Group::Phase::saving;
     group.due =
         now_ + draw(group.start.trial.value(), draw_save + low16(group.iteration), Duration{0}, options_.max_save);
@@ -290,7 +290,8 @@ void CurveWorld::save(Group& group) {
     const std::string path = "checkpoints/" + std::to_string(start.trial.value()) + "/" +
                              std::to_string(group.iteration) + "-" + std::to_string(start.incarnation.value()) + "." +
                              std::to_string(start.attempt.value()) + ".h5";
-    if (files.insert(path).second)
+    const bool keeps = group.last.verb != Verb::discard;
+    if (keeps && files.insert(path).second)
         schedule(*group.members.front(), Duration{0}, RunnerSaved{{group.iteration, path, 1000, group.iteration}});
     if (group.phase == Group::Phase::saving) end_all(group, group.outcome);
 }
