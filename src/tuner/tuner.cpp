@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/tuner.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "ranktune/base/digest.hpp"
@@ -10,7 +11,11 @@ namespace ranktune::tuner {
 
 // The searcher keeps a reference to the specification: it lives in Impl, whose address never changes.
 Tuner::Impl::Impl(study::StudySpec given)
-    : spec(std::move(given)), searcher(searchers::make_searcher(spec)), scheduler(schedulers::make_scheduler(spec)) {}
+    : spec(std::move(given)), searcher(searchers::make_searcher(spec)), scheduler(schedulers::make_scheduler(spec)) {
+    // Moving all trials again and again while their table grows would cost more than deciding about them.
+    constexpr std::uint32_t reserved = 1'000'000;
+    state.trials.reserve(std::min(spec.num_trials, reserved));
+}
 
 Tuner::Tuner(study::StudySpec spec) : impl_(std::make_unique<Impl>(std::move(spec))) {}
 Tuner::~Tuner() = default;
