@@ -130,18 +130,16 @@ def last_json(command, **kwargs):
 
 
 def ours(program, ranks, layers, batch, arguments):
-    environment = dict(os.environ, OMPI_MCA_btl_vader_single_copy_mechanism=os.environ.get(
-        "OMPI_MCA_btl_vader_single_copy_mechanism", "none"))
     root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     return last_json(["mpirun", *root, "-n", ranks, "--bind-to", "core", program, "--layers",
                       ",".join(map(str, layers)), "--batch", batch, "--seconds", arguments.seconds,
-                      "--repetitions", arguments.repetitions], env=environment)
+                      "--repetitions", arguments.repetitions])
 
 
 def theirs(python, model, ranks, tuned, arguments):
     environment = dict(os.environ, OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="")
     return last_json([python, __file__, "--torch", model, ranks, int(tuned), "--seconds", arguments.seconds,
-                      "--repetitions", arguments.repetitions], env=environment)
+                      "--repetitions", arguments.repetitions])
 
 
 def compare(name, program, python, arguments):
