@@ -18,27 +18,11 @@
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/journal.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace ranktune::drivers::testing {
 
-class TemporaryDirectory {
-  public:
-    TemporaryDirectory() {
-        std::string name = (std::filesystem::temp_directory_path() / "ranktune-test-XXXXXX").string();
-        if (mkdtemp(name.data()) == nullptr) throw base::Error("mkdtemp");
-        path_ = name;
-    }
-    ~TemporaryDirectory() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-    TemporaryDirectory(const TemporaryDirectory&) = delete;
-    TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-    [[nodiscard]] const std::string& path() const { return path_; }
-
-  private:
-    std::string path_;
-};
+using ranktune::testing::TemporaryDirectory;
 
 inline study::StudySpec spec_from(const std::string& toml) {
     return study::parse_study(toml, "/study.toml", {}, trainables::known_trainables());

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 
+#include "journal_by_hand.hpp"
 #include "report/load.hpp"
 #include "report/screens.hpp"
 #include "storage/journal.hpp"
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"
-#include "temporary_directory.hpp"
 
 using namespace ranktune;
 using namespace ranktune::report;

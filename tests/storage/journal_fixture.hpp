@@ -12,28 +12,11 @@
 
 #include "ranktune/study/record.hpp"
 #include "storage/journal.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace ranktune::storage::test {
 
-/// A folder of its own in the system's temporary folder, removed at the end.
-class TemporaryDirectory {
-  public:
-    TemporaryDirectory() {
-        std::string pattern = (std::filesystem::temp_directory_path() / "ranktune-test-XXXXXX").string();
-        if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot create a temporary folder");
-        path_ = pattern;
-    }
-    ~TemporaryDirectory() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-    TemporaryDirectory(const TemporaryDirectory&) = delete;
-    TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-    [[nodiscard]] const std::string& path() const { return path_; }
-
-  private:
-    std::string path_;
-};
+using ranktune::testing::TemporaryDirectory;
 
 /// Remembers which events were logged.
 class RecordingLog final : public base::LogSink {
