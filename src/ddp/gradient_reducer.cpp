@@ -3,27 +3,21 @@
 
 #include <algorithm>
 #include <cassert>
-#include <new>
 
 #include "comm/graveyard.hpp"
 #include "ddp/core_wait.hpp"
 #include "ranktune/base/digest.hpp"
+#include "ranktune/ddp/buffer.hpp"
 #include "ranktune/ddp/parameters.hpp"
 
 namespace ranktune::ddp {
 
 namespace {
 
-constexpr std::size_t alignment = 64; // a cache line, and the widest vector register
+using SharedFloats = std::shared_ptr<float[]>; // shared: the graveyard takes any shared pointer
 
-struct FreeAligned {
-    void operator()(float* memory) const { ::operator delete[](memory, std::align_val_t(alignment)); }
-};
-using AlignedFloats = std::shared_ptr<float[]>; // shared: the graveyard takes any shared pointer
-
-AlignedFloats zeros(std::size_t count) {
-    AlignedFloats memory(static_cast<float*>(::operator new[](count * sizeof(float), std::align_val_t(alignment))),
-                         FreeAligned());
+SharedFloats zeros(std::size_t count) {
+    SharedFloats memory(static_cast<float*>(allocate_buffer(count * sizeof(float))), free_buffer);
     std::fill_n(memory.get(), count, 0.0F);
     return memory;
 }
@@ -115,7 +109,7 @@ struct GradientReducer::Impl {
     std::vector<std::size_t> place;        ///< per tensor, in floats within memory
     std::vector<std::size_t> order;        ///< tensors in the order in which they become ready
     std::size_t total = 0;
-    AlignedFloats memory; ///< total floats and the status word
+    SharedFloats memory; ///< total floats and the status word
     std::vector<Flight> flights;
     std::size_t completed = 0;   ///< of flights
     std::size_t ready_count = 0; ///< of order

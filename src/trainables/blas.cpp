@@ -8,6 +8,7 @@
 #include <cassert>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "ranktune/base/error.hpp"
@@ -69,15 +70,20 @@ std::string detect() {
 
 void multiply(Transpose transpose_a, Transpose transpose_b, std::size_t m, std::size_t n, std::size_t k, const float* a,
               const float* b, float beta, float* c) {
+    multiply(transpose_a, transpose_b, m, n, k, {a, transpose_a == Transpose::yes ? m : k},
+             {b, transpose_b == Transpose::yes ? k : n}, beta, {c, n});
+}
+
+void multiply(Transpose transpose_a, Transpose transpose_b, std::size_t m, std::size_t n, std::size_t k,
+              Block<const float> a, Block<const float> b, float beta, Block<float> c) {
     if (m == 0 || n == 0) return;
     if (k == 0) { // libraries differ in whether they still scale C
-        for (std::size_t i = 0; i < m * n; ++i) c[i] = beta == 0.0F ? 0.0F : beta * c[i];
+        for (std::size_t row = 0; row < m; ++row)
+            for (float& value : std::span(c.data + row * c.stride, n)) value = beta == 0.0F ? 0.0F : beta * value;
         return;
     }
-    const std::size_t lda = transpose_a == Transpose::yes ? m : k;
-    const std::size_t ldb = transpose_b == Transpose::yes ? k : n;
-    cblas_sgemm(row_major, cblas(transpose_a), cblas(transpose_b), extent(m), extent(n), extent(k), 1.0F, a,
-                extent(lda), b, extent(ldb), beta, c, extent(n));
+    cblas_sgemm(row_major, cblas(transpose_a), cblas(transpose_b), extent(m), extent(n), extent(k), 1.0F, a.data,
+                extent(a.stride), b.data, extent(b.stride), beta, c.data, extent(c.stride));
 }
 
 std::string library() {

@@ -14,6 +14,16 @@ enum class Transpose : bool { no = false, yes = true };
 void multiply(Transpose transpose_a, Transpose transpose_b, std::size_t m, std::size_t n, std::size_t k, const float* a,
               const float* b, float beta, float* c);
 
+/// A block of a larger row-major matrix: row r begins at data + r * stride.
+template <class Float>
+struct Block {
+    Float* data = nullptr;
+    std::size_t stride = 0; ///< in floats; at least the row's length
+};
+/// The same for blocks.
+void multiply(Transpose transpose_a, Transpose transpose_b, std::size_t m, std::size_t n, std::size_t k,
+              Block<const float> a, Block<const float> b, float beta, Block<float> c);
+
 /// Sets the threads of the linked library through its own interface (what it reads from the environment, it read when
 /// it was loaded). Throws base::Error when the library is the reference BLAS, with the line that installs a fast one.
 /// Does nothing more than that check for a library whose interface is not known.

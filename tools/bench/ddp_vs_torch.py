@@ -6,7 +6,7 @@ The same models, global batches and precision (float32), SGD with momentum, one 
 one core each, on 1 and 2 processes; and the rate of the bare matrix products of each library. Installs the newest torch
 from PyPI into a virtual environment on first use.
 
-usage: tools/bench/ddp_vs_torch.py BUILD_DIR [--venv DIR] [--seconds S] [--repetitions N] [--only small|large]
+usage: tools/bench/ddp_vs_torch.py BUILD_DIR [--venv DIR] [--seconds S] [--repetitions N] [--rounds N] [--only small|large]
        (ninja -C BUILD_DIR tools/bench/bench_ddp_mlp first, in a release build)
 """
 
@@ -142,16 +142,23 @@ def theirs(python, model, ranks, tuned, arguments):
                       "--repetitions", arguments.repetitions])
 
 
+def median_of(results):
+    """The result with the median rate."""
+    return sorted(results, key=lambda result: result["samples_per_s"])[len(results) // 2]
+
+
 def compare(name, program, python, arguments):
     layers, batch, bar = MODELS[name]
     print(f"\n{'-'.join(map(str, layers))}, global batch {batch}, float32, SGD with momentum")
     print(f"  {'':34} {'1 process':>12} {'2 processes':>12} {'2 / 1':>6} {'bare GEMMs':>20}")
-    rows = {}
-    for label, measure in (("PyTorch DDP, gloo", lambda n: theirs(python, name, n, False, arguments)),
-                           ("  bucket views, static, fused SGD", lambda n: theirs(python, name, n, True, arguments)),
-                           ("ranktune mlp", lambda n: ours(program, n, layers, batch, arguments))):
-        one, two = measure(1), measure(2)
-        rows[label] = (one, two)
+    programs = {"PyTorch DDP, gloo": lambda n: theirs(python, name, n, False, arguments),
+                "  bucket views, static, fused SGD": lambda n: theirs(python, name, n, True, arguments),
+                "ranktune mlp": lambda n: ours(program, n, layers, batch, arguments)}
+    # Round by round, so that a machine that slows down does so for all of them.
+    rounds = [{(label, n): measure(n) for n in (1, 2) for label, measure in programs.items()}
+              for _ in range(arguments.rounds)]
+    rows = {label: [median_of([one_round[label, n] for one_round in rounds]) for n in (1, 2)] for label in programs}
+    for label, (one, two) in rows.items():
         scaling = two["samples_per_s"] / one["samples_per_s"]
         print(f"  {label:34} {one['samples_per_s']:>10,.0f}/s {two['samples_per_s']:>10,.0f}/s {scaling:>6.2f} "
               f"{one['gemm_gflops']:>7.0f} / {two['gemm_gflops']:.0f} GFLOP/s", flush=True)
@@ -171,7 +178,8 @@ def main():
     parser.add_argument("build", nargs="?", help="build directory of ranktune (release)")
     parser.add_argument("--venv", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "ranktune-bench-venv")
     parser.add_argument("--seconds", type=float, default=2.0, help="of each repetition")
-    parser.add_argument("--repetitions", type=int, default=5, help="whose median counts")
+    parser.add_argument("--repetitions", type=int, default=1, help="within a program; the median counts")
+    parser.add_argument("--rounds", type=int, default=3, help="of all programs, one after the other; the median counts")
     parser.add_argument("--only", choices=sorted(MODELS))
     parser.add_argument("--torch", nargs=3, metavar=("MODEL", "RANKS", "TUNED"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()

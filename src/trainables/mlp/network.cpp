@@ -43,7 +43,7 @@ Network::Network(Shape shape, std::vector<std::span<float>> parameters, std::siz
         outputs_.emplace_back(rows_ * shape_.outputs_of(layer));
         if (layer > 0) widest = std::max(widest, shape_.inputs_of(layer));
     }
-    for (std::vector<float>& delta : delta_) delta.resize(rows_ * widest);
+    for (ddp::Buffer& delta : delta_) delta.resize(rows_ * widest);
 }
 
 void Network::set_gradients(std::vector<std::span<float>> gradients) {
@@ -75,10 +75,16 @@ std::span<float> Network::forward(std::size_t count, std::span<const DropoutMask
 
 namespace {
 
-/// Rows of a product that are computed between two polls: about a millisecond of work on one core.
-std::size_t piece(std::size_t rows, std::size_t work_per_row) {
-    constexpr std::size_t work = 50'000'000; // multiply-adds
-    return std::clamp<std::size_t>(work / std::max<std::size_t>(work_per_row, 1), 64, std::max<std::size_t>(rows, 64));
+/// Rows or columns of the weights that a product handles between two polls: some milliseconds of work on one core, in
+/// pieces of about one size. The weights are cut, not the batch: a library packs both factors anew for every product,
+/// and the weights are the larger.
+std::size_t piece(std::size_t extent, std::size_t work_each) {
+    constexpr std::size_t work = 150'000'000; // multiply-adds
+    constexpr std::size_t least = 128;
+    constexpr std::size_t multiple = 16; // floats of a cache line, so that pieces begin where vectors do
+    const std::size_t most = std::max(work / std::max<std::size_t>(work_each, 1), least);
+    const std::size_t pieces = (extent + most - 1) / most;
+    return ((extent + pieces - 1) / pieces + multiple - 1) / multiple * multiple;
 }
 
 } // namespace
@@ -86,8 +92,12 @@ std::size_t piece(std::size_t rows, std::size_t work_per_row) {
 void Network::weight_gradient(std::size_t layer, std::size_t count, const float* delta, const Hooks& hooks) {
     const std::size_t in = shape_.inputs_of(layer);
     const std::size_t out = shape_.outputs_of(layer);
-    blas::multiply(Transpose::yes, Transpose::no, out, in, count, delta, outputs_[layer].data(), 0.0F,
-                   gradients_[2 * layer].data());
+    const std::size_t rows = piece(out, in * count);
+    for (std::size_t begin = 0; begin < out; begin += rows) {
+        if (begin > 0) hooks.poll();
+        blas::multiply(Transpose::yes, Transpose::no, std::min(rows, out - begin), in, count, {delta + begin, out},
+                       {outputs_[layer].data(), in}, 0.0F, {gradients_[2 * layer].data() + begin * in, in});
+    }
     hooks.ready(2 * layer);
 }
 
@@ -95,11 +105,10 @@ void Network::input_gradient(std::size_t layer, std::size_t count, const float* 
                              const Hooks& hooks) {
     const std::size_t in = shape_.inputs_of(layer);
     const std::size_t out = shape_.outputs_of(layer);
-    const std::size_t rows = piece(count, in * out);
-    for (std::size_t begin = 0; begin < count; begin += rows) {
-        const std::size_t n = std::min(rows, count - begin);
-        blas::multiply(Transpose::no, Transpose::no, n, in, out, delta + begin * out, parameters_[2 * layer].data(),
-                       0.0F, result + begin * in);
+    const std::size_t columns = piece(in, out * count);
+    for (std::size_t begin = 0; begin < in; begin += columns) {
+        blas::multiply(Transpose::no, Transpose::no, count, std::min(columns, in - begin), out, {delta, out},
+                       {parameters_[2 * layer].data() + begin, in}, 0.0F, {result + begin, in});
         hooks.poll();
     }
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "ranktune/ddp/buffer.hpp"
+
 namespace ranktune::trainables::mlp {
 
 struct OptimizerOptions {
@@ -33,7 +35,7 @@ class Optimizer {
     /// The state beside the parameters, for checkpoints: name of the moment and its values.
     struct Moment {
         std::string name; ///< "momentum", "exp_avg" or "exp_avg_sq"
-        std::vector<float> values;
+        ddp::Buffer values;
     };
     [[nodiscard]] std::vector<Moment>& moments() { return moments_; }
     [[nodiscard]] const std::vector<Moment>& moments() const { return moments_; }

@@ -10,6 +10,7 @@
 
 #include "ranktune/data/dataset.hpp"
 #include "ranktune/data/sampling.hpp"
+#include "ranktune/ddp/buffer.hpp"
 #include "ranktune/ddp/gradient_reducer.hpp"
 #include "ranktune/study/state.hpp"
 #include "trainables/mlp/network.hpp"
@@ -99,7 +100,7 @@ class Trainer {
     std::vector<TensorShape> tensors_;
     std::vector<std::size_t> place_;                ///< of each tensor within the flat layout
     std::unique_ptr<ddp::GradientReducer> reducer_; ///< made by the first step: a checkpoint may set the bucket limit
-    std::vector<float> flat_;                       ///< parameters, one behind the other in plan order
+    ddp::Buffer flat_;                       ///< parameters, one behind the other in plan order
     std::vector<std::span<float>> parameters_;
     Network network_;
     Optimizer optimizer_;
