@@ -100,7 +100,7 @@ class Trainer {
     std::vector<TensorShape> tensors_;
     std::vector<std::size_t> place_;                ///< of each tensor within the flat layout
     std::unique_ptr<ddp::GradientReducer> reducer_; ///< made by the first step: a checkpoint may set the bucket limit
-    ddp::Buffer flat_;                       ///< parameters, one behind the other in plan order
+    ddp::Buffer flat_;                              ///< parameters, one behind the other in plan order
     std::vector<std::span<float>> parameters_;
     Network network_;
     Optimizer optimizer_;
