@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ranktune, seen from a training program written in Python.
+
+    import ranktune
+
+    config = ranktune.config(lr=0.01, batch_size=64)        # the trial's configuration; alone: these defaults
+    if ranktune.checkpoint():                               # path to go on from; None: start afresh
+        load(ranktune.checkpoint())
+    for epoch in range(ranktune.context().iteration, 27):
+        ...
+        ranktune.report(val_accuracy=accuracy, checkpoint=save)
+
+Every process of a trial calls report() once per iteration (rank 0 gives the metrics). It returns True to go on; when
+the trial is paused or stopped it ends the process on every rank at the same iteration. Run without ranktune (by hand,
+by torchrun) the same program trains as it always did, and report() prints a line.
+
+One file, standard library only, Python 3.9 or newer. What travels: docs/reference/program-protocol.md of ranktune.
+"""
+
+import difflib
+import json
+import os
+import socket
+import stat
+import sys
+import threading
+from typing import Any, Callable, Mapping, Optional, Union
+
+__all__ = ["Config", "Context", "TrialEnded", "checkpoint", "config", "context", "report"]
+
+Checkpoint = Union[str, "os.PathLike[str]", Callable[[str], Any]]
+
+_LONGEST = 1 << 20  # bytes of a message
+_MARK = "RANKTUNE_SOCKET"  # inode of the control socket: tells it from another file under the same number
+
+
+class TrialEnded(SystemExit):
+    """Raised by report() when the trial is paused or stopped: the process ends with exit code 0 and no traceback."""
+
+    def __init__(self, decision: str) -> None:
+        super().__init__(0)
+        self.decision = decision  # "pause" or "stop"
+
+
+class Config(dict):  # type: ignore[type-arg]
+    """A configuration: a dict whose entries are attributes too. An entry that is called like a method of dict
+    ("values") is read as config["values"]."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        if name.startswith("__"):
+            raise AttributeError(name)
+        near = difflib.get_close_matches(name, [str(key) for key in self], 1)
+        raise AttributeError(
+            f"the configuration has no '{name}'" + (f"; did you mean '{near[0]}'?" if near else f"; it has {_list(self)}")
+            + ("" if _in_study() else f" (no study: only the defaults are there, as in ranktune.config({name}=...))"))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+
+class Context:
+    """What a process can know about its trial. Outside of a study: rank and size from the environment, the rest as if
+    it were trial None of study None."""
+
+    study: Optional[str]  # name
+    study_dir: Optional[str]
+    trial: Optional[int]  # number, from 0
+    attempt: int  # number of the start of this trial, from 1
+    iteration: int  # iterations completed so far, by all attempts
+    iterations: Optional[int]  # the study's ceiling
+    rank: int  # of this process within the trial
+    world_size: int
+    local_rank: int  # on this node, among the ranks of the trial
+    checkpoint_dir: Optional[str]  # writable folder of this attempt, the same for all ranks
+    seed: int  # of the study
+    metric: Optional[str]  # what the study optimises
+    mode: Optional[str]  # "min" or "max"
+
+    def __init__(self) -> None:
+        self.study = os.environ.get("RANKTUNE_STUDY")
+        self.study_dir = os.environ.get("RANKTUNE_STUDY_DIR")
+        self.trial = _number_of("RANKTUNE_TRIAL", None)
+        self.attempt = _number_of("RANKTUNE_ATTEMPT", 1)
+        self.iteration = _number_of("RANKTUNE_ITERATION", 0) + _reports
+        self.iterations = _number_of("RANKTUNE_ITERATIONS", None)
+        self.rank = _number_of("RANK", 0)
+        self.world_size = _number_of("WORLD_SIZE", 1)
+        self.local_rank = _number_of("LOCAL_RANK", 0)
+        self.checkpoint_dir = os.environ.get("RANKTUNE_CHECKPOINT_DIR")
+        self.seed = _number_of("RANKTUNE_SEED", 0)
+        self.metric = os.environ.get("RANKTUNE_METRIC")
+        self.mode = os.environ.get("RANKTUNE_MODE")
+
+    def __repr__(self) -> str:
+        return f"Context({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+
+def config(**defaults: Any) -> Config:
+    """The trial's configuration, with `defaults` for what the study does not search over (nested tables as dicts).
+    Outside of a study: the defaults. May be called by any process, as often as it likes."""
+    path = os.environ.get("RANKTUNE_CONFIG")
+    values = {}
+    if path is not None:
+        with open(path, encoding="utf-8") as file:
+            values = json.load(file)
+    return _merged(defaults, values)
+
+
+def checkpoint() -> Optional[str]:
+    """Path of the file or folder that the program handed over when the trial was paused or last saved, to go on from
+    context().iteration; None when the trial starts from the beginning."""
+    return os.environ.get("RANKTUNE_CHECKPOINT") or None
+
+
+def context() -> Context:
+    """Trial, attempt, iteration, rank and the like; a new object at each call."""
+    return Context()
+
+
+def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Optional[Checkpoint] = None,
+           exit: bool = True, **more: Any) -> bool:
+    """Reports the metrics of one iteration and waits for the decision. Every rank of the trial calls it equally often;
+    rank 0's metrics count.
+
+    metrics, more -- numbers, or one-element tensors and arrays; NaN and infinity are allowed.
+    checkpoint    -- state of this iteration, for the trial to go on from: either the path of a file or folder that is
+                     complete when report() is called (rank 0's counts), or a function f(folder) that saves below
+                     `folder` and is called only when the state is wanted: on every rank, so rank 0 alone should write
+                     unless each writes a file of its own. It may return the path of what it saved.
+    exit          -- what happens when the trial is paused or stopped: True raises TrialEnded, a SystemExit, on every
+                     rank; False makes report() return False.
+
+    Returns True to go on. Outside of a study rank 0 prints the metrics, nothing is saved, and the answer is True.
+    """
+    global _reports
+    rank = _number_of("RANK", 0)
+    values = {**(metrics or {}), **more}
+    if not _in_study():
+        _reports += 1
+        if rank == 0:
+            text = " ".join(f"{name}={_shown(_number(name, value))}" for name, value in values.items())
+            print(f"iteration {_reports}: {text}", flush=True)
+        return True
+    if exit and threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("ranktune.report() was called outside of the main thread, where it cannot end the process; "
+                           "use report(..., exit=False) and end the training when it returns False")
+    message: dict = {"report": {name: _number(name, value) for name, value in values.items()} if rank == 0 else {}}
+    if callable(checkpoint):
+        message["can_save"] = True
+    elif checkpoint is not None and rank == 0:
+        message["checkpoint"] = _existing(checkpoint)
+    decision = _the_link().decide(message, checkpoint if callable(checkpoint) else None, rank)
+    _reports += 1
+    if decision == "continue":
+        return True
+    if exit:
+        raise TrialEnded(decision)
+    return False
+
+
+# ---- below: how ----------------------------------------------------------------------------------------------------
+
+_reports = 0  # made by this process
+_link: Optional["_Link"] = None
+_forked = False
+_making_link = threading.Lock()
+
+
+class _Link:
+    """The control descriptor: lines of JSON in both directions, exactly one answer per report."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.socket = socket.socket(fileno=descriptor)
+        self.socket.setblocking(True)
+        self.socket.set_inheritable(False)
+        self.received = b""
+        self.outgoing = b""  # the message that is being sent,
+        self.sent: list = []  # and how many bytes of it each call of send() took
+        self.owed = 0  # answers not read yet: more than one when a signal handler's exception left a report early
+        self.ended: Optional[str] = None
+        self.busy = False
+        self.lock = threading.RLock()
+
+    def decide(self, message: Mapping[str, Any], save: Optional[Callable[[str], Any]], rank: int) -> str:
+        with self.lock:
+            if self.busy:
+                raise RuntimeError("ranktune.report() was called within ranktune.report(): by a signal handler?")
+            if self.ended is not None:
+                return self.ended
+            self.busy = True
+            try:
+                return self._decide(message, save, rank)
+            except ConnectionError:
+                return self._gone()
+            finally:
+                self.busy = False
+
+    def _decide(self, message: Mapping[str, Any], save: Optional[Callable[[str], Any]], rank: int) -> str:
+        line = _line(message)
+        if self.owed > 0 and not self.sent:
+            self.owed -= 1  # a report that an exception left before its first byte: it never was
+        elif self.outgoing:
+            self._flush()
+        self.outgoing, self.sent, self.owed = line, [], self.owed + 1
+        self._flush()
+        answer: Mapping[str, Any] = {}
+        while self.owed > 0:
+            answer = self._answer()
+            self.owed -= 1
+        decision = answer["decision"]
+        if decision == "continue":
+            return "continue"
+        folder = answer.get("save_to")
+        if folder is not None and save is not None:
+            saved = _saved(save, folder)
+            if rank == 0:
+                self.outgoing, self.sent = _line({"checkpoint": saved}), []
+                self._flush()
+        self.ended = str(decision)
+        return self.ended
+
+    def _flush(self) -> None:
+        """Sends what is left of the message. An exception of a signal handler may end it anywhere: extend(map()) keeps
+        in one step what send() took, since handlers run between steps of the interpreter only."""
+        while sum(self.sent) < len(self.outgoing):
+            self.sent.extend(map(self.socket.send, (self.outgoing[sum(self.sent):],)))
+
+    def _answer(self) -> Mapping[str, Any]:
+        """The next answer to a report; other messages of a newer ranktune are passed over."""
+        while True:
+            while b"\n" not in self.received:
+                part = self.socket.recv(1 << 16)
+                if not part:
+                    raise ConnectionResetError
+                self.received += part
+            line, _, self.received = self.received.partition(b"\n")
+            try:
+                message = json.loads(line)
+            except ValueError:
+                message = None
+            if not isinstance(message, dict):
+                raise RuntimeError(f"the control descriptor gave {line[:80]!r}, which is no message of ranktune; does "
+                                   "something else in this program read or write it?")
+            if message.get("decision") in ("continue", "pause", "stop"):
+                return message
+            if "decision" in message:
+                raise RuntimeError(f"this ranktune.py does not know the decision '{message['decision']}': it is older "
+                                   "than the ranktune that runs the study; delete the copy that was imported: "
+                                   + __file__)
+
+    def _gone(self) -> str:
+        print("ranktune: the study is gone (its end of the control descriptor was closed); ending this process",
+              file=sys.stderr, flush=True)
+        self.ended = "stop"
+        return self.ended
+
+
+def _in_study() -> bool:
+    return "RANKTUNE_FD" in os.environ
+
+
+def _control_socket() -> Optional[int]:
+    """The control descriptor when it is open in this process and no other file has taken its number."""
+    try:
+        descriptor = int(os.environ["RANKTUNE_FD"])
+        status = os.fstat(descriptor)
+    except (KeyError, ValueError, OSError, OverflowError):
+        return None
+    if not stat.S_ISSOCK(status.st_mode) or os.environ.get(_MARK, str(status.st_ino)) != str(status.st_ino):
+        return None
+    return descriptor
+
+
+def _the_link() -> _Link:
+    global _link
+    with _making_link:
+        if _link is None:
+            descriptor = None if _forked else _control_socket()
+            if descriptor is None:
+                raise RuntimeError(
+                    f"ranktune.report() was called in process {os.getpid()}, which "
+                    + ("was forked from the one that ranktune started" if _forked
+                       else f"does not have the control descriptor {os.environ['RANKTUNE_FD']} (RANKTUNE_FD)")
+                    + ". Only the process that ranktune starts for each rank can report. To train in several processes, "
+                    "let ranktune start them ([resources] ranks = N) instead of torchrun or torch.multiprocessing; a "
+                    "program that starts the training by subprocess hands the descriptor on with "
+                    "pass_fds=[int(os.environ['RANKTUNE_FD'])].")
+            _link = _Link(descriptor)
+        return _link
+
+
+def _after_fork() -> None:
+    """In a forked child (a DataLoader worker, say): it must neither report nor keep the connection open."""
+    global _forked, _making_link
+    descriptor = None if _forked else _control_socket()
+    _forked = True
+    _making_link = threading.Lock()
+    if _link is not None:
+        _link.socket.close()
+    elif descriptor is not None:
+        os.close(descriptor)
+    _forget()
+
+
+def _forget() -> None:
+    global _link
+    _link = None
+
+
+def _merged(defaults: Mapping[str, Any], values: Mapping[str, Any]) -> Config:
+    merged = Config()
+    for name in [*defaults, *(name for name in values if name not in defaults)]:
+        value = values.get(name, defaults.get(name))
+        if isinstance(value, Mapping):
+            default = defaults.get(name)
+            value = _merged(default if isinstance(default, Mapping) else {}, value)
+        merged[name] = value
+    return merged
+
+
+def _number(name: str, value: Any) -> Union[bool, int, float]:
+    """`value` as JSON can carry it. bool and int stay what they are."""
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"the name of a metric is a string, not {name!r}")
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value) if abs(value) < 1 << 63 else float(value)
+    if isinstance(value, float):
+        return float(value)
+    try:
+        if hasattr(value, "item"):  # tensors and arrays of one element, NumPy's scalars
+            value = value.item()
+            if isinstance(value, (bool, int, float)):
+                return _number(name, value)
+        if isinstance(value, (str, bytes)):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"metric '{name}' is {_short(value)}, not a number or a tensor with one element") from None
+
+
+def _line(message: Mapping[str, Any]) -> bytes:
+    line = json.dumps(message, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+    if len(line) > _LONGEST:
+        raise ValueError(f"a report of {len(line)} bytes is too long: at most {_LONGEST}; report fewer metrics")
+    return line
+
+
+def _existing(path: Any) -> str:
+    absolute = os.path.abspath(os.fsdecode(path))
+    if not os.path.exists(absolute):
+        raise FileNotFoundError(f"the checkpoint '{absolute}' does not exist; save it before report(), or give report() "
+                                "a function that saves")
+    return absolute
+
+
+def _saved(save: Callable[[str], Any], folder: str) -> str:
+    os.makedirs(folder, exist_ok=True)
+    path = save(folder)
+    if path is not None:
+        return _existing(path)
+    if _number_of("RANK", 0) == 0 and not os.listdir(folder):
+        raise RuntimeError(f"the function given to report(checkpoint=...) saved nothing in '{folder}'")
+    return folder
+
+
+def _number_of(variable: str, default: Any) -> Any:
+    text = os.environ.get(variable, "")
+    try:
+        return int(text) if text else default
+    except ValueError:
+        raise RuntimeError(f"the environment variable {variable} is '{text}', not a whole number") from None
+
+
+def _shown(value: Union[bool, int, float]) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _list(names: Any) -> str:
+    return ", ".join(str(name) for name in names) or "nothing"
+
+
+# Processes that this one starts find the mark, so that a descriptor of theirs with the same number is not mistaken.
+_descriptor = _control_socket()
+if _descriptor is not None:
+    os.environ[_MARK] = str(os.fstat(_descriptor).st_ino)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
