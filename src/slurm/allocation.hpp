@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The job that this process belongs to, as its environment tells.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "slurm/variables.hpp"
+
+namespace ranktune::slurm {
+
+/// What is not told, or in a form that is not known, is nothing; no value is guessed.
+struct Allocation {
+    std::string job;                 ///< "1234"
+    std::optional<std::string> step; ///< nothing: the batch script
+    std::string partition;
+    std::uint32_t restarts = 0; ///< how often the job was started again
+    /// What `scontrol requeue` wants: "1234", or "1200_7" for a task of a job array.
+    std::string requeue_id;
+    std::optional<std::vector<std::string>> nodes;
+    std::optional<std::vector<std::uint32_t>> tasks_by_node; ///< of the step, otherwise of the job
+    std::optional<std::uint32_t> cpus_per_task;
+    std::optional<std::int64_t> end; ///< seconds since 1970: the time limit, where Slurm tells (22.05 does not)
+};
+
+/// Nothing: not in a job.
+[[nodiscard]] std::optional<Allocation> allocation(const Variables& variables);
+
+} // namespace ranktune::slurm

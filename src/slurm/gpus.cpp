@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "slurm/gpus.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "slurm/lists.hpp"
+
+namespace ranktune::slurm {
+namespace {
+
+std::string joined(const std::vector<std::string>& items) {
+    std::string text;
+    for (const auto& item : items) text += (text.empty() ? "" : ",") + item;
+    return text;
+}
+
+/// The list of a variable as CUDA reads it: what follows a -1 does not count.
+std::vector<std::string> listed(std::string_view text) {
+    if (text == "NoDevFiles" || text == "none" || text == "void") return {};
+    std::vector<std::string> devices = expand_devices(text);
+    const auto end = std::find(devices.begin(), devices.end(), "-1");
+    devices.erase(end, devices.end());
+    return devices;
+}
+
+std::vector<std::string> first_numbers(std::size_t count) {
+    std::vector<std::string> numbers;
+    for (std::size_t i = 0; i < count; ++i) numbers.push_back(std::to_string(i));
+    return numbers;
+}
+
+/// "4"; "a100:4" in some versions.
+std::uint32_t count_in(std::string_view text) {
+    if (const auto colon = text.rfind(':'); colon != std::string_view::npos) text.remove_prefix(colon + 1);
+    const auto counts = expand_counts(text);
+    constexpr std::uint32_t most = 1024;
+    return counts && counts->size() == 1 ? std::min(counts->front(), most) : 0;
+}
+
+VisibleGpus seen(std::string_view name, std::string_view text, std::vector<std::string> devices) {
+    VisibleGpus gpus;
+    gpus.by = std::string(name) + "=" + std::string(text);
+    gpus.devices = std::move(devices);
+    gpus.identities = gpus.devices;
+    return gpus;
+}
+
+/// Without the part about identities.
+VisibleGpus named_devices(const Variables& variables, std::uint32_t machine_gpus) {
+    for (const char* name : {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"})
+        if (const auto text = value_of(variables, name)) return seen(name, *text, listed(*text));
+    if (const auto text = value_of(variables, "ROCR_VISIBLE_DEVICES"))
+        return seen("ROCR_VISIBLE_DEVICES", *text, first_numbers(listed(*text).size()));
+    for (const char* name : {"GPU_DEVICE_ORDINAL", "SLURM_STEP_GPUS", "SLURM_JOB_GPUS"})
+        if (const auto text = value_of(variables, name)) return seen(name, *text, listed(*text));
+    // With --gpu-bind=none some versions name no device. The number is that of the node.
+    if (const auto text = value_of(variables, "SLURM_GPUS_ON_NODE"))
+        return seen("SLURM_GPUS_ON_NODE", *text, first_numbers(count_in(*text)));
+    // In a job that was granted none, GPUs of the node are somebody else's.
+    if (machine_gpus == 0 || value_of(variables, "SLURM_JOB_ID")) return {};
+    return seen("GPUs of the machine", std::to_string(machine_gpus), first_numbers(machine_gpus));
+}
+
+constexpr std::size_t nobody = static_cast<std::size_t>(-1);
+
+/// The workers of one node and the devices that they may use: a bipartite matching, as large as possible, that changes
+/// the first come as little as possible.
+class Matching {
+  public:
+    /// `wanted[w]`: identities that worker w may use, in its order.
+    explicit Matching(std::vector<std::vector<std::string>> wanted) : wanted_(std::move(wanted)) {
+        for (std::size_t w = 0; w < wanted_.size(); ++w) {
+            std::set<std::string> visited;
+            assign(w, visited);
+        }
+    }
+    /// Position in the worker's list; `nobody`: none.
+    [[nodiscard]] std::size_t of(std::size_t worker) const {
+        const auto& wanted = wanted_[worker];
+        for (std::size_t i = 0; i < wanted.size(); ++i)
+            if (const auto it = user_.find(wanted[i]); it != user_.end() && it->second == worker) return i;
+        return nobody;
+    }
+
+  private:
+    bool assign(std::size_t worker, std::set<std::string>& visited) {
+        for (const auto& device : wanted_[worker])
+            if (!user_.contains(device)) return user_[device] = worker, true;
+        for (const auto& device : wanted_[worker]) {
+            if (!visited.insert(device).second) continue;
+            const std::size_t before = user_[device];
+            if (assign(before, visited)) return user_[device] = worker, true;
+        }
+        return false;
+    }
+
+    std::vector<std::vector<std::string>> wanted_;
+    std::map<std::string, std::size_t> user_; ///< device -> worker
+};
+
+/// Whether nobody else of `workers` may use what `worker` sees.
+bool alone(const std::vector<RankOnNode>& ranks, const std::vector<std::size_t>& workers, std::size_t worker) {
+    const auto& mine = ranks[worker].gpus.identities;
+    return std::ranges::none_of(workers, [&](std::size_t other) {
+        return other != worker && std::ranges::any_of(ranks[other].gpus.identities, [&](const std::string& device) {
+                   return std::ranges::find(mine, device) != mine.end();
+               });
+    });
+}
+
+std::string counted(std::size_t count, const char* what) {
+    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+/// A node on which somebody is left without.
+std::string complaint(const std::vector<RankOnNode>& ranks, const std::vector<std::size_t>& workers) {
+    std::set<std::string> devices;
+    std::string by;
+    for (const std::size_t w : workers) {
+        devices.insert(ranks[w].gpus.identities.begin(), ranks[w].gpus.identities.end());
+        if (by.empty()) by = ranks[w].gpus.by;
+    }
+    const std::string node = ranks[workers.front()].node;
+    const std::string number = std::to_string(workers.size());
+    if (devices.empty()) {
+        return node + ": no GPU was granted" + (by.empty() ? "" : " (" + by + ")") +
+               "; ask for one per worker: #SBATCH " + "--gpus-per-node=" + number + ", or --gres=gpu:" + number;
+    }
+    return node + ": " + counted(workers.size(), "worker") + " for " + counted(devices.size(), "GPU") + " (" + by +
+           "), so that two would use one; start one worker for each GPU: #SBATCH --ntasks-per-node=" +
+           std::to_string(devices.size()) + " in slurm/gpu.sbatch, which adds the head";
+}
+
+/// Shares of the workers of one node; false: somebody is left without.
+bool share_on_node(const std::vector<RankOnNode>& ranks, const std::vector<std::size_t>& workers, GpuShares& shares) {
+    std::vector<std::vector<std::string>> wanted;
+    for (const std::size_t w : workers) wanted.push_back(ranks[w].gpus.identities);
+    const Matching matching(std::move(wanted));
+    bool all = true;
+    for (std::size_t i = 0; i < workers.size(); ++i) {
+        const std::size_t w = workers[i];
+        const auto& gpus = ranks[w].gpus;
+        const std::size_t position = matching.of(i);
+        if (position == nobody) {
+            all = false;
+        } else if (gpus.whole && alone(ranks, workers, w)) {
+            shares.by_rank[w] = gpus.devices;
+        } else {
+            shares.by_rank[w] = {gpus.devices[position]};
+        }
+    }
+    return all;
+}
+
+constexpr char field_end = '\x1f';
+
+std::string_view take_field(std::string_view& text) {
+    const auto field = text.substr(0, text.find(field_end));
+    text.remove_prefix(std::min(field.size() + 1, text.size()));
+    return field;
+}
+
+} // namespace
+
+VisibleGpus visible_gpus(const Variables& variables, std::uint32_t machine_gpus) {
+    VisibleGpus gpus = named_devices(variables, machine_gpus);
+    for (const char* name : {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}) {
+        const auto text = value_of(variables, name);
+        if (!text) continue;
+        auto names = listed(*text);
+        if (names.size() == gpus.devices.size()) gpus.identities = std::move(names);
+        break;
+    }
+    gpus.whole = value_of(variables, "SLURM_GPUS_PER_TASK").has_value();
+    return gpus;
+}
+
+std::string encode(const RankOnNode& rank) {
+    std::string text = rank.node;
+    for (const std::string& field : {joined(rank.gpus.devices), joined(rank.gpus.identities),
+                                     std::string(rank.gpus.whole ? "1" : "0"), rank.gpus.by})
+        text += field_end + field;
+    return text;
+}
+
+RankOnNode decode_rank(std::string_view text) {
+    RankOnNode rank;
+    rank.node = take_field(text);
+    rank.gpus.devices = expand_devices(take_field(text));
+    rank.gpus.identities = expand_devices(take_field(text));
+    rank.gpus.whole = take_field(text) == "1";
+    rank.gpus.by = take_field(text);
+    if (rank.gpus.identities.size() != rank.gpus.devices.size()) rank.gpus.identities = rank.gpus.devices;
+    return rank;
+}
+
+GpuShares share_gpus(const std::vector<RankOnNode>& ranks) {
+    GpuShares shares;
+    shares.by_rank.resize(ranks.size());
+    std::map<std::string, std::vector<std::size_t>> workers_of;
+    std::vector<std::string> nodes; // in the order of their first worker
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        shares.none_granted = shares.none_granted && ranks[r].gpus.devices.empty();
+        if (r == 0) continue;
+        auto& workers = workers_of[ranks[r].node];
+        if (workers.empty()) nodes.push_back(ranks[r].node);
+        workers.push_back(r);
+    }
+    constexpr std::size_t most_complaints = 3;
+    std::size_t complaints = 0;
+    for (const auto& node : nodes) {
+        const auto& workers = workers_of[node];
+        if (share_on_node(ranks, workers, shares) || ++complaints > most_complaints) continue;
+        shares.problem += (shares.problem.empty() ? "" : "\n  ") + complaint(ranks, workers);
+    }
+    if (complaints > most_complaints)
+        shares.problem += "\n  and " + counted(complaints - most_complaints, "other node");
+    return shares;
+}
+
+} // namespace ranktune::slurm

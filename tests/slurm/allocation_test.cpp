@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "slurm/allocation.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune::slurm;
+
+TEST_CASE("Outside a job there is no allocation", "[slurm]") {
+    CHECK_FALSE(allocation({}));
+    CHECK_FALSE(allocation({{"SLURM_CONF", "/etc/slurm/slurm.conf"}, {"SLURM_JOB_ID", ""}}));
+}
+
+TEST_CASE("A task of a step knows its job, its nodes and the tasks on them", "[slurm]") {
+    const auto found = allocation({{"SLURM_JOB_ID", "13"},
+                                   {"SLURM_STEP_ID", "0"},
+                                   {"SLURM_JOB_PARTITION", "low"},
+                                   {"SLURM_JOB_NODELIST", "n[1-3]"},
+                                   {"SLURM_TASKS_PER_NODE", "4(x3)"},
+                                   {"SLURM_STEP_TASKS_PER_NODE", "5,4(x2)"},
+                                   {"SLURM_CPUS_PER_TASK", "2"},
+                                   {"SLURM_RESTART_COUNT", "1"},
+                                   {"SLURM_JOB_END_TIME", "1763672400"}});
+    REQUIRE(found);
+    CHECK(found->job == "13");
+    CHECK(found->step == "0");
+    CHECK(found->partition == "low");
+    CHECK(found->nodes == std::vector<std::string>{"n1", "n2", "n3"});
+    CHECK(found->tasks_by_node == std::vector<std::uint32_t>{5, 4, 4});
+    CHECK(found->cpus_per_task == 2U);
+    CHECK(found->restarts == 1);
+    CHECK(found->requeue_id == "13");
+    CHECK(found->end == 1763672400);
+}
+
+TEST_CASE("What a batch script is not told is not guessed", "[slurm]") {
+    const auto found =
+        allocation({{"SLURM_JOBID", "7"}, {"SLURM_JOB_NODELIST", "n[1-"}, {"SLURM_JOB_END_TIME", "soon"}});
+    REQUIRE(found);
+    CHECK(found->job == "7");
+    CHECK_FALSE(found->step);
+    CHECK_FALSE(found->nodes);
+    CHECK_FALSE(found->tasks_by_node);
+    CHECK_FALSE(found->cpus_per_task);
+    CHECK_FALSE(found->end);
+    CHECK(found->restarts == 0);
+}
+
+TEST_CASE("A task of a job array is requeued by the array's number", "[slurm]") {
+    const auto found =
+        allocation({{"SLURM_JOB_ID", "1207"}, {"SLURM_ARRAY_JOB_ID", "1200"}, {"SLURM_ARRAY_TASK_ID", "7"}});
+    REQUIRE(found);
+    CHECK(found->job == "1207");
+    CHECK(found->requeue_id == "1200_7");
+}
