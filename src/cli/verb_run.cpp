@@ -21,7 +21,7 @@
 #include "cli/version.hpp"
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
-#include "drivers/environment_facts.hpp"
+#include "drivers/layout.hpp"
 #include "drivers/run.hpp"
 #include "drivers/signals.hpp"
 #include "report/screens.hpp"
@@ -63,11 +63,6 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     return run_under_mpirun(invocation, workers, directory);
 }
 
-std::string hosts_text() {
-    const std::string nodes = environment("SLURM_STEP_NUM_NODES");
-    return nodes.empty() || nodes == "1" ? drivers::host_name() : nodes + " nodes";
-}
-
 /// Files and bytes below the study directory.
 report::FilesInfo files_of(const std::string& directory, const std::string& study_file) {
     report::FilesInfo info{0, 0, directory, study_file};
@@ -88,6 +83,8 @@ void prepare_head(const RunArguments& arguments, const comm::mpi::Environment& m
     refuse_existing(directory);
     refuse_too_few_ranks(input.spec, static_cast<std::uint32_t>(mpi.size() - 1),
                          fmt::format("start at least {} ranks", input.spec.max_ranks_per_trial() + 1));
+    if (const std::string refusal = drivers::gpu_refusal(input.spec, options.layout); !refusal.empty())
+        throw base::UsageError(refusal);
     options.spec = std::move(input.spec);
     options.study_text = std::move(input.text);
     options.directory = fs::absolute(directory).lexically_normal().string();
@@ -147,6 +144,7 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
     if (const auto broken = comm::mpi::examine_world(variables, facts, mpi.size())) return refuse_launch(*broken);
     drivers::RunOptions options;
     options.version = version();
+    options.layout = drivers::survey(mpi);
     const Terminal terminal = detect_terminal();
     LiveView view(std::cout, terminal, arguments.progress);
     if (mpi.rank() == 0) {
@@ -160,7 +158,7 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
                 info.hdf5 = "HDF5 " + storage::hdf5_version();
                 info.launch_line = environment(launch_line_variable);
                 info.workers = static_cast<std::uint32_t>(mpi.size() - 1);
-                info.hosts = hosts_text();
+                info.hosts = drivers::layout_words(options.layout, std::string(terminal.style.dot()));
                 info.directory = directory_for(arguments, options.spec);
                 std::cout << report::start_screen(options.spec, info, terminal.style) << "\n" << std::flush;
             }

@@ -112,6 +112,7 @@ std::string environment_json(const EnvironmentFacts& facts) {
         .text("hdf5", facts.hdf5)
         .raw("build", build_json())
         .raw("machine", machine_json())
+        .raw("layout", facts.layout)
         .raw("variables", variables_json());
     return object.str() + "\n";
 }

@@ -21,6 +21,7 @@ struct EnvironmentFacts {
     std::string mpi; ///< "Open MPI 4.1.4"
     std::string hdf5;
     std::string wall_time;
+    std::string layout = "[]"; ///< JSON: drivers::layout_json
 };
 
 /// The text of env.json: versions, build, machine, limits, loaded modules, Slurm's and the launcher's variables.

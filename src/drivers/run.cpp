@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 
@@ -24,12 +25,21 @@ namespace {
     _exit(static_cast<int>(outcome));
 }
 
+/// Trainables of this process find the GPUs of their rank and no others, counted from 0. Before any thread is started.
+void show_own_gpus(const std::vector<std::string>& gpus) {
+    if (gpus.empty()) return;
+    std::string list;
+    for (const auto& gpu : gpus) list += (list.empty() ? "" : ",") + gpu;
+    setenv("CUDA_VISIBLE_DEVICES", list.c_str(), 1);
+}
+
 int run_worker(comm::Transport& transport, comm::GroupFactory& groups, SignalReader& signals,
                const RunOptions& options) {
     WorkerOptions worker_options;
     worker_options.rank = transport.rank();
     worker_options.version = options.version;
     worker_options.host = host_name();
+    worker_options.gpus = static_cast<std::uint32_t>(options.layout.gpus_of(worker_options.rank).size());
     Waker waker;
     WorkerLog log(worker_options.rank);
     WorkerOutput output(log);
@@ -57,7 +67,10 @@ int run_study(const comm::mpi::Environment& environment, const RunOptions& optio
     SignalReader signals;
     const auto transport = comm::make_mpi_transport(environment); // collective, like the next
     comm::GroupFactory groups(environment);
-    if (environment.rank() != 0) return run_worker(*transport, groups, signals, options);
+    if (environment.rank() != 0) {
+        show_own_gpus(options.layout.gpus_of(transport->rank()));
+        return run_worker(*transport, groups, signals, options);
+    }
     if (options.refused) {
         send_all_away(*transport, *options.refused, "");
         return static_cast<int>(*options.refused);

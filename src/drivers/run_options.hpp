@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "drivers/layout.hpp"
 #include "drivers/observer.hpp"
 #include "ranktune/study/spec.hpp"
 #include "tuner/tuner.hpp"
@@ -20,9 +21,10 @@ struct RunEnd {
     const tuner::Tuner* tuner = nullptr; ///< null: the study never started
 };
 
-/// Rank 0 fills in everything; the other ranks `version` only.
+/// Rank 0 fills in everything; the other ranks `version` and `layout` only.
 struct RunOptions {
     std::string version; ///< of this program
+    Layout layout;       ///< empty: not known, no rank has a GPU
     /// The caller (the command line) has refused already, and has said why: the ranks only leave together.
     std::optional<study::StudyOutcome> refused;
     study::StudySpec spec;

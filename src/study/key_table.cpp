@@ -24,6 +24,7 @@ constexpr View keys[] = {
     "trainable.name",
     "resources.ranks",
     "resources.cpus_per_rank",
+    "resources.gpus",
     "searcher.type",
     "searcher.scramble",
     "scheduler.type",
@@ -90,6 +91,9 @@ constexpr Foreign foreign[] = {
     {"", "resources_per_worker", "Ray Train", "the table [resources]"},
     {"", "num_workers", "Ray Train", "resources.ranks"},
     {"", "num_cpus", "Ray", "resources.cpus_per_rank"},
+    {"", "num_gpus", "Ray", "resources.gpus"},
+    {"", "gpu", "Ray Tune", "resources.gpus"},
+    {"", "use_gpu", "Ray Train", "resources.gpus"},
     {"", "random_state", "Ray Tune", "study.seed"},
     {"", "random_state_seed", "Ray Tune", "study.seed"},
     {"", "storage_path", "Ray Tune", "-o DIR on the command line"},
@@ -128,6 +132,8 @@ constexpr Foreign foreign[] = {
     {"", "maxExperimentDuration", "NNI", "study.time_budget"},
     {"", "cpus_per_task", "Slurm", "resources.cpus_per_rank"},
     {"", "ntasks", "Slurm", "resources.ranks"},
+    {"", "gpus_per_task", "Slurm", "resources.gpus"},
+    {"", "gpus_per_node", "Slurm", "resources.gpus"},
 };
 
 /// Keys and tables that belong to later versions: refused by name, with what to do today.
@@ -137,11 +143,7 @@ struct Later {
 };
 constexpr Later later[] = {
     {"trainable.command", "programs as trials come later; today a trial is a built-in trainable or one written in C++"},
-    {"resources.gpus", "trials run on CPUs; write ranks = N"},
-    {"resources.gpus_per_rank", "trials run on CPUs; write ranks = N"},
-    {"resources.num_gpus", "trials run on CPUs; write ranks = N"},
-    {"resources.gpu", "trials run on CPUs; write ranks = N"},
-    {"resources.use_gpu", "trials run on CPUs; write ranks = N"},
+    {"resources.gpus_per_rank", "a rank has one GPU; write gpus = N for N ranks with one each"},
     {"resources.memory", "ranks are placed without looking at memory"},
     {"resources.nodes", "groups are placed by the number of ranks alone"},
     {"failure.max_failures", "a trial that throws is recorded as failed and not retried"},

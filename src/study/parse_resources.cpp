@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // [resources]: what one trial gets.
 #include <algorithm>
+#include <optional>
 
 #include "ranktune/base/text.hpp"
 #include "study/parse_tables.hpp"
@@ -32,8 +33,7 @@ bool gives_ranks(const space::Domain& domain) {
     return false;
 }
 
-void check_rank_parameter(ParseContext& context, const Node& node, const std::string& name) {
-    const std::string key = "resources.ranks";
+void check_rank_parameter(ParseContext& context, const Node& node, const std::string& key, const std::string& name) {
     if (!context.space_is_valid) return; // its own mistakes come first
     const space::Parameter* parameter = context.spec.space.find(name);
     if (parameter == nullptr) {
@@ -48,24 +48,63 @@ void check_rank_parameter(ParseContext& context, const Node& node, const std::st
     }
 }
 
+/// `ranks` and `gpus` say how many ranks a trial has, in the same two ways.
+struct RankCount {
+    std::uint32_t ranks = 1;
+    std::string parameter; ///< "{name}"
+    friend bool operator==(const RankCount&, const RankCount&) = default;
+};
+
+/// Nothing: not there, or wrong.
+std::optional<RankCount> take_count(ParseContext& context, TableReader& table, std::string_view name,
+                                    std::int64_t lowest) {
+    const Node* node = table.take(name);
+    if (node == nullptr) return std::nullopt;
+    const std::string key = "resources." + std::string(name);
+    if (!node->is(Node::Kind::string)) {
+        const auto count = table.integer(name, lowest, most_ranks);
+        if (!count) return std::nullopt;
+        return RankCount{static_cast<std::uint32_t>(*count), ""};
+    }
+    const std::string parameter = parameter_of(node->text);
+    if (parameter.empty()) {
+        context.mistakes.value(*node, key,
+                               "needs an integer >= " + std::to_string(lowest) +
+                                   ", or \"{name}\" for a parameter of [space], not " + in_quotes(node->text));
+        return std::nullopt;
+    }
+    check_rank_parameter(context, *node, key, parameter);
+    return RankCount{1, parameter};
+}
+
+void parse_gpus(ParseContext& context, TableReader& table, const std::optional<RankCount>& ranks) {
+    ResourceSpec& resources = context.spec.resources;
+    const auto gpus = take_count(context, table, "gpus", 0);
+    if (!gpus) return;
+    if (*gpus == RankCount{0, ""}) {
+        resources.gpus = GpuUse::none;
+        return;
+    }
+    resources.gpus = GpuUse::one_per_rank;
+    if (ranks && *ranks != *gpus)
+        table.complain("gpus", "means so many ranks with one GPU each; leave out resources.ranks");
+    if (context.info != nullptr && !context.info->may_use_gpus)
+        table.complain("gpus", "'" + context.info->name + "' trains on CPUs; write ranks instead of gpus");
+    resources.ranks = gpus->ranks;
+    resources.ranks_parameter = gpus->parameter;
+}
+
 } // namespace
 
 void parse_resources(ParseContext& context) {
     TableReader table = context.reader("resources");
     ResourceSpec& resources = context.spec.resources;
-    const Node* ranks = table.take("ranks");
-    if (ranks != nullptr && ranks->is(Node::Kind::string)) {
-        resources.ranks_parameter = parameter_of(ranks->text);
-        if (resources.ranks_parameter.empty()) {
-            context.mistakes.value(
-                *ranks, "resources.ranks",
-                "needs an integer >= 1, or \"{name}\" for a parameter of [space], not " + in_quotes(ranks->text));
-        } else {
-            check_rank_parameter(context, *ranks, resources.ranks_parameter);
-        }
-    } else if (ranks != nullptr) {
-        resources.ranks = static_cast<std::uint32_t>(table.integer("ranks", 1, most_ranks).value_or(1));
+    const auto ranks = take_count(context, table, "ranks", 1);
+    if (ranks) {
+        resources.ranks = ranks->ranks;
+        resources.ranks_parameter = ranks->parameter;
     }
+    parse_gpus(context, table, ranks);
     resources.cpus_per_rank = static_cast<std::uint32_t>(table.integer("cpus_per_rank", 1, most_cpus).value_or(1));
     table.finish();
 }

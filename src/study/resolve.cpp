@@ -70,9 +70,12 @@ void write_trainable(const StudySpec& spec, Writer& out) {
 void write_resources(const StudySpec& spec, Writer& out) {
     out.table("resources");
     const ResourceSpec& resources = spec.resources;
-    out.line("ranks", resources.ranks_parameter.empty() ? std::to_string(resources.ranks)
-                                                        : text_of("{" + resources.ranks_parameter + "}"));
+    const std::string ranks = resources.ranks_parameter.empty() ? std::to_string(resources.ranks)
+                                                                : text_of("{" + resources.ranks_parameter + "}");
+    out.line("ranks", ranks);
     out.line("cpus_per_rank", std::to_string(resources.cpus_per_rank));
+    if (resources.gpus == GpuUse::none) out.line("gpus", "0");
+    if (resources.gpus == GpuUse::one_per_rank) out.line("gpus", ranks);
 }
 
 /// Whether a constant would read as something else when written plainly: a list is a choice, a call is a domain.

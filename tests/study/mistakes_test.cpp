@@ -189,7 +189,17 @@ TEST_CASE("mistakes of [resources]", "[study]") {
         {"ranks = \"{none}\"\n", "15:9 resources.ranks: the parameter 'none' must give integers >= 1, not [0, 2]"},
         {"ranks = \"{some}\"\n", "15:9 resources.ranks: the parameter 'some' has a condition; every trial needs ranks"},
         {"cpus_per_rank = 0\n", "15:17 resources.cpus_per_rank: needs an integer from 1 to 100000, not 0"},
-        {"gpus = 2\n", "15:1 resources.gpus: is not supported by this version: trials run on CPUs; write ranks = N"},
+        {"gpus = -1\n", "15:8 resources.gpus: needs an integer from 0 to 10000000, not -1"},
+        {"gpus = \"2\"\n",
+         "15:8 resources.gpus: needs an integer >= 0, or \"{name}\" for a parameter of [space], not \"2\""},
+        {"gpus = \"{none}\"\n", "15:8 resources.gpus: the parameter 'none' must give integers >= 1, not [0, 2]"},
+        {"ranks = 2\ngpus = 4\n",
+         "16:8 resources.gpus: means so many ranks with one GPU each; leave out resources.ranks"},
+        {"num_gpus = 2\n", "15:1 resources.num_gpus: is Ray's name; here: gpus"},
+        {"gpus_per_rank = 1\n",
+         "15:1 resources.gpus_per_rank: is not supported by this version: a rank has one GPU; write gpus = N for N "
+         "ranks "
+         "with one each"},
         {"num_workers = 2\n", "15:1 resources.num_workers: is Ray Train's name; here: ranks"},
         {"cpus_per_task = 2\n", "15:1 resources.cpus_per_task: is Slurm's name; here: cpus_per_rank"},
         {"rank = 2\n", "15:1 resources.rank: unknown key; did you mean 'ranks'?"},

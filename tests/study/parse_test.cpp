@@ -263,6 +263,8 @@ TEST_CASE("the resolved study reads back as the same study", "[study]") {
              "[searcher]\ntype = \"sobol\"\nscramble = false\n",
              "[searcher]\ntype = \"random\"\n",
              "[resources]\nranks = 3\ncpus_per_rank = 8\n",
+             "[resources]\ngpus = 4\n",
+             "[resources]\nranks = 2\ngpus = 0\n",
              "[stop]\ntime = \"1.5h\"\n",
              "[stop]\nmetric = \"val_loss <= -1e-300\"\nplateau = { threshold = -0.1 }\n",
              "[stop.plateau]\nmetric = \"train_loss\"\nstd = 1e-9\nresults = 2\ngrace = 0\n",

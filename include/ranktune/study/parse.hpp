@@ -53,6 +53,7 @@ struct TrainableInfo {
     bool can_reset = false;           ///< an object may serve several trials (Trainable::reset_config)
     bool any_option = false;          ///< accepts keys that are not listed (function trainables)
     std::vector<std::string> metrics; ///< what it reports, where known; empty: unknown
+    bool may_use_gpus = true;         ///< false: trains on CPUs only
 };
 
 /// Parses and checks a study. `overrides` are `a.b=v` with TOML values (a bare word is a string); `known` are the

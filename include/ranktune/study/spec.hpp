@@ -20,11 +20,19 @@ struct TrainableSpec {
     space::Configuration options; ///< every other key of the table; paths already absolute
 };
 
+/// [resources].gpus: what trials get of the GPUs that the job was granted.
+enum class GpuUse : std::uint8_t {
+    granted,     ///< not said: a rank gets the one that is its own, if there is one
+    none,        ///< `gpus = 0`: trials see none
+    one_per_rank ///< `gpus = N`: N ranks with one each, or the study does not start
+};
+
 /// [resources], per trial.
 struct ResourceSpec {
     std::uint32_t ranks = 1;
     std::string ranks_parameter;     ///< `ranks = "{name}"`: the configuration's integer of that name; empty otherwise
     std::uint32_t cpus_per_rank = 1; ///< threads of BLAS and the like
+    GpuUse gpus = GpuUse::granted;
 };
 
 enum class SearcherKind : std::uint8_t { random, grid, sobol };

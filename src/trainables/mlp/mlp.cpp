@@ -56,6 +56,7 @@ const study::TrainableInfo& mlp_info() {
         .can_checkpoint = true,
         .any_option = false,
         .metrics = {"train_loss", "val_loss", "val_accuracy", "val_rmse", "val_r2"},
+        .may_use_gpus = false,
     };
     return info;
 }
