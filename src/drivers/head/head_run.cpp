@@ -78,7 +78,7 @@ HeadRun::HeadRun(comm::Transport& transport, const RunOptions& options, const st
     create_study_directory(files_, directory_, options.study_text, resolved_);
     log_ = std::make_unique<LogFile>(directory_.head_log(start_));
     const EnvironmentFacts facts{
-        options.version,         uuid_,          first_incarnation, static_cast<int>(transport.size()), mpi,
+        options.version,         uuid_,           first_incarnation,          static_cast<int>(transport.size()), mpi,
         storage::hdf5_version(), wall_time_now(), layout_json(options.layout)};
     publish_text(files_, directory_.environment_file(start_), environment_json(facts), true);
     journal_ = std::make_unique<storage::Journal>(files_, journal_options(), *log_);
