@@ -117,7 +117,9 @@ void check_no_leak(unsigned trials) {
     }
     const std::size_t count = footprint.resident.size();
     if (count < 100) return; // this rank had too few to judge
+#if !defined(__SANITIZE_ADDRESS__) // which keeps what was freed, and finds leaks in its own way
     CHECK(worst(footprint.resident, count / 2, count) - worst(footprint.resident, 0, count / 2) < 2.0);
+#endif
     // One per roster that is kept, whatever the number of trials.
     CHECK(*std::max_element(footprint.communicators.begin(), footprint.communicators.end()) < 48);
 }
