@@ -133,7 +133,7 @@ void put(Encoder& out, const GroupOver& m) {
 }
 void get(Decoder& in, GroupOver& m) {
     get_key(in, m.over);
-    m.over.outcome = get_enum<study::AttemptOutcome>(in, static_cast<std::uint8_t>(study::AttemptOutcome::lost));
+    m.over.outcome = get_enum<study::AttemptOutcome>(in, static_cast<std::uint8_t>(study::last_attempt_outcome));
     get_string(in, m.over.message);
     m.starting_s = in.f64();
     m.training_s = in.f64();
@@ -234,7 +234,7 @@ void put(Encoder& out, const MemberOver& m) {
 }
 void get(Decoder& in, MemberOver& m) {
     get_key(in, m.key);
-    m.outcome = get_enum<study::AttemptOutcome>(in, static_cast<std::uint8_t>(study::AttemptOutcome::lost));
+    m.outcome = get_enum<study::AttemptOutcome>(in, static_cast<std::uint8_t>(study::last_attempt_outcome));
     get_string(in, m.message);
 }
 

@@ -154,7 +154,7 @@ void get(AttemptEnded& r, Decoder& in) {
     r.trial = decode_id<TrialId>(in);
     r.attempt = decode_id<Attempt>(in);
     r.at = decode_time(in);
-    r.outcome = checked_enum(in.u8(), AttemptOutcome::lost, "outcome of an attempt");
+    r.outcome = checked_enum(in.u8(), last_attempt_outcome, "outcome of an attempt");
     r.retry = in.boolean();
     r.message = in.string();
 }

@@ -49,13 +49,15 @@ constexpr View keys[] = {
     "stop.plateau.threshold",
     "failure.tolerate",
     "failure.max_losses",
+    "checkpoint.interval",
+    "checkpoint.mean_time_between_failures",
     "journal.commit_interval",
     "run.abort_grace",
     "run.heartbeat_timeout",
 };
 
-constexpr View tables[] = {"study",     "trainable", "resources", "space",   "searcher",
-                           "scheduler", "stop",      "failure",   "journal", "run"};
+constexpr View tables[] = {"study", "trainable", "resources",  "space",   "searcher", "scheduler",
+                           "stop",  "failure",   "checkpoint", "journal", "run"};
 
 /// Another tool's name and ours. `table`: only there; empty: anywhere. `ours` is a dotted key, or words when it has a
 /// space in it.
@@ -96,6 +98,8 @@ constexpr Foreign foreign[] = {
     {"", "use_gpu", "Ray Train", "resources.gpus"},
     {"", "random_state", "Ray Tune", "study.seed"},
     {"", "random_state_seed", "Ray Tune", "study.seed"},
+    {"", "checkpoint_frequency", "Ray Tune", "checkpoint.interval"},
+    {"", "checkpoint_config", "Ray Tune", "the table [checkpoint]"},
     {"", "storage_path", "Ray Tune", "-o DIR on the command line"},
     {"", "n_trials", "Optuna", "study.num_trials"},
     {"", "direction", "Optuna", "study.mode"},
@@ -153,7 +157,6 @@ constexpr Later later[] = {
     {"study.deterministic", "configurations and decisions are reproducible for the same order of reports"},
     {"study.directions", "a study has one metric"},
     {"study.metrics", "a study has one metric"},
-    {"checkpoint", "trials save a checkpoint whenever they pause and at their end"},
     {"slurm", "write the job script with sbatch's own options"},
     {"output", "the tables and files of a study are always written"},
 };

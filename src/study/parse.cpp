@@ -83,6 +83,7 @@ StudySpec parse_tables(const Node& root, const std::string& file, const std::vec
     parse_searcher(context);
     parse_scheduler(context);
     parse_stop(context);
+    parse_checkpoint(context);
     parse_limits(context);
     if (!mistakes.empty()) refuse(file, mistakes);
     return spec;

@@ -45,6 +45,7 @@ void parse_searcher(ParseContext& context);
 /// After parse_study_table and parse_trainable.
 void parse_scheduler(ParseContext& context);
 void parse_stop(ParseContext& context);
+void parse_checkpoint(ParseContext& context);
 /// [failure], [journal], [run].
 void parse_limits(ParseContext& context);
 

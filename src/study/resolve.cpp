@@ -179,10 +179,30 @@ void write_stop(const StopSpec& stop, Writer& out) {
     if (stop.plateau->threshold) out.line("threshold", text_of(*stop.plateau->threshold));
 }
 
+void write_checkpoint(const CheckpointSpec& checkpoint, Writer& out) {
+    out.table("checkpoint");
+    switch (checkpoint.interval) {
+        case CheckpointSpec::Interval::none:
+            out.line("interval", "\"none\"");
+            break;
+        case CheckpointSpec::Interval::iterations:
+            out.line("interval", std::to_string(checkpoint.iterations));
+            break;
+        case CheckpointSpec::Interval::time:
+            out.line("interval", text_of(checkpoint.time));
+            break;
+        case CheckpointSpec::Interval::automatic:
+            out.line("interval", "\"auto\"");
+            out.line("mean_time_between_failures", text_of(checkpoint.mean_time_between_failures));
+            break;
+    }
+}
+
 void write_limits(const StudySpec& spec, Writer& out) {
     out.table("failure");
     out.line("tolerate", text_of(spec.failure.tolerate));
     out.line("max_losses", std::to_string(spec.failure.max_losses));
+    write_checkpoint(spec.checkpoint, out);
     out.table("journal");
     out.line("commit_interval", text_of(spec.output.commit_interval));
     out.table("run");

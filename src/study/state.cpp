@@ -27,8 +27,21 @@ std::uint64_t bytes_of(const TensorInfo& info) {
     return bytes;
 }
 
+void check_size(const TensorInfo& info, std::size_t bytes) {
+    if (bytes != bytes_of(info))
+        throw base::UsageError("tensor '" + info.name + "': " + std::to_string(bytes) + " bytes do not fit " +
+                               shape_text(info));
+}
+
 void add_text(base::Digest& digest, std::string_view text) {
     digest.add(static_cast<std::uint64_t>(text.size())).add(std::as_bytes(std::span(text)));
+}
+
+void add_tensor(base::Digest& digest, const TensorInfo& info, std::span<const std::byte> bytes) {
+    add_text(digest, info.name);
+    digest.add(info.type).add(static_cast<std::uint64_t>(info.shape.size()));
+    for (const std::uint64_t extent : info.shape) digest.add(extent);
+    digest.add(bytes);
 }
 
 } // namespace
@@ -66,19 +79,36 @@ std::string_view name(DType type) {
     return "unknown";
 }
 
+std::vector<std::byte> MemoryState::copy(std::span<const std::byte> bytes) {
+    std::vector<std::byte> memory;
+    if (!spare_.empty()) {
+        memory = std::move(spare_.back());
+        spare_.pop_back();
+    }
+    memory.assign(bytes.begin(), bytes.end());
+    return memory;
+}
+
+void MemoryState::reset() {
+    spare_.clear();
+    for (auto blob = blobs_.rbegin(); blob != blobs_.rend(); ++blob) spare_.push_back(std::move(blob->bytes));
+    for (auto tensor = tensors_.rbegin(); tensor != tensors_.rend(); ++tensor)
+        spare_.push_back(std::move(tensor->bytes));
+    tensors_.clear();
+    blobs_.clear();
+}
+
 void MemoryState::tensor(const TensorInfo& info, std::span<const std::byte> bytes) {
-    if (bytes.size() != bytes_of(info))
-        throw base::UsageError("tensor '" + info.name + "': " + std::to_string(bytes.size()) + " bytes do not fit " +
-                               shape_text(info));
+    check_size(info, bytes.size());
     if (std::ranges::any_of(tensors_, [&](const Tensor& t) { return t.info.name == info.name; }))
         throw base::UsageError("tensor '" + info.name + "' is saved twice");
-    tensors_.push_back({info, {bytes.begin(), bytes.end()}});
+    tensors_.push_back({info, copy(bytes)});
 }
 
 void MemoryState::blob(std::string_view name, std::span<const std::byte> bytes) {
     if (std::ranges::any_of(blobs_, [&](const Blob& b) { return b.name == name; }))
         throw base::UsageError("blob '" + std::string(name) + "' is saved twice");
-    blobs_.push_back({std::string(name), {bytes.begin(), bytes.end()}});
+    blobs_.push_back({std::string(name), copy(bytes)});
 }
 
 void MemoryState::tensor(const TensorInfo& info, std::span<std::byte> bytes) {
@@ -115,13 +145,13 @@ std::uint64_t MemoryState::bytes() const {
 
 std::uint64_t MemoryState::digest() const {
     base::Digest digest;
-    for (const Tensor& tensor : tensors_) {
-        add_text(digest, tensor.info.name);
-        digest.add(tensor.info.type).add(static_cast<std::uint64_t>(tensor.info.shape.size()));
-        for (const std::uint64_t extent : tensor.info.shape) digest.add(extent);
-        digest.add(tensor.bytes);
-    }
+    for (const Tensor& tensor : tensors_) add_tensor(digest, tensor.info, tensor.bytes);
     return digest.value();
+}
+
+void StateDigest::tensor(const TensorInfo& info, std::span<const std::byte> bytes) {
+    check_size(info, bytes.size());
+    add_tensor(digest_, info, bytes);
 }
 
 } // namespace ranktune::study

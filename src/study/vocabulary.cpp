@@ -120,6 +120,8 @@ std::string_view name(AttemptOutcome outcome) {
             return "failed";
         case AttemptOutcome::lost:
             return "lost";
+        case AttemptOutcome::unreadable:
+            return "unreadable";
     }
     return "unknown";
 }

@@ -211,6 +211,9 @@ void Tuner::Impl::apply_one(const study::AttemptEnded& r) {
             ++t.losses;
             after_lost_attempt(r.trial);
             break;
+        case AttemptOutcome::unreadable:
+            after_lost_attempt(r.trial);
+            break;
         // Closed by the record that follows.
         case AttemptOutcome::stopped:
         case AttemptOutcome::finished:

@@ -127,7 +127,15 @@ void Tuner::Impl::attempt_ended(TrialId id, AttemptOutcome outcome, const std::s
     }
     const Attempt attempt = t.attempt;
     const Verdict verdict = t.verdict;
-    if (outcome == AttemptOutcome::failed) {
+    if (outcome == AttemptOutcome::unreadable && !t.checkpoints.empty()) {
+        // It goes on from the checkpoint before, or from nothing. The file stays: whoever looks for the damage needs
+        // it.
+        const std::string path = t.checkpoints.back().path;
+        commit(study::AttemptEnded{id, attempt, now, outcome, true, message}, out);
+        commit(study::CheckpointReleased{id, path}, out);
+        return;
+    }
+    if (outcome == AttemptOutcome::failed || outcome == AttemptOutcome::unreadable) {
         commit(study::AttemptEnded{id, attempt, now, outcome, false, message}, out);
         close(id, TrialPhase::failed, {Verb::stop, Reason::exception, 0.0, 0.0}, message, now, out);
     } else if (verdict.verb == Verb::stop) {

@@ -182,7 +182,8 @@ TEST_CASE("unknown kinds and unknown deciding values are refused, unknown reason
 
     Bytes bytes;
     encode(Record{AttemptEnded{}}, bytes);
-    bytes[12] = std::byte{5}; // behind length, kind, trial, attempt and eight bytes of time
+    bytes[12] = std::byte{static_cast<std::uint8_t>(last_attempt_outcome) +
+                          1}; // behind length, kind, trial, attempt and eight bytes of time
     Decoder outcome(bytes);
     CHECK_THROWS_AS(decode_record(outcome), base::FormatError);
 

@@ -105,13 +105,11 @@ TEST_CASE("mistakes of the file as a whole", "[study]") {
     const std::vector<Case> cases = {
         {"[serch]\n",
          "12:2 serch: unknown table; known: study, trainable, resources, space, searcher, scheduler, stop, "
-         "failure, journal, run"},
+         "failure, checkpoint, journal, run"},
         {"[searchers]\n", "12:2 searchers: unknown table; did you mean [searcher]?"},
         {"[pruner]\n", "12:2 pruner: is Optuna's name; here: scheduler.type"},
         {"[parameters]\n", "12:2 parameters: is W&B's name; here: the table [space]"},
-        {"[checkpoint]\n",
-         "12:2 checkpoint: is not supported by this version: trials save a checkpoint whenever they pause "
-         "and at their end"},
+        {"[checkpoint_config]\n", "12:2 checkpoint_config: is Ray Tune's name; here: the table [checkpoint]"},
         {"[slurm]\nrequeue = true\n",
          "12:2 slurm: is not supported by this version: write the job script with sbatch's own options"},
         {"[seed]\n", "12:2 seed: unknown table; did you mean the key study.seed?"},
@@ -520,6 +518,27 @@ TEST_CASE("mistakes of [stop]", "[study]") {
     for (const Case& c : cases) {
         Parts parts;
         parts.rest = "[stop]\n" + c.lines;
+        check(c, parts.text());
+    }
+}
+
+TEST_CASE("mistakes of [checkpoint]", "[study]") {
+    const std::string accepted = "a number of iterations, a duration such as \"10m\", \"auto\" or \"none\"";
+    const std::vector<Case> cases = {
+        {"[checkpoint]\ninterval = 0\n", "13:12 checkpoint.interval: needs an integer >= 1, not 0"},
+        {"[checkpoint]\ninterval = 1.5\n", "13:12 checkpoint.interval: needs " + accepted + ", not a float"},
+        {"[checkpoint]\ninterval = \"never\"\n", "13:12 checkpoint.interval: needs " + accepted + ", not \"never\""},
+        {"[checkpoint]\ninterval = \"5:00\"\n",
+         "13:12 checkpoint.interval: \"5:00\" is not a duration: Slurm reads minutes, people mean hours; write "
+         "\"5:00:00\" or \"0:5:00\""},
+        {"[checkpoint]\ninterval = 5\nmean_time_between_failures = \"1d\"\n",
+         "14:1 checkpoint.mean_time_between_failures: only goes with interval = \"auto\""},
+        {"[checkpoint]\nfrequency = 5\n",
+         "13:1 checkpoint.frequency: unknown key; known: interval, mean_time_between_failures"},
+    };
+    for (const Case& c : cases) {
+        Parts parts;
+        parts.rest = c.lines;
         check(c, parts.text());
     }
 }

@@ -64,7 +64,8 @@ TEST_CASE("every key arrives where it belongs", "[study]") {
         "brackets = 2\nstop_last_trials = false\n"
         "[stop]\nmetric = [\"val_accuracy >= 0.99\", \"train_loss<=1e-3\"]\ntime = \"30m\"\n"
         "[stop.plateau]\nmetric = \"val_loss\"\nstd = 0.5\nresults = 6\ngrace = 8\nthreshold = 0.25\n"
-        "[failure]\ntolerate = 0.5\nmax_losses = 9\n[journal]\ncommit_interval = \"2s\"\n"
+        "[failure]\ntolerate = 0.5\nmax_losses = 9\n[checkpoint]\nmean_time_between_failures = "
+        "\"6h\"\n[journal]\ncommit_interval = \"2s\"\n"
         "[run]\nabort_grace = \"5s\"\nheartbeat_timeout = \"90s\"\n";
     const StudySpec spec = parse(parts.text());
     CHECK(spec.seed == 7);
@@ -98,9 +99,27 @@ TEST_CASE("every key arrives where it belongs", "[study]") {
     CHECK(spec.stop.plateau->threshold == 0.25);
     CHECK(spec.failure.tolerate == 0.5);
     CHECK(spec.failure.max_losses == 9);
+    CHECK(spec.checkpoint.interval == CheckpointSpec::Interval::automatic);
+    CHECK(spec.checkpoint.mean_time_between_failures == 6h);
     CHECK(spec.output.commit_interval == 2s);
     CHECK(spec.output.abort_grace == 5s);
     CHECK(spec.output.heartbeat_timeout == 90s);
+}
+
+TEST_CASE("checkpoints are taken by iterations, by time, by what they cost, or not while a trial runs", "[study]") {
+    const auto with = [](const std::string& value) {
+        Parts parts;
+        parts.rest = "[checkpoint]\ninterval = " + value + "\n";
+        return parse(parts.text()).checkpoint;
+    };
+    using Interval = CheckpointSpec::Interval;
+    CHECK(with("3").interval == Interval::iterations);
+    CHECK(with("3").iterations == 3);
+    CHECK(with("\"90m\"").interval == Interval::time);
+    CHECK(with("\"90m\"").time == 90min);
+    CHECK(with("\"none\"").interval == Interval::none);
+    CHECK(with("\"auto\"").interval == Interval::automatic);
+    CHECK(with("\"auto\"").mean_time_between_failures == 24h);
 }
 
 TEST_CASE("the median rule has its own keys, promotion too", "[study]") {
@@ -268,6 +287,10 @@ TEST_CASE("the resolved study reads back as the same study", "[study]") {
              "[stop]\ntime = \"1.5h\"\n",
              "[stop]\nmetric = \"val_loss <= -1e-300\"\nplateau = { threshold = -0.1 }\n",
              "[stop.plateau]\nmetric = \"train_loss\"\nstd = 1e-9\nresults = 2\ngrace = 0\n",
+             "[checkpoint]\ninterval = 5\n",
+             "[checkpoint]\ninterval = \"none\"\n",
+             "[checkpoint]\ninterval = \"10m\"\n",
+             "[checkpoint]\ninterval = \"auto\"\nmean_time_between_failures = \"36h\"\n",
              "[failure]\ntolerate = 1\n[journal]\ncommit_interval = \"1ms\"\n[run]\nabort_grace = \"0.5s\"\n",
          }) {
         Parts parts;

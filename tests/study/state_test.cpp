@@ -91,3 +91,30 @@ TEST_CASE("types have sizes and names", "[study]") {
     CHECK(name(DType::float64) == "float64");
     CHECK_THROWS_AS(size_of(static_cast<DType>(77)), base::FormatError);
 }
+
+TEST_CASE("a state that is reset saves the next one into the same memory", "[study]") {
+    MemoryState state = example();
+    const std::byte* first = state.stored_tensors()[0].bytes.data();
+    const std::byte* counters = state.stored_blobs()[0].bytes.data();
+    const std::uint64_t digest = state.digest();
+    state.reset();
+    CHECK(state.bytes() == 0);
+    CHECK(state.digest() == MemoryState().digest());
+    CHECK_THROWS_AS(state.blob("counters"), base::FormatError);
+    state.put<float>("weight", weights, {2, 3});
+    state.put<double>("scale", std::array{0.5}, {1});
+    state.blob("counters", raw);
+    CHECK(state.digest() == digest);
+    CHECK(state.stored_tensors()[0].bytes.data() == first);
+    CHECK(state.stored_blobs()[0].bytes.data() == counters);
+    CHECK((state.blob("counters") == std::vector<std::byte>(raw.begin(), raw.end())));
+}
+
+TEST_CASE("the digest of a state needs no copy of it", "[study]") {
+    StateDigest sink;
+    sink.put<float>("weight", weights, {2, 3});
+    sink.put<double>("scale", std::array{0.5}, {1});
+    sink.blob("counters", std::span(raw).first(1));
+    CHECK(sink.value() == example().digest());
+    CHECK_THROWS_AS(sink.put<float>("other", weights, {2, 2}), base::UsageError);
+}

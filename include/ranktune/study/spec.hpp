@@ -85,6 +85,16 @@ struct FailureSpec {
     std::uint32_t max_losses = 3; ///< attempts lost with their ranks before the trial is failed
 };
 
+/// [checkpoint]: when a running trial saves its state, beside what every pause and the end of the best trial save.
+struct CheckpointSpec {
+    enum class Interval : std::uint8_t { none, iterations, time, automatic };
+    Interval interval = Interval::automatic;
+    Iteration iterations = 0; ///< interval == iterations: after every so many
+    base::Duration time{};    ///< interval == time: training time between two
+    /// interval == automatic: of the job, for the optimum of Young (CACM 17(9), 1974) from the measured cost.
+    base::Duration mean_time_between_failures = std::chrono::hours(24);
+};
+
 struct OutputSpec {
     base::Duration commit_interval = std::chrono::seconds(1); ///< journal.commit_interval: latest start of a sync
     base::Duration abort_grace =
@@ -108,6 +118,7 @@ struct StudySpec {
     SchedulerSpec scheduler;
     StopSpec stop;
     FailureSpec failure;
+    CheckpointSpec checkpoint;
     OutputSpec output;
 
     /// Ranks that a configuration asks for.

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "ranktune/base/digest.hpp"
+
 namespace ranktune::study {
 
 enum class DType : std::uint8_t { float32 = 0, float64 = 1, int32 = 2, int64 = 3, uint8 = 4, uint64 = 5 };
@@ -111,10 +113,28 @@ class MemoryState final : public StateSink, public StateSource {
     /// XXH64 over names, types, shapes and bytes of the tensors, in the order of saving: equal on all ranks of a
     /// correct trial.
     [[nodiscard]] std::uint64_t digest() const;
+    /// Empties it for the next state and keeps the memory: saving a state of the same form again then is a plain copy,
+    /// without a page of new memory.
+    void reset();
 
   private:
+    [[nodiscard]] std::vector<std::byte> copy(std::span<const std::byte> bytes);
+
     std::vector<Tensor> tensors_;
     std::vector<Blob> blobs_;
+    std::vector<std::vector<std::byte>> spare_; ///< memory of the states before, the first to be used again last
+};
+
+/// The digest of a state (MemoryState::digest) without a copy of it: what a rank that stores nothing needs in order to
+/// be compared with the one that does.
+class StateDigest final : public StateSink {
+  public:
+    void tensor(const TensorInfo& info, std::span<const std::byte> bytes) override;
+    void blob(std::string_view, std::span<const std::byte>) override {} // counters may differ from rank to rank
+    [[nodiscard]] std::uint64_t value() const { return digest_.value(); }
+
+  private:
+    base::Digest digest_;
 };
 
 } // namespace ranktune::study

@@ -83,8 +83,17 @@ enum class TrialPhase : std::uint8_t {
 [[nodiscard]] constexpr bool is_final(TrialPhase phase) { return phase >= TrialPhase::finished; }
 [[nodiscard]] std::string_view name(TrialPhase phase);
 
-/// How an attempt ended, as told by its group (or by the driver: lost).
-enum class AttemptOutcome : std::uint8_t { paused = 0, stopped = 1, finished = 2, failed = 3, lost = 4 };
+/// How an attempt ended, as told by its group (or by the driver: lost). unreadable: the checkpoint that it should start
+/// from could not be read or did not verify; nothing was trained. Codes are written to the journal: append only.
+enum class AttemptOutcome : std::uint8_t {
+    paused = 0,
+    stopped = 1,
+    finished = 2,
+    failed = 3,
+    lost = 4,
+    unreadable = 5
+};
+inline constexpr AttemptOutcome last_attempt_outcome = AttemptOutcome::unreadable;
 [[nodiscard]] std::string_view name(AttemptOutcome outcome);
 
 /// A committed checkpoint. `path` is relative to the study directory.

@@ -52,8 +52,9 @@ struct Part {
     [[nodiscard]] bool all_over() const;
     /// Leader: gives up; members that are not among `living` are dead.
     void abandon(const std::vector<base::Rank>& living);
-    /// Leader, when all are over: one outcome from all. Lost when it was given up; otherwise failed when any failed,
-    /// with the message of the lowest rank that has one; lost when any was lost; otherwise the leader's own.
+    /// Leader, when all are over: one outcome from all. Lost when it was given up; otherwise unreadable when any could
+    /// not read the checkpoint (the others fail for want of it); failed when any failed; lost when any was lost; with
+    /// the message of the lowest rank that has one. Otherwise the leader's own.
     [[nodiscard]] GroupOver summary() const;
 };
 

@@ -43,7 +43,7 @@ struct RecordLogger {
     base::LogSink& log;
 
     void operator()(const study::AttemptEnded& ended) const {
-        if (ended.outcome != study::AttemptOutcome::failed && ended.outcome != study::AttemptOutcome::lost) return;
+        if (ended.outcome < study::AttemptOutcome::failed) return;
         log.write(LogLevel::warning, "attempt",
                   {{"trial", id_text(ended.trial)},
                    {"attempt", std::to_string(ended.attempt.value())},
