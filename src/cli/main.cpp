@@ -81,6 +81,13 @@ CLI::Validator whole_number(std::uint32_t low, const std::string& what) {
     return CLI::Validator(check, "");
 }
 
+/// The number of a trial, or "best".
+CLI::Validator trial_or_best() {
+    const auto number = whole_number(0, "the number of a trial, or best");
+    return CLI::Validator([number](std::string& word) mutable { return word == "best" ? std::string() : number(word); },
+                          "");
+}
+
 /// The command line as a whole: values that the options fill, and the verb to call.
 class App {
   public:
@@ -92,6 +99,7 @@ class App {
         add_init();
         add_validate();
         add_views();
+        add_checkpoint();
         app_.footer(footer); // last: verbs inherit the footer that is set when they are added
     }
 
@@ -201,6 +209,22 @@ class App {
         table->add_option("-o,--output", output_, "File to write (default: standard output)")->type_name("FILE");
         table->callback([this] { verb_ = [this] { return export_study(directory_, format_, table_, output_); }; });
     }
+    void add_checkpoint() {
+        auto* verb = app_.add_subcommand("checkpoint", "Write the weights of a trial as a safetensors file");
+        verb->add_option("DIR", checkpoint_.directory, "Study directory")->required()->type_name("");
+        verb->add_option("TRIAL", checkpoint_.trial, "Number of the trial, or best")
+            ->required()
+            ->type_name("")
+            ->transform(trial_or_best());
+        verb->add_option("-f,--format", checkpoint_format_, "safetensors")
+            ->check(CLI::IsMember({"safetensors"}))
+            ->type_name("FORMAT");
+        verb->add_flag("-a,--all", checkpoint_.all, "The state of the optimizer and the scaling of the data, too");
+        verb->add_option("-o,--output", checkpoint_.output,
+                         "File to write (default: STUDY-TRIAL-ITERATION.safetensors)")
+            ->type_name("FILE");
+        verb->callback([this] { verb_ = [this] { return extract_checkpoint(checkpoint_); }; });
+    }
     CLI::Option* add_format(CLI::App* verb, const Names<Format>& accepted, const std::string& words) {
         return verb->add_option("-f,--format", format_, words)->transform(one_of(accepted))->type_name("FORMAT");
     }
@@ -213,6 +237,8 @@ class App {
     Format format_ = Format::text;
     bool all_ = false;
     std::uint32_t trial_ = 0;
+    CheckpointArguments checkpoint_;
+    std::string checkpoint_format_ = "safetensors";
     std::string table_ = "trials";
     std::string output_;
     CLI::App app_{"Hyper-parameter optimisation and distributed training over MPI: one sbatch, one srun, one program.",

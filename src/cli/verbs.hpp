@@ -27,6 +27,14 @@ struct Invocation {
     std::vector<std::string> arguments; ///< as given, without the program
 };
 
+/// Which weights, and where to.
+struct CheckpointArguments {
+    std::string directory;
+    std::string trial;  ///< digits, or "best"
+    std::string output; ///< empty: <study>-<trial>-<iteration>.safetensors
+    bool all = false;   ///< optimizer and data scaling too
+};
+
 enum class Format : std::uint8_t { text, json, csv };
 
 int run(const RunArguments& arguments, const Invocation& invocation);
@@ -37,5 +45,7 @@ int status(const std::string& directory, Format format, bool all);
 int best(const std::string& directory, Format format);
 int logs(const std::string& directory, std::uint32_t trial);
 int export_study(const std::string& directory, Format format, const std::string& table, const std::string& output);
+
+int extract_checkpoint(const CheckpointArguments& arguments);
 
 } // namespace ranktune::cli

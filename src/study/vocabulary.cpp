@@ -83,6 +83,8 @@ std::string describe(Reason reason, double a, double b) {
             return "no trial succeeded";
         case Reason::parameters_differ:
             return "the ranks of the trial hold different parameters";
+        case Reason::unsaved:
+            return "a checkpoint could not be written";
         default:
             return describe_decision(reason, a, b);
     }
@@ -122,6 +124,8 @@ std::string_view name(AttemptOutcome outcome) {
             return "lost";
         case AttemptOutcome::unreadable:
             return "unreadable";
+        case AttemptOutcome::unsaved:
+            return "unsaved";
     }
     return "unknown";
 }

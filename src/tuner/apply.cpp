@@ -212,6 +212,7 @@ void Tuner::Impl::apply_one(const study::AttemptEnded& r) {
             after_lost_attempt(r.trial);
             break;
         case AttemptOutcome::unreadable:
+        case AttemptOutcome::unsaved:
             after_lost_attempt(r.trial);
             break;
         // Closed by the record that follows.

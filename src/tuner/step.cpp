@@ -135,6 +135,14 @@ void Tuner::Impl::attempt_ended(TrialId id, AttemptOutcome outcome, const std::s
         commit(study::CheckpointReleased{id, path}, out);
         return;
     }
+    if (outcome == AttemptOutcome::unsaved) {
+        // No fault of the trial: what it was told stands, and it trains the gap again if it ever goes on. But where one
+        // cannot save, the next cannot either: the study ends, and is resumed when there is room.
+        commit(study::AttemptEnded{id, attempt, now, outcome, verdict.verb != Verb::stop, message}, out);
+        if (verdict.verb == Verb::stop) close(id, phase_after(verdict.reason), verdict, {}, now, out);
+        if (!state.draining) drain(Reason::unsaved, message, now, out);
+        return;
+    }
     if (outcome == AttemptOutcome::failed || outcome == AttemptOutcome::unreadable) {
         commit(study::AttemptEnded{id, attempt, now, outcome, false, message}, out);
         close(id, TrialPhase::failed, {Verb::stop, Reason::exception, 0.0, 0.0}, message, now, out);

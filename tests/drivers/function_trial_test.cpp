@@ -94,7 +94,7 @@ TEST_CASE("a failed save is not forgotten when the function catches it", "[drive
     cluster.store().refuse(true);
     cluster.prepare(2, 2);
     auto& logs = cluster.run_until(2);
-    CHECK(logs[0].ended->outcome == AttemptOutcome::failed);
+    CHECK(logs[0].ended->outcome == AttemptOutcome::unsaved);
     CHECK(logs[0].ended->message == "rank 0: no space left on device");
 }
 

@@ -53,7 +53,8 @@ enum class Reason : std::uint8_t {
     missing_metric = 21, ///< the first report lacked the study's metric
     first_arrival = 22,  ///< nothing to compare with yet
     no_trial_succeeded = 23,
-    parameters_differ = 24 ///< the ranks of a trial hold different parameters
+    parameters_differ = 24, ///< the ranks of a trial hold different parameters
+    unsaved = 25            ///< a checkpoint could not be written
 };
 
 /// A verdict with its reason; `a` and `b` are the numbers documented at the code (0 where unused).
@@ -84,16 +85,18 @@ enum class TrialPhase : std::uint8_t {
 [[nodiscard]] std::string_view name(TrialPhase phase);
 
 /// How an attempt ended, as told by its group (or by the driver: lost). unreadable: the checkpoint that it should start
-/// from could not be read or did not verify; nothing was trained. Codes are written to the journal: append only.
+/// from could not be read or did not verify; nothing was trained. unsaved: told to pause or stop, it could
+/// not write its checkpoint. Codes are written to the journal: append only.
 enum class AttemptOutcome : std::uint8_t {
     paused = 0,
     stopped = 1,
     finished = 2,
     failed = 3,
     lost = 4,
-    unreadable = 5
+    unreadable = 5,
+    unsaved = 6
 };
-inline constexpr AttemptOutcome last_attempt_outcome = AttemptOutcome::unreadable;
+inline constexpr AttemptOutcome last_attempt_outcome = AttemptOutcome::unsaved;
 [[nodiscard]] std::string_view name(AttemptOutcome outcome);
 
 /// A committed checkpoint. `path` is relative to the study directory.

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "drivers/group/checkpoint_clock.hpp"
 #include "drivers/group/group_collective.hpp"
 #include "drivers/group/state_exchange.hpp"
 #include "ranktune/base/error.hpp"
@@ -55,6 +56,32 @@ class Stopwatch {
     std::optional<Clock::time_point> began_;
 };
 
+/// The checkpoint that the attempt should start from, or end with, is not to be had.
+class CheckpointError : public base::Error {
+  public:
+    CheckpointError(AttemptOutcome outcome, const std::string& what) : Error(what), outcome_(outcome) {}
+    [[nodiscard]] AttemptOutcome outcome() const { return outcome_; }
+
+  private:
+    AttemptOutcome outcome_;
+};
+
+AttemptOutcome outcome_of(const std::exception_ptr& error) {
+    try {
+        std::rethrow_exception(error);
+    } catch (const CheckpointError& known) {
+        return known.outcome();
+    } catch (...) {
+        return AttemptOutcome::failed;
+    }
+}
+
+/// What the leader says to its group after an iteration, in one number: a verb, and what to do before going on.
+constexpr std::uint64_t verb_bits = 3;
+constexpr std::uint64_t compare_bit = 4; ///< the digests of the checkpoint taken last: it is written
+constexpr std::uint64_t take_bit = 8;    ///< take a checkpoint
+static_assert(static_cast<std::uint64_t>(Verb::discard) <= verb_bits);
+
 /// The state of one attempt on one rank, and what user code sees of it.
 class Attempt final : public trainables::TrialContext {
   public:
@@ -65,7 +92,10 @@ class Attempt final : public trainables::TrialContext {
           spare_(spare),
           configuration_(merged(assignment.start, *setting.spec)),
           iteration_(first_iteration(assignment.start.from)),
-          watch_(assignment.start.seconds) {}
+          watch_(assignment.start.seconds),
+          clock_(setting.spec->checkpoint, iteration_, assignment.start.seconds) {}
+    /// A write under way belongs to this attempt: whoever comes next finds the writer idle.
+    ~Attempt() override { static_cast<void>(setting_.writer->wait()); }
 
     RunnerEnded run();
 
@@ -94,9 +124,15 @@ class Attempt final : public trainables::TrialContext {
     [[nodiscard]] bool take_over_spare();
     void train_function();
     void restore(const std::function<void(study::StateSource&)>& load);
-    [[nodiscard]] Verb finish_iteration(const trainables::Metrics& metrics);
-    void end_with_checkpoint(Verb verb, const std::function<void(study::StateSink&)>& save);
-    void save(const std::function<void(study::StateSink&)>& save);
+    using SaveState = std::function<void(study::StateSink&)>;
+    [[nodiscard]] Verb finish_iteration(const trainables::Metrics& metrics, const SaveState& save_state);
+    [[nodiscard]] std::uint64_t leaders_word(const trainables::Metrics& metrics, bool can_save);
+    [[nodiscard]] bool is_written(std::optional<CheckpointWriter::Result> result);
+    void take_checkpoint(const SaveState& save_state);
+    void compare_checkpoint();
+    void end_with_checkpoint(Verb verb, const SaveState& save_state);
+    void save_last(const SaveState& save_state);
+    void agree_on(std::uint64_t digest, base::Iteration iteration);
     [[nodiscard]] const study::CheckpointRef* checkpoint() const {
         return std::get_if<study::CheckpointRef>(&assignment_.start.from);
     }
@@ -108,6 +144,11 @@ class Attempt final : public trainables::TrialContext {
     space::Configuration configuration_;
     base::Iteration iteration_;
     Stopwatch watch_;
+    CheckpointClock clock_;
+    base::Iteration taken_iteration_ = 0; ///< of the checkpoint taken last
+    std::uint64_t taken_digest_ = 0;      ///< of this rank's state then; not on the leader
+    double stall_s_ = 0.0;
+    study::CheckpointRef written_; ///< leader: has its final name, and waits to be compared
     std::unique_ptr<GroupCollective> group_;
     std::unique_ptr<trainables::Trainable> trainable_; // after group_: destroyed before it
     std::vector<std::size_t> owed_;
@@ -151,12 +192,13 @@ RunnerEnded Attempt::form_and_train() {
 
 RunnerEnded Attempt::failed_here(const std::exception_ptr& error) {
     std::string message = "rank " + std::to_string(assignment_.group_rank) + ": " + what_is_flying(error);
+    const AttemptOutcome outcome = outcome_of(error);
     try {
         group_->fail(owed_);
     } catch (...) { // Aborted, or the other ranks parted on their own: either way nobody waits for this rank
         if (port_.abort_flag().load()) return {AttemptOutcome::lost, ""};
     }
-    return {AttemptOutcome::failed, std::move(message)};
+    return {outcome, std::move(message)};
 }
 
 void Attempt::train() {
@@ -179,11 +221,12 @@ void Attempt::train_class() {
     // while another rank can still fail without knowing.
     group_->barrier();
     Verb verb = Verb::go_on;
+    const SaveState save_state = [this](study::StateSink& sink) { trainable_->save(sink); };
     while (verb == Verb::go_on) {
         const auto metrics = trainable_->step(*this);
-        verb = finish_iteration(metrics);
+        verb = finish_iteration(metrics, save_state);
     }
-    end_with_checkpoint(verb, [this](study::StateSink& sink) { trainable_->save(sink); });
+    end_with_checkpoint(verb, save_state);
     if (setting_.trainable->info.can_reset) spare_ = {std::move(trainable_), group_->size()};
 }
 
@@ -213,54 +256,121 @@ void Attempt::train_function() {
 void Attempt::restore(const std::function<void(study::StateSource&)>& load) {
     if (checkpoint() == nullptr) return;
     study::MemoryState state;
-    if (assignment_.leads()) state = setting_.checkpoints->load(*checkpoint());
+    if (assignment_.leads()) {
+        try {
+            state = setting_.checkpoints->load(*checkpoint());
+        } catch (const base::Error& error) {
+            throw CheckpointError(AttemptOutcome::unreadable, error.what());
+        }
+    }
     broadcast_state(*group_, state);
     load(state);
 }
 
-/// Collective. Tells the head, and all ranks what it says.
-Verb Attempt::finish_iteration(const trainables::Metrics& metrics) {
+/// Collective. Tells the head, and all ranks what it says; checkpoints on the way.
+Verb Attempt::finish_iteration(const trainables::Metrics& metrics, const SaveState& save_state) {
     watch_.stop();
     ++iteration_;
     port_.progressed();
-    auto verb = static_cast<std::uint64_t>(Verb::go_on);
-    if (assignment_.leads()) {
-        RunnerReported report{iteration_, watch_.seconds(), {}};
-        report.metrics.reserve(metrics.size());
-        for (const auto& [name, value] : metrics) report.metrics.push_back({name, value});
-        port_.reported(std::move(report));
-        verb = static_cast<std::uint64_t>(port_.verdict_after(iteration_).verb);
-    }
+    const bool can_save = setting_.trainable->info.can_checkpoint && save_state;
+    std::uint64_t word = assignment_.leads() ? leaders_word(metrics, can_save) : 0;
     if (group_->size() > 1)
-        verb = group_->min_max(verb).second; // go_on is 0: the leader's word wins, in one reduction
+        word = group_->min_max(word).second; // the others say 0: the leader's word wins, in one reduction
     else if (port_.abort_flag().load())
         throw ddp::Aborted("the trial was told to give up");
+    if ((word & compare_bit) != 0) compare_checkpoint();
     watch_.start();
-    return static_cast<Verb>(verb);
+    if ((word & take_bit) != 0) take_checkpoint(save_state);
+    return static_cast<Verb>(word & verb_bits);
+}
+
+std::uint64_t Attempt::leaders_word(const trainables::Metrics& metrics, bool can_save) {
+    RunnerReported report{iteration_, watch_.seconds(), {}};
+    report.metrics.reserve(metrics.size());
+    for (const auto& [name, value] : metrics) report.metrics.push_back({name, value});
+    port_.reported(std::move(report));
+    const Verb verb = port_.verdict_after(iteration_).verb;
+    const bool goes_on = verb == Verb::go_on;
+    std::uint64_t word = static_cast<std::uint64_t>(verb);
+    if (is_written(goes_on ? setting_.writer->take() : setting_.writer->wait())) word |= compare_bit;
+    if (goes_on && can_save && setting_.writer->idle() && clock_.due(iteration_, watch_.seconds())) word |= take_bit;
+    return word;
+}
+
+/// Leader. Whether there is a new checkpoint; one that could not be written is only said, because training can go on.
+bool Attempt::is_written(std::optional<CheckpointWriter::Result> result) {
+    if (!result) return false;
+    clock_.measured(stall_s_, result->seconds);
+    if (!result->error.empty()) {
+        log("no checkpoint: " + result->error + "; training goes on");
+        return false;
+    }
+    written_ = std::move(result->checkpoint);
+    return true;
+}
+
+/// Collective. The leader copies the state and has it written while training goes on; the others only need its digest.
+void Attempt::take_checkpoint(const SaveState& save_state) {
+    const auto before = Clock::now();
+    taken_iteration_ = iteration_;
+    if (assignment_.leads()) {
+        const auto& start = assignment_.start;
+        clock_.taken(iteration_, watch_.seconds());
+        save_state(setting_.writer->fresh_state());
+        setting_.writer->start({start.trial, iteration_, start.incarnation, start.attempt});
+    } else {
+        study::StateDigest digest;
+        save_state(digest);
+        taken_digest_ = digest.value();
+    }
+    stall_s_ = std::chrono::duration<double>(Clock::now() - before).count();
+}
+
+/// Collective. Only a checkpoint on which all ranks agree is announced.
+void Attempt::compare_checkpoint() {
+    agree_on(assignment_.leads() ? written_.digest : taken_digest_, taken_iteration_);
+    if (assignment_.leads()) port_.saved(std::exchange(written_, {}));
+}
+
+/// Collective. Throws on all ranks when the digests of their states after `iteration` differ.
+void Attempt::agree_on(std::uint64_t digest, base::Iteration iteration) {
+    if (group_->size() == 1) return;
+    const auto [low, high] = group_->min_max(digest);
+    if (low == high) return;
+    group_->part(); // all see the same: nobody waits for another
+    throw base::Error("the ranks of the trial hold different parameters at iteration " + std::to_string(iteration));
 }
 
 /// Collective. After a verdict other than go_on.
-void Attempt::end_with_checkpoint(Verb verb, const std::function<void(study::StateSink&)>& save_state) {
+void Attempt::end_with_checkpoint(Verb verb, const SaveState& save_state) {
     outcome_ = verb == Verb::pause ? AttemptOutcome::paused : AttemptOutcome::stopped;
     if (!setting_.trainable->info.can_checkpoint || verb == Verb::discard) return;
     if (!save_state) {
         if (verb == Verb::stop) return;
         throw base::Error("the trial was to pause, but the training function never called checkpoints(save, load)");
     }
-    save(save_state);
+    save_last(save_state);
 }
 
-void Attempt::save(const std::function<void(study::StateSink&)>& save_state) {
-    study::MemoryState state;
-    save_state(state);
-    const bool same = same_parameters(*group_, state);
+void Attempt::save_last(const SaveState& save_state) {
+    study::MemoryState* state = nullptr;
+    if (assignment_.leads()) {
+        state = &setting_.writer->fresh_state();
+        save_state(*state);
+        agree_on(state->digest(), iteration_);
+    } else {
+        study::StateDigest digest;
+        save_state(digest);
+        agree_on(digest.value(), iteration_);
+    }
     group_->part(); // that was the last operation: whatever happens now strands nobody
-    if (!same)
-        throw base::Error("the ranks of the trial hold different parameters at iteration " +
-                          std::to_string(iteration_));
-    if (!assignment_.leads()) return;
+    if (state == nullptr) return;
     const auto& start = assignment_.start;
-    port_.saved(setting_.checkpoints->save({start.trial, iteration_, start.incarnation, start.attempt}, state));
+    try {
+        port_.saved(setting_.checkpoints->save({start.trial, iteration_, start.incarnation, start.attempt}, *state));
+    } catch (const base::Error& error) {
+        throw CheckpointError(AttemptOutcome::unsaved, error.what());
+    }
 }
 
 bool Attempt::report(const trainables::Metrics& metrics) {
@@ -269,7 +379,7 @@ bool Attempt::report(const trainables::Metrics& metrics) {
     if (told_to_end_) return false;
     if (!restored_)
         throw base::Error("the trial goes on from a checkpoint: call checkpoints(save, load) before the first report");
-    const Verb verb = finish_iteration(metrics);
+    const Verb verb = finish_iteration(metrics, save_);
     if (verb == Verb::go_on) return true;
     told_to_end_ = true;
     try {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "drivers/group/checkpoint_writer.hpp"
 #include "drivers/group/runner.hpp"
 #include "ranktune/ddp/collective.hpp"
 #include "ranktune/study/spec.hpp"
@@ -17,7 +18,7 @@
 
 namespace ranktune::drivers {
 
-/// Where checkpoints go. Called on the leader's trial thread only.
+/// Where checkpoints go. Called on the leader's trial thread and its checkpoint writer, never by both at once.
 class CheckpointIo {
   public:
     virtual ~CheckpointIo() = default;
@@ -57,6 +58,7 @@ struct AttemptSetting {
     const trainables::Registration* trainable = nullptr;
     FormGroup form;
     CheckpointIo* checkpoints = nullptr;
+    CheckpointWriter* writer = nullptr; ///< over `checkpoints`, for this thread's attempts; idle between two
 };
 
 /// The trainable of the attempt before, if that ended well: the next one may take it over (Trainable::reset_config).
@@ -66,7 +68,9 @@ struct Spare {
 };
 
 /// Runs the attempt to its end. Never throws: whatever user code throws becomes the outcome `failed` with the message
-/// "rank R: what()" on the rank that threw, and `failed` without a message on the others. `lost` after an abort.
+/// "rank R: what()" on the rank that threw, and `failed` without a message on the others. `unreadable` when the leader
+/// cannot read the checkpoint that the attempt should start from, `unsaved` when it cannot write the one that it should
+/// end with, each with the message. `lost` after an abort.
 [[nodiscard]] RunnerEnded run_attempt(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port,
                                       Spare& spare);
 

@@ -53,7 +53,8 @@ GroupOver Part::summary() const {
         summary.over.outcome = AttemptOutcome::lost;
         return summary;
     }
-    for (const AttemptOutcome worst : {AttemptOutcome::unreadable, AttemptOutcome::failed, AttemptOutcome::lost}) {
+    for (const AttemptOutcome worst :
+         {AttemptOutcome::unreadable, AttemptOutcome::failed, AttemptOutcome::unsaved, AttemptOutcome::lost}) {
         bool found = false;
         for (const Member& m : members) {
             if (m.outcome != worst) continue;

@@ -76,10 +76,4 @@ void broadcast_state(ddp::Collective& collective, study::MemoryState& state) {
     }
 }
 
-bool same_parameters(ddp::Collective& collective, const study::MemoryState& state) {
-    if (collective.size() == 1) return true;
-    const auto [low, high] = collective.min_max(state.digest());
-    return low == high;
-}
-
 } // namespace ranktune::drivers

@@ -8,7 +8,13 @@ namespace ranktune::drivers {
 
 TrialThread::TrialThread(AttemptSetting setting, std::function<void()> wake,
                          std::function<void(base::TrialId, std::string_view)> log)
-    : setting_(std::move(setting)), wake_(std::move(wake)), log_(std::move(log)), thread_([this] { main(); }) {}
+    : setting_(std::move(setting)),
+      writer_([io = setting_.checkpoints](const auto& key, const auto& state) { return io->save(key, state); }),
+      wake_(std::move(wake)),
+      log_(std::move(log)) {
+    setting_.writer = &writer_;
+    thread_ = std::thread([this] { main(); });
+}
 
 TrialThread::~TrialThread() {
     abandon();

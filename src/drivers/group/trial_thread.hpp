@@ -54,6 +54,7 @@ class TrialThread final : public Runner, private AttemptPort {
     void log(base::TrialId trial, std::string_view line) override { log_(trial, line); }
 
     AttemptSetting setting_;
+    CheckpointWriter writer_; ///< used by the trial thread alone
     std::function<void()> wake_;
     std::function<void(base::TrialId, std::string_view)> log_;
     std::atomic<bool> abort_{false};

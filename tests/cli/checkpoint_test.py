@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The weights that `ranktune checkpoint` writes, used by a program that knows nothing of ranktune:
+checkpoint_test.py PROGRAM SOURCE_ROOT"""
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+try:
+    import h5py
+    import numpy as np
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+PROGRAM = os.path.abspath(sys.argv[1])
+DIGITS = pathlib.Path(sys.argv[2]) / "jobs/digits"
+
+
+def ranktune(cwd, *arguments, code=0):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "OMPI_", "PMIX_", "PMI_"))}
+    done = subprocess.run([PROGRAM, *arguments], cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=100)
+    assert done.returncode == code, (arguments, done.stdout, done.stderr)
+    return done.stdout + done.stderr
+
+
+def read_safetensors(path):
+    raw = path.read_bytes()
+    size, = struct.unpack("<Q", raw[:8])
+    header = json.loads(raw[8 : 8 + size])
+    metadata = header.pop("__metadata__")
+    types = {"F32": np.float32, "U64": np.uint64}
+    data = raw[8 + size :]
+    tensors = {name: np.frombuffer(data[slice(*entry["data_offsets"])], types[entry["dtype"]]).reshape(entry["shape"])
+               for name, entry in header.items()}
+    assert max(entry["data_offsets"][1] for entry in header.values()) == len(data)
+    return metadata, tensors
+
+
+def accuracy(tensors):
+    """Of the network on the val part of the digits, as torch.nn.functional.linear and relu would compute it."""
+    with h5py.File(DIGITS / "digits.h5") as file:
+        x, y = file["val/x"][:].astype(np.float32), file["val/y"][:]
+    x = (x - tensors["input.shift"]) * tensors["input.factor"]
+    layers = 1 + max(int(name.split(".")[1]) for name in tensors if name.startswith("layers."))
+    for layer in range(layers):
+        x = x @ tensors[f"layers.{layer}.weight"].T + tensors[f"layers.{layer}.bias"]
+        x = np.maximum(x, 0) if layer + 1 < layers else x
+    return float((x.argmax(axis=1) == y).mean())
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="ranktune-checkpoint-") as name:
+        cwd = pathlib.Path(name)
+        ranktune(cwd, "run", DIGITS / "digits.toml", "--local", "2", "-o", "d", "study.num_trials=3",
+                 "study.max_iterations=3")
+        best = json.loads(ranktune(cwd, "best", "d", "--format", "json"))["best"]
+        said = ranktune(cwd, "checkpoint", "d", "best", "--all", "-o", "all.safetensors")
+        assert f"trial #{best['trial']} at iteration" in said, said
+        metadata, tensors = read_safetensors(cwd / "all.safetensors")
+        assert metadata["trial"] == str(best["trial"]) and metadata["study"] == "digits", metadata
+        if metadata["iteration"] == str(best["iteration"]):  # otherwise the checkpoint is of a later, worse iteration
+            assert abs(accuracy(tensors) - best["value"]) < 1.5 / 359, (accuracy(tensors), best)
+        assert accuracy(tensors) > 0.5, accuracy(tensors)
+
+        ranktune(cwd, "checkpoint", "d", str(best["trial"]))
+        weights_file, = cwd.glob("digits-*.safetensors")
+        _, weights = read_safetensors(weights_file)
+        assert set(weights) == {n for n in tensors if n.startswith("layers.")}, set(weights)
+        for tensor in weights:
+            assert np.array_equal(weights[tensor], tensors[tensor]), tensor
+
+        others = [t for t in range(3) if t != best["trial"]]
+        assert "only the best trial keeps one" in ranktune(cwd, "checkpoint", "d", str(others[0]), code=2)
+        assert "its trials are #0 to #2" in ranktune(cwd, "checkpoint", "d", "9", code=2)
+        assert "or best" in ranktune(cwd, "checkpoint", "d", "worst", code=2)
+    print("1 study, weights verified")
+
+
+main()

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/safetensors.hpp"
+
+#include <array>
+#include <cstring>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "ranktune/base/error.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+
+namespace {
+
+study::MemoryState model() {
+    study::MemoryState state;
+    state.put<float>("layers.0.weight", std::array{1.0F, 2.0F, 3.0F, 4.0F, 5.0F, 6.0F}, {2, 3});
+    state.put<float>("optimizer.momentum.layers.0.weight", std::array{0.0F}, {1});
+    state.put<std::int64_t>("classes", std::array{std::int64_t{7}}, {});
+    state.put<std::uint64_t>("trainer.counters", std::array{std::uint64_t{9}}, {1});
+    return state;
+}
+
+struct File {
+    nlohmann::json header;
+    std::string data;
+    std::size_t header_bytes = 0;
+};
+
+File written(bool all) {
+    std::ostringstream out;
+    report::write_safetensors(model(), all, {{"format", "pt"}}, out);
+    const std::string text = out.str();
+    std::uint64_t size = 0;
+    std::memcpy(&size, text.data(), sizeof size);
+    return {nlohmann::json::parse(text.substr(8, size)), text.substr(8 + size), size};
+}
+
+} // namespace
+
+TEST_CASE("a safetensors file holds the weights, row by row, behind a header that says where", "[report]") {
+    const File file = written(false);
+    CHECK(file.header_bytes % 8 == 0);
+    CHECK(file.header == nlohmann::json::parse(R"({"__metadata__": {"format": "pt"},
+        "layers.0.weight": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
+        "classes": {"dtype": "I64", "shape": [1], "data_offsets": [24, 32]}})"));
+    std::array<float, 6> weights{};
+    REQUIRE(file.data.size() == 32);
+    std::memcpy(weights.data(), file.data.data(), 24);
+    CHECK((weights == std::array{1.0F, 2.0F, 3.0F, 4.0F, 5.0F, 6.0F}));
+    CHECK(static_cast<int>(file.data[24]) == 7);
+}
+
+TEST_CASE("what is beside the weights is written when asked for", "[report]") {
+    const File file = written(true);
+    CHECK(file.header.size() == 5);
+    CHECK(file.header.at("trainer.counters").at("dtype") == "U64");
+    study::MemoryState bare;
+    bare.put<std::uint64_t>("trainer.counters", std::array{std::uint64_t{9}}, {1});
+    std::ostringstream out;
+    CHECK_THROWS_AS(report::write_safetensors(bare, false, {}, out), base::UsageError);
+}
