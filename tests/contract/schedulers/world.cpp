@@ -248,6 +248,8 @@ void World::attempt_over(TrialId trial, AttemptOutcome outcome) {
             t.phase = Phase::paused;
             break;
         case AttemptOutcome::lost:
+        case AttemptOutcome::unreadable:
+        case AttemptOutcome::unsaved:
             if (t.phase == Phase::stopping) return close(trial, TrialPhase::stopped, t.verdict.reason);
             t.phase = told_to_pause ? Phase::paused : Phase::waiting;
             break;
