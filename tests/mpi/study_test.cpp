@@ -116,7 +116,7 @@ void check_no_leak(unsigned trials) {
         return;
     }
     const std::size_t count = footprint.resident.size();
-    if (count < 100) return; // this rank had too few to judge
+    if (count < 100) return;       // this rank had too few to judge
 #if !defined(__SANITIZE_ADDRESS__) // which keeps what was freed, and finds leaks in its own way
     CHECK(worst(footprint.resident, count / 2, count) - worst(footprint.resident, 0, count / 2) < 2.0);
 #endif
