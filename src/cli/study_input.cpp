@@ -31,6 +31,10 @@ void check_files(const study::StudySpec& spec, const std::string& file,
             }
         }
     }
+    if (spec.trainable.program && !std::filesystem::is_directory(spec.trainable.program->directory)) {
+        mistakes.push_back(
+            {0, 0, "trainable.directory", "there is no directory \"" + spec.trainable.program->directory + "\""});
+    }
     if (!mistakes.empty()) throw study::StudyFileError(file, std::move(mistakes));
 }
 

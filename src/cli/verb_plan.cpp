@@ -12,6 +12,7 @@
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
 #include "cli/version.hpp"
+#include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
 #include "report/plan.hpp"
 #include "report/screens.hpp"
@@ -42,6 +43,15 @@ std::string layout(const study::StudySpec& spec, std::uint32_t workers) {
     return text;
 }
 
+/// What a trial of this configuration would run, when the trials are programs.
+std::string command_line_of(const study::StudySpec& spec, const space::Configuration& configuration) {
+    if (!spec.trainable.program) return "";
+    const study::ProgramSpec& program = *spec.trainable.program;
+    const study::CommandTemplate command(program.command, program.shell);
+    const auto words = command.expand({configuration, "config.json", spec.max_iterations});
+    return fmt::format("{:10}runs {}\n", "", study::shell_text(words));
+}
+
 /// As comments, so that the whole output of a dry run is a study file.
 std::string commented(const std::string& text) {
     std::istringstream in(text);
@@ -69,7 +79,9 @@ int dry_run(const RunArguments& arguments) {
     const auto searcher = searchers::make_searcher(input.spec);
     for (std::uint32_t i = 0; i < std::min(3U, input.spec.num_trials); ++i) {
         const auto configuration = searcher->suggest(base::TrialId{i});
-        if (configuration) text += report::pad_right(fmt::format("trial #{}", i), 10) + configuration->text() + "\n";
+        if (!configuration) continue;
+        text += report::pad_right(fmt::format("trial #{}", i), 10) + configuration->text() + "\n";
+        text += command_line_of(input.spec, *configuration);
     }
     const std::uint32_t workers =
         arguments.local.value_or(default_workers(input.spec.max_ranks_per_trial(), input.spec.resources.cpus_per_rank));

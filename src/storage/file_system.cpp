@@ -172,6 +172,17 @@ class PosixFileSystem final : public FileSystem {
         return ::stat(path.c_str(), &info) == 0;
     }
 
+    [[nodiscard]] Kind kind(const std::string& path) const override {
+        struct stat info {};
+        if (::lstat(path.c_str(), &info) != 0) {
+            if (errno == ENOENT || errno == ENOTDIR) return Kind::missing;
+            fail("cannot look at", path, errno);
+        }
+        if (S_ISREG(info.st_mode)) return Kind::file;
+        if (S_ISDIR(info.st_mode)) return Kind::directory;
+        return S_ISLNK(info.st_mode) ? Kind::link : Kind::other;
+    }
+
     [[nodiscard]] std::vector<std::string> list(const std::string& path) const override {
         struct CloseDirectory {
             void operator()(DIR* directory) const noexcept { ::closedir(directory); }
@@ -222,6 +233,12 @@ void FileSystem::write_whole(const std::string& path, const std::function<void(F
         throw;
     }
     if (sync) sync_directory(parent_of(path));
+}
+
+void FileSystem::remove_all(const std::string& path) {
+    if (kind(path) != Kind::directory) return remove(path);
+    for (const std::string& name : list(path)) remove_all(path + "/" + name);
+    remove_if_empty(path);
 }
 
 FileSystem& posix_file_system() {

@@ -50,6 +50,9 @@ class FileSystem {
     virtual void sync_directory(const std::string& path) = 0;
     virtual void set_read_only(const std::string& path) = 0;
     [[nodiscard]] virtual bool exists(const std::string& path) const = 0;
+    enum class Kind { missing, file, directory, link, other };
+    /// What is there; of a symbolic link, the link itself.
+    [[nodiscard]] virtual Kind kind(const std::string& path) const = 0;
     /// Names (not paths) in a directory, sorted; empty when it is not there.
     [[nodiscard]] virtual std::vector<std::string> list(const std::string& path) const = 0;
 
@@ -58,6 +61,9 @@ class FileSystem {
     void publish(const std::string& path, std::span<const std::byte> bytes, bool sync = true);
     /// The same with a function that writes the new, empty file. What it throws is passed on.
     void write_whole(const std::string& path, const std::function<void(File&)>& write, bool sync = true);
+    /// Removes a file, or a folder with everything in it, file by file; links are not followed. No error when nothing
+    /// is there.
+    void remove_all(const std::string& path);
 };
 
 /// The real one.

@@ -80,6 +80,7 @@ StudySpec parse_tables(const Node& root, const std::string& file, const std::vec
     parse_space(context);
     parse_resources(context);
     check_space_against_trainable(context);
+    check_command(context);
     parse_searcher(context);
     parse_scheduler(context);
     parse_stop(context);

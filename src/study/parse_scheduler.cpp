@@ -87,12 +87,17 @@ void check_ceiling(const ParseContext& context, TableReader& table) {
                                    "; at most " + std::to_string(useful));
 }
 
+/// "the trainable 'x' cannot save checkpoints"
+std::string without_checkpoints(const ParseContext& context) {
+    if (context.spec.trainable.program) return "the program cannot save checkpoints (trainable.checkpoints = false)";
+    return "the trainable '" + context.info->name + "' cannot save checkpoints";
+}
+
 void check_checkpoints(const ParseContext& context, TableReader& table) {
     if (context.info == nullptr || context.info->can_checkpoint || context.spec.scheduler.restart_paused) return;
-    table.complain("variant",
-                   "\"promote\" pauses trials, and the trainable '" + context.info->name +
-                       "' cannot save checkpoints; use variant = \"stop\", or restart_paused = true to train "
-                       "promoted trials from the beginning");
+    table.complain("variant", "\"promote\" pauses trials, and " + without_checkpoints(context) +
+                                  "; use variant = \"stop\", or restart_paused = true to train "
+                                  "promoted trials from the beginning");
 }
 
 void parse_asha(ParseContext& context, TableReader& table) {
@@ -137,8 +142,7 @@ void parse_median(ParseContext& context, TableReader& table) {
     scheduler.min_samples = static_cast<std::uint32_t>(table.integer("min_samples", 1, most_32).value_or(3));
     scheduler.hard_stop = table.boolean("hard_stop").value_or(true);
     if (!scheduler.hard_stop && context.info != nullptr && !context.info->can_checkpoint)
-        table.complain("hard_stop",
-                       "false pauses trials, and the trainable '" + context.info->name + "' cannot save checkpoints");
+        table.complain("hard_stop", "false pauses trials, and " + without_checkpoints(context));
 }
 
 } // namespace

@@ -24,6 +24,7 @@ struct ParseContext {
 
     // Filled in on the way:
     const TrainableInfo* info = nullptr;        ///< of the trainable; null: unknown or wrong
+    TrainableInfo program_info{};               ///< what `info` points to when the trainable is a program
     bool has_num_trials = false;                ///< the key is there, right or wrong
     bool has_max_iterations = false;            ///< and valid
     bool space_is_valid = false;                ///< spec.space is built
@@ -35,11 +36,15 @@ struct ParseContext {
 
 void parse_study_table(ParseContext& context);
 void parse_trainable(ParseContext& context);
+/// The part of parse_trainable for a `command`.
+void parse_program(ParseContext& context, TableReader& table);
 void parse_space(ParseContext& context);
 /// After parse_space: `ranks` may name a parameter.
 void parse_resources(ParseContext& context);
 /// After all of the above: compares [space] with the options of the trainable.
 void check_space_against_trainable(ParseContext& context);
+/// After parse_space: the placeholders of a command are hyper-parameters.
+void check_command(ParseContext& context);
 /// After parse_space: a grid fills in num_trials.
 void parse_searcher(ParseContext& context);
 /// After parse_study_table and parse_trainable.

@@ -68,7 +68,7 @@ void parse_option(ParseContext& context, const Node& node, const std::string& na
 /// Options in nested tables get dotted names, as hyper-parameters do.
 void parse_options(ParseContext& context, const Node& table, const std::string& prefix) {
     for (const auto& [key, node] : table.members) {
-        if (prefix.empty() && (key == "builtin" || key == "name" || key == "command")) continue;
+        if (prefix.empty() && (key == "builtin" || key == "name")) continue;
         const std::string name = prefix + key;
         if (!check_name(node, "trainable." + name, key, context.mistakes)) continue;
         if (node.is(Node::Kind::table)) {
@@ -83,15 +83,15 @@ void parse_options(ParseContext& context, const Node& table, const std::string& 
 
 void parse_trainable(ParseContext& context) {
     TableReader table = context.reader("trainable");
-    table.refuse("command", explain_unknown_key("trainable", "command"));
+    if (table.has("command")) return parse_program(context, table);
     const bool has_builtin = table.has("builtin");
     const bool has_name = table.has("name");
     if (has_builtin && has_name) {
         table.refuse("name", "is given beside builtin; give one of them");
-    } else if (!has_builtin && !has_name && !table.has("command")) {
+    } else if (!has_builtin && !has_name) {
         context.mistakes.missing(table.table(), "trainable.builtin",
-                                 "missing; builtin = \"...\", or name = \"...\" of a trainable that this program "
-                                 "registers; known: " +
+                                 "missing; builtin = \"...\", command = \"...\" of a program, or name = \"...\" of a "
+                                 "trainable that this program registers; known: " +
                                      base::join(names_of(context.known)));
     }
     const std::string key = has_builtin ? "builtin" : "name";

@@ -61,8 +61,28 @@ void write_study(const StudySpec& spec, Writer& out) {
     if (spec.time_budget) out.line("time_budget", text_of(*spec.time_budget));
 }
 
+std::string list_of(const std::vector<std::string>& items) {
+    std::string list;
+    for (const std::string& item : items) list += (list.empty() ? "" : ", ") + text_of(item);
+    return "[" + list + "]";
+}
+
+void write_program(const ProgramSpec& program, Writer& out) {
+    out.line("command", text_of(program.command));
+    out.line("shell", text_of(program.shell));
+    out.line("directory", text_of(program.directory));
+    out.line("checkpoints", text_of(program.checkpoints));
+    std::string env;
+    for (const auto& [name, value] : program.env) env += (env.empty() ? " " : ", ") + name + " = " + text_of(value);
+    out.line("env", "{" + env + " }");
+    out.line("keep_env", list_of(program.keep_env));
+    out.line("tf_config", text_of(program.tf_config));
+    out.line("jax", text_of(program.jax));
+}
+
 void write_trainable(const StudySpec& spec, Writer& out) {
     out.table("trainable");
+    if (spec.trainable.program) return write_program(*spec.trainable.program, out);
     out.line("name", text_of(spec.trainable.name));
     for (const auto& option : spec.trainable.options.entries()) out.line(option.name, text_of(option.value));
 }
@@ -202,6 +222,7 @@ void write_limits(const StudySpec& spec, Writer& out) {
     out.table("failure");
     out.line("tolerate", text_of(spec.failure.tolerate));
     out.line("max_losses", std::to_string(spec.failure.max_losses));
+    if (spec.failure.report_timeout) out.line("report_timeout", text_of(*spec.failure.report_timeout));
     write_checkpoint(spec.checkpoint, out);
     out.table("journal");
     out.line("commit_interval", text_of(spec.output.commit_interval));

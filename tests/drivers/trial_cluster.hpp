@@ -35,6 +35,10 @@ class MemoryStore final : public CheckpointIo {
         if (found == states_.end()) throw base::Error("no checkpoint " + checkpoint.path);
         return found->second;
     }
+    study::CheckpointRef adopt(const storage::CheckpointKey&, const std::string&, bool) override {
+        throw base::Error("this store keeps no folders");
+    }
+    std::string locate(const study::CheckpointRef&) override { throw base::Error("this store keeps no folders"); }
     void refuse(bool on) {
         const std::lock_guard lock(mutex_);
         refuse_ = on;
@@ -59,19 +63,29 @@ struct RankLog {
 
 class TrialCluster {
   public:
-    TrialCluster(int ranks, trainables::Registration trainable) : trainable_(std::move(trainable)) {
+    /// `program` and `checkpoints` replace what is there without them; both outlive this object.
+    TrialCluster(int ranks, trainables::Registration trainable, const ProgramSetting* program = nullptr,
+                 CheckpointIo* checkpoints = nullptr)
+        : trainable_(std::move(trainable)) {
         spec_.max_iterations = 27;
         spec_.seed = 7;
         spec_.trainable.name = trainable_.info.name;
         for (int r = 0; r < ranks; ++r) {
-            AttemptSetting setting{&spec_, &trainable_,
+            AttemptSetting setting{&spec_,
+                                   &trainable_,
                                    [this, r](const Assignment& assignment, const std::atomic<bool>& abort) {
                                        return meeting_.form(assignment.start.ranks, rank(r),
                                                             assignment.start.attempt.value(), abort);
                                    },
-                                   &store_};
+                                   checkpoints != nullptr ? checkpoints : &store_,
+                                   {},
+                                   program};
             threads_.push_back(std::make_unique<TrialThread>(
-                setting, [this] { waker_.wake(); }, [](auto, std::string_view) {}));
+                setting, [this] { waker_.wake(); },
+                [this](auto, std::string_view line) {
+                    const std::lock_guard lock(mutex_);
+                    notes_.emplace_back(line);
+                }));
         }
     }
 
@@ -106,10 +120,11 @@ class TrialCluster {
         });
     }
 
-    void answer(base::Iteration iteration, study::Verb verb, base::Iteration decision_point = 0) {
+    void answer(base::Iteration iteration, study::Verb verb, base::Iteration decision_point = 0,
+                study::Reason reason = study::Reason::none) {
         study::Decide decide;
         decide.iteration = iteration;
-        decide.verdict.verb = verb;
+        decide.verdict = {verb, reason, 0.0, 0.0};
         decide.decision_point = decision_point;
         threads_[0]->decide(decide);
     }
@@ -138,6 +153,11 @@ class TrialCluster {
 
     TrialThread& thread(int r) { return *threads_[static_cast<std::size_t>(r)]; }
     study::StudySpec& spec() { return spec_; }
+    /// What trials and their driver wrote to the log.
+    std::vector<std::string> notes() {
+        const std::lock_guard lock(mutex_);
+        return notes_;
+    }
     MemoryStore& store() { return store_; }
     trainables::Registration& trainable() { return trainable_; }
 
@@ -145,6 +165,8 @@ class TrialCluster {
     std::vector<RankLog> logs;
 
   private:
+    std::mutex mutex_;
+    std::vector<std::string> notes_;
     study::StudySpec spec_;
     trainables::Registration trainable_;
     ddp::ThreadMeeting meeting_;

@@ -36,7 +36,10 @@ int check(const std::string& directory) {
     const auto& state = tuner.state();
     std::cout << "records=" << summary.records << " reports=" << state.reports << " ended=" << state.ended
               << " running=" << state.in(study::TrialPhase::running)
-              << " paused=" << state.in(study::TrialPhase::paused) << " trials=" << state.trials.size() << "\n";
+              << " paused=" << state.in(study::TrialPhase::paused)
+              << " finished=" << state.in(study::TrialPhase::finished)
+              << " stopped=" << state.in(study::TrialPhase::stopped)
+              << " failed=" << state.in(study::TrialPhase::failed) << " trials=" << state.trials.size() << "\n";
     return 0;
 }
 

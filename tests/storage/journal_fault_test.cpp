@@ -37,6 +37,7 @@ class InterferingFiles final : public FileSystem {
     void remove(const std::string& path) override { files_.remove(path); }
     void sync_directory(const std::string& path) override { files_.sync_directory(path); }
     void set_read_only(const std::string& path) override { files_.set_read_only(path); }
+    [[nodiscard]] Kind kind(const std::string& path) const override { return files_.kind(path); }
     [[nodiscard]] bool exists(const std::string& path) const override { return files_.exists(path); }
     [[nodiscard]] std::vector<std::string> list(const std::string& path) const override { return files_.list(path); }
 

@@ -133,11 +133,8 @@ TEST_CASE("mistakes of [trainable]", "[study]") {
         {"name = 3\n", "8:8 trainable.name: needs a string, not an integer (3)"},
         {"builtin = \"curve\"\nname = \"curve\"\n", "9:1 trainable.name: is given beside builtin; give one of them"},
         {"x = 1\n",
-         "7:1 trainable.builtin: missing; builtin = \"...\", or name = \"...\" of a trainable that this program "
-         "registers; known: mlp, curve, sleeper"},
-        {"command = \"python3 train.py\"\n",
-         "8:1 trainable.command: is not supported by this version: programs as trials come later; today a trial is a "
-         "built-in trainable or one written in C++"},
+         "7:1 trainable.builtin: missing; builtin = \"...\", command = \"...\" of a program, or name = \"...\" of a "
+         "trainable that this program registers; known: mlp, curve, sleeper"},
         {"builtin = \"mlp\"\n", "7:1 trainable.data: missing; a path: HDF5 file"},
         {"builtin = \"mlp\"\ndata = 3\n", "9:8 trainable.data: the option takes a path, not 3"},
         {"builtin = \"mlp\"\ndata = \"d\"\nhiden = [3]\n", "10:1 trainable.hiden: unknown key; did you mean 'hidden'?"},

@@ -77,6 +77,7 @@ class CrashFileSystem final : public storage::FileSystem {
         const std::lock_guard lock(mutex_);
         return now_.names.count(path) != 0 || directories_.count(path) != 0;
     }
+    [[nodiscard]] storage::FileSystem::Kind kind(const std::string& path) const override;
     [[nodiscard]] std::vector<std::string> list(const std::string& path) const override;
     [[nodiscard]] bool is_read_only(const std::string& path) const {
         const std::lock_guard lock(mutex_);
@@ -262,6 +263,12 @@ inline void CrashFileSystem::remove(const std::string& path) {
     const std::lock_guard lock(mutex_);
     refuse(Kind::remove, path);
     if (now_.names.count(path) != 0) record({Kind::remove, inode_at(path), 0, {}, path, {}});
+}
+
+inline storage::FileSystem::Kind CrashFileSystem::kind(const std::string& path) const {
+    const std::lock_guard lock(mutex_);
+    if (now_.names.count(path) != 0) return FileSystem::Kind::file;
+    return directories_.count(path) != 0 ? FileSystem::Kind::directory : FileSystem::Kind::missing;
 }
 
 inline std::vector<std::string> CrashFileSystem::list(const std::string& path) const {

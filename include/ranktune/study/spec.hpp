@@ -14,10 +14,32 @@
 
 namespace ranktune::study {
 
-/// [trainable]: a built-in or registered trainable and its fixed options.
+/// [trainable] with `command`: a program of the user, one process per rank. docs/reference/program-protocol.md says
+/// what it sees.
+struct ProgramSpec {
+    std::string command;     ///< study::CommandTemplate
+    bool shell = false;      ///< run by /bin/sh -c instead of being split into words
+    std::string directory;   ///< working directory, absolute
+    bool checkpoints = true; ///< it can save its state, so that it may be paused
+    struct Variable {
+        std::string name;
+        std::string value;
+        friend bool operator==(const Variable&, const Variable&) = default;
+    };
+    std::vector<Variable> env;         ///< set in its environment, over everything else
+    std::vector<std::string> keep_env; ///< variables of launchers that it gets all the same; `*` at the end: a prefix
+    bool tf_config = false;            ///< TF_CONFIG is set
+    bool jax = false;                  ///< JAX_COORDINATOR_ADDRESS and its companions are set
+};
+
+/// What a trial of a program is called where a trainable has its name.
+inline constexpr const char* program_name = "program";
+
+/// [trainable]: a built-in or registered trainable and its fixed options, or a program.
 struct TrainableSpec {
-    std::string name;             ///< key of the registry: "mlp", "curve", or what a program registered
+    std::string name;             ///< key of the registry: "mlp", "curve", or what a program registered; program_name
     space::Configuration options; ///< every other key of the table; paths already absolute
+    std::optional<ProgramSpec> program;
 };
 
 /// [resources].gpus: what trials get of the GPUs that the job was granted.
@@ -83,6 +105,7 @@ struct StopSpec {
 struct FailureSpec {
     double tolerate = 0.05;       ///< share of failed trials up to which the study ends with exit code 0
     std::uint32_t max_losses = 3; ///< attempts lost with their ranks before the trial is failed
+    std::optional<base::Duration> report_timeout; ///< programs: longest time between two reports of a trial
 };
 
 /// [checkpoint]: when a running trial saves its state, beside what every pause and the end of the best trial save.

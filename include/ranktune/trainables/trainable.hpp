@@ -37,6 +37,8 @@ class TrialContext {
     /// Iterations completed so far (0 before the first).
     [[nodiscard]] virtual base::Iteration iteration() const = 0;
     [[nodiscard]] virtual int cpus_per_rank() const = 0;
+    /// GPUs that the launcher granted to this rank, as CUDA_VISIBLE_DEVICES names them; empty: none.
+    [[nodiscard]] virtual std::vector<std::string> devices() const { return {}; }
 
     [[nodiscard]] virtual int rank() const = 0;
     [[nodiscard]] virtual int size() const = 0;

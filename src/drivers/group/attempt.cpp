@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/group/attempt.hpp"
 
-#include <chrono>
 #include <exception>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "drivers/group/checkpoint_clock.hpp"
+#include "drivers/group/checkpoint_error.hpp"
 #include "drivers/group/group_collective.hpp"
 #include "drivers/group/state_exchange.hpp"
+#include "drivers/group/stopwatch.hpp"
+#include "drivers/program/program_trial.hpp"
 #include "ranktune/base/error.hpp"
 
 namespace ranktune::drivers {
@@ -17,7 +18,7 @@ namespace {
 
 using study::AttemptOutcome;
 using study::Verb;
-using Clock = std::chrono::steady_clock;
+using Clock = Stopwatch::Clock;
 
 space::Configuration merged(const study::StartTrial& start, const study::StudySpec& spec) {
     space::Configuration all = start.configuration;
@@ -39,32 +40,6 @@ std::string what_is_flying(const std::exception_ptr& error) {
         return "an exception that is not a std::exception";
     }
 }
-
-/// Training time: runs while user code runs.
-class Stopwatch {
-  public:
-    explicit Stopwatch(double seconds) : seconds_(seconds) {}
-    void start() { began_ = Clock::now(); }
-    void stop() {
-        if (began_) seconds_ += std::chrono::duration<double>(Clock::now() - *began_).count();
-        began_.reset();
-    }
-    [[nodiscard]] double seconds() const { return seconds_; }
-
-  private:
-    double seconds_;
-    std::optional<Clock::time_point> began_;
-};
-
-/// The checkpoint that the attempt should start from, or end with, is not to be had.
-class CheckpointError : public base::Error {
-  public:
-    CheckpointError(AttemptOutcome outcome, const std::string& what) : Error(what), outcome_(outcome) {}
-    [[nodiscard]] AttemptOutcome outcome() const { return outcome_; }
-
-  private:
-    AttemptOutcome outcome_;
-};
 
 AttemptOutcome outcome_of(const std::exception_ptr& error) {
     try {
@@ -108,6 +83,7 @@ class Attempt final : public trainables::TrialContext {
     [[nodiscard]] int cpus_per_rank() const override {
         return static_cast<int>(setting_.spec->resources.cpus_per_rank);
     }
+    [[nodiscard]] std::vector<std::string> devices() const override { return setting_.devices.devices; }
     [[nodiscard]] int rank() const override { return group_->rank(); }
     [[nodiscard]] int size() const override { return group_->size(); }
     [[nodiscard]] ddp::Collective& collective() override { return *group_; }
@@ -123,6 +99,7 @@ class Attempt final : public trainables::TrialContext {
     void train_class();
     [[nodiscard]] bool take_over_spare();
     void train_function();
+    void train_program();
     void restore(const std::function<void(study::StateSource&)>& load);
     using SaveState = std::function<void(study::StateSink&)>;
     [[nodiscard]] Verb finish_iteration(const trainables::Metrics& metrics, const SaveState& save_state);
@@ -204,7 +181,9 @@ RunnerEnded Attempt::failed_here(const std::exception_ptr& error) {
 void Attempt::train() {
     port_.progressed();
     watch_.start();
-    if (setting_.trainable->factory)
+    if (setting_.spec->trainable.program)
+        train_program();
+    else if (setting_.trainable->factory)
         train_class();
     else
         train_function();
@@ -250,6 +229,11 @@ void Attempt::train_function() {
     if (end_error_) std::rethrow_exception(end_error_); // even if the function caught it
     // All ranks must have returned for the same reason: one that still reports fails together with these.
     if (!told_to_end_) group_->barrier();
+}
+
+void Attempt::train_program() {
+    ProgramTrial program(setting_, assignment_, configuration_, *group_, port_, watch_);
+    outcome_ = program.run();
 }
 
 /// Collective. Rank 0 reads the checkpoint, all load it.

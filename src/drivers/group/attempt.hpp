@@ -3,10 +3,13 @@
 // One rank's part in one attempt: user code, its collective conversation, and its end. Runs on the trial thread.
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "drivers/group/checkpoint_writer.hpp"
 #include "drivers/group/runner.hpp"
@@ -27,6 +30,10 @@ class CheckpointIo {
                                                     const study::MemoryState& state) = 0;
     /// Throws base::IoError or base::FormatError.
     [[nodiscard]] virtual study::MemoryState load(const study::CheckpointRef& checkpoint) = 0;
+    /// What a program saved (storage::CheckpointStore::adopt, locate).
+    [[nodiscard]] virtual study::CheckpointRef adopt(const storage::CheckpointKey& key, const std::string& source,
+                                                     bool move) = 0;
+    [[nodiscard]] virtual std::string locate(const study::CheckpointRef& checkpoint) = 0;
 };
 
 /// What an attempt needs from the thread that runs it.
@@ -38,6 +45,9 @@ class AttemptPort {
     /// Leader only: what the trial does after `iteration`. Waits for the head when a decision point is reached; throws
     /// ddp::Aborted when the trial has to give up.
     [[nodiscard]] virtual study::Verdict verdict_after(base::Iteration iteration) = 0;
+    /// The same without waiting longer than `patience`: nothing when the head has not answered by then.
+    [[nodiscard]] virtual std::optional<study::Verdict> verdict_within(base::Iteration iteration,
+                                                                       std::chrono::milliseconds patience) = 0;
     /// User code made progress.
     virtual void progressed() noexcept = 0;
     /// Set when the trial has to give up; every wait of the group looks at it.
@@ -52,12 +62,30 @@ class AttemptPort {
 using FormGroup =
     std::function<std::unique_ptr<ddp::Collective>(const Assignment& assignment, const std::atomic<bool>& abort)>;
 
+/// GPUs that the launcher granted to this rank.
+struct DeviceGrant {
+    std::vector<std::string> devices; ///< as CUDA_VISIBLE_DEVICES names them: "0", "GPU-8932f937-..."; empty: none
+    bool job_has_gpus = false;        ///< on some rank: one without devices must not see those of others
+};
+
+/// What programs need besides.
+struct ProgramSetting {
+    std::vector<std::string> environment; ///< `NAME=value`, of this process
+    std::string directory;                ///< of the study, absolute
+    std::string host;                     ///< name of this node
+    /// One line that a program printed. Called on the trial thread.
+    std::function<void(base::TrialId, std::string_view)> output;
+    std::chrono::milliseconds alone_grace{5000}; ///< see ProgramLeader
+};
+
 /// What stays the same from attempt to attempt.
 struct AttemptSetting {
     const study::StudySpec* spec = nullptr;
-    const trainables::Registration* trainable = nullptr;
+    const trainables::Registration* trainable = nullptr; ///< null when the trials are programs
     FormGroup form;
     CheckpointIo* checkpoints = nullptr;
+    DeviceGrant devices = {};
+    const ProgramSetting* program = nullptr; ///< needed when spec->trainable.program is there
     CheckpointWriter* writer = nullptr; ///< over `checkpoints`, for this thread's attempts; idle between two
 };
 

@@ -96,6 +96,15 @@ study::Verdict TrialThread::verdict_after(base::Iteration iteration) {
     return order_.value_or(study::Verdict{});
 }
 
+std::optional<study::Verdict> TrialThread::verdict_within(base::Iteration iteration,
+                                                          std::chrono::milliseconds patience) {
+    std::unique_lock lock(mutex_);
+    const bool decided =
+        changed_.wait_for(lock, patience, [&] { return abort_.load() || order_ || decision_point_ > iteration; });
+    if (!decided || abort_.load()) return std::nullopt; // the group notices that it is given up, on all ranks
+    return order_.value_or(study::Verdict{});
+}
+
 void TrialThread::main() {
     Spare spare; // lives and dies on this thread, like all user objects
     std::unique_lock lock(mutex_);

@@ -49,6 +49,8 @@ class TrialThread final : public Runner, private AttemptPort {
     void reported(RunnerReported report) override { push(std::move(report)); }
     void saved(study::CheckpointRef checkpoint) override { push(RunnerSaved{std::move(checkpoint)}); }
     [[nodiscard]] study::Verdict verdict_after(base::Iteration iteration) override;
+    [[nodiscard]] std::optional<study::Verdict> verdict_within(base::Iteration iteration,
+                                                               std::chrono::milliseconds patience) override;
     void progressed() noexcept override { progress_.fetch_add(1, std::memory_order_relaxed); }
     [[nodiscard]] const std::atomic<bool>& abort_flag() const override { return abort_; }
     void log(base::TrialId trial, std::string_view line) override { log_(trial, line); }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/group/worker_runner.hpp"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "drivers/group/hang_trace.hpp"
@@ -19,20 +21,39 @@ class StoreIo final : public CheckpointIo {
         return store_.save(key, state);
     }
     study::MemoryState load(const study::CheckpointRef& checkpoint) override { return store_.load(checkpoint); }
+    study::CheckpointRef adopt(const storage::CheckpointKey& key, const std::string& source, bool move) override {
+        return store_.adopt(key, source, move);
+    }
+    std::string locate(const study::CheckpointRef& checkpoint) override { return store_.locate(checkpoint); }
 
   private:
     storage::CheckpointStore store_;
 };
 
+std::vector<std::string> environment_of_process() {
+    std::vector<std::string> variables;
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) variables.emplace_back(*entry);
+    return variables;
+}
+
+/// What trains; null for programs, which are no trainables of this process.
+const trainables::Registration* trainable_of(const study::StudySpec& spec) {
+    return spec.trainable.program ? nullptr : &trainables::find_trainable(spec.trainable.name);
+}
+
 /// A trial thread together with everything that it refers to.
 class WorkerRunner final : public Runner {
   public:
     WorkerRunner(study::StudySpec spec, storage::FileSystem& files, const std::string& directory, FormGroup form,
-                 WorkerLog& log, Waker& waker)
+                 const std::string& host, DeviceGrant devices, WorkerLog& log, Waker& waker)
         : spec_(std::move(spec)),
           io_(files, directory),
+          program_{environment_of_process(), directory, host,
+                   [&log](base::TrialId trial, std::string_view line) {
+                       log.write_output(std::to_string(trial.value()), std::string(line));
+                   }},
           thread_(
-              {&spec_, &trainables::find_trainable(spec_.trainable.name), std::move(form), &io_},
+              {&spec_, trainable_of(spec_), std::move(form), &io_, std::move(devices), &program_},
               [&waker] { waker.wake(); },
               [&log](base::TrialId trial, std::string_view line) {
                   log.write(base::LogLevel::info, "trial",
@@ -51,6 +72,7 @@ class WorkerRunner final : public Runner {
   private:
     study::StudySpec spec_;
     StoreIo io_;
+    ProgramSetting program_;
     TrialThread thread_; // last: uses all of the above
 };
 
@@ -75,14 +97,15 @@ void trace_trial(Runner* runner, WorkerLog& log) {
     write_stack_of(mine->thread().native_handle(), log.fd());
 }
 
-MakeRunner make_trial_runner(storage::FileSystem& files, FormGroup form, std::string host, WorkerLog& log,
-                             Waker& waker) {
-    return [&files, form = std::move(form), host = std::move(host), &log,
-            &waker](const Welcome& welcome) -> std::unique_ptr<Runner> {
+MakeRunner make_trial_runner(storage::FileSystem& files, FormGroup form, std::string host, WorkerLog& log, Waker& waker,
+                             DeviceGrant devices) {
+    return [&files, form = std::move(form), host = std::move(host), &log, &waker,
+            devices = std::move(devices)](const Welcome& welcome) -> std::unique_ptr<Runner> {
         log.open(StudyDirectory{welcome.directory}.worker_log(host));
         auto spec =
             study::parse_study(welcome.study, welcome.directory + "/resolved.toml", {}, trainables::known_trainables());
-        return std::make_unique<WorkerRunner>(std::move(spec), files, welcome.directory, form, log, waker);
+        return std::make_unique<WorkerRunner>(std::move(spec), files, welcome.directory, form, host, devices, log,
+                                              waker);
     };
 }
 

@@ -36,9 +36,9 @@ class WorkerLog final : public base::LogSink {
 };
 
 /// Makes the runner of a rank: parses the study that the head sent, finds its trainable, opens the worker log. `form`
-/// makes groups; `log` and `waker` outlive the runner.
+/// makes groups; `log` and `waker` outlive the runner; `devices` are those granted to this rank.
 [[nodiscard]] MakeRunner make_trial_runner(storage::FileSystem& files, FormGroup form, std::string host, WorkerLog& log,
-                                           Waker& waker);
+                                           Waker& waker, DeviceGrant devices = {});
 
 /// Before the process is given up because user code does not return: says so in the log, with the stack of the trial
 /// thread. `runner` is one of `make_trial_runner`, or null.

@@ -24,7 +24,7 @@ void HeadServices::delete_checkpoint(const std::string& path) {
     // Only what outlives the journal's thread is captured: the file system and the log.
     journal_.when_synced([&files = files_, &log = log_, path, full = directory_ + "/" + path] {
         try {
-            files.remove(full);
+            files.remove_all(full);
             // The last checkpoint of a trial takes the trial's folder with it: thousands of trials, few files.
             files.remove_if_empty(full.substr(0, full.rfind('/')));
         } catch (const std::exception& error) {

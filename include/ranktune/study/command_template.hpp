@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// CommandTemplate: the command line of a program, with placeholders that each trial fills in.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ranktune/base/ids.hpp"
+#include "ranktune/space/configuration.hpp"
+
+namespace ranktune::study {
+
+/// What a trial puts in.
+struct CommandValues {
+    const space::Configuration& configuration;
+    std::string config_path; ///< of the configuration as a JSON file
+    base::Iteration iterations = 0;
+};
+
+/// `python3 train.py {args}` as words, split as a shell would split them but without a shell: blanks separate, quotes
+/// and backslashes keep together. Or, with `shell`, one text for `/bin/sh -c`.
+///
+///     {args}        --lr=3.2e-05 --batch_size=32      one word per hyper-parameter of the trial
+///     {args_plain}  lr=3.2e-05 batch_size=32          likewise
+///     {config}      path of a JSON file with the same
+///     {iterations}  study.max_iterations
+///     {name}        the value of the hyper-parameter `name`
+///     {{ }}         braces
+///
+/// A word with the placeholder of a hyper-parameter that the trial does not have (its condition does not hold) is left
+/// out. For the shell, values are quoted where they need it.
+class CommandTemplate {
+  public:
+    /// Throws base::UsageError: unbalanced quotes or braces, an empty command, characters that only a shell
+    /// understands.
+    CommandTemplate(std::string_view command, bool shell);
+
+    /// Names of hyper-parameters that are asked for, in order.
+    [[nodiscard]] std::vector<std::string> parameters() const;
+    /// The program and its arguments.
+    [[nodiscard]] std::vector<std::string> expand(const CommandValues& values) const;
+
+    /// `{...}` that are not hyper-parameters.
+    [[nodiscard]] static const std::vector<std::string>& reserved();
+
+  private:
+    struct Piece {
+        std::string text; ///< as it is, or the name of a placeholder
+        bool placeholder = false;
+    };
+    using Word = std::vector<Piece>;
+    class Reader;
+
+    std::vector<Word> words_; ///< of a shell's command: one
+    bool shell_ = false;
+};
+
+/// The words in one line that a shell would split into them again: for people.
+[[nodiscard]] std::string shell_text(const std::vector<std::string>& words);
+
+} // namespace ranktune::study

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Guard: ends the descendants of a program when this process is killed and cannot do it itself.
+
+#include <sys/types.h>
+
+#include <mutex>
+
+#include "storage/file_descriptor.hpp"
+
+namespace ranktune::drivers {
+
+/// One shell per process, started with the first program. It reads from a socket which process groups are alive; when
+/// this process ends, however it does, the socket ends, and the shell kills the groups that are left. (The program
+/// itself has a death signal; what it started has not.) Without a shell there is no guard, which changes nothing else.
+class Guard {
+  public:
+    /// Of this process. Thread-safe.
+    static Guard& instance();
+    /// Starts the shell if that has not been tried yet.
+    void prepare();
+    void begin(pid_t group);
+    void end(pid_t group);
+
+  private:
+    Guard() = default;
+    void tell(char what, pid_t group);
+
+    std::mutex mutex_;
+    bool started_ = false;
+    storage::FileDescriptor socket_;
+};
+
+} // namespace ranktune::drivers

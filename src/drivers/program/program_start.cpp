@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a program's attempt begins: the folder of the attempt, the meeting of the ranks, the processes.
+#include <filesystem>
+#include <fstream>
+
+#include "drivers/program/program_trial.hpp"
+#include "drivers/program/rendezvous.hpp"
+#include "ranktune/base/digest.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/codec.hpp"
+#include "ranktune/study/command_template.hpp"
+
+namespace ranktune::drivers {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const study::Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+/// What a rank tells the others about itself.
+struct Introduction {
+    std::string host;
+    std::vector<std::string> devices;
+    std::uint16_t port = 0;
+
+    [[nodiscard]] std::string encoded() const {
+        study::Bytes bytes;
+        study::Encoder out(bytes);
+        out.string(host);
+        out.varint(devices.size());
+        for (const std::string& device : devices) out.string(device);
+        out.varint(port);
+        return text_of(bytes);
+    }
+    static Introduction decoded(const std::string& text) {
+        study::Decoder in(std::as_bytes(std::span(text)));
+        Introduction result;
+        result.host = in.string();
+        result.devices.resize(in.count());
+        for (std::string& device : result.devices) device = in.string();
+        result.port = static_cast<std::uint16_t>(in.varint());
+        return result;
+    }
+};
+
+std::uint64_t digest_of(const std::string& text) { return base::Digest().add(std::as_bytes(std::span(text))).value(); }
+
+/// The devices of all ranks of the group on this rank's node, in the order of ranks: LOCAL_RANK picks one.
+std::optional<std::string> visible_devices(const std::vector<Introduction>& ranks, std::size_t own, bool job_has_gpus) {
+    std::string list;
+    for (const Introduction& rank : ranks) {
+        if (rank.host != ranks[own].host) continue;
+        for (const std::string& device : rank.devices) list += (list.empty() ? "" : ",") + device;
+    }
+    if (list.empty() && !job_has_gpus) return std::nullopt;
+    return list;
+}
+
+} // namespace
+
+void ProgramTrial::prepare() {
+    if (const auto* checkpoint = std::get_if<study::CheckpointRef>(&assignment_.start.from))
+        base_ = checkpoint->iteration;
+    trainables::ProgramFacts facts = facts_of_attempt();
+    if (leads()) make_scratch();
+    // What rank 0 alone can know.
+    study::Bytes bytes;
+    if (leads()) {
+        study::Encoder out(bytes);
+        out.string(scratch_);
+        const auto* checkpoint = std::get_if<study::CheckpointRef>(&assignment_.start.from);
+        out.string(checkpoint != nullptr ? setting_.checkpoints->locate(*checkpoint) : "");
+    }
+    const std::string shared = share(group_, text_of(bytes));
+    study::Decoder in(std::as_bytes(std::span(shared)));
+    scratch_ = in.string();
+    if (std::string checkpoint = in.string(); !checkpoint.empty()) facts.checkpoint = std::move(checkpoint);
+    checkpoint_directory_ = scratch_ + "/checkpoint";
+    facts.config_path = scratch_ + "/config.json";
+    facts.checkpoint_directory = checkpoint_directory_;
+    meet(facts);
+
+    const study::CommandTemplate command(program().command, program().shell);
+    const auto words = command.expand({configuration_, facts.config_path, facts.iterations});
+    const auto environment = trainables::program_environment(setting_.program->environment, program(), facts);
+    if (leads()) {
+        const study::OutputSpec& limits = setting_.spec->output;
+        leader_.emplace(ProgramLeader::Limits{setting_.program->alone_grace, limits.abort_grace,
+                                              setting_.spec->failure.report_timeout},
+                        Clock::now());
+    }
+    // A rank that does not leave within abort_grace is given up: its program has to be gone before.
+    const Child::Clock::duration grace =
+        std::min<Child::Clock::duration>(Child::usual_term_grace, setting_.spec->output.abort_grace / 2);
+    child_ = std::make_unique<Child>(
+        words, environment, program().directory, [this](std::string_view line) { print(line); }, grace);
+    news_ = Clock::now();
+}
+
+/// A folder that lives as long as the attempt, on the study's file system, where every rank sees it.
+void ProgramTrial::make_scratch() {
+    const auto& start = assignment_.start;
+    const fs::path folder = fs::path(setting_.program->directory) / "attempts" /
+                            (std::to_string(start.trial.value()) + "-" + std::to_string(start.incarnation.value()) +
+                             "." + std::to_string(start.attempt.value()));
+    std::error_code error;
+    fs::remove_all(folder, error);
+    fs::create_directories(folder / "checkpoint", error);
+    if (error) throw base::IoError("cannot create the folder", folder.string(), error);
+    scratch_ = folder.string();
+    std::ofstream config(folder / "config.json");
+    config << trainables::configuration_json(configuration_);
+    config.close();
+    if (!config) throw base::Error("cannot write '" + scratch_ + "/config.json'");
+}
+
+trainables::ProgramFacts ProgramTrial::facts_of_attempt() {
+    const study::StudySpec& spec = *setting_.spec;
+    const auto& start = assignment_.start;
+    trainables::ProgramFacts facts;
+    facts.study = spec.name;
+    facts.study_directory = setting_.program->directory;
+    facts.trial = start.trial;
+    facts.attempt = start.attempt;
+    facts.seed = spec.seed;
+    facts.iterations = spec.max_iterations;
+    facts.iteration = base_;
+    facts.objective = spec.objective;
+    facts.cpus_per_rank = spec.resources.cpus_per_rank;
+    facts.run_id = spec.name + "-" + std::to_string(start.trial.value()) + "-" +
+                   std::to_string(start.incarnation.value()) + "." + std::to_string(start.attempt.value());
+    return facts;
+}
+
+/// Collective. Who is where, with which devices and ports.
+void ProgramTrial::meet(trainables::ProgramFacts& facts) {
+    const auto own = static_cast<std::size_t>(group_.rank());
+    const auto& start = assignment_.start;
+    const std::uint64_t place_to_look =
+        start.ranks[own].value() * 101 + start.trial.value() * 13 + start.attempt.value();
+    const bool needs_port = leads() || program().tf_config;
+    const Introduction mine{setting_.program->host, setting_.devices.devices,
+                            needs_port ? free_port(place_to_look) : std::uint16_t{0}};
+    std::vector<Introduction> ranks;
+    std::vector<std::uint64_t> nodes;
+    for (const std::string& text : gather(group_, mine.encoded())) {
+        ranks.push_back(Introduction::decoded(text));
+        nodes.push_back(digest_of(ranks.back().host));
+    }
+    facts.place = trainables::place_in_group(nodes, group_.rank());
+    std::vector<std::string> addresses(ranks.size(), "127.0.0.1");
+    if (facts.place.nodes > 1) addresses = gather(group_, reachable_address(setting_.program->host));
+    facts.master_address = addresses[0];
+    facts.master_port = ranks[0].port;
+    facts.visible_devices = visible_devices(ranks, own, setting_.devices.job_has_gpus);
+    for (std::size_t r = 0; r < ranks.size(); ++r)
+        facts.addresses.push_back(addresses[r] + ":" + std::to_string(ranks[r].port));
+}
+
+} // namespace ranktune::drivers

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// How the ranks of a program's trial learn of each other before their programs start.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ranktune/ddp/collective.hpp"
+
+namespace ranktune::drivers {
+
+/// Collective. What each rank says, in the order of ranks, on all of them.
+[[nodiscard]] std::vector<std::string> gather(ddp::Collective& group, const std::string& mine);
+
+/// Collective. Rank 0's text on all ranks.
+[[nodiscard]] std::string share(ddp::Collective& group, std::string mine);
+
+/// A TCP port that nobody on this node uses now, below those that the kernel gives away by itself. Different `start`
+/// begin to look at different places, so that trials that start at the same moment do not get the same one. 0: none.
+[[nodiscard]] std::uint16_t free_port(std::uint64_t start);
+
+/// An address of this node that other nodes can resolve: `host` if it can be resolved here, else the host name.
+[[nodiscard]] std::string reachable_address(const std::string& host);
+
+} // namespace ranktune::drivers

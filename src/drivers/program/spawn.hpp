@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Starting a program from a process that has MPI, threads and GPUs in it.
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace ranktune::drivers {
+
+/// What becomes of the new process's descriptors; everything else is closed in it.
+struct SpawnDescriptors {
+    int in = -1; ///< 0
+    int out = -1;
+    int error = -1;
+    int control = -1; ///< trainables::control_descriptor
+};
+
+/// Starts `words` (the program and its arguments) and returns its process id, which is also that of its new process
+/// group. The program has no signal blocked, handled or ignored, and gets KILL when the calling *thread* ends
+/// (`dies_with_thread`). Throws base::Error in words for the user: not found, not executable, no such directory.
+///
+/// Neither fork (it would copy memory that MPI or a GPU has pinned) nor posix_spawn (it cannot ask for a death signal),
+/// but vfork, which is what posix_spawn uses: the new process borrows the memory of this thread, which sleeps, until it
+/// is the program.
+[[nodiscard]] pid_t spawn(const std::vector<std::string>& words, const std::vector<std::string>& environment,
+                          const std::string& directory, const SpawnDescriptors& descriptors,
+                          bool dies_with_thread = true);
+
+} // namespace ranktune::drivers

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/study/command_template.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::study {
+namespace {
+
+constexpr std::string_view blanks = " \t\n\r";
+
+bool is_blank(char c) { return blanks.find(c) != std::string_view::npos; }
+
+/// What a shell would act on; here it would be passed on as it stands, which nobody means.
+bool is_for_shells(char c) { return std::string_view("$`|&;<>()").find(c) != std::string_view::npos; }
+
+bool is_list(const std::string& name) { return name == "args" || name == "args_plain"; }
+
+/// A word as a shell reads it back.
+std::string quoted(const std::string& word) {
+    constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+    if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+    std::string text = "'";
+    for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return text + "'";
+}
+
+std::vector<std::string> arguments(const space::Configuration& configuration, bool plain) {
+    std::vector<std::string> words;
+    for (const auto& [name, value] : configuration.entries())
+        words.push_back((plain ? "" : "--") + name + "=" + value.text());
+    return words;
+}
+
+/// The words of a placeholder; nothing: the trial has no such hyper-parameter.
+std::optional<std::vector<std::string>> fill_in(const std::string& name, const CommandValues& values) {
+    if (is_list(name)) return arguments(values.configuration, name == "args_plain");
+    if (name == "config") return std::vector<std::string>{values.config_path};
+    if (name == "iterations") return std::vector<std::string>{std::to_string(values.iterations)};
+    const space::Value* value = values.configuration.find(name);
+    if (value == nullptr) return std::nullopt;
+    return std::vector<std::string>{value->text()};
+}
+
+} // namespace
+
+/// Reads the text of a command once, from left to right.
+class CommandTemplate::Reader {
+  public:
+    Reader(std::string_view text, bool shell) : text_(text), shell_(shell) {}
+
+    std::vector<Word> words() {
+        while (at_ < text_.size()) step();
+        if (quote_ != '\0') throw base::UsageError(std::string("the quote ") + quote_ + " is never closed");
+        end_word();
+        if (words_.empty()) throw base::UsageError("the command is empty");
+        return std::move(words_);
+    }
+
+  private:
+    void step() {
+        const char c = text_[at_++];
+        if (c == '{' || c == '}') return brace(c);
+        if (shell_) return add(c);
+        if (quote_ != '\0') return inside_quotes(c);
+        if (c == '\'' || c == '"') {
+            quote_ = c;
+            in_word_ = true;
+        } else if (is_blank(c)) {
+            end_word();
+        } else if (c == '\\') {
+            if (at_ == text_.size()) throw base::UsageError("a backslash at the end of the command");
+            add(text_[at_++]);
+        } else {
+            if (is_for_shells(c)) refuse(c);
+            add(c);
+        }
+    }
+
+    void inside_quotes(char c) {
+        if (c == quote_) {
+            quote_ = '\0';
+        } else if (quote_ == '"' && c == '\\' && at_ < text_.size() &&
+                   std::string_view("\"\\$`").find(text_[at_]) != std::string_view::npos) {
+            add(text_[at_++]);
+        } else {
+            if (quote_ == '"' && (c == '$' || c == '`')) refuse(c);
+            add(c);
+        }
+    }
+
+    [[noreturn]] static void refuse(char c) {
+        throw base::UsageError(std::string("'") + c +
+                               "' means something to a shell, but the command is run without one; say shell = true, or "
+                               "put it between single quotes");
+    }
+
+    void brace(char c) {
+        if (at_ < text_.size() && text_[at_] == c) {
+            ++at_;
+            return add(c);
+        }
+        if (c == '}') throw base::UsageError("a lone '}'; a brace is written '}}'");
+        const auto end = text_.find_first_of("{}", at_);
+        if (end == std::string_view::npos || text_[end] != '}')
+            throw base::UsageError("a '{' without its '}'; a brace is written '{{'");
+        word_.push_back({std::string(text_.substr(at_, end - at_)), true});
+        in_word_ = true;
+        at_ = end + 1;
+    }
+
+    void add(char c) {
+        in_word_ = true;
+        if (word_.empty() || word_.back().placeholder) word_.emplace_back();
+        word_.back().text += c;
+    }
+
+    void end_word() {
+        if (!in_word_) return;
+        const auto list =
+            std::ranges::find_if(word_, [](const Piece& piece) { return piece.placeholder && is_list(piece.text); });
+        if (!shell_ && list != word_.end() && word_.size() > 1)
+            throw base::UsageError("{" + list->text + "} stands for several words, so it must be a word of its own");
+        words_.push_back(std::move(word_));
+        word_.clear();
+        in_word_ = false;
+    }
+
+    std::string_view text_;
+    bool shell_;
+    std::size_t at_ = 0;
+    char quote_ = '\0';
+    bool in_word_ = false;
+    Word word_;
+    std::vector<Word> words_;
+};
+
+CommandTemplate::CommandTemplate(std::string_view command, bool shell)
+    : words_(Reader(command, shell).words()), shell_(shell) {
+    if (shell && command.find_first_not_of(blanks) == std::string_view::npos)
+        throw base::UsageError("the command is empty");
+}
+
+const std::vector<std::string>& CommandTemplate::reserved() {
+    static const std::vector<std::string> names = {"args", "args_plain", "config", "iterations"};
+    return names;
+}
+
+std::vector<std::string> CommandTemplate::parameters() const {
+    std::vector<std::string> names;
+    for (const Word& word : words_) {
+        for (const Piece& piece : word) {
+            if (!piece.placeholder || std::ranges::find(reserved(), piece.text) != reserved().end()) continue;
+            if (std::ranges::find(names, piece.text) == names.end()) names.push_back(piece.text);
+        }
+    }
+    return names;
+}
+
+std::vector<std::string> CommandTemplate::expand(const CommandValues& values) const {
+    std::vector<std::string> result;
+    for (const Word& word : words_) {
+        std::string text;
+        bool complete = true;
+        for (const Piece& piece : word) {
+            if (!piece.placeholder) {
+                text += piece.text;
+                continue;
+            }
+            const auto filling = fill_in(piece.text, values);
+            if (!filling) {
+                complete = false;
+            } else if (shell_) {
+                text += shell_text(*filling);
+            } else if (is_list(piece.text)) {
+                result.insert(result.end(), filling->begin(), filling->end());
+                complete = false; // the word was all placeholder
+            } else {
+                text += filling->front();
+            }
+        }
+        if (complete || shell_) result.push_back(std::move(text));
+    }
+    if (shell_) return {"/bin/sh", "-c", result.front()};
+    return result;
+}
+
+std::string shell_text(const std::vector<std::string>& words) {
+    std::string text;
+    for (const std::string& word : words) text += (text.empty() ? "" : " ") + quoted(word);
+    return text;
+}
+
+} // namespace ranktune::study

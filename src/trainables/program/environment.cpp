@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainables/program/environment.hpp"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+namespace ranktune::trainables {
+namespace {
+
+/// Open MPI, its run-times and PMIx; MPICH, Hydra, MVAPICH2, Intel MPI, Cray; Slurm.
+constexpr std::string_view launcher_prefixes[] = {
+    "OMPI_",    "OPAL_",  "ORTE_",  "PRTE_",   "PMIX_",     "PMI_",    "PMI2_",   "MPI_",     "MPIR_",
+    "MPIEXEC_", "MPICH_", "HYDRA_", "HYDI_",   "MPISPAWN_", "MPIRUN_", "MV2_",    "MVP_",     "I_MPI_",
+    "PALS_",    "ALPS_",  "SLURM_", "SLURMD_", "SRUN_",     "SBATCH_", "SALLOC_", "RANKTUNE_"};
+
+std::string_view name_of(std::string_view variable) { return variable.substr(0, variable.find('=')); }
+
+bool matches(std::string_view name, std::string_view pattern) {
+    if (!pattern.ends_with('*')) return name == pattern;
+    return name.starts_with(pattern.substr(0, pattern.size() - 1));
+}
+
+class Variables {
+  public:
+    void set(std::string_view name, const std::string& value) {
+        std::string entry = std::string(name) + "=" + value;
+        const auto same = std::ranges::find_if(entries_, [&](const auto& e) { return name_of(e) == name; });
+        if (same == entries_.end())
+            entries_.push_back(std::move(entry));
+        else
+            *same = std::move(entry);
+    }
+    template <class Number>
+    void number(std::string_view name, Number value) {
+        set(name, std::to_string(value));
+    }
+    std::vector<std::string> take() { return std::move(entries_); }
+
+  private:
+    std::vector<std::string> entries_;
+};
+
+void set_torchrun(Variables& out, const ProgramFacts& facts) {
+    const GroupPlace& place = facts.place;
+    out.number("RANK", place.rank);
+    out.number("WORLD_SIZE", place.size);
+    out.number("LOCAL_RANK", place.local_rank);
+    out.number("LOCAL_WORLD_SIZE", place.local_size);
+    out.number("GROUP_RANK", place.node);
+    out.number("GROUP_WORLD_SIZE", place.nodes);
+    out.number("ROLE_RANK", place.rank);
+    out.number("ROLE_WORLD_SIZE", place.size);
+    out.set("ROLE_NAME", "default");
+    out.set("MASTER_ADDR", facts.master_address);
+    out.number("MASTER_PORT", facts.master_port);
+    out.set("TORCHELASTIC_RUN_ID", facts.run_id);
+    out.number("TORCHELASTIC_RESTART_COUNT", facts.attempt.value() - 1);
+    out.set("TORCHELASTIC_MAX_RESTARTS", "0");
+    out.number("OMP_NUM_THREADS", facts.cpus_per_rank);
+    if (facts.visible_devices) out.set("CUDA_VISIBLE_DEVICES", *facts.visible_devices);
+}
+
+void set_own(Variables& out, const ProgramFacts& facts) {
+    out.number("RANKTUNE_FD", control_descriptor);
+    out.set("RANKTUNE_STUDY", facts.study);
+    out.set("RANKTUNE_STUDY_DIR", facts.study_directory);
+    out.number("RANKTUNE_TRIAL", facts.trial.value());
+    out.number("RANKTUNE_ATTEMPT", facts.attempt.value());
+    out.set("RANKTUNE_CONFIG", facts.config_path);
+    out.number("RANKTUNE_SEED", facts.seed);
+    out.number("RANKTUNE_ITERATIONS", facts.iterations);
+    out.number("RANKTUNE_ITERATION", facts.iteration);
+    if (facts.checkpoint) out.set("RANKTUNE_CHECKPOINT", *facts.checkpoint);
+    out.set("RANKTUNE_CHECKPOINT_DIR", facts.checkpoint_directory);
+    out.number("RANKTUNE_CPUS", facts.cpus_per_rank);
+    out.set("RANKTUNE_METRIC", facts.objective.metric);
+    out.set("RANKTUNE_MODE", facts.objective.mode == study::Mode::min ? "min" : "max");
+}
+
+/// Rank 0 is a worker like the others: there is no chief and no parameter server.
+std::string tf_config(const ProgramFacts& facts) {
+    nlohmann::ordered_json json;
+    json["cluster"]["worker"] = facts.addresses;
+    json["task"] = {{"type", "worker"}, {"index", facts.place.rank}};
+    return json.dump();
+}
+
+} // namespace
+
+GroupPlace place_in_group(std::span<const std::uint64_t> node_of_rank, int rank) {
+    GroupPlace place;
+    place.rank = rank;
+    place.size = static_cast<int>(node_of_rank.size());
+    place.local_size = 0;
+    const std::uint64_t own = node_of_rank[static_cast<std::size_t>(rank)];
+    std::vector<std::uint64_t> nodes;
+    for (std::size_t r = 0; r < node_of_rank.size(); ++r) {
+        if (std::ranges::find(nodes, node_of_rank[r]) == nodes.end()) nodes.push_back(node_of_rank[r]);
+        if (node_of_rank[r] != own) continue;
+        ++place.local_size;
+        if (static_cast<int>(r) < rank) ++place.local_rank;
+    }
+    place.nodes = static_cast<int>(nodes.size());
+    place.node = static_cast<int>(std::ranges::find(nodes, own) - nodes.begin());
+    return place;
+}
+
+bool is_launcher_variable(std::string_view name) {
+    return std::ranges::any_of(launcher_prefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+std::vector<std::string> program_environment(std::span<const std::string> inherited, const study::ProgramSpec& program,
+                                             const ProgramFacts& facts) {
+    Variables out;
+    for (const std::string& variable : inherited) {
+        const std::string_view name = name_of(variable);
+        const bool kept =
+            std::ranges::any_of(program.keep_env, [&](const auto& pattern) { return matches(name, pattern); });
+        if (variable.size() > name.size() && (kept || !is_launcher_variable(name)))
+            out.set(name, variable.substr(name.size() + 1));
+    }
+    set_torchrun(out, facts);
+    set_own(out, facts);
+    if (program.tf_config) out.set("TF_CONFIG", tf_config(facts));
+    if (program.jax) {
+        out.set("JAX_COORDINATOR_ADDRESS", facts.master_address + ":" + std::to_string(facts.master_port));
+        out.number("JAX_NUM_PROCESSES", facts.place.size);
+        out.number("JAX_PROCESS_ID", facts.place.rank);
+    }
+    for (const auto& [name, value] : program.env) out.set(name, value);
+    return out.take();
+}
+
+} // namespace ranktune::trainables

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainables/program/messages.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::trainables {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// For messages about lines: the beginning, printable.
+std::string shown(std::string_view line) {
+    constexpr std::size_t longest = 80;
+    std::string text;
+    for (const char c : line.substr(0, longest)) text += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? '?' : c;
+    return "'" + text + (line.size() > longest ? "...'" : "'");
+}
+
+/// JSON has no NaN and no infinity, but Python and others write them: as strings they get through.
+std::string quote_non_finite(std::string_view line) {
+    constexpr std::string_view words[] = {"-Infinity", "Infinity", "NaN"};
+    std::string out;
+    bool in_string = false;
+    for (std::size_t at = 0; at < line.size();) {
+        const char c = line[at];
+        if (in_string && c == '\\' && at + 1 < line.size()) {
+            out += line.substr(at, 2);
+            at += 2;
+            continue;
+        }
+        if (c == '"') in_string = !in_string;
+        const auto* word =
+            in_string ? std::end(words)
+                      : std::ranges::find_if(words, [&](std::string_view w) { return line.substr(at).starts_with(w); });
+        if (word != std::end(words)) {
+            (out += '"') += *word;
+            out += '"';
+            at += word->size();
+        } else {
+            out += c;
+            ++at;
+        }
+    }
+    return out;
+}
+
+double metric_value(const std::string& name, const Json& value) {
+    if (value.is_number()) return value.get<double>();
+    if (value.is_boolean()) return value.get<bool>() ? 1.0 : 0.0;
+    if (value.is_null()) return std::numeric_limits<double>::quiet_NaN();
+    if (value.is_string()) {
+        const auto& text = value.get_ref<const std::string&>();
+        if (text == "NaN") return std::numeric_limits<double>::quiet_NaN();
+        if (text == "Infinity") return std::numeric_limits<double>::infinity();
+        if (text == "-Infinity") return -std::numeric_limits<double>::infinity();
+    }
+    throw base::FormatError("the metric '" + name +
+                            "' of a report is neither a number nor a boolean: " + shown(value.dump()));
+}
+
+std::string text_of(const Json& value, const char* what) {
+    if (value.is_string()) return value.get<std::string>();
+    throw base::FormatError(std::string("'") + what + "' is not a string: " + shown(value.dump()));
+}
+
+ProgramReport parse_report(const Json& message, std::vector<std::string>& unknown) {
+    ProgramReport report;
+    for (const auto& [key, value] : message.items()) {
+        if (key == "report") {
+            if (!value.is_object()) throw base::FormatError("'report' is not an object: " + shown(value.dump()));
+            for (const auto& [name, metric] : value.items())
+                report.metrics.emplace_back(name, metric_value(name, metric));
+        } else if (key == "checkpoint") {
+            if (!value.is_null()) report.checkpoint = text_of(value, "checkpoint");
+        } else if (key == "can_save") {
+            report.can_save = value.is_boolean() && value.get<bool>();
+        } else if (key == "iteration") {
+            if (value.is_number_unsigned()) report.iteration = value.get<base::Iteration>();
+        } else {
+            unknown.push_back(key);
+        }
+    }
+    return report;
+}
+
+void add_nested(Json& at, std::string_view name, const Json& value) {
+    const auto dot = name.find('.');
+    if (dot == std::string_view::npos) {
+        at[std::string(name)] = value;
+        return;
+    }
+    Json& inner = at[std::string(name.substr(0, dot))];
+    if (!inner.is_object()) inner = Json::object();
+    add_nested(inner, name.substr(dot + 1), value);
+}
+
+Json json_of(const space::Value& value) {
+    if (value.is_bool()) return value.as_bool();
+    if (value.is_int()) return value.as_int();
+    if (value.is_double()) return value.as_double();
+    if (value.is_string()) return value.as_string();
+    Json list = Json::array();
+    for (const auto& item : value.as_list()) list.push_back(json_of(item));
+    return list;
+}
+
+/// Bytes that are no UTF-8 are replaced, never thrown about.
+std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+} // namespace
+
+ProgramMessage parse_program_message(std::string_view line, std::vector<std::string>& unknown) {
+    const Json message = Json::parse(quote_non_finite(line), nullptr, false);
+    if (!message.is_object()) throw base::FormatError("a line that is no message: " + shown(line));
+    if (message.contains("report")) return parse_report(message, unknown);
+    for (const auto& [key, value] : message.items())
+        if (key != "checkpoint" && key != "log") unknown.push_back(key);
+    if (message.contains("checkpoint")) return ProgramSaved{text_of(message["checkpoint"], "checkpoint")};
+    if (message.contains("log")) {
+        const Json& text = message["log"];
+        return ProgramLog{text.is_string() ? text.get<std::string>() : text_of(text)};
+    }
+    throw base::FormatError("a message without 'report', 'checkpoint' or 'log': " + shown(line));
+}
+
+std::string decision_line(study::Verb verb, base::Iteration iteration, const std::optional<std::string>& save_to) {
+    Json line;
+    line["decision"] = verb == study::Verb::go_on ? "continue" : verb == study::Verb::pause ? "pause" : "stop";
+    line["iteration"] = iteration;
+    if (save_to) line["save_to"] = *save_to;
+    return text_of(line) + "\n";
+}
+
+std::string configuration_json(const space::Configuration& configuration) {
+    Json json = Json::object();
+    for (const auto& [name, value] : configuration.entries()) add_nested(json, name, json_of(value));
+    return text_of(json) + "\n";
+}
+
+std::optional<std::string> LineBuffer::next() {
+    const auto end = pending_.find('\n', begin_);
+    const std::size_t size = (end == std::string::npos ? pending_.size() : end) - begin_;
+    if (size > longest)
+        throw base::FormatError("a line of more than " + std::to_string(longest) +
+                                " bytes: " + shown(std::string_view(pending_).substr(begin_, 200)));
+    if (end == std::string::npos) {
+        pending_.erase(0, begin_);
+        begin_ = 0;
+        return std::nullopt;
+    }
+    std::string line = pending_.substr(begin_, size);
+    begin_ = end + 1;
+    if (line.ends_with('\r')) line.pop_back();
+    return line;
+}
+
+} // namespace ranktune::trainables

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the leader of a program's trial orders, in virtual time.
+
+#include "drivers/program/program_leader.hpp"
+#include "ranktune/base/error.hpp"
+#include "support/catch.hpp"
+
+namespace ranktune::drivers::testing {
+namespace {
+
+using End = ProgramOrder::End;
+using study::Verb;
+using namespace std::chrono_literals;
+
+struct Scene {
+    explicit Scene(std::size_t ranks_in, ProgramLeader::Limits limits = {}) : leader(limits, now), ranks(ranks_in) {}
+
+    /// Time passes, then the leader looks.
+    End after(std::chrono::nanoseconds duration = 0s) {
+        now += duration;
+        leader.step(now, ranks);
+        return leader.order().end;
+    }
+    void all_report(std::uint64_t count) {
+        for (auto& rank : ranks) rank.reports = count;
+    }
+
+    ProgramLeader::Time now{};
+    ProgramLeader leader;
+    std::vector<RankFacts> ranks;
+};
+
+} // namespace
+
+TEST_CASE("reports are decided one by one", "[drivers]") {
+    Scene scene(3);
+    scene.all_report(2);
+    scene.leader.reported(scene.now);
+    CHECK(scene.after() == End::go_on);
+    CHECK(scene.leader.order().decided == 0);
+    scene.leader.go_on(scene.now);
+    CHECK(scene.leader.order().decided == 1);
+    CHECK(scene.after(24h) == End::go_on);
+}
+
+TEST_CASE("a verdict is delivered when every rank has made the report", "[drivers]") {
+    Scene scene(3);
+    scene.all_report(1);
+    scene.leader.go_on(scene.now);
+    scene.ranks[0].reports = 2;
+    scene.leader.stop(Verb::pause, false, scene.now);
+    CHECK(scene.after() == End::go_on);
+    scene.ranks[1].reports = 2;
+    CHECK(scene.after(1h) == End::go_on); // rank 2 has reported before: it is only slow
+    scene.ranks[2].reports = 2;
+    CHECK(scene.after() == End::deliver);
+    CHECK(scene.leader.order() == ProgramOrder{1, End::deliver, Verb::pause, false});
+    CHECK(scene.after(29s) == End::deliver);
+    CHECK(scene.after(2s) == End::signal); // it does not end
+    scene.leader.close();
+    CHECK(scene.leader.order().end == End::over);
+}
+
+TEST_CASE("a rank whose program has ended is not waited for", "[drivers]") {
+    Scene scene(2);
+    scene.ranks[0].reports = 1;
+    scene.ranks[1].ended = true;
+    scene.leader.stop(Verb::stop, false, scene.now);
+    CHECK(scene.after() == End::deliver);
+}
+
+TEST_CASE("a program whose rank 0 alone reports is stopped by signal after a grace", "[drivers]") {
+    Scene scene(3);
+    scene.ranks[0].reports = 1;
+    scene.leader.stop(Verb::stop, false, scene.now);
+    CHECK(scene.after(4s) == End::go_on);
+    CHECK_FALSE(scene.leader.rank_zero_alone());
+    CHECK(scene.after(1s) == End::signal);
+    CHECK(scene.leader.rank_zero_alone());
+}
+
+TEST_CASE("rank 0 alone is asked to save before its program is stopped", "[drivers]") {
+    Scene scene(2);
+    scene.ranks[0].reports = 1;
+    scene.leader.stop(Verb::pause, true, scene.now);
+    CHECK(scene.after(5s) == End::deliver_to_first);
+    CHECK(scene.after(1h) == End::deliver_to_first); // a large state
+    SECTION("it answers") { scene.leader.saved(scene.now); }
+    SECTION("it ends") { scene.ranks[0].ended = true; }
+    CHECK(scene.after() == End::signal);
+}
+
+TEST_CASE("a program that goes on reporting after its verdict is stopped by signal", "[drivers]") {
+    Scene scene(2);
+    scene.all_report(1);
+    scene.leader.stop(Verb::stop, false, scene.now);
+    CHECK(scene.after() == End::deliver);
+    scene.ranks[1].reports = 2;
+    CHECK(scene.after() == End::signal);
+}
+
+TEST_CASE("saving has its time, ending after it a grace", "[drivers]") {
+    Scene scene(2);
+    scene.all_report(1);
+    scene.leader.stop(Verb::pause, true, scene.now);
+    CHECK(scene.after() == End::deliver);
+    CHECK(scene.leader.order().save);
+    CHECK(scene.after(2h) == End::deliver);
+    scene.leader.saved(scene.now);
+    CHECK(scene.after(29s) == End::deliver);
+    CHECK(scene.after(1s) == End::signal);
+}
+
+TEST_CASE("when rank 0 has ended by itself the others get a grace to do the same", "[drivers]") {
+    Scene scene(2);
+    scene.all_report(3);
+    scene.ranks[0].ended = true;
+    scene.leader.done(scene.now);
+    CHECK(scene.after(29s) == End::go_on);
+    CHECK(scene.after(1s) == End::signal);
+}
+
+TEST_CASE("a trial without a report for too long fails and says who reported how often", "[drivers]") {
+    Scene scene(2, {.report_timeout = 10min});
+    scene.ranks[1].reports = 2;
+    CHECK(scene.after(9min) == End::go_on);
+    scene.leader.reported(scene.now);
+    CHECK(scene.after(9min) == End::go_on);
+    scene.ranks[0].reports = 1;
+    try {
+        scene.after(1min);
+        FAIL("no exception");
+    } catch (const base::Error& error) {
+        CHECK(std::string(error.what()) ==
+              "no sign of progress for 10m (failure.report_timeout); reports made: 1 by rank 0, 2 by rank 1");
+    }
+}
+
+} // namespace ranktune::drivers::testing

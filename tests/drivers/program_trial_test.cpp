@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs as trials, on one to three ranks that are threads: real processes, real checkpoint folders, verdicts by
+// hand.
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "drivers/trial_cluster.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace ranktune::drivers::testing {
+namespace {
+
+using study::AttemptOutcome;
+using study::Verb;
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+/// What every program of these tests begins with: the protocol in a few lines of Python.
+constexpr const char* prologue = R"(
+import json, os, signal, socket, sys, time
+link = socket.socket(fileno=int(os.environ["RANKTUNE_FD"])).makefile("rw")
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+first = int(os.environ["RANKTUNE_ITERATION"]) + 1
+folder = os.environ["RANKTUNE_CHECKPOINT_DIR"]
+def send(**message):
+    link.write(json.dumps(message) + "\n")
+    link.flush()
+def answer():
+    return json.loads(link.readline())
+def report(value, **more):
+    send(report={"score": value} if rank == 0 else {}, **more)
+    return answer()
+)";
+
+class FolderIo final : public CheckpointIo {
+  public:
+    explicit FolderIo(const std::string& directory) : store_(storage::posix_file_system(), directory) {}
+    study::CheckpointRef save(const storage::CheckpointKey& key, const study::MemoryState& state) override {
+        return store_.save(key, state);
+    }
+    study::MemoryState load(const study::CheckpointRef& checkpoint) override { return store_.load(checkpoint); }
+    study::CheckpointRef adopt(const storage::CheckpointKey& key, const std::string& source, bool move) override {
+        return store_.adopt(key, source, move);
+    }
+    std::string locate(const study::CheckpointRef& checkpoint) override { return store_.locate(checkpoint); }
+
+  private:
+    storage::CheckpointStore store_;
+};
+
+/// A study of one program, in a directory of its own.
+struct Programs {
+    explicit Programs(int ranks, const std::string& text)
+        : io(home.path()),
+          setting{{std::string("PATH=") + std::getenv("PATH"), "OMPI_COMM_WORLD_RANK=5"},
+                  home.path(),
+                  "here",
+                  [this](base::TrialId, std::string_view line) {
+                      const std::lock_guard lock(mutex);
+                      output.emplace_back(line);
+                  },
+                  100ms},
+          cluster(ranks, {}, &setting, &io) {
+        const std::string script = home.path() + "/program.py";
+        std::ofstream(script) << prologue << text;
+        study::ProgramSpec program;
+        program.command = "/usr/bin/python3 -S -E " + script + " {args}";
+        program.directory = home.path();
+        cluster.spec().name = "tests";
+        cluster.spec().objective = {"score", study::Mode::max};
+        cluster.spec().trainable.program = program;
+        cluster.spec().output.abort_grace = 5s;
+    }
+    [[nodiscard]] bool scratch_is_empty() const { return !fs::exists(attempts()) || fs::is_empty(attempts()); }
+    [[nodiscard]] fs::path attempts() const { return fs::path(home.path()) / "attempts"; }
+    [[nodiscard]] std::string printed() {
+        const std::lock_guard lock(mutex);
+        std::string all;
+        for (const auto& line : output) all += line + "\n";
+        return all;
+    }
+
+    ranktune::testing::TemporaryDirectory home;
+    FolderIo io;
+    std::mutex mutex;
+    std::vector<std::string> output;
+    ProgramSetting setting;
+    TrialCluster cluster;
+};
+
+std::string content(const std::string& path) {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+void check_outcomes(const std::vector<RankLog>& logs, AttemptOutcome outcome) {
+    for (const auto& log : logs) {
+        INFO(log.ended->message);
+        CHECK(log.ended->outcome == outcome);
+    }
+}
+
+/// The message of the one rank that has one.
+std::string blame(const std::vector<RankLog>& logs) {
+    std::string found;
+    for (const auto& log : logs) {
+        if (log.ended->message.empty()) continue;
+        CHECK(found.empty());
+        found = log.ended->message;
+    }
+    return found;
+}
+
+/// Counts in a file; saves it before each report.
+constexpr const char* counting = R"(
+total = int(open(os.environ["RANKTUNE_CHECKPOINT"]).read()) if "RANKTUNE_CHECKPOINT" in os.environ else 0
+for iteration in range(first, 28):
+    total += iteration
+    path = os.path.join(folder, "state.txt")
+    if rank == 0:
+        open(path, "w").write(str(total))
+    decision = report(total, checkpoint=path)
+    assert decision["iteration"] == iteration
+    if decision["decision"] != "continue":
+        print(rank, decision["decision"], iteration)
+        sys.exit(0)
+)";
+
+} // namespace
+
+TEST_CASE("a program is paused, and goes on from what it saved on another number of ranks", "[drivers]") {
+    Programs programs(3, counting);
+    for (const int ranks : {1, 3}) {
+        programs.cluster.prepare(ranks, 3);
+        const auto logs = programs.cluster.run_until(3);
+        check_outcomes(logs, AttemptOutcome::paused);
+        REQUIRE(logs[0].reports.size() == 3);
+        CHECK(logs[0].reports[2].iteration == 3);
+        CHECK(logs[0].reports[2].metrics == std::vector<study::NamedMetric>{{"score", 6.0}});
+        REQUIRE(logs[0].saved.size() == 1);
+        const auto checkpoint = logs[0].saved[0];
+        CHECK(checkpoint.iteration == 3);
+        CHECK(checkpoint.bytes == 1);
+        CHECK(content(programs.home.path() + "/" + checkpoint.path + "/state.txt") == "6");
+
+        programs.cluster.prepare(4 - ranks, 5, checkpoint).seconds = 100.0;
+        const auto further = programs.cluster.run_until(5, Verb::stop);
+        check_outcomes(further, AttemptOutcome::stopped);
+        REQUIRE(further[0].reports.size() == 2);
+        CHECK(further[0].reports[1].iteration == 5);
+        CHECK(further[0].reports[1].metrics[0].value == 15.0);
+        CHECK(further[0].reports[0].seconds > 100.0);
+        CHECK(further[0].saved.at(0).iteration == 5);
+    }
+    CHECK(programs.scratch_is_empty());
+}
+
+TEST_CASE("a program that is told to discard its state saves nothing", "[drivers]") {
+    Programs programs(2, counting);
+    programs.cluster.prepare(2, 2);
+    const auto logs = programs.cluster.run_until(2, Verb::discard);
+    check_outcomes(logs, AttemptOutcome::stopped);
+    CHECK(logs[0].saved.empty());
+    CHECK(programs.printed().find("0 stop 2\n") != std::string::npos);
+    CHECK(programs.printed().find("1 stop 2\n") != std::string::npos);
+}
+
+TEST_CASE("a program saves when it is asked to, on all ranks", "[drivers]") {
+    Programs programs(2, R"(
+if "RANKTUNE_CHECKPOINT" in os.environ:
+    print("shards", *sorted(os.listdir(os.environ["RANKTUNE_CHECKPOINT"])))
+while True:
+    decision = report(1.0, can_save=True)
+    if decision["decision"] == "continue":
+        continue
+    to = os.path.join(decision["save_to"], "model")
+    os.makedirs(to, exist_ok=True)
+    open(os.path.join(to, f"shard{rank}"), "w").write("x" * 10)
+    if rank == 0:
+        send(checkpoint=to)
+    time.sleep(0.05 * rank)
+    sys.exit(0)
+)");
+    programs.cluster.prepare(2, 2);
+    const auto logs = programs.cluster.run_until(2);
+    check_outcomes(logs, AttemptOutcome::paused);
+    REQUIRE(logs[0].saved.size() == 1);
+    CHECK(logs[0].saved[0].bytes == 20);
+    const auto checkpoint = logs[0].saved[0];
+    programs.cluster.prepare(1, 3, checkpoint);
+    check_outcomes(programs.cluster.run_until(3, Verb::discard), AttemptOutcome::stopped);
+    CHECK(programs.printed().find("shards shard0 shard1") != std::string::npos);
+}
+
+TEST_CASE("the ranks of a program find each other and know their trial", "[drivers]") {
+    Programs programs(3, R"(
+e = os.environ
+config = json.load(open(e["RANKTUNE_CONFIG"]))
+print(rank, size, e["LOCAL_RANK"], e["LOCAL_WORLD_SIZE"], e["GROUP_RANK"], e["MASTER_ADDR"], e["RANKTUNE_TRIAL"],
+      e["RANKTUNE_ATTEMPT"], e["RANKTUNE_METRIC"], e["RANKTUNE_MODE"], e["RANKTUNE_ITERATIONS"], sys.argv[1:], config,
+      "OMPI_COMM_WORLD_RANK" in e, "CUDA_VISIBLE_DEVICES" in e, "RANKTUNE_CHECKPOINT" in e, os.getcwd())
+print("port", e["MASTER_PORT"])
+report(1.0)
+)");
+    programs.cluster.configuration.set("lr", 0.5);
+    programs.cluster.configuration.set("sgd.momentum", 0.9);
+    programs.cluster.prepare(3, 5);
+    check_outcomes(programs.cluster.run_until(99), AttemptOutcome::finished);
+    const std::string printed = programs.printed();
+    for (int r = 0; r < 3; ++r) {
+        const std::string rank = std::to_string(r);
+        CHECK(printed.find(rank + " 3 " + rank +
+                           " 3 0 127.0.0.1 0 1 score max 27 ['--lr=0.5', '--sgd.momentum=0.9'] {'lr': 0.5, 'sgd': "
+                           "{'momentum': 0.9}} False False False " +
+                           programs.home.path() + "\n") != std::string::npos);
+    }
+    const auto at = printed.find("port ");
+    const std::string port = printed.substr(at, printed.find('\n', at) - at + 1);
+    std::size_t count = 0;
+    for (auto found = printed.find(port); found != std::string::npos; found = printed.find(port, found + 1)) ++count;
+    CHECK(count == 3);
+}
+
+TEST_CASE("a program that crashes on one rank fails the trial with its last words, on all ranks", "[drivers]") {
+    for (const int ranks : {1, 2, 3}) {
+        for (int rank = 0; rank < ranks; ++rank) {
+            Programs programs(3, "bad = " + std::to_string(rank) + R"(
+report(1.0)
+if rank == bad:
+    print("first\nValueError: no data", file=sys.stderr)
+    sys.exit(3)
+time.sleep(1000)
+)");
+            programs.cluster.prepare(ranks, 9);
+            const auto logs = programs.cluster.run_until(99);
+            check_outcomes(logs, AttemptOutcome::failed);
+            CHECK(blame(logs) == "rank " + std::to_string(rank) +
+                                     ": exit code 3: ValueError: no data\nlast lines of its standard error:\nfirst\n"
+                                     "ValueError: no data");
+            CHECK(programs.scratch_is_empty());
+        }
+    }
+}
+
+TEST_CASE("a segmentation fault costs the trial and not the rank", "[drivers]") {
+    Programs programs(2, "os.kill(os.getpid(), signal.SIGSEGV) if rank == 1 else report(1.0)\n");
+    programs.cluster.prepare(2, 9);
+    const auto logs = programs.cluster.run_until(99);
+    check_outcomes(logs, AttemptOutcome::failed);
+    CHECK(blame(logs) == "rank 1: killed by signal 11 (Segmentation fault)");
+    programs.cluster.prepare(2, 9); // the same ranks serve again
+    check_outcomes(programs.cluster.run_until(99), AttemptOutcome::failed);
+}
+
+TEST_CASE("a program that cannot be started says so", "[drivers]") {
+    Programs programs(2, "");
+    programs.cluster.spec().trainable.program->command = "no-such-program {args}";
+    programs.cluster.prepare(2, 9);
+    const auto logs = programs.cluster.run_until(99);
+    check_outcomes(logs, AttemptOutcome::failed);
+    CHECK(logs[0].ended->message.starts_with("rank 0: cannot start 'no-such-program': no such program in PATH"));
+}
+
+TEST_CASE("a program that ends by itself has finished; without a report it has failed", "[drivers]") {
+    Programs programs(2, "report(1.0)\nreport(2.0)\ntime.sleep(0.1 * rank)\n");
+    programs.cluster.prepare(2, 99);
+    const auto logs = programs.cluster.run_until(99);
+    check_outcomes(logs, AttemptOutcome::finished);
+    CHECK(logs[0].reports.size() == 2);
+
+    Programs silent(2, "time.sleep(0.05)\n");
+    silent.cluster.prepare(2, 99);
+    const auto none = silent.cluster.run_until(99);
+    check_outcomes(none, AttemptOutcome::failed);
+    CHECK(blame(none).starts_with("rank 0: the program ended without a single report"));
+}
+
+TEST_CASE("what a program reports without waiting is all decided before it counts as ended", "[drivers]") {
+    Programs programs(2, "for i in range(5):\n    send(report={'score': i})\n");
+    programs.cluster.prepare(2, 2);
+    const auto logs = programs.cluster.run([&](const RunnerReported& report) {
+        programs.cluster.answer(report.iteration, Verb::go_on, report.iteration + 1);
+    });
+    check_outcomes(logs, AttemptOutcome::finished);
+    CHECK(logs[0].reports.size() == 5);
+}
+
+TEST_CASE("a program that ignores decisions is stopped by signal at the rung", "[drivers]") {
+    Programs programs(2, R"(
+i = 0
+while True:
+    i += 1
+    open(os.path.join(folder, f"{i}.txt"), "w").write(str(i))
+    send(report={"score": i}, checkpoint=os.path.join(folder, f"{i}.txt"))
+    time.sleep(0.02)
+)");
+    programs.cluster.prepare(2, 3);
+    const auto logs = programs.cluster.run_until(3);
+    check_outcomes(logs, AttemptOutcome::paused);
+    CHECK(logs[0].reports.size() == 3);
+    CHECK(logs[0].saved.at(0).iteration == 3);
+    CHECK(content(programs.home.path() + "/" + logs[0].saved[0].path + "/3.txt") == "3");
+}
+
+TEST_CASE("a program whose rank 0 alone reports is recognised and stopped by signal", "[drivers]") {
+    const std::string text = R"(
+path = os.path.join(folder, "state")
+if rank != 0:
+    time.sleep(1000)
+while True:
+    open(path, "w").write("state")
+    decision = report(1.0, **SAVE)
+    if decision["decision"] != "continue":
+        if "save_to" in decision:
+            send(checkpoint=path)
+        time.sleep(1000)
+)";
+    for (const std::string save : {"{'checkpoint': path}", "{'can_save': True}"}) {
+        std::string with = text;
+        with.replace(with.find("SAVE"), 4, save);
+        Programs programs(3, with);
+        programs.cluster.prepare(3, 2);
+        const auto logs = programs.cluster.run_until(2);
+        check_outcomes(logs, AttemptOutcome::paused);
+        CHECK(logs[0].reports.size() == 2);
+        CHECK(logs[0].saved.size() == 1);
+        const auto notes = programs.cluster.notes();
+        REQUIRE(notes.size() == 1);
+        CHECK(notes[0].starts_with("only rank 0 of the program reports"));
+    }
+}
+
+TEST_CASE("lines that are no messages fail the trial", "[drivers]") {
+    const std::pair<std::string, std::string> cases[] = {
+        {"link.write('hello\\n'); link.flush(); time.sleep(1000)", "rank 1: a line that is no message: 'hello'"},
+        {"link.write('x' * 1100000); link.flush(); time.sleep(1000)", "rank 1: a line of more than 1048576 bytes"},
+        {"send(report={'score': 'good'}); time.sleep(1000)", "rank 1: the metric 'score' of a report is neither"}};
+    for (const auto& [code, message] : cases) {
+        Programs programs(2, "if rank == 1:\n    " + code + "\nreport(1.0)\ntime.sleep(1000)\n");
+        programs.cluster.prepare(2, 99);
+        const auto logs = programs.cluster.run_until(99);
+        check_outcomes(logs, AttemptOutcome::failed);
+        CHECK(blame(logs).starts_with(message));
+    }
+}
+
+TEST_CASE("half a line at the end of a program is no report", "[drivers]") {
+    Programs programs(1, "report(1.0)\nlink.write('{\"report\": {\"sc'); link.flush()\n");
+    programs.cluster.prepare(1, 99);
+    const auto logs = programs.cluster.run_until(99);
+    check_outcomes(logs, AttemptOutcome::finished);
+    CHECK(logs[0].reports.size() == 1);
+}
+
+TEST_CASE("a pause without a checkpoint fails with what to write, but the end of a job does not", "[drivers]") {
+    const std::string text = "while report(1.0)['decision'] == 'continue':\n    pass\n";
+    Programs programs(2, text);
+    SECTION("a rung") {
+        programs.cluster.prepare(2, 2);
+        const auto logs = programs.cluster.run_until(2);
+        check_outcomes(logs, AttemptOutcome::failed);
+        CHECK(
+            blame(logs).starts_with("rank 0: the trial was to pause at iteration 2, but its program gave no "
+                                    "checkpoint: pass one with the report"));
+    }
+    SECTION("the end of a job") {
+        programs.cluster.prepare(2, 2);
+        const auto logs = programs.cluster.run([&](const RunnerReported& report) {
+            if (report.iteration == 2) programs.cluster.answer(2, Verb::pause, 0, study::Reason::draining);
+        });
+        check_outcomes(logs, AttemptOutcome::paused);
+        CHECK(logs[0].saved.empty());
+    }
+    SECTION("a program that said that it cannot") {
+        programs.cluster.spec().trainable.program->checkpoints = false;
+        programs.cluster.spec().scheduler.restart_paused = true;
+        programs.cluster.prepare(2, 2);
+        const auto logs = programs.cluster.run_until(2);
+        check_outcomes(logs, AttemptOutcome::paused);
+        CHECK(logs[0].saved.empty());
+    }
+}
+
+TEST_CASE("a checkpoint that is not there, or was not saved when asked for, fails the trial", "[drivers]") {
+    Programs gone(1, "report(1.0, checkpoint='/no/such/file')\n");
+    gone.cluster.prepare(1, 1);
+    const auto logs = gone.cluster.run_until(1);
+    check_outcomes(logs, AttemptOutcome::failed);
+    CHECK(blame(logs) == "rank 0: cannot take over the checkpoint that the program named: there is no '/no/such/file'");
+
+    Programs unsaved(2, "report(1.0, can_save=True)\n");
+    unsaved.cluster.prepare(2, 1);
+    const auto none = unsaved.cluster.run_until(1);
+    check_outcomes(none, AttemptOutcome::failed);
+    CHECK(blame(none) ==
+          "rank 0: the program was told to save its state and to pause at iteration 1, and ended without having saved "
+          "it");
+}
+
+TEST_CASE("an error after the last decision is noted and costs nothing", "[drivers]") {
+    Programs programs(2, "report(1.0)\nsys.exit(9 if rank == 1 else 0)\n");
+    programs.cluster.prepare(2, 1);
+    check_outcomes(programs.cluster.run_until(1, Verb::stop), AttemptOutcome::stopped);
+    CHECK(programs.cluster.notes() == std::vector<std::string>{"rank 1 of the trial, told to end: exit code 9"});
+}
+
+TEST_CASE("a program that hangs is stopped by the time-out for reports", "[drivers]") {
+    Programs programs(2, "report(1.0)\nif rank == 1:\n    report(1.0)\ntime.sleep(1000)\n");
+    programs.cluster.spec().failure.report_timeout = 500ms;
+    programs.cluster.prepare(2, 99);
+    const auto logs = programs.cluster.run_until(99);
+    check_outcomes(logs, AttemptOutcome::failed);
+    CHECK(blame(logs).starts_with("rank 0: no sign of progress for 500ms (failure.report_timeout); reports made: "));
+}
+
+TEST_CASE("a program that is given up is stopped, even if it ignores TERM", "[drivers]") {
+    Programs programs(
+        2,
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nreport(1.0)\nprint('in', flush=True)\nwhile True:\n    "
+        "time.sleep(1)\n");
+    programs.cluster.spec().output.abort_grace = 400ms;
+    programs.cluster.prepare(2, 99);
+    bool given_up = false;
+    programs.cluster.start();
+    while (!programs.cluster.all_ended()) {
+        programs.cluster.pump([](const RunnerReported&) {});
+        if (given_up || programs.printed() != "in\nin\n") continue;
+        for (int r = 0; r < 2; ++r) programs.cluster.thread(r).abandon();
+        given_up = true;
+    }
+    check_outcomes(programs.cluster.logs, AttemptOutcome::lost);
+    CHECK(programs.scratch_is_empty());
+}
+
+TEST_CASE("a message that means nothing is noted once", "[drivers]") {
+    Programs programs(1, "report(1.0, colour='red')\nreport(1.0, colour='red')\nsend(log='one line')\n");
+    programs.cluster.prepare(1, 99);
+    check_outcomes(programs.cluster.run_until(99), AttemptOutcome::finished);
+    CHECK(programs.cluster.notes().size() == 1);
+    CHECK(programs.printed() == "one line\n");
+}
+
+} // namespace ranktune::drivers::testing

@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs as trials under mpirun: real ranks, real processes. Each case runs a study whose trials are programs, some of
+which misbehave, and checks the journal and that no process, file or shared memory stays behind.
+
+    programs.py PROGRAM MPI_TRIAL -- LAUNCHER ARGUMENTS...        (both are programs of this folder)
+"""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+STUDY = """
+[study]
+name = "programs"
+metric = "score"
+mode = "max"
+num_trials = {trials}
+max_iterations = 9
+seed = 1
+[trainable]
+command = '{command}'
+{keys}
+[resources]
+ranks = {ranks}
+[space]
+lr = "loguniform(1e-4, 1.0)"
+{space}
+[scheduler]
+type = "{scheduler}"
+[failure]
+tolerate = 1.0
+report_timeout = "20s"
+[run]
+abort_grace = "4s"
+heartbeat_timeout = "10s"
+"""
+
+TRIAL = r"""
+import json, os, signal, socket, subprocess, sys, time
+what = dict(word[2:].split("=", 1) for word in sys.argv[1:])
+link = socket.socket(fileno=int(os.environ["RANKTUNE_FD"])).makefile("rw")
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+last = rank == size - 1
+folder = os.environ["RANKTUNE_CHECKPOINT_DIR"]
+leaked = [name for name in os.environ if name.startswith(("OMPI_", "PMIX_", "PMI_", "SLURM_"))]
+assert not leaked, leaked
+assert sorted(os.listdir("/proc/self/fd"), key=int)[:4] == ["0", "1", "2", "3"]
+total = int(open(os.environ["RANKTUNE_CHECKPOINT"]).read()) if "RANKTUNE_CHECKPOINT" in os.environ else 0
+for iteration in range(int(os.environ["RANKTUNE_ITERATION"]) + 1, 10):
+    total += iteration
+    time.sleep(float(what.get("seconds", 0.01)))
+    path = os.path.join(folder, "state")
+    if rank == 0:
+        open(path, "w").write(str(total))
+    deed = what.get("deed", "none")
+    if last and iteration == 2:
+        if deed == "crash": raise ValueError("no data")
+        if deed == "segv": os.kill(os.getpid(), signal.SIGSEGV)
+        if deed == "hang": signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(1000)
+    if deed == "flood": print("x" * 100 + "\n" * 2000, file=sys.stderr)
+    if deed == "family":
+        subprocess.Popen(["sleep", "1000"])
+        subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    score = total * (1 + float(what["lr"]))
+    link.write(json.dumps({"report": {"score": score} if rank == 0 else {}, "checkpoint": path}) + "\n")
+    link.flush()
+    if deed == "deaf": continue
+    decision = json.loads(link.readline())
+    assert decision["iteration"] == iteration
+    print("iteration", iteration, decision["decision"], "total", total)
+    if decision["decision"] != "continue":
+        sys.exit(0)
+"""
+PATIENCE = 120  # seconds for things that take a few on an idle machine
+SHM = "/dev/shm"
+
+
+class Study:
+    def __init__(self, program, launcher, command=None, trials=12, ranks=2, scheduler="asha", space="", keys="", extra=()):
+        self.base = tempfile.mkdtemp(prefix="ranktune-programs-")
+        self.directory = os.path.join(self.base, "study")
+        self.program = program
+        with open(os.path.join(self.base, "trial.py"), "w") as file:
+            file.write(TRIAL)
+        with open(os.path.join(self.base, "report.sh"), "w") as file:
+            file.write('echo "{\\"report\\": {\\"score\\": $1}}" >&$RANKTUNE_FD\n')
+        path = os.path.join(self.base, "study.toml")
+        with open(path, "w") as file:
+            file.write(STUDY.format(command=command or "/usr/bin/python3 -S -E trial.py {args}", trials=trials, ranks=ranks,
+                                    scheduler=scheduler, space=space, keys=keys))
+        self.process = subprocess.Popen(launcher + list(extra) + ["-n", "5", program, self.directory, path],
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+
+    def processes(self):
+        """Ids of all processes that run for this study: ranks, programs, and what those started."""
+        found = []
+        for name in os.listdir("/proc"):
+            if not name.isdigit() or int(name) == self.process.pid:
+                continue
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    command = file.read()
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    variables = file.read()
+            except OSError:
+                continue
+            if self.base.encode() in command or b"RANKTUNE_STUDY_DIR=" + self.directory.encode() in variables:
+                found.append(int(name))
+        return found
+
+    def finish(self, limit=PATIENCE):
+        output, _ = self.process.communicate(timeout=limit)
+        end = time.monotonic() + 15
+        while self.processes() and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not self.processes(), f"processes stayed behind: {self.processes()}"
+        return self.process.returncode, output
+
+    def wait_for(self, what, condition):
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < end, f"waited {PATIENCE} s for: {what}"
+            assert self.process.poll() is None, f"ended before: {what}\n{self.process.stdout.read()}"
+            time.sleep(0.05)
+
+    def journal(self):
+        text = subprocess.run([self.program, "--check", self.directory], check=True, capture_output=True, text=True)
+        return {key: int(value) for key, value in (word.split("=") for word in text.stdout.split())}
+
+    def log(self):
+        folder = os.path.join(self.directory, "logs")
+        text = ""
+        for name in os.listdir(folder):
+            with open(os.path.join(folder, name)) as file:
+                text += file.read()
+        return text
+
+    def close(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        for pid in self.processes():
+            os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self.base, ignore_errors=True)
+
+
+def check_nothing_left(study):
+    attempts = os.path.join(study.directory, "attempts")
+    assert not os.path.exists(attempts) or os.listdir(attempts) == [], os.listdir(attempts)
+
+
+def promoted(make):
+    """Trials of two ranks are paused and promoted from their own checkpoints."""
+    study = make()
+    code, output = study.finish()
+    assert code == 0, output
+    journal = study.journal()
+    assert journal["trials"] == 12 and journal["failed"] == 0 and journal["finished"] + journal["stopped"] == 12, journal
+    log = study.log()
+    assert "| iteration 1 pause total 1" in log, log
+    assert "| iteration 3 " in log and "total 6" in log, log  # went on from the checkpoint of iteration 1
+    check_nothing_left(study)
+    kept = os.listdir(os.path.join(study.directory, "checkpoints"))
+    assert len(kept) == 1, kept  # of the best trial
+
+
+def mischief(make):
+    """Programs that crash, segfault, hang, flood their pipes, ignore decisions and start families cost their own trials."""
+    deeds = ["none", "crash", "segv", "flood", "deaf", "family"]
+    study = make(space=f'deed = "grid({deeds})"', trials=24, ranks=2)
+    code, output = study.finish()
+    assert code == 0, output
+    journal = study.journal()
+    assert journal["ended"] == 1 and journal["trials"] == 24, journal
+    # Only trials that got as far as iteration 2 could fail.
+    assert journal["finished"] + journal["stopped"] + journal["failed"] == 24, journal
+    check_nothing_left(study)
+
+
+def crashes_fail(make):
+    """Without a rung before it every crash is a failed trial, with its last words; the ranks serve all trials."""
+    study = make(space='deed = "grid([\'crash\', \'segv\', \'none\'])"', trials=9, scheduler="fifo")
+    code, output = study.finish()
+    assert code == 0, output
+    journal = study.journal()
+    assert journal["failed"] == 6 and journal["finished"] + journal["stopped"] == 3, journal
+    log = study.log()
+    assert "exit code 1: ValueError: no data" in log, log
+    assert "killed by signal 11 (Segmentation fault)" in log, log
+    check_nothing_left(study)
+
+
+def hanging(make):
+    """A program that hangs, and ignores TERM, is given up after the time-out for reports."""
+    study = make(space='deed = "grid([\'hang\', \'none\'])"', trials=2, scheduler="fifo", keys="[trainable.env]\nX = 1")
+    code, output = study.finish()
+    assert code == 0, output
+    journal = study.journal()
+    assert journal["failed"] == 1 and journal["trials"] == 2, journal
+    assert "no sign of progress for 20s" in study.log()
+    check_nothing_left(study)
+
+
+def many(make):
+    """Two hundred trials leave no shared memory and no process."""
+    before = set(os.listdir(SHM)) if os.path.isdir(SHM) else set()
+    study = make(command="/bin/sh report.sh {lr}", trials=200, ranks=1, scheduler="fifo")
+    code, output = study.finish()
+    assert code == 0, output
+    journal = study.journal()
+    assert journal["finished"] + journal["stopped"] == 200, journal
+    after = set(os.listdir(SHM)) if os.path.isdir(SHM) else set()
+    assert not after - before, after - before
+    check_nothing_left(study)
+
+
+def clean_stop(make):
+    """The end of a job pauses programs with their checkpoints."""
+    study = make(space="seconds = 0.1", trials=100, scheduler="fifo")
+    study.wait_for("a report", lambda: os.path.isdir(study.directory) and "| iteration 2" in study.log())
+    study.process.send_signal(signal.SIGUSR1)
+    code, output = study.finish()
+    assert code == 75, (code, output)
+    journal = study.journal()
+    assert journal["ended"] == 1 and journal["running"] == 0 and journal["paused"] == 2, journal
+    assert len(os.listdir(os.path.join(study.directory, "checkpoints"))) == 2
+    check_nothing_left(study)
+
+
+def killed_worker(make):
+    """kill -9 of a worker: its program, and what that started, die with it."""
+    study = make(space='seconds = 0.1\ndeed = "family"', trials=100, scheduler="fifo")
+    study.wait_for("a report", lambda: os.path.isdir(study.directory) and "| iteration 2" in study.log())
+    ranks = []
+    for pid in study.processes():
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            variables = file.read().split(b"\0")
+        if b"OMPI_COMM_WORLD_RANK=3" in variables or b"PMI_RANK=3" in variables:
+            ranks.append(pid)
+    assert len(ranks) == 1, ranks
+    os.kill(ranks[0], signal.SIGKILL)
+    code, _ = study.finish()
+    assert code != 0
+
+
+def mpi_program(make):
+    """A program that initialises MPI itself is a job of one rank."""
+    study = make(command=make.mpi_trial, trials=4, ranks=1, scheduler="fifo")
+    code, output = study.finish()
+    assert code == 0, output
+    assert study.journal()["failed"] == 0, study.log()
+
+
+def main():
+    split = sys.argv.index("--")
+    program, mpi_trial = (os.path.abspath(path) for path in sys.argv[1:3])
+    launcher, wanted = sys.argv[split + 1:], sys.argv[3:split]
+    failed = 0
+    for case in (promoted, mischief, crashes_fail, hanging, many, clean_stop, killed_worker, mpi_program):
+        if wanted and case.__name__ not in wanted:
+            continue
+        studies = []
+
+        def make(**options):
+            studies.append(Study(program, launcher, **options))
+            return studies[-1]
+
+        make.mpi_trial = mpi_trial
+        began = time.monotonic()
+        try:
+            case(make)
+            print(f"ok      {case.__name__}  {time.monotonic() - began:.1f} s", flush=True)
+        except Exception as error:  # one case must not hide the others
+            failed += 1
+            print(f"FAILED  {case.__name__}: {type(error).__name__}: {error}", flush=True)
+        finally:
+            for study in studies:
+                study.close()
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints that programs saved: any files, taken over, verified, released; crashes and losses of power in between.
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "ranktune/base/error.hpp"
+#include "storage/checkpoint_store.hpp"
+#include "support/catch.hpp"
+#include "support/crash_file_system.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace ranktune::storage {
+namespace {
+
+namespace fs = std::filesystem;
+using ranktune::test::CrashFileSystem;
+using ranktune::testing::TemporaryDirectory;
+
+const CheckpointKey key{base::TrialId(7), 27, base::Incarnation(2), base::Attempt(3)};
+constexpr const char* folder_path = "checkpoints/7/27-2.3";
+
+void write_file(const fs::path& path, const std::string& text) {
+    fs::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << text;
+}
+
+std::string content(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+void write_file(FileSystem& files, const std::string& path, const std::string& text) {
+    const auto file = files.open(path, FileSystem::Open::create_new);
+    file->write_at(0, std::as_bytes(std::span(text)));
+}
+
+/// A study directory with a folder that a program saved.
+struct Saved {
+    TemporaryDirectory home;
+    std::string study = home.path() + "/study";
+    std::string scratch = home.path() + "/scratch";
+    CheckpointStore store{posix_file_system(), study};
+
+    Saved() {
+        write_file(scratch + "/model/weights.bin", std::string(5'000'000, 'w'));
+        write_file(scratch + "/model/optimizer/state 1", "abc");
+        write_file(scratch + "/model/empty", "");
+    }
+};
+
+} // namespace
+
+TEST_CASE("a folder that a program saved is moved, listed and found again", "[storage]") {
+    Saved saved;
+    const auto reference = saved.store.adopt(key, saved.scratch + "/model/", true);
+    CHECK(reference.iteration == 27);
+    CHECK(reference.path == folder_path);
+    CHECK(reference.bytes == 5'000'003);
+    CHECK_FALSE(fs::exists(saved.scratch + "/model/weights.bin"));
+    const std::string place = saved.store.locate(reference);
+    CHECK(place == saved.study + "/" + folder_path + "/model");
+    CHECK(content(place + "/optimizer/state 1") == "abc");
+    CHECK(fs::file_size(place + "/weights.bin") == 5'000'000);
+    CHECK((fs::status(place + "/weights.bin").permissions() & fs::perms::owner_write) == fs::perms::none);
+    CHECK(content(saved.study + "/" + folder_path + "/" + manifest_name)
+              .starts_with("ranktune checkpoint folder 1\ntrial 7\niteration 27\nentry model\n"));
+}
+
+TEST_CASE("a single file is copied from elsewhere and stays there", "[storage]") {
+    Saved saved;
+    const auto reference = saved.store.adopt(key, saved.scratch + "/model/optimizer/state 1", false);
+    CHECK(content(saved.store.locate(reference)) == "abc");
+    CHECK(content(saved.scratch + "/model/optimizer/state 1") == "abc");
+    fs::create_symlink("optimizer/state 1", saved.scratch + "/model/latest");
+    CheckpointKey other = key;
+    other.attempt = base::Attempt(4);
+    const auto linked = saved.store.adopt(other, saved.scratch + "/model/latest", true);
+    CHECK(fs::is_regular_file(fs::symlink_status(saved.store.locate(linked))));
+    CHECK(content(saved.store.locate(linked)) == "abc");
+}
+
+TEST_CASE("what is no checkpoint is refused and leaves nothing behind", "[storage]") {
+    Saved saved;
+    CHECK_THROWS_WITH(saved.store.adopt(key, saved.scratch + "/nothing", true),
+                      "there is no '" + saved.scratch + "/nothing'");
+    CHECK_FALSE(fs::exists(saved.study));
+    write_file(saved.scratch + "/" + manifest_name, "x");
+    CHECK_THROWS_AS(saved.store.adopt(key, saved.scratch + "/" + manifest_name, true), base::Error);
+    write_file(saved.scratch + "/model/two\nlines", "x");
+    CHECK_THROWS_AS(saved.store.adopt(key, saved.scratch + "/model", false), base::Error);
+    fs::remove(saved.scratch + "/model/two\nlines");
+    REQUIRE(::mkfifo((saved.scratch + "/model/pipe").c_str(), 0600) == 0);
+    CHECK_THROWS_AS(saved.store.adopt(key, saved.scratch + "/model", false), base::Error);
+    CHECK_FALSE(fs::exists(saved.study + "/" + folder_path));
+}
+
+TEST_CASE("damage in a program's checkpoint is found before anybody uses it", "[storage]") {
+    Saved saved;
+    const auto reference = saved.store.adopt(key, saved.scratch + "/model", true);
+    const fs::path place = saved.store.locate(reference);
+    const auto damage = [&](const fs::path& path, const std::string& text) {
+        const std::string before = content(path);
+        fs::permissions(path, fs::perms::owner_all);
+        std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+        CHECK_THROWS_AS(saved.store.locate(reference), base::FormatError);
+        std::ofstream(path, std::ios::binary | std::ios::trunc) << before;
+        CHECK(saved.store.locate(reference) == place);
+    };
+    damage(place / "optimizer/state 1", "abd");
+    damage(place / "optimizer/state 1", "ab");
+    damage(place.parent_path() / manifest_name, "ranktune checkpoint folder 1\n");
+    fs::remove(place / "empty");
+    CHECK_THROWS_AS(saved.store.locate(reference), base::IoError);
+}
+
+TEST_CASE("a released checkpoint goes as a whole, and links in it are not followed", "[storage]") {
+    Saved saved;
+    fs::create_directory_symlink(saved.scratch + "/model", saved.scratch + "/link");
+    posix_file_system().remove_all(saved.scratch + "/link");
+    CHECK(fs::exists(saved.scratch + "/model/weights.bin"));
+    fs::create_directory_symlink(saved.scratch + "/model", saved.scratch + "/model/optimizer/up");
+    const auto reference = saved.store.adopt(key, saved.scratch + "/model/empty", false);
+    posix_file_system().remove_all(saved.study + "/" + reference.path);
+    CHECK(fs::is_empty(saved.study + "/checkpoints/7"));
+    posix_file_system().remove_all(saved.scratch + "/model/optimizer");
+    CHECK(fs::exists(saved.scratch + "/model/weights.bin"));
+    posix_file_system().remove_all(saved.scratch + "/not there");
+}
+
+TEST_CASE("a program's checkpoint that was taken over survives a loss of power", "[storage]") {
+    for (const bool move : {true, false}) {
+        CrashFileSystem files;
+        files.make_directories("/s/attempts/model/deep");
+        write_file(files, "/s/attempts/model/a", std::string(3000, 'a'));
+        write_file(files, "/s/attempts/model/deep/b", std::string(700, 'b'));
+        CheckpointStore store(files, "/s");
+        const auto reference = store.adopt(key, "/s/attempts/model", move);
+        base::RngStream rng(1, base::Purpose::fault);
+        for (int turn = 0; turn < 200; ++turn) {
+            const auto after = files.after_power_cut(files.operations(), rng);
+            CHECK(CheckpointStore(*after, "/s").locate(reference) == "/s/" + reference.path + "/model");
+        }
+        for (std::size_t count = 0; count <= files.operations(); ++count) { // never a wrong one before that
+            const auto after = files.after_power_cut(count, rng);
+            try {
+                static_cast<void>(CheckpointStore(*after, "/s").locate(reference));
+                CHECK(after->list("/s/" + reference.path).size() == 2);
+            } catch (const base::Error&) {
+            }
+        }
+    }
+}
+
+TEST_CASE("a program's checkpoint that cannot be written or synced is not there", "[storage]") {
+    using Kind = CrashFileSystem::Kind;
+    for (const Kind kind : {Kind::create, Kind::write, Kind::sync, Kind::rename, Kind::sync_directory}) {
+        CrashFileSystem files;
+        files.make_directories("/s/attempts");
+        write_file(files, "/s/attempts/model", "abc");
+        CheckpointStore store(files, "/s");
+        files.set_fault([kind](Kind what, const std::string& path) {
+            return what == kind && path.find("checkpoints") != std::string::npos ? ENOSPC : 0;
+        });
+        CHECK_THROWS_AS(store.adopt(key, "/s/attempts/model", false), base::IoError);
+        files.set_fault({});
+        CHECK(files.kind(std::string("/s/") + folder_path + "/" + manifest_name) == FileSystem::Kind::missing);
+    }
+}
+
+} // namespace ranktune::storage

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs in study files: the command and its placeholders, and the keys beside it.
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/command_template.hpp"
+#include "study_files.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using namespace ranktune::study;
+using namespace ranktune::study::testing;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+space::Configuration sample() {
+    space::Configuration configuration;
+    configuration.set("lr", 3.2e-05);
+    configuration.set("batch_size", 32);
+    configuration.set("hidden", space::Value(space::Value::List{64, 32}));
+    configuration.set("sgd.nesterov", true);
+    configuration.set("tag", "it's a b");
+    return configuration;
+}
+
+Words words(const std::string& command, bool shell = false) {
+    const auto configuration = sample();
+    return CommandTemplate(command, shell).expand({configuration, "/s/config.json", 27});
+}
+
+std::string refusal(const std::string& command, bool shell = false) {
+    try {
+        static_cast<void>(CommandTemplate(command, shell));
+    } catch (const base::UsageError& error) {
+        return error.what();
+    }
+    return "";
+}
+
+/// A correct study with a program.
+Parts program_parts(const std::string& keys = "", const std::string& command = "python3 train.py {args}") {
+    Parts parts;
+    parts.trainable = "command = \"" + command + "\"\n" + keys;
+    return parts;
+}
+
+} // namespace
+
+TEST_CASE("a command is split into words as a shell would split it", "[study]") {
+    CHECK(words("python3  train.py\t--quiet") == Words{"python3", "train.py", "--quiet"});
+    CHECK(words("a 'b c' \"d e\" f' 'g h\\ i") == Words{"a", "b c", "d e", "f g", "h i"});
+    CHECK(words("a '' \"\"") == Words{"a", "", ""});
+    CHECK(words("a \"x\\\"y\\\\z\\n\" 'it\\s'") == Words{"a", "x\"y\\z\\n", "it\\s"});
+    CHECK(words("awk '{{print $1}}'") == Words{"awk", "{print $1}"});
+}
+
+TEST_CASE("placeholders are filled in for each trial", "[study]") {
+    CHECK(words("p {args}") ==
+          Words{"p", "--lr=3.2e-05", "--batch_size=32", "--hidden=[64,32]", "--sgd.nesterov=true", "--tag=it's a b"});
+    CHECK(words("p {args_plain} -x") ==
+          Words{"p", "lr=3.2e-05", "batch_size=32", "hidden=[64,32]", "sgd.nesterov=true", "tag=it's a b", "-x"});
+    CHECK(words("p --config={config} {iterations} '{lr} {tag}'") ==
+          Words{"p", "--config=/s/config.json", "27", "3.2e-05 it's a b"});
+    CHECK(words("p --momentum={momentum} {lr}") == Words{"p", "3.2e-05"}); // this trial has no momentum
+    CHECK(CommandTemplate("p {b} {a} {b} {args} {config}", false).parameters() == Words{"b", "a"});
+}
+
+TEST_CASE("for a shell the text stays as it is and values are quoted", "[study]") {
+    CHECK(words("cd $HOME && ./p --tag={tag} --lr={lr} {{x}} | tee log", true) ==
+          Words{"/bin/sh", "-c", "cd $HOME && ./p --tag='it'\\''s a b' --lr=3.2e-05 {x} | tee log"});
+    CHECK(words("p{args}", true)[2].starts_with("p--lr=3.2e-05 --batch_size=32 "));
+    CHECK(words("p -m {momentum}", true)[2] == "p -m ");
+    CHECK(shell_text({"a b", "c", "", "d'e"}) == "'a b' c '' 'd'\\''e'");
+}
+
+TEST_CASE("a command that cannot be meant is refused", "[study]") {
+    CHECK(refusal("") == "the command is empty");
+    CHECK(refusal("  ", true) == "the command is empty");
+    CHECK(refusal("p 'x") == "the quote ' is never closed");
+    CHECK(refusal("p \\") == "a backslash at the end of the command");
+    CHECK(refusal("p {lr") == "a '{' without its '}'; a brace is written '{{'");
+    CHECK(refusal("p lr}") == "a lone '}'; a brace is written '}}'");
+    CHECK(refusal("p x{args}") == "{args} stands for several words, so it must be a word of its own");
+    for (const std::string command : {"cd x && p", "p > log", "p $HOME", "p \"$HOME\"", "p `x`", "a | b", "a; b"}) {
+        INFO(command);
+        CHECK(refusal(command).find("say shell = true") != std::string::npos);
+        CHECK(refusal(command, true).empty());
+    }
+}
+
+TEST_CASE("a program with all its keys comes back from the resolved file", "[study]") {
+    const Parts parts = program_parts(
+        "shell = true\ndirectory = \"code\"\ncheckpoints = false\nkeep_env = [\"SLURM_JOB_ID\", \"PMI_*\"]\n"
+        "tf_config = true\njax = true\nenv = { A = \"x y\", B = 3, C = true }\n",
+        "p {args}; q {lr}");
+    const StudySpec spec = parse(parts.text() + "[failure]\nreport_timeout = \"10m\"\n");
+    REQUIRE(spec.trainable.program);
+    const ProgramSpec& program = *spec.trainable.program;
+    CHECK(program.command == "p {args}; q {lr}");
+    CHECK(program.shell);
+    CHECK(program.directory == "/studies/code");
+    CHECK_FALSE(program.checkpoints);
+    CHECK(program.keep_env == Words{"SLURM_JOB_ID", "PMI_*"});
+    CHECK(program.env == std::vector<ProgramSpec::Variable>{{"A", "x y"}, {"B", "3"}, {"C", "true"}});
+    CHECK(program.tf_config);
+    CHECK(program.jax);
+    CHECK(spec.failure.report_timeout == base::Duration(std::chrono::minutes(10)));
+    const std::string resolved = resolved_toml(spec);
+    CHECK(resolved_toml(parse_study(resolved, "/elsewhere/resolved.toml", {}, {})) == resolved);
+    CHECK(resolved_toml(parse_resolved_study(resolved, "/elsewhere/resolved.toml")) == resolved);
+    CHECK(resolved.find("directory = \"/studies/code\"") != std::string::npos);
+}
+
+TEST_CASE("a program runs in the directory of the study file and may save checkpoints", "[study]") {
+    const StudySpec spec = parse(program_parts().text());
+    CHECK(spec.trainable.program->directory == "/studies");
+    CHECK(spec.trainable.program->checkpoints);
+    CHECK_FALSE(spec.failure.report_timeout);
+}
+
+TEST_CASE("mistakes about programs say where they are and what to write", "[study]") {
+    CHECK(mistake(program_parts("", "p {lrr}").text()) ==
+          "8:11 trainable.command: unknown placeholder {lrr}; did you mean 'lr'?; known: args, args_plain, config, "
+          "iterations, lr; a brace is written '{{'");
+    CHECK(mistake(program_parts("", "p 'x").text()) == "8:11 trainable.command: the quote ' is never closed");
+    CHECK(mistake(program_parts("builtin = \"mlp\"\n").text()) ==
+          "9:1 trainable.builtin: is given beside command; give one of them");
+    CHECK(mistake(program_parts("momentum = 0.9\n").text()) ==
+          "9:1 trainable.momentum: unknown key; the hyper-parameters of a program belong in [space]");
+    CHECK(mistake(program_parts("checkpoint = false\n").text()) ==
+          "9:1 trainable.checkpoint: unknown key; did you mean 'checkpoints'?");
+    CHECK(mistake(program_parts("env = { RANKTUNE_FD = \"3\" }\n").text()) ==
+          "9:9 trainable.env.RANKTUNE_FD: names that begin with RANKTUNE_ are ranktune's own");
+    CHECK(mistake(program_parts("env = { A = [1] }\n").text()) ==
+          "9:13 trainable.env.A: needs a string, number or boolean, not an array");
+    CHECK(mistake(program_parts("keep_env = \"A\"\n").text()).starts_with("9:12 trainable.keep_env: needs a list"));
+    CHECK(mistake(program_parts("keep_env = [\"A*B\"]\n").text()).ends_with("not \"A*B\""));
+    CHECK(mistake(Parts{}.text() + "[failure]\nreport_timeout = \"10m\"\n")
+              .find("failure.report_timeout: is for programs (trainable.command)") != std::string::npos);
+}
+
+TEST_CASE("a program that cannot be paused goes with promote only when it may start again", "[study]") {
+    Parts parts = program_parts("checkpoints = false\n");
+    parts.rest = "[scheduler]\ntype = \"asha\"\n";
+    CHECK(mistake(parts.text())
+              .find("\"promote\" pauses trials, and the program cannot save checkpoints "
+                    "(trainable.checkpoints = false); use variant = \"stop\", or restart_paused") != std::string::npos);
+    CHECK(mistake(parts.text() + "restart_paused = true\n").empty());
+    CHECK(mistake(parts.text() + "variant = \"stop\"\n").empty());
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a program is told and what it says: environment and messages.
+
+#include <algorithm>
+#include <cmath>
+
+#include "ranktune/base/error.hpp"
+#include "support/catch.hpp"
+#include "trainables/program/environment.hpp"
+#include "trainables/program/messages.hpp"
+
+namespace ranktune::trainables {
+namespace {
+
+std::optional<std::string> value_in(const std::vector<std::string>& environment, const std::string& name) {
+    std::optional<std::string> found;
+    for (const std::string& entry : environment) {
+        if (!entry.starts_with(name + "=")) continue;
+        CHECK(!found); // no variable twice
+        found = entry.substr(name.size() + 1);
+    }
+    return found;
+}
+
+ProgramFacts facts() {
+    ProgramFacts facts;
+    facts.study = "digits";
+    facts.study_directory = "/s";
+    facts.trial = base::TrialId{17};
+    facts.attempt = base::Attempt{2};
+    facts.seed = 9;
+    facts.iterations = 27;
+    facts.iteration = 3;
+    facts.objective = {"loss", study::Mode::min};
+    facts.cpus_per_rank = 4;
+    facts.run_id = "digits-17-1.2";
+    facts.config_path = "/s/config.json";
+    facts.checkpoint_directory = "/s/checkpoint";
+    facts.place = {2, 3, 0, 1, 1, 2};
+    facts.master_address = "node1";
+    facts.master_port = 20100;
+    facts.addresses = {"node1:1", "node1:2", "node2:3"};
+    return facts;
+}
+
+ProgramMessage parse(std::string_view line) {
+    std::vector<std::string> unknown;
+    auto message = parse_program_message(line, unknown);
+    CHECK(unknown.empty());
+    return message;
+}
+
+ProgramReport report(std::string_view line) { return std::get<ProgramReport>(parse(line)); }
+
+std::string mistake(std::string_view line) {
+    try {
+        static_cast<void>(parse(line));
+    } catch (const base::FormatError& error) {
+        return error.what();
+    }
+    return "";
+}
+
+} // namespace
+
+TEST_CASE("places in a group count ranks by node", "[trainables]") {
+    const std::vector<std::uint64_t> nodes = {7, 7, 5, 7, 5};
+    CHECK(place_in_group(nodes, 0) == GroupPlace{0, 5, 0, 3, 0, 2});
+    CHECK(place_in_group(nodes, 2) == GroupPlace{2, 5, 0, 2, 1, 2});
+    CHECK(place_in_group(nodes, 3) == GroupPlace{3, 5, 2, 3, 0, 2});
+    CHECK(place_in_group(nodes, 4) == GroupPlace{4, 5, 1, 2, 1, 2});
+    CHECK(place_in_group(std::vector<std::uint64_t>{1}, 0) == GroupPlace{});
+}
+
+TEST_CASE("a program gets torchrun's variables and ranktune's", "[trainables]") {
+    const std::vector<std::string> inherited = {"PATH=/bin", "RANK=77", "EMPTY="};
+    const auto environment = program_environment(inherited, {}, facts());
+    const std::vector<std::pair<std::string, std::string>> wanted = {{"PATH", "/bin"},
+                                                                     {"EMPTY", ""},
+                                                                     {"RANK", "2"},
+                                                                     {"WORLD_SIZE", "3"},
+                                                                     {"LOCAL_RANK", "0"},
+                                                                     {"LOCAL_WORLD_SIZE", "1"},
+                                                                     {"GROUP_RANK", "1"},
+                                                                     {"GROUP_WORLD_SIZE", "2"},
+                                                                     {"ROLE_RANK", "2"},
+                                                                     {"ROLE_WORLD_SIZE", "3"},
+                                                                     {"MASTER_ADDR", "node1"},
+                                                                     {"MASTER_PORT", "20100"},
+                                                                     {"TORCHELASTIC_RUN_ID", "digits-17-1.2"},
+                                                                     {"TORCHELASTIC_RESTART_COUNT", "1"},
+                                                                     {"OMP_NUM_THREADS", "4"},
+                                                                     {"RANKTUNE_FD", "3"},
+                                                                     {"RANKTUNE_STUDY", "digits"},
+                                                                     {"RANKTUNE_STUDY_DIR", "/s"},
+                                                                     {"RANKTUNE_TRIAL", "17"},
+                                                                     {"RANKTUNE_ATTEMPT", "2"},
+                                                                     {"RANKTUNE_CONFIG", "/s/config.json"},
+                                                                     {"RANKTUNE_SEED", "9"},
+                                                                     {"RANKTUNE_ITERATIONS", "27"},
+                                                                     {"RANKTUNE_ITERATION", "3"},
+                                                                     {"RANKTUNE_CHECKPOINT_DIR", "/s/checkpoint"},
+                                                                     {"RANKTUNE_CPUS", "4"},
+                                                                     {"RANKTUNE_METRIC", "loss"},
+                                                                     {"RANKTUNE_MODE", "min"}};
+    for (const auto& [name, value] : wanted) {
+        INFO(name);
+        CHECK(value_in(environment, name) == value);
+    }
+    for (const char* name : {"RANKTUNE_CHECKPOINT", "CUDA_VISIBLE_DEVICES", "TF_CONFIG", "JAX_PROCESS_ID"})
+        CHECK(value_in(environment, name) == std::nullopt);
+}
+
+TEST_CASE("what launchers set is not passed on unless it is asked for", "[trainables]") {
+    const std::vector<std::string> inherited = {"OMPI_COMM_WORLD_RANK=3",
+                                                "OMPI_MCA_btl=tcp",
+                                                "PMIX_RANK=3",
+                                                "PMI_FD=5",
+                                                "PMI2_X=1",
+                                                "ORTE_A=1",
+                                                "OPAL_A=1",
+                                                "PRTE_A=1",
+                                                "MPIR_CVAR_X=1",
+                                                "I_MPI_X=1",
+                                                "MV2_X=1",
+                                                "HYDRA_X=1",
+                                                "HYDI_X=1",
+                                                "MPI_LOCALRANKID=1",
+                                                "SLURM_JOB_ID=4",
+                                                "SLURM_PROCID=3",
+                                                "SLURMD_NODENAME=n",
+                                                "PALS_X=1",
+                                                "RANKTUNE_OLD=1",
+                                                "MPI4PY_RC_THREADS=1",
+                                                "UCX_TLS=tcp",
+                                                "NCCL_DEBUG=INFO",
+                                                "CUDA_VISIBLE_DEVICES=0"};
+    const auto names = [](const std::vector<std::string>& environment) {
+        std::vector<std::string> found;
+        for (const std::string& entry : environment) {
+            const std::string name = entry.substr(0, entry.find('='));
+            if (is_launcher_variable(name) && !name.starts_with("RANKTUNE_")) found.push_back(name);
+        }
+        return found;
+    };
+    const auto plain = program_environment(inherited, {}, facts());
+    CHECK(names(plain).empty());
+    CHECK(value_in(plain, "RANKTUNE_OLD") == std::nullopt);
+    for (const char* name : {"MPI4PY_RC_THREADS", "UCX_TLS", "NCCL_DEBUG", "CUDA_VISIBLE_DEVICES"})
+        CHECK(value_in(plain, name).has_value());
+
+    study::ProgramSpec program;
+    program.keep_env = {"SLURM_JOB_ID", "PMI_*"};
+    CHECK(names(program_environment(inherited, program, facts())) ==
+          std::vector<std::string>{"PMI_FD", "SLURM_JOB_ID"});
+}
+
+TEST_CASE("devices, checkpoints, TF_CONFIG, JAX and the user's own variables are set when they are there",
+          "[trainables]") {
+    study::ProgramSpec program;
+    program.tf_config = program.jax = true;
+    program.env = {{"OMP_NUM_THREADS", "1"}, {"MINE", "x y"}};
+    auto told = facts();
+    told.visible_devices = "0,GPU-7";
+    told.checkpoint = "/s/checkpoints/17/3-1.1/model.pt";
+    const auto environment = program_environment({}, program, told);
+    CHECK(value_in(environment, "CUDA_VISIBLE_DEVICES") == "0,GPU-7");
+    CHECK(value_in(environment, "RANKTUNE_CHECKPOINT") == "/s/checkpoints/17/3-1.1/model.pt");
+    CHECK(value_in(environment, "TF_CONFIG") ==
+          R"({"cluster":{"worker":["node1:1","node1:2","node2:3"]},"task":{"type":"worker","index":2}})");
+    CHECK(value_in(environment, "JAX_COORDINATOR_ADDRESS") == "node1:20100");
+    CHECK(value_in(environment, "JAX_NUM_PROCESSES") == "3");
+    CHECK(value_in(environment, "JAX_PROCESS_ID") == "2");
+    CHECK(value_in(environment, "OMP_NUM_THREADS") == "1");
+    CHECK(value_in(environment, "MINE") == "x y");
+}
+
+TEST_CASE("reports are read with every kind of number", "[trainables]") {
+    const auto all = report(R"({"report": {"a": 0.5, "b": 3, "c": true, "d": -1e300, "e": false}, "can_save": true,
+                               "checkpoint": "/x/y z", "iteration": 5})");
+    CHECK(all.metrics == Metrics{{"a", 0.5}, {"b", 3.0}, {"c", 1.0}, {"d", -1e300}, {"e", 0.0}});
+    CHECK(all.checkpoint == "/x/y z");
+    CHECK(all.can_save);
+    CHECK(all.iteration == 5U);
+    const auto empty = report(R"({"report": {}})");
+    CHECK(empty.metrics.empty());
+    CHECK_FALSE(empty.checkpoint);
+    CHECK_FALSE(empty.can_save);
+    CHECK_FALSE(report(R"({"report": {}, "checkpoint": null})").checkpoint);
+}
+
+TEST_CASE("values that are not finite are read in every spelling", "[trainables]") {
+    const auto odd = report(R"({"report": {"NaN \" Infinity": 1, "a": NaN, "b": -Infinity, "c": Infinity, "d": "NaN",
+                               "e": "-Infinity", "f": null}})");
+    REQUIRE(odd.metrics.size() == 7);
+    CHECK(odd.metrics[0] == std::pair<std::string, double>{"NaN \" Infinity", 1.0});
+    CHECK(std::isnan(odd.metrics[1].second));
+    CHECK(odd.metrics[2].second == -HUGE_VAL);
+    CHECK(odd.metrics[3].second == HUGE_VAL);
+    CHECK(std::isnan(odd.metrics[4].second));
+    CHECK(odd.metrics[5].second == -HUGE_VAL);
+    CHECK(std::isnan(odd.metrics[6].second));
+}
+
+TEST_CASE("other messages, and keys that mean nothing", "[trainables]") {
+    CHECK(std::get<ProgramSaved>(parse(R"({"checkpoint": "/a"})")).checkpoint == "/a");
+    CHECK(std::get<ProgramLog>(parse(R"({"log": "x\ny"})")).text == "x\ny");
+    std::vector<std::string> unknown;
+    static_cast<void>(parse_program_message(R"({"report": {"a": 1}, "colour": 1})", unknown));
+    CHECK(unknown == std::vector<std::string>{"colour"});
+}
+
+TEST_CASE("lines that are no messages are refused with their beginning", "[trainables]") {
+    CHECK(mistake("hello") == "a line that is no message: 'hello'");
+    CHECK(mistake("{\"report\": {\"a\": 1}") == "a line that is no message: '{\"report\": {\"a\": 1}'");
+    CHECK(mistake("[1]") == "a line that is no message: '[1]'");
+    CHECK(mistake("{}") == "a message without 'report', 'checkpoint' or 'log': '{}'");
+    CHECK(mistake(R"({"report": 3})") == "'report' is not an object: '3'");
+    CHECK(mistake(R"({"report": {"a": "good"}})") ==
+          "the metric 'a' of a report is neither a number nor a boolean: '\"good\"'");
+    CHECK(mistake(R"({"checkpoint": 3})") == "'checkpoint' is not a string: '3'");
+    CHECK(mistake("\x01" + std::string(200, 'x')) == "a line that is no message: '?" + std::string(79, 'x') + "...'");
+}
+
+TEST_CASE("decisions and configurations are one line of JSON each", "[trainables]") {
+    CHECK(decision_line(study::Verb::go_on, 5) == "{\"decision\":\"continue\",\"iteration\":5}\n");
+    CHECK(decision_line(study::Verb::pause, 3, "/a b") ==
+          "{\"decision\":\"pause\",\"iteration\":3,\"save_to\":\"/a b\"}\n");
+    CHECK(decision_line(study::Verb::discard, 3) == "{\"decision\":\"stop\",\"iteration\":3}\n");
+    space::Configuration configuration;
+    configuration.set("lr", 3.2e-05);
+    configuration.set("n", 32);
+    configuration.set("sgd.momentum", 0.9);
+    configuration.set("sgd.nesterov", true);
+    configuration.set("hidden", space::Value(space::Value::List{64, "a"}));
+    CHECK(configuration_json(configuration) ==
+          "{\"lr\":3.2e-05,\"n\":32,\"sgd\":{\"momentum\":0.9,\"nesterov\":true},\"hidden\":[64,\"a\"]}\n");
+}
+
+TEST_CASE("lines arrive in any pieces", "[trainables]") {
+    const std::string text = "one\n\ntwo\r\nthree";
+    for (std::size_t size = 1; size <= text.size(); ++size) {
+        LineBuffer lines;
+        std::vector<std::string> got;
+        for (std::size_t at = 0; at < text.size(); at += size) {
+            lines.add(std::string_view(text).substr(at, size));
+            while (auto line = lines.next()) got.push_back(*line);
+        }
+        CHECK(got == std::vector<std::string>{"one", "", "two"});
+        CHECK(lines.rest() == "three");
+    }
+}
+
+TEST_CASE("a line of a MiB is read and a longer one refused before it ends", "[trainables]") {
+    LineBuffer lines;
+    lines.add(std::string(LineBuffer::longest, 'x') + "\n");
+    CHECK(lines.next()->size() == LineBuffer::longest);
+    lines.add(std::string(LineBuffer::longest + 1, 'x'));
+    CHECK_THROWS_AS(static_cast<void>(lines.next()), base::FormatError);
+}
+
+} // namespace ranktune::trainables
