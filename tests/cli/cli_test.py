@@ -177,6 +177,30 @@ class Validate(Case):
 
 
 class DryRun(Case):
+    def test_a_program_is_shown_by_a_dry_run_and_runs_as_a_trial(self):
+        (self.cwd / "score.sh").write_text('echo "scored $1"; echo "{\\"report\\": {\\"score\\": $1}}" >&"$RANKTUNE_FD"\n')
+        self.write("program.toml", """
+[study]
+name = "program"
+metric = "score"
+mode = "max"
+num_trials = 3
+max_iterations = 1
+[trainable]
+command = "sh score.sh {x}"
+[space]
+x = "grid([0.25, 0.5, 0.75])"
+[searcher]
+type = "grid"
+""")
+        out, _ = self.ranktune("run", "program.toml", "--dry-run")
+        self.assertIn("runs sh score.sh 0.5", out)
+        self.assertIn(f'directory = "{self.cwd}"', out)
+        out, _ = self.ranktune("run", "program.toml", "--local", "2")
+        self.assertIn("3 trials, 3 ok", out)
+        log = "".join(path.read_text() for path in (self.cwd / "program" / "logs").glob("workers-*.log"))
+        self.assertRegex(log, r"I out rank=[12] trial=2 \| scored 0.75\n")
+
     def test_what_it_prints_is_a_study_file(self):
         self.write()
         out, err = self.ranktune("run", "tiny.toml", "--dry-run", "--local", "3", "study.num_trials=8", "--set",

@@ -548,8 +548,8 @@ TEST_CASE("mistakes of [failure], [journal] and [run]", "[study]") {
          "13:1 failure.max_failures: is not supported by this version: a trial that throws is "
          "recorded as failed and not retried"},
         {"[failure]\nreport_timeout = \"1m\"\n",
-         "13:1 failure.report_timeout: is not supported by this version: a rank is "
-         "given up when its heartbeat stops: run.heartbeat_timeout"},
+         "13:18 failure.report_timeout: is for programs (trainable.command); a trainable in this process cannot be "
+         "stopped from outside"},
         {"[journal]\ncommit_interval = \"0s\"\n",
          "13:19 journal.commit_interval: needs a duration longer than zero, not \"0s\""},
         {"[journal]\ncommit = \"1s\"\n", "13:1 journal.commit: unknown key; known: commit_interval"},

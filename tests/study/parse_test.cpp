@@ -250,8 +250,8 @@ TEST_CASE("an empty file lacks everything that is required", "[study]") {
               "0:0 study.metric: missing; the name of the metric to optimise",
               "0:0 study.mode: missing; \"min\" or \"max\"",
               "0:0 study.max_iterations: missing; the ceiling of iterations that a trial may train",
-              "0:0 trainable.builtin: missing; builtin = \"...\", or name = \"...\" of a trainable that "
-              "this program registers; known: mlp, curve, sleeper",
+              "0:0 trainable.builtin: missing; builtin = \"...\", command = \"...\" of a program, or name = "
+              "\"...\" of a trainable that this program registers; known: mlp, curve, sleeper",
               "0:0 study.num_trials: missing; the number of configurations to try (a grid search can "
               "leave it out)",
           });

@@ -133,7 +133,7 @@ TEST_CASE("mistakes about programs say where they are and what to write", "[stud
     CHECK(mistake(program_parts("env = { RANKTUNE_FD = \"3\" }\n").text()) ==
           "9:9 trainable.env.RANKTUNE_FD: names that begin with RANKTUNE_ are ranktune's own");
     CHECK(mistake(program_parts("env = { A = [1] }\n").text()) ==
-          "9:13 trainable.env.A: needs a string, number or boolean, not an array");
+          "9:13 trainable.env.A: needs a string, number or boolean, not a list");
     CHECK(mistake(program_parts("keep_env = \"A\"\n").text()).starts_with("9:12 trainable.keep_env: needs a list"));
     CHECK(mistake(program_parts("keep_env = [\"A*B\"]\n").text()).ends_with("not \"A*B\""));
     CHECK(mistake(Parts{}.text() + "[failure]\nreport_timeout = \"10m\"\n")

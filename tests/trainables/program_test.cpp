@@ -75,7 +75,8 @@ TEST_CASE("places in a group count ranks by node", "[trainables]") {
 TEST_CASE("a program gets torchrun's variables and ranktune's", "[trainables]") {
     const std::vector<std::string> inherited = {"PATH=/bin", "RANK=77", "EMPTY="};
     const auto environment = program_environment(inherited, {}, facts());
-    const std::vector<std::pair<std::string, std::string>> wanted = {{"PATH", "/bin"},
+    const std::vector<std::pair<std::string, std::string>> wanted = {{"PYTHONUNBUFFERED", "1"},
+                                                                     {"PATH", "/bin"},
                                                                      {"EMPTY", ""},
                                                                      {"RANK", "2"},
                                                                      {"WORLD_SIZE", "3"},

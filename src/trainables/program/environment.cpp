@@ -113,6 +113,7 @@ bool is_launcher_variable(std::string_view name) {
 std::vector<std::string> program_environment(std::span<const std::string> inherited, const study::ProgramSpec& program,
                                              const ProgramFacts& facts) {
     Variables out;
+    out.set("PYTHONUNBUFFERED", "1"); // what is printed is in the log when it is printed, and after a crash
     for (const std::string& variable : inherited) {
         const std::string_view name = name_of(variable);
         const bool kept =
