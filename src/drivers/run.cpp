@@ -47,8 +47,9 @@ int run_worker(comm::Transport& transport, comm::GroupFactory& groups, SignalRea
     const ProcessClock clock;
     WorkerMachine worker(
         worker_options, outbox,
-        make_trial_runner(storage::posix_file_system(), make_mpi_groups(groups), worker_options.host, log, waker), log,
-        clock.now());
+        make_trial_runner(storage::posix_file_system(), make_mpi_groups(groups), worker_options.host, log, waker,
+                          {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus}),
+        log, clock.now());
     const WorkerEnd end = serve_worker(transport, worker, clock, waker, &signals, [&] {
         const auto key = worker.working_on();
         output.drain(key.attempt.value() == 0 ? std::nullopt : std::optional(key.trial));

@@ -41,6 +41,12 @@ const trainables::Registration* trainable_of(const study::StudySpec& spec) {
     return spec.trainable.program ? nullptr : &trainables::find_trainable(spec.trainable.name);
 }
 
+/// What trials of this study get of the devices that were granted.
+DeviceGrant devices_for(const study::StudySpec& spec, DeviceGrant granted) {
+    if (spec.resources.gpus == study::GpuUse::none) return {{}, true};
+    return granted;
+}
+
 /// A trial thread together with everything that it refers to.
 class WorkerRunner final : public Runner {
   public:
@@ -53,7 +59,7 @@ class WorkerRunner final : public Runner {
                        log.write_output(std::to_string(trial.value()), std::string(line));
                    }},
           thread_(
-              {&spec_, trainable_of(spec_), std::move(form), &io_, std::move(devices), &program_},
+              {&spec_, trainable_of(spec_), std::move(form), &io_, devices_for(spec_, std::move(devices)), &program_},
               [&waker] { waker.wake(); },
               [&log](base::TrialId trial, std::string_view line) {
                   log.write(base::LogLevel::info, "trial",
