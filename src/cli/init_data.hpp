@@ -10,5 +10,8 @@ namespace ranktune::cli {
 /// jobs/digits/digits.h5, and jobs/digits/digits.toml with its comments.
 [[nodiscard]] std::span<const std::byte> digits_data();
 [[nodiscard]] std::span<const std::byte> digits_study();
+/// jobs/program/train.py, and jobs/program/program.toml.
+[[nodiscard]] std::span<const std::byte> program_script();
+[[nodiscard]] std::span<const std::byte> program_study();
 
 } // namespace ranktune::cli

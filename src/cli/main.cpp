@@ -28,6 +28,7 @@ constexpr int exit_usage = 2;
 
 constexpr const char* footer = R"(To get going:
   ranktune init digits              write digits.toml, commented, and its data
+  ranktune init mine --template program   the same for a program of your own, a PyTorch script say
   ranktune run digits.toml          run it here; under Slurm: srun --mpi=pmix ranktune run digits.toml
   ranktune best digits              the best trial
 
@@ -167,9 +168,13 @@ class App {
     }
     void add_init() {
         auto* verb =
-            app_.add_subcommand("init", "Write a commented study file NAME.toml, and the data of the digits example");
+            app_.add_subcommand("init", "Write a commented study file NAME.toml, and what it needs to run at once");
         verb->add_option("NAME", name_, "Name of the study")->required()->type_name("");
-        verb->callback([this] { verb_ = [this] { return init(name_); }; });
+        verb->add_option("--template", template_, "digits: a built-in model and its data; program: your own program")
+            ->type_name("WHAT")
+            ->check(CLI::IsMember({"digits", "program"}))
+            ->capture_default_str();
+        verb->callback([this] { verb_ = [this] { return init(name_, template_); }; });
     }
     void add_validate() {
         auto* verb = app_.add_subcommand("validate", "Check a study file: all mistakes together, or the plan");
@@ -233,6 +238,7 @@ class App {
     RunArguments run_;
     std::vector<std::string> set_;
     std::string name_;
+    std::string template_ = "digits";
     std::string directory_;
     Format format_ = Format::text;
     bool all_ = false;

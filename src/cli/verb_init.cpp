@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// init: a study file to start from, and the data that makes it run at once.
+// init: a study file to start from, and what makes it run at once.
 
 #include <filesystem>
 #include <fstream>
@@ -12,6 +12,7 @@
 #include "cli/init_data.hpp"
 #include "cli/verbs.hpp"
 #include "ranktune/base/error.hpp"
+#include "trainables/program/python_module.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -32,29 +33,43 @@ bool is_study_name(const std::string& name) {
                std::string::npos;
 }
 
+/// The study file of a job of ours, under another name.
+void write_study(const fs::path& path, std::span<const std::byte> bytes, const std::string& job,
+                 const std::string& name) {
+    std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::string given = "name = \"" + job + "\"";
+    const auto at = text.find(given);
+    if (at != std::string::npos) text.replace(at, given.size(), "name = \"" + name + "\"");
+    write_new(path, std::as_bytes(std::span(text)));
+}
+
+void write_unless_there(const fs::path& path, std::span<const std::byte> bytes) {
+    if (fs::exists(path)) {
+        std::cout << "kept      " << path.string() << " (it was there already)\n";
+    } else {
+        write_new(path, bytes);
+    }
+}
+
 } // namespace
 
-int init(const std::string& name) {
+int init(const std::string& name, const std::string& kind) {
     if (!is_study_name(name)) {
         throw base::UsageError(
             "'" + name + "' is no name for a study: letters, digits, '_', '-' and '.', not beginning with '.' or '-'");
     }
     const fs::path study = name + ".toml";
-    const fs::path data = "digits.h5";
     // Nothing of the user's is ever overwritten.
     if (fs::exists(study))
         throw base::UsageError("'" + study.string() + "' exists already; give another name, or run it: ranktune run " +
                                study.string());
-    const auto bytes = digits_study();
-    std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    const std::string given = "name = \"digits\"";
-    const auto at = text.find(given);
-    if (at != std::string::npos) text.replace(at, given.size(), "name = \"" + name + "\"");
-    write_new(study, std::as_bytes(std::span(text)));
-    if (fs::exists(data)) {
-        std::cout << "kept      " << data.string() << " (it was there already)\n";
+    if (kind == "program") {
+        write_study(study, program_study(), "program", name);
+        write_unless_there("train.py", program_script());
+        write_unless_there("ranktune.py", trainables::python_module());
     } else {
-        write_new(data, digits_data());
+        write_study(study, digits_study(), "digits", name);
+        write_unless_there("digits.h5", digits_data());
     }
     std::cout << fmt::format("next      ranktune validate {0}.toml\n          ranktune run {0}.toml\n", name);
     return 0;

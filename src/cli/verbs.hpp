@@ -40,7 +40,7 @@ enum class Format : std::uint8_t { text, json, csv };
 int run(const RunArguments& arguments, const Invocation& invocation);
 int dry_run(const RunArguments& arguments);
 int validate(const std::string& study, const std::vector<std::string>& overrides);
-int init(const std::string& name);
+int init(const std::string& name, const std::string& kind);
 int status(const std::string& directory, Format format, bool all);
 int best(const std::string& directory, Format format);
 int logs(const std::string& directory, std::uint32_t trial);

@@ -6,6 +6,8 @@
 #include <random>
 #include <span>
 
+#include "trainables/program/python_module.hpp"
+
 namespace ranktune::drivers {
 
 std::string start_name(const std::string& slurm_job, std::uint32_t incarnation) {
@@ -34,6 +36,11 @@ void create_study_directory(storage::FileSystem& files, const StudyDirectory& di
     files.make_directories(directory.logs());
     publish_text(files, directory.study_file(), study, true);
     publish_text(files, directory.resolved_file(), resolved, true);
+}
+
+void publish_python_module(storage::FileSystem& files, const StudyDirectory& directory) {
+    files.make_directories(directory.python());
+    files.publish(directory.python() + "/ranktune.py", trainables::python_module(), false);
 }
 
 void publish_text(storage::FileSystem& files, const std::string& path, const std::string& text, bool sync) {

@@ -6,6 +6,7 @@
 //   journal/        every decision (storage)                checkpoints/    states of trials (storage)
 //   metrics.h5      tables for people, at the end           outcome         how the last start ended
 //   status          what a running study is doing           stop            made by `ranktune stop`
+//   python/         ranktune.py, where the trials are programs (on their PYTHONPATH)
 //   logs/<job or start>.log, logs/<job or start>.env.json, logs/workers-<host>.log
 
 #include <cstdint>
@@ -25,6 +26,7 @@ struct StudyDirectory {
     [[nodiscard]] std::string status_file() const { return path + "/status"; }
     [[nodiscard]] std::string metrics_file() const { return path + "/metrics.h5"; }
     [[nodiscard]] std::string checkpoints() const { return path + "/checkpoints"; }
+    [[nodiscard]] std::string python() const { return path + "/python"; }
     [[nodiscard]] std::string logs() const { return path + "/logs"; }
     /// `start` names a life of the head: `job-81234` under Slurm, otherwise `start-1`.
     [[nodiscard]] std::string head_log(const std::string& start) const { return logs() + "/" + start + ".log"; }
@@ -51,6 +53,9 @@ struct OutcomeFile {
 /// Creates the folders and writes study.toml and resolved.toml. Throws base::IoError.
 void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study,
                             const std::string& resolved);
+
+/// Writes the module that programs in Python import: that of this program, whatever an earlier start left.
+void publish_python_module(storage::FileSystem& files, const StudyDirectory& directory);
 
 /// Writes `text` whole under its final name: temporary name and rename; synced when asked.
 void publish_text(storage::FileSystem& files, const std::string& path, const std::string& text, bool sync);

@@ -132,6 +132,17 @@ class Init(Case):
         self.assertEqual((self.cwd / "digits.h5").read_bytes(), (SOURCES / "jobs/digits/digits.h5").read_bytes())
         self.assertIn("no mistakes", self.ranktune("validate", "mine.toml")[0])
 
+    def test_init_writes_a_program_and_its_study(self):
+        text, _ = self.ranktune("init", "mine", "--template", "program")
+        self.assertIn("wrote     mine.toml\nwrote     train.py\nwrote     ranktune.py\nnext ", text)
+        self.assertIn('name = "mine"', (self.cwd / "mine.toml").read_text())
+        self.assertEqual((self.cwd / "ranktune.py").read_bytes(), (SOURCES / "tools/python/ranktune.py").read_bytes())
+        self.assertIn("no mistakes", self.ranktune("validate", "mine.toml")[0])
+        done = subprocess.run([sys.executable, "train.py", "--epochs=3"], cwd=self.cwd, env=environment(), timeout=TIMEOUT,
+                              check=True, capture_output=True, text=True)
+        self.assertEqual(done.stdout.count("iteration "), 3)
+        self.assertIn("kept      train.py", self.ranktune("init", "other", "--template", "program")[0])
+
     def test_init_never_overwrites(self):
         self.write("mine.toml", "precious")
         self.write("digits.h5", "data of mine")

@@ -156,6 +156,23 @@ TEST_CASE("what launchers set is not passed on unless it is asked for", "[traina
           std::vector<std::string>{"PMI_FD", "SLURM_JOB_ID"});
 }
 
+TEST_CASE("the folder of ranktune.py comes first in PYTHONPATH, unless the user says otherwise", "[trainables]") {
+    study::ProgramSpec program;
+    ProgramFacts with = facts();
+    with.python_path = "/s/python";
+    const auto path = [&](const std::vector<std::string>& inherited) {
+        return value_in(program_environment(inherited, program, with), "PYTHONPATH");
+    };
+    CHECK(path({}) == "/s/python");
+    CHECK(path({"PYTHONPATH="}) == "/s/python");
+    CHECK(path({"PYTHONPATH=/mine:/yours", "PYTHONPATHS=x"}) == "/s/python:/mine:/yours");
+    program.env = {{"PYTHONPATH", "/only"}};
+    CHECK(path({"PYTHONPATH=/mine"}) == "/only");
+    with.python_path.clear();
+    program.env.clear();
+    CHECK(path({"PYTHONPATH=/mine"}) == "/mine");
+}
+
 TEST_CASE("devices, checkpoints, TF_CONFIG, JAX and the user's own variables are set when they are there",
           "[trainables]") {
     study::ProgramSpec program;

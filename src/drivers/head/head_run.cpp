@@ -76,6 +76,7 @@ HeadRun::HeadRun(comm::Transport& transport, const RunOptions& options, const st
       outbox_(transport) {
     refuse_what_cannot_be(transport, options, files_);
     create_study_directory(files_, directory_, options.study_text, resolved_);
+    if (options.spec.trainable.program) publish_python_module(files_, directory_);
     log_ = std::make_unique<LogFile>(directory_.head_log(start_));
     const EnvironmentFacts facts{
         options.version,         uuid_,           first_incarnation,          static_cast<int>(transport.size()), mpi,

@@ -5,6 +5,7 @@
 
 #include "drivers/program/program_trial.hpp"
 #include "drivers/program/rendezvous.hpp"
+#include "drivers/study_directory.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/codec.hpp"
@@ -120,6 +121,7 @@ trainables::ProgramFacts ProgramTrial::facts_of_attempt() {
     trainables::ProgramFacts facts;
     facts.study = spec.name;
     facts.study_directory = setting_.program->directory;
+    facts.python_path = StudyDirectory{setting_.program->directory}.python();
     facts.trial = start.trial;
     facts.attempt = start.attempt;
     facts.seed = spec.seed;

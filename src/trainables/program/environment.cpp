@@ -31,6 +31,12 @@ class Variables {
         else
             *same = std::move(entry);
     }
+    /// In front of what the variable has, as in a path.
+    void prepend(std::string_view name, const std::string& value) {
+        const auto same = std::ranges::find_if(entries_, [&](const auto& e) { return name_of(e) == name; });
+        const std::string before = same == entries_.end() ? "" : same->substr(name.size() + 1);
+        set(name, before.empty() ? value : value + ":" + before);
+    }
     template <class Number>
     void number(std::string_view name, Number value) {
         set(name, std::to_string(value));
@@ -121,6 +127,7 @@ std::vector<std::string> program_environment(std::span<const std::string> inheri
         if (variable.size() > name.size() && (kept || !is_launcher_variable(name)))
             out.set(name, variable.substr(name.size() + 1));
     }
+    if (!facts.python_path.empty()) out.prepend("PYTHONPATH", facts.python_path);
     set_torchrun(out, facts);
     set_own(out, facts);
     if (program.tf_config) out.set("TF_CONFIG", tf_config(facts));

@@ -41,7 +41,8 @@ struct ProgramFacts {
     base::Iteration iteration = 0;  ///< completed so far
     study::Objective objective;
     std::uint32_t cpus_per_rank = 1;
-    std::string run_id; ///< the same on all ranks of the attempt, different for each
+    std::string run_id;      ///< the same on all ranks of the attempt, different for each
+    std::string python_path; ///< folder with ranktune.py, put in front of PYTHONPATH; empty: none
     std::string config_path;
     std::string checkpoint_directory;
     std::optional<std::string> checkpoint; ///< to go on from

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// tools/python/ranktune.py, compiled into the program: what programs in Python import.
+
+#include <cstddef>
+#include <span>
+
+namespace ranktune::trainables {
+
+[[nodiscard]] std::span<const std::byte> python_module();
+
+} // namespace ranktune::trainables
