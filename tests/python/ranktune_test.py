@@ -19,7 +19,8 @@ import textwrap
 import time
 import unittest
 
-MODULE = pathlib.Path(__file__).resolve().parents[2] / "tools/python/ranktune.py"
+SOURCES = pathlib.Path(__file__).resolve().parents[2]
+MODULE = SOURCES / "tools/python/ranktune.py"
 TIMEOUT = 30
 CONTINUE = {"decision": "continue"}
 PAUSE = {"decision": "pause"}
@@ -37,13 +38,15 @@ def environment(**changes):
 class Trial:
     """A program with the worker's end of its control descriptor."""
 
-    def __init__(self, test, program, rank=0, in_file=False, **changes):
+    def __init__(self, test, program, rank=0, in_file=False, command=None, **changes):
         ours, theirs = socket.socketpair()
         ours.settimeout(TIMEOUT)
         self.socket = ours
         self.received = b""
         text = textwrap.dedent(program)
-        if in_file:  # where multiprocessing starts the program again
+        if command is not None:
+            pass
+        elif in_file:  # where multiprocessing starts the program again
             path = test.folder / "program.py"
             path.write_text(text)
             command = [sys.executable, "-W", "error", str(path)]
@@ -536,6 +539,21 @@ class OtherProcesses(Case):
         """)
         trial.says(report={"loss": 1.0}).answer(CONTINUE)
         self.assertEqual(trial.ends()[0], "closed\n")
+
+
+class Guide(Case):
+    def test_the_shell_function_of_the_guide_reports_and_stops(self):
+        page = (SOURCES / "docs/guides/programs.md").read_text()
+        script = page.split("```bash\n", 1)[1].split("```", 1)[0]
+        simulate = self.folder / "simulate"
+        simulate.write_text('#!/bin/sh\necho "${1#--step=}.5"\n')
+        simulate.chmod(0o755)
+        for answers in ([CONTINUE, CONTINUE, CONTINUE], [CONTINUE, PAUSE], [STOP]):
+            trial = Trial(self, "", command=["bash", "-euc", script, "train.sh", "--lr=0.1"], RANKTUNE_ITERATIONS="3")
+            for i, answer in enumerate(answers, 1):
+                trial.says(report={"loss": i + 0.5}).answer({**answer, "iteration": i})
+            trial.ends()
+            self.assertIsNone(trial.said())
 
 
 if __name__ == "__main__":
