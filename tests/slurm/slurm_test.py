@@ -48,6 +48,21 @@ abort_grace = "2s"
 heartbeat_timeout = "10s"
 """
 
+# One report, and a file that says what this rank of the trial sees.
+TRAIN = """
+import json, os, socket
+seen = {name: os.environ.get(name) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES")}
+seen["launcher"] = [name for name in os.environ if name.startswith(("SLURM_", "PMIX_", "OMPI_"))]
+seen["node"] = socket.gethostname()
+with open(f"seen-{os.environ['RANKTUNE_TRIAL']}-{os.environ['RANK']}.json", "w") as file:
+    json.dump(seen, file)
+head = socket.socket(fileno=int(os.environ["RANKTUNE_FD"]))
+head.sendall(b'{"report": {"score": 1.0}}\\n')
+head.recv(1000)
+"""
+PROGRAM_STUDY = STUDY.replace('builtin = "curve"\nseconds = {seconds}', 'command = "python3 train.py"').replace(
+    "max_iterations = 9", "max_iterations = 1").replace('type = "asha"', 'type = "fifo"')
+
 environment = {}
 
 
@@ -61,16 +76,17 @@ def slurm(*words, check=True):
 class Job:
     """A job script, submitted with a small study; everything in a directory of its own."""
 
-    def __init__(self, folder, script, *options, resources="ranks = 1", trials=12, seconds=0.01, variables=(), arguments=()):
+    def __init__(self, folder, script, *options, resources="ranks = 1", trials=12, seconds=0.01, variables=(), study=STUDY):
         self.folder = pathlib.Path(tempfile.mkdtemp(dir=folder))
         self.study = self.folder / "study"
         self.log_file = self.folder / "job.log"
-        (self.folder / "study.toml").write_text(STUDY.format(trials=trials, seconds=seconds, resources=resources))
+        (self.folder / "train.py").write_text(TRAIN)
+        (self.folder / "study.toml").write_text(study.format(trials=trials, seconds=seconds, resources=resources))
         if isinstance(script, str):  # the text of one
             (self.folder / "job.sh").write_text(script)
             script = self.folder / "job.sh"
         words = ["sbatch", "--parsable", f"--output={self.log_file}", f"--chdir={self.folder}", *options, script,
-                 *(arguments or ["study.toml", "-o", "study"])]
+                 "study.toml", "-o", "study"]
         done = subprocess.run(list(map(str, words)), env=dict(environment, **dict(variables)), capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         self.id = done.stdout.strip().split(";")[0]
@@ -183,6 +199,33 @@ def gpu_forms(folder):
         expect(job, "COMPLETED", 0, exit=0)
         (ranks,) = job.layout().values()
         assert [gpus for _, gpus in ranks] == want, f"{form}: {ranks}, not {want}"
+
+
+def gpu_programs(launcher):
+    def case(folder):
+        job = Job(folder, template("gpu"), "--nodes=2", "--nodelist=n[1-2]", resources="gpus = 2", study=PROGRAM_STUDY,
+                  variables={"LAUNCHER": launcher})
+        expect(job, "COMPLETED", 0, exit=0)
+        used = set()
+        for trial in range(12):
+            ranks = [json.loads((job.folder / f"seen-{trial}-{rank}.json").read_text()) for rank in (0, 1)]
+            devices = ranks[0]["CUDA_VISIBLE_DEVICES"].split(",")
+            assert len(set(devices)) == 2 and set(devices) <= set("0123"), ranks
+            for rank, seen in enumerate(ranks):
+                assert (seen["RANK"], seen["LOCAL_RANK"], seen["WORLD_SIZE"]) == (str(rank), str(rank), "2"), seen
+                assert seen["CUDA_VISIBLE_DEVICES"].split(",") == devices and seen["launcher"] == [], seen
+                used.add((seen["node"], devices[rank]))
+        assert len({node for node, _ in used}) in (1, 2) and len(used) % 4 == 0, used
+    case.__name__ = f"gpu_programs_{launcher}"
+    case.__doc__ = "trials of two ranks see the two GPUs of their ranks, and LOCAL_RANK picks one"
+    return case
+
+
+def shared_gpu_program(folder):
+    """A study of programs that says nothing about GPUs, in a job where two trials would use the same one."""
+    job = Job(folder, template("gpu"), "--ntasks-per-node=6", study=PROGRAM_STUDY)
+    expect(job, "FAILED", 2)
+    assert "two trials would use the same GPU" in job.log() and "resources.gpus = 0" in job.log(), job.log()
 
 
 # ---- what is refused ------------------------------------------------------------------------------------------------
@@ -300,7 +343,8 @@ def job_processes(job):
 def cases():
     found = [layout_case(name, launcher, nodes)
              for nodes in (1, 2, 3) for name in ("cpu", "gpu") for launcher in ("srun", "mpirun")]
-    found += [all_cores("srun"), all_cores("mpirun"), gpu_forms, shared_gpu, no_gpu, broken_launch("none"),
+    found += [all_cores("srun"), all_cores("mpirun"), gpu_forms, gpu_programs("srun"),
+              gpu_programs("mpirun"), shared_gpu, shared_gpu_program, no_gpu, broken_launch("none"),
               broken_launch("pmi2")]
     for launcher in ("srun", "mpirun"):
         found.append(ending("signal_to_the_script", launcher, 1, signal_script, "FAILED", 75))
