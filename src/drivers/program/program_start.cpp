@@ -2,6 +2,7 @@
 // How a program's attempt begins: the folder of the attempt, the meeting of the ranks, the processes.
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "drivers/program/program_trial.hpp"
 #include "drivers/program/rendezvous.hpp"
@@ -55,6 +56,18 @@ std::optional<std::string> visible_devices(const std::vector<Introduction>& rank
     }
     if (list.empty() && !job_has_gpus) return std::nullopt;
     return list;
+}
+
+/// Whether two ranks of a node call their devices by the same names, as under a cgroup per task, where each rank finds
+/// its own as "0" and no other.
+bool names_are_private(const std::vector<Introduction>& ranks, std::size_t own) {
+    std::set<std::string> names;
+    for (const Introduction& rank : ranks) {
+        if (rank.host != ranks[own].host) continue;
+        for (const std::string& device : rank.devices)
+            if (!names.insert(device).second) return true;
+    }
+    return false;
 }
 
 } // namespace
@@ -154,7 +167,12 @@ void ProgramTrial::meet(trainables::ProgramFacts& facts) {
     if (facts.place.nodes > 1) addresses = gather(group_, reachable_address(setting_.program->host));
     facts.master_address = addresses[0];
     facts.master_port = ranks[0].port;
-    facts.visible_devices = visible_devices(ranks, own, setting_.devices.job_has_gpus);
+    if (names_are_private(ranks, own)) {
+        facts.visible_devices = visible_devices({ranks[own]}, 0, true);
+        facts.place.local_rank = 0; // counts visible devices
+    } else {
+        facts.visible_devices = visible_devices(ranks, own, setting_.devices.job_has_gpus);
+    }
     for (std::size_t r = 0; r < ranks.size(); ++r)
         facts.addresses.push_back(addresses[r] + ":" + std::to_string(ranks[r].port));
 }
