@@ -38,9 +38,13 @@ void parse_checkpoint(ParseContext& context) {
     TableReader table = context.reader("checkpoint");
     CheckpointSpec& checkpoint = context.spec.checkpoint;
     const Node* interval = table.take("interval");
-    if (interval != nullptr) parse_interval(context, table, *interval);
-    if (interval != nullptr && checkpoint.interval != Interval::none && context.info != nullptr &&
-        !context.info->can_checkpoint)
+    const bool can_save = context.info == nullptr || context.info->can_checkpoint;
+    if (interval != nullptr) {
+        parse_interval(context, table, *interval);
+    } else if (!can_save) {
+        checkpoint.interval = Interval::none;
+    }
+    if (interval != nullptr && checkpoint.interval != Interval::none && !can_save)
         context.mistakes.value(*interval, "checkpoint.interval",
                                "the trainable '" + context.info->name + "' cannot save its state; write \"none\"");
     if (checkpoint.interval == Interval::automatic)

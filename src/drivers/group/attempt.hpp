@@ -86,7 +86,7 @@ struct AttemptSetting {
     CheckpointIo* checkpoints = nullptr;
     DeviceGrant devices = {};
     const ProgramSetting* program = nullptr; ///< needed when spec->trainable.program is there
-    CheckpointWriter* writer = nullptr; ///< over `checkpoints`, for this thread's attempts; idle between two
+    CheckpointWriter* writer = nullptr;      ///< over `checkpoints`, for this thread's attempts; idle between two
 };
 
 /// The trainable of the attempt before, if that ended well: the next one may take it over (Trainable::reset_config).
