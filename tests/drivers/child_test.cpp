@@ -230,7 +230,7 @@ TEST_CASE("a worker with a program that has a descendant", "[.killed-worker]") {
 
 TEST_CASE("when a process is killed, the descendants of its programs are killed too", "[drivers]") {
     const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-    FILE* worker = popen((self + " '[.killed-worker]'").c_str(), "r");
+    FILE* worker = popen(("exec " + self + " '[.killed-worker]'").c_str(), "r");
     REQUIRE(worker != nullptr);
     int pid = 0;
     int descendant = 0;

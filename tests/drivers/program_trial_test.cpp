@@ -402,6 +402,37 @@ TEST_CASE("a checkpoint that is not there, or was not saved when asked for, fail
           "it");
 }
 
+TEST_CASE("what a program saves is kept on the way, as often as the study file says", "[drivers]") {
+    Programs programs(2, counting);
+    programs.cluster.spec().checkpoint.interval = study::CheckpointSpec::Interval::iterations;
+    programs.cluster.spec().checkpoint.iterations = 2;
+    programs.cluster.prepare(2, 99);
+    const auto logs = programs.cluster.run([&](const RunnerReported& report) {
+        if (report.iteration == 5) programs.cluster.thread(0).interrupt({Verb::discard, study::Reason::none, 0, 0});
+    });
+    check_outcomes(logs, AttemptOutcome::stopped);
+    REQUIRE(logs[0].saved.size() >= 2);
+    CHECK(logs[0].saved[0].iteration == 2);
+    CHECK(logs[0].saved[1].iteration == 4);
+    CHECK(content(programs.home.path() + "/" + logs[0].saved[0].path + "/state.txt") == "3");
+    CHECK(content(programs.home.path() + "/" + logs[0].saved[1].path + "/state.txt") == "10");
+}
+
+TEST_CASE("a checkpoint that cannot be stored or read is no fault of the trial", "[drivers]") {
+    Programs programs(2, counting);
+    std::ofstream(programs.home.path() + "/checkpoints") << "in the way";
+    programs.cluster.prepare(2, 1);
+    CHECK(programs.cluster.run_until(1)[0].ended->outcome == AttemptOutcome::unsaved);
+    fs::remove(programs.home.path() + "/checkpoints");
+    programs.cluster.prepare(2, 1);
+    const auto checkpoint = programs.cluster.run_until(1)[0].saved.at(0);
+    const std::string state = programs.home.path() + "/" + checkpoint.path + "/state.txt";
+    fs::permissions(state, fs::perms::owner_all);
+    std::ofstream(state) << "damaged";
+    programs.cluster.prepare(2, 3, checkpoint);
+    CHECK(programs.cluster.run_until(3)[0].ended->outcome == AttemptOutcome::unreadable);
+}
+
 TEST_CASE("an error after the last decision is noted and costs nothing", "[drivers]") {
     Programs programs(2, "report(1.0)\nsys.exit(9 if rank == 1 else 0)\n");
     programs.cluster.prepare(2, 1);

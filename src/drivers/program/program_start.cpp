@@ -4,6 +4,7 @@
 #include <fstream>
 #include <set>
 
+#include "drivers/group/checkpoint_error.hpp"
 #include "drivers/program/program_trial.hpp"
 #include "drivers/program/rendezvous.hpp"
 #include "drivers/study_directory.hpp"
@@ -82,8 +83,7 @@ void ProgramTrial::prepare() {
     if (leads()) {
         study::Encoder out(bytes);
         out.string(scratch_);
-        const auto* checkpoint = std::get_if<study::CheckpointRef>(&assignment_.start.from);
-        out.string(checkpoint != nullptr ? setting_.checkpoints->locate(*checkpoint) : "");
+        out.string(locate());
     }
     const std::string shared = share(group_, text_of(bytes));
     study::Decoder in(std::as_bytes(std::span(shared)));
@@ -103,12 +103,24 @@ void ProgramTrial::prepare() {
                                               setting_.spec->failure.report_timeout},
                         Clock::now());
     }
+    clock_.emplace(setting_.spec->checkpoint, base_, assignment_.start.seconds);
     // A rank that does not leave within abort_grace is given up: its program has to be gone before.
     const Child::Clock::duration grace =
         std::min<Child::Clock::duration>(Child::usual_term_grace, setting_.spec->output.abort_grace / 2);
     child_ = std::make_unique<Child>(
         words, environment, program().directory, [this](std::string_view line) { print(line); }, grace);
     news_ = Clock::now();
+}
+
+/// Path of what the program once saved, every file of it verified; empty: it starts from the beginning.
+std::string ProgramTrial::locate() {
+    const auto* checkpoint = std::get_if<study::CheckpointRef>(&assignment_.start.from);
+    if (checkpoint == nullptr) return "";
+    try {
+        return setting_.checkpoints->locate(*checkpoint);
+    } catch (const base::Error& error) {
+        throw CheckpointError(study::AttemptOutcome::unreadable, error.what());
+    }
 }
 
 /// A folder that lives as long as the attempt, on the study's file system, where every rank sees it.

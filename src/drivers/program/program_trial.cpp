@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "drivers/group/checkpoint_error.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
 
@@ -126,10 +127,12 @@ void ProgramTrial::print(std::string_view line) { setting_.program->output(assig
 // ---- the leader ----
 
 void ProgramTrial::lead() {
+    ranks_[0] = own_;
+    if (due_since_) save_on_the_way();
     while (settle_report()) {
     }
     const auto now = Clock::now();
-    if (child_->exited() && queue_.empty() && !awaiting_) {
+    if (child_->exited() && queue_.empty() && !awaiting_ && !due_since_) {
         if (base_ == 0 && own_.reports == 0 && child_->exited()->clean() && !end_ && !told_to_end_)
             throw base::Error("the program ended without a single report: each iteration ends with report(" +
                               setting_.spec->objective.metric + "=...), see docs/guides/programs.md");
@@ -145,7 +148,7 @@ void ProgramTrial::lead() {
             "them end by themselves)");
     if (next().end != End::go_on && !adopted_) keep_reported_state();
     const bool all_ended = std::ranges::all_of(ranks_, [](const RankFacts& rank) { return rank.ended; });
-    if (all_ended && queue_.empty() && !awaiting_) close();
+    if (all_ended && queue_.empty() && !awaiting_ && !due_since_) close();
 }
 
 /// Whether there may be more to do at once.
@@ -157,7 +160,7 @@ bool ProgramTrial::settle_report() {
         apply(*verdict);
         return true;
     }
-    if (leader_->stopping() || queue_.empty()) return false;
+    if (leader_->stopping() || due_since_ || queue_.empty()) return false;
     current_ = std::move(queue_.front());
     queue_.pop_front();
     leader_->reported(Clock::now());
@@ -172,8 +175,12 @@ bool ProgramTrial::settle_report() {
 void ProgramTrial::apply(const study::Verdict& verdict) {
     const auto now = Clock::now();
     if (verdict.verb == Verb::go_on) {
-        leader_->go_on(now);
-        watch_.start();
+        if (state_is_due()) {
+            due_since_ = now;
+        } else {
+            leader_->go_on(now);
+            watch_.start();
+        }
         return;
     }
     end_ = verdict;
@@ -193,23 +200,58 @@ bool ProgramTrial::keeps_state() const {
                       "[scheduler]");
 }
 
+/// Whether what the program saved for this report should be kept, although it goes on. A program that has gone on
+/// already may be writing to it again.
+bool ProgramTrial::state_is_due() const {
+    return current_->checkpoint && program().checkpoints && queue_.empty() &&
+           clock_->due(undecided(), watch_.seconds());
+}
+
+/// Once every rank has made the report, what was saved for it is complete: it is copied, then the program goes on. One
+/// that cannot be kept is only said.
+void ProgramTrial::save_on_the_way() {
+    const auto now = Clock::now();
+    const std::uint64_t wanted = next().decided + 1;
+    // Ranks that were silent at earlier reports will be so at this one: only rank 0 reports.
+    const bool all_here = std::ranges::all_of(ranks_, [&](const RankFacts& rank) {
+        return rank.ended || rank.reports >= wanted || (rank.reports == 0 && wanted > 1);
+    });
+    if (!all_here && now - *due_since_ < setting_.program->alone_grace) return;
+    due_since_.reset();
+    if (all_here && queue_.empty()) {
+        clock_->taken(undecided(), watch_.seconds());
+        try {
+            adopt(*current_->checkpoint, false);
+        } catch (const base::Error& error) {
+            note("no checkpoint: " + std::string(error.what()) + "; training goes on");
+        }
+        const double seconds = std::chrono::duration<double>(Clock::now() - now).count();
+        clock_->measured(seconds, seconds);
+    }
+    leader_->go_on(Clock::now());
+    watch_.start();
+}
+
 /// Every rank has made the report: what was saved for it is complete.
 void ProgramTrial::keep_reported_state() {
     if (!end_ || !current_ || !current_->checkpoint || !keeps_state()) {
         adopted_ = !next().save; // nothing to take over now
         return;
     }
+    adopted_ = true;
     adopt(*current_->checkpoint);
 }
 
-void ProgramTrial::adopt(const std::string& checkpoint) {
-    adopted_ = true;
+void ProgramTrial::adopt(const std::string& checkpoint, bool may_move) {
     const fs::path source = (fs::path(program().directory) / checkpoint).lexically_normal();
     const auto [inside, rest] = std::ranges::mismatch(fs::path(checkpoint_directory_), source);
     const auto& start = assignment_.start;
     const storage::CheckpointKey key{start.trial, undecided(), start.incarnation, start.attempt};
     try {
-        port_.saved(setting_.checkpoints->adopt(key, source.string(), inside == fs::path(checkpoint_directory_).end()));
+        port_.saved(setting_.checkpoints->adopt(key, source.string(),
+                                                may_move && inside == fs::path(checkpoint_directory_).end()));
+    } catch (const base::IoError& error) { // a full disk is no fault of the trial
+        throw CheckpointError(AttemptOutcome::unsaved, error.what());
     } catch (const base::Error& error) {
         throw base::Error("cannot take over the checkpoint that the program named: " + std::string(error.what()));
     }
@@ -219,6 +261,7 @@ void ProgramTrial::adopt(const std::string& checkpoint) {
 void ProgramTrial::close() {
     if (next().save && !adopted_) {
         if (saved_) {
+            adopted_ = true;
             adopt(*saved_);
         } else if (end_->verb == Verb::pause) {
             throw base::Error("the program was told to save its state and to pause at iteration " +

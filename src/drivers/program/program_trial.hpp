@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "drivers/group/attempt.hpp"
+#include "drivers/group/checkpoint_clock.hpp"
 #include "drivers/group/stopwatch.hpp"
 #include "drivers/program/child.hpp"
 #include "drivers/program/program_leader.hpp"
@@ -45,6 +46,7 @@ class ProgramTrial {
     [[nodiscard]] base::Iteration undecided() const { return base_ + next().decided + 1; }
     // Preparation
     void prepare();
+    [[nodiscard]] std::string locate();
     void make_scratch();
     [[nodiscard]] trainables::ProgramFacts facts_of_attempt();
     void meet(trainables::ProgramFacts& facts);
@@ -61,12 +63,14 @@ class ProgramTrial {
     bool settle_report();
     void apply(const study::Verdict& verdict);
     void keep_reported_state();
+    [[nodiscard]] bool state_is_due() const;
+    void save_on_the_way();
     void close();
     void tell_others();
     void obey();
     [[nodiscard]] std::optional<std::string> save_to() const;
     // Leader
-    void adopt(const std::string& checkpoint);
+    void adopt(const std::string& checkpoint, bool may_move = true);
     [[nodiscard]] bool keeps_state() const;
 
     void print(std::string_view line);
@@ -103,6 +107,8 @@ class ProgramTrial {
     std::optional<study::Verdict> end_;
     std::optional<std::string> saved_; ///< what the program answered when it was told to save
     bool adopted_ = false;
+    std::optional<CheckpointClock> clock_;
+    std::optional<Clock::time_point> due_since_; ///< it goes on once its state is copied: see save_on_the_way
 };
 
 } // namespace ranktune::drivers
