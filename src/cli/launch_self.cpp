@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <optional>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -199,11 +200,17 @@ Ended wait_passing_signals(pid_t child) {
     }
 }
 
-/// The exit code in the file `outcome`, if the file is newer than this run.
-int code_from_outcome(const std::string& file, const std::filesystem::file_time_type& since, int otherwise) {
+/// When a file was written; nothing when it is not there.
+std::optional<std::filesystem::file_time_type> written_at(const std::string& file) {
     std::error_code error;
-    const auto written = std::filesystem::last_write_time(file, error);
-    if (error || written < since) return otherwise;
+    const auto time = std::filesystem::last_write_time(file, error);
+    return error ? std::nullopt : std::optional(time);
+}
+
+/// The exit code in the file `outcome`, if this run wrote it: an earlier one may have, a moment ago.
+int code_from_outcome(const std::string& file, const std::optional<std::filesystem::file_time_type>& before,
+                      int otherwise) {
+    if (written_at(file) == before) return otherwise;
     std::ifstream in(file);
     for (std::string line; std::getline(in, line);) {
         if (line.rfind("exit=", 0) == 0) return std::atoi(line.c_str() + 5);
@@ -267,18 +274,17 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
     sigprocmask(SIG_BLOCK, &blocked, &before);
     const std::string outcome_file =
         drivers::StudyDirectory{std::filesystem::absolute(directory).string()}.outcome_file();
-    const auto since = std::filesystem::file_time_type::clock::now() - std::chrono::seconds(1);
+    const auto before_run = written_at(outcome_file);
     const pid_t child = start_child(words, before);
     const Ended ended = wait_passing_signals(child);
     sigprocmask(SIG_SETMASK, &before, nullptr);
     const int code = WIFEXITED(ended.status) ? WEXITSTATUS(ended.status) : 1;
-    const int outcome = code_from_outcome(outcome_file, since, code);
+    const int outcome = code_from_outcome(outcome_file, before_run, code);
     constexpr int resumable = static_cast<int>(study::StudyOutcome::resumable);
     const bool killed = outcome == code ? code > 128 : outcome == resumable;
     if (killed && !ended.asked) {
         std::cerr << error_message("a rank ended before the study did (mpirun: exit code " + std::to_string(code) +
-                                       "); what there is: ranktune status " + directory + ", output: " + directory +
-                                       "/logs/",
+                                       "); the same command goes on from there; output: " + directory + "/logs/",
                                    outcome);
     }
     return outcome;

@@ -18,9 +18,9 @@ report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures&
     live.training_s = figures.training_s;
     const auto& state = tuner.state();
     const std::uint64_t expected = report::expected_iterations(tuner);
-    if (state.iterations > 0 && expected > state.iterations && figures.elapsed_s > 1.0) {
-        live.left_s = figures.elapsed_s * static_cast<double>(expected - state.iterations) /
-                      static_cast<double>(state.iterations);
+    const std::uint64_t done = state.iterations - std::min(state.iterations, figures.iterations_before);
+    if (done > 0 && expected > state.iterations && figures.elapsed_s > 1.0) {
+        live.left_s = figures.elapsed_s * static_cast<double>(expected - state.iterations) / static_cast<double>(done);
     }
     if (tuner.spec().time_budget) {
         const double budget =

@@ -39,7 +39,8 @@ constexpr const char* run_footer = R"(Examples:
   ranktune run digits.toml                         on this machine, as many workers as it has cores for
   ranktune run digits.toml --local 4               with 4 workers
   srun --mpi=pmix ranktune run digits.toml         in a Slurm job: every task but the first is a worker
-  ranktune run digits.toml study.num_trials=120 -o digits-120
+  ranktune run digits.toml                         again: goes on where it was stopped or killed
+  ranktune run digits.toml study.num_trials=120    extends a study, also a finished one
 
 Exit codes: 0 ok, 1 run-time error, 2 usage or configuration, 3 too many failed trials, 4 no trial succeeded,
             75 stopped early, resumable.)";
@@ -99,6 +100,7 @@ class App {
         add_run();
         add_init();
         add_validate();
+        add_stop_and_replay();
         add_views();
         add_checkpoint();
         app_.footer(footer); // last: verbs inherit the footer that is set when they are added
@@ -149,12 +151,20 @@ class App {
     void add_run() {
         auto* verb = app_.add_subcommand("run", "Run a study: here, under mpirun, or as the tasks of srun");
         verb->footer(run_footer);
-        verb->add_option("STUDY", run_.study, "Study file (TOML)")->required()->type_name("");
+        verb->add_option("STUDY", run_.study, "Study file (TOML), or the directory of a study to go on with")
+            ->required()
+            ->type_name("");
         add_overrides(verb);
         verb->add_option("-o,--output", run_.directory, "Study directory (default: ./<study.name>)")->type_name("DIR");
         verb->add_option("--local", run_.local, "Start mpirun on this machine with N workers")
             ->type_name("N")
             ->transform(whole_number(1, "a number of workers, 1 at least"));
+        verb->add_flag("--fresh", run_.fresh,
+                       "Begin again: an existing study directory is renamed to DIR~1, DIR~2, ...");
+        auto* resume =
+            verb->add_flag("--resume-errored", run_.resume_errored, "Failed trials go on from their last checkpoint");
+        verb->add_flag("--restart-errored", run_.restart_errored, "Failed trials start again from scratch")
+            ->excludes(resume);
         verb->add_flag("--dry-run", run_.dry_run, "Print what would be run; start nothing, not even MPI");
         verb->add_option("--progress", run_.progress, "auto, table, lines or none")
             ->transform(one_of(progresses))
@@ -184,6 +194,20 @@ class App {
             collect_overrides();
             verb_ = [this] { return validate(run_.study, run_.overrides); };
         });
+    }
+    void add_stop_and_replay() {
+        auto* end = app_.add_subcommand("stop", "End a running study after checkpoints; `run` goes on with it");
+        end->add_option("DIR", directory_, "Study directory")->required()->type_name("");
+        end->callback([this] { verb_ = [this] { return stop(directory_); }; });
+
+        auto* again = app_.add_subcommand("replay", "Rebuild a study's state from its journal, and check it");
+        again->add_option("DIR", replay_.directory, "Study directory")->required()->type_name("");
+        again->add_flag("--verify", replay_.verify,
+                        "Ask every algorithm again and compare its decisions with the journal's");
+        again->add_option("--until", replay_.until, "Stop after N records")->type_name("N");
+        again->add_flag("--logical-digest", replay_.logical_digest,
+                        "Print a digest of suggestions, outcomes and decisions, without times, hosts and attempts");
+        again->callback([this] { verb_ = [this] { return replay(replay_); }; });
     }
     void add_views() {
         auto* show = app_.add_subcommand("status", "What a study did so far; also while it runs");
@@ -236,6 +260,7 @@ class App {
 
     Invocation invocation_;
     RunArguments run_;
+    ReplayArguments replay_;
     std::vector<std::string> set_;
     std::string name_;
     std::string template_ = "digits";

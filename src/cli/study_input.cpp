@@ -7,6 +7,8 @@
 
 #include <unistd.h>
 
+#include "drivers/head/open_study.hpp"
+#include "drivers/study_directory.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
 
@@ -41,9 +43,14 @@ void check_files(const study::StudySpec& spec, const std::string& file,
 } // namespace
 
 StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides) {
+    const auto known = trainables::known_trainables();
     if (std::filesystem::is_directory(file)) {
-        throw base::UsageError(
-            "'" + file + "' is a directory; give a study file (resuming a directory comes with the next version)");
+        // The copy of the study file there may name its data by a path that was relative to another folder.
+        const std::string text = drivers::resolved_file_of(storage::posix_file_system(), file);
+        const std::string name = drivers::StudyDirectory{file}.resolved_file();
+        StudyInput input{study::parse_study(text, name, overrides, known), text, file};
+        check_files(input.spec, name, known);
+        return input;
     }
     std::ifstream in(file, std::ios::binary);
     std::ostringstream text;
@@ -53,8 +60,7 @@ StudyInput read_study(const std::string& file, const std::vector<std::string>& o
             "cannot read the study file '" + file + "'" +
             (toml_exists ? "; did you mean '" + file + ".toml'?" : "; `ranktune init NAME` writes one to start from"));
     }
-    const auto known = trainables::known_trainables();
-    StudyInput input{study::parse_study(text.str(), file, overrides, known), text.str()};
+    StudyInput input{study::parse_study(text.str(), file, overrides, known), text.str(), {}};
     check_files(input.spec, file, known);
     return input;
 }

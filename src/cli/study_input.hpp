@@ -11,9 +11,11 @@ namespace ranktune::cli {
 
 struct StudyInput {
     study::StudySpec spec;
-    std::string text; ///< as it is in the file
+    std::string text;      ///< as it is in the file
+    std::string directory; ///< of the study, when that was given instead of a file (`run DIR`); empty otherwise
 };
 
+/// `file` may also be the directory of a study: then the study file that its journal holds counts, and `text` is that.
 /// Throws study::StudyFileError with all mistakes, files that the trainable needs and that are not there among them;
 /// base::UsageError when the file cannot be read.
 [[nodiscard]] StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides);

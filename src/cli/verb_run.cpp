@@ -21,6 +21,7 @@
 #include "cli/version.hpp"
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
+#include "drivers/head/open_study.hpp"
 #include "drivers/layout.hpp"
 #include "drivers/run.hpp"
 #include "drivers/signals.hpp"
@@ -33,16 +34,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string directory_for(const RunArguments& arguments, const study::StudySpec& spec) {
-    return arguments.directory.empty() ? spec.name : arguments.directory;
+std::string directory_for(const RunArguments& arguments, const StudyInput& input) {
+    std::string directory = arguments.directory.empty() ? input.directory : arguments.directory;
+    while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+    return directory.empty() ? input.spec.name : directory;
 }
 
-void refuse_existing(const std::string& directory) {
-    if (!storage::has_journal(storage::posix_file_system(), directory)) return;
-    throw base::UsageError(
-        fmt::format("'{}' already holds a study; nothing was started. Look at it with `ranktune status {}`, or give "
-                    "another directory with -o (going on with a study comes with the next version)",
-                    directory, directory));
+drivers::OpenRequest open_request(const RunArguments& arguments) {
+    using Errored = drivers::OpenRequest::Errored;
+    return {arguments.fresh, arguments.restart_errored  ? Errored::restart
+                             : arguments.resume_errored ? Errored::resume
+                                                        : Errored::leave};
 }
 
 void refuse_too_few_ranks(const study::StudySpec& spec, std::uint32_t workers, const std::string& remedy) {
@@ -55,8 +57,15 @@ void refuse_too_few_ranks(const study::StudySpec& spec, std::uint32_t workers, c
 
 int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     const StudyInput input = read_study(arguments.study, arguments.overrides);
-    const std::string directory = directory_for(arguments, input.spec);
-    refuse_existing(directory);
+    const std::string directory = directory_for(arguments, input);
+    // What can be said without any rank is said before they start.
+    const auto opened =
+        drivers::open_study(storage::posix_file_system(), directory, input.spec, open_request(arguments));
+    if (opened.finished) {
+        if (arguments.progress != Progress::none)
+            std::cout << report::finished_screen(*opened.tuner, directory, arguments.study, detect_terminal().style);
+        return static_cast<int>(opened.tuner->state().outcome);
+    }
     const std::uint32_t most = input.spec.max_ranks_per_trial();
     const std::uint32_t workers = arguments.local.value_or(default_workers(most, input.spec.resources.cpus_per_rank));
     refuse_too_few_ranks(input.spec, workers, fmt::format("use --local {}", most));
@@ -76,18 +85,105 @@ report::FilesInfo files_of(const std::string& directory, const std::string& stud
     return info;
 }
 
-/// Rank 0 prepares the options, or says what is wrong.
-void prepare_head(const RunArguments& arguments, const comm::mpi::Environment& mpi, drivers::RunOptions& options) {
-    StudyInput input = read_study(arguments.study, arguments.overrides);
-    const std::string directory = directory_for(arguments, input.spec);
-    refuse_existing(directory);
-    refuse_too_few_ranks(input.spec, static_cast<std::uint32_t>(mpi.size() - 1),
-                         fmt::format("start at least {} ranks", input.spec.max_ranks_per_trial() + 1));
-    if (const std::string refusal = drivers::gpu_refusal(input.spec, options.layout); !refusal.empty())
-        throw base::UsageError(refusal);
-    options.spec = std::move(input.spec);
-    options.study_text = std::move(input.text);
-    options.directory = fs::absolute(directory).lexically_normal().string();
+report::ResumeInfo resume_info(const drivers::OpenedStudy& opened) {
+    report::ResumeInfo found;
+    found.start = opened.incarnation.value();
+    found.ended = opened.ended;
+    found.records = opened.journal.records;
+    found.cut_bytes = opened.journal.cut_bytes;
+    found.workers_before = opened.workers_before;
+    for (const auto& trial : opened.interrupted) found.running.push_back({trial.trial, trial.from, trial.lost});
+    for (const auto& change : opened.changes) found.changes.push_back({change.key, change.before, change.after});
+    found.reopened = opened.reopened.size();
+    return found;
+}
+
+report::StartInfo start_info(const std::string& directory, const std::string& hosts, int size) {
+    report::StartInfo info;
+    info.version = std::string("ranktune ") + version();
+    info.mpi = comm::mpi::library_version();
+    info.hdf5 = "HDF5 " + storage::hdf5_version();
+    info.launch_line = environment(launch_line_variable);
+    info.workers = static_cast<std::uint32_t>(size - 1);
+    info.hosts = hosts;
+    info.directory = directory;
+    return info;
+}
+
+/// What rank 0 shows, from the start screen to the end screen.
+class RunScreens {
+  public:
+    RunScreens(const RunArguments& arguments, const comm::mpi::Environment& mpi)
+        : arguments_(arguments), mpi_(mpi), view_(std::cout, terminal_, arguments.progress) {}
+
+    /// Prepares the options, or throws what is wrong.
+    void prepare(drivers::RunOptions& options) {
+        StudyInput input = read_study(arguments_.study, arguments_.overrides);
+        directory_ = directory_for(arguments_, input);
+        view_.set_directory(directory_);
+        refuse_too_few_ranks(input.spec, static_cast<std::uint32_t>(mpi_.size() - 1),
+                             fmt::format("start at least {} ranks", input.spec.max_ranks_per_trial() + 1));
+        if (const std::string refusal = drivers::gpu_refusal(input.spec, options.layout); !refusal.empty())
+            throw base::UsageError(refusal);
+        layout_ = drivers::layout_words(options.layout, std::string(terminal_.style.dot()));
+        options.spec = std::move(input.spec);
+        if (input.directory != directory_) options.study_text = std::move(input.text);
+        options.directory = fs::absolute(directory_).lexically_normal().string();
+        options.open = open_request(arguments_);
+        options.on_open = [this, &options](const auto& opened, const std::string& moved_to) {
+            opening(opened, options.spec, moved_to);
+        };
+        options.on_note = [](const std::string& note) { std::cerr << note << "\n" << std::flush; };
+    }
+
+    drivers::Observer& view() { return view_; }
+    void end(const drivers::RunEnd& end);
+
+  private:
+    void opening(const drivers::OpenedStudy& opened, const study::StudySpec& spec, const std::string& moved_to) const {
+        if (arguments_.progress == Progress::none) return;
+        const auto& style = terminal_.style;
+        if (!moved_to.empty())
+            std::cout << "the study that was in " << directory_ << " is now in "
+                      << fs::path(moved_to).filename().string() << "\n";
+        if (opened.finished)
+            std::cout << report::finished_screen(*opened.tuner, directory_, arguments_.study, style) << std::flush;
+        else if (opened.is_new)
+            std::cout << report::start_screen(spec, start_info(directory_, layout_, mpi_.size()), style) << "\n"
+                      << std::flush;
+        else
+            std::cout << report::resume_screen(*opened.tuner, start_info(directory_, layout_, mpi_.size()),
+                                               resume_info(opened), style)
+                      << "\n"
+                      << std::flush;
+    }
+
+    const RunArguments& arguments_;
+    const comm::mpi::Environment& mpi_;
+    const Terminal terminal_ = detect_terminal();
+    LiveView view_;
+    std::string directory_; ///< as the user would type it
+    std::string layout_;    ///< hosts and their GPUs, in words
+};
+
+void RunScreens::end(const drivers::RunEnd& end) {
+    view_.finish();
+    // The end screen says why; without one (nothing began, or --quiet) an error still needs its sentence.
+    if (end.tuner == nullptr || arguments_.progress == Progress::none) {
+        const bool failed = end.outcome != study::StudyOutcome::ok && !end.message.empty();
+        if (failed) std::cerr << error_message(end.message, static_cast<int>(end.outcome)) << std::flush;
+        return;
+    }
+    if (!end.tuner->state().ended) { // the end screen would call it finished
+        std::cerr << error_message(
+                         "the study was cut short: " + end.message + "; what there is: ranktune status " + directory_,
+                         static_cast<int>(end.outcome))
+                  << std::flush;
+        return;
+    }
+    const auto files = files_of(directory_, arguments_.study);
+    std::cout << report::end_screen(*end.tuner, live_figures(*end.tuner, end.figures), files, terminal_.style)
+              << std::flush;
 }
 
 comm::mpi::Variables all_variables() {
@@ -145,48 +241,19 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
     drivers::RunOptions options;
     options.version = version();
     options.layout = drivers::survey(mpi);
-    const Terminal terminal = detect_terminal();
-    LiveView view(std::cout, terminal, arguments.progress);
+    RunScreens screens(arguments, mpi);
     if (mpi.rank() == 0) {
         try {
-            prepare_head(arguments, mpi, options);
-            view.set_directory(directory_for(arguments, options.spec));
-            if (arguments.progress != Progress::none) {
-                report::StartInfo info;
-                info.version = std::string("ranktune ") + version();
-                info.mpi = comm::mpi::library_version();
-                info.hdf5 = "HDF5 " + storage::hdf5_version();
-                info.launch_line = environment(launch_line_variable);
-                info.workers = static_cast<std::uint32_t>(mpi.size() - 1);
-                info.hosts = drivers::layout_words(options.layout, std::string(terminal.style.dot()));
-                info.directory = directory_for(arguments, options.spec);
-                std::cout << report::start_screen(options.spec, info, terminal.style) << "\n" << std::flush;
-            }
+            screens.prepare(options);
         } catch (const base::UsageError& error) {
             std::cerr << error_message(error.what(), 2) << std::flush;
             options.refused = study::StudyOutcome::usage;
+        } catch (const std::exception& error) { // a journal that cannot be read: the other ranks wait for a word
+            std::cerr << error_message(error.what(), 1) << std::flush;
+            options.refused = study::StudyOutcome::runtime_error;
         }
-        options.observer = &view;
-        options.on_end = [&](const drivers::RunEnd& end) {
-            view.finish();
-            // The end screen says why; without one (nothing began, or --quiet) an error still needs its sentence.
-            if (end.tuner == nullptr || arguments.progress == Progress::none) {
-                const bool failed = end.outcome != study::StudyOutcome::ok && !end.message.empty();
-                if (failed) std::cerr << error_message(end.message, static_cast<int>(end.outcome)) << std::flush;
-                return;
-            }
-            if (!end.tuner->state().ended) { // the end screen would call it finished
-                std::cerr << error_message("the study was cut short: " + end.message +
-                                               "; what there is: ranktune status " +
-                                               directory_for(arguments, end.tuner->spec()),
-                                           static_cast<int>(end.outcome))
-                          << std::flush;
-                return;
-            }
-            const auto files = files_of(directory_for(arguments, end.tuner->spec()), arguments.study);
-            std::cout << report::end_screen(*end.tuner, live_figures(*end.tuner, end.figures), files, terminal.style)
-                      << std::flush;
-        };
+        options.observer = &screens.view();
+        options.on_end = [&screens](const drivers::RunEnd& end) { screens.end(end); };
     }
     return drivers::run_study(mpi, options);
 }

@@ -15,6 +15,7 @@
 #include "report/export.hpp"
 #include "report/load.hpp"
 #include "report/screens.hpp"
+#include "storage/lease.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -22,14 +23,25 @@ namespace {
 report::LoadedStudy load(const std::string& directory, bool with_reports = false) {
     return report::load_study(storage::posix_file_system(), directory, with_reports);
 }
+report::LoadedStudy load_state(const std::string& directory) {
+    return report::load_state(storage::posix_file_system(), directory);
+}
+
+/// Whether a study that has not ended is being run, as far as its lease tells at once.
+std::string running_text(const std::string& directory) {
+    const auto holder = storage::read_lease(storage::posix_file_system(), directory);
+    const bool stale = !holder || storage::judge(*holder, storage::this_holder("", 0), storage::process_start) ==
+                                      storage::LeaseState::stale;
+    return stale ? "not running: ranktune run " + directory + " goes on" : "run by " + describe(*holder);
+}
 
 report::Live live_of(const report::LoadedStudy& study, const std::string& directory) {
     const auto& state = study.tuner->state();
     report::Live live;
     live.directory = directory;
     live.elapsed_s = base::to_seconds(state.now.time_since_epoch());
-    live.deadline = state.ended ? fmt::format("ended, exit {}", static_cast<int>(state.outcome))
-                                : "running, or killed without a word";
+    live.deadline =
+        state.ended ? fmt::format("ended, exit {}", static_cast<int>(state.outcome)) : running_text(directory);
     return live;
 }
 
@@ -71,7 +83,7 @@ void print(const nlohmann::ordered_json& json) {
 } // namespace
 
 int status(const std::string& directory, Format format, bool all) {
-    const auto study = load(directory);
+    const auto study = load_state(directory);
     if (format == Format::json) {
         print(summary(study));
         return 0;
@@ -86,7 +98,7 @@ int status(const std::string& directory, Format format, bool all) {
 }
 
 int best(const std::string& directory, Format format) {
-    const auto study = load(directory);
+    const auto study = load_state(directory);
     if (format == Format::json) {
         print({{"schema", 1}, {"best", summary(study)["best"]}});
     } else {

@@ -18,6 +18,9 @@ struct RunArguments {
     std::string directory;              ///< -o; empty: ./<name>
     std::optional<std::uint32_t> local; ///< --local N: start mpirun here with N workers
     bool dry_run = false;
+    bool fresh = false;          ///< move an existing study aside
+    bool resume_errored = false; ///< failed trials go on from their last checkpoint
+    bool restart_errored = false;
     Progress progress = Progress::automatic;
 };
 
@@ -41,6 +44,14 @@ int run(const RunArguments& arguments, const Invocation& invocation);
 int dry_run(const RunArguments& arguments);
 int validate(const std::string& study, const std::vector<std::string>& overrides);
 int init(const std::string& name, const std::string& kind);
+int stop(const std::string& directory);
+struct ReplayArguments {
+    std::string directory;
+    bool verify = false;
+    bool logical_digest = false;
+    std::optional<std::uint64_t> until; ///< records
+};
+int replay(const ReplayArguments& arguments);
 int status(const std::string& directory, Format format, bool all);
 int best(const std::string& directory, Format format);
 int logs(const std::string& directory, std::uint32_t trial);

@@ -17,6 +17,7 @@ struct HeadFigures {
     double starting_s = 0.0; ///< rank-seconds between start command and first sign of training
     double idle_s = 0.0;     ///< rank-seconds without a trial
     std::uint64_t stale_messages = 0;
+    std::uint64_t iterations_before = 0; ///< trained by earlier starts
 };
 
 class Observer {

@@ -12,7 +12,8 @@ namespace ranktune::drivers {
 /// not return, MPI cannot be finalised: the function does not return then but flushes the output and calls `_exit` with
 /// that code.
 ///
-/// Rank 0 is the head and trains nothing. A directory that already has a journal is refused with exit code 2.
+/// Rank 0 is the head and trains nothing. In a directory with a journal the study goes on where it was; a finished one
+/// ends at once with the exit code that it had.
 int run_study(const comm::mpi::Environment& environment, const RunOptions& options);
 
 } // namespace ranktune::drivers

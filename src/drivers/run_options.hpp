@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "drivers/head/open_study.hpp"
 #include "drivers/layout.hpp"
 #include "drivers/observer.hpp"
 #include "ranktune/study/spec.hpp"
@@ -28,9 +29,15 @@ struct RunOptions {
     /// The caller (the command line) has refused already, and has said why: the ranks only leave together.
     std::optional<study::StudyOutcome> refused;
     study::StudySpec spec;
-    std::string study_text; ///< the study file as it was given
+    std::string study_text; ///< the study file as it was given; empty: the one that the directory has (`run DIR`)
     std::string directory;  ///< of the study, absolute
+    OpenRequest open;       ///< how an existing study is met
     Observer* observer = nullptr;
+    /// Called on rank 0 when the directory has been looked at, before anything is started; also when the study is
+    /// finished, and then nothing follows but `on_end`. `moved_to` is the new name of an old directory (--fresh).
+    std::function<void(const OpenedStudy& opened, const std::string& moved_to)> on_open;
+    /// One sentence for people who wait.
+    std::function<void(const std::string&)> on_note;
     /// Called on rank 0, once, when everything is over and every file is closed, before the process may `_exit`. The
     /// tuner lives until it returns.
     std::function<void(const RunEnd&)> on_end;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "comm/transport/transport.hpp"
@@ -41,12 +42,20 @@ class TransportOutbox final : public Outbox {
 [[nodiscard]] WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const ProcessClock& clock,
                                      Waker& waker, SignalReader* signals, const std::function<void()>& each_round = {});
 
+/// An end of the study that somebody asks for without a signal.
+struct EndAsked {
+    std::string why;
+    bool at_once = false;
+};
+
 /// Runs the head to its end. The first signal ends the study cleanly; one that insists (StopSequence), at once.
 /// `signals` may be null. `stopping` is called when a clean stop has been asked for, and before workers are told to
-/// leave at once: a launcher may kill this process at any moment from then on, without another word.
+/// leave at once: a launcher may kill this process at any moment from then on, without another word. `asked` (may be
+/// empty) is called in every round and must not block.
 [[nodiscard]] HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessClock& clock, Waker& waker,
                                  SignalReader* signals, base::LogSink& log,
-                                 const std::function<void(const std::string& why)>& stopping);
+                                 const std::function<void(const std::string& why)>& stopping,
+                                 const std::function<std::optional<EndAsked>()>& asked = {});
 
 /// Waits until everything sent has left, at most two seconds.
 void flush_transport(comm::Transport& transport, Waker& waker);

@@ -11,7 +11,7 @@
 namespace ranktune::drivers {
 
 std::string start_name(const std::string& slurm_job, std::uint32_t incarnation) {
-    return slurm_job.empty() ? "start-" + std::to_string(incarnation) : "job-" + slurm_job;
+    return (slurm_job.empty() ? "" : "job-" + slurm_job + "-") + "start-" + std::to_string(incarnation);
 }
 
 std::string outcome_text(const OutcomeFile& outcome) {
@@ -34,7 +34,7 @@ void create_study_directory(storage::FileSystem& files, const StudyDirectory& di
     files.make_directories(directory.path);
     files.make_directories(directory.checkpoints());
     files.make_directories(directory.logs());
-    publish_text(files, directory.study_file(), study, true);
+    if (!study.empty()) publish_text(files, directory.study_file(), study, true);
     publish_text(files, directory.resolved_file(), resolved, true);
 }
 

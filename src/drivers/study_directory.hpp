@@ -7,6 +7,7 @@
 //   metrics.h5      tables for people, at the end           outcome         how the last start ended
 //   status          what a running study is doing           stop            made by `ranktune stop`
 //   python/         ranktune.py, where the trials are programs (on their PYTHONPATH)
+//   lease           who runs it (storage)
 //   logs/<job or start>.log, logs/<job or start>.env.json, logs/workers-<host>.log
 
 #include <cstdint>
@@ -27,8 +28,9 @@ struct StudyDirectory {
     [[nodiscard]] std::string metrics_file() const { return path + "/metrics.h5"; }
     [[nodiscard]] std::string checkpoints() const { return path + "/checkpoints"; }
     [[nodiscard]] std::string python() const { return path + "/python"; }
+    [[nodiscard]] std::string stop_file() const { return path + "/stop"; }
     [[nodiscard]] std::string logs() const { return path + "/logs"; }
-    /// `start` names a life of the head: `job-81234` under Slurm, otherwise `start-1`.
+    /// `start` names a life of the head: `job-81234-start-2` under Slurm, otherwise `start-2`.
     [[nodiscard]] std::string head_log(const std::string& start) const { return logs() + "/" + start + ".log"; }
     [[nodiscard]] std::string environment_file(const std::string& start) const {
         return logs() + "/" + start + ".env.json";
@@ -50,7 +52,7 @@ struct OutcomeFile {
 };
 [[nodiscard]] std::string outcome_text(const OutcomeFile& outcome);
 
-/// Creates the folders and writes study.toml and resolved.toml. Throws base::IoError.
+/// Creates the folders and writes study.toml (unless `study` is empty) and resolved.toml. Throws base::IoError.
 void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study,
                             const std::string& resolved);
 

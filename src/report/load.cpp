@@ -2,8 +2,19 @@
 #include "report/load.hpp"
 
 #include "ranktune/study/parse.hpp"
+#include "tuner/resume.hpp"
 
 namespace ranktune::report {
+
+LoadedStudy load_state(storage::FileSystem& files, const std::string& directory) {
+    if (!storage::has_journal(files, directory)) return load_study(files, directory, false); // says what is wrong
+    const storage::JournalTail tail = storage::read_journal_tail(files, directory);
+    LoadedStudy loaded;
+    loaded.journal = tail.summary;
+    if (!tail.spec.empty())
+        loaded.tuner = tuner::resumed(tail.spec, directory + "/resolved.toml", tail.snapshot, tail.records);
+    return loaded.tuner ? std::move(loaded) : load_study(files, directory, false);
+}
 
 LoadedStudy load_study(storage::FileSystem& files, const std::string& directory, bool with_reports) {
     if (!storage::has_journal(files, directory)) {

@@ -24,4 +24,8 @@ struct LoadedStudy {
 /// is no study, and base::FormatError for a damaged one.
 [[nodiscard]] LoadedStudy load_study(storage::FileSystem& files, const std::string& directory, bool with_reports);
 
+/// The state alone, from the newest snapshot on: for views that need no history. `reports`, `starts`, `workers` and
+/// `began` stay empty. Throws as load_study.
+[[nodiscard]] LoadedStudy load_state(storage::FileSystem& files, const std::string& directory);
+
 } // namespace ranktune::report

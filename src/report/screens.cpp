@@ -104,13 +104,13 @@ std::string training_text(const tuner::Tuner& tuner) {
 std::string next_steps(const tuner::Tuner& tuner, const FilesInfo& files) {
     const auto& state = tuner.state();
     if (state.outcome == study::StudyOutcome::resumable) {
-        return labelled("next",
-                        fmt::format("ranktune status {}      # what is there; resuming comes with the next version",
-                                    files.directory));
+        return labelled("next", fmt::format("ranktune run {}      # goes on; what is there: ranktune status {}",
+                                            files.study_file, files.directory));
     }
     if (state.outcome == study::StudyOutcome::no_success || state.outcome == study::StudyOutcome::usage) {
-        return labelled("next", fmt::format("mend it, then: ranktune run {} -o NEW_DIRECTORY      logs: {}/logs/",
-                                            files.study_file, files.directory));
+        const bool errored = state.outcome == study::StudyOutcome::no_success;
+        return labelled("next", fmt::format("mend it, then: ranktune run {} {}      logs: {}/logs/", files.study_file,
+                                            errored ? "--restart-errored" : "--fresh", files.directory));
     }
     return labelled("next", fmt::format("ranktune best {}", files.directory)) +
            labelled("", fmt::format("ranktune export {} --format csv", files.directory));

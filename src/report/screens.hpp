@@ -26,6 +26,34 @@ struct StartInfo {
 };
 [[nodiscard]] std::string start_screen(const study::StudySpec& spec, const StartInfo& info, const Style& style);
 
+/// What the screen of a resumed study tells instead of the plan.
+struct ResumeInfo {
+    std::uint32_t start = 0;     ///< number of the start that begins
+    std::string ended;           ///< how the one before ended
+    std::uint64_t records = 0;   ///< of the journal
+    std::uint64_t cut_bytes = 0; ///< of an unfinished record at its end
+    std::uint32_t workers_before = 0;
+    struct Running {
+        study::TrialId trial;
+        study::Iteration from = 0;
+        study::Iteration lost = 0;
+    };
+    std::vector<Running> running; ///< when the start before ended
+    struct Change {
+        std::string key;
+        std::string before;
+        std::string after;
+    };
+    std::vector<Change> changes;
+    std::uint64_t reopened = 0; ///< failed trials that get another chance
+};
+/// `tuner` holds the study as it was found.
+[[nodiscard]] std::string resume_screen(const tuner::Tuner& tuner, const StartInfo& info, const ResumeInfo& found,
+                                        const Style& style);
+/// For a study that has nothing more to do: how it ended, and how to get more out of it. `study_file` as typed.
+[[nodiscard]] std::string finished_screen(const tuner::Tuner& tuner, const std::string& directory,
+                                          const std::string& study_file, const Style& style);
+
 /// Figures of the running head that are not part of the state.
 struct Live {
     double elapsed_s = 0.0;

@@ -147,6 +147,8 @@ void AshaPromote::apply(const study::Record& record) {
         promoted(*promotion);
     } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
         closed(*close);
+    } else if (const auto* again = std::get_if<study::TrialReopened>(&record)) {
+        reopened(*again);
     }
 }
 
@@ -202,6 +204,21 @@ void AshaPromote::closed(const study::TrialClosed& record) {
     if (record.phase == study::TrialPhase::failed && !at.entered) {
         enter(at, record.trial, -std::numeric_limits<double>::infinity());
     }
+}
+
+/// What the failure alone has entered is taken out, so that the trial can be entered with what it reports.
+void AshaPromote::reopened(const study::TrialReopened& record) {
+    Slot& at = slot(record.trial);
+    if (!at.closed) throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is reopened but open");
+    at.closed = false;
+    ++active_;
+    Rung& here = rung(at);
+    const bool by_failure = at.entered && !here.last && at.score == -std::numeric_limits<double>::infinity();
+    if (!by_failure) return;
+    here.entries.erase({at.score, record.trial});
+    at.entered = false;
+    at.score = 0.0;
+    refresh(here);
 }
 
 void AshaPromote::enter(Slot& at, base::TrialId trial, double score) {

@@ -100,6 +100,7 @@ class AshaPromote final : public Scheduler {
     void attempt_over(base::TrialId trial);
     void promoted(const study::TrialPromoted& record);
     void closed(const study::TrialClosed& record);
+    void reopened(const study::TrialReopened& record);
     void enter(Slot& slot, base::TrialId trial, double score);
     void promote(Slot& slot);
     void set_paused(base::TrialId trial, bool paused);

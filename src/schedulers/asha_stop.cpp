@@ -139,6 +139,8 @@ void AshaStop::apply(const study::Record& record) {
         created(*trial);
     } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
         closed(*close);
+    } else if (const auto* again = std::get_if<study::TrialReopened>(&record)) {
+        reopened(*again);
     }
 }
 
@@ -172,6 +174,19 @@ void AshaStop::closed(const study::TrialClosed& record) {
     const auto heading = static_cast<std::size_t>(std::countr_one(at.entered));
     if (heading >= rungs_of(at.bracket)) return;
     enter(at, first_[at.bracket] + heading, {-std::numeric_limits<double>::infinity(), record.trial}, false, false);
+}
+
+/// What the failure alone has entered is taken out, so that the trial can be entered with what it reports.
+void AshaStop::reopened(const study::TrialReopened& record) {
+    Slot& at = slot(record.trial);
+    if (!at.closed) throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is reopened but open");
+    at.closed = false;
+    if (options_.rule != Rule::floor || at.entered == 0) return;
+    const auto index = static_cast<std::size_t>(std::bit_width(at.entered)) - 1;
+    Rung& here = rungs_[first_[at.bracket] + index];
+    if (!here.ranked.erase({-std::numeric_limits<double>::infinity(), record.trial})) return;
+    --here.entries;
+    at.entered &= ~(std::uint64_t{1} << index);
 }
 
 void AshaStop::enter(Slot& at, std::size_t position, const study::Ranked& entry, bool is_nan, bool goes_on) {

@@ -83,6 +83,7 @@ class AshaStop final : public Scheduler {
     void reported(const study::Reported& record);
     void created(const study::TrialCreated& record);
     void closed(const study::TrialClosed& record);
+    void reopened(const study::TrialReopened& record);
     void enter(Slot& slot, std::size_t rung, const study::Ranked& entry, bool is_nan, bool goes_on);
 
     Options options_;

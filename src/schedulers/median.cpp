@@ -116,6 +116,8 @@ void MedianStopping::apply(const study::Record& record) {
         at.closed = true;
         at.told = at.paused = false;
         refresh();
+    } else if (const auto* again = std::get_if<study::TrialReopened>(&record)) {
+        slot(again->trial).closed = false;
     }
 }
 

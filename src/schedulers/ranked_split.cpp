@@ -37,6 +37,19 @@ void RankedSplit::insert(const study::Ranked& entry) {
     }
 }
 
+bool RankedSplit::erase(const study::Ranked& entry) {
+    std::vector<study::Ranked> others;
+    others.reserve(size());
+    for_each([&](const study::Ranked& each) {
+        if (each.trial != entry.trial || each.score != entry.score) others.push_back(each);
+    });
+    if (others.size() == size()) return false;
+    best_.clear();
+    rest_.clear();
+    for (const study::Ranked& each : others) insert(each);
+    return true;
+}
+
 double RankedSplit::quantile() const {
     assert(size() > 0);
     const double upper = best_.top().score;

@@ -58,6 +58,9 @@ class RankedSplit {
     /// A trial is inserted at most once (the caller's duty).
     void insert(const study::Ranked& entry);
 
+    /// Takes `entry` out again. Returns false when it is not there. O(n): for the rare second chance of a failed trial.
+    bool erase(const study::Ranked& entry);
+
     /// Would `entry`, which is not inserted, be among the best after its insertion?
     [[nodiscard]] bool would_be_in_best(const study::Ranked& entry) const {
         if (count_(size() + 1) > best_.size()) return rest_.empty() || study::better(entry, rest_.top());

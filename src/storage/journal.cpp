@@ -19,6 +19,7 @@ Journal::Impl::Impl(FileSystem& file_system, JournalOptions journal_options, bas
     statistics.segments = 1;
     end = {newest, cut.chain, segment_header_bytes, cut.sequence};
     synced = end;
+    first_record = cut.sequence;
     thread = std::thread([this] { main(); });
 }
 
@@ -26,6 +27,7 @@ Journal::Impl::Impl(FileSystem& file_system, JournalOptions journal_options, bas
 JournalPosition Journal::Impl::take_over() {
     for (int attempt = 0; attempt < 16; ++attempt) {
         const JournalPosition cut = find_end();
+        sync_earlier_segments();
         current = publisher.publish(newest + 1, false, cut, 0);
         if (current) {
             ++newest;
@@ -54,6 +56,14 @@ JournalPosition Journal::Impl::find_end() {
     }
     newest = walk.newest.segment;
     return walk.end;
+}
+
+/// The new segment will say what counts of the earlier ones: that has to be on the disk before it is, also when a
+/// killed head has left it to the kernel. Syncing a file that has nothing to write costs nothing.
+void Journal::Impl::sync_earlier_segments() {
+    for (const std::uint32_t number : list_segments(files, options.directory))
+        files.open(segment_path(options.directory, number), FileSystem::Open::read)->sync();
+    files.sync_directory(journal_directory(options.directory));
 }
 
 base::UsageError Journal::Impl::taken(std::uint32_t number) const {
@@ -212,6 +222,8 @@ void Journal::sync() {
 void Journal::when_synced(std::function<void()> done) { impl_->when_synced(std::move(done)); }
 
 void Journal::close() { impl_->close(); }
+
+std::uint64_t Journal::first_record() const { return impl_->first_record; }
 
 Journal::Statistics Journal::statistics() const {
     const Impl::Lock lock(impl_->mutex);

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ranktune/base/log.hpp"
 #include "ranktune/base/time.hpp"
+#include "ranktune/study/codec.hpp"
 #include "ranktune/study/record.hpp"
 #include "storage/file_system.hpp"
 
@@ -67,6 +69,9 @@ class Journal final : public study::RecordSink {
     /// Syncs, seals the segment (mode 0444), ends the thread. Nothing can be appended afterwards. Throws as `append`.
     void close();
 
+    /// Number of the first record of this life: how many earlier lives left behind.
+    [[nodiscard]] std::uint64_t first_record() const;
+
     struct Statistics {
         std::uint64_t records = 0; ///< appended by this writer, snapshots at segment changes included
         std::uint64_t bytes = 0;   ///< of their frames
@@ -98,6 +103,16 @@ struct JournalSummary {
 /// base::FormatError with advice; so does a newer format. Throws base::UsageError when there is no journal.
 JournalSummary read_journal(FileSystem& files, const std::string& directory,
                             const std::function<void(study::Record&&)>& visit);
+
+/// What a head needs to go on: the newest snapshot and what follows it, without decoding what lies before.
+struct JournalTail {
+    JournalSummary summary;
+    std::string spec; ///< of the newest StudyCreated or StudyChanged at or before the snapshot; empty: no record yet
+    std::optional<study::Snapshot> snapshot; ///< none: `records` begin with record 0
+    study::Bytes records;                    ///< encoded one after the other, those behind the snapshot
+};
+/// Reads and checks every frame as `read_journal` does; throws as it does.
+[[nodiscard]] JournalTail read_journal_tail(FileSystem& files, const std::string& directory);
 
 [[nodiscard]] bool has_journal(const FileSystem& files, const std::string& directory);
 

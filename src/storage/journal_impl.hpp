@@ -39,6 +39,7 @@ struct Journal::Impl {
     // ---- on the caller's thread ----
     [[nodiscard]] JournalPosition take_over();
     [[nodiscard]] JournalPosition find_end();
+    void sync_earlier_segments();
     void append(const std::vector<study::Record>& records);
     void make_room(Lock& lock, study::Bytes& frame, std::uint32_t& count);
     void sync(Lock& lock);
@@ -80,6 +81,7 @@ struct Journal::Impl {
     std::shared_ptr<OpenSegment> current;
     std::shared_ptr<OpenSegment> next;                 ///< published ahead, empty
     std::vector<std::shared_ptr<OpenSegment>> retired; ///< full, to be synced and sealed
+    std::uint64_t first_record = 0;                    ///< of this life
     std::uint32_t newest = 0;                          ///< number of the newest published segment
     JournalPosition end;                               ///< behind the last frame written
     JournalPosition synced;                            ///< behind the last frame known to be on the disk

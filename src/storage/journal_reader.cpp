@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <span>
+#include <type_traits>
+#include <variant>
+
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/codec.hpp"
 #include "storage/journal.hpp"
@@ -6,13 +10,11 @@
 
 namespace ranktune::storage {
 
-JournalSummary read_journal(FileSystem& files, const std::string& directory,
-                            const std::function<void(study::Record&&)>& visit) {
-    const WalkResult walk = walk_journal(files, directory, [&](const FrameView& frame) {
-        study::Decoder in(frame.records);
-        for (std::uint32_t i = 0; i < frame.header.count; ++i) visit(study::decode_record(in));
-        if (!in.empty()) throw base::FormatError("a frame of the journal holds more than its records");
-    });
+namespace {
+
+[[noreturn]] void too_long() { throw base::FormatError("a frame of the journal holds more than its records"); }
+
+JournalSummary summary_of(const WalkResult& walk) {
     JournalSummary summary;
     summary.uuid = walk.newest.uuid;
     summary.segments = walk.segments;
@@ -22,6 +24,72 @@ JournalSummary read_journal(FileSystem& files, const std::string& directory,
     summary.records = walk.end.sequence;
     summary.cut_bytes = walk.cut_bytes;
     return summary;
+}
+
+/// The place of a kind in the variant is its number on disk.
+template <class T, std::size_t Kind = 0>
+constexpr std::size_t kind_of() {
+    if constexpr (std::is_same_v<std::variant_alternative_t<Kind, study::Record>, T>)
+        return Kind;
+    else
+        return kind_of<T, Kind + 1>();
+}
+
+/// Collects the newest snapshot, the study file before it, and the records behind it.
+class TailCollector {
+  public:
+    explicit TailCollector(JournalTail& tail) : tail_(tail) {}
+
+    void add(std::span<const std::byte> records, std::uint32_t count) {
+        study::Decoder in(records);
+        for (std::uint32_t i = 0; i < count; ++i) {
+            const std::size_t begin = records.size() - in.left();
+            const auto fields = in.bytes();
+            if (fields.empty()) throw base::FormatError("a record of the journal is empty");
+            add_one(records.subspan(begin, records.size() - in.left() - begin), static_cast<std::size_t>(fields[0]));
+        }
+        if (!in.empty()) too_long();
+    }
+
+  private:
+    void add_one(std::span<const std::byte> record, std::size_t kind) {
+        study::Decoder in(record);
+        if (kind == kind_of<study::Snapshot>()) {
+            tail_.snapshot = std::get<study::Snapshot>(study::decode_record(in));
+            tail_.records.clear();
+            tail_.spec = newest_spec_;
+            return;
+        }
+        if (kind == kind_of<study::StudyCreated>()) {
+            newest_spec_ = std::get<study::StudyCreated>(study::decode_record(in)).spec;
+            if (tail_.spec.empty()) tail_.spec = newest_spec_;
+        } else if (kind == kind_of<study::StudyChanged>()) {
+            newest_spec_ = std::get<study::StudyChanged>(study::decode_record(in)).spec;
+        }
+        tail_.records.insert(tail_.records.end(), record.begin(), record.end());
+    }
+
+    JournalTail& tail_;
+    std::string newest_spec_;
+};
+
+} // namespace
+
+JournalSummary read_journal(FileSystem& files, const std::string& directory,
+                            const std::function<void(study::Record&&)>& visit) {
+    return summary_of(walk_journal(files, directory, [&](const FrameView& frame) {
+        study::Decoder in(frame.records);
+        for (std::uint32_t i = 0; i < frame.header.count; ++i) visit(study::decode_record(in));
+        if (!in.empty()) too_long();
+    }));
+}
+
+JournalTail read_journal_tail(FileSystem& files, const std::string& directory) {
+    JournalTail tail;
+    TailCollector collector(tail);
+    tail.summary = summary_of(walk_journal(
+        files, directory, [&](const FrameView& frame) { collector.add(frame.records, frame.header.count); }));
+    return tail;
 }
 
 bool has_journal(const FileSystem& files, const std::string& directory) {

@@ -279,6 +279,30 @@ void get(Reported& r, Decoder& in) {
     }
 }
 
+void put(const StudyChanged& r, Encoder& out) {
+    put_time(r.at, out);
+    out.string(r.spec);
+    out.u64(r.digest);
+    out.string(r.version);
+}
+void get(StudyChanged& r, Decoder& in) {
+    r.at = decode_time(in);
+    r.spec = in.string();
+    r.digest = in.u64();
+    r.version = in.string();
+}
+
+void put(const TrialReopened& r, Encoder& out) {
+    out.varint(r.trial.value());
+    put_time(r.at, out);
+    out.boolean(r.from_scratch);
+}
+void get(TrialReopened& r, Decoder& in) {
+    r.trial = decode_id<TrialId>(in);
+    r.at = decode_time(in);
+    r.from_scratch = in.boolean();
+}
+
 // ---- frame ----
 
 /// Puts the length of what follows `start` in front of it. `start` is one reserved byte, enough for up to 127 bytes.

@@ -8,6 +8,8 @@ void parse_limits(ParseContext& context) {
     TableReader failure = context.reader("failure");
     FailureSpec& limits = context.spec.failure;
     limits.tolerate = failure.number("tolerate", 0.0, 1.0).value_or(limits.tolerate);
+    limits.max_failures =
+        static_cast<std::uint32_t>(failure.integer("max_failures", 0, 1'000'000).value_or(limits.max_failures));
     limits.max_losses =
         static_cast<std::uint32_t>(failure.integer("max_losses", 1, 1'000'000).value_or(limits.max_losses));
     limits.report_timeout = failure.duration("report_timeout");

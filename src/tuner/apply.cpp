@@ -3,10 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
+#include <string_view>
 
+#include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/study/change.hpp"
 #include "ranktune/study/objective.hpp"
+#include "ranktune/study/parse.hpp"
 #include "tuner/core.hpp"
 
 namespace ranktune::tuner {
@@ -19,6 +24,14 @@ namespace {
 }
 
 } // namespace
+
+std::uint64_t digest_of_failure(const std::string& message) {
+    const std::size_t colon = message.starts_with("rank ") ? message.find(": ") : std::string::npos;
+    const std::string_view words = std::string_view(message).substr(colon == std::string::npos ? 0 : colon + 2);
+    base::Digest digest;
+    digest.add(std::as_bytes(std::span(words)));
+    return digest.value();
+}
 
 TrialState& Tuner::Impl::trial(TrialId id) {
     if (id.value() >= state.trials.size()) impossible("trial #" + std::to_string(id.value()) + " was never created");
@@ -215,10 +228,18 @@ void Tuner::Impl::apply_one(const study::AttemptEnded& r) {
         case AttemptOutcome::unsaved:
             after_lost_attempt(r.trial);
             break;
+        case AttemptOutcome::failed:
+            ++t.failures;
+            t.failed_at = t.attempt_iteration;
+            t.failure = digest_of_failure(r.message);
+            if (r.retry) {
+                after_lost_attempt(r.trial);
+                break;
+            }
+            [[fallthrough]];
         // Closed by the record that follows.
         case AttemptOutcome::stopped:
         case AttemptOutcome::finished:
-        case AttemptOutcome::failed:
             set_phase(r.trial, TrialPhase::ending);
             break;
     }
@@ -273,6 +294,34 @@ void Tuner::Impl::apply_one(const study::StudyEnded& r) {
 }
 
 void Tuner::Impl::apply_one(const study::Snapshot&) {}
+
+void Tuner::Impl::apply_one(const study::StudyChanged& r) {
+    const study::StudySpec later = study::parse_resolved_study(r.spec, "the journal");
+    state.now = std::max(state.now, r.at);
+    study::take_over(spec, later);
+    // Results of the old rule say nothing about the new one. (Trials that run have none: they are yet to be started.)
+    for (TrialState& t : state.trials) t.window.clear();
+    state.early_failures = 0;
+}
+
+void Tuner::Impl::apply_one(const study::TrialReopened& r) {
+    TrialState& t = trial(r.trial);
+    if (t.phase != TrialPhase::failed)
+        impossible("trial #" + std::to_string(r.trial.value()) + " is reopened but did not fail");
+    state.now = std::max(state.now, r.at);
+    state.early_failures = 0;
+    t.closed_by = Reason::none;
+    t.closed_a = t.closed_b = 0.0;
+    t.ended = {};
+    t.message.clear();
+    t.losses = t.failures = t.overtaken = 0;
+    t.failed_at = 0;
+    t.failure = 0;
+    t.verdict = {};
+    if (r.from_scratch) t.seconds = 0.0;
+    state.ended = false; // there is something to do again
+    set_phase(r.trial, TrialPhase::waiting);
+}
 
 void Tuner::Impl::rebuild_derived() {
     waiting.clear();

@@ -22,6 +22,9 @@ inline constexpr std::uint32_t max_overtaken = 8;
 /// Trials that fail before any trial has reported, after which the study stops.
 inline constexpr std::uint64_t max_early_failures = 8;
 
+/// Of what a trial said when it failed, without the place ("rank 3 on nid0041: ...").
+[[nodiscard]] std::uint64_t digest_of_failure(const std::string& message);
+
 struct Tuner::Impl {
     explicit Impl(study::StudySpec spec);
 
@@ -52,6 +55,8 @@ struct Tuner::Impl {
     void apply_one(const study::DrainBegan&);
     void apply_one(const study::StudyEnded&);
     void apply_one(const study::Snapshot&);
+    void apply_one(const study::StudyChanged&);
+    void apply_one(const study::TrialReopened&);
     TrialState& trial(TrialId id);
     void set_phase(TrialId id, TrialPhase phase);
     void free_ranks(TrialId id);
@@ -68,12 +73,15 @@ struct Tuner::Impl {
     void on(const study::TimerFired&, StudyTime now, Output& out);
     void on(const study::StopRequested&, StudyTime now, Output& out);
     void commit(study::Record record, Output& out);
+    void reopen(TrialId id, bool from_scratch, StudyTime now, Output& out);
+    [[nodiscard]] bool may_retry(TrialId id, const std::string& message) const;
     [[nodiscard]] bool is_current(TrialId id, Attempt attempt, Incarnation incarnation) const;
     void attempt_ended(TrialId id, AttemptOutcome outcome, const std::string& message, StudyTime now, Output& out);
     void attempt_lost(TrialId id, StudyTime now, Output& out);
     void close(TrialId id, TrialPhase phase, const Verdict& why, const std::string& message, StudyTime now,
                Output& out);
     void release_checkpoints(TrialId id, std::size_t keep, Output& out);
+    [[nodiscard]] std::size_t checkpoints_to_keep(TrialId id) const;
     [[nodiscard]] Verdict as_told(TrialId id, const Verdict& verdict) const;
     void drain(Reason reason, const std::string& why, StudyTime now, Output& out);
 

@@ -10,7 +10,7 @@
 namespace ranktune::tuner {
 namespace {
 
-constexpr std::uint8_t snapshot_version = 1;
+constexpr std::uint8_t snapshot_version = 2;
 
 struct Writer {
     study::Encoder& out;
@@ -96,9 +96,9 @@ void Writer::fields(Self& self, T& v) {
         each(v.info, v.alive, v.trial);
     } else {
         each(v.phase, v.reported, v.abandoned, v.attempt, v.iteration, v.attempt_iteration, v.decision_point, v.seconds,
-             v.last, v.best, v.best_iteration, v.verdict, v.wanted_ranks, v.bracket, v.losses, v.overtaken, v.target,
-             v.closed_by, v.closed_a, v.closed_b, v.created, v.started, v.ended, v.ranks, v.checkpoints, v.window,
-             v.message, v.configuration);
+             v.last, v.best, v.best_iteration, v.verdict, v.wanted_ranks, v.bracket, v.losses, v.failures, v.failed_at,
+             v.failure, v.overtaken, v.target, v.closed_by, v.closed_a, v.closed_b, v.created, v.started, v.ended,
+             v.ranks, v.checkpoints, v.window, v.message, v.configuration);
     }
 }
 
@@ -124,7 +124,7 @@ void Tuner::Impl::snapshot(study::Encoder& out) const {
 
 void Tuner::Impl::restore(study::Decoder& in) {
     if (in.u8() != snapshot_version)
-        throw base::FormatError("this snapshot was written by a newer version of ranktune");
+        throw base::FormatError("this snapshot was written by another version of ranktune");
     State fresh;
     Reader reader{in};
     state_fields(reader, fresh);

@@ -33,6 +33,9 @@ struct TrialState {
     std::uint32_t wanted_ranks = 1;
     std::uint32_t bracket = 0;
     std::uint32_t losses = 0;    ///< attempts lost with their ranks
+    std::uint32_t failures = 0;  ///< attempts that ended with an exception
+    Iteration failed_at = 0;     ///< last report of the newest of those
+    std::uint64_t failure = 0;   ///< digest of its message, without the rank: is the next one the same?
     std::uint32_t overtaken = 0; ///< by later trials, while it waits for ranks
     Iteration target = 0;        ///< next iteration at which its scheduler compares it
     Reason closed_by = Reason::none;

@@ -144,8 +144,9 @@ void Tuner::Impl::attempt_ended(TrialId id, AttemptOutcome outcome, const std::s
         return;
     }
     if (outcome == AttemptOutcome::failed || outcome == AttemptOutcome::unreadable) {
-        commit(study::AttemptEnded{id, attempt, now, outcome, false, message}, out);
-        close(id, TrialPhase::failed, {Verb::stop, Reason::exception, 0.0, 0.0}, message, now, out);
+        const bool retry = outcome == AttemptOutcome::failed && may_retry(id, message);
+        commit(study::AttemptEnded{id, attempt, now, outcome, retry, message}, out);
+        if (!retry) close(id, TrialPhase::failed, {Verb::stop, Reason::exception, 0.0, 0.0}, message, now, out);
     } else if (verdict.verb == Verb::stop) {
         // The group may have been told to pause in the same moment: the recorded verdict counts.
         commit(study::AttemptEnded{id, attempt, now, AttemptOutcome::stopped, false, message}, out);
@@ -160,6 +161,20 @@ void Tuner::Impl::attempt_ended(TrialId id, AttemptOutcome outcome, const std::s
         commit(study::AttemptEnded{id, attempt, now, AttemptOutcome::finished, false, message}, out);
         close(id, TrialPhase::finished, {Verb::stop, Reason::trainable_done, 0.0, 0.0}, {}, now, out);
     }
+}
+
+/// An error that comes again at the same iteration with the same words would come a third time.
+bool Tuner::Impl::may_retry(TrialId id, const std::string& message) const {
+    const TrialState& t = state.trials[id.value()];
+    if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return false;
+    const bool the_same =
+        t.failures > 0 && t.failed_at == t.attempt_iteration && t.failure == digest_of_failure(message);
+    return t.failures < spec.failure.max_failures && !the_same;
+}
+
+void Tuner::Impl::reopen(TrialId id, bool from_scratch, StudyTime now, Output& out) {
+    commit(study::TrialReopened{id, now, from_scratch}, out);
+    if (from_scratch) release_checkpoints(id, 0, out);
 }
 
 void Tuner::Impl::attempt_lost(TrialId id, StudyTime now, Output& out) {
@@ -184,10 +199,15 @@ Verdict Tuner::Impl::as_told(TrialId id, const Verdict& verdict) const {
 void Tuner::Impl::close(TrialId id, TrialPhase phase, const Verdict& why, const std::string& message, StudyTime now,
                         Output& out) {
     commit(study::TrialClosed{id, now, phase, why.reason, why.a, why.b, message}, out);
-    release_checkpoints(id, state.best == id ? 1 : 0, out);
+    release_checkpoints(id, checkpoints_to_keep(id), out);
     if (phase == TrialPhase::failed && !state.draining && state.early_failures >= max_early_failures) {
         drain(Reason::early_failures, message, now, out);
     }
+}
+
+/// Of a closed trial: the best one's is a result; a failed trial may be resumed from its own (--resume-errored).
+std::size_t Tuner::Impl::checkpoints_to_keep(TrialId id) const {
+    return state.best == id || state.trials[id.value()].phase == TrialPhase::failed ? 1 : 0;
 }
 
 void Tuner::Impl::release_checkpoints(TrialId id, std::size_t keep, Output& out) {

@@ -28,6 +28,16 @@ void Tuner::create(const std::string& uuid, const std::string& resolved_spec, co
     impl_->commit(study::StudyCreated{uuid, resolved_spec, digest.value(), version}, out);
 }
 
+void Tuner::change(const std::string& resolved_spec, const std::string& version, StudyTime now, Output& out) {
+    base::Digest digest;
+    digest.add(std::as_bytes(std::span(resolved_spec)));
+    impl_->commit(study::StudyChanged{now, resolved_spec, digest.value(), version}, out);
+}
+
+void Tuner::reopen(TrialId id, bool from_scratch, StudyTime now, Output& out) {
+    impl_->reopen(id, from_scratch, now, out);
+}
+
 void Tuner::step(const study::Event& event, Output& out) { impl_->step(event, out); }
 void Tuner::apply(const study::Record& record) { impl_->apply(record); }
 std::vector<study::Command> Tuner::pending_commands() const { return impl_->pending_commands(); }

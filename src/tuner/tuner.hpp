@@ -32,7 +32,8 @@ struct Output {
 
 /// One study. The same object runs under a driver, a simulator and a replay.
 ///
-/// Duties of a driver: (1) `create` once for a new study, or `apply` every record of the journal; (2) `step` with
+/// Duties of a driver: (1) `create` once for a new study, or `apply` every record of the journal (from a `restore`d
+/// snapshot on), then `change` and `reopen` as asked; (2) `step` with
 /// Began; (3) `step` with every event, `now` never decreasing; (4) the order above; (5) after a command was lost with
 /// its connection, send `pending_commands()` again: each is idempotent.
 class Tuner {
@@ -44,6 +45,12 @@ class Tuner {
 
     /// The first record of a new study.
     void create(const std::string& uuid, const std::string& resolved_spec, const std::string& version, Output& out);
+    /// Between two lives (after `apply` of the journal, before Began): the study file changed. Only keys that may
+    /// change take effect. Throws base::FormatError when `resolved_spec` cannot be parsed.
+    void change(const std::string& resolved_spec, const std::string& version, StudyTime now, Output& out);
+    /// Between two lives: the failed trial `id` waits again, from its last checkpoint if it has one and not
+    /// `from_scratch`. Requires that it failed.
+    void reopen(TrialId id, bool from_scratch, StudyTime now, Output& out);
     /// Decides and applies. Stale events (another incarnation, attempt, or an iteration already reported) are counted
     /// and dropped.
     void step(const study::Event& event, Output& out);

@@ -33,6 +33,15 @@ std::string read_file(const std::string& path) {
     return text.str();
 }
 
+base::NullLog null_log;
+
+storage::JournalOptions cut_options(const std::string& directory) {
+    storage::JournalOptions options;
+    options.directory = directory;
+    options.uuid = "00000000-0000-4000-8000-000000000001";
+    return options;
+}
+
 void check_complete(const std::string& toml, const LocalStudy& study, std::uint32_t trials) {
     CHECK(study.head.clean);
     for (const auto& worker : study.workers) {
@@ -107,15 +116,48 @@ TEST_CASE("a trial that pauses leaves a checkpoint, and what is released is unli
     CHECK(wanted > 0);
 }
 
-TEST_CASE("a directory with a journal, too many ranks and no workers are refused", "[drivers]") {
+TEST_CASE("a study that was cut short goes on in another job, with another number of workers", "[drivers]") {
+    const TemporaryDirectory directory;
+    // Half a journal is what a kill leaves: everything after some frame is gone.
+    const auto toml = study_toml(promote, "", "seconds = 0.01\n");
+    {
+        storage::Journal journal(storage::posix_file_system(), cut_options(directory.path()), null_log);
+        tuner::Tuner tuner(spec_from(toml));
+        tuner::Output out;
+        tuner.create("00000000-0000-4000-8000-000000000001", study::resolved_toml(tuner.spec()), "test", out);
+        tuner.step(
+            {{}, study::Began{base::Incarnation{1}, {{base::Rank{1}, "here", 0}, {base::Rank{2}, "here", 0}}, "then"}},
+            out);
+        journal.append(out.records);
+    }
+    const auto study = run_local_study(toml, 3, directory.path());
+    CHECK(study.head.outcome == study::StudyOutcome::ok);
+    check_complete(toml, study, 30);
+    const auto tuner = replay(toml, directory.path());
+    CHECK(tuner.state().incarnation == base::Incarnation{2});
+    CHECK(tuner.state().trial(study::TrialId{0}).attempt.value() >= 2); // its first one was the other job's
+    CHECK(read_file(directory.path() + "/outcome").find("start=2\n") != std::string::npos);
+}
+
+TEST_CASE("a study whose first start was killed before its first record begins", "[drivers]") {
+    const TemporaryDirectory directory;
+    { storage::Journal journal(storage::posix_file_system(), cut_options(directory.path()), null_log); }
+    const auto toml = study_toml(fifo);
+    check_complete(toml, run_local_study(toml, 2, directory.path()), 30);
+    CHECK(replay(toml, directory.path()).state().incarnation == base::Incarnation{2});
+}
+
+TEST_CASE("a finished study is not touched; too many ranks and no workers are refused", "[drivers]") {
     const TemporaryDirectory directory;
     const auto toml = study_toml(fifo);
     check_complete(toml, run_local_study(toml, 1, directory.path()), 30);
+    const auto before = read_file(directory.path() + "/outcome");
     const auto again = run_local_study(toml, 1, directory.path());
-    CHECK(again.head.outcome == study::StudyOutcome::usage);
-    CHECK(again.workers[0].outcome == study::StudyOutcome::usage);
-    CHECK(again.message.find("holds the journal of an earlier start") != std::string::npos);
-    CHECK(read_file(directory.path() + "/outcome").find("exit=0\n") == 0); // nothing was touched
+    CHECK(again.head.outcome == study::StudyOutcome::ok);
+    CHECK(again.workers[0].outcome == study::StudyOutcome::ok);
+    CHECK(read_file(directory.path() + "/outcome") == before);
+    CHECK_FALSE(std::filesystem::exists(directory.path() + "/journal/000002.h5"));
+    CHECK_FALSE(std::filesystem::exists(directory.path() + "/lease"));
 
     const TemporaryDirectory other;
     const auto wide = run_local_study(study_toml(fifo, "", "", "3"), 2, other.path());

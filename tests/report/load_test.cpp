@@ -57,6 +57,29 @@ TEST_CASE("a study read back from its journal is the study that was written", "[
     CHECK(loaded.began == std::vector<std::string>{"2026-11-20T14:02:11Z"});
     CHECK(live_table(*loaded.tuner, {}, {}) == live_table(study.tuner, {}, {}));
     CHECK(load_study(files, directory.path(), false).reports.empty());
+    CHECK(load_state(files, directory.path()).tuner->digest() == study.tuner.digest());
+}
+
+TEST_CASE("the state is read from the newest snapshot on, and from the beginning when that is of another version",
+          "[report]") {
+    StudyByHand study(small);
+    study.began(2);
+    study.train(0, 1, 0.5);
+    auto& files = storage::posix_file_system();
+    study::Bytes state;
+    study::Encoder encoder(state);
+    study.tuner.snapshot(encoder);
+    for (const bool good : {true, false}) {
+        const TemporaryDirectory directory;
+        auto records = study.records;
+        study::Snapshot snapshot{study.tuner.digest(), {reinterpret_cast<const char*>(state.data()), state.size()}};
+        if (!good) snapshot.state[0] = '\x7f';
+        records.emplace_back(snapshot);
+        write_journal(directory.path(), records);
+        const auto loaded = load_state(files, directory.path());
+        CHECK(loaded.tuner->digest() == study.tuner.digest());
+        CHECK(loaded.journal.records == records.size());
+    }
 }
 
 TEST_CASE("a directory without a study is refused in words", "[report]") {

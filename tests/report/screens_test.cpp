@@ -300,6 +300,44 @@ TEST_CASE("the end screen of a study whose first trials all failed", "[report]")
     CHECK(screen == golden("end-early-failures", screen));
 }
 
+TEST_CASE("The screen of a resumed study says what was found and what becomes of it", "[report]") {
+    const StudyByHand study = half_way();
+    StartInfo info;
+    info.version = "ranktune 0.1.0 (a1b2c3d)";
+    info.mpi = "Open MPI 4.1.4";
+    info.hdf5 = "HDF5 1.10.8";
+    info.workers = 2;
+    info.hosts = "lab3";
+    info.directory = "digits";
+    ResumeInfo found;
+    found.start = 3;
+    found.ended = "job 81234 start 2 ended at 2026-11-20T14:02:11Z: time limit";
+    found.records = 48112;
+    found.cut_bytes = 312;
+    found.workers_before = 4;
+    found.running = {{study::TrialId{33}, 5, 3}, {study::TrialId{40}, 0, 0}};
+    found.changes = {{"study.num_trials", "60", "120"}, {"stop.time", "", "\"2h\""}};
+    found.reopened = 2;
+    const std::string resumed = resume_screen(study.tuner, info, found, {});
+    CHECK(resumed == golden("resume", resumed));
+    ResumeInfo early;
+    early.start = 2;
+    early.ended = "start 1 was cut off without a word";
+    early.records = 1;
+    early.workers_before = 2;
+    const std::string at_the_beginning = resume_screen(StudyByHand(digits).tuner, info, early, {});
+    CHECK(at_the_beginning == golden("resume-early", at_the_beginning));
+}
+
+TEST_CASE("A study that is finished says so, and how to get more out of it", "[report]") {
+    StudyByHand study = half_way();
+    study.play_out([](std::uint32_t trial, base::Iteration iteration) {
+        return 0.01 * trial + 0.1 * static_cast<double>(iteration);
+    });
+    const std::string screen = finished_screen(study.tuner, "digits", "digits.toml", {});
+    CHECK(screen == golden("finished", screen));
+}
+
 TEST_CASE("the best screen names metric, configuration and weights", "[report]") {
     StudyByHand study(digits);
     CHECK(best_screen(study.tuner, "digits", Style{}) ==

@@ -74,6 +74,10 @@ struct RecordText {
         return "study ended, exit " + std::to_string(static_cast<int>(r.outcome)) + ": " + r.message;
     }
     std::string operator()(const Snapshot&) const { return "snapshot"; }
+    std::string operator()(const StudyChanged&) const { return "study changed"; }
+    std::string operator()(const TrialReopened& r) const {
+        return "reopened " + id(r.trial) + (r.from_scratch ? " from scratch" : "");
+    }
 };
 
 struct CommandText {

@@ -60,7 +60,8 @@ std::string Player::play(const std::string& command, const std::string& body) {
     const auto attempt = [&] { return live_->state().trial(base::TrialId{trial}).attempt; };
     const auto incarnation = [&] { return base::Incarnation{incarnation_}; };
     if (verb == "study") {
-        const auto spec = study::parse_study(body, "scenario.toml", {}, known());
+        spec_ = study::parse_study(body, "scenario.toml", {}, known());
+        const auto& spec = spec_;
         live_ = std::make_unique<tuner::Tuner>(spec);
         replayed_ = std::make_unique<tuner::Tuner>(spec);
         tuner::Output output;
@@ -116,9 +117,21 @@ std::string Player::play(const std::string& command, const std::string& body) {
     } else if (verb == "resume") {
         std::uint32_t workers = 0;
         words >> workers;
-        live_ = std::make_unique<tuner::Tuner>(live_->spec());
-        for (const auto& record : journal_) live_->apply(record);
+        reload();
         begin(workers, 1, text);
+    } else if (verb == "reload") {
+        reload();
+    } else if (verb == "change") {
+        const auto later =
+            study::parse_study(study::resolved_toml(live_->spec()), "scenario.toml", {rest_of(words)}, known());
+        tuner::Output output;
+        live_->change(study::resolved_toml(later), "test", now_, output);
+        check(text, output);
+    } else if (verb == "reopen") {
+        words >> trial >> word;
+        tuner::Output output;
+        live_->reopen(base::TrialId{trial}, word == "scratch", now_, output);
+        check(text, output);
     } else if (verb == "trials") {
         return trials();
     } else if (verb == "rungs") {
@@ -127,6 +140,12 @@ std::string Player::play(const std::string& command, const std::string& body) {
         throw std::runtime_error("unknown scenario command: " + command);
     }
     return text;
+}
+
+/// A new head reads the journal.
+void Player::reload() {
+    live_ = std::make_unique<tuner::Tuner>(spec_);
+    for (const auto& record : journal_) live_->apply(record);
 }
 
 void Player::begin(std::uint32_t workers, std::uint32_t hosts, std::string& text) {

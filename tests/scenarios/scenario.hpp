@@ -25,6 +25,9 @@ namespace ranktune::scenarios {
 ///   trials           phase, iteration and best of every trial
 ///   rungs            entries and promotions
 ///   resume N         a new head: the records so far are applied to a fresh core, which begins with N workers
+///   reload           the same without the beginning, so that these can come between:
+///   change a.b=V     the study file has changed
+///   reopen T [scratch]   the failed trial T waits again
 class Player {
   public:
     [[nodiscard]] std::string play(const std::string& command, const std::string& body);
@@ -35,7 +38,9 @@ class Player {
     [[nodiscard]] std::string trials() const;
     [[nodiscard]] std::string rungs() const;
     void begin(std::uint32_t workers, std::uint32_t hosts, std::string& text);
+    void reload();
 
+    study::StudySpec spec_; ///< as the study was created
     std::unique_ptr<tuner::Tuner> live_;
     std::unique_ptr<tuner::Tuner> replayed_;
     std::vector<study::Record> journal_;

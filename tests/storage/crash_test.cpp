@@ -121,4 +121,22 @@ TEST_CASE("after a loss of power every synced record is there, and nothing rolle
     CHECK(lost > 20); // the model does lose unsynced records
 }
 
+TEST_CASE("what a killed head left unsynced is safe once the next head has taken over", "[storage]") {
+    std::size_t unsynced = 0;
+    for (std::uint32_t round = 0; round < 40; ++round) {
+        base::RngStream rng(3, base::Purpose::fault, round);
+        CrashFileSystem files; // one kernel: the death of a process loses nothing, the power fails later
+        const Life life1 = live(files, 1, 12, rng);
+        unsynced += life1.records.size() - Life::at(life1.synced, files.operations());
+        const std::size_t end1 = files.operations();
+        const Life life2 = live(files, 2, 6, rng);
+        for (int cut = 0; cut < 25; ++cut) {
+            const std::size_t at = end1 + rng.below(files.operations() - end1 + 1);
+            const auto left = files.after_power_cut(at, rng);
+            check_prefix(survivors(*left), at < end1 ? life1 : life2, Life::at(life2.synced, at));
+        }
+    }
+    CHECK(unsynced > 40);
+}
+
 } // namespace ranktune::storage

@@ -241,7 +241,7 @@ TEST_CASE("a segment of a copy of the study that went another way does not conti
     {
         Journal a(one, options(home), log);
         Journal b(other, options(home), log);
-        for (std::uint64_t i = 128; i < 300; ++i) {
+        for (std::uint64_t i = 128; i < 420; ++i) { // more than two segments hold
             a.append(reports(i, 1));
             b.append(reports(i + 1000, 1));
         }

@@ -83,6 +83,10 @@ std::vector<Record> examples() {
         StudyEnded{last_time, StudyOutcome::resumable, Reason::no_trial_succeeded, odd_text},
         Snapshot{},
         Snapshot{max64, std::string(300, '\0')},
+        StudyChanged{},
+        StudyChanged{last_time, odd_text, max64, odd_text},
+        TrialReopened{},
+        TrialReopened{TrialId(max32), last_time, true},
     };
     return records;
 }

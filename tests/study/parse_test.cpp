@@ -45,6 +45,7 @@ TEST_CASE("a small study gets every default", "[study]") {
     CHECK(!spec.stop.plateau);
     CHECK(!spec.stop.trial_time);
     CHECK(spec.failure.tolerate == 0.05);
+    CHECK(spec.failure.max_failures == 0);
     CHECK(spec.failure.max_losses == 3);
     CHECK(spec.output.commit_interval == 1s);
     CHECK(spec.output.abort_grace == 30s);
@@ -64,7 +65,7 @@ TEST_CASE("every key arrives where it belongs", "[study]") {
         "brackets = 2\nstop_last_trials = false\n"
         "[stop]\nmetric = [\"val_accuracy >= 0.99\", \"train_loss<=1e-3\"]\ntime = \"30m\"\n"
         "[stop.plateau]\nmetric = \"val_loss\"\nstd = 0.5\nresults = 6\ngrace = 8\nthreshold = 0.25\n"
-        "[failure]\ntolerate = 0.5\nmax_losses = 9\n[checkpoint]\nmean_time_between_failures = "
+        "[failure]\ntolerate = 0.5\nmax_failures = 2\nmax_losses = 9\n[checkpoint]\nmean_time_between_failures = "
         "\"6h\"\n[journal]\ncommit_interval = \"2s\"\n"
         "[run]\nabort_grace = \"5s\"\nheartbeat_timeout = \"90s\"\n";
     const StudySpec spec = parse(parts.text());
@@ -98,6 +99,7 @@ TEST_CASE("every key arrives where it belongs", "[study]") {
     CHECK(spec.stop.plateau->grace == 8);
     CHECK(spec.stop.plateau->threshold == 0.25);
     CHECK(spec.failure.tolerate == 0.5);
+    CHECK(spec.failure.max_failures == 2);
     CHECK(spec.failure.max_losses == 9);
     CHECK(spec.checkpoint.interval == CheckpointSpec::Interval::automatic);
     CHECK(spec.checkpoint.mean_time_between_failures == 6h);

@@ -46,6 +46,34 @@ class CrashFileSystem final : public storage::FileSystem {
         return log_.size();
     }
 
+    /// One operation of the record, to choose where to cut.
+    struct Seen {
+        Kind kind = Kind::write;
+        std::uint32_t inode = 0;
+        std::string path; ///< under which the file was opened, or of the entry
+    };
+    [[nodiscard]] Seen operation(std::size_t index) const {
+        const std::lock_guard lock(mutex_);
+        const Operation& o = log_.at(index);
+        return {o.kind, o.inode, o.path};
+    }
+    /// Whether the file had been published with link() before operation `index`.
+    [[nodiscard]] bool linked_before(std::uint32_t inode, std::size_t index) const {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [name, there] : initial_.names)
+            if (there == inode) return true;
+        return std::any_of(log_.begin(), log_.begin() + static_cast<std::ptrdiff_t>(index),
+                           [&](const Operation& o) { return o.kind == Kind::link && o.inode == inode; });
+    }
+    /// Paths of all files in and below a directory.
+    [[nodiscard]] std::vector<std::string> list_below(const std::string& directory) const {
+        const std::lock_guard lock(mutex_);
+        std::vector<std::string> paths;
+        for (const auto& [name, inode] : now_.names)
+            if (name.starts_with(directory + "/")) paths.push_back(name);
+        return paths;
+    }
+
     /// What is there when every process dies after the first `count` operations, and after `torn` bytes of the next
     /// one if that is a write.
     [[nodiscard]] std::unique_ptr<CrashFileSystem> after_kill(std::size_t count, std::size_t torn = 0) const;

@@ -150,10 +150,27 @@ struct Snapshot {
     friend bool operator==(const Snapshot&, const Snapshot&) = default;
 };
 
+/// A later start came with another study file. Only keys that may change (study/change.hpp) take effect.
+struct StudyChanged {
+    StudyTime at;
+    std::string spec;         ///< the resolved study file that counts from here on
+    std::uint64_t digest = 0; ///< XXH64 of `spec`
+    std::string version;      ///< of the program that changed it
+    friend bool operator==(const StudyChanged&, const StudyChanged&) = default;
+};
+
+/// A failed trial gets another chance: it waits again, as if it had never failed.
+struct TrialReopened {
+    TrialId trial;
+    StudyTime at;
+    bool from_scratch = false; ///< its checkpoints are released by the records that follow
+    friend bool operator==(const TrialReopened&, const TrialReopened&) = default;
+};
+
 /// The order is the number on disk: append only.
 using Record = std::variant<StudyCreated, IncarnationBegan, MetricDefined, TrialCreated, TrialStarted, Reported,
                             CheckpointCommitted, CheckpointReleased, AttemptEnded, TrialPromoted, TrialClosed, RankLost,
-                            DrainBegan, StudyEnded, Snapshot>;
+                            DrainBegan, StudyEnded, Snapshot, StudyChanged, TrialReopened>;
 
 /// Takes records in order. Storage implements it; the simulator and tests use their own.
 class RecordSink {

@@ -61,6 +61,7 @@ struct HeadMachine::Impl {
           log(log_in),
           table(options.workers, start),
           workers(options.workers + 1),
+          iterations_before(tuner_in.state().iterations),
           began_at(start),
           now(start),
           last_tick(start),
@@ -94,6 +95,7 @@ struct HeadMachine::Impl {
     std::uint64_t events = 0;
     double head_cpu_s = 0.0;
 
+    std::uint64_t iterations_before; ///< by earlier lives
     StudyTime began_at;
     StudyTime now;
     StudyTime last_tick;
@@ -129,6 +131,7 @@ struct HeadMachine::Impl {
         figures.training_s = ranks.training;
         figures.starting_s = ranks.starting;
         figures.idle_s = ranks.idle;
+        figures.iterations_before = iterations_before;
         figures.stale_messages = stale + tuner.state().stale_events;
         return figures;
     }

@@ -3,12 +3,15 @@
 
 #include <exception>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "drivers/environment_facts.hpp"
 #include "drivers/head/head_machine.hpp"
 #include "drivers/head/head_observer.hpp"
 #include "drivers/head/head_services.hpp"
+#include "drivers/head/keeper.hpp"
+#include "drivers/head/open_study.hpp"
 #include "drivers/head/publisher.hpp"
 #include "drivers/head/results.hpp"
 #include "drivers/log_file.hpp"
@@ -19,120 +22,188 @@
 #include "storage/file_system.hpp"
 #include "storage/hdf5_thread.hpp"
 #include "storage/journal.hpp"
+#include "storage/lease.hpp"
 
 namespace ranktune::drivers {
 namespace {
 
-constexpr std::uint32_t first_incarnation = 1;
-
-void refuse_what_cannot_be(const comm::Transport& transport, const RunOptions& options, storage::FileSystem& files) {
+void refuse_what_cannot_be(const comm::Transport& transport, const RunOptions& options) {
     const std::uint32_t workers = transport.size() - 1;
     if (workers == 0) throw base::UsageError("a study needs at least 2 ranks: rank 0 is the head, the others train");
     if (const auto wanted = options.spec.max_ranks_per_trial(); wanted > workers)
         throw base::UsageError("resources.ranks: a trial may ask for " + std::to_string(wanted) +
                                " ranks, but this job has " + std::to_string(workers) + " workers");
-    if (storage::has_journal(files, options.directory))
-        throw base::UsageError("'" + options.directory +
-                               "' holds the journal of an earlier start, and this version cannot resume one: give "
-                               "another directory with -o, or move this one away");
+}
+
+struct ReleaseLease {
+    void operator()(storage::Lease* lease) const noexcept {
+        lease->release();
+        delete lease;
+    }
+};
+/// Released at the end of its scope, whatever ended it.
+using HeldLease = std::unique_ptr<storage::Lease, ReleaseLease>;
+
+HeldLease take_lease(storage::FileSystem& files, const RunOptions& options) {
+    const auto me = storage::this_holder(slurm_job(), slurm_restart_count());
+    return HeldLease(
+        new storage::Lease(storage::Lease::take(files, options.directory, me, storage::real_wait(options.on_note))));
+}
+
+/// The directory is this head's, and its study is read.
+struct Entered {
+    HeldLease lease;
+    OpenedStudy opened;
+    std::string moved_to; ///< where --fresh put the old directory
+};
+
+Entered enter(storage::FileSystem& files, const RunOptions& options) {
+    Entered entered;
+    files.make_directories(options.directory);
+    entered.lease = take_lease(files, options);
+    // A job that Slurm starts again would throw away what it has just done.
+    const bool fresh = options.open.fresh && slurm_restart_count() == 0;
+    if (fresh && storage::has_journal(files, options.directory)) {
+        entered.lease.reset();
+        entered.moved_to = move_aside(files, options.directory);
+        files.make_directories(options.directory);
+        entered.lease = take_lease(files, options);
+    }
+    entered.opened = open_study(files, options.directory, options.spec, {false, options.open.errored});
+    return entered;
 }
 
 /// One life of the head. Its parts in the order in which they need each other; destroyed in the opposite order.
 class HeadRun {
   public:
-    HeadRun(comm::Transport& transport, const RunOptions& options, const std::string& mpi);
+    HeadRun(comm::Transport& transport, const RunOptions& options, const std::string& mpi, Entered entered);
 
     HeadRunEnd run(SignalReader* signals);
 
   private:
-    void create_study(const std::string& resolved);
+    void open_log(const std::string& mpi);
+    void open_journal();
+    void begin_records();
     void leave_files(const HeadEnd& end, const HeadFigures& figures);
     void write_outcome(study::StudyOutcome outcome, const std::string& reason);
-    [[nodiscard]] HeadOptions head_options(const std::string& resolved) const;
+    [[nodiscard]] HeadOptions head_options() const;
     [[nodiscard]] storage::JournalOptions journal_options();
-    [[nodiscard]] study::Record snapshot() const;
+    [[nodiscard]] tuner::Tuner& tuner() { return *opened_.tuner; }
 
     comm::Transport& transport_;
     const RunOptions& options_;
     storage::FileSystem& files_ = storage::posix_file_system();
     StudyDirectory directory_;
-    std::string uuid_ = make_uuid();
-    std::string start_ = start_name(slurm_job(), first_incarnation);
-    std::string resolved_;
+    HeldLease lease_;
+    OpenedStudy opened_;
+    std::string start_;
     std::unique_ptr<LogFile> log_;
-    tuner::Tuner tuner_;
     Waker waker_;
     TransportOutbox outbox_;
-    ProcessClock clock_;
     std::unique_ptr<storage::Journal> journal_;
+    std::uint64_t reports_before_ = 0;
+    std::optional<ProcessClock> clock_;
 };
 
-HeadRun::HeadRun(comm::Transport& transport, const RunOptions& options, const std::string& mpi)
+HeadRun::HeadRun(comm::Transport& transport, const RunOptions& options, const std::string& mpi, Entered entered)
     : transport_(transport),
       options_(options),
       directory_{options.directory},
-      resolved_(study::resolved_toml(options.spec)),
-      tuner_(options.spec),
+      lease_(std::move(entered.lease)),
+      opened_(std::move(entered.opened)),
+      start_(start_name(slurm_job(), opened_.incarnation.value())),
       outbox_(transport) {
-    refuse_what_cannot_be(transport, options, files_);
-    create_study_directory(files_, directory_, options.study_text, resolved_);
+    if (opened_.uuid.empty()) opened_.uuid = make_uuid();
+    files_.remove(directory_.stop_file()); // meant for an earlier start
+    create_study_directory(files_, directory_, options.study_text, opened_.resolved);
     if (options.spec.trainable.program) publish_python_module(files_, directory_);
+    open_log(mpi);
+    open_journal();
+    begin_records();
+    clock_.emplace(tuner().state().now);
+}
+
+void HeadRun::open_log(const std::string& mpi) {
     log_ = std::make_unique<LogFile>(directory_.head_log(start_));
     const EnvironmentFacts facts{
-        options.version,         uuid_,           first_incarnation,          static_cast<int>(transport.size()), mpi,
-        storage::hdf5_version(), wall_time_now(), layout_json(options.layout)};
+        options_.version,        opened_.uuid,    opened_.incarnation.value(), static_cast<int>(transport_.size()), mpi,
+        storage::hdf5_version(), wall_time_now(), layout_json(options_.layout)};
     publish_text(files_, directory_.environment_file(start_), environment_json(facts), true);
-    journal_ = std::make_unique<storage::Journal>(files_, journal_options(), *log_);
     log_->write(base::LogLevel::info, "start",
-                {{"version", options.version},
-                 {"study", uuid_},
+                {{"version", options_.version},
+                 {"study", opened_.uuid},
+                 {"start", std::to_string(opened_.incarnation.value())},
                  {"job", slurm_job().empty() ? "-" : slurm_job()},
                  {"restart", std::to_string(slurm_restart_count())},
                  {"host", host_name()},
-                 {"ranks", std::to_string(transport.size())},
+                 {"ranks", std::to_string(transport_.size())},
                  {"mpi", mpi}});
 }
 
-study::Record HeadRun::snapshot() const {
-    study::Bytes bytes;
-    study::Encoder encoder(bytes);
-    tuner_.snapshot(encoder);
-    return study::Snapshot{tuner_.digest(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
+/// Publishing the first segment of this life makes what is before it final. An earlier head that still lived (its lease
+/// was taken over) may have written until then: what was read is read again.
+void HeadRun::open_journal() {
+    journal_ = std::make_unique<storage::Journal>(files_, journal_options(), *log_);
+    if (journal_->first_record() == opened_.journal.records) return;
+    const auto incarnation = opened_.incarnation;
+    opened_ = open_study(files_, options_.directory, options_.spec, {false, options_.open.errored});
+    opened_.incarnation = incarnation;
+}
+
+void HeadRun::begin_records() {
+    if (opened_.is_new) {
+        opened_.tuner = std::make_unique<tuner::Tuner>(options_.spec);
+        tuner::Output out;
+        tuner().create(opened_.uuid, opened_.resolved, options_.version, out);
+        journal_->append(out.records);
+        return;
+    }
+    reports_before_ = tuner().state().reports;
+    const auto& found = opened_.journal;
+    log_->write(base::LogLevel::info, "resume",
+                {{"records", std::to_string(found.records)},
+                 {"cut_bytes", std::to_string(found.cut_bytes)},
+                 {"snapshot", opened_.from_snapshot ? "yes" : "no"},
+                 {"running", std::to_string(opened_.interrupted.size())},
+                 {"reopened", std::to_string(opened_.reopened.size())},
+                 {"changed", std::to_string(opened_.changes.size())},
+                 {"before", opened_.ended}});
+    for (const auto& change : opened_.changes)
+        log_->write(base::LogLevel::info, "changed",
+                    {{"key", change.key}, {"before", change.before}, {"after", change.after}});
+    journal_->append(take_up(opened_, options_.open, options_.version));
+    // What is unlinked now may not come back: first everything that says so is safe.
+    journal_->sync();
+    const std::uint64_t orphans = remove_orphans(files_, directory_.path, tuner().state());
+    if (orphans > 0) log_->write(base::LogLevel::info, "orphans", {{"checkpoints", std::to_string(orphans)}});
 }
 
 storage::JournalOptions HeadRun::journal_options() {
     storage::JournalOptions journal;
     journal.directory = directory_.path;
-    journal.uuid = uuid_;
-    journal.incarnation = first_incarnation;
+    journal.uuid = opened_.uuid;
+    journal.incarnation = opened_.incarnation.value();
     journal.job = slurm_job();
     journal.restart_count = slurm_restart_count();
     journal.commit_interval = options_.spec.output.commit_interval;
-    journal.snapshot = [this] { return snapshot(); };
+    journal.snapshot = [this] { return snapshot_of(tuner()); };
     return journal;
 }
 
-HeadOptions HeadRun::head_options(const std::string& resolved) const {
+HeadOptions HeadRun::head_options() const {
     HeadOptions head;
-    head.incarnation = base::Incarnation{first_incarnation};
+    head.incarnation = opened_.incarnation;
     head.workers = transport_.size() - 1;
     head.version = options_.version;
     head.wall_time = wall_time_now();
-    head.study = resolved;
+    head.study = opened_.resolved;
     head.study_directory = directory_.path;
     head.heartbeat_timeout = options_.spec.output.heartbeat_timeout;
     head.abort_grace = options_.spec.output.abort_grace;
     return head;
 }
 
-void HeadRun::create_study(const std::string& resolved) {
-    tuner::Output out;
-    tuner_.create(uuid_, resolved, options_.version, out);
-    journal_->append(out.records);
-}
-
 HeadRunEnd HeadRun::run(SignalReader* signals) {
-    create_study(resolved_);
     HeadEnd end;
     HeadFigures figures;
     {
@@ -142,14 +213,17 @@ HeadRunEnd HeadRun::run(SignalReader* signals) {
             write_results(files_, directory_.path, options_.spec, wall_time_now());
             write_outcome(how.outcome, how.message.empty() ? study::describe(how.reason, 0, 0) : how.message);
         });
-        HeadMachine head(head_options(resolved_), tuner_, *journal_, outbox_, services, observer, *log_, clock_.now());
-        end = serve_head(transport_, head, clock_, waker_, signals, *log_,
-                         [this](const std::string& why) { write_outcome(study::StudyOutcome::resumable, why); });
+        Keeper keeper(files_, *lease_, directory_.stop_file(), waker_, *log_);
+        HeadMachine head(head_options(), tuner(), *journal_, outbox_, services, observer, *log_, clock_->now());
+        end = serve_head(
+            transport_, head, *clock_, waker_, signals, *log_,
+            [this](const std::string& why) { write_outcome(study::StudyOutcome::resumable, why); },
+            [&keeper] { return keeper.asked(); });
         head.set_head_cpu(process_cpu_seconds());
-        figures = head.figures(clock_.now());
+        figures = head.figures(clock_->now());
     }
     leave_files(end, figures);
-    if (options_.on_end) options_.on_end({end.outcome, end.message, figures, &tuner_});
+    if (options_.on_end) options_.on_end({end.outcome, end.message, figures, &tuner()});
     return {end.outcome, end.clean};
 }
 
@@ -160,7 +234,7 @@ void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {
         log_->write(base::LogLevel::error, "journal", {{"error", error.what()}});
     }
     std::string reason = end.message;
-    const auto& state = tuner_.state();
+    const auto& state = tuner().state();
     if (reason.empty() && state.ended)
         reason = state.end_message.empty() ? study::describe(state.end_reason, 0, 0) : state.end_message;
     write_outcome(end.outcome, reason);
@@ -175,8 +249,9 @@ void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {
 
 /// Written before any worker may leave, and again at the very end, when everything is known.
 void HeadRun::write_outcome(study::StudyOutcome outcome, const std::string& reason) {
-    const auto reports = tuner_.state().reports;
-    const OutcomeFile file{outcome, reason, reports > 0, reports, first_incarnation, wall_time_now()};
+    const auto reports = tuner().state().reports;
+    const OutcomeFile file{outcome,        reason, reports > reports_before_, reports, opened_.incarnation.value(),
+                           wall_time_now()};
     try {
         publish_text(files_, directory_.outcome_file(), outcome_text(file), true);
     } catch (const std::exception& error) {
@@ -197,7 +272,14 @@ HeadRunEnd run_head(comm::Transport& transport, SignalReader* signals, const Run
                     const std::string& mpi) {
     bool started = false;
     try {
-        HeadRun run(transport, options, mpi);
+        refuse_what_cannot_be(transport, options);
+        Entered entered = enter(storage::posix_file_system(), options);
+        if (options.on_open) options.on_open(entered.opened, entered.moved_to);
+        if (entered.opened.finished) {
+            entered.lease.reset();
+            return end_before_the_beginning(transport, options, entered.opened.tuner->state().outcome, "", true);
+        }
+        HeadRun run(transport, options, mpi, std::move(entered));
         started = true; // from here on workers may train: they end by themselves, but nobody knows when
         return run.run(signals);
     } catch (const base::UsageError& error) {

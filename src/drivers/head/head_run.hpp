@@ -15,9 +15,9 @@ struct HeadRunEnd {
     bool clean = true; ///< every worker has left: MPI may be finalised
 };
 
-/// Runs a new study as rank 0 of `transport`, tells all workers to leave whatever happens, and calls options.on_end.
-/// Never throws: what went wrong is in the outcome, in the file `outcome` and in RunEnd::message. `signals` may be
-/// null. `mpi` names the MPI library for env.json.
+/// Runs a study, new or to be continued, as rank 0 of `transport`, tells all workers to leave whatever happens, and
+/// calls options.on_end. Never throws: what went wrong is in the outcome, in the file `outcome` and in RunEnd::message.
+/// `signals` may be null. `mpi` names the MPI library for env.json.
 [[nodiscard]] HeadRunEnd run_head(comm::Transport& transport, SignalReader* signals, const RunOptions& options,
                                   const std::string& mpi);
 

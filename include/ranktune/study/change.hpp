@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What differs between two versions of a study file, and which of it a running study can take over.
+
+#include <string>
+#include <vector>
+
+#include "ranktune/study/spec.hpp"
+
+namespace ranktune::study {
+
+/// One key of the resolved study file whose value differs.
+struct KeyChange {
+    std::string key;         ///< dotted
+    std::string before;      ///< as TOML; empty: not there
+    std::string after;       ///< the same
+    bool may_change = false; ///< budgets, limits and outputs; everything that results depend on may not
+    friend bool operator==(const KeyChange&, const KeyChange&) = default;
+};
+
+/// All keys that differ, in the order of the resolved file. Defaults that are written out do not differ.
+[[nodiscard]] std::vector<KeyChange> differences(const StudySpec& before, const StudySpec& after);
+
+/// Gives `spec` the values that `later` has for the keys that may change; the others stay.
+void take_over(StudySpec& spec, const StudySpec& later);
+
+} // namespace ranktune::study

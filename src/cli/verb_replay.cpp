@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// replay: the state of a study from its journal, and whether the algorithms would decide the same again.
+
+#include <iostream>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "cli/terminal.hpp"
+#include "cli/verbs.hpp"
+#include "ranktune/study/parse.hpp"
+#include "report/replay.hpp"
+#include "report/screens.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+struct Replayed {
+    std::unique_ptr<tuner::Tuner> tuner;
+    report::LogicalDigest digest;
+    std::uint64_t records = 0;
+};
+
+Replayed replayed(const ReplayArguments& arguments) {
+    Replayed study;
+    storage::read_journal(storage::posix_file_system(), arguments.directory, [&](study::Record&& record) {
+        if (arguments.until && study.records >= *arguments.until) return;
+        if (const auto* created = std::get_if<study::StudyCreated>(&record))
+            study.tuner = std::make_unique<tuner::Tuner>(
+                study::parse_resolved_study(created->spec, arguments.directory + "/resolved.toml"));
+        if (!study.tuner) throw base::FormatError("the journal does not begin with its study");
+        study.tuner->apply(record);
+        study.digest.add(record);
+        ++study.records;
+    });
+    if (!study.tuner) throw base::UsageError("the study in '" + arguments.directory + "' has no record yet");
+    study.tuner->check_invariants();
+    return study;
+}
+
+int verify(const ReplayArguments& arguments) {
+    const auto result = report::verify_journal(storage::posix_file_system(), arguments.directory,
+                                               arguments.until.value_or(std::numeric_limits<std::uint64_t>::max()));
+    if (!result.difference.empty()) {
+        std::cout << fmt::format("record {} differs: {}\n", result.difference_at, result.difference);
+        return 1;
+    }
+    std::cout << fmt::format("verified: {} records, {} decisions made again, {} snapshots\n", result.records,
+                             result.decisions, result.snapshots);
+    if (result.rounded > 0)
+        std::cout << fmt::format("{} suggestions differ in the last bit (another processor or library)\n",
+                                 result.rounded);
+    return 0;
+}
+
+} // namespace
+
+int replay(const ReplayArguments& arguments) {
+    const Replayed study = replayed(arguments);
+    if (arguments.logical_digest) {
+        std::cout << fmt::format("{:016x}\n", study.digest.value());
+        return arguments.verify ? verify(arguments) : 0;
+    }
+    if (arguments.verify) return verify(arguments);
+    const auto& state = study.tuner->state();
+    std::cout << fmt::format("{} records, {} reports, start {}; state digest {:016x}\n", study.records, state.reports,
+                             state.incarnation.value(), study.tuner->digest());
+    std::cout << report::live_table(*study.tuner, {}, detect_terminal().style);
+    return 0;
+}
+
+} // namespace ranktune::cli

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/head/open_study.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "drivers/study_directory.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/parse.hpp"
+#include "tuner/resume.hpp"
+
+namespace ranktune::drivers {
+namespace {
+
+using study::StudyOutcome;
+using study::TrialPhase;
+
+std::unique_ptr<tuner::Tuner> from_record_0(storage::FileSystem& files, const std::string& directory) {
+    std::unique_ptr<tuner::Tuner> tuner;
+    storage::read_journal(files, directory, [&](study::Record&& record) {
+        if (const auto* created = std::get_if<study::StudyCreated>(&record); created != nullptr && !tuner)
+            tuner = std::make_unique<tuner::Tuner>(
+                study::parse_resolved_study(created->spec, StudyDirectory{directory}.resolved_file()));
+        if (!tuner) throw base::FormatError("the journal in '" + directory + "' does not begin with its study");
+        tuner->apply(record);
+    });
+    return tuner;
+}
+
+/// Null: the start before was killed before its first record.
+std::unique_ptr<tuner::Tuner> replay(storage::FileSystem& files, const std::string& directory,
+                                     const storage::JournalTail& tail, bool& used_snapshot) {
+    used_snapshot = false;
+    if (tail.spec.empty()) return nullptr;
+    auto tuner = tuner::resumed(tail.spec, StudyDirectory{directory}.resolved_file(), tail.snapshot, tail.records);
+    used_snapshot = tail.snapshot && tuner;
+    return tuner ? std::move(tuner) : from_record_0(files, directory);
+}
+
+std::string change_text(const study::KeyChange& change) {
+    const auto value = [](const std::string& text) { return text.empty() ? std::string("(not there)") : text; };
+    return "\n  " + change.key + "   " + value(change.before) + " -> " + value(change.after);
+}
+
+void refuse_changes(const OpenedStudy& opened, const study::StudySpec& spec, const std::string& directory) {
+    std::string text;
+    for (const auto& change : opened.changes)
+        if (!change.may_change) text += change_text(change);
+    if (!text.empty())
+        throw base::UsageError("the study in '" + directory + "' began with another study file; nothing was started" +
+                               text +
+                               "\nResults before and after such a change cannot be compared. Undo it, or keep both: "
+                               "-o ANOTHER_DIRECTORY, or --fresh, which moves the old directory aside");
+    const auto created = opened.tuner->state().trials.size();
+    if (spec.num_trials < created)
+        throw base::UsageError("study.num_trials: " + std::to_string(created) + " trials have been created in '" +
+                               directory + "' already, so it cannot be " + std::to_string(spec.num_trials));
+}
+
+bool budget_grew(const study::StudySpec& before, const study::StudySpec& now) {
+    return before.time_budget && (!now.time_budget || *now.time_budget > *before.time_budget);
+}
+
+/// Whether a study that has ended for good has more to do with this study file.
+bool goes_on(const tuner::Tuner& tuner, const study::StudySpec& spec) {
+    const auto& state = tuner.state();
+    if (state.end_reason == study::Reason::missing_metric) return false; // every trial would fail the same way
+    if (state.end_reason == study::Reason::study_time) return budget_grew(tuner.spec(), spec);
+    return spec.num_trials > tuner.spec().num_trials;
+}
+
+std::vector<Interrupted> interrupted_trials(const tuner::State& state) {
+    std::vector<Interrupted> found;
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        const auto& trial = state.trials[i];
+        if (trial.phase != TrialPhase::running) continue;
+        const study::Iteration from = trial.checkpoints.empty() ? 0 : trial.checkpoints.back().iteration;
+        const study::Iteration reached = std::max(trial.attempt_iteration, from);
+        found.push_back({study::TrialId{i}, from, reached - from});
+    }
+    return found;
+}
+
+std::string file_text(storage::FileSystem& files, const std::string& path) {
+    if (!files.exists(path)) return {};
+    const auto file = files.open(path, storage::FileSystem::Open::read);
+    std::string text(static_cast<std::size_t>(file->size()), '\0');
+    text.resize(file->read_at(0, std::as_writable_bytes(std::span(text))));
+    return text;
+}
+
+std::string value_in(const std::string& lines, const std::string& key) {
+    const std::string wanted = "\n" + key + "=";
+    const std::size_t at = ("\n" + lines).find(wanted);
+    if (at == std::string::npos) return {};
+    const std::size_t begin = at + wanted.size() - 1;
+    return lines.substr(begin, lines.find('\n', begin) - begin);
+}
+
+std::string how_it_ended(storage::FileSystem& files, const std::string& directory, const OpenedStudy& opened) {
+    std::string outcome;
+    try {
+        outcome = file_text(files, StudyDirectory{directory}.outcome_file());
+    } catch (const base::IoError&) { // it only says what people would like to know
+    }
+    const std::string job = opened.journal.job.empty() ? "" : "job " + opened.journal.job + " ";
+    const std::string start = std::to_string(opened.journal.incarnation);
+    if (value_in(outcome, "start") != start) return job + "start " + start + " was cut off without a word";
+    std::string time = value_in(outcome, "time");
+    if (const auto dot = time.find('.'); dot != std::string::npos) time = time.substr(0, dot) + "Z";
+    return job + "start " + start + " ended at " + time + ": " + value_in(outcome, "reason");
+}
+
+} // namespace
+
+OpenedStudy open_study(storage::FileSystem& files, const std::string& directory, const study::StudySpec& spec,
+                       const OpenRequest& request) {
+    OpenedStudy opened;
+    opened.resolved = study::resolved_toml(spec);
+    if (request.fresh || !storage::has_journal(files, directory)) return opened;
+    const storage::JournalTail tail = storage::read_journal_tail(files, directory);
+    opened.journal = tail.summary;
+    opened.uuid = tail.summary.uuid;
+    opened.incarnation = base::Incarnation{tail.summary.incarnation + 1};
+    opened.tuner = replay(files, directory, tail, opened.from_snapshot);
+    if (!opened.tuner) return opened; // published, but nothing was written: it begins now
+    opened.is_new = false;
+    const auto& state = opened.tuner->state();
+    opened.changes = study::differences(opened.tuner->spec(), spec);
+    refuse_changes(opened, spec, directory);
+    if (request.errored != OpenRequest::Errored::leave)
+        for (std::uint32_t i = 0; i < state.trials.size(); ++i)
+            if (state.trials[i].phase == TrialPhase::failed) opened.reopened.emplace_back(i);
+    const bool over = state.ended && state.outcome != StudyOutcome::resumable;
+    opened.finished = over && opened.reopened.empty() && !goes_on(*opened.tuner, spec);
+    opened.interrupted = interrupted_trials(state);
+    opened.workers_before = static_cast<std::uint32_t>(state.workers.size());
+    opened.ended = how_it_ended(files, directory, opened);
+    return opened;
+}
+
+study::Record snapshot_of(const tuner::Tuner& tuner) {
+    study::Bytes bytes;
+    study::Encoder encoder(bytes);
+    tuner.snapshot(encoder);
+    return study::Snapshot{tuner.digest(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
+}
+
+std::vector<study::Record> take_up(OpenedStudy& opened, const OpenRequest& request, const std::string& version) {
+    tuner::Output out;
+    const base::StudyTime now = opened.tuner->state().now;
+    if (!opened.changes.empty()) opened.tuner->change(opened.resolved, version, now, out);
+    for (const study::TrialId trial : opened.reopened)
+        opened.tuner->reopen(trial, request.errored == OpenRequest::Errored::restart, now, out);
+    out.records.push_back(snapshot_of(*opened.tuner));
+    return std::move(out.records); // the released checkpoints are orphans now, and go with the others
+}
+
+std::uint64_t remove_orphans(storage::FileSystem& files, const std::string& directory, const tuner::State& state) {
+    std::set<std::string> kept;
+    for (const auto& trial : state.trials)
+        for (const auto& checkpoint : trial.checkpoints) kept.insert(checkpoint.path);
+    std::uint64_t removed = 0;
+    const std::string all = StudyDirectory{directory}.checkpoints();
+    for (const std::string& trial : files.list(all)) {
+        for (const std::string& name : files.list(all + "/" + trial)) {
+            if (kept.contains("checkpoints/" + trial + "/" + name)) continue;
+            try {
+                files.remove_all(all + "/" + trial + "/" + name);
+                ++removed;
+            } catch (const base::IoError&) { // it takes space, and harms nobody
+            }
+        }
+        files.remove_if_empty(all + "/" + trial);
+    }
+    return removed;
+}
+
+std::string move_aside(storage::FileSystem& files, const std::string& directory) {
+    for (std::uint32_t number = 1;; ++number) {
+        const std::string name = directory + "~" + std::to_string(number);
+        if (files.exists(name)) continue;
+        files.rename(directory, name);
+        return name;
+    }
+}
+
+std::string resolved_file_of(storage::FileSystem& files, const std::string& directory) {
+    if (!storage::has_journal(files, directory))
+        throw base::UsageError("'" + directory + "' is a directory without a study in it; give a study file");
+    const storage::JournalTail tail = storage::read_journal_tail(files, directory);
+    std::string spec = tail.spec;
+    study::Decoder in(tail.records);
+    while (!in.empty()) {
+        auto record = study::decode_record(in);
+        if (auto* changed = std::get_if<study::StudyChanged>(&record)) spec = std::move(changed->spec);
+    }
+    if (spec.empty())
+        throw base::UsageError("the study in '" + directory + "' never began: give its study file to start it");
+    return spec;
+}
+
+} // namespace ranktune::drivers

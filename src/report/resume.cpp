@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// The screens of a study that was there before: resumed, or finished.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ranktune/study/parse.hpp"
+#include "report/screens.hpp"
+
+namespace ranktune::report {
+namespace {
+
+using study::TrialPhase;
+
+constexpr std::size_t label_width = 10;
+
+std::string labelled(std::string_view label, std::string_view text) {
+    return pad_right(label, label_width) + printable(text) + "\n";
+}
+
+std::string prose(std::string_view label, std::string_view text, const Style& style) {
+    std::string lines;
+    for (const auto& line : wrap(text, style.width - std::min(style.width, label_width)))
+        lines += labelled(lines.empty() ? label : "", line);
+    return lines;
+}
+
+std::string journal_text(const ResumeInfo& found) {
+    std::string text = grouped(found.records) + (found.records == 1 ? " record" : " records");
+    if (found.cut_bytes > 0)
+        text += fmt::format("; {} bytes of an unfinished one cut, nothing acknowledged lost", grouped(found.cut_bytes));
+    return text;
+}
+
+std::string running_text(const ResumeInfo& found) {
+    constexpr std::size_t shown = 4;
+    std::string text = fmt::format("{} {} running: ", found.running.size(), found.running.size() == 1 ? "was" : "were");
+    for (std::size_t i = 0; i < std::min(shown, found.running.size()); ++i) {
+        const auto& trial = found.running[i];
+        if (i > 0) text += ", ";
+        text += fmt::format("#{}{} from {}{}", trial.trial.value(), i == 0 ? " goes on" : "", i == 0 ? "it " : "",
+                            trial.from);
+        if (trial.lost > 0) text += fmt::format(" ({} lost)", trial.lost);
+    }
+    if (found.running.size() > shown) text += fmt::format(" and {} more", found.running.size() - shown);
+    return text;
+}
+
+std::string trials_text(const tuner::State& state, const ResumeInfo& found) {
+    std::string text;
+    for (const TrialPhase phase :
+         {TrialPhase::finished, TrialPhase::stopped, TrialPhase::paused, TrialPhase::waiting, TrialPhase::failed}) {
+        if (state.in(phase) == 0) continue;
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", state.in(phase), study::name(phase));
+    }
+    if (text.empty()) text = found.running.empty() ? "none yet" : "";
+    if (!found.running.empty()) text += (text.empty() ? "" : "; ") + running_text(found);
+    if (found.reopened > 0)
+        text +=
+            fmt::format("; {} failed one{} again", found.reopened, found.reopened == 1 ? " is tried" : "s are tried");
+    return text;
+}
+
+std::string ranks_text(const study::StudySpec& spec, const StartInfo& info, const ResumeInfo& found) {
+    const std::uint32_t most = spec.max_ranks_per_trial();
+    if (found.workers_before == info.workers || found.workers_before == 0)
+        return fmt::format("{} = head + {} worker{} on {}", info.workers + 1, info.workers,
+                           info.workers == 1 ? "" : "s", info.hosts);
+    std::string text = fmt::format("{} -> {}", found.workers_before + 1, info.workers + 1);
+    if (spec.resources.ranks_parameter.empty())
+        text += fmt::format(" ({} group{} -> {})", found.workers_before / most,
+                            found.workers_before / most == 1 ? "" : "s", info.workers / most);
+    return text + " on " + info.hosts;
+}
+
+} // namespace
+
+std::string resume_screen(const tuner::Tuner& tuner, const StartInfo& info, const ResumeInfo& found,
+                          const Style& style) {
+    const auto dot = std::string(style.dot());
+    std::string text = info.version + dot + info.mpi + dot + info.hdf5 + dot + info.cuda + "\n";
+    if (!info.launch_line.empty()) text += labelled("here", info.launch_line);
+    for (const auto& line :
+         wrap(fmt::format("resuming {}: start {}; {}", tuner.spec().name, found.start, found.ended), style.width))
+        text += printable(line) + "\n";
+    text += prose("journal", journal_text(found), style);
+    text += prose("trials", trials_text(tuner.state(), found), style);
+    bool first = true;
+    for (const auto& change : found.changes) {
+        const auto value = [](const std::string& v) { return v.empty() ? std::string("default") : v; };
+        text += labelled(first ? "changed" : "", fmt::format("{} {} -> {} (taken over)", change.key,
+                                                             value(change.before), value(change.after)));
+        first = false;
+    }
+    text += labelled("ranks", ranks_text(tuner.spec(), info, found));
+    text += labelled("study", info.directory);
+    return encoded(std::move(text), style);
+}
+
+std::string finished_screen(const tuner::Tuner& tuner, const std::string& directory, const std::string& study_file,
+                            const Style& style) {
+    const auto& state = tuner.state();
+    const auto& spec = tuner.spec();
+    std::string text = fmt::format("{} is finished ({} trials, exit {}): nothing was started\n", spec.name,
+                                   state.trials.size(), static_cast<int>(state.outcome));
+    if (state.end_reason != study::Reason::study_complete && !state.end_message.empty())
+        text += prose("why", state.end_message.substr(0, state.end_message.find('\n')), style);
+    if (state.best) {
+        const auto& best = state.trial(*state.best);
+        text +=
+            labelled("best", fmt::format("#{}  {} {} at iteration {} of {}", state.best->value(), spec.objective.metric,
+                                         metric_text(best.best), best.best_iteration, spec.max_iterations));
+    }
+    std::string label = "next";
+    const auto step = [&](const std::string& command, const std::string& remark) {
+        text += labelled(label, pad_right(command, 44) + "  # " + remark);
+        label.clear();
+    };
+    step("ranktune best " + directory, "the best trial");
+    const std::string again = "ranktune run " + study_file;
+    if (state.end_reason == study::Reason::study_time)
+        step(again + " study.time_budget=" + study::duration_text(2 * spec.time_budget.value_or(std::chrono::hours(1))),
+             "more time: the budget counts from the first start");
+    else if (state.end_reason != study::Reason::missing_metric)
+        step(again + fmt::format(" study.num_trials={}", spec.num_trials * 2), fmt::format("{} more", spec.num_trials));
+    if (state.in(TrialPhase::failed) > 0)
+        step(again + " --restart-errored", fmt::format("{} failed, tried again", state.in(TrialPhase::failed)));
+    step(again + " --fresh", "all again; the old directory becomes " + directory + "~1");
+    return encoded(std::move(text), style);
+}
+
+} // namespace ranktune::report

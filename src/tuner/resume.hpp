@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A core from the newest snapshot of a journal and the records behind it.
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "tuner/tuner.hpp"
+
+namespace ranktune::tuner {
+
+/// `spec` is the resolved study file that counted when the snapshot was taken (or, without one, when the study was
+/// created), `file` its name for messages; `records` are encoded one after the other. Null when the snapshot cannot be
+/// used (another version took it, or its digest differs): then the records have to be read from the first one on.
+/// Throws base::FormatError for records that cannot follow each other.
+[[nodiscard]] std::unique_ptr<Tuner> resumed(const std::string& spec, const std::string& file,
+                                             const std::optional<study::Snapshot>& snapshot,
+                                             std::span<const std::byte> records);
+
+} // namespace ranktune::tuner

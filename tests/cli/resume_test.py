@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Studies that end early and go on, as a user sees them: resume_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+import unittest
+
+from cli_test import PROGRAM, TIMEOUT, Case, environment, sys
+
+STUDY = """[study]
+name = "long"
+metric = "score"
+mode = "max"
+num_trials = 4
+max_iterations = 12
+seed = 1
+[trainable]
+builtin = "curve"
+seconds = {seconds}
+state_bytes = 1000
+[space]
+lr = "loguniform(1e-3, 1.0)"
+[scheduler]
+type = "{scheduler}"
+{more}
+"""
+
+
+class Resume(Case):
+    def study(self, seconds=0.1, scheduler="fifo", more=""):
+        self.write("long.toml", STUDY.format(seconds=seconds, scheduler=scheduler, more=more))
+
+    def start(self, *arguments, directory="long", reports=3):
+        """Starts the study and waits until it has so many reports of its own."""
+        before = self.reports(directory)
+        process = subprocess.Popen([PROGRAM, "run", "long.toml", "--local", "2", "-o", directory, *arguments],
+                                   cwd=self.cwd, env=environment(), stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True, start_new_session=True)
+        self.addCleanup(self.end, process)
+        deadline = time.monotonic() + TIMEOUT
+        while self.reports(directory) < before + reports:
+            self.assertIsNone(process.poll(), "it ended by itself")
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.1)
+        return process
+
+    def end(self, process):
+        self.kill_all()
+        process.wait()
+        process.stdout.close()
+
+    def kill_all(self):
+        """kill -9 of every process that runs in this test's directory."""
+        while pids := [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if self.is_mine(pid)]:
+            for pid in pids:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.05)
+
+    def is_mine(self, pid):
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                dead = file.read().rsplit(")", 1)[1].split()[0] in "ZX"
+            return not dead and os.readlink(f"/proc/{pid}/cwd") == str(self.cwd)
+        except (FileNotFoundError, PermissionError, ProcessLookupError):
+            return False
+
+    def status(self, directory="long"):
+        done = subprocess.run([PROGRAM, "status", directory, "-f", "json"], cwd=self.cwd, env=environment(),
+                              capture_output=True, text=True, timeout=TIMEOUT)
+        return json.loads(done.stdout) if done.returncode == 0 else {"reports": 0}
+
+    def reports(self, directory="long"):
+        return self.status(directory)["reports"]
+
+    def digest(self, directory):
+        return self.ranktune("replay", directory, "--logical-digest")[0]
+
+    def check_files(self, directory="long"):
+        """Every checkpoint that the journal names is there, and no other; nothing temporary is left."""
+        whole = json.loads(self.ranktune("export", directory, "--format", "json")[0])
+        named = {c["path"] for t in whole["trials"] for c in t.get("checkpoints", [])} or \
+                {t["checkpoint"] for t in whole["trials"] if t.get("checkpoint")}
+        there = {str(p.relative_to(self.cwd / directory)) for p in (self.cwd / directory).glob("checkpoints/*/*")}
+        self.assertEqual(there, named)
+        self.assertEqual(list((self.cwd / directory).rglob("*.tmp")), [])
+        self.assertFalse((self.cwd / directory / "lease").exists())
+
+    def test_a_stopped_study_goes_on_with_other_ranks_and_ends_as_if_nothing_had_been(self):
+        self.study()
+        process = self.start()
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=TIMEOUT)
+        self.assertEqual(process.returncode, 75, out)
+        self.assertRegex(out, r"(?m)^next +ranktune run long\.toml ")
+        self.assertEqual(self.outcome("long")["start"], "1")
+        orphan = self.cwd / "long" / "checkpoints" / "0" / "99-1.1.h5"
+        orphan.parent.mkdir(exist_ok=True)
+        orphan.write_bytes(b"written, and never committed")
+        out, _ = self.ranktune("run", "long.toml", "--local", "3")
+        self.assertRegex(out, r"(?m)^resuming long: start 2; start 1 ended at \S+Z: SIG")
+        self.assertRegex(out, r"(?m)^journal   \d+ records$")
+        self.assertRegex(out, r"(?m)^trials    ")
+        self.assertRegex(out, r"(?m)^ranks     3 -> 4 \(2 groups -> 3\) on ")
+        self.assertRegex(out, r"(?m)^long finished in ")
+        self.assertEqual({k: self.outcome("long")[k] for k in ("exit", "start", "progress")},
+                         {"exit": "0", "start": "2", "progress": "true"})
+        self.assertFalse(orphan.exists())
+        self.check_files()
+        for name in ("start-1.log", "start-2.log", "start-1.env.json", "start-2.env.json"):
+            self.assertTrue((self.cwd / "long" / "logs" / name).is_file(), name)
+        self.ranktune("run", "long.toml", "--local", "1", "-o", "undisturbed", "-q")
+        self.assertEqual(self.digest("long"), self.digest("undisturbed"))
+        for directory in ("long", "undisturbed"):
+            self.assertRegex(self.ranktune("replay", directory, "--verify")[0], r"^verified: \d+ records")
+
+    def test_a_killed_study_goes_on(self):
+        self.study(scheduler="asha", more="first_rung = 2")
+        for start in (1, 2):
+            process = self.start()
+            seen = self.reports()
+            self.kill_all()
+            process.wait(TIMEOUT)
+            self.assertGreaterEqual(self.reports(), seen)
+        out, _ = self.ranktune("run", "long", "--local", "2")  # the directory instead of the file
+        self.assertRegex(out, r"(?m)^resuming long: start 3; start 2 was cut off without a word")
+        self.assertRegex(out, r"(?m)^trials .*\b(was|were) running: #\d+ goes on from it \d+")
+        self.assertEqual(self.outcome("long")["exit"], "0")
+        self.check_files()
+        self.assertRegex(self.ranktune("replay", "long", "--verify")[0], r"^verified: \d+ records")
+
+    def test_a_finished_study_says_so_and_can_be_extended_or_begun_again(self):
+        self.run_tiny("-q")
+        before = sorted(self.cwd.rglob("*"))
+        out, _ = self.run_tiny()
+        self.assertRegex(out, r"^tiny is finished \(6 trials, exit 0\): nothing was started\n")
+        self.assertIn("ranktune run tiny.toml study.num_trials=12", out)
+        self.assertIn("--fresh", out)
+        self.assertEqual(sorted(self.cwd.rglob("*")), before)
+        out, _ = self.run_tiny("study.num_trials=9")
+        self.assertRegex(out, r"(?m)^changed   study\.num_trials 6 -> 9 \(taken over\)$")
+        status = self.status("tiny")
+        self.assertEqual((status["trials"], status["exit_code"]), (9, 0))
+        self.ranktune("replay", "tiny", "--verify")
+        out, _ = self.run_tiny("--fresh")
+        self.assertIn("the study that was in tiny is now in tiny~1", out)
+        self.assertEqual(self.status("tiny~1")["trials"], 9)
+        self.assertEqual(self.status("tiny")["trials"], 6)
+
+    def test_a_changed_study_file_is_compared_key_by_key(self):
+        self.run_tiny("-q")
+        _, err = self.run_tiny("study.seed=2", "scheduler.eta=4", "failure.tolerate=0.5", code=2)
+        self.assertIn("  study.seed   1 -> 2\n", err)
+        self.assertIn("  scheduler.eta   3.0 -> 4.0\n", err)
+        self.assertNotIn("tolerate", err)
+        self.assertIn("--fresh", err)
+        _, err = self.run_tiny("study.num_trials=5", code=2)
+        self.assertIn("6 trials have been created", err)
+        self.write(text=(self.cwd / "tiny.toml").read_text().replace("1e-3, 1.0", "1e-2, 1.0"))
+        _, err = self.run_tiny(code=2)
+        self.assertIn('space.lr   "loguniform(0.001, 1.0)" -> "loguniform(0.01, 1.0)"', err)
+
+    def test_failed_trials_get_another_chance(self):
+        failing = ["trainable.fail_rate=0.5", "trainable.fail_iteration=2", "scheduler.type=fifo"]
+        self.run_tiny(*failing, "-q", code=3)
+        failed = self.status("tiny")["states"]["failed"]
+        out, _ = self.run_tiny(*failing, code=3)
+        self.assertIn("--restart-errored", out)
+        out, _ = self.run_tiny(*failing, "--restart-errored", code=3)  # told to fail, they fail again
+        self.assertRegex(out, rf"(?m)^trials .* {failed} failed ones? (is|are) tried again$|\bagain$")
+        whole = json.loads(self.ranktune("export", "tiny", "--format", "json")[0])
+        attempts = sorted(len(t["attempts"]) for t in whole["trials"])
+        self.assertEqual(attempts, sorted([1] * (6 - failed) + [2] * failed))
+        self.ranktune("replay", "tiny", "--verify")
+
+    def test_retries_inside_a_run(self):
+        self.run_tiny("trainable.fail_rate=0.5", "trainable.fail_iteration=2", "scheduler.type=fifo",
+                      "failure.max_failures=3", "-q", code=3)
+        whole = json.loads(self.ranktune("export", "tiny", "--format", "json")[0])
+        # The same error at the same iteration is not tried a third time.
+        self.assertEqual({len(t["attempts"]) for t in whole["trials"]}, {1, 2})
+
+    def test_two_runs_on_one_directory(self):
+        self.study(seconds=0.6)
+        process = self.start(reports=1)
+        _, err = self.ranktune("run", "long.toml", "--local", "1", code=2)
+        self.assertRegex(err, r"is being run already: host \S+, pid \d+; nothing was started")
+        _, err = self.ranktune("run", "long.toml", "--local", "1", "--fresh", code=2, HDF5_USE_FILE_LOCKING="FALSE")
+        self.assertIn("is being run already", err)
+        self.assertFalse((self.cwd / "long~1").exists())
+        out, _ = self.ranktune("stop", "long")
+        self.assertRegex(out, r"^asked host \S+, pid \d+ to stop")
+        out, _ = process.communicate(timeout=TIMEOUT)
+        self.assertEqual(process.returncode, 75, out)
+        self.assertIn("nothing runs in 'long'", self.ranktune("stop", "long", code=2)[1])
+        self.assertIn("holds no study", self.ranktune("stop", ".", code=2)[1])
+        self.assertFalse((self.cwd / "long" / "stop").exists())
+        self.ranktune("run", "long.toml", "--local", "2", "-q")
+        self.check_files()
+
+    def lease(self, counter):
+        text = ("ranktune lease 1\nhost=elsewhere\nboot=b\npid=7\nnamespace=n\nstarted=1\njob=81234\nrestart=0\n"
+                f"nonce=abc\ncounter={counter}\n")
+        (self.cwd / "tiny").mkdir(exist_ok=True)
+        (self.cwd / "tiny" / "lease.new").write_text(text + f"check={crc32c(text.encode())}\n")
+        os.rename(self.cwd / "tiny" / "lease.new", self.cwd / "tiny" / "lease")
+
+    def test_the_lease_of_a_head_on_another_node(self):
+        self.lease(0)
+        done = threading.Event()
+
+        def renew():
+            counter = 1
+            while not done.wait(1):
+                self.lease(counter)
+                counter += 1
+        holder = threading.Thread(target=renew)
+        holder.start()
+        self.write()
+        try:
+            refused = subprocess.run([PROGRAM, "run", "tiny.toml", "--local", "2"], cwd=self.cwd, env=environment(),
+                                     capture_output=True, text=True, timeout=TIMEOUT)
+        finally:
+            done.set()
+            holder.join()
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn("is being run already: host elsewhere, pid 7, job 81234", refused.stderr)
+        begin = time.monotonic()
+        _, err = self.run_tiny()  # the counter stands still now
+        self.assertGreater(time.monotonic() - begin, 15)
+        self.assertIn("watching for up to 15 s", err)
+
+    def frames(self):
+        """The newest segment: path, and the position of each frame."""
+        path = max((self.cwd / "long" / "journal").glob("0*.h5"))
+        data = bytearray(path.read_bytes())
+        at = data.index(b"RTJOURNL") + 4096
+        found = []
+        while data[at:at + 4] == b"RTFM":
+            found.append(at)
+            at += (32 + int.from_bytes(data[at + 12:at + 16], "little") + 7) // 8 * 8
+        return path, data, found
+
+    def test_an_unfinished_end_is_cut_and_a_damaged_middle_is_refused(self):
+        self.study()
+        process = self.start(reports=8)
+        time.sleep(2.5)  # the first frames are synced, and later ones say so
+        self.kill_all()
+        process.wait(TIMEOUT)
+        path, data, frames = self.frames()
+        whole = bytes(data)
+        data[frames[1] + 40] ^= 1
+        path.chmod(0o644)
+        path.write_bytes(data)
+        done = subprocess.run([PROGRAM, "run", "long.toml", "--local", "2"], cwd=self.cwd, env=environment(),
+                              capture_output=True, text=True, timeout=TIMEOUT)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("is damaged at byte", done.stderr)
+        self.assertIn("restore the file from a backup", done.stderr)
+        data = bytearray(whole)
+        data[frames[-1] + 33:] = bytes(len(data) - frames[-1] - 33)  # the last write got 33 bytes far
+        path.write_bytes(data)
+        out, _ = self.ranktune("run", "long.toml", "--local", "2")
+        self.assertRegex(out, r"(?m)^journal   \d+ records; \d+ bytes of an unfinished one cut, nothing acknowledged")
+        self.assertEqual(self.outcome("long")["exit"], "0")
+        self.check_files()
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may write to a study directory. Time and processes are values here; tests/cli has real ones.
+#include "storage/lease.hpp"
+
+#include "support/catch.hpp"
+#include "support/crash_file_system.hpp"
+
+namespace ranktune::storage {
+namespace {
+
+using namespace std::chrono_literals;
+using ranktune::test::CrashFileSystem;
+
+const std::string home = "/study";
+
+LeaseHolder holder(const std::string& host, std::uint64_t pid, const std::string& nonce) {
+    LeaseHolder h;
+    h.writer = {host, "boot-of-" + host, pid};
+    h.pid_namespace = "pid:[1]";
+    h.process_started = 100;
+    h.nonce = nonce;
+    return h;
+}
+
+/// A clock that only moves when somebody sleeps.
+struct Waiting {
+    base::Duration now{0};
+    int said = 0;
+    std::function<void()> meanwhile = [] {};
+    LeaseWait wait() {
+        return {[this] { return now; },
+                [this](base::Duration d) {
+                    now += d;
+                    meanwhile();
+                },
+                [this](const std::string&) { ++said; }};
+    }
+};
+
+struct Study {
+    CrashFileSystem files;
+    Waiting waiting;
+    Study() { files.make_directories(home); }
+    Lease take(const LeaseHolder& me) { return Lease::take(files, home, me, waiting.wait()); }
+};
+
+std::string refusal(Study& study, const LeaseHolder& me) {
+    try {
+        static_cast<void>(study.take(me));
+    } catch (const base::UsageError& error) {
+        return error.what();
+    }
+    return "taken";
+}
+
+} // namespace
+
+TEST_CASE("A lease reads back, and half a lease is none", "[storage]") {
+    LeaseHolder h = holder("nid1", 4711, "ab");
+    h.job = "81234";
+    h.restart_count = 2;
+    h.counter = 17;
+    const std::string text = lease_text(h);
+    REQUIRE(parse_lease(text) == h);
+    for (std::size_t size = 0; size < text.size(); ++size) CHECK(!parse_lease(text.substr(0, size)));
+    CHECK(!parse_lease("counter=9" + text));
+    CHECK(describe(h) == "host nid1, pid 4711, job 81234");
+}
+
+TEST_CASE("What is known about a holder at once is used at once", "[storage]") {
+    const LeaseHolder me = holder("nid1", 9, "me");
+    LeaseHolder other = holder("nid1", 8, "other");
+    const auto alive = [](std::uint64_t) { return std::optional<std::uint64_t>(100); };
+    const auto dead = [](std::uint64_t) { return std::optional<std::uint64_t>(); };
+    CHECK(judge(other, me, alive) == LeaseState::held);
+    CHECK(judge(other, me, dead) == LeaseState::stale);
+    other.process_started = 99; // the number belongs to another process now
+    CHECK(judge(other, me, alive) == LeaseState::stale);
+    other.pid_namespace = "pid:[2]"; // a container on the same machine
+    CHECK(judge(other, me, dead) == LeaseState::unknown);
+    CHECK(judge(holder("nid2", 8, "other"), me, dead) == LeaseState::unknown);
+
+    LeaseHolder requeued = holder("nid2", 9, "me");
+    requeued.job = "5";
+    requeued.restart_count = 1;
+    LeaseHolder before = holder("nid1", 8, "other");
+    before.job = "5";
+    CHECK(judge(before, requeued, alive) == LeaseState::stale);
+    before.restart_count = 1; // a second step of the same run of the job
+    CHECK(judge(before, requeued, alive) == LeaseState::unknown);
+}
+
+TEST_CASE("A free directory is taken without waiting, and freed again", "[storage]") {
+    Study study;
+    Lease lease = study.take(holder("nid1", 1, "a"));
+    CHECK(study.waiting.now == 0s);
+    CHECK(lease.renew());
+    CHECK(read_lease(study.files, home)->counter == 1);
+    lease.release();
+    CHECK(!read_lease(study.files, home));
+    CHECK(study.files.list(home).empty());
+    CHECK(!lease.renew());
+}
+
+TEST_CASE("A holder on another node whose counter moves is not disturbed", "[storage]") {
+    Study study;
+    Lease held = study.take(holder("nid1", 1, "a"));
+    study.waiting.meanwhile = [&] {
+        if (study.waiting.now == 4s) REQUIRE(held.renew());
+    };
+    const std::string why = refusal(study, holder("nid2", 2, "b"));
+    CHECK(why.find("'/study' is being run already: host nid1, pid 1; nothing was started") == 0);
+    CHECK(study.waiting.now == 4s);
+    CHECK(study.waiting.said == 1);
+    CHECK(held.renew());
+    CHECK(study.files.list(home) == std::vector<std::string>{"lease"});
+}
+
+TEST_CASE("A holder on another node whose counter stands still for three periods is taken over, and notices",
+          "[storage]") {
+    Study study;
+    Lease held = study.take(holder("nid1", 1, "a"));
+    Lease taken = study.take(holder("nid2", 2, "b"));
+    CHECK(study.waiting.now >= 15s);
+    CHECK(study.waiting.now < 17s);
+    CHECK(!held.renew());
+    held.release(); // not its own any more
+    CHECK(read_lease(study.files, home)->nonce == "b");
+    CHECK(taken.renew());
+}
+
+TEST_CASE("A holder that ends while it is watched makes room", "[storage]") {
+    Study study;
+    Lease held = study.take(holder("nid1", 1, "a"));
+    study.waiting.meanwhile = [&] {
+        if (study.waiting.now == 2s) held.release();
+    };
+    CHECK(study.take(holder("nid2", 2, "b")).renew());
+    CHECK(study.waiting.now == 2s);
+}
+
+TEST_CASE("A lease that was torn in half holds nobody off", "[storage]") {
+    Study study;
+    const std::string half = "ranktune lease 1\nhost=ni";
+    study.files.open(lease_path(home), FileSystem::Open::create_new)->write_at(0, std::as_bytes(std::span(half)));
+    CHECK(study.take(holder("nid2", 2, "b")).renew());
+}
+
+TEST_CASE("This process is alive, and knows since when", "[storage]") {
+    const LeaseHolder me = this_holder("", 0);
+    CHECK(me.process_started > 0);
+    CHECK(process_start(me.writer.pid) == me.process_started);
+    CHECK(!process_start(0x7FFFFFFF));
+    CHECK(this_holder("", 0).nonce != me.nonce);
+}
+
+} // namespace ranktune::storage

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/study/change.hpp"
+
+#include "ranktune/study/parse.hpp"
+#include "support/catch.hpp"
+
+namespace ranktune::study {
+namespace {
+
+StudySpec spec(const std::vector<std::string>& overrides = {}) {
+    const std::string text =
+        "[study]\nname = \"a\"\nmetric = \"loss\"\nmode = \"min\"\nnum_trials = 6\nmax_iterations = 9\n"
+        "[trainable]\nname = \"t\"\nlayers = 2\n[space]\nlr = \"uniform(0.0, 1.0)\"\n";
+    TrainableInfo any;
+    any.name = "t";
+    any.any_option = true;
+    return parse_study(text, "/a.toml", overrides, {any});
+}
+
+std::vector<KeyChange> changes(const std::vector<std::string>& overrides) {
+    return differences(spec(), spec(overrides));
+}
+
+} // namespace
+
+TEST_CASE("Study files that mean the same do not differ", "[study]") {
+    CHECK(changes({}).empty());
+    CHECK(changes({"study.seed=0", "failure.tolerate=0.05", "scheduler.type=fifo"}).empty());
+}
+
+TEST_CASE("Budgets, limits and outputs may change; what results depend on may not", "[study]") {
+    CHECK(changes({"study.num_trials=9"}) == std::vector<KeyChange>{{"study.num_trials", "6", "9", true}});
+    for (const char* allowed : {"study.time_budget=2h", "study.max_concurrent=3", "failure.max_failures=2",
+                                "run.abort_grace=5s", "journal.commit_interval=2s", "stop.time=1h",
+                                "resources.cpus_per_rank=4", "stop.plateau.metric=loss", "checkpoint.interval=3"}) {
+        INFO(allowed);
+        const auto found = changes({allowed});
+        REQUIRE(!found.empty());
+        for (const auto& change : found) CHECK(change.may_change);
+    }
+    for (const char* refused : {"study.seed=1", "study.metric=accuracy", "study.mode=max", "study.max_iterations=27",
+                                "trainable.layers=3", "trainable.width=3", "space.lr=0.5", "space.more=[1,2]",
+                                "resources.ranks=2", "searcher.type=sobol", "scheduler.type=asha"}) {
+        INFO(refused);
+        const auto found = changes({refused});
+        REQUIRE(!found.empty());
+        CHECK_FALSE(found.front().may_change);
+    }
+}
+
+TEST_CASE("What is taken over is what may change, no more and no less", "[study]") {
+    const std::vector<std::string> everything = {
+        "study.name=b",         "study.num_trials=9",      "study.max_concurrent=3",     "study.time_budget=2h",
+        "stop.time=1h",         "failure.max_failures=2",  "journal.commit_interval=2s", "run.abort_grace=5s",
+        "study.seed=1",         "study.max_iterations=27", "trainable.layers=3",         "space.lr=0.5",
+        "searcher.type=sobol",  "scheduler.type=asha",     "resources.cpus_per_rank=4",  "resources.ranks=2",
+        "checkpoint.interval=3"};
+    const StudySpec later = spec(everything);
+    StudySpec now = spec();
+    take_over(now, later);
+    for (const auto& change : differences(spec(), later)) {
+        INFO(change.key);
+        bool still_differs = false;
+        for (const auto& left : differences(now, later)) still_differs = still_differs || left.key == change.key;
+        CHECK(still_differs != change.may_change);
+    }
+}
+
+} // namespace ranktune::study

@@ -1,0 +1,298 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Real studies under mpirun, killed with -9 at random moments (the head, a worker, mpirun, or everything), resumed by the
+same command until they end. An observer outside the processes reads the journal all the time, with a reader of its own,
+and remembers what it saw: whatever was written has to be there ever after.
+
+    kill_runs.py PROGRAM KILLS [SEED]
+
+Ends with a line of figures; the exit code is 0 when nothing went wrong.
+"""
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+try:
+    import h5py
+except ImportError:
+    h5py = None
+
+STUDY = """[study]
+name = "killed"
+metric = "score"
+mode = "max"
+num_trials = {trials}
+max_iterations = {iterations}
+seed = {seed}
+[trainable]
+builtin = "curve"
+seconds = {seconds}
+state_bytes = 20000
+[resources]
+ranks = {ranks}
+[space]
+lr = "loguniform(1e-4, 1.0)"
+[scheduler]
+{scheduler}
+[run]
+heartbeat_timeout = "6s"
+abort_grace = "2s"
+"""
+SCHEDULERS = {"promote": 'type = "asha"', "stop": 'type = "asha"\nvariant = "stop"', "fifo": 'type = "fifo"'}
+PATIENCE = 120  # seconds for one run to end
+KILLS_PER_STUDY = 6
+
+
+class Wrong(Exception):
+    pass
+
+
+def frames(path):
+    """Bytes of the frames of a segment in order, up to the first that does not continue; the reader knows no HDF5."""
+    with open(path, "rb") as file:
+        data = file.read()
+    page = next((at for at in range(0, min(len(data), 69632), 4096) if data[at:at + 8] == b"RTJOURNL"), None)
+    if page is None:
+        raise Wrong(f"{path} has no header page")
+    at, found, chain = page + 4096, [], None
+    while data[at:at + 4] == b"RTFM":
+        size = (32 + int.from_bytes(data[at + 12:at + 16], "little") + 7) // 8 * 8
+        if chain is not None and data[at + 8:at + 12] != chain:
+            break
+        chain = data[at + 4:at + 8]
+        found.append(data[at:at + size])
+        at += size
+    return data[page:page + 4096], found
+
+
+class Observer(threading.Thread):
+    """Reads the journal again and again. A frame that was followed by another one, or that a run was killed behind, has to
+    stay as it was (the newest may be seen half written)."""
+
+    def __init__(self, directory):
+        super().__init__(daemon=True)
+        self.journal = os.path.join(directory, "journal")
+        self.seen = {}
+        self.openings = 0
+        self.problems = []
+        self.stop = threading.Event()
+
+    def run(self):
+        while not self.stop.wait(0.1):
+            try:
+                self.look()
+            except FileNotFoundError:
+                pass  # a segment published ahead, and removed at the end
+            except (Wrong, OSError) as error:
+                self.problems.append(str(error))
+
+    def look(self, final=False):
+        if not os.path.isdir(self.journal):
+            return
+        for name in sorted(n for n in os.listdir(self.journal) if n.endswith(".h5")):
+            path = os.path.join(self.journal, name)
+            header, found = frames(path)
+            before_header, before = self.seen.get(name, (header, []))
+            if before and header != before_header:
+                raise Wrong(f"the header of {name} has changed")
+            if found[:len(before)] != before:
+                raise Wrong(f"{name}: {len(before)} frames were seen, now they differ")
+            self.seen[name] = (header, found if final else found[:-1] or before)
+            if h5py is not None:
+                with h5py.File(path, "r") as file:
+                    self.openings += int(file["records"].shape[0] > 0)
+
+
+    def check_cuts(self):
+        """What a later head says counts of a segment may not be less than what was seen in it."""
+        for name, (header, _) in self.seen.items():
+            ahead, segment = (int.from_bytes(header[at:at + 4], "little") for at in (40, 48))
+            cut = int.from_bytes(header[56:64], "little")
+            _, before = self.seen.get(f"{segment:06}.h5", (b"", []))
+            size = 4096 + sum(map(len, before))
+            if not ahead and segment and cut < size:
+                raise Wrong(f"{name} cuts segment {segment} at {cut}, but {size} bytes of it were seen")
+
+
+class Study:
+    def __init__(self, program, number, rng):
+        self.program = program
+        self.rng = rng
+        self.base = tempfile.mkdtemp(prefix="ranktune-kill-")
+        self.kind = rng.choice(sorted(SCHEDULERS))
+        self.ranks = rng.choice([1, 1, 2])
+        self.directory = os.path.join(self.base, "study")
+        self.file = os.path.join(self.base, "study.toml")
+        with open(self.file, "w") as file:
+            file.write(STUDY.format(trials=rng.choice([8, 16]), iterations=9, seed=number, ranks=self.ranks,
+                                    seconds=rng.choice([0.01, 0.03]), scheduler=SCHEDULERS[self.kind]))
+        self.observer = Observer(self.directory)
+
+    def start(self, directory=None):
+        workers = self.ranks * self.rng.choice([1, 2])
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "OMPI_", "PMIX_", "PMI_"))}
+        environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                           OMPI_MCA_mpi_yield_when_idle="1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
+        return subprocess.Popen(["mpirun", "-n", str(workers + 1), "--oversubscribe", "--bind-to", "none", "--quiet",
+                                 self.program, "run", self.file, "-o", directory or self.directory, "-q"],
+                                cwd=self.base, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, start_new_session=True)
+
+    def processes(self):
+        """Process ids of this study: {"mpirun": [...], "head": [...], "worker": [...]}."""
+        found = {"mpirun": [], "head": [], "worker": []}
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if os.readlink(f"/proc/{pid}/cwd") != self.base:
+                    continue
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    environment = file.read()
+                with open(f"/proc/{pid}/stat") as file:
+                    if file.read().rsplit(")", 1)[1].split()[0] in "ZX":
+                        continue
+            except OSError:
+                continue
+            rank = [v for v in environment.split(b"\0") if v.startswith(b"OMPI_COMM_WORLD_RANK=")]
+            kind = "mpirun" if not rank else "head" if rank[0].endswith(b"=0") else "worker"
+            found[kind].append(int(pid))
+        return found
+
+    def kill(self, whom):
+        processes = self.processes()
+        targets = sum(processes.values(), []) if whom == "all" else processes[whom]
+        if whom == "worker" and targets:
+            targets = [self.rng.choice(targets)]
+        for pid in targets:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        return bool(targets)
+
+    def ended(self, process):
+        """Waits for mpirun, and for every process of the study: none may stay behind. Returns mpirun's exit code."""
+        try:
+            output, _ = process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.kill("all")
+            process.communicate()
+            raise Wrong(f"it hung for {PATIENCE} s") from None
+        deadline = time.monotonic() + 60
+        while any(self.processes().values()):
+            if time.monotonic() > deadline:
+                left = self.processes()
+                self.kill("all")
+                raise Wrong(f"processes stayed behind: {left}")
+            time.sleep(0.05)
+        return process.returncode, output.decode(errors="replace")
+
+    def verb(self, *arguments):
+        done = subprocess.run([self.program, *arguments], capture_output=True, text=True, timeout=PATIENCE, cwd=self.base)
+        if done.returncode != 0:
+            raise Wrong(f"ranktune {' '.join(arguments)}: exit {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def run(self, kills, tally):
+        self.observer.start()
+        for n in range(kills):
+            process = self.start()
+            whom = self.rng.choice(["head", "worker", "mpirun", "all"])
+            deadline = time.monotonic() + self.rng.uniform(0.05, 2.5)
+            while time.monotonic() < deadline and process.poll() is None:
+                time.sleep(0.01)
+            hit = process.poll() is None and self.kill(whom)
+            code, output = self.ended(process)
+            if hit:
+                tally[whom] = tally.get(whom, 0) + 1
+            elif code != 0:
+                raise Wrong(f"start {n + 1} ended by itself with exit code {code}: {output}")
+            else:
+                break  # it was finished before it could be killed
+        code, output = self.ended(self.start())
+        self.observer.stop.set()
+        self.observer.join()
+        if code != 0:
+            raise Wrong(f"the last start ended with exit code {code}: {output}")
+        self.observer.look()
+        self.observer.check_cuts()
+        if self.observer.problems:
+            raise Wrong("; ".join(self.observer.problems[:3]))
+        self.check()
+
+    def check(self):
+        self.verb("replay", "study", "--verify")
+        whole = json.loads(self.verb("export", "study", "--format", "json"))
+        open_trials = [t["id"] for t in whole["trials"] if t["state"] not in ("finished", "stopped", "failed")]
+        if open_trials:
+            raise Wrong(f"trials {open_trials} never ended")
+        for file in ("lease", "stop"):
+            if os.path.exists(os.path.join(self.directory, file)):
+                raise Wrong(f"the file {file} is left")
+        if self.kind != "fifo":
+            return
+        # Without decisions that depend on who came first, the result has to be that of an undisturbed run.
+        code, output = self.ended(self.start(os.path.join(self.base, "undisturbed")))
+        if code != 0:
+            raise Wrong(f"the undisturbed run ended with exit code {code}: {output}")
+        if self.verb("replay", "study", "--logical-digest") != self.verb("replay", "undisturbed", "--logical-digest"):
+            raise Wrong("the result is not that of an undisturbed run")
+
+
+def shared_memory():
+    return set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+
+
+def unused(names):
+    """Those that no living process has mapped."""
+    mapped = ""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/maps") as file:
+                mapped += file.read()
+        except OSError:
+            pass
+    return sorted(n for n in names if f"/dev/shm/{n}" not in mapped)
+
+
+def main():
+    program, kills = os.path.abspath(sys.argv[1]), int(sys.argv[2])
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else random.SystemRandom().randrange(10**6)
+    before = shared_memory()
+    tally, wrong, studies, openings, begin = {}, 0, 0, 0, time.monotonic()
+    while sum(tally.values()) < kills:
+        studies += 1
+        study = Study(program, seed + studies, random.Random(seed + studies))
+        try:
+            study.run(min(KILLS_PER_STUDY, kills - sum(tally.values())), tally)
+            shutil.rmtree(study.base)
+        except Exception as error:  # what went wrong is told, its files are kept, and the next one runs
+            wrong += 1
+            print(f"study {seed + studies} ({study.kind}, {study.base}): {error}", flush=True)
+            study.observer.stop.set()
+            study.kill("all")
+            if wrong >= 5:
+                break
+        openings += study.observer.openings
+    new = shared_memory() - before
+    left = [n for n in unused(new) if "ranktune" in n]
+    if left:
+        print(f"left in /dev/shm: {left}")
+    # Open MPI cannot remove its segments when all its processes are killed.
+    foreign = unused(n for n in new if n.startswith("vader_segment"))
+    for name in foreign:
+        os.unlink(f"/dev/shm/{name}")
+    figures = ", ".join(f"{who} {count}" for who, count in sorted(tally.items()))
+    print(f"{sum(tally.values())} kills ({figures}) of {studies} studies, {wrong} wrong, {len(left)} files left in /dev/shm, "
+          f"{len(foreign)} segments of Open MPI removed there, {openings} openings by h5py; seed {seed}; {time.monotonic() - begin:.0f} s")
+    return 1 if wrong or left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
