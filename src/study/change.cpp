@@ -32,8 +32,17 @@ Lines lines_of(const StudySpec& spec) {
 
 /// What take_over() takes over: a key, or a table with everything in it.
 constexpr std::string_view changeable[] = {
-    "study.name", "study.num_trials", "study.max_concurrent", "study.time_budget", "resources.cpus_per_rank",
-    "stop.",      "failure.",         "checkpoint.",          "journal.",          "run.",
+    "study.name",
+    "study.num_trials",
+    "study.max_concurrent",
+    "study.time_budget",
+    "trainable.command",
+    "resources.cpus_per_rank",
+    "stop.",
+    "failure.",
+    "checkpoint.",
+    "journal.",
+    "run.",
 };
 
 bool may_change(std::string_view key) {
@@ -68,6 +77,9 @@ void take_over(StudySpec& spec, const StudySpec& later) {
     spec.num_trials = later.num_trials;
     spec.max_concurrent = later.max_concurrent;
     spec.time_budget = later.time_budget;
+    // A program whose command line was wrong is mended by changing it.
+    if (spec.trainable.program && later.trainable.program)
+        spec.trainable.program->command = later.trainable.program->command;
     spec.resources.cpus_per_rank = later.resources.cpus_per_rank;
     spec.stop = later.stop;
     spec.failure = later.failure;

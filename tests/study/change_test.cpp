@@ -48,6 +48,24 @@ TEST_CASE("Budgets, limits and outputs may change; what results depend on may no
     }
 }
 
+TEST_CASE("The command line of a program may be mended", "[study]") {
+    const auto program = [](const std::string& command) {
+        return parse_study(
+            "[study]\nname = \"a\"\nmetric = \"loss\"\nmode = \"min\"\nnum_trials = 6\nmax_iterations = 9\n"
+            "[trainable]\ncommand = \"" +
+                command + "\"\n[space]\nlr = \"uniform(0.0, 1.0)\"\n",
+            "/a.toml", {}, {});
+    };
+    StudySpec now = program("train.py {args}");
+    const StudySpec later = program("python3 train.py {args}");
+    const auto found = differences(now, later);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].key == "trainable.command");
+    CHECK(found[0].may_change);
+    take_over(now, later);
+    CHECK(differences(now, later).empty());
+}
+
 TEST_CASE("What is taken over is what may change, no more and no less", "[study]") {
     const std::vector<std::string> everything = {
         "study.name=b",         "study.num_trials=9",      "study.max_concurrent=3",     "study.time_budget=2h",

@@ -167,12 +167,20 @@ std::uint64_t remove_orphans(storage::FileSystem& files, const std::string& dire
         for (const std::string& name : files.list(all + "/" + trial)) {
             if (kept.contains("checkpoints/" + trial + "/" + name)) continue;
             try {
-                files.remove_all(all + "/" + trial + "/" + name);
+                files.remove_all(all + "/" + trial + "/" + name); // a file, or the folder of a program
                 ++removed;
             } catch (const base::IoError&) { // it takes space, and harms nobody
             }
         }
         files.remove_if_empty(all + "/" + trial);
+    }
+    // Of programs that were killed: nobody runs in there now.
+    const std::string attempts = directory + "/attempts";
+    for (const std::string& name : files.list(attempts)) {
+        try {
+            files.remove_all(attempts + "/" + name);
+        } catch (const base::IoError&) { // as above
+        }
     }
     return removed;
 }

@@ -64,8 +64,8 @@ struct OpenedStudy {
 /// The state of a core as a record.
 [[nodiscard]] study::Record snapshot_of(const tuner::Tuner& tuner);
 
-/// Removes checkpoints that no record of the journal names: of attempts that were killed before their commit. Returns
-/// how many. What cannot be removed stays.
+/// Removes checkpoints that no record of the journal names, of attempts that were killed before their commit, and the
+/// folders in which programs ran then. Returns how many checkpoints. What cannot be removed stays.
 std::uint64_t remove_orphans(storage::FileSystem& files, const std::string& directory, const tuner::State& state);
 
 /// Renames the directory to `<name>~N`, N being the first number that is free. Returns the new name.
