@@ -96,7 +96,7 @@ void register_brief() {
     static_cast<void>(once);
 }
 
-double worst(const std::vector<double>& values, std::size_t from, std::size_t to) {
+[[maybe_unused]] double worst(const std::vector<double>& values, std::size_t from, std::size_t to) {
     return *std::max_element(values.begin() + static_cast<std::ptrdiff_t>(from),
                              values.begin() + static_cast<std::ptrdiff_t>(to));
 }
