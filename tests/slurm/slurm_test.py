@@ -273,18 +273,19 @@ def broken_launch(mpi_type):
 
 # ---- how jobs end ---------------------------------------------------------------------------------------------------
 
-def running(folder, launcher, nodes, **more):
-    job = Job(folder, template("cpu"), f"--nodes={nodes}", "--exclusive", trials=4000, seconds=0.3,
-              variables={"LAUNCHER": launcher}, **more)
+def running(folder, launcher, nodes, *options, trials=4000, requeue="no"):
+    job = Job(folder, template("cpu"), f"--nodes={nodes}", "--exclusive", *options, trials=trials, seconds=0.3,
+              variables={"LAUNCHER": launcher, "REQUEUE": requeue})
     job.wait_until_training()
     return job
 
 
 def ending(name, launcher, nodes, act, state, code):
     def case(folder):
-        job = running(folder, launcher, nodes)
+        job = running(folder, launcher, nodes, requeue="yes" if act == cancel else "no")
         act(job)
         expect(job, state, code, exit=75)
+        assert job.show("Restarts") == "0"
         assert job.outcome()["resumable"] == "true", job.outcome()
     case.__name__ = f"{name}_{launcher}_{nodes}"
     case.__doc__ = f"{name.replace('_', ' ')}: a clean stop by {launcher} on {nodes} node(s)"
@@ -319,6 +320,24 @@ def time_is_up(job):
 def preempt(job):
     slurm("sbatch", "--partition=high", f"--nodelist={job.show('NodeList')}", "--exclusive", "--output=/dev/null",
           "--wrap=true")
+
+
+def goes_on(name, launcher, act, trials, requeue="no"):
+    """`trials` last longer than Slurm takes to act."""
+    def case(folder):
+        job = running(folder, launcher, 1, "--requeue", trials=trials, requeue=requeue)
+        act(job)
+
+        def second_start():
+            assert job.show("JobState") != "COMPLETED", job.log()
+            return job.show("Restarts") == "1"
+        job.wait_for("the second start", second_start)
+        expect(job, "COMPLETED", 0, exit=0)
+        starts = sorted(path.name for path in (job.study / "logs").glob("*.env.json"))
+        assert len(starts) == 2, starts
+    case.__name__ = f"{name}_{launcher}"
+    case.__doc__ = f"{name.replace('_', ' ')}: the same job goes on with the study, to its end"
+    return case
 
 
 def lost_worker(folder):
@@ -365,7 +384,9 @@ def cases():
         ending("warned", "srun", 1, warn, "FAILED", 75),
         ending("warned", "mpirun", 1, warn, "FAILED", 75),
         ending("time_is_up", "srun", 1, time_is_up, "TIMEOUT", 75),
-        ending("preempted", "srun", 1, preempt, "FAILED", 75),
+        goes_on("preempted", "srun", preempt, 40),
+        goes_on("preempted", "mpirun", preempt, 100),
+        goes_on("requeued_in_time", "srun", warn, 200, requeue="yes"),
         lost_worker,
     ]
     return found
