@@ -24,7 +24,10 @@ class MemoryStore final : public CheckpointIo {
   public:
     study::CheckpointRef save(const storage::CheckpointKey& key, const study::MemoryState& state) override {
         const std::lock_guard lock(mutex_);
-        if (refuse_) throw base::Error("no space left on device");
+        if (refuse_) {
+            ++refused_;
+            throw base::Error("no space left on device");
+        }
         std::string path = std::to_string(key.trial.value()) + "/" + std::to_string(key.iteration);
         states_.insert_or_assign(path, state);
         return {key.iteration, path, state.bytes(), state.digest()};
@@ -43,6 +46,10 @@ class MemoryStore final : public CheckpointIo {
         const std::lock_guard lock(mutex_);
         refuse_ = on;
     }
+    [[nodiscard]] std::size_t refused() {
+        const std::lock_guard lock(mutex_);
+        return refused_;
+    }
     [[nodiscard]] std::size_t count() {
         const std::lock_guard lock(mutex_);
         return states_.size();
@@ -52,6 +59,7 @@ class MemoryStore final : public CheckpointIo {
     std::mutex mutex_;
     std::map<std::string, study::MemoryState> states_;
     bool refuse_ = false;
+    std::size_t refused_ = 0;
 };
 
 /// What one rank said about one attempt.
