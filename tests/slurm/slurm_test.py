@@ -25,6 +25,7 @@ DIRECTORY = f"/tmp/ranktune-slurm-test-{os.getpid()}"
 NODES = 3
 GPUS = 4
 PATIENCE = 240  # seconds for a job of seconds, on a machine that does other things as well
+TUTORIAL_PATIENCE = 1000  # seconds for the tutorial: two studies of PyTorch
 
 STUDY = """
 [study]
@@ -98,10 +99,10 @@ class Job:
         found = re.search(rf"\b{key}=(\S+)", slurm("scontrol", "show", "job", self.id))
         return found.group(1) if found else ""
 
-    def wait_for(self, what, condition):
-        end = time.monotonic() + PATIENCE
+    def wait_for(self, what, condition, patience=PATIENCE):
+        end = time.monotonic() + patience
         while not condition():
-            assert time.monotonic() < end, f"waited {PATIENCE} s for: {what}\n{self.log()}"
+            assert time.monotonic() < end, f"waited {patience} s for: {what}\n{self.log()}"
             time.sleep(0.2)
 
     def wait_until_training(self):
@@ -111,10 +112,10 @@ class Job:
             return status.exists() and re.search(r'"running": [1-9]', status.read_text())
         self.wait_for("trials that run", training)
 
-    def finish(self):
+    def finish(self, patience=PATIENCE):
         """(state, exit code) once the job is over."""
         over = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "PREEMPTED", "NODE_FAIL")
-        self.wait_for("the end of the job", lambda: self.show("JobState") in over)
+        self.wait_for("the end of the job", lambda: self.show("JobState") in over, patience)
         return self.show("JobState"), int(self.show("ExitCode").split(":")[0])
 
     def outcome(self):
@@ -354,6 +355,22 @@ def lost_worker(folder):
     assert not job_processes(job), job_processes(job)
 
 
+class Skipped(Exception):
+    """A case that this machine cannot run, with the reason."""
+
+
+def tutorial(folder):
+    """docs/tutorials/pytorch.md by srun on two nodes."""
+    test = SOURCES / "tests" / "tutorials" / "tutorial_test.py"
+    script = (f"#!/bin/bash\n#SBATCH --nodes=2 --ntasks=5 --ntasks-per-node=3\n"
+              f"exec /usr/bin/python3 {test} {PROGRAM} {SOURCES} --launcher 'srun --mpi=pmix --ntasks=5'\n")
+    job = Job(folder, script)
+    state, code = job.finish(TUTORIAL_PATIENCE)
+    if code == 77:
+        raise Skipped(job.log().strip().splitlines()[-1])
+    assert (state, code) == ("COMPLETED", 0), f"{state} {code}\n{job.log()}"
+
+
 def job_processes(job):
     """{rank: process id} of the ranks of a job by srun."""
     found = {}
@@ -389,6 +406,7 @@ def cases():
         goes_on("preempted", "mpirun", preempt, 100),
         goes_on("requeued_in_time", "srun", warn, 200, requeue="yes"),
         lost_worker,
+        tutorial,
     ]
     return found
 
@@ -433,6 +451,8 @@ def run_case(case, folder):
     try:
         case(folder)
         return f"ok      {case.__name__}  {time.monotonic() - began:.1f} s", True
+    except Skipped as reason:
+        return f"skipped {case.__name__}: {reason}", True
     except Exception as error:  # one case must not hide the others
         return f"FAILED  {case.__name__} ({case.__doc__}): {type(error).__name__}: {error}", False
 
