@@ -119,4 +119,6 @@ std::uint64_t Digest::value() const {
     return hash ^ (hash >> 32);
 }
 
+std::uint64_t digest_of(std::string_view text) { return Digest().add(std::as_bytes(std::span(text))).value(); }
+
 } // namespace ranktune::base

@@ -22,11 +22,7 @@ base::TrialId trial_of(const tuner::State& state, const std::string& word, const
         if (!state.best) throw base::UsageError("'" + directory + "' has no best trial yet: none has reported");
         return *state.best;
     }
-    const auto trial = static_cast<std::uint32_t>(std::stoul(word));
-    if (trial >= state.trials.size())
-        throw base::UsageError(fmt::format("'{}' has no trial #{}; its trials are #0 to #{}", directory, trial,
-                                           static_cast<std::int64_t>(state.trials.size()) - 1));
-    return base::TrialId{trial};
+    return report::existing_trial(state, static_cast<std::uint32_t>(std::stoul(word)), directory);
 }
 
 } // namespace

@@ -8,9 +8,9 @@
 
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
-#include "ranktune/study/parse.hpp"
 #include "report/replay.hpp"
 #include "report/screens.hpp"
+#include "tuner/resume.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -23,16 +23,14 @@ struct Replayed {
 
 Replayed replayed(const ReplayArguments& arguments) {
     Replayed study;
+    tuner::Regrown grown(arguments.directory);
     storage::read_journal(storage::posix_file_system(), arguments.directory, [&](study::Record&& record) {
         if (arguments.until && study.records >= *arguments.until) return;
-        if (const auto* created = std::get_if<study::StudyCreated>(&record))
-            study.tuner = std::make_unique<tuner::Tuner>(
-                study::parse_resolved_study(created->spec, arguments.directory + "/resolved.toml"));
-        if (!study.tuner) throw base::FormatError("the journal does not begin with its study");
-        study.tuner->apply(record);
+        grown.apply(record);
         study.digest.add(record);
         ++study.records;
     });
+    study.tuner = grown.take();
     if (!study.tuner) throw base::UsageError("the study in '" + arguments.directory + "' has no record yet");
     study.tuner->check_invariants();
     return study;

@@ -21,6 +21,7 @@
 #include "cli/version.hpp"
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
+#include "drivers/environment_facts.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/layout.hpp"
 #include "drivers/run.hpp"
@@ -186,16 +187,6 @@ void RunScreens::end(const drivers::RunEnd& end) {
               << std::flush;
 }
 
-comm::mpi::Variables all_variables() {
-    comm::mpi::Variables variables;
-    for (char** entry = environ; *entry != nullptr; ++entry) {
-        const std::string text = *entry;
-        if (const auto at = text.find('='); at != std::string::npos)
-            variables.emplace(text.substr(0, at), text.substr(at + 1));
-    }
-    return variables;
-}
-
 /// What `srun --mpi=list` prints; empty when there is no srun.
 std::string srun_list() {
     std::string text;
@@ -214,7 +205,7 @@ int refuse_launch(const comm::mpi::BrokenLaunch& broken) {
 }
 
 /// Before MPI_Init: the exit code of a launch that cannot work.
-std::optional<int> refused_launch(const comm::mpi::Variables& variables, comm::mpi::LaunchFacts facts) {
+std::optional<int> refused_launch(const base::Variables& variables, comm::mpi::LaunchFacts facts) {
     if (!environment("PMI_FD").empty() || !environment("PMI_RANK").empty())
         facts.speaks_pmi = comm::mpi::may_speak_pmi();
     auto broken = comm::mpi::examine_launch(variables, facts);
@@ -227,7 +218,7 @@ std::optional<int> refused_launch(const comm::mpi::Variables& variables, comm::m
 }
 
 int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
-    const auto variables = all_variables();
+    const auto variables = drivers::environment_variables();
     comm::mpi::LaunchFacts facts{
         comm::mpi::library(), comm::mpi::library_version(), invocation.program, command_line(invocation), {}, true};
     if (const auto code = refused_launch(variables, facts)) return *code;

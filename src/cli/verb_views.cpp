@@ -109,11 +109,7 @@ int best(const std::string& directory, Format format) {
 
 int logs(const std::string& directory, std::uint32_t trial) {
     const auto study = load(directory);
-    if (trial >= study.tuner->state().trials.size()) {
-        throw base::UsageError(fmt::format("'{}' has no trial #{}; its trials are #0 to #{}", directory, trial,
-                                           static_cast<std::int64_t>(study.tuner->state().trials.size()) - 1));
-    }
-    const auto& state = study.tuner->state().trials[trial];
+    const auto& state = study.tuner->state().trial(report::existing_trial(study.tuner->state(), trial, directory));
     std::cout << fmt::format("trial #{}: {}, iteration {}\n", trial, study::name(state.phase), state.iteration);
     for (const auto& start : study.starts) {
         if (start.trial.value() != trial) continue;

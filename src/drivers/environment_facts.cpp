@@ -86,6 +86,20 @@ std::string build_json() {
 
 } // namespace
 
+std::vector<std::string> environment_entries() {
+    std::vector<std::string> entries;
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) entries.emplace_back(*entry);
+    return entries;
+}
+
+base::Variables environment_variables() {
+    base::Variables variables;
+    for (const std::string& entry : environment_entries())
+        if (const auto at = entry.find('='); at != std::string::npos)
+            variables.emplace(entry.substr(0, at), entry.substr(at + 1));
+    return variables;
+}
+
 std::string host_name() {
     auto name = variable("SLURMD_NODENAME");
     if (!name.empty()) return name;

@@ -4,8 +4,15 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "ranktune/base/variables.hpp"
 
 namespace ranktune::drivers {
+
+/// The environment of this process, as `NAME=value` each, and by name.
+[[nodiscard]] std::vector<std::string> environment_entries();
+[[nodiscard]] base::Variables environment_variables();
 
 /// This node's name: SLURMD_NODENAME (several nodes of a test bed may share a host name), otherwise the host name.
 [[nodiscard]] std::string host_name();

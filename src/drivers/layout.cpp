@@ -9,32 +9,17 @@
 #include "comm/mpi/gather.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/json_text.hpp"
+#include "ranktune/base/text.hpp"
 #include "slurm/gpus.hpp"
 
 namespace ranktune::drivers {
 namespace {
-
-slurm::Variables variables_of_process() {
-    slurm::Variables variables;
-    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-        const std::string text = *entry;
-        if (const auto at = text.find('='); at != std::string::npos)
-            variables.emplace(text.substr(0, at), text.substr(at + 1));
-    }
-    return variables;
-}
 
 /// NVIDIA's driver makes one file for each.
 std::uint32_t gpus_of_machine() {
     std::uint32_t count = 0;
     while (access(("/dev/nvidia" + std::to_string(count)).c_str(), F_OK) == 0) ++count;
     return count;
-}
-
-std::string joined(const std::vector<std::string>& items) {
-    std::string text;
-    for (const auto& item : items) text += (text.empty() ? "" : ",") + item;
-    return text;
 }
 
 } // namespace
@@ -47,7 +32,7 @@ const std::vector<std::string>& Layout::gpus_of(base::Rank rank) const {
 std::size_t Layout::node_count() const { return std::set<std::string>(nodes.begin(), nodes.end()).size(); }
 
 Layout survey(const comm::mpi::Environment& environment) {
-    const slurm::RankOnNode mine{host_name(), slurm::visible_gpus(variables_of_process(), gpus_of_machine())};
+    const slurm::RankOnNode mine{host_name(), slurm::visible_gpus(environment_variables(), gpus_of_machine())};
     Layout layout;
     std::vector<slurm::RankOnNode> ranks;
     for (const std::string& text : comm::mpi::gather_texts(environment, slurm::encode(mine))) {
@@ -93,7 +78,7 @@ std::string layout_json(const Layout& layout) {
             if (layout.nodes[r] != node) continue;
             ranks += (ranks.empty() ? "" : ", ") + std::to_string(r);
             gpus += (gpus.empty() ? "" : ", ") +
-                    json_string(joined(layout.gpus_of(base::Rank(static_cast<std::uint32_t>(r)))));
+                    json_string(base::join(layout.gpus_of(base::Rank(static_cast<std::uint32_t>(r))), ","));
         }
         text += (text.empty() ? "" : ",\n    ") + std::string("{\"node\": ") + json_string(node) + ", \"ranks\": [" +
                 ranks + "], \"gpus\": [" + gpus + "]}";

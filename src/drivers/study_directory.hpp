@@ -7,7 +7,7 @@
 //   metrics.h5      tables for people, at the end           outcome         how the last start ended
 //   status          what a running study is doing           stop            made by `ranktune stop`
 //   python/         ranktune.py, where the trials are programs (on their PYTHONPATH)
-//   lease           who runs it (storage)
+//   lease           who runs it (storage)              attempts/       what programs need while they run
 //   logs/<job or start>.log, logs/<job or start>.env.json, logs/workers-<host>.log
 
 #include <cstdint>
@@ -27,6 +27,8 @@ struct StudyDirectory {
     [[nodiscard]] std::string status_file() const { return path + "/status"; }
     [[nodiscard]] std::string metrics_file() const { return path + "/metrics.h5"; }
     [[nodiscard]] std::string checkpoints() const { return path + "/checkpoints"; }
+    /// Folders of programs that run now, one for each attempt.
+    [[nodiscard]] std::string attempts() const { return path + "/attempts"; }
     [[nodiscard]] std::string python() const { return path + "/python"; }
     [[nodiscard]] std::string stop_file() const { return path + "/stop"; }
     [[nodiscard]] std::string logs() const { return path + "/logs"; }

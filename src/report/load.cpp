@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/load.hpp"
 
-#include "ranktune/study/parse.hpp"
 #include "tuner/resume.hpp"
 
 namespace ranktune::report {
@@ -22,13 +21,9 @@ LoadedStudy load_study(storage::FileSystem& files, const std::string& directory,
                                "' holds no study (no journal in it); give the directory that `ranktune run` made");
     }
     LoadedStudy loaded;
+    tuner::Regrown grown(directory);
     loaded.journal = storage::read_journal(files, directory, [&](study::Record&& record) {
-        if (const auto* created = std::get_if<study::StudyCreated>(&record)) {
-            loaded.tuner = std::make_unique<tuner::Tuner>(
-                study::parse_resolved_study(created->spec, directory + "/resolved.toml"));
-        }
-        if (!loaded.tuner) throw base::FormatError("the journal in '" + directory + "' does not begin with its study");
-        loaded.tuner->apply(record);
+        grown.apply(record);
         if (auto* report = std::get_if<study::Reported>(&record)) {
             if (with_reports) loaded.reports.push_back(std::move(*report));
         } else if (auto* start = std::get_if<study::TrialStarted>(&record)) {
@@ -38,8 +33,17 @@ LoadedStudy load_study(storage::FileSystem& files, const std::string& directory,
             loaded.began.push_back(began->wall_time);
         }
     });
+    loaded.tuner = grown.take();
     if (!loaded.tuner) throw base::UsageError("the study in '" + directory + "' has not begun: its journal is empty");
     return loaded;
+}
+
+base::TrialId existing_trial(const tuner::State& state, std::uint32_t number, const std::string& directory) {
+    if (number < state.trials.size()) return base::TrialId{number};
+    const std::string there = state.trials.empty()
+                                  ? "; it has none yet"
+                                  : "; its trials are #0 to #" + std::to_string(state.trials.size() - 1);
+    throw base::UsageError("'" + directory + "' has no trial #" + std::to_string(number) + there);
 }
 
 } // namespace ranktune::report

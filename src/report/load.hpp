@@ -28,4 +28,8 @@ struct LoadedStudy {
 /// `began` stay empty. Throws as load_study.
 [[nodiscard]] LoadedStudy load_state(storage::FileSystem& files, const std::string& directory);
 
+/// The trial of this number. Throws base::UsageError naming those that there are.
+[[nodiscard]] base::TrialId existing_trial(const tuner::State& state, std::uint32_t number,
+                                           const std::string& directory);
+
 } // namespace ranktune::report

@@ -13,19 +13,6 @@ namespace {
 
 using study::TrialPhase;
 
-constexpr std::size_t label_width = 10;
-
-std::string labelled(std::string_view label, std::string_view text) {
-    return pad_right(label, label_width) + printable(text) + "\n";
-}
-
-std::string prose(std::string_view label, std::string_view text, const Style& style) {
-    std::string lines;
-    for (const auto& line : wrap(text, style.width - std::min(style.width, label_width)))
-        lines += labelled(lines.empty() ? label : "", line);
-    return lines;
-}
-
 std::string journal_text(const ResumeInfo& found) {
     std::string text = grouped(found.records) + (found.records == 1 ? " record" : " records");
     if (found.cut_bytes > 0)

@@ -16,21 +16,6 @@ namespace {
 using study::TrialPhase;
 using tuner::TrialState;
 
-constexpr std::size_t label_width = 10;
-
-/// A label and a line that is not broken: commands and paths are there to be copied.
-std::string labelled(std::string_view label, std::string_view text) {
-    return pad_right(label, label_width) + printable(text) + "\n";
-}
-
-/// A label and prose, broken at the width of the terminal.
-std::string prose(std::string_view label, std::string_view text, const Style& style) {
-    std::string lines;
-    for (const auto& line : wrap(text, style.width - std::min(style.width, label_width)))
-        lines += labelled(lines.empty() ? label : "", line);
-    return lines;
-}
-
 std::string rungs_text(const Plan& expected) {
     std::string levels;
     std::string counts;

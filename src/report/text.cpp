@@ -187,6 +187,17 @@ std::string paint(std::string_view text, Tone tone, const Style& style) {
     return (tone == Tone::good ? "\x1b[32m" : "\x1b[31m") + std::string(text) + "\x1b[0m";
 }
 
+std::string labelled(std::string_view label, std::string_view text) {
+    return pad_right(label, label_width) + printable(text) + "\n";
+}
+
+std::string prose(std::string_view label, std::string_view text, const Style& style) {
+    std::string lines;
+    for (const auto& line : wrap(text, style.width - std::min(style.width, label_width)))
+        lines += labelled(lines.empty() ? label : "", line);
+    return lines;
+}
+
 std::string encoded(std::string text, const Style& style) {
     if (style.utf8) return text;
     std::string out;

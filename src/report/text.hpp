@@ -52,6 +52,12 @@ struct Style {
 /// What the few coloured words are for; without Style::colour they look like the others.
 enum class Tone : std::uint8_t { plain, good, bad };
 [[nodiscard]] std::string paint(std::string_view text, Tone tone, const Style& style);
+/// Columns of the labels on the left of a screen.
+constexpr std::size_t label_width = 10;
+/// A label and a line that is not broken: commands and paths are there to be copied.
+[[nodiscard]] std::string labelled(std::string_view label, std::string_view text);
+/// A label and prose, broken at the width of the terminal.
+[[nodiscard]] std::string prose(std::string_view label, std::string_view text, const Style& style);
 /// For a terminal that is not UTF-8: everything but ASCII becomes "?", column by column.
 [[nodiscard]] std::string encoded(std::string text, const Style& style);
 

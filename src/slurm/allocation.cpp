@@ -9,8 +9,8 @@ namespace ranktune::slurm {
 namespace {
 
 template <class Number>
-std::optional<Number> number(const Variables& variables, std::string_view name) {
-    const auto text = value_of(variables, name);
+std::optional<Number> number(const base::Variables& variables, std::string_view name) {
+    const auto text = base::value_of(variables, name);
     if (!text) return std::nullopt;
     Number value{};
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
@@ -19,23 +19,23 @@ std::optional<Number> number(const Variables& variables, std::string_view name) 
 }
 
 /// The first of two variables that is there.
-std::string_view either(const Variables& variables, std::string_view name, std::string_view otherwise) {
-    const auto text = value_of(variables, name);
-    return text ? *text : value_of(variables, otherwise).value_or("");
+std::string_view either(const base::Variables& variables, std::string_view name, std::string_view otherwise) {
+    const auto text = base::value_of(variables, name);
+    return text ? *text : base::value_of(variables, otherwise).value_or("");
 }
 
 } // namespace
 
-std::optional<Allocation> allocation(const Variables& variables) {
+std::optional<Allocation> allocation(const base::Variables& variables) {
     const auto job = either(variables, "SLURM_JOB_ID", "SLURM_JOBID");
     if (job.empty()) return std::nullopt;
     Allocation found;
     found.job = found.requeue_id = job;
-    const auto array = value_of(variables, "SLURM_ARRAY_JOB_ID");
-    const auto task = value_of(variables, "SLURM_ARRAY_TASK_ID");
+    const auto array = base::value_of(variables, "SLURM_ARRAY_JOB_ID");
+    const auto task = base::value_of(variables, "SLURM_ARRAY_TASK_ID");
     if (array && task) found.requeue_id = std::string(*array) + "_" + std::string(*task);
-    if (const auto step = value_of(variables, "SLURM_STEP_ID")) found.step = *step;
-    found.partition = value_of(variables, "SLURM_JOB_PARTITION").value_or("");
+    if (const auto step = base::value_of(variables, "SLURM_STEP_ID")) found.step = *step;
+    found.partition = base::value_of(variables, "SLURM_JOB_PARTITION").value_or("");
     found.restarts = number<std::uint32_t>(variables, "SLURM_RESTART_COUNT").value_or(0);
     found.nodes = expand_hostlist(either(variables, "SLURM_JOB_NODELIST", "SLURM_NODELIST"));
     found.tasks_by_node = expand_counts(either(variables, "SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"));

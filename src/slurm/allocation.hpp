@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "slurm/variables.hpp"
+#include "ranktune/base/variables.hpp"
 
 namespace ranktune::slurm {
 
@@ -26,6 +26,6 @@ struct Allocation {
 };
 
 /// Nothing: not in a job.
-[[nodiscard]] std::optional<Allocation> allocation(const Variables& variables);
+[[nodiscard]] std::optional<Allocation> allocation(const base::Variables& variables);
 
 } // namespace ranktune::slurm

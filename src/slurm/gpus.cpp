@@ -6,16 +6,11 @@
 #include <optional>
 #include <set>
 
+#include "ranktune/base/text.hpp"
 #include "slurm/lists.hpp"
 
 namespace ranktune::slurm {
 namespace {
-
-std::string joined(const std::vector<std::string>& items) {
-    std::string text;
-    for (const auto& item : items) text += (text.empty() ? "" : ",") + item;
-    return text;
-}
 
 /// The list of a variable as CUDA reads it: what follows a -1 does not count.
 std::vector<std::string> listed(std::string_view text) {
@@ -49,18 +44,18 @@ VisibleGpus seen(std::string_view name, std::string_view text, std::vector<std::
 }
 
 /// Without the part about identities.
-VisibleGpus named_devices(const Variables& variables, std::uint32_t machine_gpus) {
+VisibleGpus named_devices(const base::Variables& variables, std::uint32_t machine_gpus) {
     for (const char* name : {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"})
-        if (const auto text = value_of(variables, name)) return seen(name, *text, listed(*text));
-    if (const auto text = value_of(variables, "ROCR_VISIBLE_DEVICES"))
+        if (const auto text = base::value_of(variables, name)) return seen(name, *text, listed(*text));
+    if (const auto text = base::value_of(variables, "ROCR_VISIBLE_DEVICES"))
         return seen("ROCR_VISIBLE_DEVICES", *text, first_numbers(listed(*text).size()));
     for (const char* name : {"GPU_DEVICE_ORDINAL", "SLURM_STEP_GPUS", "SLURM_JOB_GPUS"})
-        if (const auto text = value_of(variables, name)) return seen(name, *text, listed(*text));
+        if (const auto text = base::value_of(variables, name)) return seen(name, *text, listed(*text));
     // With --gpu-bind=none some versions name no device. The number is that of the node.
-    if (const auto text = value_of(variables, "SLURM_GPUS_ON_NODE"))
+    if (const auto text = base::value_of(variables, "SLURM_GPUS_ON_NODE"))
         return seen("SLURM_GPUS_ON_NODE", *text, first_numbers(count_in(*text)));
     // In a job that was granted none, GPUs of the node are somebody else's.
-    if (machine_gpus == 0 || value_of(variables, "SLURM_JOB_ID")) return {};
+    if (machine_gpus == 0 || base::value_of(variables, "SLURM_JOB_ID")) return {};
     return seen("GPUs of the machine", std::to_string(machine_gpus), first_numbers(machine_gpus));
 }
 
@@ -165,22 +160,22 @@ std::string_view take_field(std::string_view& text) {
 
 } // namespace
 
-VisibleGpus visible_gpus(const Variables& variables, std::uint32_t machine_gpus) {
+VisibleGpus visible_gpus(const base::Variables& variables, std::uint32_t machine_gpus) {
     VisibleGpus gpus = named_devices(variables, machine_gpus);
     for (const char* name : {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}) {
-        const auto text = value_of(variables, name);
+        const auto text = base::value_of(variables, name);
         if (!text) continue;
         auto names = listed(*text);
         if (names.size() == gpus.devices.size()) gpus.identities = std::move(names);
         break;
     }
-    gpus.whole = value_of(variables, "SLURM_GPUS_PER_TASK").has_value();
+    gpus.whole = base::value_of(variables, "SLURM_GPUS_PER_TASK").has_value();
     return gpus;
 }
 
 std::string encode(const RankOnNode& rank) {
     std::string text = rank.node;
-    for (const std::string& field : {joined(rank.gpus.devices), joined(rank.gpus.identities),
+    for (const std::string& field : {base::join(rank.gpus.devices, ","), base::join(rank.gpus.identities, ","),
                                      std::string(rank.gpus.whole ? "1" : "0"), rank.gpus.by})
         text += field_end + field;
     return text;

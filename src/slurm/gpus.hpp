@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "slurm/variables.hpp"
+#include "ranktune/base/variables.hpp"
 
 namespace ranktune::slurm {
 
@@ -27,7 +27,7 @@ struct VisibleGpus {
 /// The first of these that is there: CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES (whose devices are
 /// counted anew from 0 by HIP), GPU_DEVICE_ORDINAL, SLURM_STEP_GPUS, SLURM_JOB_GPUS, SLURM_GPUS_ON_NODE; outside a job
 /// the `machine_gpus` devices of the machine. Empty, "NoDevFiles" and "-1" mean none.
-[[nodiscard]] VisibleGpus visible_gpus(const Variables& variables, std::uint32_t machine_gpus = 0);
+[[nodiscard]] VisibleGpus visible_gpus(const base::Variables& variables, std::uint32_t machine_gpus = 0);
 
 /// One rank, as all ranks know it.
 struct RankOnNode {

@@ -45,7 +45,7 @@ void read_blocks(File& file, Take&& take) {
     }
 }
 
-std::uint64_t digest_of(File& file) {
+std::uint64_t digest_of_file(File& file) {
     base::Digest digest;
     read_blocks(file, [&](std::uint64_t, std::span<const std::byte> bytes) { digest.add(bytes); });
     return digest.value();
@@ -85,7 +85,7 @@ class Adoption {
         const std::string target = folder_ + "/" + inside;
         const bool moved = move_ && files_.kind(source) == FileSystem::Kind::file && try_rename(source, target);
         const auto file = moved ? files_.open(target, FileSystem::Open::read) : copy(source, target);
-        listed_.push_back({inside, file->size(), digest_of(*file)});
+        listed_.push_back({inside, file->size(), digest_of_file(*file)});
         file->sync();
         files_.set_read_only(target);
     }
@@ -122,8 +122,6 @@ std::string manifest_text(const CheckpointKey& key, const std::string& entry, co
         text += hex(file.digest) + " " + std::to_string(file.bytes) + " " + file.path + "\n";
     return text;
 }
-
-std::uint64_t digest_of(const std::string& text) { return base::Digest().add(std::as_bytes(std::span(text))).value(); }
 
 struct Manifest {
     std::string entry;
@@ -173,7 +171,7 @@ study::CheckpointRef CheckpointStore::adopt(const CheckpointKey& key, const std:
         const std::string text = manifest_text(key, entry, adoption.listed());
         files_.publish(folder + "/" + manifest_name, std::as_bytes(std::span(text))); // syncs the folder, too
         for (const Listed& file : adoption.listed()) reference.bytes += file.bytes;
-        reference.digest = digest_of(text);
+        reference.digest = base::digest_of(text);
         return reference;
     } catch (...) {
         try {
@@ -187,16 +185,14 @@ study::CheckpointRef CheckpointStore::adopt(const CheckpointKey& key, const std:
 std::string CheckpointStore::locate(const study::CheckpointRef& checkpoint) {
     const std::string folder = directory_ + "/" + checkpoint.path;
     const std::string manifest_path = folder + "/" + manifest_name;
-    const auto file = files_.open(manifest_path, FileSystem::Open::read);
-    std::string text(file->size(), '\0');
-    text.resize(file->read_at(0, std::as_writable_bytes(std::span(text))));
-    if (digest_of(text) != checkpoint.digest)
+    const std::string text = read_text(files_, manifest_path);
+    if (base::digest_of(text) != checkpoint.digest)
         throw base::FormatError("'" + folder + "' is not the checkpoint that the journal names: the digests differ");
     const Manifest manifest = parse_manifest(text, manifest_path);
     for (const Listed& listed : manifest.files) {
         const std::string path = folder + "/" + listed.path;
         const auto saved = files_.open(path, FileSystem::Open::read);
-        if (saved->size() != listed.bytes || digest_of(*saved) != listed.digest)
+        if (saved->size() != listed.bytes || digest_of_file(*saved) != listed.digest)
             throw base::FormatError("'" + path + "' is damaged: it is not what its manifest says");
     }
     return folder + "/" + manifest.entry;

@@ -241,6 +241,13 @@ void FileSystem::remove_all(const std::string& path) {
     remove_if_empty(path);
 }
 
+std::string read_text(FileSystem& files, const std::string& path, std::uint64_t limit) {
+    const auto file = files.open(path, FileSystem::Open::read);
+    std::string text(static_cast<std::size_t>(std::min(file->size(), limit)), '\0');
+    text.resize(file->read_at(0, std::as_writable_bytes(std::span(text))));
+    return text;
+}
+
 FileSystem& posix_file_system() {
     static PosixFileSystem files;
     return files;

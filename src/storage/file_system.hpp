@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -65,6 +66,10 @@ class FileSystem {
     /// is there.
     void remove_all(const std::string& path);
 };
+
+/// The first `limit` bytes of a file. Throws base::IoError.
+[[nodiscard]] std::string read_text(FileSystem& files, const std::string& path,
+                                    std::uint64_t limit = std::numeric_limits<std::uint64_t>::max());
 
 /// The real one.
 [[nodiscard]] FileSystem& posix_file_system();

@@ -18,12 +18,7 @@ namespace {
 
 constexpr std::string_view first_line = "ranktune lease 1";
 
-std::string text_at(FileSystem& files, const std::string& path) {
-    const auto file = files.open(path, FileSystem::Open::read);
-    std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(file->size(), 64 * 1024)), '\0');
-    text.resize(file->read_at(0, std::as_writable_bytes(std::span(text))));
-    return text;
-}
+constexpr std::uint64_t most_bytes = 64 * 1024; ///< of whatever lies there; a lease is smaller
 
 bool missing(const base::IoError& error) { return error.code() == std::errc::no_such_file_or_directory; }
 
@@ -106,7 +101,7 @@ std::string lease_path(const std::string& study_directory) { return study_direct
 
 std::optional<LeaseHolder> read_lease(FileSystem& files, const std::string& study_directory) {
     try {
-        return parse_lease(text_at(files, lease_path(study_directory)));
+        return parse_lease(read_text(files, lease_path(study_directory), most_bytes));
     } catch (const base::IoError& error) {
         if (missing(error)) return {};
         throw;
@@ -203,7 +198,7 @@ Lease Lease::take(FileSystem& files, const std::string& study_directory, const L
 bool Lease::renew() {
     std::optional<LeaseHolder> found;
     try {
-        found = parse_lease(text_at(*files_, path_));
+        found = parse_lease(read_text(*files_, path_, most_bytes));
     } catch (const base::IoError& error) {
         if (!missing(error)) throw;
     }
@@ -216,7 +211,7 @@ bool Lease::renew() {
 
 void Lease::release() noexcept {
     try {
-        const auto found = parse_lease(text_at(*files_, path_));
+        const auto found = parse_lease(read_text(*files_, path_, most_bytes));
         if (found && found->nonce == me_.nonce) files_->remove(path_);
         files_->remove(aside(path_, me_));
     } catch (const std::exception&) { // stale for the next head, which finds this process dead

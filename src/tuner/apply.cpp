@@ -27,10 +27,7 @@ namespace {
 
 std::uint64_t digest_of_failure(const std::string& message) {
     const std::size_t colon = message.starts_with("rank ") ? message.find(": ") : std::string::npos;
-    const std::string_view words = std::string_view(message).substr(colon == std::string::npos ? 0 : colon + 2);
-    base::Digest digest;
-    digest.add(std::as_bytes(std::span(words)));
-    return digest.value();
+    return base::digest_of(std::string_view(message).substr(colon == std::string::npos ? 0 : colon + 2));
 }
 
 TrialState& Tuner::Impl::trial(TrialId id) {

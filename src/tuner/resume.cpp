@@ -28,4 +28,11 @@ std::unique_ptr<Tuner> resumed(const std::string& spec, const std::string& file,
     return tuner;
 }
 
+void Regrown::apply(const study::Record& record) {
+    if (const auto* created = std::get_if<study::StudyCreated>(&record); created != nullptr && !tuner_)
+        tuner_ = std::make_unique<Tuner>(study::parse_resolved_study(created->spec, directory_ + "/resolved.toml"));
+    if (!tuner_) throw base::FormatError("the journal in '" + directory_ + "' does not begin with its study");
+    tuner_->apply(record);
+}
+
 } // namespace ranktune::tuner

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A core from the newest snapshot of a journal and the records behind it.
+// A core from a journal: from its first record on, or from the newest snapshot and the records behind it.
 
 #include <memory>
 #include <optional>
@@ -18,5 +18,20 @@ namespace ranktune::tuner {
 [[nodiscard]] std::unique_ptr<Tuner> resumed(const std::string& spec, const std::string& file,
                                              const std::optional<study::Snapshot>& snapshot,
                                              std::span<const std::byte> records);
+
+/// A core that grows from the records of a journal, read from the first one on.
+class Regrown {
+  public:
+    /// `directory` of the study, for messages and paths.
+    explicit Regrown(std::string directory) : directory_(std::move(directory)) {}
+    /// The first record creates the study. Throws base::FormatError for records that cannot follow each other.
+    void apply(const study::Record& record);
+    /// Null before the first record.
+    [[nodiscard]] std::unique_ptr<Tuner> take() { return std::move(tuner_); }
+
+  private:
+    std::string directory_;
+    std::unique_ptr<Tuner> tuner_;
+};
 
 } // namespace ranktune::tuner

@@ -23,15 +23,11 @@ Tuner::Tuner(Tuner&&) noexcept = default;
 Tuner& Tuner::operator=(Tuner&&) noexcept = default;
 
 void Tuner::create(const std::string& uuid, const std::string& resolved_spec, const std::string& version, Output& out) {
-    base::Digest digest;
-    digest.add(std::as_bytes(std::span(resolved_spec)));
-    impl_->commit(study::StudyCreated{uuid, resolved_spec, digest.value(), version}, out);
+    impl_->commit(study::StudyCreated{uuid, resolved_spec, base::digest_of(resolved_spec), version}, out);
 }
 
 void Tuner::change(const std::string& resolved_spec, const std::string& version, StudyTime now, Output& out) {
-    base::Digest digest;
-    digest.add(std::as_bytes(std::span(resolved_spec)));
-    impl_->commit(study::StudyChanged{now, resolved_spec, digest.value(), version}, out);
+    impl_->commit(study::StudyChanged{now, resolved_spec, base::digest_of(resolved_spec), version}, out);
 }
 
 void Tuner::reopen(TrialId id, bool from_scratch, StudyTime now, Output& out) {
@@ -52,9 +48,7 @@ std::uint64_t Tuner::digest() const {
     study::Bytes bytes;
     study::Encoder encoder(bytes);
     impl_->snapshot(encoder);
-    base::Digest digest;
-    digest.add(bytes);
-    return digest.value();
+    return base::Digest().add(bytes).value();
 }
 
 } // namespace ranktune::tuner

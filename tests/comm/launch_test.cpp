@@ -3,6 +3,7 @@
 #include "support/catch.hpp"
 
 using namespace ranktune::comm::mpi;
+using ranktune::base::Variables;
 
 namespace {
 

@@ -41,14 +41,7 @@ struct Counting final : trainables::Trainable {
 };
 
 trainables::Registration counting(int odd_rank = -1) {
-    return {{.name = "counting",
-             .description = "",
-             .options = {},
-             .can_checkpoint = true,
-             .any_option = true,
-             .metrics = {}},
-            [odd_rank] { return std::make_unique<Counting>(odd_rank); },
-            {}};
+    return {any_trainable("counting"), [odd_rank] { return std::make_unique<Counting>(odd_rank); }, {}};
 }
 
 std::vector<base::Iteration> iterations_of(const std::vector<study::CheckpointRef>& checkpoints) {

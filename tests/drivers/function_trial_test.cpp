@@ -11,14 +11,7 @@ using study::AttemptOutcome;
 using study::Verb;
 
 trainables::Registration function(trainables::TrainFunction body) {
-    return {{.name = "function",
-             .description = "",
-             .options = {},
-             .can_checkpoint = true,
-             .any_option = true,
-             .metrics = {}},
-            {},
-            std::move(body)};
+    return {any_trainable("function"), {}, std::move(body)};
 }
 
 /// Counts to `last`, with a state that can be saved.

@@ -4,15 +4,17 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
+#include "drivers/group/store_io.hpp"
 #include "drivers/trial_cluster.hpp"
 #include "support/catch.hpp"
+#include "support/files.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace ranktune::drivers::testing {
 namespace {
 
+using ranktune::testing::read_file;
 using study::AttemptOutcome;
 using study::Verb;
 using namespace std::chrono_literals;
@@ -35,26 +37,10 @@ def report(value, **more):
     return answer()
 )";
 
-class FolderIo final : public CheckpointIo {
-  public:
-    explicit FolderIo(const std::string& directory) : store_(storage::posix_file_system(), directory) {}
-    study::CheckpointRef save(const storage::CheckpointKey& key, const study::MemoryState& state) override {
-        return store_.save(key, state);
-    }
-    study::MemoryState load(const study::CheckpointRef& checkpoint) override { return store_.load(checkpoint); }
-    study::CheckpointRef adopt(const storage::CheckpointKey& key, const std::string& source, bool move) override {
-        return store_.adopt(key, source, move);
-    }
-    std::string locate(const study::CheckpointRef& checkpoint) override { return store_.locate(checkpoint); }
-
-  private:
-    storage::CheckpointStore store_;
-};
-
 /// A study of one program, in a directory of its own.
 struct Programs {
     explicit Programs(int ranks, const std::string& text)
-        : io(home.path()),
+        : io(storage::posix_file_system(), home.path()),
           setting{{std::string("PATH=") + std::getenv("PATH"), "OMPI_COMM_WORLD_RANK=5"},
                   home.path(),
                   "here",
@@ -84,19 +70,12 @@ struct Programs {
     }
 
     ranktune::testing::TemporaryDirectory home;
-    FolderIo io;
+    StoreIo io;
     std::mutex mutex;
     std::vector<std::string> output;
     ProgramSetting setting;
     TrialCluster cluster;
 };
-
-std::string content(const std::string& path) {
-    std::ifstream file(path);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
 
 void check_outcomes(const std::vector<RankLog>& logs, AttemptOutcome outcome) {
     for (const auto& log : logs) {
@@ -146,7 +125,7 @@ TEST_CASE("a program is paused, and goes on from what it saved on another number
         const auto checkpoint = logs[0].saved[0];
         CHECK(checkpoint.iteration == 3);
         CHECK(checkpoint.bytes == 1);
-        CHECK(content(programs.home.path() + "/" + checkpoint.path + "/state.txt") == "6");
+        CHECK(read_file(programs.home.path() + "/" + checkpoint.path + "/state.txt") == "6");
 
         programs.cluster.prepare(4 - ranks, 5, checkpoint).seconds = 100.0;
         const auto further = programs.cluster.run_until(5, Verb::stop);
@@ -304,7 +283,7 @@ while True:
     check_outcomes(logs, AttemptOutcome::paused);
     CHECK(logs[0].reports.size() == 3);
     CHECK(logs[0].saved.at(0).iteration == 3);
-    CHECK(content(programs.home.path() + "/" + logs[0].saved[0].path + "/3.txt") == "3");
+    CHECK(read_file(programs.home.path() + "/" + logs[0].saved[0].path + "/3.txt") == "3");
 }
 
 TEST_CASE("a program whose rank 0 alone reports is recognised and stopped by signal", "[drivers]") {
@@ -414,8 +393,8 @@ TEST_CASE("what a program saves is kept on the way, as often as the study file s
     REQUIRE(logs[0].saved.size() >= 2);
     CHECK(logs[0].saved[0].iteration == 2);
     CHECK(logs[0].saved[1].iteration == 4);
-    CHECK(content(programs.home.path() + "/" + logs[0].saved[0].path + "/state.txt") == "3");
-    CHECK(content(programs.home.path() + "/" + logs[0].saved[1].path + "/state.txt") == "10");
+    CHECK(read_file(programs.home.path() + "/" + logs[0].saved[0].path + "/state.txt") == "3");
+    CHECK(read_file(programs.home.path() + "/" + logs[0].saved[1].path + "/state.txt") == "10");
 }
 
 TEST_CASE("a checkpoint that cannot be stored or read is no fault of the trial", "[drivers]") {

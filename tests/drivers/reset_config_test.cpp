@@ -39,9 +39,7 @@ class Reusable final : public trainables::Trainable {
 };
 
 trainables::Registration reusable(Counts& counts) {
-    study::TrainableInfo info;
-    info.name = "reusable";
-    info.any_option = true;
+    study::TrainableInfo info = any_trainable("reusable");
     info.can_reset = true;
     return {info, [&counts] { return std::make_unique<Reusable>(counts); }, {}};
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole studies in one process: real loops, real trial threads, real files.
 
-#include <fstream>
-#include <sstream>
-
 #include "drivers/local_study.hpp"
 #include "support/catch.hpp"
+#include "support/files.hpp"
 
 namespace ranktune::drivers::testing {
 namespace {
+
+using ranktune::testing::read_file;
 
 std::string study_toml(const std::string& scheduler, const std::string& more = "", const std::string& trainable = "",
                        const std::string& ranks = "1") {
@@ -25,13 +25,6 @@ constexpr const char* promote = "[scheduler]\ntype = \"asha\"\n";
 constexpr const char* stop = "[scheduler]\ntype = \"asha\"\nvariant = \"stop\"\n";
 constexpr const char* median = "[scheduler]\ntype = \"median\"\n";
 constexpr const char* fifo = "[scheduler]\ntype = \"fifo\"\n";
-
-std::string read_file(const std::string& path) {
-    std::ifstream file(path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
 
 base::NullLog null_log;
 

@@ -16,8 +16,11 @@
 #include "drivers/wake.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/trainables/trainable.hpp"
+#include "support/any_trainable.hpp"
 
 namespace ranktune::drivers::testing {
+
+using ranktune::testing::any_trainable;
 
 /// Checkpoints by path, shared by all ranks.
 class MemoryStore final : public CheckpointIo {

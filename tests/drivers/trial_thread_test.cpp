@@ -87,10 +87,7 @@ class Faulty final : public trainables::Trainable {
 };
 
 trainables::Registration faulty(Plan& plan) {
-    return {
-        {.name = "faulty", .description = "", .options = {}, .can_checkpoint = true, .any_option = true, .metrics = {}},
-        [&plan] { return std::make_unique<Faulty>(plan); },
-        {}};
+    return {any_trainable("faulty"), [&plan] { return std::make_unique<Faulty>(plan); }, {}};
 }
 
 void check_outcomes(const std::vector<RankLog>& logs, AttemptOutcome outcome) {
@@ -190,13 +187,9 @@ TEST_CASE("an exception on one rank fails the trial on all of them and leaves th
 }
 
 TEST_CASE("ranks that all throw at once all say so", "[drivers]") {
-    TrialCluster cluster(
-        3,
-        {{.name = "bad", .description = "", .options = {}, .can_checkpoint = true, .any_option = true, .metrics = {}},
-         {},
-         [](trainables::TrialContext& context) {
-             throw base::Error("no data on rank " + std::to_string(context.rank()));
-         }});
+    TrialCluster cluster(3, {any_trainable("bad"), {}, [](trainables::TrialContext& context) {
+                                 throw base::Error("no data on rank " + std::to_string(context.rank()));
+                             }});
     cluster.prepare(3, 1);
     auto& logs = cluster.run_until(1);
     for (std::size_t r = 0; r < 3; ++r) {

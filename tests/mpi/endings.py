@@ -7,12 +7,12 @@ checks exit code, journal, the file `outcome`, and that no process stays behind.
 """
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
+
+import study_case
 
 STUDY = """
 [study]
@@ -35,48 +35,11 @@ type = "asha"
 abort_grace = "2s"
 heartbeat_timeout = "4s"
 """
-PATIENCE = 60  # seconds for things that take one on an idle machine
 
 
-class Study:
+class Study(study_case.Study):
     def __init__(self, program, launcher, builtin="curve", options="seconds = 0.02", extra=(), trials=500):
-        self.base = tempfile.mkdtemp(prefix="ranktune-endings-")
-        self.directory = os.path.join(self.base, "study")
-        self.program = program
-        path = os.path.join(self.base, "study.toml")
-        with open(path, "w") as file:
-            file.write(STUDY.format(builtin=builtin, options=options, trials=trials))
-        self.process = subprocess.Popen(launcher + list(extra) + ["-n", "5", program, self.directory, path],
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                        start_new_session=True)
-
-    def ranks(self):
-        """Process ids by rank, of the processes that run in this study's directory."""
-        found = {}
-        for name in os.listdir("/proc"):
-            if not name.isdigit():
-                continue
-            try:
-                with open(f"/proc/{name}/cmdline", "rb") as file:
-                    words = file.read().split(b"\0")
-                if not words or words[0].decode() != self.program or self.directory.encode() not in words:
-                    continue
-                with open(f"/proc/{name}/environ", "rb") as file:
-                    variables = dict(v.split(b"=", 1) for v in file.read().split(b"\0") if b"=" in v)
-                rank = variables.get(b"OMPI_COMM_WORLD_RANK", variables.get(b"PMI_RANK"))
-                found[int(rank)] = int(name)
-            except (OSError, TypeError, ValueError):
-                continue
-        return found
-
-    def wait_for(self, what, condition):
-        end = time.monotonic() + PATIENCE
-        while not condition():
-            if time.monotonic() > end:
-                raise AssertionError(f"waited {PATIENCE} s for: {what}")
-            if self.process.poll() is not None:
-                raise AssertionError(f"ended ({self.process.returncode}) before: {what}\n{self.process.stdout.read()}")
-            time.sleep(0.05)
+        super().__init__(program, launcher, STUDY.format(builtin=builtin, options=options, trials=trials), extra=extra)
 
     def started(self):
         path = os.path.join(self.directory, "status")
@@ -88,38 +51,12 @@ class Study:
     def wait_until_training(self):
         self.wait_for("two running trials", self.started)
 
-    def finish(self, limit=PATIENCE):
-        output, _ = self.process.communicate(timeout=limit)
-        end = time.monotonic() + 10
-        while self.ranks() and time.monotonic() < end:
-            time.sleep(0.05)
-        assert not self.ranks(), f"processes stayed behind: {self.ranks()}"
-        return self.process.returncode, output
-
     def outcome(self):
         with open(os.path.join(self.directory, "outcome")) as file:
             return dict(line.rstrip("\n").split("=", 1) for line in file)
 
-    def journal(self):
-        text = subprocess.run([self.program, "--check", self.directory], check=True, capture_output=True, text=True)
-        return {key: int(value) for key, value in (word.split("=") for word in text.stdout.split())}
-
     def worker_log(self):
-        folder = os.path.join(self.directory, "logs")
-        text = ""
-        for name in os.listdir(folder):
-            if name.startswith("workers-"):
-                with open(os.path.join(folder, name)) as file:
-                    text += file.read()
-        return text
-
-    def close(self):
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-        for pid in self.ranks().values():
-            os.kill(pid, signal.SIGKILL)
-        shutil.rmtree(self.base, ignore_errors=True)
+        return self.log("workers-")
 
 
 def check_resumable(study, code):
@@ -137,7 +74,6 @@ def clean_stop(make):
     check_resumable(study, code)
     journal = study.journal()
     assert journal["ended"] == 1 and journal["running"] == 0 and journal["reports"] > 0, journal
-    return study
 
 
 def stop_from_worker(make):
@@ -148,7 +84,6 @@ def stop_from_worker(make):
     code, _ = study.finish()
     check_resumable(study, code)
     assert study.journal()["ended"] == 1
-    return study
 
 
 def second_signal(make):
@@ -166,7 +101,6 @@ def second_signal(make):
     log = study.worker_log()
     assert "the trial does not return; its stack follows" in log, log
     assert "libc" in log, log  # frames of the sleeping call
-    return study
 
 
 def printed_output(make):
@@ -180,7 +114,6 @@ def printed_output(make):
         assert re.search(rf"I out rank={rank} trial=\d+ \| iteration 1 of a loud trial$", log, re.M), log
         assert re.search(rf"I out rank={rank} trial=\d+ \| and an error message$", log, re.M), log
     assert re.search(r"I trial rank=1 trial=\d+ text=\"a line by log\(\)\"$", log, re.M), log
-    return study
 
 
 def crashed_worker(make):
@@ -192,7 +125,6 @@ def crashed_worker(make):
     assert re.search(r"^crash rank=\d+ trial=\d+ signal=6$", log, re.M), log
     assert "last words" in log, log
     assert study.journal()["reports"] > 0
-    return study
 
 
 def killed_worker(make):
@@ -204,7 +136,6 @@ def killed_worker(make):
     assert code != 0
     journal = study.journal()
     assert journal["reports"] > 0, journal
-    return study
 
 
 def killed_head(make):
@@ -215,7 +146,6 @@ def killed_head(make):
     code, _ = study.finish()
     assert code != 0
     assert study.journal()["reports"] > 0
-    return study
 
 
 def survived_worker(make):
@@ -228,7 +158,6 @@ def survived_worker(make):
     journal = study.journal()
     assert outcome["exit"] == "0", outcome
     assert journal["ended"] == 1 and journal["trials"] == 500, journal
-    return study
 
 
 def orphaned_workers(make):
@@ -238,7 +167,6 @@ def orphaned_workers(make):
     os.kill(study.ranks()[0], signal.SIGKILL)
     study.finish()
     assert study.journal()["reports"] > 0
-    return study
 
 
 def main():
@@ -249,27 +177,7 @@ def main():
     version = subprocess.run([launcher[0], "--version"], capture_output=True, text=True).stdout
     if "Open MPI" in version or "OpenRTE" in version:  # only this launcher can let the others live
         cases += [survived_worker, orphaned_workers]
-    failed = 0
-    for case in cases:
-        if wanted and case.__name__ not in wanted:
-            continue
-        studies = []
-
-        def make(**options):
-            studies.append(Study(program, launcher, **options))
-            return studies[-1]
-
-        began = time.monotonic()
-        try:
-            case(make)
-            print(f"ok      {case.__name__}  {time.monotonic() - began:.1f} s", flush=True)
-        except Exception as error:  # one case must not hide the others
-            failed += 1
-            print(f"FAILED  {case.__name__}: {type(error).__name__}: {error}", flush=True)
-        finally:
-            for study in studies:
-                study.close()
-    sys.exit(1 if failed else 0)
+    sys.exit(1 if study_case.run_cases(cases, wanted, lambda **options: Study(program, launcher, **options)) else 0)
 
 
 if __name__ == "__main__":

@@ -6,12 +6,10 @@ which misbehave, and checks the journal and that no process, file or shared memo
     programs.py PROGRAM MPI_TRIAL -- LAUNCHER ARGUMENTS...        (both are programs of this folder)
 """
 import os
-import shutil
 import signal
-import subprocess
 import sys
-import tempfile
-import time
+
+import study_case
 
 STUDY = """
 [study]
@@ -78,81 +76,17 @@ PATIENCE = 120  # seconds for things that take a few on an idle machine
 SHM = "/dev/shm"
 
 
-class Study:
+class Study(study_case.Study):
     def __init__(self, program, launcher, command=None, trials=12, ranks=2, scheduler="asha", space="", keys="", extra=()):
-        self.base = tempfile.mkdtemp(prefix="ranktune-programs-")
-        self.directory = os.path.join(self.base, "study")
-        self.program = program
-        with open(os.path.join(self.base, "trial.py"), "w") as file:
-            file.write(TRIAL)
-        with open(os.path.join(self.base, "report.sh"), "w") as file:
-            file.write('echo "{\\"report\\": {\\"score\\": $1}}" >&$RANKTUNE_FD\n')
-        path = os.path.join(self.base, "study.toml")
-        with open(path, "w") as file:
-            file.write(STUDY.format(command=command or "/usr/bin/python3 -S trial.py {args}", trials=trials, ranks=ranks,
-                                    scheduler=scheduler, space=space, keys=keys))
-        self.process = subprocess.Popen(launcher + list(extra) + ["-n", "5", program, self.directory, path],
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
-
-    def processes(self):
-        """Ids of all processes that run for this study: ranks, programs, and what those started."""
-        found = []
-        for name in os.listdir("/proc"):
-            if not name.isdigit() or int(name) == self.process.pid:
-                continue
-            try:
-                with open(f"/proc/{name}/cmdline", "rb") as file:
-                    command = file.read()
-                with open(f"/proc/{name}/environ", "rb") as file:
-                    variables = file.read()
-            except OSError:
-                continue
-            if self.base.encode() in command or b"RANKTUNE_STUDY_DIR=" + self.directory.encode() in variables:
-                found.append(int(name))
-        return found
-
-    def finish(self, limit=PATIENCE):
-        output, _ = self.process.communicate(timeout=limit)
-        end = time.monotonic() + 15
-        while self.processes() and time.monotonic() < end:
-            time.sleep(0.05)
-        assert not self.processes(), f"processes stayed behind: {self.processes()}"
-        return self.process.returncode, output
-
-    def wait_for(self, what, condition):
-        end = time.monotonic() + PATIENCE
-        while not condition():
-            assert time.monotonic() < end, f"waited {PATIENCE} s for: {what}"
-            assert self.process.poll() is None, f"ended before: {what}\n{self.process.stdout.read()}"
-            time.sleep(0.05)
-
-    def journal(self):
-        text = subprocess.run([self.program, "--check", self.directory], check=True, capture_output=True, text=True)
-        return {key: int(value) for key, value in (word.split("=") for word in text.stdout.split())}
-
-    def log(self):
-        folder = os.path.join(self.directory, "logs")
-        text = ""
-        for name in os.listdir(folder) if os.path.isdir(folder) else ():
-            with open(os.path.join(folder, name)) as file:
-                text += file.read()
-        return text
-
-    def close(self):
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-        for pid in self.processes():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        shutil.rmtree(self.base, ignore_errors=True)
+        text = STUDY.format(command=command or "/usr/bin/python3 -S trial.py {args}", trials=trials, ranks=ranks,
+                            scheduler=scheduler, space=space, keys=keys)
+        report = 'echo "{\\"report\\": {\\"score\\": $1}}" >&$RANKTUNE_FD\n'
+        super().__init__(program, launcher, text, [("trial.py", TRIAL), ("report.sh", report)], extra, PATIENCE)
 
 
 def check_nothing_left(study):
     attempts = os.path.join(study.directory, "attempts")
-    assert not os.path.exists(attempts) or os.listdir(attempts) == [], os.listdir(attempts)
+    assert not os.path.exists(attempts), os.listdir(attempts)
 
 
 def promoted(make):
@@ -242,24 +176,14 @@ def killed_worker(make):
     """kill -9 of a worker: its program, and the process group of that, die with it."""
     study = make(space='seconds = 0.7\ndeed = "group"', trials=100, scheduler="fifo")
     study.wait_for("a report", lambda: "| iteration 2" in study.log())
-    ranks = []
-    for pid in study.processes():
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                variables = file.read().split(b"\0")
-        except OSError:
-            continue
-        if b"OMPI_COMM_WORLD_RANK=3" in variables or b"PMI_RANK=3" in variables:
-            ranks.append(pid)
-    assert len(ranks) == 1, ranks
-    os.kill(ranks[0], signal.SIGKILL)
+    os.kill(study.ranks()[3], signal.SIGKILL)
     code, _ = study.finish()
     assert code != 0
 
 
 def mpi_program(make):
     """A program that initialises MPI itself is a job of one rank."""
-    study = make(command=make.mpi_trial, trials=4, ranks=1, scheduler="fifo")
+    study = make(command=os.path.abspath(sys.argv[2]), trials=4, ranks=1, scheduler="fifo")
     code, output = study.finish()
     assert code == 0, output + study.log()
     assert study.journal()["failed"] == 0, study.log()
@@ -267,29 +191,9 @@ def mpi_program(make):
 
 def main():
     split = sys.argv.index("--")
-    program, mpi_trial = (os.path.abspath(path) for path in sys.argv[1:3])
-    launcher, wanted = sys.argv[split + 1:], sys.argv[3:split]
-    failed = 0
-    for case in (promoted, mischief, crashes_fail, hanging, many, clean_stop, killed_worker, mpi_program):
-        if wanted and case.__name__ not in wanted:
-            continue
-        studies = []
-
-        def make(**options):
-            studies.append(Study(program, launcher, **options))
-            return studies[-1]
-
-        make.mpi_trial = mpi_trial
-        began = time.monotonic()
-        try:
-            case(make)
-            print(f"ok      {case.__name__}  {time.monotonic() - began:.1f} s", flush=True)
-        except Exception as error:  # one case must not hide the others
-            failed += 1
-            print(f"FAILED  {case.__name__}: {type(error).__name__}: {error}", flush=True)
-        finally:
-            for study in studies:
-                study.close()
+    program, launcher = os.path.abspath(sys.argv[1]), sys.argv[split + 1:]
+    cases = [promoted, mischief, crashes_fail, hanging, many, clean_stop, killed_worker, mpi_program]
+    failed = study_case.run_cases(cases, sys.argv[3:split], lambda **options: Study(program, launcher, **options))
     sys.exit(1 if failed else 0)
 
 

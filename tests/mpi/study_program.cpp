@@ -16,15 +16,13 @@
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/journal.hpp"
+#include "support/any_trainable.hpp"
+#include "support/files.hpp"
 
 namespace {
 
 using namespace ranktune;
-
-std::string read_file(const std::string& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
+using ranktune::testing::read_file;
 
 int check(const std::string& directory) {
     auto spec = study::parse_study(read_file(directory + "/resolved.toml"), directory + "/resolved.toml", {},
@@ -85,20 +83,8 @@ class Loud final : public trainables::Trainable {
 } // namespace
 
 int main(int argc, char** argv) {
-    trainables::register_trainable({.name = "hang",
-                                    .description = "never returns",
-                                    .options = {},
-                                    .can_checkpoint = true,
-                                    .any_option = true,
-                                    .metrics = {"score"}},
-                                   [] { return std::make_unique<Hang>(); });
-    trainables::register_trainable({.name = "loud",
-                                    .description = "prints",
-                                    .options = {},
-                                    .can_checkpoint = true,
-                                    .any_option = true,
-                                    .metrics = {"score"}},
-                                   [] { return std::make_unique<Loud>(); });
+    trainables::register_trainable<Hang>(testing::any_trainable("hang", {"score"}));
+    trainables::register_trainable<Loud>(testing::any_trainable("loud", {"score"}));
     if (argc == 3 && std::string(argv[1]) == "--check") return check(argv[2]);
     if (argc != 3) return 2;
     drivers::block_stop_signals();

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/journal.hpp"
+#include "support/files.hpp"
 
 namespace ranktune::test {
 
@@ -54,8 +54,7 @@ inline StudyResult run_study(const std::string& toml) {
         storage::read_journal(storage::posix_file_system(), directory,
                               [&](study::Record&& record) { result.tuner->apply(record); });
     }
-    std::ifstream file(directory + "/outcome");
-    result.outcome.assign(std::istreambuf_iterator<char>(file), {});
+    result.outcome = ranktune::testing::read_file(directory + "/outcome");
     std::error_code ignored;
     std::filesystem::remove_all(directory, ignored);
     return result;

@@ -10,38 +10,17 @@
 
 using namespace ranktune;
 using namespace ranktune::report;
+using ranktune::report::testing::rising;
+using ranktune::report::testing::small_study;
 using ranktune::report::testing::StudyByHand;
 using ranktune::report::testing::TemporaryDirectory;
 using ranktune::report::testing::write_journal;
 
-namespace {
-
-constexpr const char* small = R"toml([study]
-name = "small"
-metric = "score"
-mode = "max"
-num_trials = 6
-max_iterations = 3
-seed = 1
-[trainable]
-name = "any"
-[space]
-lr = "uniform(0.0, 1.0)"
-[scheduler]
-type = "asha"
-)toml";
-
-double curve(std::uint32_t trial, base::Iteration iteration) {
-    return 0.1 * trial + 0.01 * static_cast<double>(iteration);
-}
-
-} // namespace
-
 TEST_CASE("a study read back from its journal is the study that was written", "[report]") {
     const TemporaryDirectory directory;
-    StudyByHand study(small);
+    StudyByHand study(small_study(3));
     study.began(2);
-    study.play_out(curve);
+    study.play_out(rising);
     REQUIRE(study.tuner.state().ended);
     write_journal(directory.path(), study.records);
 
@@ -62,7 +41,7 @@ TEST_CASE("a study read back from its journal is the study that was written", "[
 
 TEST_CASE("the state is read from the newest snapshot on, and from the beginning when that is of another version",
           "[report]") {
-    StudyByHand study(small);
+    StudyByHand study(small_study(3));
     study.began(2);
     study.train(0, 1, 0.5);
     auto& files = storage::posix_file_system();
@@ -101,7 +80,7 @@ TEST_CASE("a study that has not begun is refused in words", "[report]") {
 
 TEST_CASE("a journal that does not begin with its study is damaged", "[report]") {
     const TemporaryDirectory directory;
-    StudyByHand study(small);
+    StudyByHand study(small_study(3));
     study.began(1);
     write_journal(directory.path(), {study.records.begin() + 1, study.records.end()});
     CHECK_THROWS_AS(load_study(storage::posix_file_system(), directory.path(), false), base::FormatError);

@@ -12,37 +12,18 @@
 
 using namespace ranktune;
 using namespace ranktune::report;
+using ranktune::report::testing::rising;
+using ranktune::report::testing::small_study;
 using ranktune::report::testing::StudyByHand;
 using ranktune::report::testing::TemporaryDirectory;
 using ranktune::report::testing::write_journal;
 
 namespace {
 
-std::string small(const std::string& more = "") {
-    return R"toml([study]
-name = "small"
-metric = "score"
-mode = "max"
-num_trials = 6
-max_iterations = 9
-seed = 1
-[trainable]
-name = "any"
-[space]
-lr = "loguniform(1e-4, 1.0)"
-[scheduler]
-type = "asha"
-)toml" + more;
-}
-
-double curve(std::uint32_t trial, base::Iteration iteration) {
-    return 0.1 * trial + 0.01 * static_cast<double>(iteration);
-}
-
 StudyByHand played(std::uint32_t workers) {
-    StudyByHand study(small());
+    StudyByHand study(small_study(9));
     study.began(workers);
-    study.play_out(curve);
+    study.play_out(rising);
     return study;
 }
 

@@ -6,16 +6,38 @@
 #include <vector>
 
 #include "ranktune/study/parse.hpp"
+#include "support/any_trainable.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::report::testing {
 
 /// Parses a study whose trainable `any` takes every option.
 [[nodiscard]] inline study::StudySpec spec_of(const std::string& text) {
-    study::TrainableInfo any;
-    any.name = "any";
-    any.any_option = true;
-    return study::parse_study(text, "by-hand.toml", {}, {any});
+    return study::parse_study(text, "by-hand.toml", {}, {ranktune::testing::any_trainable()});
+}
+
+/// A study of six trials under ASHA, by `score`; `more` follows.
+[[nodiscard]] inline std::string small_study(base::Iteration max_iterations, const std::string& more = {}) {
+    return R"toml([study]
+name = "small"
+metric = "score"
+mode = "max"
+num_trials = 6
+seed = 1
+max_iterations = )toml" +
+           std::to_string(max_iterations) + R"toml(
+[trainable]
+name = "any"
+[space]
+lr = "loguniform(1e-4, 1.0)"
+[scheduler]
+type = "asha"
+)toml" + more;
+}
+
+/// A score that grows with the number of the trial, and a little with each iteration.
+[[nodiscard]] inline double rising(std::uint32_t trial, base::Iteration iteration) {
+    return 0.1 * trial + 0.01 * static_cast<double>(iteration);
 }
 
 class StudyByHand {

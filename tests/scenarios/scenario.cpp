@@ -7,18 +7,15 @@
 #include <stdexcept>
 
 #include "ranktune/study/parse.hpp"
+#include "support/any_trainable.hpp"
 
 namespace ranktune::scenarios {
 namespace {
 
 std::vector<study::TrainableInfo> known() {
-    study::TrainableInfo any;
-    any.name = "scenario";
-    any.any_option = true;
-    study::TrainableInfo stateless = any;
-    stateless.name = "stateless";
+    study::TrainableInfo stateless = ranktune::testing::any_trainable("stateless");
     stateless.can_checkpoint = false;
-    return {any, stateless};
+    return {ranktune::testing::any_trainable("scenario"), stateless};
 }
 
 double value_of(const std::string& text) {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ranktune/base/rng.hpp"
-#include "schedulers/driver.hpp"
 #include "schedulers/median_set.hpp"
+#include "schedulers/two_trials.hpp"
 #include "support/catch.hpp"
 
 using namespace ranktune;
@@ -29,22 +29,12 @@ study::StudySpec median(double grace, std::uint32_t min_samples, bool hard_stop 
     return spec_of(s, 1000, mode);
 }
 
-/// Trial a reports 0:0, 1:100, ... 9:900; trial b 0:450 ... 4:450; every answer is CONTINUE.
-struct Base : Driver {
-    explicit Base(study::StudySpec s, double sign = 1.0) : Driver(std::move(s)) {
-        for (base::Iteration t = 0; t < 10; ++t) CHECK(result(a, t, sign * 100.0 * static_cast<double>(t)) == CONTINUE);
-        for (base::Iteration t = 0; t < 5; ++t) CHECK(result(b, t, sign * 450.0) == CONTINUE);
-    }
-    TrialId a = add();
-    TrialId b = add();
-};
-
 } // namespace
 
 TEST_CASE("median: a constant trial falls behind (testMedianStoppingConstantPerf)", "[schedulers]") {
     for (const auto mode : {study::Mode::max, study::Mode::min}) {
         const double sign = mode == study::Mode::max ? 1.0 : -1.0;
-        Base d(median(0, 1, true, mode), sign);
+        TwoTrials d(median(0, 1, true, mode), sign);
         d.complete(d.a, 10, sign * 1000);
         CHECK(d.result(d.b, 5, sign * 450) == CONTINUE);
         CHECK(d.result(d.b, 6, sign * 0) == CONTINUE);
@@ -54,14 +44,14 @@ TEST_CASE("median: a constant trial falls behind (testMedianStoppingConstantPerf
 }
 
 TEST_CASE("median: only trials that got so far count (testMedianStoppingOnCompleteOnly)", "[schedulers]") {
-    Base d(median(0, 1));
+    TwoTrials d(median(0, 1));
     CHECK(d.result(d.b, 100, 0) == CONTINUE);
     d.complete(d.a, 101, 1000);
     CHECK(d.result(d.b, 101, 0) == STOP);
 }
 
 TEST_CASE("median: nothing is judged before the grace period (testMedianStoppingGracePeriod)", "[schedulers]") {
-    Base d(median(2.5, 1));
+    TwoTrials d(median(2.5, 1));
     d.complete(d.a, 10, 1000);
     d.complete(d.b, 10, 1000);
     const TrialId c = d.add();
@@ -73,7 +63,7 @@ TEST_CASE("median: nothing is judged before the grace period (testMedianStopping
 }
 
 TEST_CASE("median: not without min_samples others (testMedianStoppingMinSamples)", "[schedulers]") {
-    Base d(median(0, 2));
+    TwoTrials d(median(0, 2));
     d.complete(d.a, 10, 1000);
     const TrialId c = d.add();
     CHECK(d.result(c, 5, 10) == CONTINUE);
@@ -82,7 +72,7 @@ TEST_CASE("median: not without min_samples others (testMedianStoppingMinSamples)
 }
 
 TEST_CASE("median: of two it is the mean (testMedianStoppingUsesMedian)", "[schedulers]") {
-    Base d(median(0, 1));
+    TwoTrials d(median(0, 1));
     d.complete(d.a, 10, 1000);
     d.complete(d.b, 10, 1000);
     const TrialId c = d.add();
@@ -92,7 +82,7 @@ TEST_CASE("median: of two it is the mean (testMedianStoppingUsesMedian)", "[sche
 
 TEST_CASE("median: with hard_stop = false trials pause and go on when nothing is left (testMedianStoppingSoftStop)",
           "[schedulers]") {
-    Base d(median(0, 1, false));
+    TwoTrials d(median(0, 1, false));
     d.complete(d.a, 10, 1000);
     d.complete(d.b, 10, 1000);
     const TrialId e = d.add();

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "schedulers/driver.hpp"
+#include "schedulers/two_trials.hpp"
 #include "support/catch.hpp"
 
 using namespace ranktune;
@@ -27,20 +27,10 @@ study::StudySpec ray(double grace, base::Iteration max_t, double eta, std::uint3
     return spec_of(s, max_t, mode);
 }
 
-/// Trial a reports 0:0, 1:100, ... 9:900; trial b 0:450 ... 4:450; every answer is CONTINUE.
-struct Base : Driver {
-    explicit Base(study::StudySpec s, double sign = 1.0) : Driver(std::move(s)) {
-        for (base::Iteration t = 0; t < 10; ++t) CHECK(result(a, t, sign * 100.0 * static_cast<double>(t)) == CONTINUE);
-        for (base::Iteration t = 0; t < 5; ++t) CHECK(result(b, t, sign * 450.0) == CONTINUE);
-    }
-    TrialId a = add();
-    TrialId b = add();
-};
-
 } // namespace
 
 TEST_CASE("ray: the cut-off is a quantile of earlier entries (testAsyncHBUsesPercentile)", "[schedulers]") {
-    Base d(ray(1, 10, 2));
+    TwoTrials d(ray(1, 10, 2));
     d.complete(d.a, 10, 1000);
     d.complete(d.b, 10, 1000);
     const TrialId c = d.add();
@@ -50,7 +40,7 @@ TEST_CASE("ray: the cut-off is a quantile of earlier entries (testAsyncHBUsesPer
 
 TEST_CASE("ray: nothing is compared before the grace period, which may be fractional (testAsyncHBGracePeriod)",
           "[schedulers]") {
-    Base d(ray(2.5, 100, 3));
+    TwoTrials d(ray(2.5, 100, 3));
     d.complete(d.a, 10, 1000);
     d.complete(d.b, 10, 1000);
     const TrialId c = d.add();
@@ -63,7 +53,7 @@ TEST_CASE("ray: nothing is compared before the grace period, which may be fracti
 }
 
 TEST_CASE("ray: the ceiling stops whatever the value (testAsyncHBOnComplete)", "[schedulers]") {
-    Base d(ray(1, 10, 4));
+    TwoTrials d(ray(1, 10, 4));
     const TrialId c = d.add();
     d.complete(c, 10, 1000);
     CHECK(d.result(d.b, 101, 0) == STOP);
@@ -123,7 +113,7 @@ TEST_CASE("ray: saved and loaded into a new scheduler, it decides as before (tes
 TEST_CASE("ray: either mode (_test_metrics)", "[schedulers]") {
     for (const auto mode : {study::Mode::max, study::Mode::min}) {
         const double sign = mode == study::Mode::max ? 1.0 : -1.0;
-        Base d(ray(1, 100, 4, 1, mode), sign);
+        TwoTrials d(ray(1, 100, 4, 1, mode), sign);
         d.complete(d.a, 10, sign * 1000);
         CHECK(d.result(d.b, 5, sign * 450) == CONTINUE);
         CHECK(d.result(d.b, 6, sign * 0) == CONTINUE);

@@ -4,6 +4,7 @@
 #include "support/catch.hpp"
 
 using namespace ranktune::slurm;
+using ranktune::base::Variables;
 using Names = std::vector<std::string>;
 
 namespace {

@@ -5,12 +5,12 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "ranktune/base/error.hpp"
 #include "storage/checkpoint_store.hpp"
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
+#include "support/files.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace ranktune::storage {
@@ -18,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ranktune::test::CrashFileSystem;
+using ranktune::testing::read_file;
 using ranktune::testing::TemporaryDirectory;
 
 const CheckpointKey key{base::TrialId(7), 27, base::Incarnation(2), base::Attempt(3)};
@@ -26,13 +27,6 @@ constexpr const char* folder_path = "checkpoints/7/27-2.3";
 void write_file(const fs::path& path, const std::string& text) {
     fs::create_directories(path.parent_path());
     std::ofstream(path, std::ios::binary) << text;
-}
-
-std::string content(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
 }
 
 void write_file(FileSystem& files, const std::string& path, const std::string& text) {
@@ -65,24 +59,24 @@ TEST_CASE("a folder that a program saved is moved, listed and found again", "[st
     CHECK_FALSE(fs::exists(saved.scratch + "/model/weights.bin"));
     const std::string place = saved.store.locate(reference);
     CHECK(place == saved.study + "/" + folder_path + "/model");
-    CHECK(content(place + "/optimizer/state 1") == "abc");
+    CHECK(read_file(place + "/optimizer/state 1") == "abc");
     CHECK(fs::file_size(place + "/weights.bin") == 5'000'000);
     CHECK((fs::status(place + "/weights.bin").permissions() & fs::perms::owner_write) == fs::perms::none);
-    CHECK(content(saved.study + "/" + folder_path + "/" + manifest_name)
+    CHECK(read_file(saved.study + "/" + folder_path + "/" + manifest_name)
               .starts_with("ranktune checkpoint folder 1\ntrial 7\niteration 27\nentry model\n"));
 }
 
 TEST_CASE("a single file is copied from elsewhere and stays there", "[storage]") {
     Saved saved;
     const auto reference = saved.store.adopt(key, saved.scratch + "/model/optimizer/state 1", false);
-    CHECK(content(saved.store.locate(reference)) == "abc");
-    CHECK(content(saved.scratch + "/model/optimizer/state 1") == "abc");
+    CHECK(read_file(saved.store.locate(reference)) == "abc");
+    CHECK(read_file(saved.scratch + "/model/optimizer/state 1") == "abc");
     fs::create_symlink("optimizer/state 1", saved.scratch + "/model/latest");
     CheckpointKey other = key;
     other.attempt = base::Attempt(4);
     const auto linked = saved.store.adopt(other, saved.scratch + "/model/latest", true);
     CHECK(fs::is_regular_file(fs::symlink_status(saved.store.locate(linked))));
-    CHECK(content(saved.store.locate(linked)) == "abc");
+    CHECK(read_file(saved.store.locate(linked)) == "abc");
 }
 
 TEST_CASE("what is no checkpoint is refused and leaves nothing behind", "[storage]") {
@@ -105,7 +99,7 @@ TEST_CASE("damage in a program's checkpoint is found before anybody uses it", "[
     const auto reference = saved.store.adopt(key, saved.scratch + "/model", true);
     const fs::path place = saved.store.locate(reference);
     const auto damage = [&](const fs::path& path, const std::string& text) {
-        const std::string before = content(path);
+        const std::string before = read_file(path);
         fs::permissions(path, fs::perms::owner_all);
         std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
         CHECK_THROWS_AS(saved.store.locate(reference), base::FormatError);

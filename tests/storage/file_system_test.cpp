@@ -18,7 +18,8 @@ std::vector<std::byte> bytes_of(const std::string& text) {
     return {view.begin(), view.end()};
 }
 
-std::string read_text(FileSystem& files, const std::string& path) {
+/// Asks for more than there is: what lies beyond the end is left out.
+std::string text_of(FileSystem& files, const std::string& path) {
     const auto file = files.open(path, FileSystem::Open::read);
     std::vector<std::byte> bytes(file->size() + 10);
     const std::size_t size = file->read_at(0, bytes);
@@ -48,12 +49,12 @@ void check_files(FileSystem& files, const std::string& home) {
     file->write_at(0, bytes_of("hello"));
     file->write_at(8, bytes_of("world"));
     CHECK(file->size() == 13);
-    CHECK(read_text(files, path) == std::string("hello\0\0\0world", 13));
+    CHECK(text_of(files, path) == std::string("hello\0\0\0world", 13));
     file->write_at(1, bytes_of("E"));
     file->truncate(4);
-    CHECK(read_text(files, path) == "hEll");
+    CHECK(text_of(files, path) == "hEll");
     file->truncate(6);
-    CHECK(read_text(files, path) == std::string("hEll\0\0", 6));
+    CHECK(text_of(files, path) == std::string("hEll\0\0", 6));
     file->reserve(100000);
     CHECK(file->size() == 6);
     CHECK(file->next_data(0) == 0);
@@ -62,7 +63,7 @@ void check_files(FileSystem& files, const std::string& home) {
     CHECK(file->read_at(6, past) == 0);
     CHECK(file->read_at(4, past) == 2);
     files.open(path, FileSystem::Open::read_write)->write_at(0, bytes_of("J"));
-    CHECK(read_text(files, path).front() == 'J');
+    CHECK(text_of(files, path).front() == 'J');
 }
 
 void check_names(FileSystem& files, const std::string& home) {
@@ -77,7 +78,7 @@ void check_names(FileSystem& files, const std::string& home) {
     CHECK(files.list(home + "/x/y/z") == std::vector<std::string>{"a", "b"});
     CHECK(files.list(home + "/x/y") == std::vector<std::string>{"z"});
     files.rename(folder + "a", folder + "b");
-    CHECK(read_text(files, folder + "b") == "2");
+    CHECK(text_of(files, folder + "b") == "2");
     CHECK(files.list(home + "/x/y/z") == std::vector<std::string>{"b"});
     files.sync_directory(home + "/x/y/z");
     files.remove(folder + "b");
@@ -91,23 +92,23 @@ void check_link(FileSystem& files, const std::string& home) {
     put_text(files, home + "/yours", "yours");
     CHECK(files.link(home + "/mine", home + "/shared"));
     CHECK_FALSE(files.link(home + "/yours", home + "/shared"));
-    CHECK(read_text(files, home + "/shared") == "mine");
+    CHECK(text_of(files, home + "/shared") == "mine");
     files.remove(home + "/mine");
-    CHECK(read_text(files, home + "/shared") == "mine");
+    CHECK(text_of(files, home + "/shared") == "mine");
     CHECK(code_of([&] { files.link(home + "/none", home + "/other"); }) == std::errc::no_such_file_or_directory);
 }
 
 void check_publish(FileSystem& files, const std::string& home) {
     files.publish(home + "/status", bytes_of("one"));
     files.publish(home + "/status", bytes_of("two"), false);
-    CHECK(read_text(files, home + "/status") == "two");
+    CHECK(text_of(files, home + "/status") == "two");
     CHECK_THROWS_AS(files.write_whole(home + "/status", [](File&) { throw base::FormatError("no"); }),
                     base::FormatError);
-    CHECK(read_text(files, home + "/status") == "two");
+    CHECK(text_of(files, home + "/status") == "two");
     CHECK_FALSE(files.exists(home + "/status.tmp"));
     put_text(files, home + "/left.tmp", "of an earlier life");
     files.publish(home + "/left", bytes_of("new"));
-    CHECK(read_text(files, home + "/left") == "new");
+    CHECK(text_of(files, home + "/left") == "new");
 }
 
 void check_contract(FileSystem& files, const std::string& home) {
@@ -153,8 +154,8 @@ TEST_CASE("a loss of power in the recording file system keeps what was synced an
     base::RngStream rng(1, base::Purpose::fault);
     std::set<std::string> seen;
     for (int i = 0; i < 200; ++i) {
-        CHECK(read_text(*files.after_power_cut(synced, rng), "/d/f") == std::string(2048, 'a'));
-        const std::string after = read_text(*files.after_power_cut(files.operations(), rng), "/d/f");
+        CHECK(text_of(*files.after_power_cut(synced, rng), "/d/f") == std::string(2048, 'a'));
+        const std::string after = text_of(*files.after_power_cut(files.operations(), rng), "/d/f");
         for (std::size_t at = 0; at < 2048; at += 512) {
             const std::string sector = after.substr(at, 512);
             CHECK((sector == std::string(512, 'a') || sector == std::string(512, 'b')));
@@ -163,7 +164,7 @@ TEST_CASE("a loss of power in the recording file system keeps what was synced an
     }
     CHECK(seen.size() == 16); // every mixture of four sectors
     const auto torn = files.after_kill(files.operations() - 1, 700);
-    CHECK(read_text(*torn, "/d/f") == std::string(700, 'b') + std::string(1348, 'a'));
+    CHECK(text_of(*torn, "/d/f") == std::string(700, 'b') + std::string(1348, 'a'));
 }
 
 namespace {

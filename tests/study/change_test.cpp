@@ -2,6 +2,7 @@
 #include "ranktune/study/change.hpp"
 
 #include "ranktune/study/parse.hpp"
+#include "support/any_trainable.hpp"
 #include "support/catch.hpp"
 
 namespace ranktune::study {
@@ -11,10 +12,7 @@ StudySpec spec(const std::vector<std::string>& overrides = {}) {
     const std::string text =
         "[study]\nname = \"a\"\nmetric = \"loss\"\nmode = \"min\"\nnum_trials = 6\nmax_iterations = 9\n"
         "[trainable]\nname = \"t\"\nlayers = 2\n[space]\nlr = \"uniform(0.0, 1.0)\"\n";
-    TrainableInfo any;
-    any.name = "t";
-    any.any_option = true;
-    return parse_study(text, "/a.toml", overrides, {any});
+    return parse_study(text, "/a.toml", overrides, {ranktune::testing::any_trainable("t")});
 }
 
 std::vector<KeyChange> changes(const std::vector<std::string>& overrides) {

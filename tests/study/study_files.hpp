@@ -2,14 +2,15 @@
 #pragma once
 // Study files for the tests of the parser, and short ways to parse them.
 
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "ranktune/study/parse.hpp"
+#include "support/files.hpp"
 
 namespace ranktune::study::testing {
+
+using ranktune::testing::read_file;
 
 /// `mlp` has options of every kind; `curve` takes anything; `sleeper` cannot save checkpoints.
 inline std::vector<TrainableInfo> known_trainables() {
@@ -79,13 +80,6 @@ inline std::string mistake(const std::string& text, const std::vector<std::strin
     std::string all;
     for (const std::string& line : mistakes(text, overrides)) all += (all.empty() ? "" : "\n") + line;
     return all;
-}
-
-inline std::string read_file(const std::string& path) {
-    std::ifstream file(path);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
 }
 
 } // namespace ranktune::study::testing

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <type_traits>
 
 namespace ranktune::base {
@@ -34,5 +35,8 @@ class Digest {
     std::byte tail_[32];
     std::size_t tail_size_ = 0;
 };
+
+/// XXH64 of a text.
+[[nodiscard]] std::uint64_t digest_of(std::string_view text);
 
 } // namespace ranktune::base

@@ -2,6 +2,7 @@
 #pragma once
 // Trainable: what a user of the library writes. One object per rank and trial.
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -90,6 +91,11 @@ using TrainFunction = std::function<void(TrialContext&)>;
 /// Throws base::UsageError.
 void register_trainable(study::TrainableInfo info, TrainableFactory factory);
 void register_function(study::TrainableInfo info, TrainFunction function);
+/// A class that is made without arguments.
+template <std::derived_from<Trainable> T>
+void register_trainable(study::TrainableInfo info) {
+    register_trainable(std::move(info), [] { return std::make_unique<T>(); });
+}
 
 /// A registered trainable or an adapter around a registered function.
 struct Registration {

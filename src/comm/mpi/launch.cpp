@@ -8,12 +8,11 @@
 namespace ranktune::comm::mpi {
 namespace {
 
-std::string_view text(const Variables& variables, std::string_view name) {
-    const auto it = variables.find(name);
-    return it == variables.end() ? std::string_view{} : std::string_view(it->second);
+std::string_view text(const base::Variables& variables, std::string_view name) {
+    return base::value_of(variables, name).value_or(std::string_view{});
 }
 
-bool has(const Variables& variables, std::string_view name) { return !text(variables, name).empty(); }
+bool has(const base::Variables& variables, std::string_view name) { return !text(variables, name).empty(); }
 
 /// A whole number; -1: none.
 int number(std::string_view digits) {
@@ -30,7 +29,7 @@ struct Interfaces {
     [[nodiscard]] bool any() const { return pmix || pmi || open_mpi; }
 };
 
-Interfaces interfaces(const Variables& variables) {
+Interfaces interfaces(const base::Variables& variables) {
     Interfaces found;
     found.pmix = has(variables, "PMIX_RANK") || has(variables, "PMIX_NAMESPACE");
     for (const char* name :
@@ -42,7 +41,9 @@ Interfaces interfaces(const Variables& variables) {
 }
 
 /// In a task of a job step (a batch script has no SLURM_PROCID of a step with more than one task).
-bool in_step(const Variables& variables) { return has(variables, "SLURM_STEP_ID") && has(variables, "SLURM_PROCID"); }
+bool in_step(const base::Variables& variables) {
+    return has(variables, "SLURM_STEP_ID") && has(variables, "SLURM_PROCID");
+}
 
 /// Who started how many, as the innermost launcher says.
 struct Started {
@@ -51,7 +52,7 @@ struct Started {
     int task = 0; ///< this one
 };
 
-Started started(const Variables& variables) {
+Started started(const base::Variables& variables) {
     const auto made = [&](const char* by, const char* size, const char* rank) {
         return Started{by, number(text(variables, size)), number(text(variables, rank))};
     };
@@ -98,7 +99,7 @@ std::string_view take_line(std::string_view& text) {
 
 } // namespace
 
-std::optional<BrokenLaunch> examine_launch(const Variables& variables, const LaunchFacts& facts) {
+std::optional<BrokenLaunch> examine_launch(const base::Variables& variables, const LaunchFacts& facts) {
     const auto start = started(variables);
     const auto found = interfaces(variables);
     if (start.tasks <= 1) return std::nullopt;
@@ -110,7 +111,7 @@ std::optional<BrokenLaunch> examine_launch(const Variables& variables, const Lau
     return describe(start, found, facts);
 }
 
-std::optional<BrokenLaunch> examine_world(const Variables& variables, const LaunchFacts& facts, int world_size) {
+std::optional<BrokenLaunch> examine_world(const base::Variables& variables, const LaunchFacts& facts, int world_size) {
     const auto start = started(variables);
     if (world_size != 1 || start.tasks <= 1) return std::nullopt;
     return describe(start, interfaces(variables), facts);
@@ -134,7 +135,7 @@ std::string offered_interfaces(std::string_view list) {
     return offered;
 }
 
-std::vector<std::pair<std::string, std::string>> settings_before_init(const Variables& variables, Library library,
+std::vector<std::pair<std::string, std::string>> settings_before_init(const base::Variables& variables, Library library,
                                                                       int cores) {
     if (library != Library::open_mpi) return {};
     int here = number(text(variables, "OMPI_COMM_WORLD_LOCAL_SIZE"));

@@ -4,7 +4,6 @@
 // environment, as a value, before MPI_Init: a wrong launcher makes N studies of one rank, or hangs.
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,11 +11,9 @@
 #include <vector>
 
 #include "comm/mpi/environment.hpp"
+#include "ranktune/base/variables.hpp"
 
 namespace ranktune::comm::mpi {
-
-/// Environment variables by name.
-using Variables = std::map<std::string, std::string, std::less<>>;
 
 /// What the message names. Only `library` and `speaks_pmi` decide anything.
 struct LaunchFacts {
@@ -35,20 +32,20 @@ struct BrokenLaunch {
 };
 
 /// Before MPI_Init: a launch that is broken for certain. What cannot be told yet passes.
-[[nodiscard]] std::optional<BrokenLaunch> examine_launch(const Variables& variables, const LaunchFacts& facts);
+[[nodiscard]] std::optional<BrokenLaunch> examine_launch(const base::Variables& variables, const LaunchFacts& facts);
 
 /// After MPI_Init, with the size of the world: a launcher started several tasks and this one is alone.
-[[nodiscard]] std::optional<BrokenLaunch> examine_world(const Variables& variables, const LaunchFacts& facts,
+[[nodiscard]] std::optional<BrokenLaunch> examine_world(const base::Variables& variables, const LaunchFacts& facts,
                                                         int world_size);
 
 /// What the output of `srun --mpi=list` offers, as "pmix, pmix_v4, pmi2": without "none" and prose. The forms of Slurm
 /// before and since 22.05 are understood; empty when nothing is.
 [[nodiscard]] std::string offered_interfaces(std::string_view list);
 
-/// Variables to set before MPI_Init in this process (those already set are left out): where the launcher put more ranks
-/// on this node than there are `cores` (of the node), ranks that wait inside MPI must give the core away. srun and host
-/// files do not see to that. Not for rank 0: the head never waits inside MPI, and naps serve it better.
-[[nodiscard]] std::vector<std::pair<std::string, std::string>> settings_before_init(const Variables& variables,
+/// base::Variables to set before MPI_Init in this process (those already set are left out): where the launcher put more
+/// ranks on this node than there are `cores` (of the node), ranks that wait inside MPI must give the core away. srun
+/// and host files do not see to that. Not for rank 0: the head never waits inside MPI, and naps serve it better.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> settings_before_init(const base::Variables& variables,
                                                                                     Library library, int cores);
 
 } // namespace ranktune::comm::mpi

@@ -105,6 +105,8 @@ class Attempt final : public trainables::TrialContext {
     [[nodiscard]] Verb finish_iteration(const trainables::Metrics& metrics, const SaveState& save_state);
     [[nodiscard]] std::uint64_t leaders_word(const trainables::Metrics& metrics, bool can_save);
     [[nodiscard]] bool is_written(std::optional<CheckpointWriter::Result> result);
+    [[nodiscard]] storage::CheckpointKey key() const;
+    [[nodiscard]] const study::MemoryState* capture(const SaveState& save_state);
     void take_checkpoint(const SaveState& save_state);
     void compare_checkpoint();
     void end_with_checkpoint(Verb verb, const SaveState& save_state);
@@ -293,19 +295,32 @@ bool Attempt::is_written(std::optional<CheckpointWriter::Result> result) {
     return true;
 }
 
+/// Under which the state after this iteration is stored.
+storage::CheckpointKey Attempt::key() const {
+    const auto& start = assignment_.start;
+    return {start.trial, iteration_, start.incarnation, start.attempt};
+}
+
+/// The leader's copy of the state, in the writer's memory. Null on the others, who keep their digest of it.
+const study::MemoryState* Attempt::capture(const SaveState& save_state) {
+    if (assignment_.leads()) {
+        study::MemoryState& state = setting_.writer->fresh_state();
+        save_state(state);
+        return &state;
+    }
+    study::StateDigest digest;
+    save_state(digest);
+    taken_digest_ = digest.value();
+    return nullptr;
+}
+
 /// Collective. The leader copies the state and has it written while training goes on; the others only need its digest.
 void Attempt::take_checkpoint(const SaveState& save_state) {
     const auto before = Clock::now();
     taken_iteration_ = iteration_;
-    if (assignment_.leads()) {
-        const auto& start = assignment_.start;
+    if (capture(save_state) != nullptr) {
         clock_.taken(iteration_, watch_.seconds());
-        save_state(setting_.writer->fresh_state());
-        setting_.writer->start({start.trial, iteration_, start.incarnation, start.attempt});
-    } else {
-        study::StateDigest digest;
-        save_state(digest);
-        taken_digest_ = digest.value();
+        setting_.writer->start(key());
     }
     stall_s_ = std::chrono::duration<double>(Clock::now() - before).count();
 }
@@ -337,21 +352,12 @@ void Attempt::end_with_checkpoint(Verb verb, const SaveState& save_state) {
 }
 
 void Attempt::save_last(const SaveState& save_state) {
-    study::MemoryState* state = nullptr;
-    if (assignment_.leads()) {
-        state = &setting_.writer->fresh_state();
-        save_state(*state);
-        agree_on(state->digest(), iteration_);
-    } else {
-        study::StateDigest digest;
-        save_state(digest);
-        agree_on(digest.value(), iteration_);
-    }
+    const study::MemoryState* state = capture(save_state);
+    agree_on(state != nullptr ? state->digest() : taken_digest_, iteration_);
     group_->part(); // that was the last operation: whatever happens now strands nobody
     if (state == nullptr) return;
-    const auto& start = assignment_.start;
     try {
-        port_.saved(setting_.checkpoints->save({start.trial, iteration_, start.incarnation, start.attempt}, *state));
+        port_.saved(setting_.checkpoints->save(key(), *state));
     } catch (const base::Error& error) {
         throw CheckpointError(AttemptOutcome::unsaved, error.what());
     }

@@ -1,40 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/group/worker_runner.hpp"
 
-#include <unistd.h>
-
 #include <utility>
 
+#include "drivers/environment_facts.hpp"
 #include "drivers/group/hang_trace.hpp"
+#include "drivers/group/store_io.hpp"
 #include "drivers/study_directory.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
-#include "storage/checkpoint_store.hpp"
 
 namespace ranktune::drivers {
 namespace {
-
-class StoreIo final : public CheckpointIo {
-  public:
-    StoreIo(storage::FileSystem& files, const std::string& directory) : store_(files, directory) {}
-    study::CheckpointRef save(const storage::CheckpointKey& key, const study::MemoryState& state) override {
-        return store_.save(key, state);
-    }
-    study::MemoryState load(const study::CheckpointRef& checkpoint) override { return store_.load(checkpoint); }
-    study::CheckpointRef adopt(const storage::CheckpointKey& key, const std::string& source, bool move) override {
-        return store_.adopt(key, source, move);
-    }
-    std::string locate(const study::CheckpointRef& checkpoint) override { return store_.locate(checkpoint); }
-
-  private:
-    storage::CheckpointStore store_;
-};
-
-std::vector<std::string> environment_of_process() {
-    std::vector<std::string> variables;
-    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) variables.emplace_back(*entry);
-    return variables;
-}
 
 /// What trains; null for programs, which are no trainables of this process.
 const trainables::Registration* trainable_of(const study::StudySpec& spec) {
@@ -54,7 +31,7 @@ class WorkerRunner final : public Runner {
                  const std::string& host, DeviceGrant devices, WorkerLog& log, Waker& waker)
         : spec_(std::move(spec)),
           io_(files, directory),
-          program_{environment_of_process(), directory, host,
+          program_{environment_entries(), directory, host,
                    [&log](base::TrialId trial, std::string_view line) {
                        log.write_output(std::to_string(trial.value()), std::string(line));
                    }},

@@ -233,6 +233,7 @@ void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {
     } catch (const std::exception& error) {
         log_->write(base::LogLevel::error, "journal", {{"error", error.what()}});
     }
+    files_.remove_if_empty(directory_.attempts());
     std::string reason = end.message;
     const auto& state = tuner().state();
     if (reason.empty() && state.ended)

@@ -17,15 +17,9 @@ using study::StudyOutcome;
 using study::TrialPhase;
 
 std::unique_ptr<tuner::Tuner> from_record_0(storage::FileSystem& files, const std::string& directory) {
-    std::unique_ptr<tuner::Tuner> tuner;
-    storage::read_journal(files, directory, [&](study::Record&& record) {
-        if (const auto* created = std::get_if<study::StudyCreated>(&record); created != nullptr && !tuner)
-            tuner = std::make_unique<tuner::Tuner>(
-                study::parse_resolved_study(created->spec, StudyDirectory{directory}.resolved_file()));
-        if (!tuner) throw base::FormatError("the journal in '" + directory + "' does not begin with its study");
-        tuner->apply(record);
-    });
-    return tuner;
+    tuner::Regrown grown(directory);
+    storage::read_journal(files, directory, [&](study::Record&& record) { grown.apply(record); });
+    return grown.take();
 }
 
 /// Null: the start before was killed before its first record.
@@ -82,14 +76,6 @@ std::vector<Interrupted> interrupted_trials(const tuner::State& state) {
     return found;
 }
 
-std::string file_text(storage::FileSystem& files, const std::string& path) {
-    if (!files.exists(path)) return {};
-    const auto file = files.open(path, storage::FileSystem::Open::read);
-    std::string text(static_cast<std::size_t>(file->size()), '\0');
-    text.resize(file->read_at(0, std::as_writable_bytes(std::span(text))));
-    return text;
-}
-
 std::string value_in(const std::string& lines, const std::string& key) {
     const std::string wanted = "\n" + key + "=";
     const std::size_t at = ("\n" + lines).find(wanted);
@@ -101,7 +87,7 @@ std::string value_in(const std::string& lines, const std::string& key) {
 std::string how_it_ended(storage::FileSystem& files, const std::string& directory, const OpenedStudy& opened) {
     std::string outcome;
     try {
-        outcome = file_text(files, StudyDirectory{directory}.outcome_file());
+        outcome = storage::read_text(files, StudyDirectory{directory}.outcome_file());
     } catch (const base::IoError&) { // it only says what people would like to know
     }
     const std::string job = opened.journal.job.empty() ? "" : "job " + opened.journal.job + " ";
@@ -175,7 +161,7 @@ std::uint64_t remove_orphans(storage::FileSystem& files, const std::string& dire
         files.remove_if_empty(all + "/" + trial);
     }
     // Of programs that were killed: nobody runs in there now.
-    const std::string attempts = directory + "/attempts";
+    const std::string attempts = StudyDirectory{directory}.attempts();
     for (const std::string& name : files.list(attempts)) {
         try {
             files.remove_all(attempts + "/" + name);

@@ -46,7 +46,11 @@ struct Introduction {
     }
 };
 
-std::uint64_t digest_of(const std::string& text) { return base::Digest().add(std::as_bytes(std::span(text))).value(); }
+/// `<trial>-<start>.<attempt>`: no two attempts of a study have the same.
+std::string name_of(const study::StartTrial& start) {
+    return std::to_string(start.trial.value()) + "-" + std::to_string(start.incarnation.value()) + "." +
+           std::to_string(start.attempt.value());
+}
 
 /// The devices of all ranks of the group on this rank's node, in the order of ranks: LOCAL_RANK picks one.
 std::optional<std::string> visible_devices(const std::vector<Introduction>& ranks, std::size_t own, bool job_has_gpus) {
@@ -125,10 +129,8 @@ std::string ProgramTrial::locate() {
 
 /// A folder that lives as long as the attempt, on the study's file system, where every rank sees it.
 void ProgramTrial::make_scratch() {
-    const auto& start = assignment_.start;
-    const fs::path folder = fs::path(setting_.program->directory) / "attempts" /
-                            (std::to_string(start.trial.value()) + "-" + std::to_string(start.incarnation.value()) +
-                             "." + std::to_string(start.attempt.value()));
+    const fs::path folder =
+        fs::path(StudyDirectory{setting_.program->directory}.attempts()) / name_of(assignment_.start);
     std::error_code error;
     fs::remove_all(folder, error);
     fs::create_directories(folder / "checkpoint", error);
@@ -154,8 +156,7 @@ trainables::ProgramFacts ProgramTrial::facts_of_attempt() {
     facts.iteration = base_;
     facts.objective = spec.objective;
     facts.cpus_per_rank = spec.resources.cpus_per_rank;
-    facts.run_id = spec.name + "-" + std::to_string(start.trial.value()) + "-" +
-                   std::to_string(start.incarnation.value()) + "." + std::to_string(start.attempt.value());
+    facts.run_id = spec.name + "-" + name_of(start);
     return facts;
 }
 
@@ -172,7 +173,7 @@ void ProgramTrial::meet(trainables::ProgramFacts& facts) {
     std::vector<std::uint64_t> nodes;
     for (const std::string& text : gather(group_, mine.encoded())) {
         ranks.push_back(Introduction::decoded(text));
-        nodes.push_back(digest_of(ranks.back().host));
+        nodes.push_back(base::digest_of(ranks.back().host));
     }
     facts.place = trainables::place_in_group(nodes, group_.rank());
     std::vector<std::string> addresses(ranks.size(), "127.0.0.1");

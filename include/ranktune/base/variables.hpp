@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// An environment as a value: nothing in this room reads the process's own.
+// An environment as a value: libraries are given one, and never read that of the process.
 
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 
-namespace ranktune::slurm {
+namespace ranktune::base {
 
 /// Environment variables by name.
 using Variables = std::map<std::string, std::string, std::less<>>;
@@ -19,4 +19,4 @@ using Variables = std::map<std::string, std::string, std::less<>>;
     return std::string_view(it->second);
 }
 
-} // namespace ranktune::slurm
+} // namespace ranktune::base
