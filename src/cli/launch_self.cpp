@@ -2,41 +2,25 @@
 #include "cli/launch_self.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <optional>
 
-#include <fcntl.h>
 #include <sched.h>
-#include <sys/prctl.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/message.hpp"
 #include "cli/terminal.hpp"
 #include "comm/mpi/environment.hpp"
 #include "drivers/study_directory.hpp"
+#include "drivers/supervise/step.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/vocabulary.hpp"
+#include "storage/file_system.hpp"
 
 namespace ranktune::cli {
 namespace {
-
-std::string find_program(const std::string& name) {
-    std::string path = environment("PATH");
-    path += ':';
-    for (std::size_t begin = 0, end = 0; (end = path.find(':', begin)) != std::string::npos; begin = end + 1) {
-        const std::string candidate = path.substr(begin, end - begin) + "/" + name;
-        if (end > begin && access(candidate.c_str(), X_OK) == 0) return candidate;
-    }
-    return {};
-}
 
 /// The launcher that belongs to this program's MPI: where several are installed, a plain `mpirun` is often Open MPI's,
 /// under which ranks of MPICH would each be alone.
@@ -45,7 +29,7 @@ std::string find_launcher() {
     if (comm::mpi::library() == comm::mpi::Library::mpich)
         names.insert(names.begin(), {"mpiexec.mpich", "mpiexec.hydra"});
     for (const char* name : names) {
-        if (std::string path = find_program(name); !path.empty()) return path;
+        if (std::string path = drivers::find_program(name); !path.empty()) return path;
     }
     return {};
 }
@@ -134,90 +118,6 @@ void prepare_environment(const std::string& line) {
     }
 }
 
-/// What the child does between fork and exec; async-signal-safe calls only. Returns when exec fails.
-void become(std::vector<char*>& argv, const sigset_t& mask, pid_t parent) {
-    // A process group of its own: Ctrl-C reaches the parent alone, which turns it into a clean stop.
-    setpgid(0, 0);
-    // Whoever kills the parent with -9 does not want its ranks to go on. mpirun ends them on TERM.
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) _exit(1);
-    // mpirun forwards standard input to rank 0; in a background process group reading a terminal would stop it.
-    if (const int null = open("/dev/null", O_RDONLY); null > 0) {
-        dup2(null, STDIN_FILENO);
-        close(null);
-    }
-    sigprocmask(SIG_SETMASK, &mask, nullptr);
-    execv(argv.front(), argv.data());
-}
-
-/// Starts a program that ends with this process; by fork, because posix_spawn knows no death signal. Throws
-/// base::IoError when it cannot be started.
-pid_t start_child(std::vector<std::string>& words, const sigset_t& mask) {
-    std::vector<char*> argv;
-    for (auto& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    int trouble[2];
-    if (pipe2(trouble, O_CLOEXEC) != 0)
-        throw base::IoError("cannot create", "pipe", std::error_code(errno, std::generic_category()));
-    const pid_t parent = getpid();
-    const pid_t child = fork();
-    int error = errno;
-    if (child == 0) {
-        become(argv, mask, parent);
-        error = errno;
-        _exit(write(trouble[1], &error, sizeof error) == sizeof error ? 127 : 126);
-    }
-    close(trouble[1]);
-    // The end of the file means that exec has succeeded.
-    const bool failed = child < 0 || read(trouble[0], &error, sizeof error) == sizeof error;
-    close(trouble[0]);
-    if (!failed) return child;
-    if (child > 0) waitpid(child, nullptr, 0);
-    throw base::IoError("cannot start", words.front(), std::error_code(error, std::generic_category()));
-}
-
-/// How the child ended.
-struct Ended {
-    int status = -1;    ///< of waitpid; -1: unknown
-    bool asked = false; ///< this process was told to stop
-};
-
-/// Waits for the child; what this process receives, the child gets in the form that means a clean stop.
-Ended wait_passing_signals(pid_t child) {
-    sigset_t signals;
-    sigemptyset(&signals);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) sigaddset(&signals, signal);
-    int asked = 0;
-    while (true) {
-        int status = 0;
-        const pid_t done = waitpid(child, &status, WNOHANG);
-        if (done == child) return {status, asked > 0};
-        if (done < 0 && errno != EINTR) return {-1, asked > 0};
-        const int signal = sigwaitinfo(&signals, nullptr);
-        if (signal <= 0 || signal == SIGCHLD) continue;
-        ++asked;
-        kill(child, asked == 1 ? SIGUSR1 : SIGTERM);
-    }
-}
-
-/// When a file was written; nothing when it is not there.
-std::optional<std::filesystem::file_time_type> written_at(const std::string& file) {
-    std::error_code error;
-    const auto time = std::filesystem::last_write_time(file, error);
-    return error ? std::nullopt : std::optional(time);
-}
-
-/// The exit code in the file `outcome`, if this run wrote it: an earlier one may have, a moment ago.
-int code_from_outcome(const std::string& file, const std::optional<std::filesystem::file_time_type>& before,
-                      int otherwise) {
-    if (written_at(file) == before) return otherwise;
-    std::ifstream in(file);
-    for (std::string line; std::getline(in, line);) {
-        if (line.rfind("exit=", 0) == 0) return std::atoi(line.c_str() + 5);
-    }
-    return otherwise;
-}
-
 } // namespace
 
 namespace {
@@ -245,7 +145,7 @@ Launch how_launched() {
         return Launch::by_launcher;
     }
     if (!environment("SLURM_JOB_ID").empty()) return Launch::allocation;
-    if (!find_program("sbatch").empty() && slurm_is_configured()) return Launch::login_node;
+    if (!drivers::find_program("sbatch").empty() && slurm_is_configured()) return Launch::login_node;
     return Launch::plain;
 }
 
@@ -267,25 +167,23 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
     std::vector<std::string> words = launcher_words(invocation, workers + 1);
     prepare_environment(shown(words, invocation));
 
-    sigset_t blocked;
-    sigset_t before;
-    sigemptyset(&blocked);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) sigaddset(&blocked, signal);
-    sigprocmask(SIG_BLOCK, &blocked, &before);
-    const std::string outcome_file =
-        drivers::StudyDirectory{std::filesystem::absolute(directory).string()}.outcome_file();
-    const auto before_run = written_at(outcome_file);
-    const pid_t child = start_child(words, before);
-    const Ended ended = wait_passing_signals(child);
-    sigprocmask(SIG_SETMASK, &before, nullptr);
-    const int code = WIFEXITED(ended.status) ? WEXITSTATUS(ended.status) : 1;
-    const int outcome = code_from_outcome(outcome_file, before_run, code);
+    auto& files = storage::posix_file_system();
+    const auto earlier = drivers::read_outcome(files, {directory});
+    drivers::SignalRelay relay;
+    drivers::StepOptions step;
+    step.words = std::move(words);
+    const drivers::StepEnded ended = drivers::run_step(step, relay);
+    const int code = ended.code;
+    // An earlier run may have written one, a moment ago.
+    const auto written = drivers::read_outcome(files, {directory});
+    const int outcome = written && written != earlier ? static_cast<int>(written->outcome) : code;
     constexpr int resumable = static_cast<int>(study::StudyOutcome::resumable);
     const bool killed = outcome == code ? code > 128 : outcome == resumable;
     if (killed && !ended.asked) {
         std::cerr << error_message("a rank ended before the study did (mpirun: exit code " + std::to_string(code) +
                                        "); the same command goes on from there; output: " + directory + "/logs/",
                                    outcome);
+        if (!environment(supervised_variable).empty()) return std::max(code, 1); // the launcher's code, not bent
     }
     return outcome;
 }

@@ -14,6 +14,10 @@ namespace ranktune::cli {
 /// Set for the ranks, so that the start screen can show the line that was run.
 inline constexpr const char* launch_line_variable = "RANKTUNE_LAUNCH_LINE";
 
+/// Set by `ranktune supervise` for what it runs: then a `ranktune run` that starts mpirun ends with mpirun's code when
+/// a rank was killed, so that this can be told from a stop that was asked for.
+inline constexpr const char* supervised_variable = "RANKTUNE_SUPERVISED";
+
 /// How this process was started.
 enum class Launch : std::uint8_t {
     by_launcher, ///< mpirun, mpiexec, srun with PMI: MPI_Init will find the others
@@ -31,9 +35,9 @@ enum class Launch : std::uint8_t {
 [[nodiscard]] std::string command_line(const Invocation& invocation);
 
 /// Runs this program again under mpirun with `workers` workers and waits for it. INT and TERM become USR1 (a clean
-/// stop); the second one ends it at once; when this process is killed, mpirun ends too. The exit code is what the head
-/// has written into the file `outcome` of the study directory, because launchers bend exit codes; a rank that died is
-/// said on standard error. Throws base::UsageError when mpirun is not there.
+/// stop); one that insists ends it at once (drivers::SignalRelay); when this process is killed, mpirun ends too. The
+/// exit code is what the head has written into the file `outcome` of the study directory, because launchers bend exit
+/// codes; a rank that died is said on standard error. Throws base::UsageError when mpirun is not there.
 int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const std::string& outcome_file);
 
 } // namespace ranktune::cli

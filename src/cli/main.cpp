@@ -45,6 +45,14 @@ constexpr const char* run_footer = R"(Examples:
 Exit codes: 0 ok, 1 run-time error, 2 usage or configuration, 3 too many failed trials, 4 no trial succeeded,
             75 stopped early, resumable.)";
 
+constexpr const char* supervise_footer = R"(Examples, the first two in a job script:
+  ranktune supervise -- srun --mpi=pmix ranktune run digits.toml
+  ranktune supervise -- mpirun ranktune run digits.toml
+  ranktune supervise -- ranktune run digits.toml     on this machine
+
+When a rank or a node dies, the launcher ends the step. The step is started again, without the nodes that are gone, and
+goes on from the study's journal; after two starts in a row without a new report it is given up. Exit code: the study's.)";
+
 template <class Enum>
 using Names = std::map<std::string, Enum>;
 const Names<Format> formats{{"text", Format::text}, {"json", Format::json}};
@@ -98,6 +106,7 @@ class App {
         app_.set_version_flag("--version", std::string("ranktune ") + version());
         app_.get_formatter()->column_width(34);
         add_run();
+        add_supervise();
         add_init();
         add_validate();
         add_stop_and_replay();
@@ -138,43 +147,74 @@ class App {
         return what + " (ranktune " + (first[0] == '-' ? "" : first + " ") + "--help)";
     }
 
-    void add_overrides(CLI::App* verb) {
-        verb->add_option("OVERRIDE", run_.overrides, "Keys to change: study.num_trials=120 scheduler.eta=4")
+    static void add_overrides(CLI::App* verb, RunArguments& run, std::vector<std::string>& set) {
+        verb->add_option("OVERRIDE", run.overrides, "Keys to change: study.num_trials=120 scheduler.eta=4")
             ->type_name("");
-        verb->add_option("--set", set_, "The same, as an option; may be repeated")
+        verb->add_option("--set", set, "The same, as an option; may be repeated")
             ->type_name("KEY=VALUE")
             ->expected(1)
             ->take_all();
     }
     void collect_overrides() { run_.overrides.insert(run_.overrides.end(), set_.begin(), set_.end()); }
 
-    void add_run() {
-        auto* verb = app_.add_subcommand("run", "Run a study: here, under mpirun, or as the tasks of srun");
-        verb->footer(run_footer);
-        verb->add_option("STUDY", run_.study, "Study file (TOML), or the directory of a study to go on with")
+    static void add_run_options(CLI::App* verb, RunArguments& run, std::vector<std::string>& set) {
+        verb->add_option("STUDY", run.study, "Study file (TOML), or the directory of a study to go on with")
             ->required()
             ->type_name("");
-        add_overrides(verb);
-        verb->add_option("-o,--output", run_.directory, "Study directory (default: ./<study.name>)")->type_name("DIR");
-        verb->add_option("--local", run_.local, "Start mpirun on this machine with N workers")
+        add_overrides(verb, run, set);
+        verb->add_option("-o,--output", run.directory, "Study directory (default: ./<study.name>)")->type_name("DIR");
+        verb->add_option("--local", run.local, "Start mpirun on this machine with N workers")
             ->type_name("N")
             ->transform(whole_number(1, "a number of workers, 1 at least"));
-        verb->add_flag("--fresh", run_.fresh,
+        verb->add_flag("--fresh", run.fresh,
                        "Begin again: an existing study directory is renamed to DIR~1, DIR~2, ...");
         auto* resume =
-            verb->add_flag("--resume-errored", run_.resume_errored, "Failed trials go on from their last checkpoint");
-        verb->add_flag("--restart-errored", run_.restart_errored, "Failed trials start again from scratch")
+            verb->add_flag("--resume-errored", run.resume_errored, "Failed trials go on from their last checkpoint");
+        verb->add_flag("--restart-errored", run.restart_errored, "Failed trials start again from scratch")
             ->excludes(resume);
-        verb->add_flag("--dry-run", run_.dry_run, "Print what would be run; start nothing, not even MPI");
-        verb->add_option("--progress", run_.progress, "auto, table, lines or none")
+        verb->add_flag("--dry-run", run.dry_run, "Print what would be run; start nothing, not even MPI");
+        verb->add_option("--progress", run.progress, "auto, table, lines or none")
             ->transform(one_of(progresses))
             ->type_name("HOW");
         verb->add_flag_callback(
-            "-q,--quiet", [this] { run_.progress = Progress::none; }, "Print nothing but errors");
+            "-q,--quiet", [&run] { run.progress = Progress::none; }, "Print nothing but errors");
+    }
+    void add_run() {
+        auto* verb = app_.add_subcommand("run", "Run a study: here, under mpirun, or as the tasks of srun");
+        verb->footer(run_footer);
+        add_run_options(verb, run_, set_);
         verb->callback([this] {
             collect_overrides();
             verb_ = [this] { return run(run_, invocation_); };
         });
+    }
+    /// What follows `run` in a command that somebody else runs.
+    static RunArguments run_arguments(const std::vector<std::string>& words) {
+        RunArguments arguments;
+        std::vector<std::string> set;
+        CLI::App app;
+        add_run_options(&app, arguments, set);
+        try {
+            app.parse(std::vector<std::string>(words.rbegin(), words.rend())); // CLI11 takes them from the back
+        } catch (const CLI::ParseError& error) {
+            throw base::UsageError(std::string("in the command after `run`: ") + error.what());
+        }
+        arguments.overrides.insert(arguments.overrides.end(), set.begin(), set.end());
+        return arguments;
+    }
+    void add_supervise() {
+        auto* verb =
+            app_.add_subcommand("supervise", "Run `srun|mpirun ... ranktune run`; start it again when a rank dies");
+        verb->footer(supervise_footer);
+        verb->add_option("--dir", supervise_.directory, "Study directory (default: as the command says)")
+            ->type_name("DIR");
+        verb->add_option("--max-restarts", supervise_.max_restarts, "Restarts at most (default: 20)")
+            ->type_name("N")
+            ->transform(whole_number(0, "a number of restarts"));
+        verb->add_option("COMMAND", supervise_.command, "After `--`: the line that runs the study")
+            ->required()
+            ->type_name("");
+        verb->callback([this] { verb_ = [this] { return supervise(supervise_, run_arguments); }; });
     }
     void add_init() {
         auto* verb =
@@ -189,7 +229,7 @@ class App {
     void add_validate() {
         auto* verb = app_.add_subcommand("validate", "Check a study file: all mistakes together, or the plan");
         verb->add_option("STUDY", run_.study, "Study file (TOML)")->required()->type_name("");
-        add_overrides(verb);
+        add_overrides(verb, run_, set_);
         verb->callback([this] {
             collect_overrides();
             verb_ = [this] { return validate(run_.study, run_.overrides); };
@@ -261,6 +301,7 @@ class App {
     Invocation invocation_;
     RunArguments run_;
     ReplayArguments replay_;
+    SuperviseArguments supervise_;
     std::vector<std::string> set_;
     std::string name_;
     std::string template_ = "digits";

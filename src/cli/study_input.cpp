@@ -65,4 +65,10 @@ StudyInput read_study(const std::string& file, const std::vector<std::string>& o
     return input;
 }
 
+std::string directory_for(const RunArguments& arguments, const StudyInput& input) {
+    std::string directory = arguments.directory.empty() ? input.directory : arguments.directory;
+    while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+    return directory.empty() ? input.spec.name : directory;
+}
+
 } // namespace ranktune::cli

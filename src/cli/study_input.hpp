@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/verbs.hpp"
 #include "ranktune/study/spec.hpp"
 
 namespace ranktune::cli {
@@ -19,5 +20,8 @@ struct StudyInput {
 /// Throws study::StudyFileError with all mistakes, files that the trainable needs and that are not there among them;
 /// base::UsageError when the file cannot be read.
 [[nodiscard]] StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides);
+
+/// Where `ranktune run` puts a study: -o, the directory that was given as the study, or ./<study.name>.
+[[nodiscard]] std::string directory_for(const RunArguments& arguments, const StudyInput& input);
 
 } // namespace ranktune::cli

@@ -35,12 +35,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string directory_for(const RunArguments& arguments, const StudyInput& input) {
-    std::string directory = arguments.directory.empty() ? input.directory : arguments.directory;
-    while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
-    return directory.empty() ? input.spec.name : directory;
-}
-
 drivers::OpenRequest open_request(const RunArguments& arguments) {
     using Errored = drivers::OpenRequest::Errored;
     return {arguments.fresh, arguments.restart_errored  ? Errored::restart

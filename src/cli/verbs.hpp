@@ -4,6 +4,7 @@
 // them into messages.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,15 @@ struct CheckpointArguments {
 };
 
 enum class Format : std::uint8_t { text, json, csv };
+
+struct SuperviseArguments {
+    std::vector<std::string> command;
+    std::string directory; ///< of the study; empty: as the command says
+    std::uint32_t max_restarts = 20;
+};
+/// The arguments of `ranktune run`, from its words. Throws base::UsageError.
+using ParseRun = std::function<RunArguments(const std::vector<std::string>& words)>;
+int supervise(const SuperviseArguments& arguments, const ParseRun& parse_run);
 
 int run(const RunArguments& arguments, const Invocation& invocation);
 int dry_run(const RunArguments& arguments);

@@ -34,7 +34,9 @@ void pass_on(int signal) {
     errno = kept;
 }
 
-std::string name_of(int signal) {
+} // namespace
+
+std::string signal_name(int signal) {
     switch (signal) {
         case SIGINT:
             return "SIGINT";
@@ -50,8 +52,6 @@ std::string name_of(int signal) {
             return "signal " + std::to_string(signal);
     }
 }
-
-} // namespace
 
 void block_stop_signals() {
     const sigset_t set = stop_signals();
@@ -76,7 +76,7 @@ SignalReader::~SignalReader() { close(fd_); }
 std::optional<std::string> SignalReader::poll() {
     signalfd_siginfo info{};
     if (read(fd_, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
-    return name_of(static_cast<int>(info.ssi_signo));
+    return signal_name(static_cast<int>(info.ssi_signo));
 }
 
 StopStep StopSequence::next(const std::string& signal, std::chrono::steady_clock::time_point now) {

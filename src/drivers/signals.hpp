@@ -9,6 +9,9 @@
 
 namespace ranktune::drivers {
 
+/// "SIGUSR1"; "signal 34" for those that stop nothing.
+[[nodiscard]] std::string signal_name(int signal);
+
 /// Blocks INT, TERM, HUP, USR1 and USR2 in the calling thread and in all threads it starts later. Call it first in
 /// `main`, before MPI starts its own threads: a signal goes to any thread that does not block it. Libraries that start
 /// threads when they are loaded (OpenBLAS does) are there even before `main`: a handler passes on to the reader's

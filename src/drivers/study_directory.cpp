@@ -2,16 +2,54 @@
 #include "drivers/study_directory.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <random>
 #include <span>
+#include <sstream>
+#include <utility>
 
+#include "ranktune/base/error.hpp"
 #include "trainables/program/python_module.hpp"
 
 namespace ranktune::drivers {
 
 std::string start_name(const std::string& slurm_job, std::uint32_t incarnation) {
     return (slurm_job.empty() ? "" : "job-" + slurm_job + "-") + "start-" + std::to_string(incarnation);
+}
+
+namespace {
+
+constexpr std::array<std::pair<EndCause, std::string_view>, 5> cause_names{{{EndCause::over, "over"},
+                                                                            {EndCause::asked, "asked"},
+                                                                            {EndCause::storage, "storage"},
+                                                                            {EndCause::ranks, "ranks"},
+                                                                            {EndCause::error, "error"}}};
+
+EndCause cause_named(std::string_view word) {
+    for (const auto& [cause, text] : cause_names)
+        if (text == word) return cause;
+    return EndCause::error;
+}
+
+} // namespace
+
+std::string_view name(EndCause cause) { return cause_names.at(static_cast<std::size_t>(cause)).second; }
+
+EndCause end_cause(study::StudyOutcome outcome, study::Reason reason) {
+    if (outcome == study::StudyOutcome::runtime_error)
+        return reason == study::Reason::lost ? EndCause::ranks : EndCause::error;
+    if (outcome != study::StudyOutcome::resumable) return EndCause::over;
+    switch (reason) {
+        case study::Reason::unsaved:
+            return EndCause::storage;
+        case study::Reason::no_ranks:
+        case study::Reason::lost:
+            return EndCause::ranks;
+        default:
+            return EndCause::asked;
+    }
 }
 
 std::string outcome_text(const OutcomeFile& outcome) {
@@ -25,8 +63,47 @@ std::string outcome_text(const OutcomeFile& outcome) {
     text += std::string("progress=") + (outcome.progress ? "true" : "false") + "\n";
     text += "reports=" + std::to_string(outcome.reports) + "\n";
     text += "start=" + std::to_string(outcome.start) + "\n";
+    text += "cause=" + std::string(name(outcome.cause)) + "\n";
     text += "time=" + outcome.time + "\n";
     return text;
+}
+
+std::optional<OutcomeFile> parse_outcome(const std::string& text) {
+    OutcomeFile found;
+    bool complete = false;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) {
+        const auto at = line.find('=');
+        if (at == std::string::npos) continue;
+        const std::string key = line.substr(0, at);
+        const std::string value = line.substr(at + 1);
+        if (key == "exit") {
+            found.outcome = static_cast<study::StudyOutcome>(std::atoi(value.c_str()));
+            complete = true;
+        } else if (key == "reason") {
+            found.reason = value;
+        } else if (key == "progress") {
+            found.progress = value == "true";
+        } else if (key == "reports") {
+            found.reports = std::strtoull(value.c_str(), nullptr, 10);
+        } else if (key == "start") {
+            found.start = static_cast<std::uint32_t>(std::strtoul(value.c_str(), nullptr, 10));
+        } else if (key == "cause") {
+            found.cause = cause_named(value);
+        } else if (key == "time") {
+            found.time = value;
+        }
+    }
+    return complete ? std::optional(found) : std::nullopt;
+}
+
+std::optional<OutcomeFile> read_outcome(storage::FileSystem& files, const StudyDirectory& directory) {
+    try {
+        if (!files.exists(directory.outcome_file())) return std::nullopt;
+        return parse_outcome(storage::read_text(files, directory.outcome_file()));
+    } catch (const base::IoError&) {
+        return std::nullopt;
+    }
 }
 
 void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study,

@@ -11,7 +11,9 @@
 //   logs/<job or start>.log, logs/<job or start>.env.json, logs/workers-<host>.log
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "ranktune/study/vocabulary.hpp"
 #include "storage/file_system.hpp"
@@ -42,6 +44,18 @@ struct StudyDirectory {
 
 [[nodiscard]] std::string start_name(const std::string& slurm_job, std::uint32_t incarnation);
 
+/// Why a start ended, for whoever decides about the next one.
+enum class EndCause : std::uint8_t {
+    over,    ///< the study is complete, or has failed for good
+    asked,   ///< a signal, `ranktune stop`, or the end of the job's time
+    storage, ///< the journal or a checkpoint could not be written
+    ranks,   ///< ranks were lost, or did not come
+    error    ///< anything else
+};
+[[nodiscard]] std::string_view name(EndCause cause);
+/// Of a start that ended with this outcome for this reason.
+[[nodiscard]] EndCause end_cause(study::StudyOutcome outcome, study::Reason reason);
+
 /// The file `outcome`: lines of `key=value`, for shell scripts. Written before a head leaves, because launchers bend
 /// exit codes.
 struct OutcomeFile {
@@ -51,8 +65,14 @@ struct OutcomeFile {
     std::uint64_t reports = 0;
     std::uint32_t start = 1; ///< incarnation
     std::string time;        ///< RFC 3339
+    EndCause cause = EndCause::over;
+    friend bool operator==(const OutcomeFile&, const OutcomeFile&) = default;
 };
 [[nodiscard]] std::string outcome_text(const OutcomeFile& outcome);
+/// What such a text says; nothing when it has no exit code. Unknown lines are ignored.
+[[nodiscard]] std::optional<OutcomeFile> parse_outcome(const std::string& text);
+/// The one in a study directory; nothing when there is none that can be read.
+[[nodiscard]] std::optional<OutcomeFile> read_outcome(storage::FileSystem& files, const StudyDirectory& directory);
 
 /// Creates the folders and writes study.toml (unless `study` is empty) and resolved.toml. Throws base::IoError.
 void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study,

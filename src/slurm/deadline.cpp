@@ -8,15 +8,15 @@
 #include <string>
 #include <utility>
 
+#include "slurm/fields.hpp"
+
 namespace ranktune::slurm {
 namespace {
 
-constexpr std::string_view white = " \t\r\n";
-
 std::string_view trimmed(std::string_view text) {
-    const auto begin = text.find_first_not_of(white);
+    const auto begin = text.find_first_not_of(white_space);
     if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(white) - begin + 1);
+    return text.substr(begin, text.find_last_not_of(white_space) - begin + 1);
 }
 
 /// The digits before `end`, which are removed together with it. Nothing: none, or too many.
@@ -47,16 +47,6 @@ std::optional<std::chrono::seconds> duration(std::string_view text) {
         seconds = seconds * 60 + *number;
     }
     return std::chrono::seconds(days * 86'400 + seconds);
-}
-
-/// The word after "name=" at the beginning of a word.
-std::string_view field(std::string_view text, std::string_view name) {
-    for (std::size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
-        if (at > 0 && white.find(text[at - 1]) == std::string_view::npos) continue;
-        const auto begin = at + name.size();
-        return text.substr(begin, std::min(text.find_first_of(white, begin), text.size()) - begin);
-    }
-    return {};
 }
 
 } // namespace

@@ -88,4 +88,8 @@ struct State {
     [[nodiscard]] const TrialState& trial(TrialId id) const { return trials.at(id.value()); }
 };
 
+/// A figure that grows whenever a study gets on, and only then: iterations reported for the first time, and trials that
+/// are over. What is trained again after a restart does not count. O(trials).
+[[nodiscard]] std::uint64_t progress_of(const State& state);
+
 } // namespace ranktune::tuner

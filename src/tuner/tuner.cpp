@@ -51,4 +51,10 @@ std::uint64_t Tuner::digest() const {
     return base::Digest().add(bytes).value();
 }
 
+std::uint64_t progress_of(const State& state) {
+    std::uint64_t figure = 0;
+    for (const TrialState& trial : state.trials) figure += trial.iteration + (is_final(trial.phase) ? 1U : 0U);
+    return figure;
+}
+
 } // namespace ranktune::tuner

@@ -342,17 +342,98 @@ def goes_on(name, launcher, act, trials, requeue="no"):
     return case
 
 
-def lost_worker(folder):
-    """kill -9 of a worker under srun on two nodes: Slurm's PMIx server kills the step; what was written can be read."""
-    job = running(folder, "srun", 2)
-    os.kill(job_processes(job)[3], 9)
-    expect(job, "FAILED", 137)
-    status = subprocess.run([PROGRAM, "status", job.study], env=environment, capture_output=True, text=True)
-    assert status.returncode == 0 and "trials" in status.stdout, status
-    end = time.monotonic() + 30
-    while job_processes(job) and time.monotonic() < end:
-        time.sleep(0.2)
-    assert not job_processes(job), job_processes(job)
+def uts(pid):
+    """What tells the nodes of the test bed apart; empty for a process that is gone."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/uts")
+    except OSError:
+        return ""
+
+
+def rank(number):
+    def victims(job):
+        return [job_processes(job)[number]]
+    victims.__name__ = "head" if number == 0 else "worker"
+    return victims
+
+
+def named(*names):
+    """Processes of the job's steps with one of these names."""
+    def victims(job):
+        found = []
+        for pid in sorted(map(int, filter(str.isdigit, os.listdir("/proc")))):
+            try:
+                with open(f"/proc/{pid}/comm") as file:
+                    if file.read().strip() not in names:
+                        continue
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    mine = b"SLURM_JOB_ID=" + job.id.encode() in file.read().split(b"\0")
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    title = file.read()
+            except OSError:
+                continue
+            # Of a slurmstepd the title tells: "slurmstepd: [12.0]".
+            step = title.startswith(b"slurmstepd: [" + job.id.encode() + b".")
+            if step and b".batch]" not in title and b".extern]" not in title or mine and not title.startswith(b"slurmstepd"):
+                found.append(pid)
+        return found
+    victims.__name__ = names[0]
+    return victims
+
+
+def killed(launcher, nodes, victims, last=False, restarts=(1,)):
+    """kill -9 of a part of the step: the study goes on in the same job, to its end. `restarts`: how many may be needed."""
+    def case(folder):
+        job = running(folder, launcher, nodes, trials=60)
+        found = victims(job)
+        assert found, "nobody to kill"
+        os.kill(found[-1 if last else 0], 9)
+        expect(job, "COMPLETED", 0, exit=0)
+        log = job.log()
+        assert log.count("starting the study again") in restarts, log
+        assert " without n" not in log, log  # every node is alive
+        assert len(list((job.study / "logs").glob("*.env.json"))) - 1 in restarts
+        done = subprocess.run([PROGRAM, "replay", job.study, "--verify"], env=environment, capture_output=True, text=True)
+        assert done.returncode == 0 and "verified" in done.stdout, done
+        end = time.monotonic() + 30
+        while job_processes(job) and time.monotonic() < end:
+            time.sleep(0.2)
+        assert not job_processes(job), job_processes(job)
+    case.__name__ = f"killed_{victims.__name__}_{launcher}_{nodes}"
+    case.__doc__ = f"kill -9 of {victims.__name__} under {launcher} on {nodes} node(s): started again in the same job"
+    return case
+
+
+def slurmd_of(node):
+    return int((pathlib.Path(DIRECTORY) / f"slurmd.{node}.pid").read_text())
+
+
+def node_down(launcher):
+    """Everything on the job's second node dies at once, its slurmd too: the study goes on with the first one, after
+    the silence of the lost ranks or, where the launcher ends the step, in a new step."""
+    def case(folder):
+        job = running(folder, launcher, 2, trials=60)
+        node = slurm("scontrol", "show", "hostnames", job.show("NodeList")).split()[-1]
+        home = uts(slurmd_of(node))
+        assert home and home != uts(os.getpid())
+        for pid in [pid for pid in filter(str.isdigit, os.listdir("/proc")) if uts(pid) == home]:
+            try:
+                os.kill(int(pid), 9)
+            except ProcessLookupError:
+                pass
+        expect(job, "COMPLETED", 0, exit=0)
+        starts = sorted((job.study / "logs").glob("*.env.json"), key=lambda path: path.stat().st_mtime)
+        assert launcher == "srun" or len(starts) > 1, job.log()
+        for number, start in enumerate(starts):
+            hosts = [entry["node"] for entry in json.loads(start.read_text())["layout"]]
+            assert (node in hosts) == (number == 0), (hosts, job.log())
+        if len(starts) > 1:
+            assert re.search(rf"starting the study again \(restart \d+\) without {node} \(", job.log()), job.log()
+        assert job.show("Restarts") == "0"
+    case.__name__ = f"node_down_{launcher}"
+    case.__doc__ = f"a node dies under {launcher}: the job goes on with the others"
+    case.alone = True  # it takes the node away from every other job
+    return case
 
 
 class Skipped(Exception):
@@ -372,7 +453,7 @@ def tutorial(folder):
 
 
 def job_processes(job):
-    """{rank: process id} of the ranks of a job by srun."""
+    """{rank: process id} of the ranks of a job."""
     found = {}
     for name in os.listdir("/proc"):
         try:
@@ -405,8 +486,18 @@ def cases():
         goes_on("preempted", "srun", preempt, 40),
         goes_on("preempted", "mpirun", preempt, 100),
         goes_on("requeued_in_time", "srun", warn, 200, requeue="yes"),
-        lost_worker,
         tutorial,
+    ]
+    for launcher in ("srun", "mpirun"):
+        found += [killed(launcher, 1, rank(0)), killed(launcher, 2, rank(3))]
+    found += [
+        killed("srun", 2, named("srun")),
+        # Ranks whose slurmstepd is gone go on talking to the head; Slurm notices late.
+        killed("srun", 2, named("slurmstepd"), last=True, restarts=(0, 1)),
+        killed("mpirun", 1, named("mpirun", "mpirun.openmpi", "orterun")),
+        killed("mpirun", 2, named("mpirun", "mpirun.openmpi", "orterun")),
+        killed("mpirun", 2, named("orted")),
+        node_down("srun"), node_down("mpirun"),
     ]
     return found
 
@@ -468,13 +559,22 @@ def main():
     try:
         bring_up()
         if (pathlib.Path(DIRECTORY) / "apart").read_text().strip() != "yes":
-            print("this machine allows no namespaces: all nodes have one host name, so mpirun and gpu_programs are left out")
-            wanted = [case for case in wanted if "mpirun" not in case.__name__ and "gpu_programs" not in case.__name__]
+            print("this machine allows no namespaces: all nodes have one host name, so mpirun, gpu_programs and node_down are left out")
+            wanted = [case for case in wanted if not re.search("mpirun|gpu_programs|node_down", case.__name__)]
+        together = [case for case in wanted if not hasattr(case, "alone")]
         with concurrent.futures.ThreadPoolExecutor(max_workers=12) as pool:
-            for done in concurrent.futures.as_completed([pool.submit(run_case, case, folder) for case in wanted]):
+            for done in concurrent.futures.as_completed([pool.submit(run_case, case, folder) for case in together]):
                 line, passed = done.result()
                 print(line, flush=True)
                 good = good and passed
+        for case in wanted:
+            if case in together:
+                continue
+            line, passed = run_case(case, folder)
+            print(line, flush=True)
+            good = good and passed
+            subprocess.run([TESTBED, "stop", "--directory", DIRECTORY], check=False)
+            bring_up()
     finally:
         subprocess.run([TESTBED, "stop", "--directory", DIRECTORY], check=False)
         shutil.rmtree(folder, ignore_errors=True)

@@ -279,7 +279,7 @@ struct HeadMachine::Impl {
             } catch (const base::IoError& error) {
                 // What is not written was never decided: its commands stay here.
                 output.clear();
-                return finish({StudyOutcome::resumable, study::Reason::draining,
+                return finish({StudyOutcome::resumable, study::Reason::unsaved,
                                std::string("the journal cannot be written: ") + error.what()});
             }
             observer.on_records(tuner, output.records, figures(now));
@@ -361,7 +361,7 @@ struct HeadMachine::Impl {
                           {{"rank", std::to_string(worker.info.rank.value())}, {"host", worker.info.host}});
         }
         phase = Phase::over;
-        end = HeadEnd{result.outcome, result.message, clean};
+        end = HeadEnd{result.outcome, result.message, clean, result.reason};
         observer.on_tick(tuner, figures(now));
     }
 

@@ -59,6 +59,7 @@ struct HeadEnd {
     study::StudyOutcome outcome = study::StudyOutcome::ok;
     std::string message; ///< for people; empty when the study says it all
     bool clean = true;   ///< every worker said Bye: MPI may be finalised
+    study::Reason reason = study::Reason::study_complete;
 };
 
 /// All references outlive it. `now` never decreases from call to call, and is not earlier than the tuner's last record.

@@ -85,7 +85,7 @@ class HeadRun {
     void open_journal();
     void begin_records();
     void leave_files(const HeadEnd& end, const HeadFigures& figures);
-    void write_outcome(study::StudyOutcome outcome, const std::string& reason);
+    void write_outcome(study::StudyOutcome outcome, study::Reason why, const std::string& reason);
     [[nodiscard]] HeadOptions head_options() const;
     [[nodiscard]] storage::JournalOptions journal_options();
     [[nodiscard]] tuner::Tuner& tuner() { return *opened_.tuner; }
@@ -101,7 +101,7 @@ class HeadRun {
     Waker waker_;
     TransportOutbox outbox_;
     std::unique_ptr<storage::Journal> journal_;
-    std::uint64_t reports_before_ = 0;
+    std::uint64_t progress_before_ = 0;
     std::optional<ProcessClock> clock_;
 };
 
@@ -158,7 +158,7 @@ void HeadRun::begin_records() {
         journal_->append(out.records);
         return;
     }
-    reports_before_ = tuner().state().reports;
+    progress_before_ = tuner::progress_of(tuner().state());
     const auto& found = opened_.journal;
     log_->write(base::LogLevel::info, "resume",
                 {{"records", std::to_string(found.records)},
@@ -211,13 +211,16 @@ HeadRunEnd HeadRun::run(SignalReader* signals) {
         HeadObserver observer(options_.observer, *log_, status, *journal_);
         HeadServices services(files_, *journal_, directory_.path, waker_, *log_, [this](const study::EndStudy& how) {
             write_results(files_, directory_.path, options_.spec, wall_time_now());
-            write_outcome(how.outcome, how.message.empty() ? study::describe(how.reason, 0, 0) : how.message);
+            write_outcome(how.outcome, how.reason,
+                          how.message.empty() ? study::describe(how.reason, 0, 0) : how.message);
         });
         Keeper keeper(files_, *lease_, directory_.stop_file(), waker_, *log_);
         HeadMachine head(head_options(), tuner(), *journal_, outbox_, services, observer, *log_, clock_->now());
         end = serve_head(
             transport_, head, *clock_, waker_, signals, *log_,
-            [this](const std::string& why) { write_outcome(study::StudyOutcome::resumable, why); },
+            [this](const std::string& why) {
+                write_outcome(study::StudyOutcome::resumable, study::Reason::draining, why);
+            },
             [&keeper] { return keeper.asked(); });
         head.set_head_cpu(process_cpu_seconds());
         figures = head.figures(clock_->now());
@@ -238,7 +241,7 @@ void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {
     const auto& state = tuner().state();
     if (reason.empty() && state.ended)
         reason = state.end_message.empty() ? study::describe(state.end_reason, 0, 0) : state.end_message;
-    write_outcome(end.outcome, reason);
+    write_outcome(end.outcome, end.reason, reason);
     log_->write(base::LogLevel::info, "leave",
                 {{"exit", std::to_string(static_cast<int>(end.outcome))},
                  {"clean", end.clean ? "yes" : "no"},
@@ -249,10 +252,15 @@ void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {
 }
 
 /// Written before any worker may leave, and again at the very end, when everything is known.
-void HeadRun::write_outcome(study::StudyOutcome outcome, const std::string& reason) {
-    const auto reports = tuner().state().reports;
-    const OutcomeFile file{outcome,        reason, reports > reports_before_, reports, opened_.incarnation.value(),
-                           wall_time_now()};
+void HeadRun::write_outcome(study::StudyOutcome outcome, study::Reason why, const std::string& reason) {
+    const auto& state = tuner().state();
+    const OutcomeFile file{outcome,
+                           reason,
+                           tuner::progress_of(state) > progress_before_,
+                           state.reports,
+                           opened_.incarnation.value(),
+                           wall_time_now(),
+                           end_cause(outcome, why)};
     try {
         publish_text(files_, directory_.outcome_file(), outcome_text(file), true);
     } catch (const std::exception& error) {

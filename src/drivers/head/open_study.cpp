@@ -76,26 +76,15 @@ std::vector<Interrupted> interrupted_trials(const tuner::State& state) {
     return found;
 }
 
-std::string value_in(const std::string& lines, const std::string& key) {
-    const std::string wanted = "\n" + key + "=";
-    const std::size_t at = ("\n" + lines).find(wanted);
-    if (at == std::string::npos) return {};
-    const std::size_t begin = at + wanted.size() - 1;
-    return lines.substr(begin, lines.find('\n', begin) - begin);
-}
-
 std::string how_it_ended(storage::FileSystem& files, const std::string& directory, const OpenedStudy& opened) {
-    std::string outcome;
-    try {
-        outcome = storage::read_text(files, StudyDirectory{directory}.outcome_file());
-    } catch (const base::IoError&) { // it only says what people would like to know
-    }
+    const auto outcome = read_outcome(files, {directory});
     const std::string job = opened.journal.job.empty() ? "" : "job " + opened.journal.job + " ";
     const std::string start = std::to_string(opened.journal.incarnation);
-    if (value_in(outcome, "start") != start) return job + "start " + start + " was cut off without a word";
-    std::string time = value_in(outcome, "time");
+    if (!outcome || outcome->start != opened.journal.incarnation)
+        return job + "start " + start + " was cut off without a word";
+    std::string time = outcome->time;
     if (const auto dot = time.find('.'); dot != std::string::npos) time = time.substr(0, dot) + "Z";
-    return job + "start " + start + " ended at " + time + ": " + value_in(outcome, "reason");
+    return job + "start " + start + " ended at " + time + ": " + outcome->reason;
 }
 
 } // namespace

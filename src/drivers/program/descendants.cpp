@@ -33,9 +33,11 @@ Family& family() {
     return instance;
 }
 
-/// All children of this process, zombies included: each thread lists those that it started, orphans are with one of
-/// them.
-std::set<pid_t> children() {
+} // namespace
+
+// Each thread lists those that it started, orphans are with one of
+// them.
+std::set<pid_t> children_of_this_process() {
     std::set<pid_t> found;
     std::error_code error;
     for (std::filesystem::directory_iterator task("/proc/self/task", error), end; !error && task != end;
@@ -46,14 +48,12 @@ std::set<pid_t> children() {
     return found;
 }
 
-} // namespace
-
 pid_t start_as_child(const std::function<pid_t()>& spawn) {
     Family& all = family();
     const std::lock_guard lock(all.mutex);
     if (!all.adopts) {
         Guard::instance().prepare(); // an elder, too
-        all.elders = children();
+        all.elders = children_of_this_process();
         prctl(PR_SET_CHILD_SUBREAPER, 1);
         all.adopts = true;
     }
@@ -73,7 +73,7 @@ void end_descendants_of(pid_t program) {
     for (auto nap = std::chrono::microseconds(50); std::chrono::steady_clock::now() < until;
          nap = std::min(nap * 2, std::chrono::microseconds(5000))) {
         bool any = false;
-        for (const pid_t pid : children()) {
+        for (const pid_t pid : children_of_this_process()) {
             if (all.elders.count(pid) != 0 || all.programs.count(pid) != 0) continue;
             any = true;
             ::kill(pid, SIGKILL);

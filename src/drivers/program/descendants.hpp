@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <set>
 
 namespace ranktune::drivers {
 
@@ -16,5 +17,8 @@ namespace ranktune::drivers {
 /// The program has been waited for. Kills and waits for every child of this process that is neither a program that is
 /// still alive nor older than the first of them. Bounded: what a kernel does not let die within seconds is left.
 void end_descendants_of(pid_t program);
+
+/// All children of this process, zombies included.
+[[nodiscard]] std::set<pid_t> children_of_this_process();
 
 } // namespace ranktune::drivers

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// supervise: runs the step of a study as a child, and starts it again when it was lost.
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+
+#include <unistd.h>
+
+#include "cli/launch_self.hpp"
+#include "cli/message.hpp"
+#include "cli/study_input.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verbs.hpp"
+#include "drivers/environment_facts.hpp"
+#include "drivers/study_directory.hpp"
+#include "drivers/supervise/launch_line.hpp"
+#include "drivers/supervise/node_survey.hpp"
+#include "drivers/supervise/restarts.hpp"
+#include "drivers/supervise/step.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
+#include "report/load.hpp"
+#include "slurm/allocation.hpp"
+#include "slurm/nodes.hpp"
+#include "storage/journal.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using drivers::Launcher;
+
+/// Options that are meant for the first start of a study alone: a second time they would undo what the first has done.
+constexpr const char* only_once[] = {"--fresh", "--resume-errored", "--restart-errored"};
+
+/// Lines of a text file; none when it cannot be read.
+std::vector<std::string> lines_of(const std::string& file) {
+    std::vector<std::string> lines;
+    std::ifstream in(file);
+    for (std::string line; std::getline(in, line);)
+        if (!line.empty()) lines.push_back(line);
+    return lines;
+}
+
+/// What the journal says.
+struct Standing {
+    bool has_journal = false;
+    std::string uuid;
+    std::uint32_t incarnation = 0;
+    std::uint64_t progress = 0;
+    std::optional<int> finished; ///< exit code of a study that is over for good
+};
+
+Standing standing_of(const std::string& directory) {
+    Standing found;
+    auto& files = storage::posix_file_system();
+    if (!storage::has_journal(files, directory)) return found;
+    try {
+        const auto loaded = report::load_state(files, directory);
+        const auto& state = loaded.tuner->state();
+        found = {true, loaded.journal.uuid, loaded.journal.incarnation, tuner::progress_of(state), std::nullopt};
+        if (state.ended && state.outcome != study::StudyOutcome::resumable)
+            found.finished = static_cast<int>(state.outcome);
+    } catch (const base::Error&) { // nothing written yet, or damaged: the next start says so
+        found.has_journal = true;
+    }
+    return found;
+}
+
+/// Blocked for good: the steps' loops read them, and none is lost between two steps.
+void block_signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&set, signal);
+    sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
+class Supervisor {
+  public:
+    Supervisor(drivers::LaunchLine line, std::string directory, std::uint32_t max_restarts)
+        : line_(std::move(line)),
+          directory_(std::move(directory)),
+          before_(standing_of(directory_)),
+          restarts_(max_restarts, before_.progress) {
+        if (const auto job = slurm::allocation(drivers::environment_variables()); job && job->nodes) {
+            nodes_.all = *job->nodes;
+            if (job->tasks_by_node) nodes_.tasks = *job->tasks_by_node;
+        }
+        if (const auto tasks = environment("SLURM_NTASKS"); !tasks.empty())
+            nodes_.job_tasks = static_cast<std::uint32_t>(std::strtoul(tasks.c_str(), nullptr, 10));
+        if (const auto file = drivers::hosts_file(line_, environment("SLURM_HOSTFILE")); !file.empty())
+            nodes_.hosts = lines_of(file);
+        hosts_path_ = (fs::temp_directory_path() / ("ranktune-hosts-" + std::to_string(getpid()))).string();
+    }
+    ~Supervisor() {
+        std::error_code ignored;
+        fs::remove(hosts_path_, ignored);
+    }
+    Supervisor(const Supervisor&) = delete;
+    Supervisor& operator=(const Supervisor&) = delete;
+
+    int run() {
+        while (true) {
+            const drivers::RestartDecision decision = restarts_.after(run_once());
+            if (!decision.restart) {
+                if (!decision.words.empty()) std::cerr << error_message(decision.words, decision.code);
+                return decision.code;
+            }
+            constexpr int resumable = static_cast<int>(study::StudyOutcome::resumable);
+            if (!drivers::job_goes_on(drivers::slurm_job())) {
+                say(decision.words + "; the job is ending: the same command goes on in the next one");
+                return resumable;
+            }
+            drop_one_time_options();
+            look_for_lost_nodes();
+            say(decision.words + "; starting the study again (restart " + std::to_string(restarts_.count()) + ")" +
+                left_out());
+            if (drivers::pause_unless_asked(std::chrono::seconds(1), relay_)) return resumable;
+        }
+    }
+
+  private:
+    static void say(const std::string& what) { std::cerr << "ranktune supervise: " << what << "\n" << std::flush; }
+
+    drivers::StepFacts run_once() {
+        auto& files = storage::posix_file_system();
+        const auto earlier = drivers::read_outcome(files, {directory_});
+        const drivers::StepEnded ended = drivers::run_step(step(), relay_);
+        const Standing now = standing_of(directory_);
+        drivers::StepFacts facts;
+        facts.code = ended.code;
+        facts.asked = ended.asked;
+        if (auto outcome = drivers::read_outcome(files, {directory_}); outcome != earlier)
+            facts.outcome = std::move(outcome);
+        // A study that had ended before says so and starts nothing; one that was only about to begin has not ended.
+        const bool is_new = now.uuid != before_.uuid || now.incarnation > before_.incarnation;
+        if (now.finished && (is_new || *now.finished == ended.code)) facts.finished = now.finished;
+        facts.has_journal = now.has_journal;
+        facts.progress = now.progress;
+        facts.nodes_left_out = !gone_.empty();
+        return facts;
+    }
+
+    drivers::StepOptions step() {
+        drivers::StepOptions options;
+        options.words = line_.words;
+        options.variables.emplace_back(supervised_variable, "1");
+        nodes_.gone.clear();
+        for (const auto& [node, why] : gone_) nodes_.gone.push_back(node);
+        if (!gone_.empty()) {
+            if (auto reduced = drivers::without_nodes(line_, nodes_, hosts_path_)) {
+                options.words = std::move(reduced->words);
+                if (!reduced->hosts.empty()) write_hosts(reduced->hosts, options);
+            }
+        }
+        if (nodes_.all.size() > 1 && (line_.launcher == Launcher::srun || line_.launcher == Launcher::mpirun)) {
+            options.on_error_line = [this](const std::string& line) {
+                for (const auto& node : slurm::nodes_blamed(line, nodes_.all))
+                    blamed_.emplace(node, "\"" + line + "\"");
+            };
+        }
+        return options;
+    }
+
+    void write_hosts(const std::vector<std::string>& hosts, drivers::StepOptions& options) const {
+        std::ofstream out(hosts_path_, std::ios::trunc);
+        for (const auto& host : hosts) out << host << "\n";
+        if (!out.flush()) throw base::IoError("cannot write", hosts_path_, std::make_error_code(std::errc::io_error));
+        if (line_.launcher == Launcher::srun) options.variables.emplace_back("SLURM_HOSTFILE", hosts_path_);
+    }
+
+    void drop_one_time_options() {
+        if (!line_.program) return;
+        const auto first = line_.words.begin() + static_cast<std::ptrdiff_t>(*line_.program) + 2;
+        line_.words.erase(std::remove_if(first, line_.words.end(),
+                                         [](const std::string& word) {
+                                             return std::find(std::begin(only_once), std::end(only_once), word) !=
+                                                    std::end(only_once);
+                                         }),
+                          line_.words.end());
+    }
+
+    /// Judged anew each time: a node may come back. What a launcher said of one stays.
+    void look_for_lost_nodes() {
+        gone_.clear();
+        if (nodes_.all.size() < 2 || (line_.launcher != Launcher::srun && line_.launcher != Launcher::mpirun)) return;
+        gone_ = drivers::nodes_gone(nodes_.all);
+        gone_.insert(blamed_.begin(), blamed_.end());
+        if (gone_.size() < nodes_.all.size()) return;
+        blamed_.clear(); // nothing would be left: whoever said so may have been wrong
+        gone_ = drivers::nodes_gone(nodes_.all);
+    }
+
+    [[nodiscard]] std::string left_out() const {
+        std::vector<std::string> words;
+        for (const auto& [node, why] : gone_) words.push_back(node + " (" + why + ")");
+        return words.empty() ? "" : " without " + base::join(words);
+    }
+
+    drivers::LaunchLine line_;
+    std::string directory_;
+    Standing before_;
+    drivers::Restarts restarts_;
+    drivers::SignalRelay relay_;
+    drivers::StepNodes nodes_;
+    std::map<std::string, std::string> gone_;
+    std::map<std::string, std::string> blamed_; ///< by messages of the launcher
+    std::string hosts_path_;
+};
+
+} // namespace
+
+int supervise(const SuperviseArguments& arguments, const ParseRun& parse_run) {
+    drivers::LaunchLine line = drivers::launch_line(arguments.command);
+    std::string directory = arguments.directory;
+    if (directory.empty()) {
+        if (!line.program)
+            throw base::UsageError(
+                "the command has no `ranktune run STUDY` in it; say with --dir DIR where the study is");
+        const RunArguments run = parse_run(line.run_arguments());
+        if (run.dry_run) throw base::UsageError("--dry-run starts nothing that could be supervised");
+        directory = directory_for(run, read_study(run.study, run.overrides));
+    }
+    block_signals();
+    return Supervisor(std::move(line), fs::absolute(directory).lexically_normal().string(), arguments.max_restarts)
+        .run();
+}
+
+} // namespace ranktune::cli

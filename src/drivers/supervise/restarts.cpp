@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/supervise/restarts.hpp"
+
+namespace ranktune::drivers {
+namespace {
+
+constexpr int usage = static_cast<int>(study::StudyOutcome::usage);
+constexpr int resumable = static_cast<int>(study::StudyOutcome::resumable);
+
+bool cannot_be_started(int code) { return code == 126 || code == 127; } // as shells say it
+
+/// Ends that no restart would change. Nothing: it may.
+std::optional<RestartDecision> settled(const StepFacts& facts) {
+    const auto end = [](int code, std::string words = {}) { return RestartDecision{false, code, std::move(words)}; };
+    if (facts.finished) return end(*facts.finished);
+    if (facts.outcome && facts.outcome->outcome == study::StudyOutcome::usage) return end(usage);
+    if (facts.asked) return end(facts.has_journal ? resumable : facts.code);
+    if (!facts.outcome && facts.code == usage) {
+        if (!facts.nodes_left_out) return end(usage);
+        return end(resumable,
+                   "what is left of the nodes does not do for this study; the same command goes on with it "
+                   "where there are more");
+    }
+    if (!facts.outcome && cannot_be_started(facts.code)) return end(facts.code);
+    if (!facts.outcome) return std::nullopt;
+    switch (facts.outcome->cause) {
+        case EndCause::asked:
+            // mpirun tells the others to stop when a rank has died: then it does not end with the study's code.
+            if (facts.code == resumable) return end(resumable);
+            return std::nullopt;
+        case EndCause::storage:
+            return end(resumable,
+                       "it is not started again before there is room, or the file system works; then the "
+                       "same command goes on");
+        default:
+            return std::nullopt;
+    }
+}
+
+std::string how_it_ended(const StepFacts& facts) {
+    if (facts.outcome && facts.outcome->cause != EndCause::asked && !facts.outcome->reason.empty())
+        return facts.outcome->reason;
+    return "a process of it was killed or lost (exit code " + std::to_string(facts.code) + ")";
+}
+
+} // namespace
+
+RestartDecision Restarts::after(const StepFacts& facts) {
+    if (auto decision = settled(facts)) return *decision;
+    fruitless_ = facts.progress > progress_ ? 0 : fruitless_ + 1;
+    progress_ = facts.progress;
+    const std::string how = how_it_ended(facts);
+    if (fruitless_ >= hopeless)
+        return {false, static_cast<int>(study::StudyOutcome::runtime_error),
+                "the study ended " + std::to_string(hopeless) + " times in a row without a new report: " + how +
+                    "; a third time would be the same. Look into the logs, mend what is wrong, and give the same "
+                    "command again: it goes on"};
+    if (count_ >= limit_)
+        return {false, resumable,
+                how + "; it was started again " + std::to_string(count_) +
+                    " times already (--max-restarts). The same command goes on"};
+    ++count_;
+    return {true, 0, how};
+}
+
+} // namespace ranktune::drivers

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/supervise/step.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <set>
+#include <thread>
+
+#include "drivers/environment_facts.hpp"
+#include "drivers/program/descendants.hpp"
+#include "ranktune/base/error.hpp"
+#include "storage/file_descriptor.hpp"
+
+namespace ranktune::drivers {
+namespace {
+
+using namespace std::chrono_literals;
+using Steady = std::chrono::steady_clock;
+using storage::FileDescriptor;
+
+constexpr auto orphan_grace = 10s;
+constexpr unsigned guardian_grace_s = 15;
+constexpr int stop_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+std::error_code last_error() { return {errno, std::generic_category()}; }
+
+/// Blocks the stop signals and CHLD while it lives, and reads them.
+class SignalsHere {
+  public:
+    SignalsHere() {
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, SIGCHLD);
+        for (const int signal : stop_signals) sigaddset(&set, signal);
+        sigprocmask(SIG_BLOCK, &set, &before_);
+        fd_.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+        if (!fd_) throw base::IoError("cannot create", "signalfd", last_error());
+    }
+    ~SignalsHere() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+    SignalsHere(const SignalsHere&) = delete;
+    SignalsHere& operator=(const SignalsHere&) = delete;
+
+    [[nodiscard]] int fd() const { return fd_.get(); }
+    [[nodiscard]] const sigset_t& before() const { return before_; }
+    /// The number of one that has arrived; 0: none.
+    [[nodiscard]] int next() const {
+        signalfd_siginfo info{};
+        if (read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return 0;
+        return static_cast<int>(info.ssi_signo);
+    }
+
+  private:
+    sigset_t before_{};
+    FileDescriptor fd_;
+};
+
+struct Pipe {
+    FileDescriptor read;
+    FileDescriptor write;
+};
+
+Pipe make_pipe() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw base::IoError("cannot create", "pipe", last_error());
+    return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+/// What the child does between fork and exec; async-signal-safe calls only. Stop signals reach it, whatever this
+/// process blocks. Returns when exec fails.
+void become(const std::string& program, std::vector<char*>& argv, std::vector<char*>& environment, const sigset_t& mask,
+            pid_t parent, int error_output) {
+    // A process group of its own: Ctrl-C reaches the parent alone, which turns it into a clean stop.
+    setpgid(0, 0);
+    // Whoever kills the parent with -9 does not want its ranks to go on. Launchers end them on TERM.
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(1);
+    // mpirun forwards standard input to rank 0; in a background process group reading a terminal would stop it.
+    if (const int null = open("/dev/null", O_RDONLY); null > 0) {
+        dup2(null, STDIN_FILENO);
+        close(null);
+    }
+    if (error_output >= 0) dup2(error_output, STDERR_FILENO);
+    sigset_t own = mask;
+    for (const int signal : stop_signals) sigdelset(&own, signal);
+    sigprocmask(SIG_SETMASK, &own, nullptr);
+    execve(program.c_str(), argv.data(), environment.data());
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+    std::vector<char*> all;
+    for (auto& text : texts) all.push_back(text.data());
+    all.push_back(nullptr);
+    return all;
+}
+
+/// This process's environment with the variables on top.
+std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables) {
+    std::vector<std::string> all = environment_entries();
+    for (const auto& [name, value] : variables) {
+        std::erase_if(all, [&](const std::string& entry) { return entry.rfind(name + "=", 0) == 0; });
+        all.push_back(name + "=" + value);
+    }
+    return all;
+}
+
+/// By fork, because posix_spawn knows no death signal.
+pid_t start(const StepOptions& options, const sigset_t& mask, int error_output) {
+    const std::string program = find_program(options.words.front());
+    if (program.empty())
+        throw base::IoError("cannot start", options.words.front(),
+                            std::make_error_code(std::errc::no_such_file_or_directory));
+    std::vector<std::string> words = options.words;
+    std::vector<std::string> variables = environment_with(options.variables);
+    std::vector<char*> argv = pointers(words);
+    std::vector<char*> environment = pointers(variables);
+    Pipe trouble = make_pipe();
+    const pid_t parent = getpid();
+    const pid_t child = fork();
+    int error = errno;
+    if (child == 0) {
+        become(program, argv, environment, mask, parent, error_output);
+        error = errno;
+        _exit(write(trouble.write.get(), &error, sizeof error) == sizeof error ? 127 : 126);
+    }
+    trouble.write.reset();
+    // The end of the file means that exec has succeeded.
+    const bool failed = child < 0 || read(trouble.read.get(), &error, sizeof error) == sizeof error;
+    if (!failed) return child;
+    if (child > 0) waitpid(child, nullptr, 0);
+    throw base::IoError("cannot start", program, std::error_code(error, std::generic_category()));
+}
+
+/// A copy of this process that waits for its end and then ends the step's process group. It does nothing else, and ends
+/// with the step.
+class Guardian {
+  public:
+    explicit Guardian(pid_t group) : pipe_(make_pipe()) {
+        pid_ = fork();
+        if (pid_ == 0) guard(group);
+        pipe_.read.reset();
+    }
+    ~Guardian() {
+        if (pid_ <= 0) return;
+        kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
+    }
+    Guardian(const Guardian&) = delete;
+    Guardian& operator=(const Guardian&) = delete;
+    [[nodiscard]] pid_t pid() const { return pid_; }
+
+  private:
+    [[noreturn]] void guard(pid_t group) const {
+        setsid(); // what is sent to the terminal, or to the parent's group, is not for this one
+        close(pipe_.write.get());
+        for (int fd = 0; fd < 3; ++fd) close(fd);
+        char none = 0;
+        while (read(pipe_.read.get(), &none, 1) < 0 && errno == EINTR) {
+        }
+        kill(-group, SIGTERM);
+        for (unsigned n = 0; n < guardian_grace_s && kill(-group, 0) == 0; ++n) sleep(1);
+        kill(-group, SIGKILL);
+        _exit(0);
+    }
+
+    Pipe pipe_;
+    pid_t pid_ = -1;
+};
+
+/// Lines of the step's standard error: handed on, and written out.
+class ErrorLines {
+  public:
+    ErrorLines(int fd, const std::function<void(const std::string&)>& hand_on) : fd_(fd), hand_on_(hand_on) {}
+
+    /// Takes what there is. False: the end.
+    bool take() {
+        char part[4096];
+        const ssize_t size = read(fd_, part, sizeof part);
+        if (size < 0) return errno == EAGAIN || errno == EINTR;
+        write_out({part, static_cast<std::size_t>(size)});
+        for (const char c : std::string_view(part, static_cast<std::size_t>(size))) {
+            if (c != '\n' && line_.size() < 4096) {
+                line_ += c;
+            } else {
+                hand_on_(line_);
+                line_.clear();
+            }
+        }
+        return size > 0;
+    }
+
+  private:
+    static void write_out(std::string_view text) {
+        while (!text.empty()) {
+            const ssize_t done = write(STDERR_FILENO, text.data(), text.size());
+            if (done < 0 && errno == EINTR) continue;
+            if (done <= 0) return; // nobody reads it
+            text.remove_prefix(static_cast<std::size_t>(done));
+        }
+    }
+
+    int fd_;
+    const std::function<void(const std::string&)>& hand_on_;
+    std::string line_;
+};
+
+/// Ranks whose launcher was killed come to this process (it is a subreaper). They notice, and end; what does not is
+/// killed.
+void end_orphans(const std::set<pid_t>& known) {
+    const auto until = Steady::now() + orphan_grace;
+    while (true) {
+        bool any = false;
+        for (const pid_t pid : children_of_this_process()) {
+            if (known.count(pid) != 0) continue;
+            if (waitpid(pid, nullptr, WNOHANG) == pid) continue;
+            any = true;
+            if (Steady::now() >= until) kill(pid, SIGKILL);
+        }
+        if (!any || Steady::now() >= until + 5s) return;
+        std::this_thread::sleep_for(20ms);
+    }
+}
+
+/// Waits until the child has ended; what this process receives meanwhile is passed on.
+int wait_for(pid_t child, const SignalsHere& signals, SignalRelay& relay, ErrorLines* lines, int lines_fd) {
+    while (true) {
+        int status = 0;
+        const pid_t done = waitpid(child, &status, WNOHANG);
+        if (done == child) return status;
+        if (done < 0 && errno != EINTR) return -1;
+        pollfd wanted[2] = {{signals.fd(), POLLIN, 0}, {lines_fd, POLLIN, 0}}; // a negative one is ignored
+        poll(wanted, 2, 1000);
+        if (lines != nullptr && wanted[1].revents != 0 && !lines->take()) lines_fd = -1;
+        while (const int signal = signals.next()) {
+            if (signal == SIGCHLD) continue;
+            if (const auto sent = relay.next(signal_name(signal), Steady::now())) kill(child, *sent);
+        }
+    }
+}
+
+} // namespace
+
+std::optional<int> SignalRelay::next(const std::string& signal, std::chrono::steady_clock::time_point now) {
+    asked_ = true;
+    switch (stops_.next(signal, now)) {
+        case StopStep::begin:
+            return SIGUSR1;
+        case StopStep::repeat:
+            return std::nullopt;
+        case StopStep::at_once:
+            break;
+    }
+    if (signal == "SIGINT" || insisted_) return SIGTERM;
+    insisted_ = true;
+    return SIGUSR1;
+}
+
+StepEnded run_step(const StepOptions& options, SignalRelay& relay) {
+    const SignalsHere signals;
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    std::set<pid_t> known = children_of_this_process();
+    Pipe errors;
+    if (options.on_error_line) errors = make_pipe();
+    const pid_t child = start(options, signals.before(), errors.write ? errors.write.get() : -1);
+    errors.write.reset();
+    int status = -1;
+    {
+        const Guardian guardian(child);
+        known.insert(guardian.pid());
+        if (errors.read) fcntl(errors.read.get(), F_SETFL, O_NONBLOCK);
+        ErrorLines lines(errors.read ? errors.read.get() : -1, options.on_error_line);
+        status = wait_for(child, signals, relay, errors.read ? &lines : nullptr, errors.read ? errors.read.get() : -1);
+        end_orphans(known);
+        pollfd rest{errors.read ? errors.read.get() : -1, POLLIN, 0};
+        while (errors.read && poll(&rest, 1, 0) > 0 && lines.take()) {
+        }
+    }
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : 1;
+    return {code, relay.asked()};
+}
+
+bool pause_unless_asked(std::chrono::milliseconds time, SignalRelay& relay) {
+    const SignalsHere signals;
+    const auto until = Steady::now() + time;
+    for (auto now = Steady::now(); now < until && !relay.asked(); now = Steady::now()) {
+        pollfd wanted{signals.fd(), POLLIN, 0};
+        poll(&wanted, 1,
+             static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(until - now).count()) + 1);
+        while (const int signal = signals.next())
+            if (signal != SIGCHLD) static_cast<void>(relay.next(signal_name(signal), Steady::now()));
+    }
+    return relay.asked();
+}
+
+std::string find_program(const std::string& name) {
+    if (name.find('/') != std::string::npos) return name;
+    const char* set = std::getenv("PATH");
+    const std::string path = std::string(set == nullptr ? "/usr/bin:/bin" : set) + ":";
+    for (std::size_t begin = 0, end = 0; (end = path.find(':', begin)) != std::string::npos; begin = end + 1) {
+        const std::string candidate = path.substr(begin, end - begin) + "/" + name;
+        if (end > begin && access(candidate.c_str(), X_OK) == 0) return candidate;
+    }
+    return {};
+}
+
+} // namespace ranktune::drivers

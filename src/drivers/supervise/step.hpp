@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One launcher as a child of this process: in a process group of its own, told to stop in the way that its ranks
+// understand, and never left behind.
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "drivers/signals.hpp"
+
+namespace ranktune::drivers {
+
+/// What to send to a launcher for what was received. A first signal becomes USR1: launchers pass it to all ranks, which
+/// stop cleanly, while INT and TERM would make mpirun kill them. A second INT becomes TERM: at once. Another signal
+/// that insists (StopSequence) is USR1 again, by which the head ends at once, and after that TERM.
+class SignalRelay {
+  public:
+    /// The signal to send; nothing: the launcher's, or Slurm's, way to say the same again.
+    [[nodiscard]] std::optional<int> next(const std::string& signal, std::chrono::steady_clock::time_point now);
+    /// Anything was received.
+    [[nodiscard]] bool asked() const { return asked_; }
+
+  private:
+    StopSequence stops_;
+    bool asked_ = false;
+    bool insisted_ = false;
+};
+
+/// What a step is started with.
+struct StepOptions {
+    std::vector<std::string> words; ///< program (a path, or a name on PATH) and its arguments
+    std::vector<std::pair<std::string, std::string>> variables; ///< set in its environment
+    /// When given, standard error passes through this process, which hands each line to it and then writes it out.
+    std::function<void(const std::string& line)> on_error_line;
+};
+
+/// How a step ended.
+struct StepEnded {
+    int code = 0;       ///< 128 + n: killed by signal n
+    bool asked = false; ///< this process was told to stop meanwhile
+};
+
+/// Runs a step and waits for it. Standard input is /dev/null. INT, TERM, HUP, USR1 and USR2 that this process receives
+/// go through `relay`; a caller that blocks them before loses none between two steps. When this process is killed,
+/// the launcher gets TERM as its death signal, and a guardian process sends TERM, and 15 s later KILL, to its process
+/// group. What the step leaves behind on this machine has 10 s to end by itself, then it is killed. For a process with
+/// one thread. Throws base::IoError when the program cannot be started.
+[[nodiscard]] StepEnded run_step(const StepOptions& options, SignalRelay& relay);
+
+/// Waits, unless a stop signal comes: then it returns true, and `relay` knows.
+[[nodiscard]] bool pause_unless_asked(std::chrono::milliseconds time, SignalRelay& relay);
+
+/// The path of a program: `name` itself when it has a slash, otherwise from PATH; empty: not found.
+[[nodiscard]] std::string find_program(const std::string& name);
+
+} // namespace ranktune::drivers

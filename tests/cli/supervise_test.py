@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`ranktune supervise` as a user meets it: supervise_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from cli_test import PROGRAM, TIMEOUT, environment, sys
+from resume_test import Resume
+
+MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "3"]
+
+
+def open_mpi():
+    version = subprocess.run(["mpirun", "--version"], capture_output=True, text=True) if shutil.which("mpirun") else None
+    return version is not None and "Open" in version.stdout
+
+
+class Supervise(Resume):
+    def supervise(self, *command, options=(), reports=3, **changes):
+        """Starts it, and waits until the study has so many reports."""
+        variables = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                     "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+        process = subprocess.Popen([PROGRAM, "supervise", *options, "--", *command], cwd=self.cwd,
+                                   env=environment(**variables, **changes), stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True, start_new_session=True)
+        self.addCleanup(self.end, process)
+        self.wait_until(lambda: process.poll() is not None or self.reports() >= reports, "reports")
+        return process
+
+    def wait_until(self, condition, what):
+        deadline = time.monotonic() + TIMEOUT
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, what)
+            time.sleep(0.1)
+
+    def ranks(self):
+        """{rank: process id} of this test's study."""
+        found = {}
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    variables = dict(v.split(b"=", 1) for v in file.read().split(b"\0") if b"=" in v)
+                with open(f"/proc/{pid}/comm") as file:
+                    if file.read().strip() != "ranktune" or not self.is_mine(pid):
+                        continue
+                rank = variables.get(b"OMPI_COMM_WORLD_RANK", variables.get(b"PMI_RANK"))
+                if rank is not None:
+                    found[int(rank)] = int(pid)
+            except (OSError, ValueError):
+                continue
+        return found
+
+    def mine(self):
+        return [pid for pid in filter(str.isdigit, os.listdir("/proc")) if self.is_mine(pid)]
+
+    def finish(self, process, code=0):
+        out, _ = process.communicate(timeout=TIMEOUT)
+        self.assertEqual(process.returncode, code, out)
+        self.wait_until(lambda: not self.mine(), f"the end of {self.mine()}")
+        return out
+
+    def check_goes_on(self, process, restarts=1):
+        out = self.finish(process)
+        self.assertEqual(out.count("starting the study again"), restarts, out)
+        self.assertIn(f"(restart {restarts})", out)
+        self.assertEqual({k: self.outcome("long")[k] for k in ("exit", "start", "cause")},
+                         {"exit": "0", "start": str(restarts + 1), "cause": "over"})
+        self.check_files()
+        self.assertRegex(self.ranktune("replay", "long", "--verify")[0], r"^verified: \d+ records")
+
+    def test_a_study_that_nothing_happens_to_ends_with_its_own_code(self):
+        self.write()
+        out = self.finish(self.supervise("ranktune", "run", "tiny.toml", "--local", "2", reports=0, PATH=self.path()))
+        self.assertIn("tiny finished", out)
+        self.assertNotIn("supervise:", out)
+        out = self.finish(self.supervise(PROGRAM, "run", "tiny.toml", "--local", "2", reports=0))
+        self.assertIn("tiny is finished", out)  # nothing was started, and nothing is tried again
+        self.finish(self.supervise(PROGRAM, "run", "tiny.toml", "--local", "2", "--fresh", "trainable.fail_rate=1",
+                                   "trainable.fail_iteration=1", reports=0), code=4)
+
+    def path(self):
+        return f"{os.path.dirname(PROGRAM)}:{os.environ['PATH']}"
+
+    def test_a_local_run_whose_worker_is_killed_goes_on(self):
+        self.study()
+        process = self.supervise(PROGRAM, "run", "long.toml", "--local", "2")
+        os.kill(self.ranks()[2], signal.SIGKILL)
+        self.check_goes_on(process)
+
+    @unittest.skipUnless(open_mpi(), "no mpirun of Open MPI")
+    def test_a_step_by_mpirun_goes_on_whatever_is_killed(self):
+        self.study()
+        process = self.supervise(*MPIRUN, PROGRAM, "run", "long.toml", options=("--max-restarts", "9"))
+        kills = [lambda: self.ranks().get(0), lambda: self.ranks().get(1), self.mpirun]
+        for start, victim in enumerate(kills, 1):
+            self.wait_until(lambda: self.status().get("starts", 0) >= start or self.started(start), f"start {start}")
+            seen = self.reports()
+            self.wait_until(lambda: self.reports() > seen, "a report")
+            os.kill(victim(), signal.SIGKILL)
+        self.check_goes_on(process, restarts=3)
+
+    def started(self, start):
+        return (self.cwd / "long" / "logs" / f"start-{start}.log").exists()
+
+    def mpirun(self):
+        for pid in self.mine():
+            with open(f"/proc/{pid}/comm") as file:
+                if file.read().strip() in ("mpirun", "mpirun.openmpi", "orterun"):
+                    return int(pid)
+        raise AssertionError("no mpirun")
+
+    def test_control_c_is_a_clean_stop_and_is_obeyed(self):
+        self.study()
+        process = self.supervise(PROGRAM, "run", "long.toml", "--local", "2")
+        process.send_signal(signal.SIGINT)
+        out = self.finish(process, code=75)
+        self.assertNotIn("starting the study again", out)
+        self.assertEqual(self.outcome("long")["cause"], "asked")
+        self.assertEqual(self.status()["states"].get("running", 0), 0)
+
+    def test_a_stop_by_file_is_obeyed(self):
+        self.study()
+        process = self.supervise(PROGRAM, "run", "long.toml", "--local", "2")
+        self.ranktune("stop", "long")
+        self.assertNotIn("starting the study again", self.finish(process, code=75))
+
+    def test_a_second_control_c_ends_at_once(self):
+        self.study(seconds=60)
+        process = self.supervise(PROGRAM, "run", "long.toml", "--local", "2", reports=0)
+        self.wait_until(lambda: self.started(1) and len(self.ranks()) == 3, "three ranks")
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        self.assertNotIn("starting the study again", self.finish(process, code=75))
+
+    def test_nothing_stays_behind_when_supervise_is_killed(self):
+        for command in ([PROGRAM, "run", "long.toml", "--local", "2"],
+                        ["sh", "-c", f"{PROGRAM} run long.toml --local 2; true"]):
+            self.study()
+            process = self.supervise(*command, options=("--dir", "long"), reports=self.reports() + 2)
+            process.kill()
+            self.wait_until(lambda: not self.mine(), "the end of everything")
+
+    def test_two_starts_without_a_report_are_enough(self):
+        script = 'echo x >>starts; kill -9 $$'
+        out = self.finish(self.supervise("sh", "-c", script, options=("--dir", "long"), reports=0), code=1)
+        self.assertIn("ended 2 times in a row without a new report", out)
+        self.assertEqual((self.cwd / "starts").read_text(), "x\nx\n")
+
+    def test_mistakes_are_not_supervised(self):
+        for options, words in ((["--", "sh", "-c", "true"], "--dir"), (["--", PROGRAM, "run"], "STUDY"),
+                               (["--", PROGRAM, "run", "none.toml"], "none.toml"), ([], "COMMAND")):
+            self.assertIn(words, self.ranktune("supervise", *options, code=2)[1])
+        self.write(text="[study]\n")
+        self.assertIn("study.name", self.ranktune("supervise", "--", PROGRAM, "run", "tiny.toml", code=2)[1])
+        self.write()
+        out = self.finish(self.supervise("no-such-launcher", PROGRAM, "run", "tiny.toml", reports=0), code=1)
+        self.assertIn("no-such-launcher", out)
+
+
+if __name__ == "__main__":
+    tests = [name for name in dir(Supervise) if name.startswith("test_") and name not in dir(Resume)]
+    wanted = sys.argv[3:] or [f"Supervise.{name}" for name in tests]
+    unittest.main(argv=sys.argv[:1] + wanted, verbosity=2)

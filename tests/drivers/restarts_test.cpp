@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/supervise/restarts.hpp"
+
+#include "support/catch.hpp"
+
+using namespace ranktune::drivers;
+using ranktune::study::StudyOutcome;
+
+namespace {
+
+/// The head was killed with everything else.
+StepFacts killed(std::uint64_t progress) {
+    StepFacts facts;
+    facts.code = 137;
+    facts.has_journal = true;
+    facts.progress = progress;
+    return facts;
+}
+
+StepFacts resumable(EndCause cause, int code = 75) {
+    StepFacts facts = killed(1);
+    facts.code = code;
+    facts.outcome = OutcomeFile{};
+    facts.outcome->outcome = StudyOutcome::resumable;
+    facts.outcome->cause = cause;
+    facts.outcome->reason = "why";
+    return facts;
+}
+
+} // namespace
+
+TEST_CASE("A step that was killed is started again as long as it gets on", "[drivers]") {
+    Restarts restarts(100, 0);
+    for (std::uint64_t progress = 1; progress <= 10; ++progress) CHECK(restarts.after(killed(progress)).restart);
+    CHECK(restarts.count() == 10);
+}
+
+TEST_CASE("Two steps in a row without a new report are the last ones", "[drivers]") {
+    Restarts restarts(100, 5);
+    CHECK(restarts.after(killed(5)).restart);
+    CHECK(restarts.after(killed(6)).restart); // something new: the count begins again
+    CHECK(restarts.after(killed(6)).restart);
+    const auto end = restarts.after(killed(6));
+    CHECK_FALSE(end.restart);
+    CHECK(end.code == 1);
+    CHECK(end.words.find("2 times in a row without a new report") != std::string::npos);
+}
+
+TEST_CASE("Restarts are limited", "[drivers]") {
+    Restarts restarts(2, 0);
+    CHECK(restarts.after(killed(1)).restart);
+    CHECK(restarts.after(killed(2)).restart);
+    const auto end = restarts.after(killed(3));
+    CHECK_FALSE(end.restart);
+    CHECK(end.code == 75);
+    CHECK(end.words.find("--max-restarts") != std::string::npos);
+}
+
+TEST_CASE("A study that is over ends with its own code, whatever the launcher says", "[drivers]") {
+    for (const int code : {0, 3, 4}) {
+        StepFacts facts = killed(1);
+        facts.finished = code;
+        const auto end = Restarts(10, 0).after(facts);
+        CHECK_FALSE(end.restart);
+        CHECK(end.code == code);
+        CHECK(end.words.empty());
+    }
+}
+
+TEST_CASE("Whoever asked for the stop gets it", "[drivers]") {
+    StepFacts told = killed(1);
+    told.asked = true;
+    CHECK(Restarts(10, 0).after(told).code == 75);
+    told.has_journal = false; // before anything began
+    told.code = 130;
+    CHECK(Restarts(10, 0).after(told).code == 130);
+    CHECK_FALSE(Restarts(10, 0).after(resumable(EndCause::asked)).restart); // a signal to the ranks, `ranktune stop`
+    // mpirun sends TERM to the others when a rank was killed, and ends with that rank's code.
+    CHECK(Restarts(10, 0).after(resumable(EndCause::asked, 137)).restart);
+}
+
+TEST_CASE("Causes decide about a restart", "[drivers]") {
+    CHECK_FALSE(Restarts(10, 0).after(resumable(EndCause::storage)).restart);
+    CHECK(Restarts(10, 0).after(resumable(EndCause::storage)).code == 75);
+    CHECK(Restarts(10, 0).after(resumable(EndCause::ranks)).restart);
+    CHECK(Restarts(10, 0).after(resumable(EndCause::error, 1)).restart);
+    CHECK(Restarts(10, 0).after(resumable(EndCause::ranks, 0)).restart); // --enable-recovery bends codes
+}
+
+TEST_CASE("What cannot be started, or is no study, is not tried twice", "[drivers]") {
+    StepFacts facts;
+    for (const int code : {2, 126, 127}) {
+        facts.code = code;
+        CHECK_FALSE(Restarts(10, 0).after(facts).restart);
+        CHECK(Restarts(10, 0).after(facts).code == code);
+    }
+    facts.code = 2;
+    facts.nodes_left_out = true; // too few nodes are left: nothing is wrong with the study
+    CHECK(Restarts(10, 0).after(facts).code == 75);
+}
+
+TEST_CASE("The file outcome is read as it is written", "[drivers]") {
+    OutcomeFile file{StudyOutcome::resumable, "SIGTERM", true, 12, 3, "2026-11-20T10:00:00.000Z"};
+    file.cause = EndCause::ranks;
+    const auto read = parse_outcome(outcome_text(file));
+    REQUIRE(read);
+    CHECK(read->outcome == file.outcome);
+    CHECK(read->reason == "SIGTERM");
+    CHECK(read->progress);
+    CHECK(read->reports == 12);
+    CHECK(read->start == 3);
+    CHECK(read->cause == EndCause::ranks);
+    CHECK(read->time == file.time);
+    CHECK_FALSE(parse_outcome(""));
+    CHECK_FALSE(parse_outcome("reason=x\n"));
+    CHECK(parse_outcome("exit=75\ncause=something new\n")->cause == EndCause::error);
+}

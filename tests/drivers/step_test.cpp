@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Real processes: /bin/sh.
+#include "drivers/supervise/step.hpp"
+
+#include <csignal>
+
+#include "ranktune/base/error.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune::drivers;
+using namespace std::chrono_literals;
+
+namespace {
+
+StepOptions shell(const std::string& script) {
+    StepOptions options;
+    options.words = {"sh", "-c", script};
+    return options;
+}
+
+} // namespace
+
+TEST_CASE("A first signal means a clean stop, and only insisting means at once", "[drivers]") {
+    const auto start = std::chrono::steady_clock::time_point{} + 100s;
+    SignalRelay interrupts;
+    CHECK_FALSE(interrupts.asked());
+    CHECK(interrupts.next("SIGINT", start) == SIGUSR1);
+    CHECK(interrupts.asked());
+    CHECK(interrupts.next("SIGINT", start + 1s) == SIGTERM);
+
+    SignalRelay by_slurm; // TERM comes twice, and after a USR1
+    CHECK(by_slurm.next("SIGUSR1", start) == SIGUSR1);
+    CHECK_FALSE(by_slurm.next("SIGTERM", start + 60s));
+    CHECK_FALSE(by_slurm.next("SIGTERM", start + 60s + 1ms));
+    CHECK(by_slurm.next("SIGTERM", start + 66s) == SIGUSR1);
+    CHECK(by_slurm.next("SIGTERM", start + 72s) == SIGTERM);
+}
+
+TEST_CASE("A step ends with its own code, or 128 and the signal that killed it", "[drivers]") {
+    SignalRelay relay;
+    CHECK(run_step(shell("exit 7"), relay).code == 7);
+    CHECK(run_step(shell("kill -9 $$"), relay).code == 137);
+    CHECK_FALSE(relay.asked());
+    StepOptions missing;
+    missing.words = {"no-such-launcher"};
+    CHECK_THROWS_AS(run_step(missing, relay), ranktune::base::IoError);
+}
+
+TEST_CASE("A step has its variables, no input, and its errors are read on the way", "[drivers]") {
+    SignalRelay relay;
+    StepOptions options =
+        shell("read x && exit 1; [ \"$SUPERVISED\" = yes ] || exit 2; echo one >&2; printf two >&2; echo >&2; exit 3");
+    options.variables.emplace_back("SUPERVISED", "yes");
+    std::vector<std::string> lines;
+    options.on_error_line = [&](const std::string& line) { lines.push_back(line); };
+    CHECK(run_step(options, relay).code == 3);
+    CHECK(lines == std::vector<std::string>{"one", "two"});
+}
+
+TEST_CASE("INT reaches a step as USR1, and it is in a process group of its own", "[drivers]") {
+    SignalRelay relay;
+    // $PPID is this process: the step sends it the signal as a terminal would.
+    const auto ended =
+        run_step(shell("trap 'exit 9' USR1; read -r _ _ _ _ group _ </proc/$$/stat; [ \"$group\" = $$ ] || exit 1; "
+                       "kill -INT $PPID; while :; do sleep 0.05; done"),
+                 relay);
+    CHECK(ended.code == 9);
+    CHECK(ended.asked);
+    CHECK(pause_unless_asked(60s, relay)); // does not wait: it was asked already
+}
+
+TEST_CASE("What a step leaves behind has ended when it is over", "[drivers]") {
+    SignalRelay relay;
+    std::string pid;
+    StepOptions options = shell("(sleep 1 & echo $! >&2) ; exit 0");
+    options.on_error_line = [&](const std::string& line) { pid = line; };
+    CHECK(run_step(options, relay).code == 0);
+    REQUIRE_FALSE(pid.empty());
+    CHECK(kill(static_cast<pid_t>(std::stol(pid)), 0) != 0);
+}
