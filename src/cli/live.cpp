@@ -26,6 +26,9 @@ report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures&
         const double budget =
             base::to_seconds(*tuner.spec().time_budget) - base::to_seconds(state.now.time_since_epoch());
         live.deadline = "time budget ends in " + report::short_duration(std::max(0.0, budget));
+    } else if (state.deadline) {
+        live.deadline =
+            "job ends in " + report::short_duration(std::max(0.0, base::to_seconds(*state.deadline - state.now)));
     }
     return live;
 }

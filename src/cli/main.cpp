@@ -53,6 +53,14 @@ constexpr const char* supervise_footer = R"(Examples, the first two in a job scr
 When a rank or a node dies, the launcher ends the step. The step is started again, without the nodes that are gone, and
 goes on from the study's journal; after two starts in a row without a new report it is given up. Exit code: the study's.)";
 
+constexpr const char* submit_footer = R"(Examples:
+  ranktune submit digits.toml --time 1:00:00                        one node, 4 workers
+  ranktune submit bert.toml --nodes 2 --gpus-per-node 4 --time 8h --chain 3
+  ranktune submit bert.toml --nodes 2 --gpus-per-node 4 --time 8h --print -- --qos=long --mail-type=END
+
+The same line again goes on with the study. Accounts, modules and the like stand in a site file:
+/etc/ranktune/site.toml (or $RANKTUNE_SITE) and ~/.config/ranktune/site.toml.)";
+
 template <class Enum>
 using Names = std::map<std::string, Enum>;
 const Names<Format> formats{{"text", Format::text}, {"json", Format::json}};
@@ -109,6 +117,7 @@ class App {
         add_supervise();
         add_init();
         add_validate();
+        add_submit();
         add_stop_and_replay();
         add_views();
         add_checkpoint();
@@ -116,6 +125,12 @@ class App {
     }
 
     int main(int argc, char** argv) {
+        // What is behind `--` is for sbatch, and none of our options.
+        const auto end = std::find(argv + std::min(argc, 2), argv + argc, std::string_view("--"));
+        if (argc > 1 && std::string_view(argv[1]) == "submit" && end != argv + argc) {
+            submit_.sbatch.assign(end + 1, argv + argc);
+            argc = static_cast<int>(end - argv);
+        }
         try {
             app_.parse(argc, argv);
         } catch (const CLI::CallForHelp& call) {
@@ -235,6 +250,35 @@ class App {
             verb_ = [this] { return validate(run_.study, run_.overrides); };
         });
     }
+    void add_submit() {
+        auto* verb = app_.add_subcommand("submit", "Write the job script of a study and hand it to Slurm");
+        verb->footer(submit_footer);
+        const auto number = [&](const char* name, auto& value, const char* words) {
+            verb->add_option(name, value, words)->type_name("N")->transform(whole_number(1, "a number, 1 at least"));
+        };
+        verb->add_option("STUDY", submit_.study, "Study file (TOML), or the directory of a study to go on with")
+            ->required()
+            ->type_name("");
+        add_overrides(verb, run_, set_);
+        verb->add_option("-o,--output", submit_.directory, "Study directory (default: ./<study.name>)")
+            ->type_name("DIR");
+        number("-N,--nodes", submit_.nodes, "Nodes, all alike (default 1)");
+        number("--gpus-per-node", submit_.gpus_per_node, "GPUs of each node: one worker for each");
+        number("--workers-per-node", submit_.workers_per_node, "Without GPUs: workers of each node (default 4)");
+        number("--cpus-per-worker", submit_.cpus_per_worker, "Cores of each worker (default: resources.cpus_per_rank)");
+        verb->add_option("-t,--time", submit_.time, "Time limit of the job: 4:00:00, 90m, 1-12:00:00")
+            ->required()
+            ->type_name("TIME");
+        verb->add_option("-A,--account", submit_.account, "Account, over the site file's")->type_name("NAME");
+        verb->add_option("-p,--partition", submit_.partition, "Partition, over the site file's")->type_name("NAME");
+        number("--chain", submit_.chain, "So many jobs, one after the other, until the study is complete");
+        verb->add_flag("--print", submit_.print, "Print the script, layout and cost; submit nothing");
+        verb->callback([this] {
+            collect_overrides();
+            submit_.overrides = run_.overrides;
+            verb_ = [this] { return submit(submit_, invocation_); };
+        });
+    }
     void add_stop_and_replay() {
         auto* end = app_.add_subcommand("stop", "End a running study after checkpoints; `run` goes on with it");
         end->add_option("DIR", directory_, "Study directory")->required()->type_name("");
@@ -300,6 +344,7 @@ class App {
 
     Invocation invocation_;
     RunArguments run_;
+    SubmitArguments submit_;
     ReplayArguments replay_;
     SuperviseArguments supervise_;
     std::vector<std::string> set_;

@@ -179,6 +179,7 @@ void RunScreens::end(const drivers::RunEnd& end) {
     const auto files = files_of(directory_, arguments_.study);
     std::cout << report::end_screen(*end.tuner, live_figures(*end.tuner, end.figures), files, terminal_.style)
               << std::flush;
+    if (!end.requeue.empty()) std::cout << "job       " << end.requeue << "\n" << std::flush;
 }
 
 /// What `srun --mpi=list` prints; empty when there is no srun.

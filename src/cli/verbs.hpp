@@ -50,6 +50,24 @@ struct SuperviseArguments {
 using ParseRun = std::function<RunArguments(const std::vector<std::string>& words)>;
 int supervise(const SuperviseArguments& arguments, const ParseRun& parse_run);
 
+/// A study as a Slurm job.
+struct SubmitArguments {
+    std::string study;
+    std::vector<std::string> overrides;
+    std::string directory; ///< -o; empty: ./<name>
+    std::uint32_t nodes = 1;
+    std::uint32_t gpus_per_node = 0;
+    std::optional<std::uint32_t> workers_per_node; ///< without GPUs
+    std::optional<std::uint32_t> cpus_per_worker;  ///< nothing: as the study says
+    std::string time;                              ///< a duration of the study file
+    std::string account;
+    std::string partition;
+    std::uint32_t chain = 1;         ///< jobs, each to begin when the one before has ended
+    bool print = false;              ///< the script, and nothing is submitted
+    std::vector<std::string> sbatch; ///< further options, behind `--`
+};
+
+int submit(const SubmitArguments& arguments, const Invocation& invocation);
 int run(const RunArguments& arguments, const Invocation& invocation);
 int dry_run(const RunArguments& arguments);
 int validate(const std::string& study, const std::vector<std::string>& overrides);

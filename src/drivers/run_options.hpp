@@ -20,6 +20,7 @@ struct RunEnd {
     std::string message;                                   ///< why, in words for people
     HeadFigures figures;
     const tuner::Tuner* tuner = nullptr; ///< null: the study never started
+    std::string requeue = {};            ///< what became of the job, in words; empty: nothing to say
 };
 
 /// Rank 0 fills in everything; the other ranks `version` and `layout` only.

@@ -82,7 +82,7 @@ WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const 
 HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessClock& clock, Waker& waker,
                    SignalReader* signals, base::LogSink& log,
                    const std::function<void(const std::string& why)>& stopping,
-                   const std::function<std::optional<EndAsked>()>& asked) {
+                   const std::function<std::optional<EndAsked>()>& asked, const std::function<void()>& each_round) {
     AdaptiveNap naps(50us, 1000us);
     StopSequence stops;
     Steady::time_point next_cpu{};
@@ -101,6 +101,7 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessC
         }
         if (const auto stop = asked ? asked() : std::nullopt)
             take_signal(stop->why, stop->at_once ? StopStep::at_once : StopStep::begin, head, clock, log, stopping);
+        if (each_round) each_round();
         if (const auto now = Steady::now(); now >= next_cpu) {
             next_cpu = now + 100ms;
             head.set_head_cpu(process_cpu_seconds());

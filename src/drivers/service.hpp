@@ -51,11 +51,12 @@ struct EndAsked {
 /// Runs the head to its end. The first signal ends the study cleanly; one that insists (StopSequence), at once.
 /// `signals` may be null. `stopping` is called when a clean stop has been asked for, and before workers are told to
 /// leave at once: a launcher may kill this process at any moment from then on, without another word. `asked` (may be
-/// empty) is called in every round and must not block.
+/// empty) is called in every round and must not block, like `each_round` (may be empty).
 [[nodiscard]] HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessClock& clock, Waker& waker,
                                  SignalReader* signals, base::LogSink& log,
                                  const std::function<void(const std::string& why)>& stopping,
-                                 const std::function<std::optional<EndAsked>()>& asked = {});
+                                 const std::function<std::optional<EndAsked>()>& asked = {},
+                                 const std::function<void()>& each_round = {});
 
 /// Waits until everything sent has left, at most two seconds.
 void flush_transport(comm::Transport& transport, Waker& waker);

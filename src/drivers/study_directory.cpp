@@ -65,6 +65,7 @@ std::string outcome_text(const OutcomeFile& outcome) {
     text += "start=" + std::to_string(outcome.start) + "\n";
     text += "cause=" + std::string(name(outcome.cause)) + "\n";
     text += "time=" + outcome.time + "\n";
+    text += "requeue=" + outcome.requeue + "\n";
     return text;
 }
 
@@ -92,6 +93,8 @@ std::optional<OutcomeFile> parse_outcome(const std::string& text) {
             found.cause = cause_named(value);
         } else if (key == "time") {
             found.time = value;
+        } else if (key == "requeue") {
+            found.requeue = value;
         }
     }
     return complete ? std::optional(found) : std::nullopt;

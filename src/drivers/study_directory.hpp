@@ -66,6 +66,7 @@ struct OutcomeFile {
     std::uint32_t start = 1; ///< incarnation
     std::string time;        ///< RFC 3339
     EndCause cause = EndCause::over;
+    std::string requeue = "no"; ///< whether Slurm was asked to queue the job again: "no", "yes" or "failed"
     friend bool operator==(const OutcomeFile&, const OutcomeFile&) = default;
 };
 [[nodiscard]] std::string outcome_text(const OutcomeFile& outcome);

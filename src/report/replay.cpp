@@ -21,9 +21,9 @@ namespace {
 using study::Record;
 
 constexpr std::string_view kinds[] = {
-    "StudyCreated",        "IncarnationBegan",   "MetricDefined", "TrialCreated",  "TrialStarted", "Reported",
-    "CheckpointCommitted", "CheckpointReleased", "AttemptEnded",  "TrialPromoted", "TrialClosed",  "RankLost",
-    "DrainBegan",          "StudyEnded",         "Snapshot",      "StudyChanged",  "TrialReopened"};
+    "StudyCreated",        "IncarnationBegan",   "MetricDefined", "TrialCreated",  "TrialStarted",  "Reported",
+    "CheckpointCommitted", "CheckpointReleased", "AttemptEnded",  "TrialPromoted", "TrialClosed",   "RankLost",
+    "DrainBegan",          "StudyEnded",         "Snapshot",      "StudyChanged",  "TrialReopened", "DeadlineSet"};
 static_assert(std::size(kinds) == std::variant_size_v<Record>);
 
 std::string bytes_text(const Record& record) {
@@ -155,9 +155,12 @@ class Verifier {
         if (const auto* r = std::get_if<study::RankLost>(&record))
             return study::Event{r->at, study::RankGone{r->rank, r->why}};
         if (const auto* r = std::get_if<study::DrainBegan>(&record)) {
-            if (r->reason == study::Reason::study_time) return study::Event{r->at, study::TimerFired{}};
+            if (r->reason == study::Reason::study_time || r->reason == study::Reason::deadline)
+                return study::Event{r->at, study::TimerFired{}};
             return study::Event{r->at, study::StopRequested{r->why}};
         }
+        if (const auto* r = std::get_if<study::DeadlineSet>(&record))
+            return study::Event{r->at, study::DeadlineKnown{r->deadline}};
         return {};
     }
 

@@ -43,6 +43,7 @@ constexpr std::string_view changeable[] = {
     "checkpoint.",
     "journal.",
     "run.",
+    "slurm.",
 };
 
 bool may_change(std::string_view key) {
@@ -85,6 +86,7 @@ void take_over(StudySpec& spec, const StudySpec& later) {
     spec.failure = later.failure;
     spec.checkpoint = later.checkpoint;
     spec.output = later.output;
+    spec.slurm = later.slurm;
 }
 
 } // namespace ranktune::study

@@ -303,6 +303,16 @@ void get(TrialReopened& r, Decoder& in) {
     r.from_scratch = in.boolean();
 }
 
+void put(const DeadlineSet& r, Encoder& out) {
+    put_time(r.at, out);
+    out.boolean(r.deadline.has_value());
+    if (r.deadline) put_time(*r.deadline, out);
+}
+void get(DeadlineSet& r, Decoder& in) {
+    r.at = decode_time(in);
+    if (in.boolean()) r.deadline = decode_time(in);
+}
+
 // ---- frame ----
 
 /// Puts the length of what follows `start` in front of it. `start` is one reserved byte, enough for up to 127 bytes.

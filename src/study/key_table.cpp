@@ -64,10 +64,13 @@ constexpr View keys[] = {
     "journal.commit_interval",
     "run.abort_grace",
     "run.heartbeat_timeout",
+    "slurm.requeue",
+    "slurm.max_requeues",
+    "slurm.lead_time",
 };
 
 constexpr View tables[] = {"study", "trainable", "resources",  "space",   "searcher", "scheduler",
-                           "stop",  "failure",   "checkpoint", "journal", "run"};
+                           "stop",  "failure",   "checkpoint", "journal", "run",      "slurm"};
 
 /// Another tool's name and ours. `table`: only there; empty: anywhere. `ours` is a dotted key, or words when it has a
 /// space in it.
@@ -165,7 +168,6 @@ constexpr Later later[] = {
     {"study.deterministic", "configurations and decisions are reproducible for the same order of reports"},
     {"study.directions", "a study has one metric"},
     {"study.metrics", "a study has one metric"},
-    {"slurm", "write the job script with sbatch's own options"},
     {"output", "the tables and files of a study are always written"},
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// [failure], [journal] and [run]: what is borne, how often the journal is synced, how long ranks are waited for.
+// [failure], [journal], [run] and [slurm]: what is borne, how often the journal is synced, how long ranks are waited
+// for, and what is done in view of the end of the job.
 #include "study/parse_tables.hpp"
 
 namespace ranktune::study {
@@ -28,6 +29,14 @@ void parse_limits(ParseContext& context) {
     output.abort_grace = run.duration("abort_grace").value_or(output.abort_grace);
     output.heartbeat_timeout = run.duration("heartbeat_timeout").value_or(output.heartbeat_timeout);
     run.finish();
+
+    TableReader job = context.reader("slurm");
+    SlurmSpec& slurm = context.spec.slurm;
+    slurm.requeue = job.boolean("requeue").value_or(slurm.requeue);
+    slurm.max_requeues =
+        static_cast<std::uint32_t>(job.integer("max_requeues", 1, 1'000'000).value_or(slurm.max_requeues));
+    slurm.lead_time = job.duration("lead_time").value_or(slurm.lead_time);
+    job.finish();
 }
 
 } // namespace ranktune::study

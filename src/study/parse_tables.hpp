@@ -51,7 +51,7 @@ void parse_searcher(ParseContext& context);
 void parse_scheduler(ParseContext& context);
 void parse_stop(ParseContext& context);
 void parse_checkpoint(ParseContext& context);
-/// [failure], [journal], [run].
+/// [failure], [journal], [run], [slurm].
 void parse_limits(ParseContext& context);
 
 /// Says so when the trainable is known not to report this metric. `node` is the value that names it.

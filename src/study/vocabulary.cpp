@@ -83,6 +83,8 @@ std::string describe(Reason reason, double a, double b) {
             return "no trial succeeded";
         case Reason::parameters_differ:
             return "the ranks of the trial hold different parameters";
+        case Reason::deadline:
+            return "the job's time is nearly up";
         case Reason::unsaved:
             return "a checkpoint could not be written";
         default:

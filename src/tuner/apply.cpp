@@ -86,6 +86,7 @@ void Tuner::Impl::apply_one(const study::IncarnationBegan& r) {
         if (r.workers[rank].rank.value() != rank + 1) impossible("worker ranks are not 1, 2, 3, ...");
     }
     state.incarnation = r.incarnation;
+    const StudyTime before = state.now;
     state.now = state.began = r.at;
     state.wall_time = r.wall_time;
     state.draining = state.ended = false;
@@ -98,7 +99,10 @@ void Tuner::Impl::apply_one(const study::IncarnationBegan& r) {
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
         const TrialId id{i};
         TrialState& t = state.trials[i];
-        if (t.phase == TrialPhase::running || t.phase == TrialPhase::ending) after_lost_attempt(id);
+        if (t.phase == TrialPhase::running || t.phase == TrialPhase::ending) {
+            learn_from_loss(t, before);
+            after_lost_attempt(id);
+        }
         // A stop in between two rungs was nobody's verdict on the trial: it simply goes on.
         if (t.phase == TrialPhase::paused && t.verdict.reason == Reason::draining) set_phase(id, TrialPhase::waiting);
     }
@@ -145,6 +149,8 @@ void Tuner::Impl::apply_one(const study::TrialStarted& r) {
     t.attempt = r.attempt;
     t.ranks = r.ranks;
     t.overtaken = 0;
+    t.silent = true;
+    t.since = r.at;
     const auto* checkpoint = std::get_if<CheckpointRef>(&r.from);
     t.attempt_iteration = checkpoint != nullptr ? checkpoint->iteration : 0;
     if (t.attempt_iteration < t.iteration) t.window.clear(); // the results are about to come again
@@ -164,6 +170,7 @@ void Tuner::Impl::apply_one(const study::Reported& r) {
     TrialState& t = trial(r.trial);
     state.now = std::max(state.now, r.at);
     ++state.reports;
+    learn_from_report(t, r);
     if (r.iteration > t.attempt_iteration) state.iterations += r.iteration - t.attempt_iteration;
     t.attempt_iteration = r.iteration;
     t.iteration = std::max(t.iteration, r.iteration);
@@ -197,6 +204,7 @@ void Tuner::Impl::apply_one(const study::Reported& r) {
 
 void Tuner::Impl::apply_one(const study::CheckpointCommitted& r) {
     state.now = std::max(state.now, r.at);
+    learn_from_checkpoint(trial(r.trial), r.at);
     trial(r.trial).checkpoints.push_back(r.checkpoint);
 }
 
@@ -218,6 +226,7 @@ void Tuner::Impl::apply_one(const study::AttemptEnded& r) {
             set_phase(r.trial, TrialPhase::paused);
             break;
         case AttemptOutcome::lost:
+            learn_from_loss(t, r.at);
             ++t.losses;
             after_lost_attempt(r.trial);
             break;
@@ -318,6 +327,11 @@ void Tuner::Impl::apply_one(const study::TrialReopened& r) {
     if (r.from_scratch) t.seconds = 0.0;
     state.ended = false; // there is something to do again
     set_phase(r.trial, TrialPhase::waiting);
+}
+
+void Tuner::Impl::apply_one(const study::DeadlineSet& r) {
+    state.now = std::max(state.now, r.at);
+    state.deadline = r.deadline;
 }
 
 void Tuner::Impl::rebuild_derived() {

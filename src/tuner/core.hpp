@@ -38,6 +38,9 @@ struct Tuner::Impl {
     std::set<TrialId> waiting;
     std::optional<MetricId> objective;
 
+    // Of the timer that was asked for last: what the slowest iteration was thought to take then.
+    double slowest_known = 0.0;
+
     // ---- apply.cpp: the only mutators. `apply(record)` dispatches, then tells scheduler and searcher.
     void apply(const study::Record& record);
     void apply_one(const study::StudyCreated&);
@@ -57,11 +60,25 @@ struct Tuner::Impl {
     void apply_one(const study::Snapshot&);
     void apply_one(const study::StudyChanged&);
     void apply_one(const study::TrialReopened&);
+    void apply_one(const study::DeadlineSet&);
     TrialState& trial(TrialId id);
     void set_phase(TrialId id, TrialPhase phase);
     void free_ranks(TrialId id);
     void after_lost_attempt(TrialId id);
     void rebuild_derived();
+
+    // ---- pace.cpp: how long things take, and what there is still time for.
+    void learn_from_report(TrialState& trial, const study::Reported& report);
+    void learn_from_checkpoint(const TrialState& trial, StudyTime at);
+    void learn_from_loss(TrialState& trial, StudyTime at);
+    [[nodiscard]] bool in_time(const TrialState& trial, StudyTime now) const;
+    [[nodiscard]] bool in_time_for_another(StudyTime now) const;
+    [[nodiscard]] double slowest_running() const;
+    [[nodiscard]] StudyTime drain_at(double slowest) const;
+    [[nodiscard]] std::optional<StudyTime> next_timer(double slowest) const;
+    void set_timer(Output& out);
+    [[nodiscard]] bool waits_for_time(StudyTime now) const;
+    void end_for_want_of_time(StudyTime now, Output& out);
 
     // ---- step.cpp: events into records and commands.
     void step(const study::Event& event, Output& out);
@@ -72,6 +89,7 @@ struct Tuner::Impl {
     void on(const study::RankGone&, StudyTime now, Output& out);
     void on(const study::TimerFired&, StudyTime now, Output& out);
     void on(const study::StopRequested&, StudyTime now, Output& out);
+    void on(const study::DeadlineKnown&, StudyTime now, Output& out);
     void commit(study::Record record, Output& out);
     void reopen(TrialId id, bool from_scratch, StudyTime now, Output& out);
     [[nodiscard]] bool may_retry(TrialId id, const std::string& message) const;

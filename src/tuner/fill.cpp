@@ -32,6 +32,7 @@ bool Tuner::Impl::room_for_one_more() const {
 bool Tuner::Impl::place_waiting(StudyTime now, Output& out) {
     for (const TrialId id : waiting) {
         const TrialState& t = state.trials[id.value()];
+        if (!in_time(t, now)) continue;
         if (t.wanted_ranks <= ledger.free()) {
             start(id, ledger.plan(t.wanted_ranks), now, out);
             return true;
@@ -48,11 +49,12 @@ bool Tuner::Impl::can_create() const {
 }
 
 bool Tuner::Impl::promote_or_create(StudyTime now, Output& out) {
+    if (!in_time_for_another(now)) return false;
     // With a trial that reserves ranks, or too many that do not fit, what is free is not for others.
     if (waiting.size() >= max_unplaced) return false;
     for (const TrialId id : waiting) {
         const TrialState& t = state.trials[id.value()];
-        if (t.overtaken >= max_overtaken && t.wanted_ranks <= ledger.alive()) return false;
+        if (t.overtaken >= max_overtaken && t.wanted_ranks <= ledger.alive() && in_time(t, now)) return false;
     }
     const bool active =
         state.in(TrialPhase::running) + state.in(TrialPhase::ending) + state.in(TrialPhase::waiting) > 0;
@@ -87,6 +89,7 @@ study::StartTrial Tuner::Impl::start_command(TrialId id) const {
 
 void Tuner::Impl::end_if_over(StudyTime now, Output& out) {
     if (state.ended || state.in(TrialPhase::running) + state.in(TrialPhase::ending) > 0) return;
+    if (!state.draining && waits_for_time(now)) end_for_want_of_time(now, out);
     const StudyEnded end = verdict_on_study(now);
     if (end.outcome != StudyOutcome::resumable) close_what_is_left(now, out);
     // Closing may have changed the counts that the exit code is made of.

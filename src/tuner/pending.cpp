@@ -38,7 +38,8 @@ std::vector<study::Command> Tuner::Impl::pending_commands() const {
                 study::Interrupt{id, t.attempt, state.incarnation, {Verb::pause, Reason::draining, 0.0, 0.0}});
         }
     }
-    if (spec.time_budget && !state.draining) commands.emplace_back(study::SetTimer{StudyTime{*spec.time_budget}});
+    if (const auto timer = next_timer(slowest_running()); timer && !state.draining)
+        commands.emplace_back(study::SetTimer{*timer});
     return commands;
 }
 

@@ -10,7 +10,7 @@
 namespace ranktune::tuner {
 namespace {
 
-constexpr std::uint8_t snapshot_version = 2;
+constexpr std::uint8_t snapshot_version = 3;
 
 struct Writer {
     study::Encoder& out;
@@ -95,10 +95,10 @@ void Writer::fields(Self& self, T& v) {
     } else if constexpr (std::is_same_v<Plain, WorkerState>) {
         each(v.info, v.alive, v.trial);
     } else {
-        each(v.phase, v.reported, v.abandoned, v.attempt, v.iteration, v.attempt_iteration, v.decision_point, v.seconds,
-             v.last, v.best, v.best_iteration, v.verdict, v.wanted_ranks, v.bracket, v.losses, v.failures, v.failed_at,
-             v.failure, v.overtaken, v.target, v.closed_by, v.closed_a, v.closed_b, v.created, v.started, v.ended,
-             v.ranks, v.checkpoints, v.window, v.message, v.configuration);
+        each(v.phase, v.reported, v.abandoned, v.silent, v.attempt, v.iteration, v.attempt_iteration, v.decision_point,
+             v.seconds, v.pace, v.since, v.last, v.best, v.best_iteration, v.verdict, v.wanted_ranks, v.bracket,
+             v.losses, v.failures, v.failed_at, v.failure, v.overtaken, v.target, v.closed_by, v.closed_a, v.closed_b,
+             v.created, v.started, v.ended, v.ranks, v.checkpoints, v.window, v.message, v.configuration);
     }
 }
 
@@ -107,8 +107,8 @@ template <class Archive, class S>
 void state_fields(Archive& archive, S& s) {
     const auto each = [&archive](auto&... field) { (archive(field), ...); };
     each(s.uuid, s.version, s.wall_time, s.incarnation, s.now, s.began, s.metrics, s.trials, s.workers, s.reports,
-         s.records, s.iterations, s.early_failures, s.best, s.draining, s.drain_reason, s.drain_message, s.ended,
-         s.outcome, s.end_reason, s.end_message);
+         s.records, s.iterations, s.early_failures, s.best, s.deadline, s.pace, s.starting, s.saving, s.draining,
+         s.drain_reason, s.drain_message, s.ended, s.outcome, s.end_reason, s.end_message);
     for (auto& count : s.count) archive(count);
 }
 

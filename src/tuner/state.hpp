@@ -20,11 +20,14 @@ struct TrialState {
     TrialPhase phase = TrialPhase::waiting;
     bool reported = false;
     bool abandoned = false;          ///< its ranks were told to give up (a member was lost)
+    bool silent = true;              ///< no report of the newest attempt yet
     Attempt attempt;                 ///< newest; zero: never started
     Iteration iteration = 0;         ///< highest one accepted; not taken back when an attempt starts from a checkpoint
     Iteration attempt_iteration = 0; ///< last one of the newest attempt (where it started, before its first report)
     Iteration decision_point = 0;    ///< iteration at which the newest attempt waits for a verdict
     double seconds = 0.0;            ///< training time up to `iteration`
+    double pace = 0.0;               ///< seconds that an iteration may take; 0: nobody knows
+    StudyTime since;                 ///< of the newest attempt: its start, then its last report
     double last = 0.0;               ///< objective of the last report; NaN before the first
     double best = 0.0;               ///< best finite objective; NaN: none
     Iteration best_iteration = 0;
@@ -69,10 +72,14 @@ struct State {
     std::vector<WorkerState> workers; ///< ascending rank
     std::uint64_t reports = 0;
     std::uint64_t records = 0;
-    std::uint64_t iterations = 0;     ///< trained in all, repeated ones included
-    std::uint64_t count[7] = {};      ///< trials by phase
-    std::uint64_t early_failures = 0; ///< trials that failed before a first report, while no trial has reported
-    std::optional<TrialId> best;      ///< trial with the best objective so far, ties to the lower id
+    std::uint64_t iterations = 0;      ///< trained in all, repeated ones included
+    std::uint64_t count[7] = {};       ///< trials by phase
+    std::uint64_t early_failures = 0;  ///< trials that failed before a first report, while no trial has reported
+    std::optional<TrialId> best;       ///< trial with the best objective so far, ties to the lower id
+    std::optional<StudyTime> deadline; ///< of the job, as the driver said
+    double pace = 0.0;                 ///< what an iteration of a new trial may take, s; 0: nobody knows
+    double starting = 0.0;             ///< from the start command of an attempt to its training, s
+    double saving = 0.0;               ///< from the last report of an attempt to its checkpoint, s; 0: nobody knows
     bool draining = false;
     Reason drain_reason = Reason::none;
     std::string drain_message;

@@ -51,7 +51,7 @@ void Tuner::Impl::on(const study::Began& event, StudyTime now, Output& out) {
         if (t.phase == TrialPhase::ending)
             close(TrialId{i}, phase_after(t.verdict.reason), t.verdict, t.message, now, out);
     }
-    if (spec.time_budget) out.commands.emplace_back(study::SetTimer{StudyTime{*spec.time_budget}});
+    set_timer(out);
     fill(now, out);
     end_if_over(now, out);
 }
@@ -90,6 +90,8 @@ void Tuner::Impl::on(const study::ReportArrived& event, StudyTime now, Output& o
     if (verdict.reason == Reason::missing_metric && !objective) {
         drain(Reason::missing_metric, missing_metric_message(event), now, out);
     }
+    // Slower than anything that was known: the study has to end earlier before its deadline.
+    if (state.deadline && !state.draining && t.pace > slowest_known) set_timer(out);
     // A new entry in a rung can make another trial promotable, when ranks happen to be free.
     if (ledger.free() > 0 && verdict.reason != Reason::below_rung) fill(now, out);
 }
@@ -245,14 +247,24 @@ void Tuner::Impl::on(const study::RankGone& event, StudyTime now, Output& out) {
 }
 
 void Tuner::Impl::on(const study::TimerFired&, StudyTime now, Output& out) {
-    if (!spec.time_budget || state.draining || state.ended) return;
-    const StudyTime limit{*spec.time_budget};
-    if (now < limit) {
-        out.commands.emplace_back(study::SetTimer{limit});
-        return;
+    if (state.draining || state.ended) return;
+    if (spec.time_budget && now >= StudyTime{*spec.time_budget}) {
+        drain(Reason::study_time, "study.time_budget is used up", now, out);
+    } else if (state.deadline && now >= drain_at(slowest_running())) {
+        end_for_want_of_time(now, out);
+    } else {
+        return set_timer(out);
     }
-    drain(Reason::study_time, "study.time_budget is used up", now, out);
     end_if_over(now, out);
+}
+
+void Tuner::Impl::on(const study::DeadlineKnown& event, StudyTime now, Output& out) {
+    // Slurm tells whole seconds, and every answer takes a while.
+    constexpr Duration same = std::chrono::seconds(3);
+    const auto& known = state.deadline;
+    if (known == event.at || (known && event.at && *event.at - *known <= same && *known - *event.at <= same)) return;
+    commit(study::DeadlineSet{now, event.at}, out);
+    set_timer(out);
 }
 
 void Tuner::Impl::on(const study::StopRequested& event, StudyTime now, Output& out) {

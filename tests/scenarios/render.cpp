@@ -75,6 +75,10 @@ struct RecordText {
     }
     std::string operator()(const Snapshot&) const { return "snapshot"; }
     std::string operator()(const StudyChanged&) const { return "study changed"; }
+    std::string operator()(const DeadlineSet& r) const {
+        return r.deadline ? "deadline at " + number(base::to_seconds(r.deadline->time_since_epoch())) + " s"
+                          : std::string("no deadline");
+    }
     std::string operator()(const TrialReopened& r) const {
         return "reopened " + id(r.trial) + (r.from_scratch ? " from scratch" : "");
     }

@@ -111,6 +111,11 @@ std::string Player::play(const std::string& command, const std::string& body) {
         words >> seconds;
         now_ = base::from_ns(static_cast<std::int64_t>(seconds * 1e9));
         if (verb == "timer") event(study::TimerFired{}, text);
+    } else if (verb == "deadline") {
+        words >> word;
+        study::DeadlineKnown known_deadline;
+        if (word != "none") known_deadline.at = base::from_ns(static_cast<std::int64_t>(std::stod(word) * 1e9));
+        event(known_deadline, text);
     } else if (verb == "resume") {
         std::uint32_t workers = 0;
         words >> workers;

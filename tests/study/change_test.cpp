@@ -66,11 +66,11 @@ TEST_CASE("The command line of a program may be mended", "[study]") {
 
 TEST_CASE("What is taken over is what may change, no more and no less", "[study]") {
     const std::vector<std::string> everything = {
-        "study.name=b",         "study.num_trials=9",      "study.max_concurrent=3",     "study.time_budget=2h",
-        "stop.time=1h",         "failure.max_failures=2",  "journal.commit_interval=2s", "run.abort_grace=5s",
-        "study.seed=1",         "study.max_iterations=27", "trainable.layers=3",         "space.lr=0.5",
-        "searcher.type=sobol",  "scheduler.type=asha",     "resources.cpus_per_rank=4",  "resources.ranks=2",
-        "checkpoint.interval=3"};
+        "study.name=b",          "study.num_trials=9",      "study.max_concurrent=3",     "study.time_budget=2h",
+        "stop.time=1h",          "failure.max_failures=2",  "journal.commit_interval=2s", "run.abort_grace=5s",
+        "study.seed=1",          "study.max_iterations=27", "trainable.layers=3",         "space.lr=0.5",
+        "searcher.type=sobol",   "scheduler.type=asha",     "resources.cpus_per_rank=4",  "resources.ranks=2",
+        "checkpoint.interval=3", "slurm.requeue=true"};
     const StudySpec later = spec(everything);
     StudySpec now = spec();
     take_over(now, later);

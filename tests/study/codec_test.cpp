@@ -87,6 +87,8 @@ std::vector<Record> examples() {
         StudyChanged{last_time, odd_text, max64, odd_text},
         TrialReopened{},
         TrialReopened{TrialId(max32), last_time, true},
+        DeadlineSet{},
+        DeadlineSet{last_time, last_time},
     };
     return records;
 }

@@ -105,13 +105,11 @@ TEST_CASE("mistakes of the file as a whole", "[study]") {
     const std::vector<Case> cases = {
         {"[serch]\n",
          "12:2 serch: unknown table; known: study, trainable, resources, space, searcher, scheduler, stop, "
-         "failure, checkpoint, journal, run"},
+         "failure, checkpoint, journal, run, slurm"},
         {"[searchers]\n", "12:2 searchers: unknown table; did you mean [searcher]?"},
         {"[pruner]\n", "12:2 pruner: is Optuna's name; here: scheduler.type"},
         {"[parameters]\n", "12:2 parameters: is W&B's name; here: the table [space]"},
         {"[checkpoint_config]\n", "12:2 checkpoint_config: is Ray Tune's name; here: the table [checkpoint]"},
-        {"[slurm]\nrequeue = true\n",
-         "12:2 slurm: is not supported by this version: write the job script with sbatch's own options"},
         {"[seed]\n", "12:2 seed: unknown table; did you mean the key study.seed?"},
         {"[[searcher]]\n", "12:1 searcher: needs a table, not a list"},
     };
@@ -540,7 +538,7 @@ TEST_CASE("mistakes of [checkpoint]", "[study]") {
     }
 }
 
-TEST_CASE("mistakes of [failure], [journal] and [run]", "[study]") {
+TEST_CASE("mistakes of [failure], [journal], [run] and [slurm]", "[study]") {
     const std::vector<Case> cases = {
         {"[failure]\ntolerate = 5\n", "13:12 failure.tolerate: needs a number from 0 to 1, not 5"},
         {"[failure]\nmax_losses = 0\n", "13:14 failure.max_losses: needs an integer from 1 to 1000000, not 0"},
@@ -556,6 +554,9 @@ TEST_CASE("mistakes of [failure], [journal] and [run]", "[study]") {
          "integer (30)"},
         {"[run]\nheartbeat_timout = \"1m\"\n",
          "13:1 run.heartbeat_timout: unknown key; did you mean 'heartbeat_timeout'?"},
+        {"[slurm]\nrequeue = \"yes\"\n", "13:11 slurm.requeue: needs true or false, not a string (\"yes\")"},
+        {"[slurm]\nmax_requeues = 0\n", "13:16 slurm.max_requeues: needs an integer from 1 to 1000000, not 0"},
+        {"[slurm]\nlead_tim = \"1m\"\n", "13:1 slurm.lead_tim: unknown key; did you mean 'lead_time'?"},
     };
     for (const Case& c : cases) {
         Parts parts;
@@ -569,12 +570,12 @@ TEST_CASE("all mistakes come together, in the order of the file", "[study]") {
         "[study]\nname = \"s\"\nmetric = \"val_loss\"\nmode = \"mean\"\nnum_trials = 0\n"
         "max_iterations = 9\n[trainable]\nbuiltin = \"mlp\"\ndata = \"d\"\nepochs = 3\n[space]\n"
         "lr = \"uniform(2, 1)\"\nbatch_size = [0]\n[scheduler]\ntype = \"asha\"\neta = 1.5\nfirst_rung = 10\n"
-        "[stop]\ntime = 5\n[slurm]\n";
+        "[stop]\ntime = 5\n[output]\n";
     const auto found = mistakes(text);
     std::vector<std::string> places;
     for (const std::string& line : found) places.push_back(line.substr(0, line.find(": ")));
     CHECK(places == std::vector<std::string>{"4:8 study.mode", "5:14 study.num_trials", "10:1 trainable.epochs",
-                                             "12:6 space.lr", "16:7 scheduler.eta", "19:8 stop.time", "20:2 slurm"});
+                                             "12:6 space.lr", "16:7 scheduler.eta", "19:8 stop.time", "20:2 output"});
 }
 
 TEST_CASE("long and odd values are shortened and made harmless in messages", "[study]") {

@@ -50,6 +50,9 @@ TEST_CASE("a small study gets every default", "[study]") {
     CHECK(spec.output.commit_interval == 1s);
     CHECK(spec.output.abort_grace == 30s);
     CHECK(spec.output.heartbeat_timeout == 60s);
+    CHECK(!spec.slurm.requeue);
+    CHECK(spec.slurm.max_requeues == 20);
+    CHECK(spec.slurm.lead_time == 30s);
 }
 
 TEST_CASE("every key arrives where it belongs", "[study]") {
@@ -67,7 +70,8 @@ TEST_CASE("every key arrives where it belongs", "[study]") {
         "[stop.plateau]\nmetric = \"val_loss\"\nstd = 0.5\nresults = 6\ngrace = 8\nthreshold = 0.25\n"
         "[failure]\ntolerate = 0.5\nmax_failures = 2\nmax_losses = 9\n[checkpoint]\nmean_time_between_failures = "
         "\"6h\"\n[journal]\ncommit_interval = \"2s\"\n"
-        "[run]\nabort_grace = \"5s\"\nheartbeat_timeout = \"90s\"\n";
+        "[run]\nabort_grace = \"5s\"\nheartbeat_timeout = \"90s\"\n"
+        "[slurm]\nrequeue = true\nmax_requeues = 3\nlead_time = \"2m\"\n";
     const StudySpec spec = parse(parts.text());
     CHECK(spec.seed == 7);
     CHECK(spec.max_concurrent == 5);
@@ -106,6 +110,9 @@ TEST_CASE("every key arrives where it belongs", "[study]") {
     CHECK(spec.output.commit_interval == 2s);
     CHECK(spec.output.abort_grace == 5s);
     CHECK(spec.output.heartbeat_timeout == 90s);
+    CHECK(spec.slurm.requeue);
+    CHECK(spec.slurm.max_requeues == 3);
+    CHECK(spec.slurm.lead_time == 2min);
 }
 
 TEST_CASE("checkpoints are taken by iterations, by time, by what they cost, or not while a trial runs", "[study]") {

@@ -2,6 +2,7 @@
 #pragma once
 // Events: everything that can happen to a study, as the core sees it. Time is data: each carries `now`.
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -60,8 +61,15 @@ struct StopRequested {
     std::string why;
 };
 
+/// When the job ends, as far as anybody knows, with what the driver keeps for itself taken off; nothing: no limit, or
+/// not known. For the incarnation that begins or runs; sent again whenever somebody asked.
+struct DeadlineKnown {
+    std::optional<StudyTime> at;
+};
+
 /// What can happen.
-using EventBody = std::variant<Began, ReportArrived, CheckpointSaved, AttemptOver, RankGone, TimerFired, StopRequested>;
+using EventBody = std::variant<Began, ReportArrived, CheckpointSaved, AttemptOver, RankGone, TimerFired, StopRequested,
+                               DeadlineKnown>;
 
 struct Event {
     StudyTime now; ///< never earlier than that of the event before

@@ -4,6 +4,7 @@
 // replay.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -129,7 +130,7 @@ struct RankLost {
 /// From here on no trial is started or promoted; running ones checkpoint and pause at their next report.
 struct DrainBegan {
     StudyTime at;
-    Reason reason = Reason::draining; ///< draining or study_time or early_failures or missing_metric
+    Reason reason = Reason::draining; ///< draining, study_time, early_failures, missing_metric, unsaved or deadline
     std::string why;
     friend bool operator==(const DrainBegan&, const DrainBegan&) = default;
 };
@@ -167,10 +168,18 @@ struct TrialReopened {
     friend bool operator==(const TrialReopened&, const TrialReopened&) = default;
 };
 
+/// When the job ends, or that nobody knows any more (written when it changes by more than what Slurm rounds). Trials
+/// are started and the study ends in view of it.
+struct DeadlineSet {
+    StudyTime at;
+    std::optional<StudyTime> deadline;
+    friend bool operator==(const DeadlineSet&, const DeadlineSet&) = default;
+};
+
 /// The order is the number on disk: append only.
 using Record = std::variant<StudyCreated, IncarnationBegan, MetricDefined, TrialCreated, TrialStarted, Reported,
                             CheckpointCommitted, CheckpointReleased, AttemptEnded, TrialPromoted, TrialClosed, RankLost,
-                            DrainBegan, StudyEnded, Snapshot, StudyChanged, TrialReopened>;
+                            DrainBegan, StudyEnded, Snapshot, StudyChanged, TrialReopened, DeadlineSet>;
 
 /// Takes records in order. Storage implements it; the simulator and tests use their own.
 class RecordSink {

@@ -126,6 +126,13 @@ struct OutputSpec {
     base::Duration heartbeat_timeout = std::chrono::seconds(60);
 };
 
+/// [slurm]: what the head does in view of the job's end. Outside Slurm it says nothing.
+struct SlurmSpec {
+    bool requeue = false;                                ///< after a clean stop the job goes back into the queue
+    std::uint32_t max_requeues = 20;                     ///< starts of one job after which it does not
+    base::Duration lead_time = std::chrono::seconds(30); ///< kept free before the end; at most a tenth of the time left
+};
+
 struct StudySpec {
     std::string name;
     Objective objective;
@@ -144,6 +151,7 @@ struct StudySpec {
     FailureSpec failure;
     CheckpointSpec checkpoint;
     OutputSpec output;
+    SlurmSpec slurm;
 
     /// Ranks that a configuration asks for.
     [[nodiscard]] std::uint32_t ranks_for(const space::Configuration& configuration) const;

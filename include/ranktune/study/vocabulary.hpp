@@ -54,7 +54,8 @@ enum class Reason : std::uint8_t {
     first_arrival = 22,  ///< nothing to compare with yet
     no_trial_succeeded = 23,
     parameters_differ = 24, ///< the ranks of a trial hold different parameters
-    unsaved = 25            ///< a checkpoint could not be written
+    unsaved = 25,           ///< a checkpoint could not be written
+    deadline = 26           ///< the job ends before anything more could be done
 };
 
 /// A verdict with its reason; `a` and `b` are the numbers documented at the code (0 where unused).

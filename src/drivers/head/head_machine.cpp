@@ -87,6 +87,7 @@ struct HeadMachine::Impl {
     std::vector<Worker> workers; ///< position is the rank
     std::uint32_t greeted = 0;
     std::optional<std::string> early_stop; ///< asked for before the study began
+    std::optional<StudyTime> deadline;     ///< of the job
     std::optional<StudyTime> timer;
     study::EndStudy result;
     std::optional<StudyTime> leave_until;
@@ -166,6 +167,8 @@ struct HeadMachine::Impl {
 
     void begin() {
         phase = Phase::running;
+        study::DeadlineKnown known{deadline}; // before the first trials are started; an earlier job's is over
+        step(known);
         study::Began body{options.incarnation, {}, options.wall_time};
         for (std::uint32_t r = 1; r <= options.workers; ++r) body.workers.push_back(workers[r].info);
         step(body);
@@ -430,6 +433,14 @@ void HeadMachine::on_rank_gone(Rank rank, const std::string& why, StudyTime now)
 void HeadMachine::on_stop_request(const std::string& why, StudyTime now) {
     impl_->now = std::max(impl_->now, now);
     impl_->stop(why);
+}
+
+void HeadMachine::on_deadline(std::optional<StudyTime> at, StudyTime now) {
+    impl_->now = std::max(impl_->now, now);
+    impl_->deadline = at;
+    if (impl_->phase != Phase::running) return; // before: told when the study begins
+    study::DeadlineKnown body{at};
+    impl_->step(body);
 }
 
 void HeadMachine::on_stop_at_once(const std::string& why, StudyTime now) {

@@ -79,6 +79,8 @@ class HeadMachine {
     void on_rank_gone(base::Rank rank, const std::string& why, base::StudyTime now);
     /// End early, resumably: running trials checkpoint at their next report.
     void on_stop_request(const std::string& why, base::StudyTime now);
+    /// When the job ends, as far as somebody has just found out; nothing: no limit, or not known any more.
+    void on_deadline(std::optional<base::StudyTime> at, base::StudyTime now);
     /// End now, resumably: nothing is waited for but the workers' Bye.
     void on_stop_at_once(const std::string& why, base::StudyTime now);
     /// Time-outs and timers; then appends the records of all events since the last call, then sends their commands.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/head/head_run.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -10,9 +11,11 @@
 #include "drivers/head/head_machine.hpp"
 #include "drivers/head/head_observer.hpp"
 #include "drivers/head/head_services.hpp"
+#include "drivers/head/job_watch.hpp"
 #include "drivers/head/keeper.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/head/publisher.hpp"
+#include "drivers/head/requeue.hpp"
 #include "drivers/head/results.hpp"
 #include "drivers/log_file.hpp"
 #include "drivers/service.hpp"
@@ -73,6 +76,12 @@ Entered enter(storage::FileSystem& files, const RunOptions& options) {
     return entered;
 }
 
+bool trials_started(const tuner::State& state) {
+    return std::any_of(state.trials.begin(), state.trials.end(), [&](const tuner::TrialState& trial) {
+        return trial.attempt != base::Attempt{} && trial.since >= state.began;
+    });
+}
+
 /// One life of the head. Its parts in the order in which they need each other; destroyed in the opposite order.
 class HeadRun {
   public:
@@ -86,6 +95,7 @@ class HeadRun {
     void begin_records();
     void leave_files(const HeadEnd& end, const HeadFigures& figures);
     void write_outcome(study::StudyOutcome outcome, study::Reason why, const std::string& reason);
+    void requeue_job(const HeadEnd& end);
     [[nodiscard]] HeadOptions head_options() const;
     [[nodiscard]] storage::JournalOptions journal_options();
     [[nodiscard]] tuner::Tuner& tuner() { return *opened_.tuner; }
@@ -102,6 +112,9 @@ class HeadRun {
     TransportOutbox outbox_;
     std::unique_ptr<storage::Journal> journal_;
     std::uint64_t progress_before_ = 0;
+    std::optional<slurm::Allocation> job_; ///< nothing: not in a Slurm job
+    bool earlier_progress_ = true;         ///< the start before this one admitted something
+    Requeued requeued_;
     std::optional<ProcessClock> clock_;
 };
 
@@ -112,11 +125,13 @@ HeadRun::HeadRun(comm::Transport& transport, const RunOptions& options, const st
       lease_(std::move(entered.lease)),
       opened_(std::move(entered.opened)),
       start_(start_name(slurm_job(), opened_.incarnation.value())),
-      outbox_(transport) {
+      outbox_(transport),
+      job_(slurm::allocation(environment_variables())) {
     if (opened_.uuid.empty()) opened_.uuid = make_uuid();
     files_.remove(directory_.stop_file()); // meant for an earlier start
     create_study_directory(files_, directory_, options.study_text, opened_.resolved);
     if (options.spec.trainable.program) publish_python_module(files_, directory_);
+    if (const auto before = read_outcome(files_, directory_)) earlier_progress_ = before->progress;
     open_log(mpi);
     open_journal();
     begin_records();
@@ -215,18 +230,28 @@ HeadRunEnd HeadRun::run(SignalReader* signals) {
                           how.message.empty() ? study::describe(how.reason, 0, 0) : how.message);
         });
         Keeper keeper(files_, *lease_, directory_.stop_file(), waker_, *log_);
+        std::optional<JobWatch> watch;
+        if (job_) watch.emplace(*job_, options_.spec.slurm.lead_time, waker_, *log_);
         HeadMachine head(head_options(), tuner(), *journal_, outbox_, services, observer, *log_, clock_->now());
         end = serve_head(
             transport_, head, *clock_, waker_, signals, *log_,
             [this](const std::string& why) {
                 write_outcome(study::StudyOutcome::resumable, study::Reason::draining, why);
             },
-            [&keeper] { return keeper.asked(); });
+            [&keeper] { return keeper.asked(); },
+            [&] {
+                const auto news = watch ? watch->news() : std::nullopt;
+                if (!news) return;
+                const auto now = clock_->now();
+                head.on_deadline(news->end ? std::optional(now + (*news->end - JobWatch::Clock::now())) : std::nullopt,
+                                 now);
+            });
         head.set_head_cpu(process_cpu_seconds());
         figures = head.figures(clock_->now());
     }
     leave_files(end, figures);
-    if (options_.on_end) options_.on_end({end.outcome, end.message, figures, &tuner()});
+    requeue_job(end);
+    if (options_.on_end) options_.on_end({end.outcome, end.message, figures, &tuner(), requeued_.words});
     return {end.outcome, end.clean};
 }
 
@@ -260,12 +285,30 @@ void HeadRun::write_outcome(study::StudyOutcome outcome, study::Reason why, cons
                            state.reports,
                            opened_.incarnation.value(),
                            wall_time_now(),
-                           end_cause(outcome, why)};
+                           end_cause(outcome, why),
+                           requeued_.result};
     try {
         publish_text(files_, directory_.outcome_file(), outcome_text(file), true);
     } catch (const std::exception& error) {
         log_->write(base::LogLevel::error, "outcome", {{"error", error.what()}});
     }
+}
+
+/// After everything is written and the workers have left: Slurm kills what is left of the job.
+void HeadRun::requeue_job(const HeadEnd& end) {
+    const auto& state = tuner().state();
+    if (!job_ || end.outcome != study::StudyOutcome::resumable || !state.ended) return;
+    const slurm::Stopped stopped{stopped_by(state.end_reason, state.end_message), trials_started(state),
+                                 tuner::progress_of(state) > progress_before_, earlier_progress_};
+    const auto ask = [](const auto& words) { return run_command(words, std::chrono::seconds(30)); };
+    requeued_ = requeue(*job_, options_.spec.slurm, stopped, ask, [&] {
+        requeued_.result = "yes"; // said before: this process may not live to say it afterwards
+        write_outcome(end.outcome, state.end_reason, state.end_message);
+    });
+    write_outcome(end.outcome, state.end_reason, state.end_message);
+    if (!requeued_.words.empty())
+        log_->write(requeued_.result == "yes" ? base::LogLevel::info : base::LogLevel::warning, "requeue",
+                    {{"result", requeued_.result}, {"words", requeued_.words}});
 }
 
 HeadRunEnd end_before_the_beginning(comm::Transport& transport, const RunOptions& options, study::StudyOutcome outcome,

@@ -82,6 +82,7 @@ class Cluster {
         for (std::uint32_t r = 0; r <= options.workers; ++r) connect(Rank(r));
         for (const auto& [rank, after] : options.deaths) nodes_.at(rank.value()).death = begin_ + after;
         head_ = std::make_unique<HeadMachine>(head_options(), tuner, sink, nodes_[0], duties_, observer, log_, now_);
+        if (options.deadline) head_->on_deadline(begin_ + *options.deadline, now_);
         for (std::uint32_t r = 1; r <= options.workers; ++r) {
             WorkerOptions own{Rank(r), "sim", "node" + std::to_string(r / 4), 0, options.hello_timeout};
             nodes_[r].worker = std::make_unique<WorkerMachine>(

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Site files: how jobs are asked for at one centre, and by one user.
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "slurm/job_script.hpp"
+
+namespace ranktune::cli {
+
+/// What site files say; `from` of each is "file:line". docs/reference/site-file.md describes every key.
+struct SiteSettings {
+    std::optional<slurm::ScriptLine> launcher; ///< srun or mpirun
+    std::optional<slurm::ScriptLine> mpi;      ///< of srun --mpi
+    std::optional<slurm::ScriptLine> gpus;     ///< an option of sbatch in which {gpus} is the number for a node
+    std::optional<slurm::ScriptLine> account;
+    std::optional<slurm::ScriptLine> partition;
+    std::optional<std::chrono::seconds> lead_time;
+    std::string lead_time_from;
+    std::vector<slurm::ScriptLine> options;  ///< of sbatch
+    std::vector<slurm::ScriptLine> commands; ///< shell lines: modules, then variables
+};
+
+/// Reads the text of one file over `settings`: what it says wins, lists are added. Throws study::StudyFileError with
+/// every mistake.
+void read_site_text(const std::string& text, const std::string& file, SiteSettings& settings);
+
+/// $RANKTUNE_SITE, or else /etc/ranktune/site.toml; then the user's own, ~/.config/ranktune/site.toml. A file that is
+/// not there says nothing, unless $RANKTUNE_SITE names it.
+[[nodiscard]] SiteSettings site_settings();
+
+} // namespace ranktune::cli

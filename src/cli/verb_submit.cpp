@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// submit: a study as a Slurm job, or as a chain of them.
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "cli/site_file.hpp"
+#include "cli/study_input.hpp"
+#include "cli/verbs.hpp"
+#include "drivers/command_output.hpp"
+#include "drivers/head/open_study.hpp"
+#include "drivers/study_directory.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
+#include "ranktune/study/command_template.hpp"
+#include "ranktune/study/parse.hpp"
+#include "slurm/job_script.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using slurm::JobScript;
+
+constexpr auto patience = std::chrono::seconds(120); // a controller under load
+
+std::chrono::seconds time_limit(const std::string& text) {
+    const auto time = std::chrono::duration_cast<std::chrono::seconds>(study::parse_duration(text));
+    if (time < std::chrono::minutes(1)) throw base::UsageError("--time needs a minute at least, not '" + text + "'");
+    return time;
+}
+
+void replace_number(std::string& text, std::uint32_t number) {
+    const std::string place = "{gpus}";
+    for (auto at = text.find(place); at != std::string::npos; at = text.find(place))
+        text.replace(at, place.size(), std::to_string(number));
+}
+
+std::uint32_t gpus_of(const SubmitArguments& arguments, const study::StudySpec& spec) {
+    const bool wants = spec.resources.gpus == study::GpuUse::one_per_rank;
+    if (wants && arguments.gpus_per_node == 0)
+        throw base::UsageError("the study asks for GPUs (resources.gpus): say how many a node has, --gpus-per-node 4");
+    if (arguments.gpus_per_node > 0 && arguments.workers_per_node &&
+        *arguments.workers_per_node != arguments.gpus_per_node)
+        throw base::UsageError("there is one worker for each GPU: leave --workers-per-node out");
+    return arguments.gpus_per_node;
+}
+
+void site_options(const SubmitArguments& arguments, const SiteSettings& site, JobScript& script) {
+    const auto option = [&](const char* name, const std::string& given,
+                            const std::optional<slurm::ScriptLine>& of_site) {
+        if (!given.empty())
+            script.options.push_back({name + given, ""});
+        else if (of_site)
+            script.options.push_back({name + of_site->text, of_site->from});
+    };
+    option("--account=", arguments.account, site.account);
+    option("--partition=", arguments.partition, site.partition);
+    script.options.insert(script.options.end(), site.options.begin(), site.options.end());
+    for (const auto& text : arguments.sbatch) script.options.push_back({text, ""});
+    script.commands = site.commands;
+    if (site.launcher) script.launcher = *site.launcher;
+    if (site.mpi) script.mpi = *site.mpi;
+    if (site.lead_time) {
+        script.lead = *site.lead_time;
+        script.lead_from = site.lead_time_from;
+    }
+}
+
+JobScript script_for(const SubmitArguments& arguments, const StudyInput& input, const std::string& directory,
+                     const std::string& program) {
+    const SiteSettings site = site_settings();
+    JobScript script;
+    const std::uint32_t gpus = gpus_of(arguments, input.spec);
+    script.file = directory + "/submit/job.sbatch";
+    script.name = input.spec.name;
+    script.nodes = arguments.nodes;
+    script.workers_per_node = gpus > 0 ? gpus : arguments.workers_per_node.value_or(script.workers_per_node);
+    script.cpus_per_worker = arguments.cpus_per_worker.value_or(input.spec.resources.cpus_per_rank);
+    script.time = time_limit(arguments.time);
+    if (gpus > 0) {
+        script.gpus = site.gpus.value_or(slurm::ScriptLine{"--gpus-per-node={gpus}", ""});
+        replace_number(script.gpus.text, gpus);
+    }
+    site_options(arguments, site, script);
+    if (script.lead * 2 > script.time)
+        throw base::UsageError(fmt::format("--time {} is too short: the last {} s of it are kept for checkpoints",
+                                           slurm::time_limit_text(script.time), script.lead.count()));
+    std::vector<std::string> words{fs::absolute(arguments.study).lexically_normal().string()};
+    words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
+    words.insert(words.end(), {"-o", directory});
+    script.program = study::shell_text({program});
+    script.arguments = study::shell_text(words);
+    script.directory = study::shell_text({directory});
+    return script;
+}
+
+std::string plural(std::uint64_t count, const std::string& what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+/// What is asked for, in words.
+std::string plan_text(const JobScript& script, const study::StudySpec& spec, std::uint32_t chain) {
+    const std::uint32_t workers = script.nodes * script.workers_per_node;
+    const std::uint32_t size = spec.max_ranks_per_trial();
+    std::string text = fmt::format("layout    {} on {}: the head and {} on the first node", plural(workers + 1, "task"),
+                                   plural(script.nodes, "node"), plural(script.workers_per_node, "worker"));
+    if (script.nodes > 1) text += fmt::format(", {} on every other", plural(script.workers_per_node, "worker"));
+    text += fmt::format("\ntrials    {} at a time, of {}\n", workers / size,
+                        plural(size, spec.resources.ranks_parameter.empty() ? "rank" : "rank at most"));
+    const bool gpus = !script.gpus.text.empty();
+    const double hours = static_cast<double>(script.time.count()) / 3600.0;
+    const std::uint32_t units = gpus ? workers : workers * script.cpus_per_worker;
+    text += fmt::format("cost      at most {} x {} = {:.6g} {}-hours", plural(units, gpus ? "GPU" : "core"),
+                        slurm::time_limit_text(script.time), units * hours, gpus ? "GPU" : "core");
+    if (chain > 1) text += fmt::format(" for each of {} jobs, {:.6g} in all", chain, units * hours * chain);
+    return text + "\n";
+}
+
+/// Jobs of this study that wait or run, in the order in which they were submitted.
+std::vector<std::string> living_jobs(const std::string& list) {
+    std::ifstream file(list);
+    std::vector<std::string> known;
+    for (std::string id; std::getline(file, id);)
+        if (!id.empty()) known.push_back(id);
+    if (known.empty()) return {};
+    const auto queue =
+        drivers::run_command({"squeue", "--noheader", "--user=" + std::to_string(geteuid()), "--format=%i"}, patience);
+    std::istringstream lines(queue.text);
+    std::vector<std::string> present;
+    for (std::string id; lines >> id;) present.push_back(id);
+    std::erase_if(known, [&](const std::string& id) { return std::ranges::find(present, id) == present.end(); });
+    return known;
+}
+
+/// Hands the script to sbatch; the number of the job.
+std::string submit_one(const JobScript& script, const std::string& after) {
+    std::vector<std::string> words{"sbatch", "--parsable", "--chdir=" + fs::current_path().string()};
+    if (!after.empty()) words.push_back("--dependency=afterany:" + after);
+    words.push_back(script.file);
+    const auto done = drivers::run_command(words, patience);
+    if (!done.ok())
+        throw base::UsageError("sbatch refused the job: " + (done.error.empty() ? done.text : done.error) +
+                               "\n  script  " + script.file);
+    std::string id = done.text.substr(0, done.text.find_first_of(";\n"));
+    if (id.empty()) throw base::Error("sbatch gave no number of a job: " + done.text);
+    return id;
+}
+
+void submit_all(const JobScript& script, const std::string& directory, std::uint32_t chain) {
+    const std::string list = directory + "/submit/jobs";
+    auto& files = storage::posix_file_system();
+    files.make_directories(directory + "/submit");
+    const auto before = living_jobs(list);
+    drivers::publish_text(files, script.file, slurm::render(script), false);
+    std::vector<std::string> jobs = before;
+    for (std::uint32_t i = 0; i < chain; ++i) {
+        jobs.push_back(submit_one(script, jobs.empty() ? "" : jobs.back()));
+        std::string text;
+        for (const auto& id : jobs) text += id + "\n";
+        drivers::publish_text(files, list, text, false); // after each: the first may already run
+    }
+    const std::string first = jobs[before.size()];
+    std::cout << "job       " << first << " submitted";
+    if (!before.empty()) std::cout << ", to begin when job " << before.back() << " of this study has ended";
+    if (chain > 1)
+        std::cout << ", then " << base::join(std::vector<std::string>(jobs.end() - (chain - 1), jobs.end()))
+                  << " one after the other, until the study is complete";
+    std::cout << "\nscript    " << script.file << "\nlog       " << script.name << "-" << first << ".log\n"
+              << "next      ranktune status " << study::shell_text({directory}) << "; scancel " << first << "\n";
+}
+
+} // namespace
+
+int submit(const SubmitArguments& arguments, const Invocation& invocation) {
+    const StudyInput input = read_study(arguments.study, arguments.overrides);
+    std::string directory = arguments.directory.empty() ? input.directory : arguments.directory;
+    if (directory.empty()) directory = input.spec.name;
+    directory = fs::absolute(directory).lexically_normal().string();
+    if (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+    const auto opened = drivers::open_study(storage::posix_file_system(), directory, input.spec, {});
+    if (opened.finished) {
+        std::cout << "the study in " << directory
+                  << " is complete, so nothing was submitted; more of it: ranktune submit " << arguments.study
+                  << " study.num_trials=N ...\n";
+        return 0;
+    }
+    const JobScript script = script_for(arguments, input, directory, invocation.program);
+    const std::uint32_t workers = script.nodes * script.workers_per_node;
+    if (workers < input.spec.max_ranks_per_trial())
+        throw base::UsageError(fmt::format("a trial may ask for {} ranks, but the job has {}; more --nodes{}",
+                                           input.spec.max_ranks_per_trial(), plural(workers, "worker"),
+                                           script.gpus.text.empty() ? " or --workers-per-node" : ""));
+    const std::string plan = plan_text(script, input.spec, arguments.chain);
+    if (arguments.print) {
+        std::cout << slurm::render(script) << std::flush;
+        std::cerr << plan << "nothing was submitted (--print)\n";
+        return 0;
+    }
+    std::cout << plan;
+    submit_all(script, directory, arguments.chain);
+    return 0;
+}
+
+} // namespace ranktune::cli

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/head/job_watch.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ranktune::drivers {
+namespace {
+
+using slurm::TimeLeft;
+using namespace std::chrono_literals;
+
+/// Centres ask not to be asked more often.
+constexpr auto period = 60s;
+/// A controller under load answers late; one that does not answer at all may not hold up the end of the head.
+constexpr auto patience = 5s;
+
+} // namespace
+
+TimeLeft ask_time_left(const slurm::Allocation& job, std::int64_t seconds_since_1970,
+                       const std::function<CommandOutput(const std::vector<std::string>&)>& ask, std::string& why) {
+    const auto queue = ask({"squeue", "--noheader", "--jobs=" + job.job, "--format=%L"});
+    if (const auto left = slurm::time_left(queue.text); queue.ok() && left.kind != TimeLeft::Kind::unknown) return left;
+    const auto control = ask({"scontrol", "show", "job", job.job, "--oneliner"});
+    if (const auto left = slurm::time_left_in_job(control.text); control.ok() && left.kind != TimeLeft::Kind::unknown)
+        return left;
+    if (job.end)
+        return {TimeLeft::Kind::known, std::chrono::seconds(std::max<std::int64_t>(0, *job.end - seconds_since_1970))};
+    why = "squeue: " + (queue.error.empty() ? "an answer that is not known" : queue.error) +
+          "; scontrol: " + (control.error.empty() ? "an answer that is not known" : control.error);
+    return {};
+}
+
+JobWatch::JobWatch(slurm::Allocation job, std::chrono::nanoseconds lead, Waker& waker, base::LogSink& log)
+    : job_(std::move(job)), lead_(lead), waker_(waker), log_(log), thread_([this] { main(); }) {}
+
+JobWatch::~JobWatch() {
+    {
+        const std::lock_guard lock(mutex_);
+        quit_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+}
+
+std::optional<JobWatch::News> JobWatch::news() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(news_, std::nullopt);
+}
+
+void JobWatch::main() {
+    std::unique_lock lock(mutex_);
+    do {
+        lock.unlock();
+        look();
+        lock.lock();
+    } while (!changed_.wait_for(lock, period, [this] { return quit_; }));
+}
+
+void JobWatch::look() {
+    std::string why;
+    const auto asked = Clock::now();
+    const auto since_1970 =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());
+    const TimeLeft left = ask_time_left(
+        job_, since_1970.count(), [](const auto& words) { return run_command(words, patience); }, why);
+    const bool known = left.kind == TimeLeft::Kind::known;
+    if (known && std::exchange(first_, false)) lead_ = std::min<std::chrono::nanoseconds>(lead_, left.left / 10);
+    // One round without an answer says nothing about an answer before.
+    if (left.kind != TimeLeft::Kind::unknown) {
+        const std::lock_guard lock(mutex_);
+        news_ = News{known ? std::optional(asked + left.left - lead_) : std::nullopt};
+    }
+    std::string word = left.kind == TimeLeft::Kind::unlimited ? "unlimited" : known ? "known" : why;
+    if (word != last_word_) {
+        if (known)
+            log_.write(base::LogLevel::info, "deadline",
+                       {{"left_s", std::to_string(left.left.count())},
+                        {"lead_s", std::to_string(std::chrono::duration_cast<std::chrono::seconds>(lead_).count())}});
+        else if (left.kind == TimeLeft::Kind::unlimited)
+            log_.write(base::LogLevel::info, "deadline", {{"left_s", "unlimited"}});
+        else
+            log_.write(
+                base::LogLevel::warning, "deadline",
+                {{"left_s", "unknown"}, {"reason", why}, {"then", "signals alone end the study before the job ends"}});
+        last_word_ = std::move(word);
+    }
+    waker_.wake();
+}
+
+} // namespace ranktune::drivers

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// JobWatch: the head's thread that asks Slurm when the job ends, at the start and then once a minute. Where Slurm's
+// programs are missing or say what nobody knows, nothing is lost but the knowledge.
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "drivers/command_output.hpp"
+#include "drivers/wake.hpp"
+#include "ranktune/base/log.hpp"
+#include "slurm/allocation.hpp"
+#include "slurm/deadline.hpp"
+
+namespace ranktune::drivers {
+
+/// One round of questions: `squeue`, then `scontrol`, then what the environment said at the start (`seconds_since_1970`
+/// is now). `ask` runs a program. `why` becomes the reason when nobody knows.
+[[nodiscard]] slurm::TimeLeft ask_time_left(const slurm::Allocation& job, std::int64_t seconds_since_1970,
+                                            const std::function<CommandOutput(const std::vector<std::string>&)>& ask,
+                                            std::string& why);
+
+class JobWatch {
+  public:
+    using Clock = std::chrono::steady_clock;
+
+    /// `lead`: kept free before the end, but at most a tenth of the time left at the start. References outlive it.
+    JobWatch(slurm::Allocation job, std::chrono::nanoseconds lead, Waker& waker, base::LogSink& log);
+    ~JobWatch(); ///< waits for the question under way, seconds at most
+    JobWatch(const JobWatch&) = delete;
+    JobWatch& operator=(const JobWatch&) = delete;
+
+    struct News {
+        std::optional<Clock::time_point> end; ///< lead taken off; nothing: no limit, or not known
+    };
+    /// What has been found out since the last call. Never blocks.
+    [[nodiscard]] std::optional<News> news();
+
+  private:
+    void main();
+    void look();
+
+    slurm::Allocation job_;
+    std::chrono::nanoseconds lead_;
+    Waker& waker_;
+    base::LogSink& log_;
+    std::string last_word_; ///< in the log: said once
+    bool first_ = true;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::optional<News> news_;
+    bool quit_ = false;
+    std::thread thread_; // last: starts when everything above is there
+};
+
+} // namespace ranktune::drivers

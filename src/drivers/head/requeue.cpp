@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/head/requeue.hpp"
+
+namespace ranktune::drivers {
+
+slurm::Stopped::By stopped_by(study::Reason reason, const std::string& why) {
+    using By = slurm::Stopped::By;
+    if (reason == study::Reason::deadline) return By::deadline;
+    const bool signal = why == "SIGUSR1" || why == "SIGUSR2" || why == "SIGTERM";
+    return reason == study::Reason::draining && signal ? By::signal : By::other;
+}
+
+Requeued requeue(const slurm::Allocation& job, const study::SlurmSpec& spec, const slurm::Stopped& stopped,
+                 const std::function<CommandOutput(const std::vector<std::string>&)>& ask,
+                 const std::function<void()>& before) {
+    if (stopped.by == slurm::Stopped::By::other) return {};
+    const CommandOutput shown = ask({"scontrol", "show", "job", job.job, "--oneliner"});
+    if (!shown.ok()) {
+        if (!spec.requeue) return {};
+        return {"failed", "the job cannot be put back into the queue from here (" +
+                              (shown.error.empty() ? "scontrol gave no answer" : shown.error) +
+                              "); submit it again to go on: the same line on the same directory"};
+    }
+    const auto answer =
+        slurm::should_requeue(spec.requeue, spec.max_requeues, job.restarts, stopped, slurm::job_facts(shown.text));
+    if (!answer.requeue) return {"no", answer.why_not};
+    before();
+    const CommandOutput done = ask({"scontrol", "requeue", job.requeue_id});
+    if (done.ok()) return {"yes", "job " + job.requeue_id + " is back in the queue"};
+    return {"failed", "`scontrol requeue " + job.requeue_id + "` was refused (" + done.error +
+                          "); submit the job again to go on: the same line on the same directory"};
+}
+
+} // namespace ranktune::drivers

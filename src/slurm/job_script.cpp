@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "slurm/job_script.hpp"
+
+#include <cstdio>
+#include <string_view>
+
+namespace ranktune::slurm {
+namespace {
+
+bool is_template(const JobScript& script) { return script.arguments.empty(); }
+
+std::string number(std::uint64_t value) { return std::to_string(value); }
+
+std::string directive(const std::string& option) { return "#SBATCH " + option + "\n"; }
+
+/// The origin above the line: behind it, Slurm would read it as an option.
+std::string marked(const ScriptLine& line, const std::string& text) {
+    return (line.from.empty() ? "" : "# from " + line.from + ":\n") + text;
+}
+
+std::string title(const JobScript& script) {
+    const std::string what = script.gpus.text.empty() ? "A study on CPUs" : "A study on GPUs, one rank per GPU";
+    if (!is_template(script))
+        return "# " + what + ", written by `ranktune submit`. The same line again, or `sbatch " + script.file +
+               "`, goes on with the study.\n";
+    return "# " + what + ":   sbatch " + script.file +
+           R"( STUDY.toml [options of `ranktune run`]
+# Submit it from the folder in which the study directory is to appear (a shared file system, with more than one node).
+# What is given to sbatch on its command line wins over the lines below: sbatch --nodes=2 --time=8:00:00 )" +
+           script.file + R"( ...
+# docs/guides/slurm.md goes through it line by line.
+)";
+}
+
+constexpr std::string_view log_comment = R"(
+# The name of the job, and its log beside the study: name and job number.
+)";
+constexpr std::string_view append_comment =
+    R"(# A job that Slurm starts again writes on in the same log; otherwise it would begin by emptying it.
+)";
+constexpr std::string_view cpu_comment = R"(
+# Whole study: nodes, workers of each node, cores of each worker. The head comes on top, on the first node: it
+# searches, schedules and keeps the books, and trains nothing. With `resources.ranks = 2` in the study, 4 workers are 2
+# groups that train 2 trials at a time. For whole nodes: --exclusive, and as many workers as fit into their cores.
+)";
+constexpr std::string_view gpu_comment = R"(
+# Whole study: nodes, GPUs of each node, and one worker for each GPU: the two numbers are the same. The head comes on
+# top, on the first node, and gets no GPU: it searches, schedules and keeps the books, and trains nothing. With
+# `resources.gpus = 2` in the study, 4 GPUs train 2 trials at a time. Sites that know no --gpus-per-node: --gres=gpu:4.
+)";
+
+std::string resources(const JobScript& script) {
+    std::string text;
+    if (script.gpus.text.empty()) {
+        text += cpu_comment;
+        text += directive("--nodes=" + number(script.nodes));
+        text += directive("--ntasks-per-node=" + number(script.workers_per_node));
+        text += "# Make `resources.cpus_per_rank` in the study the same, so that the matrix library uses them.\n";
+    } else {
+        text += gpu_comment;
+        text += directive("--nodes=" + number(script.nodes));
+        text += marked(script.gpus, directive(script.gpus.text));
+        text += directive("--ntasks-per-node=" + number(script.workers_per_node));
+        text += "# Cores of each worker, for data loading; `resources.cpus_per_rank` in the study: the same.\n";
+    }
+    return text + directive("--cpus-per-task=" + number(script.cpus_per_worker));
+}
+
+std::string endings(const JobScript& script) {
+    return R"(
+# The head knows when the time is up, and ends the study early enough for its checkpoints, whatever is left to do.
+)" + directive("--time=" + time_limit_text(script.time)) +
+           "# In case it cannot ask Slurm: " + number(static_cast<std::uint64_t>(script.lead.count())) +
+           R"( s before the end (Slurm may be up to 60 s early) this script gets USR1
+# and passes it on: no new trials are started, and running ones save a checkpoint at their next iteration.
+)" +
+           marked({"", script.lead_from},
+                  directive("--signal=B:USR1@" + number(static_cast<std::uint64_t>(script.lead.count())))) +
+           R"(# Preempted, or lost with its first node: the job is queued again, and the same line goes on with the study. So does
+# submitting it again after it was stopped. With `slurm.requeue = true` in the study, it is also queued again when its
+# time is up.
+)" + directive("--requeue") +
+           R"(# Any other node that dies does not end the job: the study is started again on those that are left.
+)" + directive("--no-kill");
+}
+
+std::string site(const JobScript& script) {
+    std::string text =
+        "\n# Your site's lines: account, partition, and modules with the MPI that ranktune was built with.\n";
+    if (is_template(script))
+        return text + "##SBATCH --account=...\n##SBATCH --partition=...\n# module load openmpi ranktune\n";
+    for (const auto& option : script.options) text += marked(option, directive(option.text));
+    for (const auto& command : script.commands) text += marked(command, command.text + "\n");
+    return text;
+}
+
+std::string launcher(const JobScript& script) {
+    const auto chosen = [](const ScriptLine& line, const char* name, const char* variable) {
+        return marked(line, std::string(name) + "=${" + variable + ":-" + line.text + "}\n");
+    };
+    return R"(
+# srun or mpirun. With srun, which interface the MPI library speaks: pmix for Open MPI, pmi2 for MPICH (srun --mpi=list).
+)" + chosen(script.launcher, "launcher", "LAUNCHER") +
+           chosen(script.mpi, "mpi_type", "MPI_TYPE");
+}
+
+std::string arguments(const JobScript& script) {
+    if (is_template(script))
+        return R"(
+if [ $# -eq 0 ]; then
+    echo "usage: sbatch )" +
+               script.file + R"( STUDY.toml [options of \`ranktune run\`]" >&2
+    exit 2
+fi
+)";
+    return "\n# What is run, and where the study lies.\nset -- " + script.arguments +
+           "\ndirectory=" + script.directory + "\n";
+}
+
+std::string launch(const JobScript& script) {
+    std::string text = R"(
+# Who runs where, one line per task: the head first, on the first node, then every node's workers.
+hosts=$(mktemp)
+trap 'rm -f "$hosts"' EXIT
+nodes=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
+{
+    head -n 1 <<<"$nodes"
+    for node in $nodes; do
+        for ((task = 0; task < SLURM_NTASKS_PER_NODE; task++)); do echo "$node"; done
+    done
+} >"$hosts"
+tasks=$(wc -l <"$hosts")
+
+# The head naps between messages and shares the cores of the workers beside it: --overcommit, --oversubscribe. No
+# binding: that would pin two tasks to one core, or all of them to few.
+case $launcher in
+srun)
+    export SLURM_HOSTFILE=$hosts # what --distribution=arbitrary reads
+    launch=(srun --mpi="$mpi_type" --ntasks="$tasks" --distribution=arbitrary --overcommit --cpu-bind=none)
+    # All cores of the job are for all tasks together. Left in, these would be taken as options of srun.
+    unset SLURM_NTASKS_PER_NODE SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK
+    ;;
+mpirun)
+    launch=(mpirun --hostfile "$hosts" --map-by seq --oversubscribe --bind-to none)
+    ;;
+*)
+    echo "@FILE@: LAUNCHER is '$launcher'; srun or mpirun" >&2
+    exit 2
+    ;;
+esac
+
+# `supervise` starts the step again when a rank or a node was lost; the study goes on where it was.
+# In the background, because bash runs no trap while it waits for a program in the foreground; such a program must not
+# read standard input.
+@PROGRAM@ supervise -- "${launch[@]}" @PROGRAM@ run "$@" </dev/null &
+launched=$!
+trap 'kill -USR1 $launched 2>/dev/null' USR1 TERM
+# Each signal ends one `wait`; the last one returns the exit code.
+while kill -0 $launched 2>/dev/null; do wait $launched; done
+wait $launched
+code=$?
+)";
+    text.replace(text.find("@FILE@"), 6, script.file);
+    for (auto at = text.find("@PROGRAM@"); at != std::string::npos; at = text.find("@PROGRAM@"))
+        text.replace(at, 9, script.program);
+    return text;
+}
+
+constexpr std::string_view chain_end = R"(
+# The jobs that were submitted to follow this one (--chain).
+followers=$(awk -v me="$SLURM_JOB_ID" 'found; $1 == me { found = 1 }' "$directory/submit/jobs" 2>/dev/null)
+case $code in
+0 | 2 | 3 | 4) # complete, or nothing that trying again would mend: they have nothing to do
+    [ -z "$followers" ] || scancel --state=PENDING $followers
+    ;;
+75) # stopped early: queued again by the head, or one of them goes on
+    if [ -n "$followers" ] || grep -qx requeue=yes "$directory/outcome"; then exit 0; fi
+    ;;
+esac
+)";
+
+constexpr std::string_view last_words = R"(
+# 0: the study is complete. 75: stopped early, nothing that was acknowledged is lost. Others: see the log, and the file
+# `outcome` in the study directory. The job's exit code (sacct, mail) is the study's.
+exit $code
+)";
+
+} // namespace
+
+std::string render(const JobScript& script) {
+    std::string text = "#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\n" + title(script);
+    text += log_comment;
+    text += directive("--job-name=" + script.name) + directive("--output=" + script.log);
+    text += append_comment;
+    text += directive("--open-mode=append");
+    text += resources(script) + endings(script) + site(script) + launcher(script) + arguments(script) + launch(script);
+    if (!is_template(script)) text += chain_end;
+    text += last_words;
+    return text;
+}
+
+JobScript cpu_template() { return {}; }
+
+JobScript gpu_template() {
+    JobScript script;
+    script.file = "gpu.sbatch";
+    script.gpus.text = "--gpus-per-node=4";
+    return script;
+}
+
+std::string time_limit_text(std::chrono::seconds time) {
+    const auto total = time.count();
+    char text[64];
+    if (total >= 86'400)
+        std::snprintf(text, sizeof text, "%lld-%02lld:%02lld:%02lld", static_cast<long long>(total / 86'400),
+                      static_cast<long long>(total / 3600 % 24), static_cast<long long>(total / 60 % 60),
+                      static_cast<long long>(total % 60));
+    else
+        std::snprintf(text, sizeof text, "%02lld:%02lld:%02lld", static_cast<long long>(total / 3600),
+                      static_cast<long long>(total / 60 % 60), static_cast<long long>(total % 60));
+    return text;
+}
+
+} // namespace ranktune::slurm

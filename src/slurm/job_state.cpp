@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "slurm/job_state.hpp"
+
+#include "slurm/fields.hpp"
+
+namespace ranktune::slurm {
+
+JobFacts job_facts(std::string_view scontrol) {
+    JobFacts facts;
+    facts.state = job_state(field(scontrol, "JobState="));
+    const auto preempted = field(scontrol, "PreemptTime=");
+    facts.preempted = !preempted.empty() && preempted != "None" && preempted != "N/A" && preempted != "(null)";
+    facts.requeues = field(scontrol, "Requeue=") == "1";
+    facts.left = time_left_in_job(scontrol);
+    return facts;
+}
+
+RequeueAnswer should_requeue(bool wanted, std::uint32_t most, std::uint32_t restarts, const Stopped& stopped,
+                             const JobFacts& job) {
+    // What Slurm does by itself once the grace time is over is done at once.
+    const bool as_slurm_would = job.preempted && job.requeues;
+    if (stopped.by == Stopped::By::other || !(wanted || as_slurm_would)) return {};
+    // Cancelled, or its time is up: it cannot be queued again. An unknown state is no reason.
+    if (job.state == JobState::ending || job.state == JobState::over) return {};
+    if (restarts >= most)
+        return {false, "the job was started again " + std::to_string(restarts) +
+                           " times (slurm.max_requeues); submit it again to go on"};
+    if (stopped.by == Stopped::By::deadline && !stopped.started)
+        return {false,
+                "not even one iteration fits into the time of this job; submit it again with a longer --time, or make "
+                "iterations shorter"};
+    if (!stopped.progress && !stopped.progress_before)
+        return {false,
+                "two starts in a row brought no report and no checkpoint; look at the logs, then submit it again"};
+    return {true, {}};
+}
+
+} // namespace ranktune::slurm

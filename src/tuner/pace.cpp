@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long things take, learned from records, and what there is still time for before the deadline of the job.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "tuner/core.hpp"
+
+namespace ranktune::tuner {
+namespace {
+
+/// Before a checkpoint was measured.
+constexpr double unmeasured_saving_s = 10.0;
+
+/// What is slower than before counts at once; what is faster, little by little.
+void follow(double& estimate, double measured, double share) {
+    if (!std::isfinite(measured) || measured < 0.0) return;
+    estimate = measured >= estimate ? measured : estimate + share * (measured - estimate);
+}
+
+double seconds_between(StudyTime from, StudyTime to) { return base::to_seconds(to - from); }
+
+std::string seconds_text(double seconds) {
+    char text[32];
+    std::snprintf(text, sizeof text, seconds < 10.0 ? "%.1f s" : "%.0f s", seconds);
+    return text;
+}
+
+double saving_of(const State& state) { return state.saving > 0.0 ? state.saving : unmeasured_saving_s; }
+
+/// Seconds from now to the next place where work is safe; 0: nobody knows.
+double needed(const State& state, double pace, Iteration iterations) {
+    if (pace <= 0.0) return 0.0;
+    return state.starting + pace * static_cast<double>(iterations) + saving_of(state);
+}
+
+} // namespace
+
+/// Training time counts, not the time between two reports: a leader may have several on the way.
+void Tuner::Impl::learn_from_report(TrialState& t, const study::Reported& r) {
+    const double trained = r.seconds - t.seconds;
+    if (t.silent) follow(state.starting, seconds_between(t.since, r.at) - std::max(trained, 0.0), 0.25);
+    t.silent = false;
+    t.since = r.at;
+    if (r.iteration <= t.attempt_iteration || trained <= 0.0) return;
+    const double pace = trained / static_cast<double>(r.iteration - t.attempt_iteration);
+    follow(t.pace, pace, 0.25);
+    // What was assumed before the first report of all was no measurement.
+    if (state.reports <= 1) state.pace = 0.0;
+    follow(state.pace, pace, 1.0 / 16.0);
+}
+
+/// Only the last one of an attempt: one that is written beside the training says nothing about how long that waits.
+void Tuner::Impl::learn_from_checkpoint(const TrialState& t, StudyTime at) {
+    if (t.phase == TrialPhase::ending && !t.silent) follow(state.saving, seconds_between(t.since, at), 0.25);
+}
+
+/// A first iteration that did not end takes longer than the time it got: a quarter more is assumed, or the next job of
+/// the same length would try it again, and end the same way. (One that was as fast as others before says nothing: it
+/// hung, or was killed.)
+void Tuner::Impl::learn_from_loss(TrialState& t, StudyTime at) {
+    if (t.phase != TrialPhase::running || t.reported) return;
+    t.pace = std::max(t.pace, 1.25 * (seconds_between(t.since, at) - state.starting));
+    if (state.reports == 0) state.pace = std::max(state.pace, t.pace);
+}
+
+/// Whether an attempt of `t` that is started now reaches a checkpoint, or what it is trained for where it has none.
+/// A duration that nobody knows is found out.
+bool Tuner::Impl::in_time(const TrialState& t, StudyTime now) const {
+    if (!state.deadline) return true;
+    const bool keeps = !spec.trainable.program || spec.trainable.program->checkpoints;
+    const Iteration from = t.checkpoints.empty() ? 0 : t.checkpoints.back().iteration;
+    const Iteration to = t.target > from ? std::min(t.target, spec.max_iterations) : spec.max_iterations;
+    const double need = needed(state, t.pace > 0.0 ? t.pace : state.pace, keeps ? 1 : to - from);
+    return seconds_between(now, *state.deadline) >= need;
+}
+
+bool Tuner::Impl::in_time_for_another(StudyTime now) const {
+    return !state.deadline || seconds_between(now, *state.deadline) >= needed(state, state.pace, 1);
+}
+
+/// Seconds of the slowest iteration among the trials that run.
+double Tuner::Impl::slowest_running() const {
+    double slowest = 0.0;
+    for (const auto& worker : state.workers)
+        if (worker.alive && worker.trial) slowest = std::max(slowest, state.trials[worker.trial->value()].pace);
+    return slowest;
+}
+
+/// When the trials that run have to be told, so that each ends its iteration and saves.
+StudyTime Tuner::Impl::drain_at(double slowest) const {
+    const double margin = slowest + saving_of(state);
+    return *state.deadline - std::chrono::duration_cast<Duration>(std::chrono::duration<double>(margin));
+}
+
+std::optional<StudyTime> Tuner::Impl::next_timer(double slowest) const {
+    std::optional<StudyTime> at;
+    if (spec.time_budget) at = StudyTime{*spec.time_budget};
+    if (state.deadline) at = std::min(at.value_or(StudyTime::max()), drain_at(slowest));
+    return at;
+}
+
+void Tuner::Impl::set_timer(Output& out) {
+    slowest_known = slowest_running();
+    if (const auto at = next_timer(slowest_known)) out.commands.emplace_back(study::SetTimer{*at});
+}
+
+/// Nothing runs, although there is something to do: the deadline alone keeps it from being done.
+bool Tuner::Impl::waits_for_time(StudyTime now) const {
+    if (!state.deadline) return false;
+    const auto late = [&](TrialId id) { return !in_time(state.trials[id.value()], now); };
+    if (std::any_of(waiting.begin(), waiting.end(), late)) return true;
+    return !in_time_for_another(now) && (can_create() || scheduler->next({can_create(), false}).has_value());
+}
+
+void Tuner::Impl::end_for_want_of_time(StudyTime now, Output& out) {
+    const double left = std::max(0.0, seconds_between(now, *state.deadline));
+    double pace = std::max(slowest_running(), state.pace);
+    for (const TrialId id : waiting) pace = std::max(pace, state.trials[id.value()].pace);
+    std::string why = "deadline: the job has " + seconds_text(left) + " left for training";
+    if (pace > 0.0)
+        why += "; an iteration takes up to " + seconds_text(pace) + ", a checkpoint " + seconds_text(saving_of(state));
+    drain(Reason::deadline, why, now, out);
+}
+
+} // namespace ranktune::tuner

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""submit, with programs of Slurm that write down what they are asked: submit_test.py PROGRAM"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = os.path.abspath(sys.argv[1])
+
+STUDY = """
+[study]
+name = "long"
+metric = "score"
+mode = "max"
+num_trials = 8
+max_iterations = 9
+[trainable]
+{trainable}
+[resources]
+{resources}
+[space]
+lr = "loguniform(1e-4, 1.0)"
+"""
+CURVE = 'builtin = "curve"\nseconds = 0.0'
+
+# Gives jobs the numbers 101, 102, ... and writes its arguments down.
+SBATCH = """#!/bin/sh
+echo "$@" >> {log}
+case "$*" in *refuse*) echo "sbatch: error: Invalid qos specification" >&2; exit 1 ;; esac
+expr 100 + $(wc -l < {log})
+"""
+
+
+class Place:
+    """A directory with a study, fake programs, and no site file but its own."""
+
+    def __init__(self, trainable=CURVE, resources="ranks = 2"):
+        self.folder = tempfile.TemporaryDirectory(prefix="ranktune-submit-")
+        self.path = pathlib.Path(self.folder.name)
+        (self.path / "study.toml").write_text(STUDY.format(trainable=trainable, resources=resources))
+        self.log = self.path / "sbatch.log"
+        self.log.write_text("")
+        self.fake("sbatch", SBATCH.format(log=self.log))
+        self.fake("squeue", "#!/bin/sh\ncat " + str(self.path / "queue"))
+        (self.path / "queue").write_text("")
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "SBATCH_", "OMPI_", "PMIX_"))}
+        self.environment.update(PATH=f"{self.path}/bin:{self.environment['PATH']}", HOME=str(self.path / "home"),
+                                RANKTUNE_SITE=str(self.path / "site.toml"))
+        self.environment.pop("XDG_CONFIG_HOME", None)
+        self.site("")
+
+    def fake(self, name, text):
+        (self.path / "bin").mkdir(exist_ok=True)
+        (self.path / "bin" / name).write_text(text)
+        (self.path / "bin" / name).chmod(0o755)
+
+    def site(self, text):
+        (self.path / "site.toml").write_text(text)
+
+    def run(self, *words, code=0):
+        done = subprocess.run([PROGRAM, *map(str, words)], cwd=self.path, env=self.environment, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=100)
+        assert done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
+        return done
+
+    def submit(self, *words, code=0):
+        return self.run("submit", "study.toml", *words, code=code)
+
+    def asked(self):
+        return self.log.read_text().splitlines()
+
+
+def has(text, *lines):
+    for line in lines:
+        assert line in text, f"{line!r} is not in\n{text}"
+
+
+def printed():
+    """--print: the whole script, layout and cost, what came from the site file; nothing is submitted or written."""
+    place = Place(resources="gpus = 2")
+    place.site('[slurm]\ngpus = "--gres=gpu:a100:{gpus}"\naccount = "proj"\npartition = "site"\nlead_time = "3m"\n'
+               'options = ["--constraint=x"]\nmodules = ["openmpi", "ranktune"]\n[environment]\nMODE = "a b"\n')
+    done = place.submit("--nodes", "2", "--gpus-per-node", "4", "--time", "4:00:00", "--chain", "3", "-p", "mine", "--print",
+                        "study.seed=7", "--", "--qos=high", "--mail-type=END")
+    site = place.path / "site.toml"
+    has(done.stdout, "#SBATCH --nodes=2\n", f"# from {site}:2:\n#SBATCH --gres=gpu:a100:4\n", "#SBATCH --time=04:00:00\n",
+        "#SBATCH --ntasks-per-node=4\n", f"# from {site}:5:\n#SBATCH --signal=B:USR1@180\n",
+        f"# from {site}:3:\n#SBATCH --account=proj\n", "#SBATCH --partition=mine\n", f"# from {site}:6:\n#SBATCH --constraint=x\n",
+        "#SBATCH --qos=high\n#SBATCH --mail-type=END\n", f"# from {site}:7:\nmodule load openmpi\n",
+        f"# from {site}:7:\nmodule load ranktune\n", f"# from {site}:9:\nexport MODE='a b'\n",
+        f"set -- {place.path}/study.toml study.seed=7 -o {place.path}/long\n")
+    assert "--partition=site" not in done.stdout
+    has(done.stderr, "9 tasks on 2 nodes: the head and 4 workers on the first node, 4 workers on every other",
+        "4 at a time, of 2 ranks", "8 GPUs x 04:00:00 = 32 GPU-hours for each of 3 jobs, 96 in all")
+    checked = subprocess.run(["bash", "-n"], input=done.stdout, text=True, capture_output=True)
+    assert checked.returncode == 0, checked.stderr
+    assert place.asked() == [] and not (place.path / "long").exists()
+
+
+def chain():
+    """Each job begins when the one before has ended; the same line again follows those that still wait."""
+    place = Place()
+    words = ("--time", "90m", "--workers-per-node", "4", "--chain", "3")
+    done = place.submit(*words)
+    script = place.path / "long" / "submit" / "job.sbatch"
+    assert place.asked() == [f"--parsable --chdir={place.path} {script}",
+                             f"--parsable --chdir={place.path} --dependency=afterany:101 {script}",
+                             f"--parsable --chdir={place.path} --dependency=afterany:102 {script}"], place.asked()
+    has(done.stdout, "job       101 submitted, then 102, 103 one after the other", "log       long-101.log")
+    jobs = place.path / "long" / "submit" / "jobs"
+    assert jobs.read_text().split() == ["101", "102", "103"]
+    (place.path / "queue").write_text("7\n102\n103\n")
+    done = place.submit(*words[:4])
+    has(done.stdout, "job       104 submitted, to begin when job 103 of this study has ended")
+    assert "--dependency=afterany:103" in place.asked()[-1] and jobs.read_text().split() == ["102", "103", "104"]
+
+
+def refusals():
+    place = Place(resources="gpus = 2")
+    has(place.submit("--time", "1h", code=2).stderr, "say how many a node has, --gpus-per-node 4")
+    has(place.submit("--time", "4:00", "--gpus-per-node", "4", code=2).stderr, "4:00")
+    has(place.submit("--time", "2m", "--gpus-per-node", "4", code=2).stderr, "too short: the last 120 s of it are kept")
+    has(place.submit("--time", "1h", "--gpus-per-node", "1", code=2).stderr, "a trial may ask for 2 ranks, but the job has 1 worker")
+    has(place.submit("--gpus-per-node", "4", code=2).stderr, "--time")
+    place.fake("sbatch", SBATCH.format(log=place.log).replace("*refuse*", "*"))
+    has(place.submit("--time", "1h", "--gpus-per-node", "4", code=2).stderr, "Invalid qos specification",
+        "submit/job.sbatch")
+    (place.path / "bin" / "sbatch").unlink()
+    place.environment["PATH"] = str(place.path / "bin")
+    has(place.submit("--time", "1h", "--gpus-per-node", "4", code=2).stderr, "'sbatch': no such program in PATH")
+
+
+def site_mistakes():
+    """Every mistake of a site file, with file, line and key; the user's own file wins over the centre's."""
+    place = Place()
+    place.site('[slurm]\nlauncher = "aprun"\npartitions = "x"\ngpus = "4"\noptions = ["qos"]\nlead_time = "0s"\n'
+               '[environment]\n"A-B" = "x"\n[module]\n')
+    error = place.submit("--time", "1h", "--print", code=2).stderr
+    has(error, f"mistakes in {place.path}/site.toml",
+        '2:12  slurm.launcher: needs "srun" or "mpirun", not "aprun"', "3:1", "did you mean 'partition'?",
+        "4:8", "slurm.gpus", "5:", "slurm.options", "6:13", "slurm.lead_time", "8:1", "environment.A-B", "9:", "module")
+    place.site('[slurm]\nmpi = "pmix_v4"\naccount = "centre"\n')
+    own = place.path / "home" / ".config" / "ranktune"
+    own.mkdir(parents=True)
+    (own / "site.toml").write_text('[slurm]\naccount = "mine"\n')
+    text = place.submit("--time", "1h", "--print").stdout
+    has(text, "--account=mine\n", f"# from {own}/site.toml:2:", "mpi_type=${MPI_TYPE:-pmix_v4}")
+    assert "--account=centre" not in text
+    place.environment["RANKTUNE_SITE"] = "/no/such/site.toml"
+    has(place.submit("--time", "1h", "--print", code=2).stderr, "cannot read the site file '/no/such/site.toml'")
+
+
+if __name__ == "__main__":
+    for case in (printed, chain, refusals, site_mistakes):
+        case()
+        print("ok", case.__name__)

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/head/requeue.hpp"
+
+#include "drivers/head/job_watch.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using namespace ranktune::drivers;
+using namespace std::chrono_literals;
+using slurm::TimeLeft;
+
+namespace {
+
+/// Slurm as it is told to answer; keeps what it was asked.
+struct Slurm {
+    std::map<std::string, CommandOutput> answers; ///< by program and first argument
+    std::vector<std::string> asked;
+    [[nodiscard]] auto ask() {
+        return [this](const std::vector<std::string>& words) {
+            std::string line;
+            for (const auto& word : words) line += (line.empty() ? "" : " ") + word;
+            asked.push_back(line);
+            const auto found = answers.find(words[0] == "squeue" ? words[0] : words[0] + " " + words[1]);
+            return found == answers.end() ? CommandOutput{{}, "", "cannot start '" + words[0] + "': no such program"}
+                                          : found->second;
+        };
+    }
+};
+
+slurm::Allocation job() {
+    slurm::Allocation job;
+    job.job = "1207";
+    job.requeue_id = "1200_7";
+    return job;
+}
+
+const slurm::Stopped stopped{slurm::Stopped::By::signal, true, true, true};
+
+TimeLeft left(Slurm& slurm, const slurm::Allocation& job, std::string& why) {
+    return ask_time_left(job, 1'000'000, slurm.ask(), why);
+}
+
+} // namespace
+
+TEST_CASE("The deadline comes from squeue, otherwise from scontrol, otherwise from the environment", "[drivers]") {
+    Slurm slurm;
+    std::string why;
+    slurm::Allocation told = job();
+    told.end = 1'000'090;
+    slurm.answers["squeue"] = {0, "1:30:00\n", ""};
+    slurm.answers["scontrol show"] = {0, "JobId=1207 RunTime=00:10:00 TimeLimit=00:30:00", ""};
+    CHECK(left(slurm, told, why) == TimeLeft{TimeLeft::Kind::known, 90min});
+    CHECK(slurm.asked == std::vector<std::string>{"squeue --noheader --jobs=1207 --format=%L"});
+
+    slurm.answers["squeue"] = {0, "NOT_SET\n", ""};
+    CHECK(left(slurm, told, why) == TimeLeft{TimeLeft::Kind::known, 20min});
+    slurm.answers["squeue"] = {1, "5:00", "slurm_load_jobs error: Unable to contact slurm controller"};
+    CHECK(left(slurm, told, why) == TimeLeft{TimeLeft::Kind::known, 20min});
+
+    slurm.answers.clear();
+    CHECK(left(slurm, told, why) == TimeLeft{TimeLeft::Kind::known, 90s});
+    told.end = 999'000; // over
+    CHECK(left(slurm, told, why) == TimeLeft{TimeLeft::Kind::known, 0s});
+    CHECK(why.empty());
+}
+
+TEST_CASE("Without Slurm's programs, or with nonsense from them, the deadline is not known", "[drivers]") {
+    Slurm slurm;
+    std::string why;
+    CHECK(left(slurm, job(), why).kind == TimeLeft::Kind::unknown);
+    CHECK(why.find("no such program") != std::string::npos);
+    slurm.answers["squeue"] = {0, std::string(100'000, '\xff'), ""};
+    slurm.answers["scontrol show"] = {0, "TimeLimit=soon RunTime=long", ""};
+    CHECK(left(slurm, job(), why).kind == TimeLeft::Kind::unknown);
+}
+
+TEST_CASE("A task of a job array is requeued by its number in the array, after everything is said", "[drivers]") {
+    Slurm slurm;
+    slurm.answers["scontrol show"] = {0, "JobId=1207 JobState=RUNNING Requeue=1", ""};
+    slurm.answers["scontrol requeue"] = {0, "", ""};
+    std::size_t asked_before = 0;
+    const auto done = requeue(job(), {true, 20, 30s}, stopped, slurm.ask(), [&] { asked_before = slurm.asked.size(); });
+    CHECK(done.result == "yes");
+    CHECK(asked_before == 1);
+    CHECK(slurm.asked.back() == "scontrol requeue 1200_7");
+}
+
+TEST_CASE("Where scontrol is missing or refuses, it is said what to do", "[drivers]") {
+    Slurm slurm;
+    auto done = requeue(job(), {true, 20, 30s}, stopped, slurm.ask(), [] { FAIL("nothing was asked for"); });
+    CHECK(done.result == "failed");
+    CHECK(done.words.find("submit it again") != std::string::npos);
+
+    slurm.answers["scontrol show"] = {0, "JobId=1207 JobState=RUNNING", ""};
+    slurm.answers["scontrol requeue"] = {1, "", "Requested operation is presently disabled"};
+    done = requeue(job(), {true, 20, 30s}, stopped, slurm.ask(), [] {});
+    CHECK(done.result == "failed");
+    CHECK(done.words.find("presently disabled") != std::string::npos);
+
+    // Nobody wanted it: nothing to say.
+    slurm.answers.clear();
+    CHECK(requeue(job(), {}, stopped, slurm.ask(), [] {}).words.empty());
+}
+
+TEST_CASE("Which stops may be followed by a requeue", "[drivers]") {
+    using By = slurm::Stopped::By;
+    using study::Reason;
+    CHECK(stopped_by(Reason::draining, "SIGUSR1") == By::signal);
+    CHECK(stopped_by(Reason::draining, "SIGTERM") == By::signal);
+    CHECK(stopped_by(Reason::deadline, "deadline: ...") == By::deadline);
+    CHECK(stopped_by(Reason::draining, "SIGINT") == By::other);
+    CHECK(stopped_by(Reason::draining, "ranktune stop") == By::other);
+    CHECK(stopped_by(Reason::unsaved, "no space") == By::other);
+    CHECK(stopped_by(Reason::no_ranks, "") == By::other);
+}

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How jobs end on a real Slurm: signals, limits, preemption, requeue, lost nodes, chains; and that the next start goes on."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import time
+
+from bed import (DIRECTORY, PATIENCE, PROGRAM, STUDY, Job, environment, expect, slurm, template)
+
+
+def running(folder, launcher, nodes, *options, trials=4000, requeue="false"):
+    job = Job(folder, template("cpu"), f"--nodes={nodes}", "--exclusive", *options, trials=trials, seconds=0.3,
+              variables={"LAUNCHER": launcher}, requeue=requeue)
+    job.wait_until_training()
+    return job
+
+
+def ending(name, launcher, nodes, act, state, code):
+    def case(folder):
+        job = running(folder, launcher, nodes, requeue="true" if act == cancel else "false")
+        act(job)
+        expect(job, state, code, exit=75)
+        assert job.show("Restarts") == "0"
+        assert job.outcome()["resumable"] == "true", job.outcome()
+        assert job.outcome()["requeue"] == "no", job.outcome()
+        complete(job)
+    case.__name__ = f"{name}_{launcher}_{nodes}"
+    case.__doc__ = f"{name.replace('_', ' ')}: a clean stop by {launcher} on {nodes} node(s)"
+    return case
+
+
+def trials_of(job):
+    done = subprocess.run([PROGRAM, "export", job.study, "--format", "json"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["trials"]
+
+
+def complete(job):
+    """The next start goes on with the study: what there was is there, and a few trials more end it."""
+    before = trials_of(job)
+    trained = {trial["id"]: trial["iterations"] for trial in before}
+    job.submit(f"study.num_trials={len(before) + 2}")
+    expect(job, "COMPLETED", 0, exit=0)
+    after = trials_of(job)
+    assert len(after) == len(before) + 2, (len(before), len(after))
+    assert all(trial["iterations"] >= trained.get(trial["id"], 0) for trial in after), "a trial went back"
+    assert "resuming layout" in job.log(), job.log()
+
+
+def at(seconds):
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + seconds))
+
+
+def signal_script(job):
+    slurm("scancel", "--batch", "--signal=USR1", job.id)
+
+
+def signal_tasks(job):
+    slurm("scancel", "--signal=USR1", job.id)
+
+
+def cancel(job):
+    slurm("scancel", job.id)
+
+
+def warn(job):
+    """So near to its end, Slurm sends the signal of --signal at its next look."""
+    slurm("scontrol", "update", f"JobId={job.id}", f"EndTime={at(100)}")
+
+
+def time_is_up(job):
+    slurm("scontrol", "update", f"JobId={job.id}", f"EndTime={at(3)}")
+
+
+def preempt(job):
+    slurm("sbatch", "--partition=high", f"--nodelist={job.show('NodeList')}", "--exclusive", "--output=/dev/null",
+          "--wrap=true")
+
+
+def goes_on(name, launcher, act, trials, requeue="false"):
+    """`trials` last longer than Slurm takes to act."""
+    def case(folder):
+        job = running(folder, launcher, 1, "--requeue", trials=trials, requeue=requeue)
+        act(job)
+
+        def second_start():
+            assert job.show("JobState") != "COMPLETED", job.log()
+            return job.show("Restarts") == "1"
+        job.wait_for("the second start", second_start)
+        expect(job, "COMPLETED", 0, exit=0)
+        starts = sorted(path.name for path in (job.study / "logs").glob("*.env.json"))
+        assert len(starts) == 2, starts
+    case.__name__ = f"{name}_{launcher}"
+    case.__doc__ = f"{name.replace('_', ' ')}: the same job goes on with the study, to its end"
+    return case
+
+
+def uts(pid):
+    """What tells the nodes of the test bed apart; empty for a process that is gone."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/uts")
+    except OSError:
+        return ""
+
+
+def rank(number):
+    def victims(job):
+        return [job_processes(job)[number]]
+    victims.__name__ = "head" if number == 0 else "worker"
+    return victims
+
+
+def named(*names):
+    """Processes of the job's steps with one of these names."""
+    def victims(job):
+        found = []
+        for pid in sorted(map(int, filter(str.isdigit, os.listdir("/proc")))):
+            try:
+                with open(f"/proc/{pid}/comm") as file:
+                    if file.read().strip() not in names:
+                        continue
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    mine = b"SLURM_JOB_ID=" + job.id.encode() in file.read().split(b"\0")
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    title = file.read()
+            except OSError:
+                continue
+            # Of a slurmstepd the title tells: "slurmstepd: [12.0]".
+            step = title.startswith(b"slurmstepd: [" + job.id.encode() + b".")
+            if step and b".batch]" not in title and b".extern]" not in title or mine and not title.startswith(b"slurmstepd"):
+                found.append(pid)
+        return found
+    victims.__name__ = names[0]
+    return victims
+
+
+def killed(launcher, nodes, victims, last=False, restarts=(1,)):
+    """kill -9 of a part of the step: the study goes on in the same job, to its end. `restarts`: how many may be needed."""
+    def case(folder):
+        job = running(folder, launcher, nodes, trials=60)
+        found = victims(job)
+        assert found, "nobody to kill"
+        os.kill(found[-1 if last else 0], 9)
+        expect(job, "COMPLETED", 0, exit=0)
+        log = job.log()
+        assert log.count("starting the study again") in restarts, log
+        assert " without n" not in log, log  # every node is alive
+        assert len(list((job.study / "logs").glob("*.env.json"))) - 1 in restarts
+        done = subprocess.run([PROGRAM, "replay", job.study, "--verify"], env=environment, capture_output=True, text=True)
+        assert done.returncode == 0 and "verified" in done.stdout, done
+        end = time.monotonic() + 30
+        while job_processes(job) and time.monotonic() < end:
+            time.sleep(0.2)
+        assert not job_processes(job), job_processes(job)
+    case.__name__ = f"killed_{victims.__name__}_{launcher}_{nodes}"
+    case.__doc__ = f"kill -9 of {victims.__name__} under {launcher} on {nodes} node(s): started again in the same job"
+    return case
+
+
+def slurmd_of(node):
+    return int((pathlib.Path(DIRECTORY) / f"slurmd.{node}.pid").read_text())
+
+
+def node_down(launcher):
+    """Everything on the job's second node dies at once, its slurmd too: the study goes on with the first one, after
+    the silence of the lost ranks or, where the launcher ends the step, in a new step."""
+    def case(folder):
+        job = running(folder, launcher, 2, trials=60)
+        node = slurm("scontrol", "show", "hostnames", job.show("NodeList")).split()[-1]
+        home = uts(slurmd_of(node))
+        assert home and home != uts(os.getpid())
+        for pid in [pid for pid in filter(str.isdigit, os.listdir("/proc")) if uts(pid) == home]:
+            try:
+                os.kill(int(pid), 9)
+            except ProcessLookupError:
+                pass
+        expect(job, "COMPLETED", 0, exit=0)
+        starts = sorted((job.study / "logs").glob("*.env.json"), key=lambda path: path.stat().st_mtime)
+        assert launcher == "srun" or len(starts) > 1, job.log()
+        for number, start in enumerate(starts):
+            hosts = [entry["node"] for entry in json.loads(start.read_text())["layout"]]
+            assert (node in hosts) == (number == 0), (hosts, job.log())
+        if len(starts) > 1:
+            assert re.search(rf"starting the study again \(restart \d+\) without {node} \(", job.log()), job.log()
+        assert job.show("Restarts") == "0"
+    case.__name__ = f"node_down_{launcher}"
+    case.__doc__ = f"a node dies under {launcher}: the job goes on with the others"
+    case.alone = True  # it takes the node away from every other job
+    return case
+
+
+def out_of_time(folder):
+    """No signal comes: the head knows when the job ends, stops in time, and the job goes back into the queue."""
+    job = running(folder, "srun", 1, "--requeue", "--time=2", "--signal=B:WINCH@1", requeue="true")
+    job.wait_for("an end by itself", lambda: (job.study / "outcome").exists() and job.outcome()["exit"] == "75")
+    assert job.outcome()["reason"].startswith("deadline: the job has "), job.outcome()
+    job.wait_for("the second start", lambda: job.show("Restarts") == "1")
+    assert job.outcome()["requeue"] == "yes", job.outcome()
+    slurm("scancel", job.id)
+    job.finish()
+    complete(job)
+
+
+def array(folder):
+    """Tasks of a job array, each with its own study; one is stopped by a signal and requeued as <array>_<task>."""
+    script = f'#!/bin/bash\nexec bash {template("cpu")} study.toml -o study-$SLURM_ARRAY_TASK_ID\n'
+    job = Job(folder, script, "--array=1-2", "--nodes=1", "--ntasks-per-node=3", "--requeue", "--open-mode=append",
+              trials=120, seconds=0.3, requeue="true")
+    job.study = job.folder / "study-2"
+    task = f"{job.id}_2"
+    job.wait_for("reports", lambda: '"reports": 0' not in (job.study / "status").read_text()
+                 if (job.study / "status").exists() else False)
+    slurm("scancel", "--signal=USR1", task)
+    job.wait_for("the second start", lambda: "Restarts=1" in slurm("scontrol", "show", "job", task))
+    assert job.outcome()["requeue"] == "yes", job.outcome()
+    job.wait_for("the end of both", lambda: all(
+        (job.folder / f"study-{i}" / "outcome").exists() and
+        "exit=0" in (job.folder / f"study-{i}" / "outcome").read_text() for i in (1, 2)))
+    assert "Restarts=0" in slurm("scontrol", "show", "job", f"{job.id}_1")
+
+
+def hostile(folder):
+    """Slurm's programs on the compute node print nonsense: the study runs, stops on a signal, and says what to do."""
+    fakes = pathlib.Path(tempfile.mkdtemp(dir=folder))
+    for name, text in (("squeue", "head -c 100000 /dev/urandom"),
+                       ("scontrol", "[ $1 = show ] || { echo 'disabled here' >&2; exit 1; }\n"
+                                    "echo JobId=1 JobState=HIBERNATING RunTime=? TimeLimit=Partition_Limit Requeue=maybe")):
+        (fakes / name).write_text(f"#!/bin/sh\n{text}\n")
+        (fakes / name).chmod(0o755)
+    script = f"#!/bin/bash\n#SBATCH --nodes=1 --ntasks=3\nPATH={fakes}:$PATH srun --mpi=pmix {PROGRAM} run study.toml -o study\n"
+    job = Job(folder, script, trials=4000, seconds=0.3, requeue="true")
+    job.wait_until_training()
+    slurm("scancel", "--signal=USR1", job.id)
+    expect(job, "FAILED", 75, exit=75)
+    assert job.outcome()["requeue"] == "failed", job.outcome()
+    assert "submit the job again" in job.log() and "disabled here" in job.log(), job.log()
+    head_log = next(path for path in (job.study / "logs").glob("*start-1.log")).read_text()
+    assert "left_s=unknown" in head_log, head_log
+    complete(job)
+
+
+def submitted(folder, name, *options, trials, seconds=0.05, requeue="false"):
+    """A study that `ranktune submit` has handed to Slurm, and the numbers of its jobs."""
+    folder = pathlib.Path(tempfile.mkdtemp(dir=folder, prefix=name))
+    (folder / "study.toml").write_text(STUDY.format(trials=trials, seconds=seconds, resources="ranks = 1", requeue=requeue))
+    words = [PROGRAM, "submit", "study.toml", "--time", "1:00:00", "--workers-per-node", "3", *options]
+    done = subprocess.run(list(map(str, words)), env=environment, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder / "layout", (folder / "layout" / "submit" / "jobs").read_text().split(), words
+
+
+def state_of(job):
+    return re.search(r"JobState=(\S+)", slurm("scontrol", "show", "job", job)).group(1)
+
+
+def wait_until(what, condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, f"waited {PATIENCE} s for {what}"
+        time.sleep(0.2)
+
+
+def chain_done(folder):
+    """The job that completes a study cancels its followers; one that starts all the same ends at once."""
+    study, jobs, words = submitted(folder, "chain-done", "--chain", "3", trials=12)
+    assert len(jobs) == 3
+    wait_until("the end of all", lambda: [state_of(job) for job in jobs] == ["COMPLETED", "CANCELLED", "CANCELLED"])
+    again = subprocess.run(list(map(str, words)), env=environment, cwd=study.parent, capture_output=True, text=True)
+    assert again.returncode == 0 and "is complete, so nothing was submitted" in again.stdout, again
+    late = slurm("sbatch", "--parsable", f"--chdir={study.parent}", study / "submit" / "job.sbatch")
+    began = time.monotonic()
+    wait_until("the end of a late one", lambda: state_of(late) == "COMPLETED")
+    assert time.monotonic() - began < 30, time.monotonic() - began
+
+
+def chain_goes_on(folder):
+    """A job that is stopped early ends with 0 when it has a follower, which finishes the study."""
+    study, jobs, _ = submitted(folder, "chain-on", "--chain", "2", trials=60, seconds=0.3)
+    wait_until("reports", lambda: (study / "status").exists() and '"reports": 0' not in (study / "status").read_text())
+    slurm("scancel", "--batch", "--signal=USR1", jobs[0])
+    wait_until("the end of both", lambda: [state_of(job) for job in jobs] == ["COMPLETED", "COMPLETED"])
+    outcome = (study / "outcome").read_text()
+    assert "exit=0" in outcome and "start=2" in outcome, outcome
+
+
+def submit_again(folder):
+    """While a job of the study waits or runs, the next one is submitted to begin after it."""
+    study, jobs, words = submitted(folder, "again", "--", "--begin=now+1hour", trials=12)
+    again = subprocess.run(list(map(str, words)), env=environment, cwd=study.parent, capture_output=True, text=True)
+    assert f"to begin when job {jobs[0]} of this study has ended" in again.stdout, again
+    both = (study / "submit" / "jobs").read_text().split()
+    assert both[0] == jobs[0] and len(both) == 2, both
+    assert f"afterany:{jobs[0]}" in slurm("scontrol", "show", "job", both[1])
+    slurm("scancel", *both)
+
+
+def job_processes(job):
+    """{rank: process id} of the ranks of a job."""
+    found = {}
+    for name in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{name}/comm") as file:
+                if file.read().strip() != "ranktune":
+                    continue
+            with open(f"/proc/{name}/environ", "rb") as file:
+                variables = dict(v.split(b"=", 1) for v in file.read().split(b"\0") if b"=" in v)
+            if variables.get(b"SLURM_JOB_ID") == job.id.encode() and b"PMIX_RANK" in variables:
+                found[int(variables[b"PMIX_RANK"])] = int(name)
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def cases():
+    found = [ending("signal_to_the_script", launcher, 1, signal_script, "FAILED", 75) for launcher in ("srun", "mpirun")]
+    return found + [
+        ending("signal_to_the_tasks", "srun", 2, signal_tasks, "FAILED", 75),
+        ending("cancelled", "srun", 1, cancel, "CANCELLED", 75),
+        ending("warned", "srun", 1, warn, "FAILED", 75),
+        ending("warned", "mpirun", 1, warn, "FAILED", 75),
+        ending("time_is_up", "srun", 1, time_is_up, "TIMEOUT|FAILED", 75),  # FAILED: over before Slurm counted it
+        goes_on("preempted", "srun", preempt, 40),
+        goes_on("preempted", "mpirun", preempt, 100),
+        goes_on("requeued_in_time", "srun", warn, 200, requeue="true"),
+        out_of_time, array, hostile, chain_done, chain_goes_on, submit_again,
+        killed("srun", 1, rank(0)), killed("srun", 2, rank(3)), killed("mpirun", 1, rank(0)), killed("mpirun", 2, rank(3)),
+        killed("srun", 2, named("srun")),
+        # Ranks whose slurmstepd is gone go on talking to the head; Slurm notices late.
+        killed("srun", 2, named("slurmstepd"), last=True, restarts=(0, 1)),
+        killed("mpirun", 1, named("mpirun", "mpirun.openmpi", "orterun")),
+        killed("mpirun", 2, named("mpirun", "mpirun.openmpi", "orterun")),
+        killed("mpirun", 2, named("orted")),
+        node_down("srun"), node_down("mpirun"),
+    ]
