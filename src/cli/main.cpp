@@ -118,6 +118,7 @@ class App {
         add_init();
         add_validate();
         add_submit();
+        add_doctor();
         add_stop_and_replay();
         add_views();
         add_checkpoint();
@@ -278,6 +279,19 @@ class App {
             submit_.overrides = run_.overrides;
             verb_ = [this] { return submit(submit_, invocation_); };
         });
+    }
+    void add_doctor() {
+        auto* look =
+            app_.add_subcommand("doctor", "What this machine has for a study, what is wrong, and what mends it");
+        look->add_option("DIR", directory_, "Study directory, or where one is to be (default: here)")->type_name("");
+        add_format(look, formats, "text or json");
+        look->callback([this] { verb_ = [this] { return doctor(directory_, format_); }; });
+
+        auto* pack =
+            app_.add_subcommand("support", "What somebody who helps needs, as DIR-support.tar.gz, 5 MB at most");
+        pack->add_option("DIR", directory_, "Study directory")->required()->type_name("");
+        pack->add_option("-o,--output", output_, "File to write")->type_name("FILE");
+        pack->callback([this] { verb_ = [this] { return support(directory_, output_); }; });
     }
     void add_stop_and_replay() {
         auto* end = app_.add_subcommand("stop", "End a running study after checkpoints; `run` goes on with it");

@@ -85,6 +85,10 @@ int best(const std::string& directory, Format format);
 int logs(const std::string& directory, std::uint32_t trial);
 int export_study(const std::string& directory, Format format, const std::string& table, const std::string& output);
 
+/// 0: nothing is wrong; 1: something is.
+int doctor(const std::string& directory, Format format);
+int support(const std::string& directory, const std::string& output);
+
 int extract_checkpoint(const CheckpointArguments& arguments);
 
 } // namespace ranktune::cli

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""submit, with programs of Slurm that write down what they are asked: submit_test.py PROGRAM"""
+"""submit, doctor and support, with programs of Slurm that write down what they are asked: submit_test.py PROGRAM"""
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 PROGRAM = os.path.abspath(sys.argv[1])
@@ -152,7 +155,59 @@ def site_mistakes():
     has(place.submit("--time", "1h", "--print", code=2).stderr, "cannot read the site file '/no/such/site.toml'")
 
 
+def doctor():
+    place = Place()
+    done = subprocess.run([PROGRAM, "doctor", "--format", "json"], cwd=place.path, env=place.environment, capture_output=True,
+                          text=True, timeout=100)
+    report = json.loads(done.stdout)
+    assert report["schema"] == 1 and done.returncode == (1 if report["wrong"] else 0), done
+    checks = {check["name"]: check for check in report["checks"]}
+    for name in ("ranktune", "mpi", "mpirun", "slurm", "pmix", "hdf5", "blas", "binding", "file system", "space",
+                 "open files", "/dev/shm", "core files", "locked memory", "TMPDIR"):
+        assert checks[name]["text"], name
+        assert checks[name]["state"] == "good" or checks[name]["mend"], checks[name]
+    assert re.search(r"sync [0-9.]+ ms", checks["file system"]["text"]), checks["file system"]
+    assert not list(place.path.glob(".ranktune-doctor*"))
+    text = subprocess.run([PROGRAM, "doctor", "/no/such/place"], cwd=place.path, env=dict(place.environment, TMPDIR="/" + "t" * 80),
+                          capture_output=True, text=True, timeout=100)
+    assert text.returncode == 1 and "! TMPDIR" in text.stdout and "mend: PMIx keeps sockets" in text.stdout, text
+    assert len(text.stdout.splitlines()) <= 40, text.stdout
+
+
+def support():
+    """An archive of at most 5 MB without checkpoints, and without what is called a secret."""
+    secret = "hunter2-5f3a"
+    place = Place(trainable=f'command = "python3 train.py"\nenv = {{ WANDB_API_KEY = "{secret}", MODE = "fast" }}',
+                  resources="ranks = 1")
+    study = place.path / "long"
+    (study / "logs").mkdir(parents=True)
+    (study / "checkpoints" / "0").mkdir(parents=True)
+    (study / "checkpoints" / "0" / "1-1.1.h5").write_bytes(os.urandom(100_000))
+    (study / "study.toml").write_text((place.path / "study.toml").read_text())
+    for i in range(40):
+        lines = [f"line {line} of log {i} token={secret} {os.urandom(40).hex()}\n" for line in range(5000)]
+        (study / "logs" / f"start-{i}.log").write_text("".join(lines))
+    place.run("support", "long")
+    archive = place.path / "long-support.tar.gz"
+    assert archive.stat().st_size <= 5_000_000, archive.stat().st_size
+    with tarfile.open(archive) as tar:
+        names = tar.getnames()
+        for name in ("study.toml", "journal.txt", "doctor.txt", "doctor.json"):
+            assert f"long-support/{name}" in names, names
+        assert not any("checkpoints" in name for name in names), names
+        logs = [name for name in names if "/logs/" in name]
+        assert logs
+        for name in names:
+            if tar.getmember(name).isfile():
+                text = tar.extractfile(name).read().decode()
+                assert secret not in text, name
+        assert "line 4999 of log" in tar.extractfile(logs[0]).read().decode()
+        study_file = tar.extractfile("long-support/study.toml").read().decode()
+        assert "WANDB_API_KEY = (removed)" in study_file and 'MODE = "fast"' in study_file, study_file
+    place.run("support", "nowhere", code=2)
+
+
 if __name__ == "__main__":
-    for case in (printed, chain, refusals, site_mistakes):
+    for case in (printed, chain, refusals, site_mistakes, doctor, support):
         case()
         print("ok", case.__name__)

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// doctor: what a machine has for a study. support: what somebody who helps needs, in one archive.
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <regex>
+#include <sstream>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "cli/doctor.hpp"
+#include "cli/verbs.hpp"
+#include "drivers/command_output.hpp"
+#include "drivers/study_directory.hpp"
+#include "ranktune/base/error.hpp"
+#include "report/load.hpp"
+#include "report/screens.hpp"
+#include "storage/journal.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Of all files together, before compression: so the archive is smaller, whatever is in them.
+constexpr std::size_t most_bytes = 4'500'000;
+constexpr std::size_t most_of_a_log = 200'000;
+constexpr std::size_t most_logs = 12;
+
+/// The last `most` bytes of a file, from the beginning of a line on.
+std::string tail(const fs::path& path, std::size_t most) {
+    std::ifstream in(path, std::ios::binary | std::ios::ate);
+    if (!in) return "";
+    const auto size = static_cast<std::size_t>(in.tellg());
+    const std::size_t begin = size > most ? size - most : 0;
+    in.seekg(static_cast<std::streamoff>(begin));
+    std::string text(size - begin, '\0');
+    in.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(in.gcount()));
+    if (begin > 0) text.erase(0, text.find('\n') + 1);
+    return text;
+}
+
+/// Values whose names say that they are secrets.
+std::string without_secrets(const std::string& text) {
+    static const std::regex secret(
+        R"re(((?:key|token|secret|passw|credential|auth)[A-Za-z0-9_.-]*"?\s*[=:]\s*)("[^"\n]*"|'[^'\n]*'|[^\s,;"']+))re",
+        std::regex::icase);
+    std::istringstream in(text);
+    std::string out;
+    for (std::string line; std::getline(in, line);) {
+        // std::regex recurses on every character: a line that no person wrote is not worth a stack.
+        if (line.size() > 4000) line = line.substr(0, 4000) + " (cut)";
+        out += std::regex_replace(line, secret, "$1(removed)") + "\n";
+    }
+    return out;
+}
+
+/// The files of an archive, in a folder of their own until it is packed.
+class Collection {
+  public:
+    explicit Collection(const std::string& name) {
+        std::string pattern = (fs::temp_directory_path() / "ranktune-support-XXXXXX").string();
+        if (mkdtemp(pattern.data()) == nullptr)
+            throw base::UsageError("cannot make a folder in " + fs::temp_directory_path().string() + " (TMPDIR)");
+        root_ = pattern;
+        name_ = name;
+        fs::create_directories(root_ / name_);
+    }
+    ~Collection() {
+        std::error_code error;
+        fs::remove_all(root_, error);
+    }
+    Collection(const Collection&) = delete;
+    Collection& operator=(const Collection&) = delete;
+
+    void add(const std::string& name, const std::string& text) {
+        const std::string safe = without_secrets(text);
+        if (text.empty() || bytes_ + safe.size() > most_bytes) return;
+        bytes_ += safe.size();
+        fs::create_directories((root_ / name_ / name).parent_path());
+        std::ofstream(root_ / name_ / name, std::ios::binary) << safe;
+        names_.push_back(name);
+    }
+    void pack(const std::string& archive) const {
+        const auto done =
+            drivers::run_command({"tar", "-czf", archive, "-C", root_.string(), name_}, std::chrono::minutes(2));
+        if (!done.ok()) throw base::UsageError("cannot write " + archive + ": " + done.error);
+    }
+    [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+
+  private:
+    fs::path root_;
+    std::string name_;
+    std::size_t bytes_ = 0;
+    std::vector<std::string> names_;
+};
+
+/// The newest files of the folder of logs, by their time.
+std::vector<fs::path> newest_logs(const fs::path& folder) {
+    std::vector<std::pair<fs::file_time_type, fs::path>> found;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error))
+        if (entry.is_regular_file(error)) found.emplace_back(entry.last_write_time(error), entry.path());
+    std::ranges::sort(found, std::greater<>());
+    std::vector<fs::path> newest;
+    for (const auto& [time, path] : found)
+        if (newest.size() < most_logs) newest.push_back(path);
+    return newest;
+}
+
+/// What the journal says, in words and numbers; a damaged one is the most important news of all.
+std::string journal_summary(const std::string& directory) {
+    try {
+        const auto study = report::load_study(storage::posix_file_system(), directory, false);
+        const auto& state = study.tuner->state();
+        std::string text = fmt::format("records {}\nsegments {}\ncut_bytes {}\nstarts {}\ntrials {}\nreports {}\n",
+                                       study.journal.records, study.journal.segments, study.journal.cut_bytes,
+                                       state.incarnation.value(), state.trials.size(), state.reports);
+        for (std::size_t i = 0; i < std::size(state.count); ++i)
+            text += fmt::format("{} {}\n", study::name(static_cast<study::TrialPhase>(i)), state.count[i]);
+        for (std::size_t i = 0; i < study.began.size(); ++i)
+            text += fmt::format("start {} at {} with {} workers\n", i + 1, study.began[i], study.workers[i].size());
+        if (state.ended)
+            text += fmt::format("ended, exit {}: {}\n", static_cast<int>(state.outcome), state.end_message);
+        std::size_t shown = 0;
+        for (std::size_t i = 0; i < state.trials.size() && shown < 50; ++i) {
+            const auto& trial = state.trials[i];
+            if (trial.message.empty()) continue;
+            ++shown;
+            text += fmt::format("#{} {} attempt {} at {}: {}\n", i, study::name(trial.phase), trial.attempt.value(),
+                                trial.iteration, trial.message);
+        }
+        return text;
+    } catch (const std::exception& error) {
+        return std::string("the journal cannot be read: ") + error.what() + "\n";
+    }
+}
+
+void collect(const drivers::StudyDirectory& directory, Collection& files) {
+    files.add("journal.txt", journal_summary(directory.path));
+    const auto checks = examine(directory.path);
+    files.add("doctor.txt", doctor_text(checks));
+    files.add("doctor.json", doctor_json(checks));
+    for (const char* name :
+         {"study.toml", "resolved.toml", "outcome", "status", "lease", "submit/job.sbatch", "submit/jobs"})
+        files.add(name, tail(fs::path(directory.path) / name, most_of_a_log));
+    for (const auto& log : newest_logs(directory.logs()))
+        files.add("logs/" + log.filename().string(), tail(log, most_of_a_log));
+}
+
+} // namespace
+
+int doctor(const std::string& directory, Format format) {
+    const auto checks = examine(directory);
+    std::cout << (format == Format::json ? doctor_json(checks) : doctor_text(checks));
+    return std::ranges::any_of(checks, [](const Check& c) { return c.state == Check::State::wrong; }) ? 1 : 0;
+}
+
+int support(const std::string& directory, const std::string& output) {
+    if (!fs::is_directory(directory)) throw base::UsageError("there is no study directory '" + directory + "'");
+    const fs::path study = fs::absolute(directory).lexically_normal();
+    const std::string name = (study.has_filename() ? study : study.parent_path()).filename().string() + "-support";
+    const std::string archive = fs::absolute(output.empty() ? name + ".tar.gz" : output).string();
+    Collection files(name);
+    collect(drivers::StudyDirectory{study.string()}, files);
+    files.pack(archive);
+    std::cout << archive << ": " << files.names().size() << " files, " << fs::file_size(archive)
+              << " bytes, without data, weights, and values whose names say that they are secret\n";
+    for (const auto& file : files.names()) std::cout << "  " << file << "\n";
+    std::cout << "look into it before you send it: tar -xzf " << fs::path(archive).filename().string() << "\n";
+    return 0;
+}
+
+} // namespace ranktune::cli
