@@ -13,6 +13,8 @@
 #include "cli/message.hpp"
 #include "cli/terminal.hpp"
 #include "comm/mpi/environment.hpp"
+#include "comm/mpi/launch.hpp"
+#include "drivers/environment_facts.hpp"
 #include "drivers/study_directory.hpp"
 #include "drivers/supervise/step.hpp"
 #include "ranktune/base/error.hpp"
@@ -149,6 +151,8 @@ Launch how_launched() {
     return Launch::plain;
 }
 
+bool speaks() { return comm::mpi::is_first_task(drivers::environment_variables()); }
+
 std::uint32_t default_workers(std::uint32_t ranks_per_trial, std::uint32_t cpus_per_rank) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -176,9 +180,16 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
     const int code = ended.code;
     // An earlier run may have written one, a moment ago.
     const auto written = drivers::read_outcome(files, {directory});
-    const int outcome = written && written != earlier ? static_cast<int>(written->outcome) : code;
+    const bool told = written && written != earlier;
+    const int outcome = told ? static_cast<int>(written->outcome) : code;
     constexpr int resumable = static_cast<int>(study::StudyOutcome::resumable);
-    const bool killed = outcome == code ? code > 128 : outcome == resumable;
+    constexpr int usage = static_cast<int>(study::StudyOutcome::usage); // refused: its words are on the screen
+    if (ended.asked && !told && code != 0 && code != usage) {           // before the head was there, or twice in a row
+        std::cerr << error_message(
+            "stopped before the study could say how far it came; the same command goes on from there", resumable);
+        return resumable;
+    }
+    const bool killed = told ? outcome == resumable : code > 128;
     if (killed && !ended.asked) {
         std::cerr << error_message("a rank ended before the study did (mpirun: exit code " + std::to_string(code) +
                                        "); the same command goes on from there; output: " + directory + "/logs/",

@@ -26,6 +26,8 @@ enum class Launch : std::uint8_t {
     plain        ///< a machine of one's own
 };
 [[nodiscard]] Launch how_launched();
+/// Whether this process says what is to be said once: it is not a task beside the first of a launcher.
+[[nodiscard]] bool speaks();
 
 /// Workers that fit here: as many as there are cores for (one core a head costs nearly nothing), a multiple of the
 /// largest group, at least one group.

@@ -12,6 +12,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/launch_self.hpp"
 #include "cli/message.hpp"
 #include "cli/verbs.hpp"
 #include "cli/version.hpp"
@@ -141,7 +142,7 @@ class App {
         } catch (const CLI::CallForAllHelp& call) {
             return app_.exit(call);
         } catch (const CLI::ParseError& error) {
-            std::cerr << error_message(explain(error, argc, argv), exit_usage);
+            if (speaks()) std::cerr << error_message(explain(error, argc, argv), exit_usage);
             return exit_usage;
         }
         return verb_();
@@ -158,64 +159,98 @@ class App {
             return "unknown verb '" + first + "'" + base::suggestion(first, std::span<const std::string>(verbs)) +
                    " (" + base::join(verbs) + ")";
         }
+        if (const std::string unknown = unknown_option(argc, argv); !unknown.empty()) return unknown;
         std::string what = error.what();
         if (what.rfind("The ", 0) == 0) what[0] = 't';
         return what + " (ranktune " + (first[0] == '-' ? "" : first + " ") + "--help)";
     }
 
-    static void add_overrides(CLI::App* verb, RunArguments& run, std::vector<std::string>& set) {
-        verb->add_option("OVERRIDE", run.overrides, "Keys to change: study.num_trials=120 scheduler.eta=4")
-            ->type_name("");
-        verb->add_option("--set", set, "The same, as an option; may be repeated")
-            ->type_name("KEY=VALUE")
-            ->expected(1)
-            ->take_all();
+    /// About the first option that the verb does not have, or an empty string.
+    std::string unknown_option(int argc, char** argv) const {
+        const std::string first = argv[1];
+        const CLI::App& verb = first[0] == '-' ? app_ : *app_.get_subcommand(first);
+        std::vector<std::string> known;
+        for (const CLI::Option* option : verb.get_options())
+            for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+        for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+            const std::string word = std::string(argv[i]).substr(0, std::string_view(argv[i]).find('='));
+            if (word.size() < 3 || !word.starts_with("--") || std::ranges::find(known, word) != known.end()) continue;
+            return "unknown option '" + word + "'" + base::suggestion(word, std::span<const std::string>(known)) +
+                   " (ranktune " + (first[0] == '-' ? "" : first + " ") + "--help)";
+        }
+        return "";
     }
-    void collect_overrides() { run_.overrides.insert(run_.overrides.end(), set_.begin(), set_.end()); }
 
-    static void add_run_options(CLI::App* verb, RunArguments& run, std::vector<std::string>& set) {
+    /// Overrides in their two forms.
+    struct Overrides {
+        std::vector<std::string> words; ///< OVERRIDE
+        std::vector<std::string> set;   ///< --set
+
+        /// In the order of the command line: of two for one key the later counts, whichever its form.
+        [[nodiscard]] std::vector<std::string> in_order(const CLI::App& verb) const {
+            std::vector<std::string> all;
+            auto word = words.begin();
+            auto option = set.begin();
+            for (const CLI::Option* parsed : verb.parse_order()) {
+                if (parsed == verb.get_option("OVERRIDE")) all.push_back(*word++);
+                if (parsed == verb.get_option("--set")) all.push_back(*option++);
+            }
+            return all;
+        }
+    };
+    static void add_overrides(CLI::App* verb, Overrides& overrides) {
+        verb->add_option("OVERRIDE", overrides.words, "Keys to change: study.num_trials=120 scheduler.eta=4")
+            ->type_name("");
+        verb->add_option("--set", overrides.set, "The same, as an option; may be repeated")
+            ->type_name("KEY=VALUE")
+            ->allow_extra_args(false);
+    }
+
+    static void add_run_options(CLI::App* verb, RunArguments& run, Overrides& overrides) {
         verb->add_option("STUDY", run.study, "Study file (TOML), or the directory of a study to go on with")
             ->required()
             ->type_name("");
-        add_overrides(verb, run, set);
+        add_overrides(verb, overrides);
         verb->add_option("-o,--output", run.directory, "Study directory (default: ./<study.name>)")->type_name("DIR");
         verb->add_option("--local", run.local, "Start mpirun on this machine with N workers")
             ->type_name("N")
             ->transform(whole_number(1, "a number of workers, 1 at least"));
-        verb->add_flag("--fresh", run.fresh,
-                       "Begin again: an existing study directory is renamed to DIR~1, DIR~2, ...");
+        auto* fresh = verb->add_flag("--fresh", run.fresh,
+                                     "Begin again: an existing study directory is renamed to DIR~1, DIR~2, ...");
         auto* resume =
             verb->add_flag("--resume-errored", run.resume_errored, "Failed trials go on from their last checkpoint");
-        verb->add_flag("--restart-errored", run.restart_errored, "Failed trials start again from scratch")
-            ->excludes(resume);
-        verb->add_flag("--dry-run", run.dry_run, "Print what would be run; start nothing, not even MPI");
+        auto* restart =
+            verb->add_flag("--restart-errored", run.restart_errored, "Failed trials start again from scratch")
+                ->excludes(resume);
+        auto* dry = verb->add_flag("--dry-run", run.dry_run, "Print what would be run; start nothing, not even MPI");
+        for (auto* other : {fresh, resume, restart}) dry->excludes(other);
         verb->add_option("--progress", run.progress, "auto, table, lines or none")
             ->transform(one_of(progresses))
             ->type_name("HOW");
-        verb->add_flag_callback(
-            "-q,--quiet", [&run] { run.progress = Progress::none; }, "Print nothing but errors");
+        dry->excludes(verb->add_flag_callback(
+            "-q,--quiet", [&run] { run.progress = Progress::none; }, "Print nothing but errors"));
     }
     void add_run() {
         auto* verb = app_.add_subcommand("run", "Run a study: here, under mpirun, or as the tasks of srun");
         verb->footer(run_footer);
-        add_run_options(verb, run_, set_);
-        verb->callback([this] {
-            collect_overrides();
+        add_run_options(verb, run_, overrides_);
+        verb->callback([this, verb] {
+            run_.overrides = overrides_.in_order(*verb);
             verb_ = [this] { return run(run_, invocation_); };
         });
     }
     /// What follows `run` in a command that somebody else runs.
     static RunArguments run_arguments(const std::vector<std::string>& words) {
         RunArguments arguments;
-        std::vector<std::string> set;
+        Overrides overrides;
         CLI::App app;
-        add_run_options(&app, arguments, set);
+        add_run_options(&app, arguments, overrides);
         try {
             app.parse(std::vector<std::string>(words.rbegin(), words.rend())); // CLI11 takes them from the back
         } catch (const CLI::ParseError& error) {
             throw base::UsageError(std::string("in the command after `run`: ") + error.what());
         }
-        arguments.overrides.insert(arguments.overrides.end(), set.begin(), set.end());
+        arguments.overrides = overrides.in_order(app);
         return arguments;
     }
     void add_supervise() {
@@ -245,9 +280,9 @@ class App {
     void add_validate() {
         auto* verb = app_.add_subcommand("validate", "Check a study file: all mistakes together, or the plan");
         verb->add_option("STUDY", run_.study, "Study file (TOML)")->required()->type_name("");
-        add_overrides(verb, run_, set_);
-        verb->callback([this] {
-            collect_overrides();
+        add_overrides(verb, overrides_);
+        verb->callback([this, verb] {
+            run_.overrides = overrides_.in_order(*verb);
             verb_ = [this] { return validate(run_.study, run_.overrides); };
         });
     }
@@ -260,7 +295,7 @@ class App {
         verb->add_option("STUDY", submit_.study, "Study file (TOML), or the directory of a study to go on with")
             ->required()
             ->type_name("");
-        add_overrides(verb, run_, set_);
+        add_overrides(verb, overrides_);
         verb->add_option("-o,--output", submit_.directory, "Study directory (default: ./<study.name>)")
             ->type_name("DIR");
         number("-N,--nodes", submit_.nodes, "Nodes, all alike (default 1)");
@@ -274,8 +309,8 @@ class App {
         verb->add_option("-p,--partition", submit_.partition, "Partition, over the site file's")->type_name("NAME");
         number("--chain", submit_.chain, "So many jobs, one after the other, until the study is complete");
         verb->add_flag("--print", submit_.print, "Print the script, layout and cost; submit nothing");
-        verb->callback([this] {
-            collect_overrides();
+        verb->callback([this, verb] {
+            run_.overrides = overrides_.in_order(*verb);
             submit_.overrides = run_.overrides;
             verb_ = [this] { return submit(submit_, invocation_); };
         });
@@ -330,7 +365,7 @@ class App {
         auto* table = app_.add_subcommand("export", "The whole study as JSON or CSV");
         table->add_option("DIR", directory_, "Study directory")->required()->type_name("");
         add_format(table, table_formats, "json or csv")->required();
-        table->add_option("--table", table_, "csv: trials or reports")
+        table->add_option("--table", table_, "csv: trials (default) or reports")
             ->check(CLI::IsMember({"trials", "reports"}))
             ->type_name("NAME");
         table->add_option("-o,--output", output_, "File to write (default: standard output)")->type_name("FILE");
@@ -361,7 +396,7 @@ class App {
     SubmitArguments submit_;
     ReplayArguments replay_;
     SuperviseArguments supervise_;
-    std::vector<std::string> set_;
+    Overrides overrides_;
     std::string name_;
     std::string template_ = "digits";
     std::string directory_;
@@ -370,7 +405,7 @@ class App {
     std::uint32_t trial_ = 0;
     CheckpointArguments checkpoint_;
     std::string checkpoint_format_ = "safetensors";
-    std::string table_ = "trials";
+    std::string table_;
     std::string output_;
     CLI::App app_{"Hyper-parameter optimisation and distributed training over MPI: one sbatch, one srun, one program.",
                   "ranktune"};

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 
 #include <unistd.h>
 
@@ -15,29 +15,15 @@
 namespace ranktune::cli {
 namespace {
 
-/// Options that name a file have to name one that can be read here: a trial would only say so after the start.
-void check_files(const study::StudySpec& spec, const std::string& file,
-                 const std::vector<study::TrainableInfo>& trainables) {
-    std::vector<study::Mistake> mistakes;
-    for (const auto& trainable : trainables) {
-        if (trainable.name != spec.trainable.name) continue;
-        for (const auto& option : trainable.options) {
-            const auto* value = spec.trainable.options.find(option.name);
-            if (option.kind != study::OptionInfo::Kind::path || value == nullptr) continue;
-            const std::string& path = value->as_string();
-            const std::string key = "trainable." + option.name;
-            if (!std::filesystem::exists(path)) {
-                mistakes.push_back({0, 0, key, "there is no file \"" + path + "\""});
-            } else if (access(path.c_str(), R_OK) != 0) {
-                mistakes.push_back({0, 0, key, "may not be read: \"" + path + "\""});
-            }
-        }
-    }
-    if (spec.trainable.program && !std::filesystem::is_directory(spec.trainable.program->directory)) {
-        mistakes.push_back(
-            {0, 0, "trainable.directory", "there is no directory \"" + spec.trainable.program->directory + "\""});
-    }
-    if (!mistakes.empty()) throw study::StudyFileError(file, std::move(mistakes));
+/// What a study file names has to be there and readable here: a trial would only say so after the start.
+study::PathChecks path_checks() {
+    return {.file = [](const std::string& path) -> std::string {
+                if (!std::filesystem::exists(path)) return "there is no file \"" + path + "\"";
+                return access(path.c_str(), R_OK) == 0 ? "" : "may not be read: \"" + path + "\"";
+            },
+            .directory = [](const std::string& path) -> std::string {
+                return std::filesystem::is_directory(path) ? "" : "there is no directory \"" + path + "\"";
+            }};
 }
 
 } // namespace
@@ -48,21 +34,24 @@ StudyInput read_study(const std::string& file, const std::vector<std::string>& o
         // The copy of the study file there may name its data by a path that was relative to another folder.
         const std::string text = drivers::resolved_file_of(storage::posix_file_system(), file);
         const std::string name = drivers::StudyDirectory{file}.resolved_file();
-        StudyInput input{study::parse_study(text, name, overrides, known), text, file};
-        check_files(input.spec, name, known);
-        return input;
+        return {study::parse_study(text, name, overrides, known, path_checks()), text, file};
     }
     std::ifstream in(file, std::ios::binary);
-    std::ostringstream text;
-    if (!in || !(text << in.rdbuf())) {
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    if (!in.is_open() || in.bad()) {
         const bool toml_exists = std::filesystem::exists(file + ".toml");
         throw base::UsageError(
             "cannot read the study file '" + file + "'" +
             (toml_exists ? "; did you mean '" + file + ".toml'?" : "; `ranktune init NAME` writes one to start from"));
     }
-    StudyInput input{study::parse_study(text.str(), file, overrides, known), text.str(), {}};
-    check_files(input.spec, file, known);
-    return input;
+    return {study::parse_study(text, file, overrides, known, path_checks()), text, {}};
+}
+
+void refuse_too_few_ranks(const study::StudySpec& spec, std::uint32_t workers, const std::string& remedy) {
+    const std::uint32_t most = spec.max_ranks_per_trial();
+    if (workers >= most) return;
+    throw base::UsageError("a trial may ask for " + std::to_string(most) + " ranks, but there are only " +
+                           std::to_string(workers) + " workers (one rank more is the head); " + remedy);
 }
 
 std::string directory_for(const RunArguments& arguments, const StudyInput& input) {

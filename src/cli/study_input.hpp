@@ -24,4 +24,7 @@ struct StudyInput {
 /// Where `ranktune run` puts a study: -o, the directory that was given as the study, or ./<study.name>.
 [[nodiscard]] std::string directory_for(const RunArguments& arguments, const StudyInput& input);
 
+/// Throws base::UsageError, ending in `remedy`, when no trial of the largest size fits on so many workers.
+void refuse_too_few_ranks(const study::StudySpec& spec, std::uint32_t workers, const std::string& remedy);
+
 } // namespace ranktune::cli

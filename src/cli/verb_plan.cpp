@@ -85,6 +85,7 @@ int dry_run(const RunArguments& arguments) {
     }
     const std::uint32_t workers =
         arguments.local.value_or(default_workers(input.spec.max_ranks_per_trial(), input.spec.resources.cpus_per_rank));
+    refuse_too_few_ranks(input.spec, workers, fmt::format("use --local {}", input.spec.max_ranks_per_trial()));
     text += layout(input.spec, workers);
     report::StartInfo info;
     const std::string screen = report::start_screen(input.spec, info, style);

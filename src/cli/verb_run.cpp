@@ -42,14 +42,6 @@ drivers::OpenRequest open_request(const RunArguments& arguments) {
                                                         : Errored::leave};
 }
 
-void refuse_too_few_ranks(const study::StudySpec& spec, std::uint32_t workers, const std::string& remedy) {
-    const std::uint32_t most = spec.max_ranks_per_trial();
-    if (workers >= most) return;
-    throw base::UsageError(
-        fmt::format("a trial may ask for {} ranks, but there are only {} workers (one rank more is the head); {}", most,
-                    workers, remedy));
-}
-
 int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     const StudyInput input = read_study(arguments.study, arguments.overrides);
     const std::string directory = directory_for(arguments, input);
@@ -247,7 +239,7 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
 } // namespace
 
 int run(const RunArguments& arguments, const Invocation& invocation) {
-    if (arguments.dry_run) return dry_run(arguments);
+    if (arguments.dry_run) return speaks() ? dry_run(arguments) : 0;
     switch (how_launched()) {
         case Launch::by_launcher:
             break;
@@ -266,7 +258,10 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
         case Launch::plain:
             return start_locally(arguments, invocation);
     }
-    if (arguments.local) throw base::UsageError("--local starts mpirun itself; leave it out under a launcher");
+    if (arguments.local) {
+        if (!speaks()) return static_cast<int>(study::StudyOutcome::usage);
+        throw base::UsageError("--local starts mpirun itself; leave it out under a launcher");
+    }
     return run_as_rank(arguments, invocation);
 }
 

@@ -83,6 +83,9 @@ void print(const nlohmann::ordered_json& json) {
 } // namespace
 
 int status(const std::string& directory, Format format, bool all) {
+    if (all && format == Format::json)
+        throw base::UsageError("--all is for text; as JSON, `ranktune export " + directory +
+                               " --format json` has every trial");
     const auto study = load_state(directory);
     if (format == Format::json) {
         print(summary(study));
@@ -135,6 +138,8 @@ int logs(const std::string& directory, std::uint32_t trial) {
 }
 
 int export_study(const std::string& directory, Format format, const std::string& table, const std::string& output) {
+    if (format == Format::json && !table.empty())
+        throw base::UsageError("--table is for csv; the JSON has trials and reports");
     const auto study = load(directory, true);
     std::ofstream file;
     if (!output.empty()) {

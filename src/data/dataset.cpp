@@ -24,7 +24,9 @@ namespace hdf5 = storage::hdf5;
 /// Reads one file; every error names the dataset. Lives on the HDF5 thread.
 class Reader {
   public:
-    explicit Reader(std::string path) : path_(std::move(path)), file_(open(path_)) {}
+    /// `shapes_only`: every array seems empty to who asks for its values.
+    explicit Reader(std::string path, bool shapes_only = false)
+        : path_(std::move(path)), shapes_only_(shapes_only), file_(open(path_)) {}
 
     struct Array {
         std::vector<std::size_t> shape;
@@ -51,6 +53,7 @@ class Reader {
 
     template <class T>
     [[nodiscard]] std::vector<T> values(const Array& array, const std::string& name, hid_t memory_type) const {
+        if (shapes_only_) return {};
         std::size_t count = 1;
         for (const std::size_t n : array.shape) count *= n;
         std::vector<T> result(count);
@@ -90,6 +93,7 @@ class Reader {
     }
 
     std::string path_;
+    bool shapes_only_;
     hdf5::QuietErrors quiet_;
     hdf5::FileHandle file_;
 };
@@ -185,11 +189,15 @@ void rescale(const Scale& scale, std::span<float> values) {
         values[i] = (values[i] - scale.shift[i % width]) * scale.factor[i % width];
 }
 
+void read_splits(const Reader& reader, Dataset& dataset) {
+    read_split(reader, "train", dataset.train, dataset, true);
+    read_split(reader, "val", dataset.val, dataset, false);
+}
+
 Dataset load(const std::string& path, Scaling scaling) {
     const Reader reader(path);
     Dataset dataset;
-    read_split(reader, "train", dataset.train, dataset, true);
-    read_split(reader, "val", dataset.val, dataset, false);
+    read_splits(reader, dataset);
     dataset.x_scale = make_scale(dataset.train.x, dataset.features, scaling);
     rescale(dataset.x_scale, dataset.train.x);
     rescale(dataset.x_scale, dataset.val.x);
@@ -207,6 +215,18 @@ Dataset load(const std::string& path, Scaling scaling) {
 
 Dataset load_dataset(const std::string& path, Scaling scaling) {
     return storage::hdf5_call([&] { return load(path, scaling); });
+}
+
+std::string dataset_problem(const std::string& path) {
+    return storage::hdf5_call([&]() -> std::string {
+        try {
+            Dataset unread;
+            read_splits(Reader(path, true), unread);
+        } catch (const base::Error& error) {
+            return error.what();
+        }
+        return "";
+    });
 }
 
 std::shared_ptr<const Dataset> shared_dataset(const std::string& path, Scaling scaling) {

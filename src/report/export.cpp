@@ -21,17 +21,20 @@ Json number(double value) {
 
 double seconds(study::StudyTime time) { return base::to_seconds(time.time_since_epoch()); }
 
-std::string host_of(const LoadedStudy& study, study::Rank rank) {
-    if (study.workers.empty() || rank.value() == 0 || rank.value() > study.workers.back().size()) return {};
-    return study.workers.back()[rank.value() - 1].host;
+/// Ranks and hosts are those of the incarnation: the next one may run elsewhere.
+std::string host_of(const LoadedStudy& study, std::size_t incarnation, study::Rank rank) {
+    if (incarnation >= study.workers.size()) return {};
+    const auto& workers = study.workers[incarnation];
+    return rank.value() == 0 || rank.value() > workers.size() ? std::string() : workers[rank.value() - 1].host;
 }
 
-Json attempt_json(const LoadedStudy& study, const study::TrialStarted& start) {
+Json attempt_json(const LoadedStudy& study, std::size_t index) {
+    const study::TrialStarted& start = study.starts[index];
     Json ranks = Json::array();
     Json hosts = Json::array();
     for (const auto rank : start.ranks) {
         ranks.push_back(rank.value());
-        hosts.push_back(host_of(study, rank));
+        hosts.push_back(host_of(study, study.started_in[index], rank));
     }
     const auto* checkpoint = std::get_if<study::CheckpointRef>(&start.from);
     return {{"attempt", start.attempt.value()},
@@ -41,7 +44,8 @@ Json attempt_json(const LoadedStudy& study, const study::TrialStarted& start) {
             {"hosts", hosts}};
 }
 
-Json trial_json(const LoadedStudy& study, study::TrialId id, const std::vector<const study::TrialStarted*>& attempts) {
+/// `attempts`: indices into study.starts.
+Json trial_json(const LoadedStudy& study, study::TrialId id, const std::vector<std::size_t>& attempts) {
     const TrialState& t = study.tuner->state().trial(id);
     Json configuration = Json::object();
     for (const auto& entry : t.configuration.entries()) configuration[entry.name] = json_of(entry.value);
@@ -53,7 +57,7 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, const std::vector<c
                                {"digest", fmt::format("{:016x}", c.digest)}});
     }
     Json runs = Json::array();
-    for (const auto* start : attempts) runs.push_back(attempt_json(study, *start));
+    for (const std::size_t index : attempts) runs.push_back(attempt_json(study, index));
     const bool closed = study::is_final(t.phase);
     Json trial = {{"id", id.value()},
                   {"configuration", configuration},
@@ -73,9 +77,9 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, const std::vector<c
     return trial;
 }
 
-std::vector<std::vector<const study::TrialStarted*>> attempts_by_trial(const LoadedStudy& study) {
-    std::vector<std::vector<const study::TrialStarted*>> attempts(study.tuner->state().trials.size());
-    for (const auto& start : study.starts) attempts[start.trial.value()].push_back(&start);
+std::vector<std::vector<std::size_t>> attempts_by_trial(const LoadedStudy& study) {
+    std::vector<std::vector<std::size_t>> attempts(study.tuner->state().trials.size());
+    for (std::size_t i = 0; i < study.starts.size(); ++i) attempts[study.starts[i].trial.value()].push_back(i);
     return attempts;
 }
 

@@ -28,6 +28,7 @@ LoadedStudy load_study(storage::FileSystem& files, const std::string& directory,
             if (with_reports) loaded.reports.push_back(std::move(*report));
         } else if (auto* start = std::get_if<study::TrialStarted>(&record)) {
             loaded.starts.push_back(std::move(*start));
+            loaded.started_in.push_back(loaded.workers.empty() ? 0 : loaded.workers.size() - 1);
         } else if (auto* began = std::get_if<study::IncarnationBegan>(&record)) {
             loaded.workers.push_back(std::move(began->workers));
             loaded.began.push_back(began->wall_time);

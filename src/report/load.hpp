@@ -16,6 +16,7 @@ struct LoadedStudy {
     storage::JournalSummary journal;
     std::vector<study::Reported> reports;              ///< filled when asked for
     std::vector<study::TrialStarted> starts;           ///< every attempt
+    std::vector<std::size_t> started_in;               ///< of each of `starts`: the index into `workers` and `began`
     std::vector<std::vector<study::RankInfo>> workers; ///< by incarnation, from 1
     std::vector<std::string> began;                    ///< wall time of each incarnation
 };

@@ -8,6 +8,9 @@
 namespace ranktune::searchers {
 namespace {
 
+static_assert(models::Sobol::max_dimensions == study::max_sobol_parameters,
+              "the parser refuses what has no directions");
+
 std::size_t checked_dimensions(const space::SearchSpace& space) {
     if (space.dimensions() > models::Sobol::max_dimensions)
         throw base::UsageError("the sobol searcher has direction numbers for at most " +

@@ -38,8 +38,8 @@ std::string whole_message(const std::string& file, const std::vector<Mistake>& m
     throw StudyFileError(file, mistakes.sorted());
 }
 
-Node parse_tree(const std::string& text, const std::string& file, const std::vector<std::string>& overrides) {
-    Mistakes mistakes;
+Node parse_tree(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
+                Mistakes& mistakes) {
     Node root;
     try {
         root = parse_toml(text);
@@ -54,7 +54,6 @@ Node parse_tree(const std::string& text, const std::string& file, const std::vec
             mistakes.add({}, "", error.what());
         }
     }
-    if (!mistakes.empty()) refuse(file, mistakes);
     return root;
 }
 
@@ -64,15 +63,16 @@ void check_tables(const Node& root, Mistakes& mistakes) {
         if (std::ranges::find(known, name) == known.end()) mistakes.key(node, name, explain_unknown_table(name));
 }
 
+/// `mistakes`: those that were found on the way here; all are told together.
 StudySpec parse_tables(const Node& root, const std::string& file, const std::vector<TrainableInfo>& known,
-                       bool trust_trainable) {
+                       const PathChecks& paths, bool trust_trainable, Mistakes& mistakes) {
     StudySpec spec;
-    Mistakes mistakes;
     check_tables(root, mistakes);
     ParseContext context{.root = root,
                          .spec = spec,
                          .mistakes = mistakes,
                          .known = known,
+                         .paths = paths,
                          .directory = std::filesystem::path(file).parent_path(),
                          .trust_trainable = trust_trainable};
     parse_study_table(context);
@@ -96,12 +96,16 @@ StudyFileError::StudyFileError(std::string file, std::vector<Mistake> mistakes)
     : UsageError(whole_message(file, mistakes)), mistakes_(std::move(mistakes)) {}
 
 StudySpec parse_study(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
-                      const std::vector<TrainableInfo>& known) {
-    return parse_tables(parse_tree(text, file, overrides), file, known, false);
+                      const std::vector<TrainableInfo>& known, const PathChecks& paths) {
+    Mistakes mistakes;
+    const Node root = parse_tree(text, file, overrides, mistakes);
+    return parse_tables(root, file, known, paths, false, mistakes);
 }
 
 StudySpec parse_resolved_study(const std::string& text, const std::string& file) {
-    return parse_tables(parse_tree(text, file, {}), file, {}, true);
+    Mistakes mistakes;
+    const Node root = parse_tree(text, file, {}, mistakes);
+    return parse_tables(root, file, {}, {}, true, mistakes);
 }
 
 } // namespace ranktune::study

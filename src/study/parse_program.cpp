@@ -71,6 +71,16 @@ void parse_keep_env(TableReader& table, ProgramSpec& program) {
     }
 }
 
+void parse_directory(ParseContext& context, TableReader& table, ProgramSpec& program) {
+    const OptionInfo path{.name = "directory", .kind = OptionInfo::Kind::path, .description = ""};
+    const std::string given = table.string("directory").value_or(".");
+    program.directory = resolved(path, space::Value(given), context.directory).as_string();
+    if (program.directory.size() > 1 && program.directory.ends_with('/')) program.directory.pop_back();
+    if (!context.paths.directory) return;
+    if (const std::string why = context.paths.directory(program.directory); !why.empty())
+        table.complain("directory", why);
+}
+
 void refuse_unknown_keys(TableReader& table) {
     if (table.table() == nullptr) return;
     for (const auto& [key, node] : table.table()->members) {
@@ -92,10 +102,7 @@ void parse_program(ParseContext& context, TableReader& table) {
     program.command = table.string("command").value_or("");
     program.shell = table.boolean("shell").value_or(false);
     program.checkpoints = table.boolean("checkpoints").value_or(true);
-    const OptionInfo path{.name = "directory", .kind = OptionInfo::Kind::path, .description = ""};
-    program.directory =
-        resolved(path, space::Value(table.string("directory").value_or(".")), context.directory).as_string();
-    if (program.directory.size() > 1 && program.directory.ends_with('/')) program.directory.pop_back();
+    parse_directory(context, table, program);
     parse_env(table, program);
     parse_keep_env(table, program);
     program.tf_config = table.boolean("tf_config").value_or(false);

@@ -58,6 +58,12 @@ void parse_searcher(ParseContext& context) {
     }
     table.finish();
 
+    if (searcher.kind == SearcherKind::sobol && context.space_is_valid &&
+        context.spec.space.dimensions() > max_sobol_parameters) {
+        table.complain("type", "\"sobol\" has directions for " + std::to_string(max_sobol_parameters) +
+                                   " parameters, the space has " + std::to_string(context.spec.space.dimensions()) +
+                                   "; use \"random\"");
+    }
     if (searcher.kind == SearcherKind::grid) {
         count_grid(context, table);
     } else if (!context.has_num_trials && type_is_valid) {

@@ -202,6 +202,17 @@ const Node* find_dotted(const Node& table, std::string_view name) {
     return at;
 }
 
+/// Of all files that the domain can name.
+std::string first_file_problem(const ParseContext& context, const OptionInfo& option, const Domain& domain) {
+    std::vector<space::Value> values;
+    if (const auto* choice = std::get_if<space::Choice>(&domain)) values = choice->values;
+    if (const auto* grid = std::get_if<space::Grid>(&domain)) values = grid->values;
+    if (const auto* constant = std::get_if<space::Constant>(&domain)) values = {constant->value};
+    for (const space::Value& value : values)
+        if (std::string why = file_problem(context, option, value); !why.empty()) return why;
+    return "";
+}
+
 /// One parameter against the trainable: not given twice, known, and within what the option takes.
 void check_parameter(ParseContext& context, const Node& node, const space::Parameter& parameter) {
     const std::string key = "space." + parameter.name;
@@ -215,8 +226,9 @@ void check_parameter(ParseContext& context, const Node& node, const space::Param
     if (context.info == nullptr) return;
     const OptionInfo* option = find_option(*context.info, parameter.name);
     if (option != nullptr) {
-        if (const std::string why = option_problem(*option, parameter.domain); !why.empty())
-            context.mistakes.value(node, key, why);
+        std::string why = option_problem(*option, parameter.domain);
+        if (why.empty()) why = first_file_problem(context, *option, parameter.domain);
+        if (!why.empty()) context.mistakes.value(node, key, why);
         if (option->required && parameter.condition)
             context.mistakes.value(node, key, "the option is required, so the parameter cannot have a condition");
         return;
@@ -245,9 +257,10 @@ void parse_space(ParseContext& context) {
         SpaceReader entries(context.mistakes, context.condition_names);
         entries.read_table(*reader.table(), "", std::nullopt);
         entries.check_conditions();
+        context.parameters = entries.take();
         if (context.mistakes.size() != before) return;
         try {
-            context.spec.space = space::SearchSpace(entries.take());
+            context.spec.space = space::SearchSpace(context.parameters);
         } catch (const base::UsageError& error) {
             context.mistakes.missing(reader.table(), "space", error.what());
             return;
@@ -263,15 +276,12 @@ void check_space_against_trainable(ParseContext& context) {
     const auto is_given = [&](const std::string& name) {
         return std::ranges::find(context.option_keys, name) != context.option_keys.end();
     };
-    if (context.space_is_valid && table != nullptr) {
-        std::vector<space::Parameter> parameters = context.spec.space.parameters();
-        for (space::Parameter& parameter : parameters) {
-            if (const Node* node = find_dotted(*table, parameter.name)) check_parameter(context, *node, parameter);
-            const OptionInfo* option = context.info == nullptr ? nullptr : find_option(*context.info, parameter.name);
-            if (option != nullptr) parameter.domain = resolved(*option, parameter.domain, context.directory);
-        }
-        if (context.mistakes.empty()) context.spec.space = space::SearchSpace(std::move(parameters));
+    for (space::Parameter& parameter : context.parameters) {
+        if (const Node* node = find_dotted(*table, parameter.name)) check_parameter(context, *node, parameter);
+        const OptionInfo* option = context.info == nullptr ? nullptr : find_option(*context.info, parameter.name);
+        if (option != nullptr) parameter.domain = resolved(*option, parameter.domain, context.directory);
     }
+    if (context.space_is_valid && context.mistakes.empty()) context.spec.space = space::SearchSpace(context.parameters);
     if (context.info == nullptr) return;
     for (const OptionInfo& option : context.info->options) {
         if (!option.required || is_given(option.name)) continue;

@@ -18,6 +18,7 @@ struct ParseContext {
     StudySpec& spec;
     Mistakes& mistakes;
     const std::vector<TrainableInfo>& known;
+    const PathChecks& paths;
     std::filesystem::path directory; ///< of the study file
 
     bool trust_trainable = false; ///< a resolved study: whoever wrote it has checked the trainable and its options
@@ -28,6 +29,7 @@ struct ParseContext {
     bool has_num_trials = false;                ///< the key is there, right or wrong
     bool has_max_iterations = false;            ///< and valid
     bool space_is_valid = false;                ///< spec.space is built
+    std::vector<space::Parameter> parameters{}; ///< of [space], those that are right by themselves
     std::vector<std::string> condition_names{}; ///< parameters that conditions mention
     std::vector<std::string> option_keys{};     ///< options given in [trainable], right or wrong
 
@@ -53,6 +55,10 @@ void parse_stop(ParseContext& context);
 void parse_checkpoint(ParseContext& context);
 /// [failure], [journal], [run], [slurm].
 void parse_limits(ParseContext& context);
+
+/// Why the file that a path option names does not serve, or an empty string; `value` as in the study file.
+[[nodiscard]] std::string file_problem(const ParseContext& context, const OptionInfo& option,
+                                       const space::Value& value);
 
 /// Says so when the trainable is known not to report this metric. `node` is the value that names it.
 void check_metric(const ParseContext& context, const Node& node, const std::string& key, const std::string& metric);

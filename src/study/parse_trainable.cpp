@@ -61,7 +61,9 @@ void parse_option(ParseContext& context, const Node& node, const std::string& na
         context.spec.trainable.options.set(name, *value);
         return;
     }
-    if (const std::string why = option_problem(*option, *value); !why.empty()) context.mistakes.value(node, key, why);
+    std::string why = option_problem(*option, *value);
+    if (why.empty()) why = file_problem(context, *option, *value);
+    if (!why.empty()) context.mistakes.value(node, key, why);
     context.spec.trainable.options.set(name, resolved(*option, *value, context.directory));
 }
 
@@ -80,6 +82,13 @@ void parse_options(ParseContext& context, const Node& table, const std::string& 
 }
 
 } // namespace
+
+std::string file_problem(const ParseContext& context, const OptionInfo& option, const space::Value& value) {
+    if (option.kind != OptionInfo::Kind::path || !context.paths.file || !value.is_string()) return "";
+    const std::string path = resolved(option, value, context.directory).as_string();
+    std::string why = context.paths.file(path);
+    return why.empty() && option.check ? option.check(path) : why;
+}
 
 void parse_trainable(ParseContext& context) {
     TableReader table = context.reader("trainable");

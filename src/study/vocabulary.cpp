@@ -60,7 +60,9 @@ std::string describe(Reason reason, double a, double b) {
         case Reason::none:
             return "";
         case Reason::study_time:
-            return "the study's time budget of " + number(a) + " s is used up";
+            // Records of the whole study carry no number.
+            return a > 0.0 ? "the study's time budget of " + number(a) + " s is used up"
+                           : "the study's time budget is used up";
         case Reason::draining:
             return "the study was asked to stop";
         case Reason::not_promoted:
@@ -72,7 +74,8 @@ std::string describe(Reason reason, double a, double b) {
         case Reason::lost:
             return "its ranks were lost";
         case Reason::early_failures:
-            return "the first " + number(a) + " trials all failed before a report";
+            return a > 0.0 ? "the first " + number(a) + " trials all failed before a report"
+                           : "the first trials all failed before a report";
         case Reason::study_complete:
             return "the study is complete";
         case Reason::no_ranks:

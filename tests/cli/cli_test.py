@@ -113,13 +113,16 @@ class Help(Case):
 
     def test_unknown_words_are_answered_with_the_nearest_one(self):
         self.assertIn("unknown verb 'rnu'; did you mean 'run'?", self.ranktune("rnu", code=2)[1])
-        self.assertIn("a verb is needed: run, init,", self.ranktune(code=2)[1])
+        self.assertIn("a verb is needed: run, ", self.ranktune(code=2)[1])
         self.write()
         self.assertIn("unknown value 'tabel'; did you mean 'table'?",
                       self.ranktune("run", "tiny.toml", "--progress", "tabel", code=2)[1])
         self.assertIn("needs a number of workers, 1 at least, not '0'",
                       self.ranktune("run", "tiny.toml", "--local", "0", code=2)[1])
-        self.assertIn("--fast", self.ranktune("run", "tiny.toml", "--fast", code=2)[1])
+        self.assertIn("unknown option '--fast'", self.ranktune("run", "tiny.toml", "--fast", code=2)[1])
+        self.assertIn("unknown option '--foo'", self.ranktune("--foo", code=2)[1])
+        self.assertIn("--all is for text", self.ranktune("status", "tiny", "-f", "json", "-a", code=2)[1])
+        self.assertIn("--table is for csv", self.ranktune("export", "tiny", "-f", "json", "--table", "trials", code=2)[1])
         self.assertIn("(csv, json)", self.ranktune("export", "tiny", "-f", "xml", code=2)[1])
         self.assertIn("needs the number of a trial, not 'x'", self.ranktune("logs", "tiny", "x", code=2)[1])
 
@@ -160,13 +163,14 @@ class Init(Case):
 class Validate(Case):
     def test_all_mistakes_come_together(self):
         golden = SOURCES / "tests/study/golden"
+        self.ranktune("init", "digits")
         self.write("digits.toml", (golden / "three_mistakes.toml").read_text())
         first, rest = (golden / "three_mistakes.txt").read_text().split("\n", 1)
         for verb in (["validate"], ["run", "--local", "2"], ["run", "--dry-run"]):
             out, err = self.ranktune(verb[0], "digits.toml", *verb[1:], code=2)
             self.assertEqual(err, f"ranktune: {first} (exit 2)\n{rest}")
             self.assertEqual(out, "")
-        self.assertEqual([p.name for p in self.cwd.iterdir()], ["digits.toml"])
+        self.assertEqual(sorted(p.name for p in self.cwd.iterdir()), ["digits.h5", "digits.toml"])
 
     def test_a_metric_that_is_not_reported(self):
         self.write(text=TINY.replace('"score"', '"scroe"'))
@@ -178,8 +182,39 @@ class Validate(Case):
         (self.cwd / "digits.h5").unlink()
         for verb in (["validate", "digits.toml"], ["run", "digits.toml", "--local", "2"]):
             _, err = self.ranktune(*verb, code=2)
-            self.assertIn(f'trainable.data: there is no file "{self.cwd.resolve()}/digits.h5"', err)
+            self.assertRegex(err, rf'\n  \d+:\d+ +trainable.data: there is no file "{self.cwd.resolve()}/digits.h5"')
         self.assertFalse((self.cwd / "digits").exists())
+
+    def test_a_data_file_that_is_none(self):
+        self.ranktune("init", "digits")
+        (self.cwd / "digits.h5").write_bytes(b"not HDF5")
+        _, err = self.ranktune("validate", "digits.toml", code=2)
+        self.assertRegex(err, r"\d+:\d+ +trainable.data: dataset file '.*digits.h5' cannot be opened as HDF5")
+
+    def test_overrides_count_in_their_order_whatever_their_form(self):
+        self.write()
+        for words, seed in ((["--set", "study.seed=3", "tiny.toml", "study.seed=4"], 4),
+                            (["tiny.toml", "study.seed=4", "--set", "study.seed=3"], 3)):
+            out, _ = self.ranktune("run", "--dry-run", *words)
+            self.assertRegex(out, rf"(?m)^seed += +{seed}$")
+
+    def test_a_dry_run_refuses_what_a_run_refuses(self):
+        self.write()
+        self.assertIn("a trial may ask for 3 ranks",
+                      self.ranktune("run", "tiny.toml", "--dry-run", "--local", "2", "resources.ranks=3", code=2)[1])
+        self.assertIn("--fresh", self.ranktune("run", "tiny.toml", "--dry-run", "--fresh", code=2)[1])
+
+    def test_one_voice_under_a_launcher(self):
+        self.write()
+        for rank in ("0", "1"):
+            launched = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": rank}
+            out, _ = self.ranktune("run", "tiny.toml", "--dry-run", **launched)
+            self.assertEqual(bool(out), rank == "0")
+            done = subprocess.run([PROGRAM, "run", "tiny.toml", "--lcoal", "2"], cwd=self.cwd, env=environment(**launched),
+                                  timeout=TIMEOUT, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual("unknown option '--lcoal'; did you mean '--local'?" in done.stderr, rank == "0", done.stderr)
+            self.assertEqual(bool(done.stderr), rank == "0")
 
     def test_a_study_file_that_is_not_there(self):
         self.write()
@@ -331,6 +366,22 @@ class Run(Case):
         self.assertEqual(process.returncode, 75, out)
         self.assertIn("stopped early, resumable", out)
         self.assertEqual((self.outcome()["exit"], self.outcome()["resumable"]), ("75", "true"))
+
+    def test_a_study_that_is_interrupted_before_it_began_says_so(self):
+        self.write()
+        process = subprocess.Popen([PROGRAM, "run", "tiny.toml", "--local", "2", "trainable.seconds=0.2",
+                                    "study.max_iterations=1000", "scheduler.type=fifo"], cwd=self.cwd,
+                                   env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        deadline = time.monotonic() + TIMEOUT
+        while time.monotonic() < deadline and not children.read_text().strip():
+            time.sleep(0.01)
+        for _ in range(2):  # the second one ends it at once, wherever it is
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.05)
+        out, _ = process.communicate(timeout=TIMEOUT)
+        self.assertEqual(process.returncode, 75, out)
+        self.assertRegex(out, "the same command goes on|resumable")
 
 
 class Terminal(Case):

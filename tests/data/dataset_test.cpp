@@ -224,6 +224,26 @@ TEST_CASE("what is wrong with a dataset is said with the name of the part", "[da
     }
 }
 
+TEST_CASE("what is wrong with the shapes of a dataset is known without its values", "[data]") {
+    const TemporaryFile file;
+    CHECK(dataset_problem(file.path()) != "");
+    {
+        Writer(file.path())
+            .put<float>("train/x", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, {2, 1}, {NAN, 1})
+            .put<int>("train/y", H5T_STD_I32LE, H5T_NATIVE_INT, {2}, {0, 1})
+            .put<float>("val/x", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, {1, 1}, {1});
+    }
+    CHECK(dataset_problem(file.path()).find("val/y is missing") != std::string::npos);
+    {
+        Writer(file.path())
+            .put<float>("train/x", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, {2, 1}, {NAN, 1})
+            .put<int>("train/y", H5T_STD_I32LE, H5T_NATIVE_INT, {2}, {0, 1})
+            .put<float>("val/x", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, {1, 1}, {1})
+            .put<int>("val/y", H5T_STD_I32LE, H5T_NATIVE_INT, {1}, {0});
+    }
+    CHECK(dataset_problem(file.path()).empty());
+}
+
 TEST_CASE("trials of one process share a dataset until its file changes", "[data]") {
     const TemporaryFile file;
     const auto write = [&](int value) {

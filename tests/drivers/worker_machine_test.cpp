@@ -183,6 +183,16 @@ TEST_CASE("A leader tells how long its group was starting and training", "[drive
     CHECK(over.training_s == Approx(5.0));
 }
 
+TEST_CASE("Waiting for verdicts is no training", "[drivers]") {
+    Leader w; // started at 0 s
+    w.happened(RunnerReported{1, 0.5, {}}, at(1s));
+    w.out.take<study::ReportArrived>(w.head);
+    w.from(two, MemberOver{a, AttemptOutcome::paused, ""}, at(9s));
+    w.from(three, MemberOver{a, AttemptOutcome::paused, ""}, at(9s));
+    w.happened(RunnerEnded{AttemptOutcome::paused, ""}, at(9s));
+    CHECK(w.out.take<GroupOver>(w.head).training_s == Approx(0.5));
+}
+
 TEST_CASE("An exception on any rank fails the attempt, with the message of the lowest rank that has one", "[drivers]") {
     Leader w;
     w.happened(RunnerEnded{AttemptOutcome::failed, ""}, at(2s));

@@ -39,7 +39,10 @@ LoadedStudy loaded(StudyByHand&& study) {
     LoadedStudy result;
     for (const auto& record : study.records) {
         if (const auto* report = std::get_if<study::Reported>(&record)) result.reports.push_back(*report);
-        if (const auto* start = std::get_if<study::TrialStarted>(&record)) result.starts.push_back(*start);
+        if (const auto* start = std::get_if<study::TrialStarted>(&record)) {
+            result.starts.push_back(*start);
+            result.started_in.push_back(result.workers.size() - 1);
+        }
         if (const auto* began = std::get_if<study::IncarnationBegan>(&record)) {
             result.workers.push_back(began->workers);
             result.began.push_back(began->wall_time);

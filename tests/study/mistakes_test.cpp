@@ -565,19 +565,6 @@ TEST_CASE("mistakes of [failure], [journal], [run] and [slurm]", "[study]") {
     }
 }
 
-TEST_CASE("all mistakes come together, in the order of the file", "[study]") {
-    const std::string text =
-        "[study]\nname = \"s\"\nmetric = \"val_loss\"\nmode = \"mean\"\nnum_trials = 0\n"
-        "max_iterations = 9\n[trainable]\nbuiltin = \"mlp\"\ndata = \"d\"\nepochs = 3\n[space]\n"
-        "lr = \"uniform(2, 1)\"\nbatch_size = [0]\n[scheduler]\ntype = \"asha\"\neta = 1.5\nfirst_rung = 10\n"
-        "[stop]\ntime = 5\n[output]\n";
-    const auto found = mistakes(text);
-    std::vector<std::string> places;
-    for (const std::string& line : found) places.push_back(line.substr(0, line.find(": ")));
-    CHECK(places == std::vector<std::string>{"4:8 study.mode", "5:14 study.num_trials", "10:1 trainable.epochs",
-                                             "12:6 space.lr", "16:7 scheduler.eta", "19:8 stop.time", "20:2 output"});
-}
-
 TEST_CASE("long and odd values are shortened and made harmless in messages", "[study]") {
     Parts parts;
     parts.rest = "[stop]\nmetric = \"" + std::string(500, 'x') + "\"\n";

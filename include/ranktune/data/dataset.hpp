@@ -51,8 +51,12 @@ struct Dataset {
 /// Not collective: every rank reads for itself.
 [[nodiscard]] Dataset load_dataset(const std::string& path, Scaling scaling);
 
-/// The same, kept for the next caller of this process: trials of a study read the same file. One dataset is kept; a
-/// file of another size or modification time is read again. Thread-safe.
+/// Why the file cannot be a dataset, as far as its shapes tell, or an empty string. The values are not read, so this
+/// takes no longer for a large file than for a small one.
+[[nodiscard]] std::string dataset_problem(const std::string& path);
+
+/// The same as load_dataset, kept for the next caller of this process: trials of a study read the same file. One
+/// dataset is kept; a file of another size or modification time is read again. Thread-safe.
 [[nodiscard]] std::shared_ptr<const Dataset> shared_dataset(const std::string& path, Scaling scaling);
 
 } // namespace ranktune::data

@@ -3,6 +3,7 @@
 // From a study file to a StudySpec, with all mistakes together, and back to a resolved file.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,6 +45,9 @@ struct OptionInfo {
     std::vector<std::string> accepted = {}; ///< the allowed strings; empty: any
     std::optional<double> low = {};         ///< inclusive bounds for numbers, integers and members of an integer_list
     std::optional<double> high = {};
+    /// Path options: why the file of this absolute path does not serve, or an empty string. Asked after
+    /// `PathChecks::file`, and only together with it.
+    std::function<std::string(const std::string& path)> check = {};
 };
 struct TrainableInfo {
     std::string name;
@@ -56,11 +60,19 @@ struct TrainableInfo {
     bool may_use_gpus = true;         ///< false: trains on CPUs only
 };
 
+/// What the parser asks about paths (absolute ones); it sees no disk itself. Each answers why the path does not serve,
+/// or an empty string. A path is not asked about through a function that is empty.
+struct PathChecks {
+    std::function<std::string(const std::string& path)> file;
+    std::function<std::string(const std::string& path)> directory;
+};
+
 /// Parses and checks a study. `overrides` are `a.b=v` with TOML values (a bare word is a string); `known` are the
 /// trainables. Relative paths are taken relative to the directory of `file`. Throws StudyFileError with every mistake
 /// found.
 [[nodiscard]] StudySpec parse_study(const std::string& text, const std::string& file,
-                                    const std::vector<std::string>& overrides, const std::vector<TrainableInfo>& known);
+                                    const std::vector<std::string>& overrides, const std::vector<TrainableInfo>& known,
+                                    const PathChecks& paths = {});
 
 /// Parses what `resolved_toml` wrote. The trainable need not be known to this program: for views of a study that
 /// another program runs, and for replay. Throws StudyFileError.

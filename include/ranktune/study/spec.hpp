@@ -58,6 +58,8 @@ struct ResourceSpec {
 };
 
 enum class SearcherKind : std::uint8_t { random, grid, sobol };
+/// For so many parameters the Sobol sequence has directions.
+inline constexpr std::size_t max_sobol_parameters = 1111;
 struct SearcherSpec {
     SearcherKind kind = SearcherKind::random;
     bool scramble = true; ///< sobol only

@@ -99,6 +99,8 @@ std::string_view take_line(std::string_view& text) {
 
 } // namespace
 
+bool is_first_task(const base::Variables& variables) { return started(variables).task <= 0; }
+
 std::optional<BrokenLaunch> examine_launch(const base::Variables& variables, const LaunchFacts& facts) {
     const auto start = started(variables);
     const auto found = interfaces(variables);

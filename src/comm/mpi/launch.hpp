@@ -31,6 +31,10 @@ struct BrokenLaunch {
     bool by_srun = false;
 };
 
+/// Whether this process is task 0 of whatever launcher started it; true without one. For what is said once, before
+/// MPI_Init.
+[[nodiscard]] bool is_first_task(const base::Variables& variables);
+
 /// Before MPI_Init: a launch that is broken for certain. What cannot be told yet passes.
 [[nodiscard]] std::optional<BrokenLaunch> examine_launch(const base::Variables& variables, const LaunchFacts& facts);
 

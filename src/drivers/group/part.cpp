@@ -48,7 +48,8 @@ GroupOver Part::summary() const {
     summary.over.outcome = members.front().outcome;
     const base::StudyTime training = progressed.value_or(ended);
     summary.starting_s = base::to_seconds(training - received);
-    summary.training_s = base::to_seconds(ended - training);
+    // Up to its last report a trial knows how long it trained; the rest of that time it waited for verdicts.
+    summary.training_s = trained_s.value_or(base::to_seconds(ended - training));
     if (abandoned) {
         summary.over.outcome = AttemptOutcome::lost;
         return summary;

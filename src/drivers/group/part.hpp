@@ -37,6 +37,7 @@ struct Part {
     base::StudyTime received;
     std::optional<base::StudyTime> progressed; ///< first sign of user code
     std::uint64_t progress_base = 0;           ///< Runner::progress at the start
+    std::optional<double> trained_s;           ///< leader: in user code, up to the newest report
     base::StudyTime ended;                     ///< when user code was over here
     std::optional<study::Verdict> interrupt;   ///< came before the start
     base::Iteration decided = 0;               ///< newest report with a verdict

@@ -335,6 +335,7 @@ struct WorkerMachine::Impl {
         if (!current->progressed) current->progressed = now;
         // Given up: the head has already written off what comes after the last report.
         if (!current->leads() || current->abandoned) return;
+        current->trained_s = happened.seconds - current->assignment.start.seconds;
         const AttemptKey& key = current->key;
         send(base::head_rank, study::ReportArrived{key.trial, key.attempt, key.incarnation, happened.iteration,
                                                    happened.seconds, std::move(happened.metrics)});

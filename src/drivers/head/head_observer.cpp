@@ -54,9 +54,8 @@ struct RecordLogger {
     void operator()(const study::TrialClosed& closed) const {
         if (closed.phase != study::TrialPhase::failed) return;
         log.write(LogLevel::warning, "failed",
-                  {{"trial", id_text(closed.trial)},
-                   {"reason", study::describe(closed.reason, closed.a, closed.b)},
-                   {"message", closed.message}});
+                  // Its last attempt has said why, a line above.
+                  {{"trial", id_text(closed.trial)}, {"reason", study::describe(closed.reason, closed.a, closed.b)}});
     }
     void operator()(const study::DrainBegan& drain) const {
         log.write(LogLevel::info, "drain",

@@ -135,6 +135,7 @@ HeadRun::HeadRun(comm::Transport& transport, const RunOptions& options, const st
     open_log(mpi);
     open_journal();
     begin_records();
+    files_.remove(directory_.outcome_file()); // of an earlier start: after a crash it would pass for this one's
     clock_.emplace(tuner().state().now);
 }
 

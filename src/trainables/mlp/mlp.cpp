@@ -23,7 +23,11 @@ const study::TrainableInfo& mlp_info() {
             "one iteration is one epoch",
         .options =
             {
-                {"data", Kind::path, true, "HDF5 file with train/x, train/y, val/x, val/y"},
+                {.name = "data",
+                 .kind = Kind::path,
+                 .required = true,
+                 .description = "HDF5 file with train/x, train/y, val/x, val/y",
+                 .check = data::dataset_problem},
                 {"scaling",
                  Kind::string,
                  false,
