@@ -55,8 +55,8 @@ void refuse_too_few_ranks(const study::StudySpec& spec, std::uint32_t workers, c
     const std::uint32_t most = spec.max_ranks_per_trial();
     if (workers >= most) return;
     throw base::UsageError(
-        fmt::format("a trial may ask for {} ranks, but there are only {} workers (one rank more is the head); {}", most,
-                    workers, remedy));
+        fmt::format("a trial may ask for {} ranks, which is more than the {} here (one rank more is the head); {}",
+                    most, report::counted(workers, "worker"), remedy));
 }
 
 int start_locally(const RunArguments& arguments, const Invocation& invocation) {

@@ -38,7 +38,7 @@ void refuse_what_cannot_be(const comm::Transport& transport, const RunOptions& o
     if (workers == 0) throw base::UsageError("a study needs at least 2 ranks: rank 0 is the head, the others train");
     if (const auto wanted = options.spec.max_ranks_per_trial(); wanted > workers)
         throw base::UsageError("resources.ranks: a trial may ask for " + std::to_string(wanted) +
-                               " ranks, but this job has " + std::to_string(workers) + " workers");
+                               " ranks, which is more than the workers of this job: " + std::to_string(workers));
 }
 
 /// How often metrics.h5 is made while a study runs, and up to which size of the journal: reading it again and again
