@@ -242,8 +242,9 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
     options.version = version();
     options.build_type = build_type();
     options.layout = drivers::survey(mpi);
-    // `ranktune run` outside a launcher makes it of Ctrl-C, and of whatever else asks it to stop.
-    if (!environment(launch_line_variable).empty()) options.usr1 = "interrupted";
+    // `ranktune run` outside a launcher makes it of Ctrl-C, and of whatever else asks it to stop. (In a Slurm job the
+    // name decides whether the job goes back into the queue.)
+    if (!environment(launch_line_variable).empty() && environment("SLURM_JOB_ID").empty()) options.usr1 = "interrupted";
     RunScreens screens(arguments, mpi);
     if (mpi.rank() == 0) {
         try {
