@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -26,6 +25,7 @@
 #include "comm/mpi/launch.hpp"
 #include "drivers/command_output.hpp"
 #include "drivers/environment_facts.hpp"
+#include "drivers/file_system_facts.hpp"
 #include "ranktune/base/error.hpp"
 #include "report/text.hpp"
 #include "slurm/allocation.hpp"
@@ -133,26 +133,6 @@ Check binding() {
 
 // ---- the file system of the study ----
 
-std::string file_system_name(long type) {
-    constexpr std::array<std::pair<long, const char*>, 14> names{{{0x0BD00BD0, "lustre"},
-                                                                  {0x47504653, "gpfs"},
-                                                                  {0x19830326, "beegfs"},
-                                                                  {0x6969, "nfs"},
-                                                                  {0x00C36400, "ceph"},
-                                                                  {0xEF53, "ext4"},
-                                                                  {0x58465342, "xfs"},
-                                                                  {0x9123683E, "btrfs"},
-                                                                  {0x01021994, "tmpfs"},
-                                                                  {0x794C7630, "overlay"},
-                                                                  {0x65735546, "fuse"},
-                                                                  {0x2FC12FC1, "zfs"},
-                                                                  {0xFF534D42, "cifs"},
-                                                                  {0x01021997, "9p"}}};
-    for (const auto& [number, name] : names)
-        if (number == type) return name;
-    return fmt::format("type {:#x}", type);
-}
-
 /// The directory, or the nearest one above it that exists.
 fs::path existing(const std::string& directory) {
     fs::path path = fs::absolute(directory.empty() ? "." : directory);
@@ -204,7 +184,7 @@ void file_system(const std::string& directory, std::vector<Check>& checks) {
                           "give a directory that can be read"});
         return;
     }
-    const std::string type = file_system_name(static_cast<long>(info.f_type));
+    const std::string type = drivers::file_system_facts(path).type;
     const FileTrial trial = try_a_file(path);
     Check check{"file system", State::good, fmt::format("{} at {}", type, path.string())};
     if (!trial.error.empty()) {

@@ -47,14 +47,35 @@ std::string shell_quoted(const std::string& word) {
     return text + "'";
 }
 
-/// The options that an oversubscribed laptop needs, by MPI.
+/// Large messages between ranks of one machine are twice as fast when one may read the other's memory; many containers
+/// forbid the call, even on oneself.
+bool may_read_other_processes() {
+    char from = 1;
+    char to = 0;
+    const iovec local{&to, 1};
+    const iovec remote{&from, 1};
+    return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1;
+}
+
+/// The options that an oversubscribed laptop needs, by MPI: all of them, so that who types the line gets the same run.
 std::vector<std::string> launcher_arguments(std::uint32_t ranks) {
     std::vector<std::string> arguments{"-n", std::to_string(ranks)};
-    if (comm::mpi::library() == comm::mpi::Library::open_mpi) {
-        // A quiet mpirun: it would explain at length that a rank ended with another code than 0, which is this
-        // program's way to speak.
-        for (const char* option : {"--oversubscribe", "--bind-to", "none", "--quiet"}) arguments.emplace_back(option);
-    }
+    if (comm::mpi::library() != comm::mpi::Library::open_mpi) return arguments;
+    // A quiet mpirun: it would explain at length that a rank ended with another code than 0, which is this program's
+    // way to speak.
+    for (const char* option : {"--oversubscribe", "--bind-to", "none", "--quiet"}) arguments.emplace_back(option);
+    if (geteuid() == 0) arguments.emplace_back("--allow-run-as-root");
+    const auto set = [&](const std::string& name, const char* value) {
+        if (!environment(("OMPI_MCA_" + name).c_str()).empty()) return; // the user knows better
+        arguments.insert(arguments.end(), {"--mca", name, value});
+    };
+    // More ranks than cores: who waits must let others work. Containers often refuse ptrace, which the single-copy
+    // transport needs.
+    set("mpi_yield_when_idle", "1");
+    if (!may_read_other_processes()) set("btl_vader_single_copy_mechanism", "none");
+    // One machine: no fabric is searched for, which takes long and warns.
+    set("pml", "ob1");
+    set("btl", "self,vader");
     return arguments;
 }
 
@@ -90,34 +111,14 @@ std::string shown(const std::vector<std::string>& words, const Invocation& invoc
     return line;
 }
 
-/// Large messages between ranks of one machine are twice as fast when one may read the other's memory; many containers
-/// forbid the call, even on oneself.
-bool may_read_other_processes() {
-    char from = 1;
-    char to = 0;
-    const iovec local{&to, 1};
-    const iovec remote{&from, 1};
-    return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1;
-}
-
 void prepare_environment(const std::string& line) {
     const auto set = [](const char* name, const std::string& value) { setenv(name, value.c_str(), 0); };
     setenv(launch_line_variable, line.c_str(), 1);
     const Terminal terminal = detect_terminal();
     set(terminal_variable, terminal.interactive ? std::to_string(terminal.style.width) : "0");
     set(rows_variable, std::to_string(terminal.rows));
-    if (comm::mpi::library() != comm::mpi::Library::open_mpi) return;
-    // More ranks than cores: who waits must let others work. Containers often refuse ptrace, which the single-copy
-    // transport needs.
-    set("OMPI_MCA_mpi_yield_when_idle", "1");
-    if (!may_read_other_processes()) set("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
-    // One machine: no fabric is searched for, which takes long and warns.
-    set("OMPI_MCA_pml", "ob1");
-    set("OMPI_MCA_btl", "self,vader");
-    if (geteuid() == 0) {
-        set("OMPI_ALLOW_RUN_AS_ROOT", "1");
-        set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    }
+    char device[256] = {};
+    if (terminal.interactive && ttyname_r(STDOUT_FILENO, device, sizeof device) == 0) set(device_variable, device);
 }
 
 } // namespace

@@ -47,6 +47,7 @@ report::Live LiveView::live(const tuner::Tuner& tuner, const drivers::HeadFigure
 void LiveView::on_tick(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) {
     if (progress_ == Progress::none || tuner.state().ended) return;
     if (progress_ == Progress::table) {
+        measure_again(terminal_);
         // Head lines, titles and the hint take nine lines; a table taller than the terminal could not be drawn over.
         constexpr std::size_t other_lines = 9;
         const std::size_t trials = terminal_.rows > other_lines + 1 ? terminal_.rows - other_lines : 1;

@@ -11,6 +11,7 @@
 #include "drivers/study_directory.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
+#include "report/text.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -50,8 +51,8 @@ StudyInput read_study(const std::string& file, const std::vector<std::string>& o
 void refuse_too_few_ranks(const study::StudySpec& spec, std::uint32_t workers, const std::string& remedy) {
     const std::uint32_t most = spec.max_ranks_per_trial();
     if (workers >= most) return;
-    throw base::UsageError("a trial may ask for " + std::to_string(most) + " ranks, but there are only " +
-                           std::to_string(workers) + " workers (one rank more is the head); " + remedy);
+    throw base::UsageError("a trial may ask for " + std::to_string(most) + " ranks, which is more than the " +
+                           report::counted(workers, "worker") + " here (one rank more is the head); " + remedy);
 }
 
 std::string directory_for(const RunArguments& arguments, const StudyInput& input) {

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdlib>
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -33,6 +34,11 @@ std::size_t rows_of_terminal() {
     return rows > 0 ? static_cast<std::size_t>(rows) : 24;
 }
 
+// The tables are made for 80 columns; narrower terminals get fewer columns, wider ones no wider lines.
+std::size_t line_width(int columns) {
+    return columns > 0 ? static_cast<std::size_t>(std::clamp(columns, 20, 120)) : 80;
+}
+
 bool utf8_locale() {
     for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
         std::string value = environment(name);
@@ -54,10 +60,19 @@ Terminal detect_terminal() {
     terminal.style.colour = terminal.interactive && environment("NO_COLOR").empty();
     terminal.style.utf8 = utf8_locale();
     const int wanted = std::atoi(environment("COLUMNS").c_str());
-    const int width = wanted > 0 ? wanted : columns;
-    // The tables are made for 80 columns; narrower terminals get fewer columns, wider ones no wider lines.
-    terminal.style.width = width > 0 ? static_cast<std::size_t>(std::clamp(width, 20, 120)) : 80;
+    terminal.style.width = line_width(wanted > 0 ? wanted : columns);
     return terminal;
+}
+
+void measure_again(Terminal& terminal) {
+    const std::string device = environment(device_variable);
+    const int fd = device.empty() ? STDOUT_FILENO : open(device.c_str(), O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    winsize size{};
+    if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        if (std::atoi(environment("COLUMNS").c_str()) <= 0) terminal.style.width = line_width(size.ws_col);
+        if (size.ws_row > 0) terminal.rows = size.ws_row;
+    }
+    if (fd > STDERR_FILENO) close(fd);
 }
 
 } // namespace ranktune::cli

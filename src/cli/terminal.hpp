@@ -20,8 +20,15 @@ struct Terminal {
     report::Style style;
 };
 
+/// Its device ("/dev/pts/3"), to be asked for its size again; empty: not known.
+inline constexpr const char* device_variable = "RANKTUNE_TERMINAL";
+
 /// Respects NO_COLOR, TERM=dumb, COLUMNS, the size of the terminal, and LC_ALL/LC_CTYPE/LANG (UTF-8 or not).
 [[nodiscard]] Terminal detect_terminal();
+
+/// Takes over the size that the terminal has now, if it can be asked: people resize their windows. Does nothing where
+/// COLUMNS says what to use.
+void measure_again(Terminal& terminal);
 
 /// The value of an environment variable; empty when unset.
 [[nodiscard]] std::string environment(const char* name);

@@ -26,6 +26,7 @@
 #include "drivers/layout.hpp"
 #include "drivers/run.hpp"
 #include "drivers/signals.hpp"
+#include "report/next_steps.hpp"
 #include "report/screens.hpp"
 #include "storage/hdf5_thread.hpp"
 #include "storage/journal.hpp"
@@ -42,6 +43,14 @@ drivers::OpenRequest open_request(const RunArguments& arguments) {
                                                         : Errored::leave};
 }
 
+/// What was typed, without the options that count once: to be typed again.
+std::string typed(const RunArguments& arguments) {
+    std::vector<std::string> words{"run", arguments.study};
+    words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
+    if (!arguments.directory.empty()) words.insert(words.end(), {"-o", arguments.directory});
+    return report::command_text(std::move(words));
+}
+
 int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     const StudyInput input = read_study(arguments.study, arguments.overrides);
     const std::string directory = directory_for(arguments, input);
@@ -50,7 +59,8 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
         drivers::open_study(storage::posix_file_system(), directory, input.spec, open_request(arguments));
     if (opened.finished) {
         if (arguments.progress != Progress::none)
-            std::cout << report::finished_screen(*opened.tuner, directory, arguments.study, detect_terminal().style);
+            std::cout << report::finished_screen(*opened.tuner, {0, 0, directory, typed(arguments)},
+                                                 detect_terminal().style);
         return static_cast<int>(opened.tuner->state().outcome);
     }
     const std::uint32_t most = input.spec.max_ranks_per_trial();
@@ -60,8 +70,8 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
 }
 
 /// Files and bytes below the study directory.
-report::FilesInfo files_of(const std::string& directory, const std::string& study_file) {
-    report::FilesInfo info{0, 0, directory, study_file};
+report::FilesInfo files_of(const std::string& directory, const RunArguments& arguments) {
+    report::FilesInfo info{0, 0, directory, typed(arguments)};
     std::error_code error;
     for (fs::recursive_directory_iterator entry(directory, error), end; !error && entry != end;
          entry.increment(error)) {
@@ -114,7 +124,7 @@ class RunScreens {
             throw base::UsageError(refusal);
         layout_ = drivers::layout_words(options.layout, std::string(terminal_.style.dot()));
         options.spec = std::move(input.spec);
-        if (input.directory != directory_) options.study_text = std::move(input.text);
+        if (input.directory != directory_ || arguments_.fresh) options.study_text = std::move(input.text);
         options.directory = fs::absolute(directory_).lexically_normal().string();
         options.open = open_request(arguments_);
         options.on_open = [this, &options](const auto& opened, const std::string& moved_to) {
@@ -134,7 +144,8 @@ class RunScreens {
             std::cout << "the study that was in " << directory_ << " is now in "
                       << fs::path(moved_to).filename().string() << "\n";
         if (opened.finished)
-            std::cout << report::finished_screen(*opened.tuner, directory_, arguments_.study, style) << std::flush;
+            std::cout << report::finished_screen(*opened.tuner, {0, 0, directory_, typed(arguments_)}, style)
+                      << std::flush;
         else if (opened.is_new)
             std::cout << report::start_screen(spec, start_info(directory_, layout_, mpi_.size()), style) << "\n"
                       << std::flush;
@@ -157,8 +168,11 @@ void RunScreens::end(const drivers::RunEnd& end) {
     view_.finish();
     // The end screen says why; without one (nothing began, or --quiet) an error still needs its sentence.
     if (end.tuner == nullptr || arguments_.progress == Progress::none) {
-        const bool failed = end.outcome != study::StudyOutcome::ok && !end.message.empty();
-        if (failed) std::cerr << error_message(end.message, static_cast<int>(end.outcome)) << std::flush;
+        if (end.outcome == study::StudyOutcome::ok) return;
+        const bool regular = end.tuner != nullptr && end.tuner->state().ended;
+        const std::string what =
+            regular ? report::end_sentence(*end.tuner, {0, 0, directory_, typed(arguments_)}) : end.message;
+        if (!what.empty()) std::cerr << error_message(what, static_cast<int>(end.outcome)) << std::flush;
         return;
     }
     if (!end.tuner->state().ended) { // the end screen would call it finished
@@ -168,7 +182,7 @@ void RunScreens::end(const drivers::RunEnd& end) {
                   << std::flush;
         return;
     }
-    const auto files = files_of(directory_, arguments_.study);
+    const auto files = files_of(directory_, arguments_);
     std::cout << report::end_screen(*end.tuner, live_figures(*end.tuner, end.figures), files, terminal_.style)
               << std::flush;
     if (!end.requeue.empty()) std::cout << "job       " << end.requeue << "\n" << std::flush;
@@ -218,7 +232,11 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
     if (const auto broken = comm::mpi::examine_world(variables, facts, mpi.size())) return refuse_launch(*broken);
     drivers::RunOptions options;
     options.version = version();
+    options.build_type = build_type();
     options.layout = drivers::survey(mpi);
+    // `ranktune run` outside a launcher makes it of Ctrl-C, and of whatever else asks it to stop. (In a Slurm job the
+    // name decides whether the job goes back into the queue.)
+    if (!environment(launch_line_variable).empty() && environment("SLURM_JOB_ID").empty()) options.usr1 = "interrupted";
     RunScreens screens(arguments, mpi);
     if (mpi.rank() == 0) {
         try {

@@ -7,13 +7,17 @@
 #include <iostream>
 #include <regex>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
 #include "report/export.hpp"
+#include "report/life.hpp"
 #include "report/load.hpp"
+#include "report/next_steps.hpp"
 #include "report/screens.hpp"
 #include "storage/lease.hpp"
 
@@ -27,12 +31,14 @@ report::LoadedStudy load_state(const std::string& directory) {
     return report::load_state(storage::posix_file_system(), directory);
 }
 
+constexpr const char* not_running = "not running";
+
 /// Whether a study that has not ended is being run, as far as its lease tells at once.
 std::string running_text(const std::string& directory) {
     const auto holder = storage::read_lease(storage::posix_file_system(), directory);
     const bool stale = !holder || storage::judge(*holder, storage::this_holder("", 0), storage::process_start) ==
                                       storage::LeaseState::stale;
-    return stale ? "not running: ranktune run " + directory + " goes on" : "run by " + describe(*holder);
+    return stale ? not_running : "run by " + describe(*holder);
 }
 
 report::Live live_of(const report::LoadedStudy& study, const std::string& directory) {
@@ -40,8 +46,9 @@ report::Live live_of(const report::LoadedStudy& study, const std::string& direct
     report::Live live;
     live.directory = directory;
     live.elapsed_s = base::to_seconds(state.now.time_since_epoch());
+    const char* word = state.outcome == study::StudyOutcome::resumable ? "stopped" : "ended";
     live.deadline =
-        state.ended ? fmt::format("ended, exit {}", static_cast<int>(state.outcome)) : running_text(directory);
+        state.ended ? fmt::format("{}, exit {}", word, static_cast<int>(state.outcome)) : running_text(directory);
     return live;
 }
 
@@ -91,8 +98,11 @@ int status(const std::string& directory, Format format, bool all) {
         print(summary(study));
         return 0;
     }
-    std::cout << report::live_table(*study.tuner, live_of(study, directory), detect_terminal().style,
-                                    all ? SIZE_MAX : 20);
+    const report::Live live = live_of(study, directory);
+    std::cout << report::live_table(*study.tuner, live, detect_terminal().style, all ? SIZE_MAX : 20);
+    const auto& state = study.tuner->state();
+    const bool stopped = state.ended ? state.outcome == study::StudyOutcome::resumable : live.deadline == not_running;
+    if (stopped) std::cout << " stopped, goes on with: " << report::command_text({"run", directory}) << "\n";
     if (study.journal.cut_bytes > 0) {
         std::cout << fmt::format("journal   {} records; {} bytes of an unfinished one at the end\n",
                                  report::grouped(study.journal.records), study.journal.cut_bytes);
@@ -111,15 +121,17 @@ int best(const std::string& directory, Format format) {
 }
 
 int logs(const std::string& directory, std::uint32_t trial) {
-    const auto study = load(directory);
-    const auto& state = study.tuner->state().trial(report::existing_trial(study.tuner->state(), trial, directory));
+    const auto study = load_state(directory);
+    const auto id = report::existing_trial(study.tuner->state(), trial, directory);
+    const auto& state = study.tuner->state().trial(id);
+    // What a program has printed could move the cursor of a terminal, or worse; a file gets it as it is.
+    const bool terminal = isatty(STDOUT_FILENO) != 0;
+    const auto shown = [&](const std::string& text) { return terminal ? report::escaped(text) : text; };
     std::cout << fmt::format("trial #{}: {}, iteration {}\n", trial, study::name(state.phase), state.iteration);
-    for (const auto& start : study.starts) {
-        if (start.trial.value() != trial) continue;
-        std::cout << fmt::format("attempt {} on {} after {}\n", start.attempt.value(), report::ranks_text(start.ranks),
-                                 report::short_duration(base::to_seconds(start.at.time_since_epoch())));
-    }
-    if (!state.message.empty()) std::cout << "message: " << state.message << "\n";
+    const auto& metric = study.tuner->spec().objective.metric;
+    for (const auto& line : report::life_of(storage::posix_file_system(), directory, id, metric))
+        std::cout << shown(line) << "\n";
+    if (!state.message.empty()) std::cout << "message: " << shown(state.message) << "\n";
     const std::regex mine(fmt::format(R"((^|[ \[#])(trial=|#){}([ .\]:]|$))", trial));
     const std::filesystem::path folder = std::filesystem::path(directory) / "logs";
     if (!std::filesystem::is_directory(folder)) return 0;
@@ -131,7 +143,7 @@ int logs(const std::string& directory, std::uint32_t trial) {
     for (const auto& file : files) {
         std::ifstream in(file);
         for (std::string line; std::getline(in, line);) {
-            if (std::regex_search(line, mine)) std::cout << file.filename().string() << ": " << line << "\n";
+            if (std::regex_search(line, mine)) std::cout << file.filename().string() << ": " << shown(line) << "\n";
         }
     }
     return 0;

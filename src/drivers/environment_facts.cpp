@@ -5,11 +5,15 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <ctime>
+#include <iterator>
 #include <string_view>
 #include <thread>
 
 #include "drivers/json_text.hpp"
+#include "trainables/blas.hpp"
 
 namespace ranktune::drivers {
 namespace {
@@ -19,32 +23,36 @@ std::string variable(const char* name) {
     return value != nullptr ? value : "";
 }
 
-/// Names that explain a run and cannot hold a secret. Anything else of the environment stays where it is.
-constexpr const char* listed[] = {"SLURM_JOB_ID",         "SLURM_JOB_NAME",
-                                  "SLURM_JOB_PARTITION",  "SLURM_JOB_NODELIST",
-                                  "SLURM_JOB_NUM_NODES",  "SLURM_JOB_CPUS_PER_NODE",
-                                  "SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME",
-                                  "SLURM_ARRAY_JOB_ID",   "SLURM_ARRAY_TASK_ID",
-                                  "SLURM_RESTART_COUNT",  "SLURM_STEP_ID",
-                                  "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE",
-                                  "SLURM_NTASKS",         "SLURM_TASKS_PER_NODE",
-                                  "SLURM_CPUS_PER_TASK",  "SRUN_CPUS_PER_TASK",
-                                  "SLURM_CPU_BIND",       "SLURM_DISTRIBUTION",
-                                  "SLURM_GPUS",           "SLURM_GPUS_ON_NODE",
-                                  "SLURM_GPUS_PER_NODE",  "SLURM_GPUS_PER_TASK",
-                                  "SLURM_MPI_TYPE",       "SLURM_CLUSTER_NAME",
-                                  "SLURM_SUBMIT_DIR",     "SLURMD_NODENAME",
-                                  "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS",
-                                  "OPENBLAS_NUM_THREADS", "HDF5_USE_FILE_LOCKING",
-                                  "OMPI_COMM_WORLD_SIZE", "OMPI_MCA_pml",
-                                  "OMPI_MCA_btl",         "OMPI_MCA_mpi_yield_when_idle",
-                                  "PMIX_VERSION",         "TMPDIR",
-                                  "LOADEDMODULES"};
+/// Names beside Slurm's that explain a run and cannot hold a secret. Anything else of the environment stays where it
+/// is.
+constexpr const char* listed[] = {"CUDA_VISIBLE_DEVICES",
+                                  "HDF5_USE_FILE_LOCKING",
+                                  "LOADEDMODULES",
+                                  "OMPI_COMM_WORLD_SIZE",
+                                  "OMPI_MCA_btl",
+                                  "OMPI_MCA_mpi_yield_when_idle",
+                                  "OMPI_MCA_pml",
+                                  "OMP_NUM_THREADS",
+                                  "OPENBLAS_NUM_THREADS",
+                                  "PMIX_VERSION",
+                                  "TMPDIR"};
+
+/// What Slurm, its site and its plugins set, by name. Options of SPANK plugins may be anything.
+bool may_hold_a_secret(std::string_view name) {
+    for (const char* part : {"AUTH", "CREDENTIAL", "JWT", "KEY", "PASS", "SECRET", "SPANK", "TOKEN"})
+        if (name.find(part) != std::string_view::npos) return true;
+    return false;
+}
+
+bool is_shown(std::string_view name) {
+    const bool slurm = name.starts_with("SLURM") || name.starts_with("SRUN_") || name.starts_with("SBATCH_");
+    return slurm ? !may_hold_a_secret(name) : std::ranges::find(listed, name) != std::end(listed);
+}
 
 std::string variables_json() {
     JsonObject object(2);
-    for (const char* name : listed)
-        if (const char* value = std::getenv(name)) object.text(name, value);
+    for (const auto& [name, value] : environment_variables())
+        if (is_shown(name)) object.text(name, value);
     return object.str();
 }
 
@@ -68,8 +76,9 @@ std::string machine_json() {
     return object.str();
 }
 
-std::string build_json() {
+std::string build_json(const std::string& type) {
     JsonObject object(2);
+    object.text("type", type);
 #if defined(__clang__)
     object.text("compiler", "clang " __clang_version__);
 #elif defined(__GNUC__)
@@ -114,6 +123,15 @@ std::uint32_t slurm_restart_count() {
     return static_cast<std::uint32_t>(std::strtoul(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10));
 }
 
+std::string slurm_end_time() {
+    const auto seconds = static_cast<std::time_t>(std::strtoll(variable("SLURM_JOB_END_TIME").c_str(), nullptr, 10));
+    if (seconds <= 0) return {};
+    std::tm parts{};
+    gmtime_r(&seconds, &parts);
+    char text[40];
+    return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
 std::string environment_json(const EnvironmentFacts& facts) {
     JsonObject object;
     object.integer("schema", 1)
@@ -124,7 +142,8 @@ std::string environment_json(const EnvironmentFacts& facts) {
         .integer("ranks", static_cast<std::uint64_t>(facts.ranks))
         .text("mpi", facts.mpi)
         .text("hdf5", facts.hdf5)
-        .raw("build", build_json())
+        .text("blas", trainables::blas::library())
+        .raw("build", build_json(facts.build_type))
         .raw("machine", machine_json())
         .raw("layout", facts.layout)
         .raw("variables", variables_json());

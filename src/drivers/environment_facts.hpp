@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a start of a study ran on: for env.json, the log and the support desk. No secrets: an allow-list of variables.
+// What a start of a study ran on: for env.json, the log and the support desk. No secrets: Slurm's variables but those
+// whose names speak of one, and an allow-list of others.
 
 #include <cstdint>
 #include <string>
@@ -28,8 +29,12 @@ struct EnvironmentFacts {
     std::string mpi; ///< "Open MPI 4.1.4"
     std::string hdf5;
     std::string wall_time;
-    std::string layout = "[]"; ///< JSON: drivers::layout_json
+    std::string layout = "[]";          ///< JSON: drivers::layout_json
+    std::string build_type = "unknown"; ///< Meson's: "release"
 };
+
+/// When Slurm says that the job ends (SLURM_JOB_END_TIME), as RFC 3339; empty when it does not.
+[[nodiscard]] std::string slurm_end_time();
 
 /// The text of env.json: versions, build, machine, limits, loaded modules, Slurm's and the launcher's variables.
 [[nodiscard]] std::string environment_json(const EnvironmentFacts& facts);

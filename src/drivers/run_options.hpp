@@ -23,10 +23,12 @@ struct RunEnd {
     std::string requeue = {};            ///< what became of the job, in words; empty: nothing to say
 };
 
-/// Rank 0 fills in everything; the other ranks `version` and `layout` only.
+/// Rank 0 fills in everything; the other ranks `version`, `usr1` and `layout` only.
 struct RunOptions {
-    std::string version; ///< of this program
-    Layout layout;       ///< empty: not known, no rank has a GPU
+    std::string version;          ///< of this program
+    std::string build_type;       ///< of this program: "release"
+    std::string usr1 = "SIGUSR1"; ///< what the signal of this name stands for, when a launcher makes it of another one
+    Layout layout;                ///< empty: not known, no rank has a GPU
     /// The caller (the command line) has refused already, and has said why: the ranks only leave together.
     std::optional<study::StudyOutcome> refused;
     study::StudySpec spec;

@@ -21,7 +21,9 @@ void block_stop_signals();
 /// Reads what `block_stop_signals` has blocked. One per process at a time; used by the thread that made it.
 class SignalReader {
   public:
-    SignalReader(); ///< throws base::IoError when the process is out of file descriptors
+    /// `usr1`: what SIGUSR1 is called, where another process makes one of the signals that people send. Throws
+    /// base::IoError when the process is out of file descriptors.
+    explicit SignalReader(std::string usr1 = "SIGUSR1");
     ~SignalReader();
     SignalReader(const SignalReader&) = delete;
     SignalReader& operator=(const SignalReader&) = delete;
@@ -33,6 +35,7 @@ class SignalReader {
     [[nodiscard]] int fd() const { return fd_; }
 
   private:
+    std::string usr1_;
     int fd_ = -1;
 };
 

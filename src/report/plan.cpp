@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "ranktune/space/enumeration.hpp"
+#include "report/text.hpp"
 #include "schedulers/levels.hpp"
 
 #include <fmt/format.h>
@@ -83,11 +86,17 @@ Plan plan(const study::StudySpec& spec) {
     }
     if (to_the_top == 0) {
         plan.warning = fmt::format(
-            "no trial can reach {} iterations: {} trials thin out by {} at each of {} rungs; raise "
-            "study.num_trials or scheduler.first_rung, or set scheduler.finish_top = 1",
-            spec.max_iterations, spec.num_trials, spec.scheduler.eta, rungs.front());
+            "no trial can reach {}: {} thin out by {} at each of {}; raise study.num_trials or scheduler.first_rung, "
+            "or set scheduler.finish_top = 1",
+            counted(spec.max_iterations, "iteration"), counted(spec.num_trials, "trial"), spec.scheduler.eta,
+            counted(rungs.front(), "rung"));
     }
     return plan;
+}
+
+std::uint64_t grid_size(const study::StudySpec& spec) {
+    if (spec.searcher.kind != study::SearcherKind::grid) return std::numeric_limits<std::uint64_t>::max();
+    return space::Enumeration(spec.space).size();
 }
 
 std::string scheduler_words(const study::StudySpec& spec) {

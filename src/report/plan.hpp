@@ -23,6 +23,8 @@ struct Plan {
 };
 
 [[nodiscard]] Plan plan(const study::StudySpec& spec);
+/// Configurations that the searcher has: the size of a grid; without end (2^64 - 1) otherwise.
+[[nodiscard]] std::uint64_t grid_size(const study::StudySpec& spec);
 /// `60 trials` + scheduler in words: `60 trials · ASHA promote · rungs 1/3/9/27: about 60/20/6/2 trials`
 [[nodiscard]] std::string scheduler_words(const study::StudySpec& spec);
 

@@ -5,7 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "ranktune/study/parse.hpp"
+#include "report/endings.hpp"
+#include "report/next_steps.hpp"
 #include "report/screens.hpp"
 
 namespace ranktune::report {
@@ -14,9 +15,10 @@ namespace {
 using study::TrialPhase;
 
 std::string journal_text(const ResumeInfo& found) {
-    std::string text = grouped(found.records) + (found.records == 1 ? " record" : " records");
+    std::string text = counted(found.records, "record");
     if (found.cut_bytes > 0)
-        text += fmt::format("; {} bytes of an unfinished one cut, nothing acknowledged lost", grouped(found.cut_bytes));
+        text +=
+            fmt::format("; {} of an unfinished one cut, nothing acknowledged lost", counted(found.cut_bytes, "byte"));
     return text;
 }
 
@@ -52,12 +54,10 @@ std::string trials_text(const tuner::State& state, const ResumeInfo& found) {
 std::string ranks_text(const study::StudySpec& spec, const StartInfo& info, const ResumeInfo& found) {
     const std::uint32_t most = spec.max_ranks_per_trial();
     if (found.workers_before == info.workers || found.workers_before == 0)
-        return fmt::format("{} = head + {} worker{} on {}", info.workers + 1, info.workers,
-                           info.workers == 1 ? "" : "s", info.hosts);
+        return fmt::format("{} = head + {} on {}", info.workers + 1, counted(info.workers, "worker"), info.hosts);
     std::string text = fmt::format("{} -> {}", found.workers_before + 1, info.workers + 1);
     if (spec.resources.ranks_parameter.empty())
-        text += fmt::format(" ({} group{} -> {})", found.workers_before / most,
-                            found.workers_before / most == 1 ? "" : "s", info.workers / most);
+        text += fmt::format(" ({} -> {})", counted(found.workers_before / most, "group"), info.workers / most);
     return text + " on " + info.hosts;
 }
 
@@ -69,7 +69,8 @@ std::string resume_screen(const tuner::Tuner& tuner, const StartInfo& info, cons
     std::string text = info.version + dot + info.mpi + dot + info.hdf5 + dot + info.cuda + "\n";
     if (!info.launch_line.empty()) text += labelled("here", info.launch_line);
     for (const auto& line :
-         wrap(fmt::format("resuming {}: start {}; {}", tuner.spec().name, found.start, found.ended), style.width))
+         wrap(fmt::format("resuming {}: start {}; {}", tuner.spec().name, found.start, first_line(found.ended)),
+              style.width))
         text += printable(line) + "\n";
     text += prose("journal", journal_text(found), style);
     text += prose("trials", trials_text(tuner.state(), found), style);
@@ -85,35 +86,19 @@ std::string resume_screen(const tuner::Tuner& tuner, const StartInfo& info, cons
     return encoded(std::move(text), style);
 }
 
-std::string finished_screen(const tuner::Tuner& tuner, const std::string& directory, const std::string& study_file,
-                            const Style& style) {
+std::string finished_screen(const tuner::Tuner& tuner, const FilesInfo& files, const Style& style) {
     const auto& state = tuner.state();
     const auto& spec = tuner.spec();
-    std::string text = fmt::format("{} is finished ({} trials, exit {}): nothing was started\n", spec.name,
-                                   state.trials.size(), static_cast<int>(state.outcome));
-    if (state.end_reason != study::Reason::study_complete && !state.end_message.empty())
-        text += prose("why", state.end_message.substr(0, state.end_message.find('\n')), style);
+    std::string text = fmt::format("{} is finished ({}, exit {}): nothing was started\n", spec.name,
+                                   counted(state.trials.size(), "trial"), static_cast<int>(state.outcome));
+    if (const std::string reason = why_text(tuner); !reason.empty()) text += prose("why", reason, style);
     if (state.best) {
         const auto& best = state.trial(*state.best);
         text +=
             labelled("best", fmt::format("#{}  {} {} at iteration {} of {}", state.best->value(), spec.objective.metric,
                                          metric_text(best.best), best.best_iteration, spec.max_iterations));
     }
-    std::string label = "next";
-    const auto step = [&](const std::string& command, const std::string& remark) {
-        text += labelled(label, pad_right(command, 44) + "  # " + remark);
-        label.clear();
-    };
-    step("ranktune best " + directory, "the best trial");
-    const std::string again = "ranktune run " + study_file;
-    if (state.end_reason == study::Reason::study_time)
-        step(again + " study.time_budget=" + study::duration_text(2 * spec.time_budget.value_or(std::chrono::hours(1))),
-             "more time: the budget counts from the first start");
-    else if (state.end_reason != study::Reason::missing_metric)
-        step(again + fmt::format(" study.num_trials={}", spec.num_trials * 2), fmt::format("{} more", spec.num_trials));
-    if (state.in(TrialPhase::failed) > 0)
-        step(again + " --restart-errored", fmt::format("{} failed, tried again", state.in(TrialPhase::failed)));
-    step(again + " --fresh", "all again; the old directory becomes " + directory + "~1");
+    text += steps_text(steps_of_finished(tuner, files), style);
     return encoded(std::move(text), style);
 }
 

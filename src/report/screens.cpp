@@ -4,8 +4,9 @@
 #include "report/screens.hpp"
 
 #include <algorithm>
-#include <map>
 
+#include "report/endings.hpp"
+#include "report/next_steps.hpp"
 #include "report/plan.hpp"
 
 #include <fmt/format.h>
@@ -23,52 +24,17 @@ std::string rungs_text(const Plan& expected) {
         levels += (levels.empty() ? "" : "/") + std::to_string(rung.iteration);
         counts += (counts.empty() ? "" : "/") + std::to_string(rung.trials);
     }
-    return fmt::format("rungs {}: about {} trials", levels, counts);
+    return fmt::format("rungs {}: about {} {}", levels, counts, plural(expected.rungs.front().trials, "trial"));
 }
 
 std::string configuration_text(const space::Configuration& configuration) {
     std::string text;
     for (const auto& entry : configuration.entries()) {
         text += (text.empty() ? "" : " ") + entry.name + "=";
-        text += entry.value.is_list() ? "[" + value_text(entry.value) + "]" : value_text(entry.value);
+        const bool bare = entry.value.is_list() && !entry.value.as_list().empty();
+        text += bare ? "[" + value_text(entry.value) + "]" : value_text(entry.value);
     }
     return text.empty() ? "(no hyper-parameters)" : text;
-}
-
-/// Failed trials, grouped by message (in one line, to be searched for): `#21 #44: loss is NaN at iteration 2 (2
-/// attempts each)`.
-std::string failures(const tuner::State& state, const Style& style) {
-    std::map<std::string, std::vector<std::uint32_t>> by_message;
-    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
-        if (state.trials[i].phase == TrialPhase::failed) by_message[state.trials[i].message].push_back(i);
-    }
-    std::string text;
-    constexpr std::size_t shown = 5;
-    std::size_t groups = 0;
-    for (const auto& [message, trials] : by_message) {
-        if (++groups > shown) {
-            text += labelled(
-                "", fmt::format("and {} other messages: ranktune export --format json", by_message.size() - shown));
-            break;
-        }
-        std::string ids;
-        for (std::size_t i = 0; i < std::min<std::size_t>(trials.size(), 6); ++i) ids += fmt::format("#{} ", trials[i]);
-        if (trials.size() > 6) ids += fmt::format("and {} more", trials.size() - 6);
-        if (ids.back() == ' ') ids.pop_back();
-        const std::string first_line = message.substr(0, message.find('\n'));
-        text += labelled(groups == 1 ? "failed" : "", ids + ": " + (first_line.empty() ? "no message" : first_line));
-    }
-    return paint(text, text.empty() ? Tone::plain : Tone::bad, style);
-}
-
-/// Why the study ended, when that is more than "everything is done"; what failed trials said is told once, with them.
-std::string why(const tuner::State& state) {
-    if (state.end_reason == study::Reason::study_complete) return {};
-    const bool told = std::any_of(state.trials.begin(), state.trials.end(), [&](const TrialState& trial) {
-        return trial.phase == TrialPhase::failed && trial.message == state.end_message;
-    });
-    if (!told) return state.end_message;
-    return study::describe(state.end_reason, static_cast<double>(state.early_failures), 0.0);
 }
 
 std::string training_text(const tuner::Tuner& tuner) {
@@ -78,27 +44,12 @@ std::string training_text(const tuner::Tuner& tuner) {
     double training = 0.0;
     for (const auto& trial : state.trials) training += trial.seconds;
     std::string text =
-        fmt::format("{} of {} iterations ({:.0f} %)", grouped(state.iterations), grouped(full), 100.0 * share);
+        fmt::format("{} of {} ({:.0f} %)", grouped(state.iterations), counted(full, "iteration"), 100.0 * share);
     if (state.iterations > 0) {
         const double all = training / static_cast<double>(state.iterations) * static_cast<double>(full);
         text += fmt::format(", {} of an estimated {} of training time", short_duration(training), short_duration(all));
     }
     return text;
-}
-
-std::string next_steps(const tuner::Tuner& tuner, const FilesInfo& files) {
-    const auto& state = tuner.state();
-    if (state.outcome == study::StudyOutcome::resumable) {
-        return labelled("next", fmt::format("ranktune run {}      # goes on; what is there: ranktune status {}",
-                                            files.study_file, files.directory));
-    }
-    if (state.outcome == study::StudyOutcome::no_success || state.outcome == study::StudyOutcome::usage) {
-        const bool errored = state.outcome == study::StudyOutcome::no_success;
-        return labelled("next", fmt::format("mend it, then: ranktune run {} {}      logs: {}/logs/", files.study_file,
-                                            errored ? "--restart-errored" : "--fresh", files.directory));
-    }
-    return labelled("next", fmt::format("ranktune best {}", files.directory)) +
-           labelled("", fmt::format("ranktune export {} --format csv", files.directory));
 }
 
 } // namespace
@@ -109,24 +60,25 @@ std::string start_screen(const study::StudySpec& spec, const StartInfo& info, co
     if (!info.launch_line.empty()) text += labelled("here", info.launch_line);
     const std::uint32_t most = spec.max_ranks_per_trial();
     if (info.workers > 0) {
-        std::string groups =
-            spec.resources.ranks_parameter.empty()
-                ? fmt::format("{} group{} of {}", info.workers / most, info.workers / most == 1 ? "" : "s", most)
-                : fmt::format("groups of up to {}", most);
-        std::string ranks = fmt::format("{} = head + {} worker{} on {}{}{}", info.workers + 1, info.workers,
-                                        info.workers == 1 ? "" : "s", info.hosts, dot, groups);
+        std::string groups = spec.resources.ranks_parameter.empty()
+                                 ? fmt::format("{} of {}", counted(info.workers / most, "group"), most)
+                                 : fmt::format("groups of up to {}", most);
+        std::string ranks = fmt::format("{} = head + {} on {}{}{}", info.workers + 1, counted(info.workers, "worker"),
+                                        info.hosts, dot, groups);
         const std::string where = fmt::format("{} ({})", info.directory, info.is_new ? "new" : "resumed");
         const std::string both = ranks + "    study  " + where;
         text += label_width + display_width(both) <= style.width ? labelled("ranks", both)
                                                                  : labelled("ranks", ranks) + labelled("study", where);
     }
     const Plan expected = plan(spec);
-    std::string words = fmt::format("{} trials{}{}", spec.num_trials, dot, scheduler_words(spec));
+    const bool whole = spec.num_trials == grid_size(spec);
+    std::string words = fmt::format("{}{}{}{}", counted(spec.num_trials, "trial"), whole ? " (the whole grid)" : "",
+                                    dot, scheduler_words(spec));
     if (expected.rungs.size() > 1) words += dot + rungs_text(expected);
     text += prose("plan", words, style);
     const char* about = expected.estimate ? "at most" : "about";
     text += labelled(
-        "", fmt::format("{} {} of {} iterations", about, grouped(expected.iterations), grouped(expected.full)));
+        "", fmt::format("{} {} of {}", about, grouped(expected.iterations), counted(expected.full, "iteration")));
     if (!expected.warning.empty()) text += paint(prose("warning", expected.warning, style), Tone::bad, style);
     return encoded(std::move(text), style);
 }
@@ -139,8 +91,9 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
                        : state.outcome == study::StudyOutcome::no_success || state.outcome == study::StudyOutcome::usage
                            ? "stopped"
                            : "finished";
-    const std::string first = fmt::format("{} {} in {}: {} trials, {} ok, {} failed", tuner.spec().name, verb,
-                                          short_duration(live.elapsed_s), state.trials.size(), ok, failed);
+    const std::string first =
+        fmt::format("{} {} in {}: {}, {} ok, {} failed", tuner.spec().name, verb, short_duration(live.elapsed_s),
+                    counted(state.trials.size(), "trial"), ok, failed);
     std::string text = first;
     const std::string exit = fmt::format("exit {}", static_cast<int>(state.outcome));
     if (display_width(first) + exit.size() + 2 < style.width)
@@ -148,7 +101,7 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
     else
         text += "  ";
     text += exit + "\n";
-    if (const std::string reason = why(state); !reason.empty()) text += prose("why", reason, style);
+    if (const std::string reason = why_text(tuner); !reason.empty()) text += prose("why", reason, style);
     if (state.best) {
         const TrialState& best = state.trial(*state.best);
         text += paint(labelled("best", fmt::format("#{}  {} {} at iteration {} of {}", state.best->value(),
@@ -156,6 +109,9 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
                                                    best.best_iteration, tuner.spec().max_iterations)),
                       Tone::good, style);
         text += prose("", configuration_text(best.configuration), style);
+    } else if (state.reports > 0) {
+        text += paint(prose("best", "none: no trial has reported a finite " + tuner.spec().objective.metric, style),
+                      Tone::bad, style);
     }
     text += prose("training", training_text(tuner), style);
     if (live.busy_share) {
@@ -163,13 +119,26 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
                          fmt::format("{:.1f} % training{}{:.1f} % starting{}{:.1f} % idle", 100.0 * *live.busy_share,
                                      style.dot(), 100.0 * live.starting_share, style.dot(), 100.0 * live.idle_share));
     }
-    text += failures(state, style);
-    std::string line = fmt::format("{}/  {} files, {}", files.directory, files.files, bytes_text(files.bytes));
+    text += failures_text(state, style);
+    if (state.outcome == study::StudyOutcome::no_success) text += first_failure_text(tuner);
+    std::string line =
+        fmt::format("{}/  {}, {}", files.directory, counted(files.files, "file"), bytes_text(files.bytes));
     if (state.best && !state.trial(*state.best).checkpoints.empty()) {
         line += "    best: " + state.trial(*state.best).checkpoints.back().path;
     }
     text += labelled("files", line);
-    return encoded(text + next_steps(tuner, files), style);
+    return encoded(text + steps_text(steps_after(tuner, files), style), style);
+}
+
+std::string end_sentence(const tuner::Tuner& tuner, const FilesInfo& files) {
+    const auto& state = tuner.state();
+    std::string text = why_text(tuner);
+    if (text.empty()) text = first_line(state.end_message);
+    for (const auto& step : steps_after(tuner, files)) {
+        const bool goes_on = step.command.find(" run ") != std::string::npos;
+        if (goes_on) return printable(text) + "; " + step.command + "  # " + step.remark;
+    }
+    return printable(text);
 }
 
 std::string best_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style) {

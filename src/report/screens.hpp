@@ -50,9 +50,6 @@ struct ResumeInfo {
 /// `tuner` holds the study as it was found.
 [[nodiscard]] std::string resume_screen(const tuner::Tuner& tuner, const StartInfo& info, const ResumeInfo& found,
                                         const Style& style);
-/// For a study that has nothing more to do: how it ended, and how to get more out of it. `study_file` as typed.
-[[nodiscard]] std::string finished_screen(const tuner::Tuner& tuner, const std::string& directory,
-                                          const std::string& study_file, const Style& style);
 
 /// Figures of the running head that are not part of the state.
 struct Live {
@@ -79,10 +76,15 @@ struct FilesInfo {
     std::uint64_t files = 0;
     std::uint64_t bytes = 0;
     std::string directory;
-    std::string study_file; ///< as the user typed it
+    std::string command; ///< as the user typed it, to be repeated: "ranktune run digits.toml -o out"
 };
 [[nodiscard]] std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files,
                                      const Style& style);
+/// Why a study ended and what to type, in one sentence: for an end without a screen.
+[[nodiscard]] std::string end_sentence(const tuner::Tuner& tuner, const FilesInfo& files);
+/// For a study that has nothing more to do: how it ended, and how to get more out of it. Of `files` the directory and
+/// the command count.
+[[nodiscard]] std::string finished_screen(const tuner::Tuner& tuner, const FilesInfo& files, const Style& style);
 
 /// The best trial: metric, configuration, checkpoint, and what to type next.
 [[nodiscard]] std::string best_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style);

@@ -110,38 +110,74 @@ std::string bar(double share, std::size_t width) {
     return "[" + std::string(filled, '#') + std::string(width - filled, '-') + "]";
 }
 
-std::string head_lines(const tuner::Tuner& tuner, const Live& live, const Style& style) {
+/// The parts in their order; those that are worth least (the largest number) are left out until the line fits.
+struct Part {
+    std::string text;
+    unsigned worth = 0; ///< 0: never left out
+};
+std::string line_of(std::vector<Part> parts, std::string_view between, std::size_t width) {
+    while (true) {
+        std::string line;
+        for (const auto& part : parts) line += (line.empty() ? "" : std::string(between)) + part.text;
+        const auto least = std::max_element(parts.begin(), parts.end(),
+                                            [](const Part& a, const Part& b) { return a.worth < b.worth; });
+        if (display_width(line) <= width || least == parts.end() || least->worth == 0) return fit(line, width);
+        parts.erase(least);
+    }
+}
+
+std::string title_line(const tuner::Tuner& tuner, const Live& live, const Style& style) {
+    std::vector<Part> parts{{tuner.spec().name, 0}, {short_duration(live.elapsed_s), 1}};
+    if (live.left_s) parts.push_back({fmt::format("about {} left", short_duration(*live.left_s)), 3});
+    if (live.busy_share) parts.push_back({fmt::format("workers {:.0f} % busy", 100.0 * *live.busy_share), 4});
+    parts.push_back({live.deadline, 2});
+    return line_of(std::move(parts), style.dot(), style.width);
+}
+
+/// As much as fits of: bar, iterations, trials.
+std::string progress_line(const tuner::Tuner& tuner, const Style& style) {
     const auto& state = tuner.state();
-    const auto& spec = tuner.spec();
-    std::string text = spec.name + std::string(style.dot()) + short_duration(live.elapsed_s);
-    if (live.left_s) text += fmt::format("{}about {} left", style.dot(), short_duration(*live.left_s));
-    if (live.busy_share) text += fmt::format("{}workers {:.0f} % busy", style.dot(), 100.0 * *live.busy_share);
-    text += std::string(style.dot()) + live.deadline;
     const std::uint64_t expected = expected_iterations(tuner);
     const double share = expected == 0 ? 0.0 : static_cast<double>(state.iterations) / static_cast<double>(expected);
-    std::string progress = fmt::format("  {}/{} iterations{}{}/{} trials started", grouped(state.iterations),
-                                       grouped(expected), style.dot(), state.trials.size(), spec.num_trials);
-    const std::size_t room =
-        style.width > display_width(progress) + 12 ? style.width - display_width(progress) - 2 : 10;
-    text =
-        fit(text, style.width) + "\n" + fit(bar(share, std::min<std::size_t>(30, room)) + progress, style.width) + "\n";
+    const std::string iterations = fmt::format("{}/{}", grouped(state.iterations), counted(expected, "iteration"));
+    const std::string trials =
+        fmt::format("{}{}/{} started", style.dot(), state.trials.size(), counted(tuner.spec().num_trials, "trial"));
+    constexpr std::size_t shortest_bar = 10;
+    constexpr std::size_t longest_bar = 30;
+    for (const std::string& text : {iterations + trials, iterations}) {
+        const std::size_t others = display_width(text) + 4; // the brackets, and two columns between
+        if (others + shortest_bar > style.width) continue;
+        return bar(share, std::min(longest_bar, style.width - others)) + "  " + text;
+    }
+    return fit(iterations, style.width);
+}
 
+/// How many trials are where, and the best one, which is worth most.
+std::string counts_line(const tuner::State& state, const Style& style) {
     const std::uint64_t running = state.in(TrialPhase::running) + state.in(TrialPhase::ending);
-    std::string counts = fmt::format("running {}", running);
-    const std::pair<const char*, std::uint64_t> others[] = {{"waiting", state.in(TrialPhase::waiting)},
-                                                            {"paused", state.in(TrialPhase::paused)},
-                                                            {"finished", state.in(TrialPhase::finished)},
-                                                            {"stopped", state.in(TrialPhase::stopped)},
-                                                            {"failed", state.in(TrialPhase::failed)}};
-    for (const auto& [word, count] : others) {
-        if (count > 0) counts += fmt::format("{}{} {}", style.dot(), word, count);
+    std::vector<Part> parts{{fmt::format("running {}", running), 1}};
+    const std::pair<TrialPhase, unsigned> others[] = {{TrialPhase::waiting, 6},
+                                                      {TrialPhase::paused, 5},
+                                                      {TrialPhase::finished, 3},
+                                                      {TrialPhase::stopped, 4},
+                                                      {TrialPhase::failed, 2}};
+    for (const auto& [phase, worth] : others) {
+        if (state.in(phase) > 0) parts.push_back({fmt::format("{} {}", study::name(phase), state.in(phase)), worth});
     }
-    if (state.best) {
-        const TrialState& best = state.trial(*state.best);
-        counts += fmt::format("      best {}  #{} at it {}", metric_text(best.best), state.best->value(),
-                              best.best_iteration);
-    }
-    text += fit(counts, style.width) + "\n";
+    if (!state.best) return line_of(std::move(parts), style.dot(), style.width);
+    const TrialState& best = state.trial(*state.best);
+    constexpr std::size_t gap = 6;
+    const std::string text = fmt::format("best {}  #{}", metric_text(best.best), state.best->value());
+    const std::string whole = text + fmt::format(" at it {}", best.best_iteration);
+    const std::size_t width = display_width(whole);
+    if (width > style.width) return fit(text, style.width);
+    if (width + gap + display_width(parts.front().text) > style.width) return whole;
+    return line_of(std::move(parts), style.dot(), style.width - gap - width) + std::string(gap, ' ') + whole;
+}
+
+std::string head_lines(const tuner::Tuner& tuner, const Live& live, const Style& style) {
+    std::string text = title_line(tuner, live, style) + "\n" + progress_line(tuner, style) + "\n" +
+                       counts_line(tuner.state(), style) + "\n";
     const auto rungs = tuner.scheduler().rungs();
     if (!rungs.empty()) {
         std::string line = "rungs ";
@@ -159,14 +195,16 @@ std::string head_lines(const tuner::Tuner& tuner, const Live& live, const Style&
 
 std::uint64_t expected_iterations(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
-    if (state.ended) return state.iterations;
+    const bool stopped = state.ended && state.outcome == study::StudyOutcome::resumable; // the next run goes on
+    if (state.ended && !stopped) return state.iterations;
     const Plan expected = plan(tuner.spec());
     const std::uint64_t uncreated =
         tuner.spec().num_trials - std::min<std::uint64_t>(tuner.spec().num_trials, state.trials.size());
     std::uint64_t certain = state.iterations;
-    if (!state.draining) certain += uncreated * expected.rungs.front().iteration;
+    if (!state.draining || stopped) certain += uncreated * expected.rungs.front().iteration;
     for (const auto& trial : state.trials) {
-        const bool goes_on = trial.phase == TrialPhase::waiting || trial.phase == TrialPhase::running;
+        const bool goes_on = trial.phase == TrialPhase::waiting || trial.phase == TrialPhase::running ||
+                             (trial.phase == TrialPhase::paused && trial.verdict.reason == study::Reason::draining);
         if (goes_on && trial.target > trial.attempt_iteration) certain += trial.target - trial.attempt_iteration;
     }
     return std::max(expected.iterations, certain);
@@ -212,9 +250,9 @@ std::string live_table(const tuner::Tuner& tuner, const Live& live, const Style&
 
 std::string status_line(const tuner::Tuner& tuner, const Live& live, const Style& style) {
     const auto& state = tuner.state();
-    std::string text = fmt::format("{}{}{}{}{} iterations{}{}/{} trials", tuner.spec().name, style.dot(),
-                                   short_duration(live.elapsed_s), style.dot(), grouped(state.iterations), style.dot(),
-                                   state.trials.size(), tuner.spec().num_trials);
+    std::string text = fmt::format("{}{}{}{}{}{}{}/{}", tuner.spec().name, style.dot(), short_duration(live.elapsed_s),
+                                   style.dot(), counted(state.iterations, "iteration"), style.dot(),
+                                   state.trials.size(), counted(tuner.spec().num_trials, "trial"));
     text += fmt::format("{}running {}{}failed {}", style.dot(),
                         state.in(TrialPhase::running) + state.in(TrialPhase::ending), style.dot(),
                         state.in(TrialPhase::failed));

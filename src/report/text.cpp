@@ -99,6 +99,24 @@ std::string fit(std::string_view text, std::size_t width) {
 
 std::string printable(std::string_view text) { return fit(text, std::numeric_limits<std::size_t>::max()); }
 
+std::string escaped(std::string_view text) {
+    std::string out;
+    while (!text.empty()) {
+        const Rune rune = first_rune(text);
+        const bool harmless = rune.code == '\n' || rune.code == '\t';
+        if (rune.valid && (harmless || !is_control(rune))) {
+            out += text.substr(0, rune.bytes);
+        } else {
+            for (std::size_t i = 0; i < rune.bytes; ++i)
+                out += fmt::format("\\x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(text[i])));
+        }
+        text.remove_prefix(rune.bytes);
+    }
+    return out;
+}
+
+std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
+
 std::vector<std::string> wrap(std::string_view text, std::size_t width) {
     std::vector<std::string> lines(1);
     while (!text.empty()) {
@@ -147,6 +165,10 @@ std::string grouped(std::uint64_t value) {
     for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, ",");
     return text;
 }
+
+std::string plural(std::uint64_t count, std::string_view noun) { return std::string(noun) + (count == 1 ? "" : "s"); }
+
+std::string counted(std::uint64_t count, std::string_view noun) { return grouped(count) + " " + plural(count, noun); }
 
 std::string short_duration(double seconds) {
     if (!(seconds >= 0.0)) return "-";

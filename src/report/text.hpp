@@ -24,6 +24,10 @@ namespace ranktune::report {
 /// Without control characters and without bytes that are not UTF-8 ("?" each): what a trainable or a user wrote, on a
 /// terminal.
 [[nodiscard]] std::string printable(std::string_view text);
+/// For a terminal, without loss: control characters (but tabs and line ends) and bytes that are not UTF-8 as \x1b.
+[[nodiscard]] std::string escaped(std::string_view text);
+/// Up to the first line end: the rest of a message (a traceback) is for the log.
+[[nodiscard]] std::string first_line(std::string_view text);
 /// Lines of at most `width` columns, broken at spaces; a longer word has a line of its own. At least one line.
 [[nodiscard]] std::vector<std::string> wrap(std::string_view text, std::size_t width);
 
@@ -34,6 +38,10 @@ namespace ranktune::report {
 [[nodiscard]] std::string value_text(const space::Value& value);
 /// 48,112
 [[nodiscard]] std::string grouped(std::uint64_t value);
+/// The form of a noun for so many: "rank", "ranks". A noun that does not take an s is no word for our screens.
+[[nodiscard]] std::string plural(std::uint64_t count, std::string_view noun);
+/// "1 rank", "1,620 iterations"
+[[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
 /// 0.2s, 14.2s, 1m12s, 2h05m, 3d04h
 [[nodiscard]] std::string short_duration(double seconds);
 /// 3.1 MB

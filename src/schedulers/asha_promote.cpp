@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "ranktune/base/error.hpp"
+#include "schedulers/rung_views.hpp"
 
 namespace ranktune::schedulers {
 namespace {
@@ -125,7 +126,8 @@ base::Iteration AshaPromote::next_decision_point(base::TrialId trial, base::Iter
 std::vector<Scheduler::RungView> AshaPromote::rungs() const {
     std::vector<RungView> views;
     for (const Rung& each : rungs_) {
-        if (each.bracket == 0) views.push_back({each.level, each.entries.size(), each.promoted});
+        const RungView view{each.level, each.entries.size(), each.promoted};
+        each.bracket == 0 ? views.push_back(view) : merge(views, view);
     }
     return views;
 }

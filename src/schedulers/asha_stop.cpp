@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "ranktune/base/error.hpp"
+#include "schedulers/rung_views.hpp"
 
 namespace ranktune::schedulers {
 namespace {
@@ -123,8 +124,10 @@ base::Iteration AshaStop::next_decision_point(base::TrialId trial, base::Iterati
 
 std::vector<Scheduler::RungView> AshaStop::rungs() const {
     std::vector<RungView> views;
-    for (std::size_t i = 0; i < first_[1]; ++i)
-        views.push_back({rungs_[i].level, rungs_[i].entries, rungs_[i].promoted});
+    for (std::size_t i = 0; i < rungs_.size(); ++i) {
+        const RungView view{rungs_[i].level, rungs_[i].entries, rungs_[i].promoted};
+        i < first_[1] ? views.push_back(view) : merge(views, view);
+    }
     return views;
 }
 

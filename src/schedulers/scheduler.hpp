@@ -70,7 +70,7 @@ class Scheduler {
     /// Trials are paused and resumed: a trainable without checkpoints needs restart_paused.
     [[nodiscard]] virtual bool pauses() const = 0;
 
-    /// For the live table: iteration of each rung, entries, promotions (bracket 0). Empty for others than ASHA.
+    /// For the live table: iteration of each rung, entries, promotions, of all brackets. Empty unless ASHA.
     struct RungView {
         base::Iteration iteration = 0;
         std::uint64_t entries = 0;

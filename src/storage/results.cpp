@@ -23,25 +23,32 @@ const char* text_of(Column::Role role) {
     return "field";
 }
 
-/// Names in the file, one per column.
+/// Names in the file, one per column. Fields of the table have theirs; then everything whose name is free; what is left
+/// gets its role in front ("metric.time"), once more for each time that this is taken too. So no name that people chose
+/// depends on the order in which they came.
 std::vector<std::string> link_names(const ResultTable& table) {
     std::set<std::string> taken;
     for (const Column& column : table.columns) {
-        if (column.role == Column::Role::field) taken.insert(column.name);
-    }
-    std::vector<std::string> names;
-    std::set<std::string> used;
-    for (const Column& column : table.columns) {
-        const bool clashes = column.role != Column::Role::field && taken.count(column.name) != 0;
-        const std::string name = clashes ? std::string(text_of(column.role)) + "." + column.name : column.name;
-        if (!used.insert(name).second) {
-            throw std::invalid_argument("two columns of table '" + table.name + "' are called '" + name + "'");
-        }
-        if (column.size() != table.columns.front().size()) {
+        const bool field = column.role == Column::Role::field;
+        if (field && !taken.insert(column.name).second)
+            throw std::invalid_argument("two columns of table '" + table.name + "' are called '" + column.name + "'");
+        if (column.size() != table.columns.front().size())
             throw std::invalid_argument("columns of table '" + table.name + "' differ in length");
-        }
-        names.push_back(hdf5::link_name(name));
     }
+    std::vector<std::string> names(table.columns.size());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        const Column& column = table.columns[i];
+        if (column.role == Column::Role::field || taken.insert(column.name).second) names[i] = column.name;
+    }
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        const Column& column = table.columns[i];
+        if (!names[i].empty() || column.name.empty()) continue;
+        names[i] = column.name;
+        do {
+            names[i].insert(0, std::string(text_of(column.role)) + ".");
+        } while (!taken.insert(names[i]).second);
+    }
+    for (std::string& name : names) name = hdf5::link_name(name);
     return names;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// [searcher]: where configurations come from; and study.num_trials, which a grid fills in.
+// [searcher]: where configurations come from; and study.num_trials, which a grid fills in or takes back.
+#include <algorithm>
 #include <limits>
 
 #include "ranktune/space/enumeration.hpp"
@@ -23,7 +24,8 @@ bool check_finite(const ParseContext& context, TableReader& table) {
     return finite;
 }
 
-/// A grid search without study.num_trials runs the whole grid once.
+/// A grid search without study.num_trials runs the whole grid once; none can run more trials than there are
+/// configurations, so that plans and progress count those.
 void count_grid(ParseContext& context, TableReader& table) {
     if (!context.space_is_valid || !check_finite(context, table)) return;
     std::uint64_t size = 0;
@@ -33,7 +35,10 @@ void count_grid(ParseContext& context, TableReader& table) {
         table.complain("type", error.what());
         return;
     }
-    if (context.has_num_trials) return;
+    if (context.has_num_trials) {
+        context.spec.num_trials = static_cast<std::uint32_t>(std::min<std::uint64_t>(context.spec.num_trials, size));
+        return;
+    }
     if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) {
         context.mistakes.missing(
             context.root.find("study"), "study.num_trials",

@@ -35,7 +35,7 @@ std::string describe_decision(Reason reason, double a, double b) {
         case Reason::below_median:
             return "best value " + number(a) + " is worse than the median " + number(b);
         case Reason::max_iterations:
-            return "reached the ceiling of " + number(a) + " iterations";
+            return "reached the ceiling of " + number(a) + (a == 1.0 ? " iteration" : " iterations");
         case Reason::metric_threshold:
             return "value " + number(a) + " reached the threshold " + number(b);
         case Reason::plateau:
@@ -70,12 +70,13 @@ std::string describe(Reason reason, double a, double b) {
         case Reason::trainable_done:
             return "the trainable ended by itself";
         case Reason::exception:
-            return "the trainable threw an exception";
+            return "the trainable failed";
         case Reason::lost:
             return "its ranks were lost";
         case Reason::early_failures:
-            return a > 0.0 ? "the first " + number(a) + " trials all failed before a report"
-                           : "the first trials all failed before a report";
+            if (a <= 0.0) return "the first trials all failed before a report"; // records of the study carry no number
+            return a == 1.0 ? "the first trial failed before a report"
+                            : "the first " + number(a) + " trials all failed before a report";
         case Reason::study_complete:
             return "the study is complete";
         case Reason::no_ranks:

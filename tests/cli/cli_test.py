@@ -9,6 +9,8 @@ import os
 import pathlib
 import pty
 import re
+import shlex
+import shutil
 import signal
 import struct
 import subprocess
@@ -268,11 +270,23 @@ class Run(Case):
         out, err = self.run_tiny()
         self.assertEqual(err, "")
         self.assertRegex(out, r"(?m)^here      mpi\S+ .*-n 3 .*ranktune run tiny\.toml$")
+        here = re.search(r"(?m)^here      (.*)$", out).group(1)
+        self.same_run(here)
         self.assertRegex(out, r"(?m)^tiny finished in .*: 6 trials, 6 ok, 0 failed +exit 0$")
         self.assertNotIn("\x1b", out)
         self.check_files()
         self.check_views()
         self.check_exports()
+
+    def same_run(self, line):
+        """The line that was shown runs as it is, without anything that this program had set around it."""
+        if shutil.which(line.split()[0]) is None or "mpirun" not in line:
+            return
+        words = line.replace(" ranktune run ", f" {PROGRAM} run -o typed -q ").split()
+        done = subprocess.run(words, cwd=self.cwd, env=environment(), timeout=TIMEOUT, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        self.assertEqual(self.outcome("typed")["exit"], "0")
+        shutil.rmtree(self.cwd / "typed")
 
     def check_files(self):
         study = self.cwd / "tiny"
@@ -283,7 +297,10 @@ class Run(Case):
             self.assertIn(f"`{path.name}" + ("/" if path.is_dir() and path.name != "checkpoints" else ""), documented)
         for name in ("journal/000001.h5", "metrics.h5", "status", "logs/start-1.log"):
             self.assertTrue((study / name).is_file(), name)
-        json.loads((study / "logs/start-1.env.json").read_text())
+        facts = json.loads((study / "logs/start-1.env.json").read_text())
+        self.assertNotIn("unknown", facts["build"]["type"])
+        self.assertRegex((study / "logs/start-1.log").read_text(), r" I start .* nodes=1 ranks=3 groups=2 .*"
+                         r" fs=\S+ free=\d+\w+ inodes_free=\d+ deadline=-\n")
         self.assertTrue(list((study / "logs").glob("workers-*.log")))
         for path in study.glob("checkpoints/*/*"):
             self.assertRegex(str(path.relative_to(study)), r"^checkpoints/\d+/\d+-1\.\d+\.h5$")
@@ -307,6 +324,8 @@ class Run(Case):
         self.assertIn(f"#{best['trial']}  score {best['value']:.4f} at iteration 3 of 3", text)
         text, _ = self.ranktune("logs", "tiny", f"#{best['trial']}")
         self.assertIn(f"trial #{best['trial']}: finished, iteration 3", text)
+        self.assertRegex(text, r"(?m)^ +\S+  attempt 1 started on \S+ \(w\d\), from scratch$")
+        self.assertRegex(text, r"(?m)^ +\S+  finished: reached the ceiling of 3 iterations$")
         self.assertIn("its trials are #0 to #5", self.ranktune("logs", "tiny", "6", code=2)[1])
         self.assertIn("holds no study", self.ranktune("status", ".", code=2)[1])
 
@@ -347,6 +366,10 @@ class Run(Case):
         out, _ = self.run_tiny(*failing, code=3)
         self.assertRegex(out, r"(?m)^failed +#\d.*: .*curve was told to fail at iteration 2")
         self.assertEqual(self.outcome()["exit"], "3")
+        self.assertRegex(out, r"(?m)^why       \d of 6 trials failed; failure.tolerate = 0.05 allows 0$")
+        self.assertIn("ranktune run tiny --restart-errored", out)
+        _, err = self.run_tiny(*failing, "-o", "quiet", "-q", code=3)
+        self.assertRegex(err, r"^ranktune: \d of 6 trials failed; .*; ranktune run quiet --restart-errored +# .* \(exit 3\)\n$")
         self.run_tiny(*failing, "failure.tolerate=0.9", "-o", "tolerant", "-q")
 
     def test_an_interrupted_study_ends_resumable(self):
@@ -366,6 +389,43 @@ class Run(Case):
         self.assertEqual(process.returncode, 75, out)
         self.assertIn("stopped early, resumable", out)
         self.assertEqual((self.outcome()["exit"], self.outcome()["resumable"]), ("75", "true"))
+        self.assertRegex(out, r"(?m)^why       interrupted$")
+        self.assertRegex(out, r"(?m)^next      ranktune run tiny +# goes on$")
+        text, _ = self.ranktune("status", "tiny")
+        self.assertRegex(text, r"^tiny .* stopped, exit 75\n")
+        self.assertRegex(text, r"(?m)^ stopped, goes on with: ranktune run tiny$")
+
+    def test_commands_to_type_next_go_on_with_the_same_study(self):
+        """What was given on the command line (-o, overrides) is not lost on the way."""
+        self.run_tiny("-o", "some where", "study.num_trials=4", "-q")
+        out, _ = self.run_tiny("-o", "some where", "study.num_trials=4")
+        commands = [shlex.split(line[10:], comments=True) for line in out.splitlines() if "ranktune run" in line]
+        self.assertEqual(commands[0], ["ranktune", "run", "some where", "study.num_trials=8"])
+        self.assertEqual(commands[1], ["ranktune", "run", "tiny.toml", "study.num_trials=4", "-o", "some where", "--fresh"])
+        self.ranktune(*commands[0][1:], "--local", "2", "-q")
+        self.assertEqual(json.loads(self.ranktune("status", "some where", "-f", "json")[0])["trials"], 8)
+        self.ranktune("run", "some where", "--fresh", "--local", "2", "-q")  # of a directory, that has its study file again
+        self.assertTrue((self.cwd / "some where" / "study.toml").is_file())
+
+    def test_what_a_program_prints_does_not_reach_the_terminal_as_it_is(self):
+        (self.cwd / "red.sh").write_text('printf "\\033[31mred\\n"; echo "{\\"report\\": {\\"score\\": 1}}" >&"$RANKTUNE_FD"\n')
+        self.write("red.toml", """
+[study]
+name = "red"
+metric = "score"
+mode = "max"
+num_trials = 1
+max_iterations = 1
+[trainable]
+command = "sh red.sh"
+[space]
+x = [1]
+""")
+        self.ranktune("run", "red.toml", "--local", "1", "-q")
+        self.assertIn("\x1b[31mred", self.ranktune("logs", "red", "0")[0])
+        shown = self.on_a_terminal("logs", "red", "0", NO_COLOR="1")
+        self.assertIn("\\x1b[31mred", shown)
+        self.assertNotIn("\x1b", shown)
 
     def test_a_study_that_is_interrupted_before_it_began_says_so(self):
         self.write()
@@ -397,6 +457,31 @@ class Terminal(Case):
         self.assertIn("\x1b[32m", self.on_a_terminal("status", "tiny"))
         self.assertNotIn("\x1b", self.on_a_terminal("status", "tiny", NO_COLOR="1"))
         self.assertNotIn("\x1b", self.on_a_terminal("status", "tiny", TERM="dumb"))
+
+    def test_the_live_table_follows_the_size_of_the_terminal(self):
+        self.write()
+        parent, child = pty.openpty()
+        size = lambda columns: fcntl.ioctl(parent, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        size(120)
+        process = subprocess.Popen([PROGRAM, "run", "tiny.toml", "--local", "2", "trainable.seconds=0.3"], cwd=self.cwd,
+                                   env=environment(), stdout=child, stderr=child, stdin=subprocess.DEVNULL)
+        os.close(child)
+        shown = b""
+        resized = None
+        while True:
+            try:
+                shown += os.read(parent, 65536)
+            except OSError:
+                break
+            if resized is None and b" trial  state" in shown:
+                size(30)
+                resized = len(shown)
+        os.close(parent)
+        self.assertEqual(process.wait(TIMEOUT), 0, shown)
+        tables = re.findall(r"\x1b\[\d+A(.*?)\x1b\[J", shown[resized:].decode(), re.S)
+        plain = [re.sub(r"\x1b\[[0-9;]*[a-zA-Z]", "", table) for table in tables]
+        widths = [max(map(len, table.split("\r\n"))) for table in plain if " trial  state" in table]
+        self.assertLessEqual(min(widths), 30, shown)
 
     def test_the_live_table_is_drawn_over_and_goes_away(self):
         self.write()

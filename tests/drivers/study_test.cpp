@@ -155,7 +155,8 @@ TEST_CASE("a finished study is not touched; too many ranks and no workers are re
     const TemporaryDirectory other;
     const auto wide = run_local_study(study_toml(fifo, "", "", "3"), 2, other.path());
     CHECK(wide.head.outcome == study::StudyOutcome::usage);
-    CHECK(wide.message.find("a trial may ask for 3 ranks, but this job has 2 workers") != std::string::npos);
+    CHECK(wide.message.find("a trial may ask for 3 ranks, which is more than the workers of this job: 2") !=
+          std::string::npos);
     CHECK(std::filesystem::is_empty(other.path()));
 
     const auto alone = run_local_study(toml, 0, other.path());

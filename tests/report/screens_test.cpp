@@ -110,7 +110,35 @@ Style columns(std::size_t width) {
     return style;
 }
 
-FilesInfo files() { return {9, 3'140'000, "digits", "digits.toml"}; }
+FilesInfo files() { return {9, 3'140'000, "digits", "ranktune run digits.toml"}; }
+
+/// A grid of three, each trained in one iteration.
+std::string grid(const std::string& num_trials = {}) {
+    return R"toml([study]
+name = "grid"
+metric = "loss"
+mode = "min"
+max_iterations = 1
+)toml" + num_trials +
+           R"toml([trainable]
+name = "any"
+[space]
+lr = [0.1, 0.2, 0.3]
+layers = [[]]
+[searcher]
+type = "grid"
+)toml";
+}
+
+/// The study above, ended, with this loss everywhere.
+StudyByHand ended_grid(double loss, const std::string& num_trials = {}) {
+    StudyByHand study(grid(num_trials));
+    study.began(1);
+    for (std::uint32_t trial = 0; trial < 3; ++trial) study.train(trial, 1, loss);
+    return study;
+}
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 } // namespace
 
@@ -334,8 +362,177 @@ TEST_CASE("A study that is finished says so, and how to get more out of it", "[r
     study.play_out([](std::uint32_t trial, base::Iteration iteration) {
         return 0.01 * trial + 0.1 * static_cast<double>(iteration);
     });
-    const std::string screen = finished_screen(study.tuner, "digits", "digits.toml", {});
+    const std::string screen = finished_screen(study.tuner, files(), {});
     CHECK(screen == golden("finished", screen));
+}
+
+TEST_CASE("Commands to type next are never cut, however narrow the terminal and long the name", "[report]") {
+    StudyByHand study = half_way();
+    study.play_out(curve);
+    FilesInfo there = files();
+    there.directory = "/scratch/project_465000001/some folder/of studies/digits";
+    there.command = "ranktune run a-study-file-with-a-long-name.toml study.num_trials=12 -o '" + there.directory + "'";
+    for (const std::size_t width : {20U, 40U, 80U, 120U}) {
+        const std::string screen = finished_screen(study.tuner, there, columns(width));
+        INFO(screen);
+        const std::string directory = "'" + there.directory + "'";
+        CHECK(contains(screen, "next      ranktune best " + directory));
+        CHECK(contains(screen, "          ranktune run " + directory + " study.num_trials=24"));
+        CHECK(contains(screen, "          ranktune run " + directory + " --restart-errored"));
+        CHECK(contains(screen, "          " + there.command + " --fresh"));
+        CHECK_FALSE(contains(screen, "~ "));
+    }
+}
+
+TEST_CASE("A grid that is used up is not offered more trials", "[report]") {
+    const StudyByHand study = ended_grid(0.5, "num_trials = 60\n");
+    REQUIRE(study.tuner.state().ended);
+    CHECK_FALSE(contains(finished_screen(study.tuner, files(), {}), "num_trials"));
+    const std::string screen = end_screen(study.tuner, figures(), files(), {});
+    CHECK(contains(screen, "training  3 of 3 iterations (100 %)"));
+    CHECK(contains(screen, "lr=0.1 layers=[]\n"));
+    CHECK(contains(start_screen(study.tuner.spec(), {}, {}), "plan      3 trials (the whole grid)"));
+    CHECK(contains(start_screen(spec_of(grid("num_trials = 2\n")), {}, {}), "plan      2 trials \u00b7"));
+    StudyByHand part(grid("num_trials = 2\n"));
+    part.began(1);
+    for (std::uint32_t trial = 0; trial < 2; ++trial) part.train(trial, 1, 0.5);
+    CHECK(contains(finished_screen(part.tuner, files(), {}), "study.num_trials=3"));
+    CHECK(contains(finished_screen(part.tuner, files(), {}), "# 1 more"));
+}
+
+TEST_CASE("A study without a finite value says so, and offers no best trial", "[report]") {
+    const StudyByHand study = ended_grid(std::numeric_limits<double>::quiet_NaN());
+    REQUIRE(study.tuner.state().ended);
+    const std::string end = end_screen(study.tuner, figures(), files(), {});
+    CHECK(end == golden("end-no-best", end));
+    CHECK_FALSE(contains(finished_screen(study.tuner, files(), {}), "ranktune best"));
+}
+
+TEST_CASE("Too many failures are told with their number, their limit and the way on", "[report]") {
+    StudyByHand study(grid());
+    study.began(1);
+    study.train(0, 1, 0.5);
+    study.saved(1, 1);
+    for (const std::uint32_t trial : {1U, 2U})
+        study.over(trial, study::AttemptOutcome::failed, "CUDA out of memory\nTraceback: many lines");
+    REQUIRE(study.tuner.state().outcome == study::StudyOutcome::too_many_failures);
+    const std::string screen = end_screen(study.tuner, figures(), files(), {});
+    CHECK(contains(screen, "why       2 of 3 trials failed; failure.tolerate = 0.05 allows 0\n"));
+    CHECK(contains(screen, "ranktune run digits --restart-errored"));
+    CHECK(contains(screen, "ranktune run digits --resume-errored"));
+    CHECK(end_sentence(study.tuner, files()) ==
+          "2 of 3 trials failed; failure.tolerate = 0.05 allows 0; ranktune run digits --restart-errored  # 2 failed, "
+          "tried again");
+}
+
+TEST_CASE("Who asked for the end is told in words", "[report]") {
+    const auto sentence = [](const std::string& asked) {
+        StudyByHand study(digits);
+        study.began(4);
+        study.stop(asked);
+        for (const std::uint32_t trial : {0U, 1U}) study.over(trial, study::AttemptOutcome::paused);
+        REQUIRE(study.tuner.state().ended);
+        return end_sentence(study.tuner, files());
+    };
+    const std::string on = "; ranktune run digits  # goes on";
+    CHECK(sentence("ranktune stop") == "asked to stop by `ranktune stop`" + on);
+    CHECK(sentence("SIGTERM") == "asked to stop by SIGTERM" + on);
+    CHECK(sentence("interrupted") == "interrupted" + on);
+}
+
+TEST_CASE("A trial whose first report lacked the metric is told with that", "[report]") {
+    StudyByHand study(digits);
+    study.began(2);
+    study.report(0, 1, {{"accuracy", 0.5}});
+    study.over(0, study::AttemptOutcome::stopped);
+    REQUIRE(study.tuner.state().outcome == study::StudyOutcome::usage);
+    const std::string screen = end_screen(study.tuner, figures(), files(), {});
+    CHECK(contains(screen, "failed    #0: the first report lacked the study's metric"));
+    CHECK(contains(screen, "next      ranktune run digits.toml --fresh"));
+    CHECK_FALSE(contains(screen, "ranktune best"));
+}
+
+TEST_CASE("When nothing succeeds, the first failure is told with its place, its time and its command", "[report]") {
+    StudyByHand study(R"toml([study]
+name = "program"
+metric = "loss"
+mode = "min"
+num_trials = 1
+max_iterations = 9
+[trainable]
+command = "python3 -u train.py --epochs={iterations} {args}"
+[resources]
+ranks = 2
+[space]
+lr = [0.5]
+)toml");
+    study.began(4);
+    study.over(0, study::AttemptOutcome::failed, "exit code 1: No module named 'datasets'");
+    REQUIRE(study.tuner.state().outcome == study::StudyOutcome::no_success);
+    const std::string screen = end_screen(study.tuner, figures(), files(), {});
+    CHECK(contains(screen, "first     #0 on n0, ranks 1-2, after 0.5s\n"));
+    CHECK(contains(screen, "command   python3 -u train.py --epochs=9 --lr=0.5\n"));
+    CHECK(contains(screen, "ranktune run digits.toml --restart-errored"));
+    CHECK(contains(screen, "ranktune logs digits 0"));
+}
+
+TEST_CASE("One of a kind is told in the singular", "[report]") {
+    StudyByHand study(R"toml([study]
+name = "one"
+metric = "loss"
+mode = "min"
+num_trials = 1
+max_iterations = 1
+[trainable]
+name = "any"
+[space]
+lr = [0.5]
+)toml");
+    StartInfo info;
+    info.workers = 1;
+    std::string text = start_screen(study.tuner.spec(), info, {});
+    study.began(1);
+    text += live_table(study.tuner, {}, {}) + status_line(study.tuner, {}, {});
+    study.train(0, 1, 0.5);
+    FilesInfo one{1, 1, "one", "ranktune run one.toml"};
+    text += end_screen(study.tuner, {}, one, {}) + finished_screen(study.tuner, one, {});
+    text += live_table(study.tuner, {}, {}) + status_line(study.tuner, {}, {});
+    INFO(text);
+    CHECK_FALSE(std::regex_search(text, std::regex("(^|[^0-9,.])1 [a-z]+s\\b")));
+    CHECK(contains(text, "0/1 iteration \u00b7 1/1 trial started"));
+}
+
+TEST_CASE("A study that was stopped shows how far it is, not that it is over", "[report]") {
+    StudyByHand study(digits);
+    study.began(4);
+    study.train(0, 1, 0.5);
+    study.train(1, 1, 0.6);
+    study.stop("SIGTERM");
+    study.train(2, 1, 0.7);
+    study.train(3, 1, 0.65);
+    REQUIRE(study.tuner.state().outcome == study::StudyOutcome::resumable);
+    CHECK(expected_iterations(study.tuner) == 26);
+    CHECK(contains(live_table(study.tuner, {}, {}), "4/26 iterations \u00b7 4/12 trials started"));
+}
+
+TEST_CASE("The best trial is what a narrow terminal keeps", "[report]") {
+    const StudyByHand study = half_way();
+    for (std::size_t width = 23; width <= 130; ++width) {
+        const std::string text = live_table(study.tuner, figures(), columns(width));
+        INFO(text);
+        CHECK(contains(text, "best 0.9250  #2"));
+        CHECK(contains(text, "6/26 iterations"));
+        CHECK_FALSE(contains(lines_of(text).front(), "~"));
+    }
+}
+
+TEST_CASE("The screen of a resumed study tells the first line of a long message", "[report]") {
+    ResumeInfo found;
+    found.start = 2;
+    found.ended = "start 1 ended at 2026-11-20T14:02:11Z: exit code 1\nTraceback (most recent call last):\n  File ...";
+    const std::string screen = resume_screen(StudyByHand(digits).tuner, {}, found, {});
+    CHECK(contains(screen, "exit code 1\n"));
+    CHECK_FALSE(contains(screen, "Traceback"));
 }
 
 TEST_CASE("the best screen names metric, configuration and weights", "[report]") {

@@ -117,6 +117,21 @@ TEST_CASE("counts, durations and sizes as people write them", "[report]") {
     CHECK(bytes_text(12'000'000'000'000) == "12 TB");
 }
 
+TEST_CASE("one is singular, everything else plural", "[report]") {
+    CHECK(counted(1, "rank") == "1 rank");
+    CHECK(counted(0, "rank") == "0 ranks");
+    CHECK(counted(1620, "iteration") == "1,620 iterations");
+    CHECK(plural(1, "byte") == "byte");
+}
+
+TEST_CASE("what a program wrote is shown to a terminal without its control characters, and none is lost", "[report]") {
+    CHECK(escaped("10 %\r\x1b[31mred\x1b[0m\ttab\nnext") == "10 %\\x0d\\x1b[31mred\\x1b[0m\ttab\nnext");
+    CHECK(escaped("Größe\x7f\xff") == "Größe\\x7f\\xff");
+    CHECK(escaped("\xc2\x9b") == "\\xc2\\x9b"); // CSI as one character
+    CHECK(first_line("one\ntwo\n") == "one");
+    CHECK(first_line("one") == "one");
+}
+
 TEST_CASE("ranks are written as ranges", "[report]") {
     const auto text = [](std::initializer_list<std::uint32_t> ranks) {
         std::vector<study::Rank> list;

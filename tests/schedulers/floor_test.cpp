@@ -29,6 +29,15 @@ std::vector<std::uint64_t> entries(const Driver& d) {
 
 } // namespace
 
+TEST_CASE("floor: the rungs of all brackets are shown together", "[schedulers]") {
+    auto spec = floor_rule(9);
+    spec.scheduler.brackets = 2; // 1 3 9, and 3 9
+    Driver d(spec);
+    d.report(d.add_in(0), 1, 5.0);
+    d.report(d.add_in(1), 3, 5.0);
+    CHECK(entries(d) == std::vector<std::uint64_t>{1, 1, 0});
+}
+
 TEST_CASE("floor: a trial goes on iff it is among the max(floor(m/3), 1) best, itself included", "[schedulers]") {
     Driver d(floor_rule());
     const auto arrive = [&d](double value) { return d.report(d.add(), 1, value); };

@@ -66,6 +66,24 @@ TEST_CASE("result tables are plain HDF5 columns", "[storage]") {
     });
 }
 
+TEST_CASE("names that clash get their role in front, as often as it takes", "[storage]") {
+    const test::TemporaryDirectory home;
+    const std::string path = home.path() + "/metrics.h5";
+    Results clashing = sample();
+    auto& columns = clashing.tables[0].columns;
+    using Role = Column::Role;
+    columns.push_back({"metric.time", Role::metric, "", "", std::vector<double>{7, 8, 9}}); // after "time"
+    publish_results(posix_file_system(), path, clashing);
+    on_hdf5_thread([&] {
+        const hdf5::FileHandle file(hdf5::check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), "open"));
+        CHECK(read_doubles(file.get(), "reports/time") == std::vector<double>{0.5, 1.0, 1.5});
+        CHECK(read_doubles(file.get(), "reports/metric.time") == std::vector<double>{7, 8, 9});
+        CHECK(read_doubles(file.get(), "reports/metric.metric.time") == std::vector<double>{1, 2, 3});
+        const hdf5::DatasetHandle time(H5Dopen2(file.get(), "reports/metric.metric.time", H5P_DEFAULT));
+        CHECK(hdf5::get_string(time.get(), "name") == "time");
+    });
+}
+
 TEST_CASE("an empty study has empty tables", "[storage]") {
     const test::TemporaryDirectory home;
     Results empty = sample();

@@ -197,8 +197,11 @@ TEST_CASE("a grid search without num_trials runs the whole grid", "[study]") {
     parts.space = "lr = \"grid([0.1, 0.2, 0.3])\"\nbatch_size = [32, 64]\ndropout = \"quniform(0.0, 0.5, 0.25)\"\n";
     parts.rest = "[searcher]\ntype = \"grid\"\n";
     CHECK(parse(parts.text()).num_trials == 18);
-    parts.study += "num_trials = 4\n";
+    const std::string whole = parts.study;
+    parts.study = whole + "num_trials = 4\n";
     CHECK(parse(parts.text()).num_trials == 4);
+    parts.study = whole + "num_trials = 60\n"; // there are no more
+    CHECK(parse(parts.text()).num_trials == 18);
 }
 
 TEST_CASE("overrides are taken over before anything is checked", "[study]") {

@@ -17,9 +17,12 @@ TEST_CASE("describe fills the numbers in", "[study]") {
     CHECK(describe(Reason::not_in_top, 3, 9) == "not among the best of 9 at iteration 3");
     CHECK(describe(Reason::below_median, 0.5, 0.6914) == "best value 0.5 is worse than the median 0.6914");
     CHECK(describe(Reason::max_iterations, 27, 0) == "reached the ceiling of 27 iterations");
+    CHECK(describe(Reason::max_iterations, 1, 0) == "reached the ceiling of 1 iteration");
+    CHECK(describe(Reason::exception, 0, 0) == "the trainable failed"); // it threw, or its program ended with a code
     CHECK(describe(Reason::trial_time, 61.5, 60) == "trained for 61.5 s of at most 60 s");
     CHECK(describe(Reason::promoted, 3, 9) == "promoted from iteration 3 to 9");
     CHECK(describe(Reason::early_failures, 8, 0) == "the first 8 trials all failed before a report");
+    CHECK(describe(Reason::early_failures, 1, 0) == "the first trial failed before a report");
     CHECK(describe(Reason::metric_threshold, -0.0, 1e-9) == "value 0 reached the threshold 1e-09");
     CHECK(describe(Reason::metric_threshold, std::numeric_limits<double>::infinity(), 0) ==
           "value inf reached the threshold 0");

@@ -2,12 +2,14 @@
 #include "drivers/head/head_run.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "drivers/environment_facts.hpp"
+#include "drivers/file_system_facts.hpp"
 #include "drivers/head/head_machine.hpp"
 #include "drivers/head/head_observer.hpp"
 #include "drivers/head/head_services.hpp"
@@ -15,6 +17,7 @@
 #include "drivers/head/keeper.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/head/publisher.hpp"
+#include "drivers/head/refresher.hpp"
 #include "drivers/head/requeue.hpp"
 #include "drivers/head/results.hpp"
 #include "drivers/log_file.hpp"
@@ -35,8 +38,13 @@ void refuse_what_cannot_be(const comm::Transport& transport, const RunOptions& o
     if (workers == 0) throw base::UsageError("a study needs at least 2 ranks: rank 0 is the head, the others train");
     if (const auto wanted = options.spec.max_ranks_per_trial(); wanted > workers)
         throw base::UsageError("resources.ranks: a trial may ask for " + std::to_string(wanted) +
-                               " ranks, but this job has " + std::to_string(workers) + " workers");
+                               " ranks, which is more than the workers of this job: " + std::to_string(workers));
 }
+
+/// How often metrics.h5 is made while a study runs, and up to which size of the journal: reading it again and again
+/// must stay cheap, in memory too.
+constexpr std::chrono::minutes tables_interval{1};
+constexpr std::uint64_t most_tables_records = 1'000'000;
 
 struct ReleaseLease {
     void operator()(storage::Lease* lease) const noexcept {
@@ -93,6 +101,7 @@ class HeadRun {
     void open_log(const std::string& mpi);
     void open_journal();
     void begin_records();
+    void refresh_tables();
     void leave_files(const HeadEnd& end, const HeadFigures& figures);
     void write_outcome(study::StudyOutcome outcome, study::Reason why, const std::string& reason);
     void requeue_job(const HeadEnd& end);
@@ -115,6 +124,7 @@ class HeadRun {
     std::optional<slurm::Allocation> job_; ///< nothing: not in a Slurm job
     bool earlier_progress_ = true;         ///< the start before this one admitted something
     Requeued requeued_;
+    std::uint64_t tables_records_ = 0; ///< records that metrics.h5 was last made of; the refresher's own
     std::optional<ProcessClock> clock_;
 };
 
@@ -141,10 +151,18 @@ HeadRun::HeadRun(comm::Transport& transport, const RunOptions& options, const st
 
 void HeadRun::open_log(const std::string& mpi) {
     log_ = std::make_unique<LogFile>(directory_.head_log(start_));
-    const EnvironmentFacts facts{
-        options_.version,        opened_.uuid,    opened_.incarnation.value(), static_cast<int>(transport_.size()), mpi,
-        storage::hdf5_version(), wall_time_now(), layout_json(options_.layout)};
+    const EnvironmentFacts facts{options_.version,
+                                 opened_.uuid,
+                                 opened_.incarnation.value(),
+                                 static_cast<int>(transport_.size()),
+                                 mpi,
+                                 storage::hdf5_version(),
+                                 wall_time_now(),
+                                 layout_json(options_.layout),
+                                 options_.build_type};
     publish_text(files_, directory_.environment_file(start_), environment_json(facts), true);
+    const FileSystemFacts disk = file_system_facts(directory_.path);
+    const std::string deadline = slurm_end_time();
     log_->write(base::LogLevel::info, "start",
                 {{"version", options_.version},
                  {"study", opened_.uuid},
@@ -152,8 +170,14 @@ void HeadRun::open_log(const std::string& mpi) {
                  {"job", slurm_job().empty() ? "-" : slurm_job()},
                  {"restart", std::to_string(slurm_restart_count())},
                  {"host", host_name()},
+                 {"nodes", std::to_string(options_.layout.node_count())},
                  {"ranks", std::to_string(transport_.size())},
-                 {"mpi", mpi}});
+                 {"groups", std::to_string((transport_.size() - 1) / options_.spec.max_ranks_per_trial())},
+                 {"mpi", mpi},
+                 {"fs", disk.type},
+                 {"free", binary_size(disk.free_bytes)},
+                 {"inodes_free", std::to_string(disk.free_inodes)},
+                 {"deadline", deadline.empty() ? "-" : deadline}});
 }
 
 /// Publishing the first segment of this life makes what is before it final. An earlier head that still lived (its lease
@@ -225,7 +249,9 @@ HeadRunEnd HeadRun::run(SignalReader* signals) {
     {
         Publisher status(files_, directory_.status_file());
         HeadObserver observer(options_.observer, *log_, status, *journal_);
-        HeadServices services(files_, *journal_, directory_.path, waker_, *log_, [this](const study::EndStudy& how) {
+        Refresher tables(tables_interval, [this] { refresh_tables(); });
+        HeadServices services(files_, *journal_, directory_.path, waker_, *log_, [&](const study::EndStudy& how) {
+            tables.stop();
             write_results(files_, directory_.path, options_.spec, wall_time_now());
             write_outcome(how.outcome, how.reason,
                           how.message.empty() ? study::describe(how.reason, 0, 0) : how.message);
@@ -254,6 +280,18 @@ HeadRunEnd HeadRun::run(SignalReader* signals) {
     requeue_job(end);
     if (options_.on_end) options_.on_end({end.outcome, end.message, figures, &tuner(), requeued_.words});
     return {end.outcome, end.clean};
+}
+
+/// metrics.h5 of a study that goes on, for whoever looks; made from the journal like the last one, by another thread.
+void HeadRun::refresh_tables() {
+    const std::uint64_t records = journal_->first_record() + journal_->statistics().records;
+    if (records == tables_records_ || records > most_tables_records) return;
+    try {
+        write_results(files_, directory_.path, options_.spec, wall_time_now());
+        tables_records_ = records;
+    } catch (const std::exception& error) { // a full disk: the next one may fit
+        log_->write(base::LogLevel::warning, "tables", {{"error", error.what()}});
+    }
 }
 
 void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {

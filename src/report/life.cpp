@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/life.hpp"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "report/text.hpp"
+#include "storage/journal.hpp"
+
+#include <fmt/format.h>
+
+namespace ranktune::report {
+namespace {
+
+std::string with_reason(const std::string& text, study::Reason reason, double a, double b) {
+    const std::string why = study::describe(reason, a, b);
+    return why.empty() ? text : text + ": " + why;
+}
+
+} // namespace
+
+TrialLife::TrialLife(study::TrialId trial, std::string metric) : trial_(trial), metric_name_(std::move(metric)) {}
+
+void TrialLife::line(study::StudyTime at, const std::string& text) {
+    lines_.push_back(pad_left(short_duration(base::to_seconds(at.time_since_epoch())), 8) + "  " + text);
+}
+
+void TrialLife::tell(const study::TrialStarted& start) {
+    std::string text = fmt::format("attempt {} started", start.attempt.value());
+    std::vector<std::string> hosts;
+    for (const auto rank : start.ranks) {
+        const auto here = std::ranges::find(workers_, rank, &study::RankInfo::rank);
+        if (here != workers_.end() && std::ranges::find(hosts, here->host) == hosts.end()) hosts.push_back(here->host);
+    }
+    for (std::size_t i = 0; i < hosts.size(); ++i) text += (i == 0 ? " on " : ", ") + hosts[i];
+    text += " (" + ranks_text(start.ranks) + "), ";
+    if (const auto* checkpoint = std::get_if<study::CheckpointRef>(&start.from))
+        text += fmt::format("from iteration {}", checkpoint->iteration);
+    else
+        text += "from scratch";
+    line(start.at, text);
+}
+
+void TrialLife::tell(const study::Reported& report) {
+    const auto& verdict = report.verdict;
+    const bool decided = verdict.verb != study::Verb::go_on || verdict.reason == study::Reason::in_top ||
+                         verdict.reason == study::Reason::first_arrival;
+    if (!decided) return;
+    std::string text = fmt::format("iteration {}", report.iteration);
+    for (const auto& metric : report.metrics)
+        if (metric.id.value() < metrics_.size() && metrics_[metric.id.value()] == metric_name_)
+            text += fmt::format(": {} {}", metric_name_, metric_text(metric.value));
+    const char* verb = verdict.verb == study::Verb::go_on   ? "goes on"
+                       : verdict.verb == study::Verb::pause ? "pause"
+                                                            : "stop";
+    line(report.at, with_reason(text + ", " + verb, verdict.reason, verdict.a, verdict.b));
+}
+
+void TrialLife::tell(const study::AttemptEnded& ended) {
+    std::string text = fmt::format("attempt {} {}", ended.attempt.value(), study::name(ended.outcome));
+    if (!ended.message.empty()) text += ": " + first_line(ended.message);
+    if (ended.retry) text += "; tried again";
+    line(ended.at, text);
+}
+
+void TrialLife::add(const study::Record& record) {
+    if (const auto* metric = std::get_if<study::MetricDefined>(&record)) {
+        metrics_.push_back(metric->name);
+    } else if (const auto* began = std::get_if<study::IncarnationBegan>(&record)) {
+        workers_ = began->workers;
+    }
+    std::visit(
+        [this](const auto& r) {
+            using R = std::decay_t<decltype(r)>;
+            if constexpr (requires { r.trial.value(); }) {
+                if (r.trial != trial_) return;
+                if constexpr (requires { tell(r); }) {
+                    tell(r);
+                } else if constexpr (std::is_same_v<R, study::TrialCreated>) {
+                    line(r.at, "created");
+                } else if constexpr (std::is_same_v<R, study::CheckpointCommitted>) {
+                    line(r.at,
+                         fmt::format("checkpoint of iteration {}: {}", r.checkpoint.iteration, r.checkpoint.path));
+                } else if constexpr (std::is_same_v<R, study::TrialPromoted>) {
+                    line(r.at, study::describe(r.reason, static_cast<double>(r.from), static_cast<double>(r.target)));
+                } else if constexpr (std::is_same_v<R, study::TrialClosed>) {
+                    line(r.at, with_reason(std::string(study::name(r.phase)), r.reason, r.a, r.b));
+                } else if constexpr (std::is_same_v<R, study::TrialReopened>) {
+                    line(r.at, r.from_scratch ? "tried again from scratch" : "tried again from its last checkpoint");
+                }
+            }
+        },
+        record);
+}
+
+std::vector<std::string> life_of(storage::FileSystem& files, const std::string& directory, study::TrialId trial,
+                                 const std::string& metric) {
+    TrialLife life(trial, metric);
+    storage::read_journal(files, directory, [&](study::Record&& record) { life.add(record); });
+    return life.lines();
+}
+
+} // namespace ranktune::report

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The life of one trial, told from the journal: when and where it started, was paused, promoted, saved, and ended.
+
+#include <string>
+#include <vector>
+
+#include "ranktune/study/record.hpp"
+#include "storage/file_system.hpp"
+
+namespace ranktune::report {
+
+/// Collects the lines of one trial while a journal is read. Reports between two decisions are left out: `export
+/// --table reports` has them.
+///
+///   attempt 1 started on n0 (w1-2), from scratch
+///   iteration 1: val_accuracy 0.7500, pause: waits at rung 1 with 2 entries
+class TrialLife {
+  public:
+    TrialLife(study::TrialId trial, std::string metric);
+    /// Records in their order, from the first one.
+    void add(const study::Record& record);
+    /// Study time in front of each.
+    [[nodiscard]] const std::vector<std::string>& lines() const { return lines_; }
+
+  private:
+    void line(study::StudyTime at, const std::string& text);
+    void tell(const study::TrialStarted& start);
+    void tell(const study::Reported& report);
+    void tell(const study::AttemptEnded& ended);
+
+    study::TrialId trial_;
+    std::string metric_name_;
+    std::vector<std::string> metrics_;     ///< names by MetricId
+    std::vector<study::RankInfo> workers_; ///< of the newest incarnation
+    std::vector<std::string> lines_;
+};
+
+/// Reads the journal of the study in `directory`. Throws base::FormatError for a damaged one.
+[[nodiscard]] std::vector<std::string> life_of(storage::FileSystem& files, const std::string& directory,
+                                               study::TrialId trial, const std::string& metric);
+
+} // namespace ranktune::report

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a start says of itself, and what is done again and again beside it.
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "drivers/environment_facts.hpp"
+#include "drivers/file_system_facts.hpp"
+#include "drivers/head/refresher.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+
+using namespace ranktune;
+using namespace ranktune::drivers;
+
+TEST_CASE("file systems are told by name and room", "[drivers]") {
+    CHECK(file_system_name(0x0BD00BD0) == "lustre");
+    CHECK(file_system_name(0x6969) == "nfs");
+    CHECK(file_system_name(0x1234) == "0x1234");
+    CHECK(binary_size(0) == "0B");
+    CHECK(binary_size(1023) == "1023B");
+    CHECK(binary_size(1024) == "1KiB");
+    CHECK(binary_size(12ULL << 40) == "12TiB");
+    CHECK(binary_size((1ULL << 20) - 1) == "1MiB");
+    const ranktune::testing::TemporaryDirectory home;
+    const auto facts = file_system_facts(home.path());
+    CHECK(facts.type != "unknown");
+    CHECK(facts.free_bytes > 0);
+    CHECK(file_system_facts(home.path() + "/nowhere").type == "unknown");
+}
+
+TEST_CASE("env.json has every variable of Slurm but those that may hold a secret", "[drivers]") {
+    setenv("SLURM_JOB_QOS", "long", 1);
+    setenv("SLURM_JWT", "very-secret", 1);
+    setenv("SLURM_SITE_API_TOKEN", "very-secret", 1);
+    setenv("SLURM_SPANK__SLURM_SPANK_OPTION_x_password", "very-secret", 1);
+    setenv("HOME_OF_MINE", "private", 1);
+    EnvironmentFacts facts;
+    facts.build_type = "debugoptimized";
+    const std::string text = environment_json(facts);
+    for (const char* name : {"SLURM_JOB_QOS", "SLURM_JWT", "SLURM_SITE_API_TOKEN",
+                             "SLURM_SPANK__SLURM_SPANK_OPTION_x_password", "HOME_OF_MINE"})
+        unsetenv(name);
+    const auto json = nlohmann::json::parse(text);
+    CHECK(json["variables"]["SLURM_JOB_QOS"] == "long");
+    CHECK(text.find("secret") == std::string::npos);
+    CHECK(text.find("private") == std::string::npos);
+    CHECK(json["build"]["type"] == "debugoptimized");
+    CHECK_FALSE(json["blas"].get<std::string>().empty());
+}
+
+TEST_CASE("a refresher goes on until it is told to stop, and not beyond", "[drivers]") {
+    std::mutex mutex;
+    std::condition_variable changed;
+    int calls = 0;
+    Refresher refresher(std::chrono::milliseconds(1), [&] {
+        const std::lock_guard lock(mutex);
+        ++calls;
+        changed.notify_all();
+    });
+    {
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] { return calls >= 3; });
+    }
+    std::thread other([&] { refresher.stop(); });
+    refresher.stop();
+    other.join();
+    const int at_the_end = calls;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    CHECK(calls == at_the_end);
+}
