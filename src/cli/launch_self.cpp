@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/message.hpp"
+#include "cli/shared_memory.hpp"
 #include "cli/terminal.hpp"
 #include "comm/mpi/environment.hpp"
 #include "drivers/study_directory.hpp"
@@ -98,7 +99,7 @@ bool may_read_other_processes() {
     return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1;
 }
 
-void prepare_environment(const std::string& line) {
+void prepare_environment(const std::string& line, const std::string& shared_memory) {
     const auto set = [](const char* name, const std::string& value) { setenv(name, value.c_str(), 0); };
     setenv(launch_line_variable, line.c_str(), 1);
     const Terminal terminal = detect_terminal();
@@ -112,6 +113,7 @@ void prepare_environment(const std::string& line) {
     // One machine: no fabric is searched for, which takes long and warns.
     set("OMPI_MCA_pml", "ob1");
     set("OMPI_MCA_btl", "self,vader");
+    if (!shared_memory.empty()) set("OMPI_MCA_btl_vader_backing_directory", shared_memory);
     if (geteuid() == 0) {
         set("OMPI_ALLOW_RUN_AS_ROOT", "1");
         set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
@@ -165,13 +167,15 @@ std::string command_line(const Invocation& invocation) {
 
 int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const std::string& directory) {
     std::vector<std::string> words = launcher_words(invocation, workers + 1);
-    prepare_environment(shown(words, invocation));
+    const SharedMemoryFolder shared_memory;
+    prepare_environment(shown(words, invocation), shared_memory.path());
 
     auto& files = storage::posix_file_system();
     const auto earlier = drivers::read_outcome(files, {directory});
     drivers::SignalRelay relay;
     drivers::StepOptions step;
     step.words = std::move(words);
+    step.variables.emplace_back(drivers::interrupt_variable, "SIGUSR2");
     const drivers::StepEnded ended = drivers::run_step(step, relay);
     const int code = ended.code;
     // An earlier run may have written one, a moment ago.

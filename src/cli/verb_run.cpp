@@ -26,6 +26,7 @@
 #include "drivers/layout.hpp"
 #include "drivers/run.hpp"
 #include "drivers/signals.hpp"
+#include "drivers/supervise/step.hpp"
 #include "report/screens.hpp"
 #include "storage/hdf5_thread.hpp"
 #include "storage/journal.hpp"
@@ -227,6 +228,7 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
     drivers::RunOptions options;
     options.version = version();
     options.layout = drivers::survey(mpi);
+    options.signal_meanings = drivers::signal_meanings(variables);
     RunScreens screens(arguments, mpi);
     if (mpi.rank() == 0) {
         try {

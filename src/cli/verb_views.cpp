@@ -40,8 +40,12 @@ report::Live live_of(const report::LoadedStudy& study, const std::string& direct
     report::Live live;
     live.directory = directory;
     live.elapsed_s = base::to_seconds(state.now.time_since_epoch());
-    live.deadline =
-        state.ended ? fmt::format("ended, exit {}", static_cast<int>(state.outcome)) : running_text(directory);
+    if (!state.ended)
+        live.deadline = running_text(directory);
+    else if (state.outcome == study::StudyOutcome::resumable)
+        live.deadline = "stopped early: ranktune run " + directory + " goes on";
+    else
+        live.deadline = fmt::format("ended, exit {}", static_cast<int>(state.outcome));
     return live;
 }
 

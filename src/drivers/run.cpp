@@ -65,7 +65,7 @@ int run_worker(comm::Transport& transport, comm::GroupFactory& groups, SignalRea
 } // namespace
 
 int run_study(const comm::mpi::Environment& environment, const RunOptions& options) {
-    SignalReader signals;
+    SignalReader signals(options.signal_meanings);
     const auto transport = comm::make_mpi_transport(environment); // collective, like the next
     comm::GroupFactory groups(environment);
     if (environment.rank() != 0) {

@@ -3,6 +3,7 @@
 // What a run is asked for and what comes of it.
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -23,10 +24,12 @@ struct RunEnd {
     std::string requeue = {};            ///< what became of the job, in words; empty: nothing to say
 };
 
-/// Rank 0 fills in everything; the other ranks `version` and `layout` only.
+/// Rank 0 fills in everything; the other ranks `version`, `layout` and `signal_meanings` only.
 struct RunOptions {
     std::string version; ///< of this program
     Layout layout;       ///< empty: not known, no rank has a GPU
+    /// Signals that the launcher uses for something else, by name: {"SIGUSR1", "Ctrl-C"}.
+    std::map<std::string, std::string> signal_meanings;
     /// The caller (the command line) has refused already, and has said why: the ranks only leave together.
     std::optional<study::StudyOutcome> refused;
     study::StudySpec spec;

@@ -159,7 +159,7 @@ std::string head_lines(const tuner::Tuner& tuner, const Live& live, const Style&
 
 std::uint64_t expected_iterations(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
-    if (state.ended) return state.iterations;
+    if (state.ended && state.outcome != study::StudyOutcome::resumable) return state.iterations;
     const Plan expected = plan(tuner.spec());
     const std::uint64_t uncreated =
         tuner.spec().num_trials - std::min<std::uint64_t>(tuner.spec().num_trials, state.trials.size());
