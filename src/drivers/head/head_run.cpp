@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "drivers/binding.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/head/head_machine.hpp"
 #include "drivers/head/head_observer.hpp"
@@ -91,6 +92,7 @@ class HeadRun {
 
   private:
     void open_log(const std::string& mpi);
+    void bind();
     void open_journal();
     void begin_records();
     void leave_files(const HeadEnd& end, const HeadFigures& figures);
@@ -104,6 +106,7 @@ class HeadRun {
     const RunOptions& options_;
     storage::FileSystem& files_ = storage::posix_file_system();
     StudyDirectory directory_;
+    const Binding binding_;
     HeldLease lease_;
     OpenedStudy opened_;
     std::string start_;
@@ -122,6 +125,7 @@ HeadRun::HeadRun(comm::Transport& transport, const RunOptions& options, const st
     : transport_(transport),
       options_(options),
       directory_{options.directory},
+      binding_(plan_binding(options.layout, options.spec.resources)),
       lease_(std::move(entered.lease)),
       opened_(std::move(entered.opened)),
       start_(start_name(slurm_job(), opened_.incarnation.value())),
@@ -133,6 +137,7 @@ HeadRun::HeadRun(comm::Transport& transport, const RunOptions& options, const st
     if (options.spec.trainable.program) publish_python_module(files_, directory_);
     if (const auto before = read_outcome(files_, directory_)) earlier_progress_ = before->progress;
     open_log(mpi);
+    bind();
     open_journal();
     begin_records();
     clock_.emplace(tuner().state().now);
@@ -140,9 +145,14 @@ HeadRun::HeadRun(comm::Transport& transport, const RunOptions& options, const st
 
 void HeadRun::open_log(const std::string& mpi) {
     log_ = std::make_unique<LogFile>(directory_.head_log(start_));
-    const EnvironmentFacts facts{
-        options_.version,        opened_.uuid,    opened_.incarnation.value(), static_cast<int>(transport_.size()), mpi,
-        storage::hdf5_version(), wall_time_now(), layout_json(options_.layout)};
+    const EnvironmentFacts facts{options_.version,
+                                 opened_.uuid,
+                                 opened_.incarnation.value(),
+                                 static_cast<int>(transport_.size()),
+                                 mpi,
+                                 storage::hdf5_version(),
+                                 wall_time_now(),
+                                 layout_json(options_.layout, binding_)};
     publish_text(files_, directory_.environment_file(start_), environment_json(facts), true);
     log_->write(base::LogLevel::info, "start",
                 {{"version", options_.version},
@@ -153,6 +163,20 @@ void HeadRun::open_log(const std::string& mpi) {
                  {"host", host_name()},
                  {"ranks", std::to_string(transport_.size())},
                  {"mpi", mpi}});
+}
+
+/// Workers bind themselves by the same plan when they learn of the study.
+void HeadRun::bind() {
+    if (!binding_.words.empty())
+        log_->write(base::LogLevel::info, "bind",
+                    {{"bound", std::to_string(binding_.bound())},
+                     {"ranks", std::to_string(transport_.size())},
+                     {"how", binding_.words}});
+    for (const std::string& problem : {binding_.warning, bind_as_planned(binding_, base::head_rank)}) {
+        if (problem.empty()) continue;
+        log_->write(base::LogLevel::warning, "bind", {{"problem", problem}});
+        if (options_.on_note) options_.on_note(problem);
+    }
 }
 
 /// Publishing the first segment of this life makes what is before it final. An earlier head that still lived (its lease
@@ -213,6 +237,7 @@ HeadOptions HeadRun::head_options() const {
     head.wall_time = wall_time_now();
     head.study = opened_.resolved;
     head.study_directory = directory_.path;
+    head.places = places_of(options_.layout, binding_);
     head.heartbeat_timeout = options_.spec.output.heartbeat_timeout;
     head.abort_grace = options_.spec.output.abort_grace;
     return head;
