@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/message.hpp"
+#include "cli/shared_memory.hpp"
 #include "cli/terminal.hpp"
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
@@ -111,7 +112,7 @@ std::string shown(const std::vector<std::string>& words, const Invocation& invoc
     return line;
 }
 
-void prepare_environment(const std::string& line) {
+void prepare_environment(const std::string& line, const std::string& shared_memory) {
     const auto set = [](const char* name, const std::string& value) { setenv(name, value.c_str(), 0); };
     setenv(launch_line_variable, line.c_str(), 1);
     const Terminal terminal = detect_terminal();
@@ -119,6 +120,8 @@ void prepare_environment(const std::string& line) {
     set(rows_variable, std::to_string(terminal.rows));
     char device[256] = {};
     if (terminal.interactive && ttyname_r(STDOUT_FILENO, device, sizeof device) == 0) set(device_variable, device);
+    if (comm::mpi::library() == comm::mpi::Library::open_mpi && !shared_memory.empty())
+        set("OMPI_MCA_btl_vader_backing_directory", shared_memory); // of this run alone, so not in the line
 }
 
 } // namespace
@@ -170,13 +173,15 @@ std::string command_line(const Invocation& invocation) {
 
 int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const std::string& directory) {
     std::vector<std::string> words = launcher_words(invocation, workers + 1);
-    prepare_environment(shown(words, invocation));
+    const SharedMemoryFolder shared_memory;
+    prepare_environment(shown(words, invocation), shared_memory.path());
 
     auto& files = storage::posix_file_system();
     const auto earlier = drivers::read_outcome(files, {directory});
     drivers::SignalRelay relay;
     drivers::StepOptions step;
     step.words = std::move(words);
+    step.variables.emplace_back(drivers::interrupt_variable, "SIGUSR2");
     const drivers::StepEnded ended = drivers::run_step(step, relay);
     const int code = ended.code;
     // An earlier run may have written one, a moment ago.

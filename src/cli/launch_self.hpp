@@ -36,8 +36,8 @@ enum class Launch : std::uint8_t {
 /// How this program was invoked, to be typed again: `ranktune run digits.toml study.num_trials=6`.
 [[nodiscard]] std::string command_line(const Invocation& invocation);
 
-/// Runs this program again under mpirun with `workers` workers and waits for it. INT and TERM become USR1 (a clean
-/// stop); one that insists ends it at once (drivers::SignalRelay); when this process is killed, mpirun ends too. The
+/// Runs this program again under mpirun with `workers` workers and waits for it. Signals that end a program are a clean
+/// stop; one that insists ends it at once (drivers::SignalRelay); when this process is killed, mpirun ends too. The
 /// exit code is what the head has written into the file `outcome` of the study directory, because launchers bend exit
 /// codes; a rank that died is said on standard error. Throws base::UsageError when mpirun is not there.
 int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const std::string& outcome_file);

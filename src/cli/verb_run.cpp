@@ -26,6 +26,7 @@
 #include "drivers/layout.hpp"
 #include "drivers/run.hpp"
 #include "drivers/signals.hpp"
+#include "drivers/supervise/step.hpp"
 #include "report/next_steps.hpp"
 #include "report/screens.hpp"
 #include "storage/hdf5_thread.hpp"
@@ -234,9 +235,7 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
     options.version = version();
     options.build_type = build_type();
     options.layout = drivers::survey(mpi);
-    // `ranktune run` outside a launcher makes it of Ctrl-C, and of whatever else asks it to stop. (In a Slurm job the
-    // name decides whether the job goes back into the queue.)
-    if (!environment(launch_line_variable).empty() && environment("SLURM_JOB_ID").empty()) options.usr1 = "interrupted";
+    options.signal_meanings = drivers::signal_meanings(variables);
     RunScreens screens(arguments, mpi);
     if (mpi.rank() == 0) {
         try {

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 
 #include "comm/mpi/gather.hpp"
+#include "drivers/binding.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/json_text.hpp"
 #include "ranktune/base/text.hpp"
 #include "slurm/gpus.hpp"
+#include "slurm/topology.hpp"
 
 namespace ranktune::drivers {
 namespace {
@@ -32,13 +35,37 @@ const std::vector<std::string>& Layout::gpus_of(base::Rank rank) const {
 std::size_t Layout::node_count() const { return std::set<std::string>(nodes.begin(), nodes.end()).size(); }
 
 Layout survey(const comm::mpi::Environment& environment) {
-    const slurm::RankOnNode mine{host_name(), slurm::visible_gpus(environment_variables(), gpus_of_machine())};
+    const auto variables = environment_variables();
+    const slurm::RankOnNode mine{host_name(), slurm::visible_gpus(variables, gpus_of_machine())};
+    // A Slurm that does not confine tasks lets them use the cores of other jobs, too.
+    const comm::CpuSet granted = comm::granted_cpus();
+    const auto own = slurm::cpus_on_node(variables);
+    const std::string told = slurm::encode(mine) + "\n" + comm::cpu_text(granted) + "\n" +
+                             (own && granted.size() <= *own ? "own" : "") + "\n" +
+                             slurm::switches_above(variables, mine.node);
     Layout layout;
+    layout.own_cpus = true;
     std::vector<slurm::RankOnNode> ranks;
-    for (const std::string& text : comm::mpi::gather_texts(environment, slurm::encode(mine))) {
-        ranks.push_back(slurm::decode_rank(text));
+    for (const std::string& text : comm::mpi::gather_texts(environment, told)) {
+        std::istringstream lines(text);
+        std::string line;
+        std::getline(lines, line);
+        ranks.push_back(slurm::decode_rank(line));
         layout.nodes.push_back(ranks.back().node);
+        std::getline(lines, line);
+        layout.granted.push_back(comm::cpus_of(line));
+        std::getline(lines, line);
+        layout.own_cpus = layout.own_cpus && line == "own";
+        line.clear();
+        std::getline(lines, line);
+        layout.switches.push_back(line);
     }
+    // One rank of each node describes its cores.
+    const auto first = std::ranges::find(layout.nodes, mine.node) - layout.nodes.begin();
+    const std::string machine = first == environment.rank() ? comm::encode(comm::read_machine()) : std::string();
+    const auto machines = comm::mpi::gather_texts(environment, machine);
+    for (std::size_t r = 0; r < machines.size(); ++r)
+        if (!machines[r].empty()) layout.machines.emplace(layout.nodes[r], comm::decode_machine(machines[r]));
     slurm::GpuShares shares = slurm::share_gpus(ranks);
     layout.gpus = std::move(shares.by_rank);
     layout.job_has_gpus = !shares.none_granted;
@@ -66,22 +93,29 @@ std::string layout_words(const Layout& layout, const std::string& dot) {
     return text;
 }
 
-std::string layout_json(const Layout& layout) {
+std::string layout_json(const Layout& layout, const Binding& binding) {
     std::vector<std::string> order; // nodes by their first rank
     for (const auto& node : layout.nodes)
         if (std::ranges::find(order, node) == order.end()) order.push_back(node);
     std::string text;
     for (const auto& node : order) {
-        std::string ranks;
-        std::string gpus;
+        std::vector<std::string> ranks;
+        std::vector<std::string> gpus;
+        std::vector<std::string> cpus;
+        std::string switches;
         for (std::size_t r = 0; r < layout.nodes.size(); ++r) {
             if (layout.nodes[r] != node) continue;
-            ranks += (ranks.empty() ? "" : ", ") + std::to_string(r);
-            gpus += (gpus.empty() ? "" : ", ") +
-                    json_string(base::join(layout.gpus_of(base::Rank(static_cast<std::uint32_t>(r))), ","));
+            const base::Rank rank(static_cast<std::uint32_t>(r));
+            ranks.push_back(std::to_string(r));
+            gpus.push_back(json_string(base::join(layout.gpus_of(rank), ",")));
+            cpus.push_back(json_string(comm::cpu_text(cpus_in_use(layout, binding, rank))));
+            if (r < layout.switches.size()) switches = layout.switches[r];
         }
         text += (text.empty() ? "" : ",\n    ") + std::string("{\"node\": ") + json_string(node) + ", \"ranks\": [" +
-                ranks + "], \"gpus\": [" + gpus + "]}";
+                base::join(ranks) + "], \"gpus\": [" + base::join(gpus) + "]";
+        if (!layout.granted.empty()) text += ", \"cpus\": [" + base::join(cpus) + "]";
+        if (!switches.empty()) text += ", \"switches\": " + json_string(switches);
+        text += "}";
     }
     return "[" + text + "]";
 }

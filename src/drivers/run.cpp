@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "comm/transport/mpi_transport.hpp"
+#include "drivers/binding.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/group/mpi_groups.hpp"
 #include "drivers/group/worker_output.hpp"
@@ -45,10 +46,14 @@ int run_worker(comm::Transport& transport, comm::GroupFactory& groups, SignalRea
     WorkerOutput output(log);
     TransportOutbox outbox(transport);
     const ProcessClock clock;
+    const auto bind = [&](const study::StudySpec& spec) { // before the trial thread is started
+        const std::string problem = bind_as_planned(plan_binding(options.layout, spec.resources), worker_options.rank);
+        if (!problem.empty()) log.write(base::LogLevel::warning, "bind", {{"problem", problem}});
+    };
     WorkerMachine worker(
         worker_options, outbox,
         make_trial_runner(storage::posix_file_system(), make_mpi_groups(groups), worker_options.host, log, waker,
-                          {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus}),
+                          {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus}, bind),
         log, clock.now());
     const WorkerEnd end = serve_worker(transport, worker, clock, waker, &signals, [&] {
         const auto key = worker.working_on();
@@ -65,7 +70,7 @@ int run_worker(comm::Transport& transport, comm::GroupFactory& groups, SignalRea
 } // namespace
 
 int run_study(const comm::mpi::Environment& environment, const RunOptions& options) {
-    SignalReader signals(options.usr1);
+    SignalReader signals(options.signal_meanings);
     const auto transport = comm::make_mpi_transport(environment); // collective, like the next
     comm::GroupFactory groups(environment);
     if (environment.rank() != 0) {

@@ -3,6 +3,7 @@
 // What a run is asked for and what comes of it.
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -23,12 +24,13 @@ struct RunEnd {
     std::string requeue = {};            ///< what became of the job, in words; empty: nothing to say
 };
 
-/// Rank 0 fills in everything; the other ranks `version`, `usr1` and `layout` only.
+/// Rank 0 fills in everything; the other ranks `version`, `layout` and `signal_meanings` only.
 struct RunOptions {
-    std::string version;          ///< of this program
-    std::string build_type;       ///< of this program: "release"
-    std::string usr1 = "SIGUSR1"; ///< what the signal of this name stands for, when a launcher makes it of another one
-    Layout layout;                ///< empty: not known, no rank has a GPU
+    std::string version;    ///< of this program
+    std::string build_type; ///< of this program: "release"
+    Layout layout;          ///< empty: not known, no rank has a GPU
+    /// Signals that the launcher uses for something else, by name: {"SIGUSR1", "Ctrl-C"}.
+    std::map<std::string, std::string> signal_meanings;
     /// The caller (the command line) has refused already, and has said why: the ranks only leave together.
     std::optional<study::StudyOutcome> refused;
     study::StudySpec spec;

@@ -21,22 +21,22 @@ void block_stop_signals();
 /// Reads what `block_stop_signals` has blocked. One per process at a time; used by the thread that made it.
 class SignalReader {
   public:
-    /// `usr1`: what SIGUSR1 is called, where another process makes one of the signals that people send. Throws
-    /// base::IoError when the process is out of file descriptors.
-    explicit SignalReader(std::string usr1 = "SIGUSR1");
+    /// `meanings`: signals that stand for something else, by name. Throws base::IoError when the process is out of file
+    /// descriptors.
+    explicit SignalReader(std::map<std::string, std::string> meanings = {});
     ~SignalReader();
     SignalReader(const SignalReader&) = delete;
     SignalReader& operator=(const SignalReader&) = delete;
 
-    /// Name of the next signal that has arrived ("SIGUSR1"). Never blocks. One pending signal of a kind counts once
-    /// however often it was sent.
+    /// Name of the next signal that has arrived ("SIGUSR1"), or what it stands for. Never blocks. One pending signal of
+    /// a kind counts once however often it was sent.
     [[nodiscard]] std::optional<std::string> poll();
     /// For Waker::nap.
     [[nodiscard]] int fd() const { return fd_; }
 
   private:
-    std::string usr1_;
     int fd_ = -1;
+    std::map<std::string, std::string> meanings_;
 };
 
 /// What a stop signal means, given those before it.

@@ -38,6 +38,7 @@ constexpr std::string_view changeable[] = {
     "study.time_budget",
     "trainable.command",
     "resources.cpus_per_rank",
+    "resources.bind",
     "stop.",
     "failure.",
     "checkpoint.",
@@ -82,6 +83,7 @@ void take_over(StudySpec& spec, const StudySpec& later) {
     if (spec.trainable.program && later.trainable.program)
         spec.trainable.program->command = later.trainable.program->command;
     spec.resources.cpus_per_rank = later.resources.cpus_per_rank;
+    spec.resources.bind = later.resources.bind;
     spec.stop = later.stop;
     spec.failure = later.failure;
     spec.checkpoint = later.checkpoint;

@@ -55,6 +55,10 @@ void put(const IncarnationBegan& r, Encoder& out) {
         out.string(worker.host);
         out.varint(worker.gpus);
     }
+    for (const RankInfo& worker : r.workers) {
+        out.varint(worker.domain);
+        out.string(worker.switches);
+    }
 }
 void get(IncarnationBegan& r, Decoder& in) {
     r.incarnation = decode_id<Incarnation>(in);
@@ -67,6 +71,11 @@ void get(IncarnationBegan& r, Decoder& in) {
         worker.host = in.string();
         worker.gpus = decode_u32(in, "number of GPUs");
         r.workers.push_back(std::move(worker));
+    }
+    if (in.empty()) return; // written before ranks had places
+    for (RankInfo& worker : r.workers) {
+        worker.domain = decode_u32(in, "NUMA domain");
+        worker.switches = in.string();
     }
 }
 

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::int64_t most_ranks = 10'000'000;
 constexpr std::int64_t most_cpus = 100'000;
+constexpr Word<Bind> bind_words[] = {{"auto", Bind::automatic}, {"cores", Bind::cores}, {"none", Bind::none}};
 
 /// `{name}` -> "name"; empty: another form.
 std::string parameter_of(const std::string& text) {
@@ -106,6 +107,7 @@ void parse_resources(ParseContext& context) {
     }
     parse_gpus(context, table, ranks);
     resources.cpus_per_rank = static_cast<std::uint32_t>(table.integer("cpus_per_rank", 1, most_cpus).value_or(1));
+    resources.bind = table.word("bind", bind_words).value_or(Bind::automatic);
     table.finish();
 }
 

@@ -94,6 +94,8 @@ void write_resources(const StudySpec& spec, Writer& out) {
                                                                 : text_of("{" + resources.ranks_parameter + "}");
     out.line("ranks", ranks);
     out.line("cpus_per_rank", std::to_string(resources.cpus_per_rank));
+    const char* bind = resources.bind == Bind::none ? "none" : resources.bind == Bind::cores ? "cores" : "auto";
+    out.line("bind", text_of(std::string(bind)));
     if (resources.gpus == GpuUse::none) out.line("gpus", "0");
     if (resources.gpus == GpuUse::one_per_rank) out.line("gpus", ranks);
 }

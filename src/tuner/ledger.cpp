@@ -4,25 +4,66 @@
 #include <algorithm>
 #include <cassert>
 #include <iterator>
+#include <string_view>
+#include <tuple>
 #include <unordered_map>
 
 namespace ranktune::tuner {
 
 using study::Rank;
 
+namespace {
+
+/// "s0.s2.s5" -> {"s0", "s0.s2", "s0.s2.s5"}: the switches around a host, the outermost first, by names of their own.
+std::vector<std::string> switches_around(const std::string& switches) {
+    std::vector<std::string> names;
+    for (std::size_t at = switches.find('.'); at != std::string::npos; at = switches.find('.', at + 1))
+        names.push_back(switches.substr(0, at));
+    if (!switches.empty()) names.push_back(switches);
+    return names;
+}
+
+/// Hosts whose ranks lie in more than one NUMA domain.
+std::set<std::string> divided_hosts(const std::vector<study::RankInfo>& workers) {
+    std::unordered_map<std::string, std::uint32_t> first;
+    std::set<std::string> divided;
+    for (const auto& worker : workers)
+        if (first.try_emplace(worker.host, worker.domain).first->second != worker.domain) divided.insert(worker.host);
+    return divided;
+}
+
+} // namespace
+
 void Ledger::reset(const std::vector<study::RankInfo>& workers) {
     *this = Ledger{};
-    std::unordered_map<std::string, std::uint32_t> host_numbers;
+    std::size_t deepest = 0;
+    for (const auto& worker : workers) deepest = std::max(deepest, switches_around(worker.switches).size());
+    levels_.resize(2 + deepest);
+    places_.emplace_back();
+    std::unordered_map<std::string, PlaceIndex> known;
+    const auto inside = [&](PlaceIndex around, const std::string& name, std::size_t level) {
+        const auto [entry, added] = known.try_emplace(name, static_cast<PlaceIndex>(places_.size()));
+        if (added) {
+            places_.emplace_back();
+            places_.back().around = around;
+            places_.back().level = level;
+        }
+        return entry->second;
+    };
+    const auto divided = divided_hosts(workers);
     for (const auto& worker : workers) {
-        const auto [entry, added] = host_numbers.try_emplace(worker.host, static_cast<std::uint32_t>(hosts_.size()));
-        if (added) hosts_.emplace_back();
+        PlaceIndex place = 0;
+        std::size_t level = levels_.size(); // of a switch by its depth: those next to the hosts are looked at first
+        for (const auto& name : switches_around(worker.switches)) place = inside(place, "switch " + name, --level);
+        // A host in one piece counts as a domain.
+        const bool in_pieces = divided.contains(worker.host);
+        place = inside(place, "host " + worker.host, in_pieces ? 1 : 0);
+        if (in_pieces) place = inside(place, "domain " + std::to_string(worker.domain) + " of " + worker.host, 0);
         const std::size_t rank = worker.rank.value();
-        if (host_by_rank_.size() <= rank) host_by_rank_.resize(rank + 1);
-        host_by_rank_[rank] = entry->second;
-        hosts_[entry->second].free.insert(worker.rank);
-    }
-    for (std::uint32_t host = 0; host < hosts_.size(); ++host) {
-        hosts_by_free_[static_cast<std::uint32_t>(hosts_[host].free.size())].insert(host);
+        if (place_by_rank_.size() <= rank) place_by_rank_.resize(rank + 1);
+        place_by_rank_[rank] = place;
+        places_[place].ranks.insert(worker.rank);
+        add(place, 1);
     }
     free_ = alive_ = static_cast<std::uint32_t>(workers.size());
 }
@@ -32,40 +73,45 @@ std::vector<Rank> Ledger::plan(std::uint32_t size) const {
     std::vector<Rank> ranks;
     if (size > free_) return ranks;
     ranks.reserve(size);
-    const auto take_from = [&](std::uint32_t host) {
-        const auto& free = hosts_[host].free;
-        const auto wanted = static_cast<std::ptrdiff_t>(std::min<std::size_t>(size - ranks.size(), free.size()));
-        std::copy(free.begin(), std::next(free.begin(), wanted), std::back_inserter(ranks));
-    };
-    if (const auto fit = hosts_by_free_.lower_bound(size); fit != hosts_by_free_.end()) {
-        take_from(*fit->second.begin());
-        return ranks;
+    PlaceIndex chosen = 0;
+    for (const ByFree& level : levels_) {
+        const auto fit = level.lower_bound(size);
+        if (fit == level.end()) continue;
+        chosen = *fit->second.begin();
+        break;
     }
-    for (auto level = hosts_by_free_.rbegin(); level != hosts_by_free_.rend() && ranks.size() < size; ++level) {
-        for (const std::uint32_t host : level->second) {
-            if (ranks.size() == size) break;
-            take_from(host);
-        }
-    }
+    collect(chosen, size, ranks);
     std::sort(ranks.begin(), ranks.end());
     return ranks;
 }
 
+void Ledger::collect(PlaceIndex place, std::uint32_t wanted, std::vector<Rank>& ranks) const {
+    const Place& here = places_[place];
+    const auto lowest = static_cast<std::ptrdiff_t>(std::min<std::size_t>(wanted, here.ranks.size()));
+    std::copy(here.ranks.begin(), std::next(here.ranks.begin(), lowest), std::back_inserter(ranks));
+    for (auto level = here.within.rbegin(); level != here.within.rend(); ++level) {
+        for (const PlaceIndex inner : level->second) {
+            if (wanted == 0) return;
+            const std::uint32_t part = std::min(wanted, level->first);
+            collect(inner, part, ranks);
+            wanted -= part;
+        }
+    }
+}
+
 void Ledger::take(Rank rank) {
-    const std::uint32_t host = host_of(rank);
-    const std::size_t before = hosts_[host].free.size();
-    [[maybe_unused]] const std::size_t erased = hosts_[host].free.erase(rank);
+    const PlaceIndex place = place_of(rank);
+    [[maybe_unused]] const std::size_t erased = places_[place].ranks.erase(rank);
     assert(erased == 1);
-    move(host, before);
+    add(place, -1);
     --free_;
 }
 
 void Ledger::release(Rank rank) {
-    const std::uint32_t host = host_of(rank);
-    const std::size_t before = hosts_[host].free.size();
-    [[maybe_unused]] const bool inserted = hosts_[host].free.insert(rank).second;
+    const PlaceIndex place = place_of(rank);
+    [[maybe_unused]] const bool inserted = places_[place].ranks.insert(rank).second;
     assert(inserted);
-    move(host, before);
+    add(place, 1);
     ++free_;
 }
 
@@ -75,22 +121,33 @@ void Ledger::lose(Rank rank, bool was_free) {
 }
 
 bool Ledger::is_free(Rank rank) const {
-    return rank.value() < host_by_rank_.size() && !hosts_.empty() && hosts_[host_of(rank)].free.contains(rank);
+    return rank.value() < place_by_rank_.size() && !places_.empty() && places_[place_of(rank)].ranks.contains(rank);
 }
 
-std::uint32_t Ledger::host_of(Rank rank) const {
-    assert(rank.value() < host_by_rank_.size());
-    return host_by_rank_[rank.value()];
+Ledger::PlaceIndex Ledger::place_of(Rank rank) const {
+    assert(rank.value() < place_by_rank_.size());
+    return place_by_rank_[rank.value()];
 }
 
-void Ledger::move(std::uint32_t host, std::size_t before) {
-    if (before > 0) {
-        const auto level = hosts_by_free_.find(static_cast<std::uint32_t>(before));
-        level->second.erase(host);
-        if (level->second.empty()) hosts_by_free_.erase(level);
+/// So many ranks more (or fewer) are free in a place and in all those around it.
+void Ledger::add(PlaceIndex place, std::int32_t ranks) {
+    while (place != 0) {
+        Place& here = places_[place];
+        const std::uint32_t before = here.free;
+        here.free += static_cast<std::uint32_t>(ranks);
+        recount(levels_[here.level], place, before, here.free);
+        recount(places_[here.around].within, place, before, here.free);
+        place = here.around;
     }
-    const std::size_t after = hosts_[host].free.size();
-    if (after > 0) hosts_by_free_[static_cast<std::uint32_t>(after)].insert(host);
+}
+
+void Ledger::recount(ByFree& places, PlaceIndex place, std::uint32_t before, std::uint32_t after) {
+    if (before > 0) {
+        const auto level = places.find(before);
+        level->second.erase(place);
+        if (level->second.empty()) places.erase(level);
+    }
+    if (after > 0) places[after].insert(place);
 }
 
 } // namespace ranktune::tuner

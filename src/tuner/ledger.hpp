@@ -12,17 +12,20 @@
 
 namespace ranktune::tuner {
 
-/// Free ranks, by host. `plan` is pure and depends on the set of free ranks alone, never on the order in which they
-/// fell free. No operation depends on the number of trials; each is O(log hosts + ranks moved).
+/// Free ranks, by place: NUMA domains within hosts within switches. `plan` is pure and depends on the set of free ranks
+/// alone, never on the order in which they fell free. No operation depends on the number of trials; each is
+/// O(depth * log places + ranks moved).
 class Ledger {
   public:
-    /// All of `workers` are free. Hosts are numbered in order of their first rank.
+    /// All of `workers` are free. Places are numbered in order of their first rank.
     void reset(const std::vector<study::RankInfo>& workers);
 
     [[nodiscard]] std::uint32_t free() const { return free_; }
     [[nodiscard]] std::uint32_t alive() const { return alive_; }
-    /// Ranks for a group of `size`, ascending: the lowest free ranks of the host that fits it most tightly (ties: the
-    /// lower host); if no host fits, of the hosts with most free ranks. Empty when fewer than `size` are free. Requires
+    /// Ranks for a group of `size`, ascending: from the NUMA domain that fits it most tightly; if none does, from such
+    /// a host; then from such a switch, the lower ones first; otherwise from the whole job. Ties go to the place that
+    /// was numbered first. Within a place that has others in it, from those with most free ranks, so that the group is
+    /// cut into few parts; within one that has none, the lowest ranks. Empty when fewer than `size` are free. Requires
     /// size > 0.
     [[nodiscard]] std::vector<study::Rank> plan(std::uint32_t size) const;
     /// Requires that `rank` is free.
@@ -34,15 +37,24 @@ class Ledger {
     [[nodiscard]] bool is_free(study::Rank rank) const;
 
   private:
-    struct Host {
-        std::set<study::Rank> free;
+    using PlaceIndex = std::uint32_t;
+    /// Number of free ranks (> 0) -> places.
+    using ByFree = std::map<std::uint32_t, std::set<PlaceIndex>>;
+    struct Place {
+        PlaceIndex around = 0; ///< the place that this one lies in; the whole job lies in itself
+        std::size_t level = 0; ///< in `levels_`
+        std::uint32_t free = 0;
+        ByFree within;               ///< the places in it
+        std::set<study::Rank> ranks; ///< free ones; only where no place lies in it
     };
-    [[nodiscard]] std::uint32_t host_of(study::Rank rank) const;
-    void move(std::uint32_t host, std::size_t before);
+    static void recount(ByFree& places, PlaceIndex place, std::uint32_t before, std::uint32_t after);
+    [[nodiscard]] PlaceIndex place_of(study::Rank rank) const;
+    void add(PlaceIndex place, std::int32_t ranks);
+    void collect(PlaceIndex place, std::uint32_t wanted, std::vector<study::Rank>& ranks) const;
 
-    std::vector<Host> hosts_;
-    std::vector<std::uint32_t> host_by_rank_;                        ///< position: rank
-    std::map<std::uint32_t, std::set<std::uint32_t>> hosts_by_free_; ///< number of free ranks (> 0) -> hosts
+    std::vector<Place> places_;             ///< the first: the whole job
+    std::vector<PlaceIndex> place_by_rank_; ///< position: rank
+    std::vector<ByFree> levels_;            ///< where to look for a place that fits: domains, hosts, switches upwards
     std::uint32_t free_ = 0;
     std::uint32_t alive_ = 0;
 };

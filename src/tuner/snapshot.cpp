@@ -91,7 +91,7 @@ void Writer::fields(Self& self, T& v) {
     const auto each = [&self](auto&... field) { (self(field), ...); };
     using Plain = std::remove_const_t<T>;
     if constexpr (std::is_same_v<Plain, RankInfo>) {
-        each(v.rank, v.host, v.gpus);
+        each(v.rank, v.host, v.gpus, v.domain, v.switches);
     } else if constexpr (std::is_same_v<Plain, WorkerState>) {
         each(v.info, v.alive, v.trial);
     } else {

@@ -372,7 +372,8 @@ class Run(Case):
         self.assertRegex(err, r"^ranktune: \d of 6 trials failed; .*; ranktune run quiet --restart-errored +# .* \(exit 3\)\n$")
         self.run_tiny(*failing, "failure.tolerate=0.9", "-o", "tolerant", "-q")
 
-    def test_an_interrupted_study_ends_resumable(self):
+    def start_long(self):
+        """A study that would take long, once it has reported."""
         self.write()
         process = subprocess.Popen([PROGRAM, "run", "tiny.toml", "--local", "2", "trainable.seconds=0.2",
                                     "study.max_iterations=1000", "scheduler.type=fifo"], cwd=self.cwd,
@@ -384,12 +385,33 @@ class Run(Case):
             if status.returncode == 0 and json.loads(status.stdout)["reports"] > 0:
                 break
             time.sleep(0.2)
+        return process
+
+    def test_killed_ranks_leave_no_shared_memory(self):
+        process = self.start_long()
+        descendants = [process.pid]
+        for pid in descendants:
+            for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+                descendants += map(int, (task / "children").read_text().split())
+        launched = pathlib.Path(f"/proc/{descendants[1]}/environ").read_text().split("\0")
+        folder = next((v.split("=")[1] for v in launched if v.startswith("OMPI_MCA_btl_vader_backing_directory=")), None)
+        if folder:  # Open MPI
+            self.assertGreater(len(os.listdir(folder)), 1)
+        for pid in descendants[1:]:
+            os.kill(pid, signal.SIGKILL)
+        process.communicate(timeout=TIMEOUT)
+        if folder:
+            self.assertFalse(os.path.exists(folder))
+
+    def test_an_interrupted_study_ends_resumable(self):
+        process = self.start_long()
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=TIMEOUT)
         self.assertEqual(process.returncode, 75, out)
         self.assertIn("stopped early, resumable", out)
         self.assertEqual((self.outcome()["exit"], self.outcome()["resumable"]), ("75", "true"))
-        self.assertRegex(out, r"(?m)^why       interrupted$")
+        self.assertEqual(self.outcome()["reason"], "Ctrl-C")
+        self.assertRegex(out, r"(?m)^why       Ctrl-C$")
         self.assertRegex(out, r"(?m)^next      ranktune run tiny +# goes on$")
         text, _ = self.ranktune("status", "tiny")
         self.assertRegex(text, r"^tiny .* stopped, exit 75\n")

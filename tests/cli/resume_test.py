@@ -104,7 +104,7 @@ class Resume(Case):
         orphan.parent.mkdir(exist_ok=True)
         orphan.write_bytes(b"written, and never committed")
         out, _ = self.ranktune("run", "long.toml", "--local", "3")
-        self.assertRegex(out, r"(?m)^resuming long: start 2; start 1 ended at \S+Z: interrupted$")
+        self.assertRegex(out, r"(?m)^resuming long: start 2; start 1 ended at \S+Z: Ctrl-C")
         self.assertRegex(out, r"(?m)^journal   \d+ records$")
         self.assertRegex(out, r"(?m)^trials    ")
         self.assertRegex(out, r"(?m)^ranks     3 -> 4 \(2 groups -> 3\) on ")

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -44,6 +45,15 @@ TEST_CASE("a stop signal is read by the loop, whichever thread it is given to", 
     CHECK_FALSE(reader.poll().has_value());
     end = true;
     earlier.join();
+}
+
+TEST_CASE("a signal that stands for something else is called so", "[drivers]") {
+    block_stop_signals();
+    SignalReader reader(std::map<std::string, std::string>{{"SIGUSR1", "Ctrl-C"}});
+    kill(getpid(), SIGUSR1);
+    CHECK(next_signal(reader) == "Ctrl-C");
+    kill(getpid(), SIGUSR2);
+    CHECK(next_signal(reader) == "SIGUSR2");
 }
 
 TEST_CASE("what Slurm sends when the time is up is one request, and leaves time for checkpoints", "[drivers]") {

@@ -24,9 +24,16 @@ TEST_CASE("A first signal means a clean stop, and only insisting means at once",
     const auto start = std::chrono::steady_clock::time_point{} + 100s;
     SignalRelay interrupts;
     CHECK_FALSE(interrupts.asked());
-    CHECK(interrupts.next("SIGINT", start) == SIGUSR1);
+    CHECK(interrupts.next("SIGINT", start) == SIGUSR2);
     CHECK(interrupts.asked());
     CHECK(interrupts.next("SIGINT", start + 1s) == SIGTERM);
+
+    SignalRelay mixed;
+    CHECK(mixed.next("SIGINT", start) == SIGUSR2);
+    CHECK_FALSE(mixed.next("SIGTERM", start + 1s));
+    CHECK(mixed.next("SIGTERM", start + 7s) == SIGUSR2); // the one that the ranks have had before
+    CHECK(signal_meanings({{interrupt_variable, "SIGUSR2"}}).at("SIGUSR2") == "Ctrl-C");
+    CHECK(signal_meanings({}).empty());
 
     SignalRelay by_slurm; // TERM comes twice, and after a USR1
     CHECK(by_slurm.next("SIGUSR1", start) == SIGUSR1);

@@ -59,8 +59,8 @@ class Study(study_case.Study):
         return self.log("workers-")
 
 
-def check_resumable(study, code):
-    assert code == 75, f"exit code {code}"
+def check_resumable(study, code, output):
+    assert code == 75, f"exit code {code}\n{output}"
     outcome = study.outcome()
     assert outcome["exit"] == "75" and outcome["resumable"] == "true" and outcome["progress"] == "true", outcome
 
@@ -70,8 +70,7 @@ def clean_stop(make):
     study = make()
     study.wait_until_training()
     study.process.send_signal(signal.SIGUSR1)
-    code, _ = study.finish()
-    check_resumable(study, code)
+    check_resumable(study, *study.finish())
     journal = study.journal()
     assert journal["ended"] == 1 and journal["running"] == 0 and journal["reports"] > 0, journal
 
@@ -81,8 +80,7 @@ def stop_from_worker(make):
     study = make()
     study.wait_until_training()
     os.kill(study.ranks()[3], signal.SIGUSR2)
-    code, _ = study.finish()
-    check_resumable(study, code)
+    check_resumable(study, *study.finish())
     assert study.journal()["ended"] == 1
 
 

@@ -5,7 +5,9 @@ which misbehave, and checks the journal and that no process, file or shared memo
 
     programs.py PROGRAM MPI_TRIAL -- LAUNCHER ARGUMENTS...        (both are programs of this folder)
 """
+import json
 import os
+import re
 import signal
 import sys
 
@@ -24,6 +26,7 @@ command = '{command}'
 {keys}
 [resources]
 ranks = {ranks}
+{resources}
 [space]
 lr = "loguniform(1e-4, 1.0)"
 {space}
@@ -72,16 +75,24 @@ for iteration in range(int(os.environ["RANKTUNE_ITERATION"]) + 1, 10):
     if decision["decision"] != "continue":
         sys.exit(0)
 """
+# Writes down where it may run, and waits for the file `go` before it reports.
+CPUS = """
+sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status >cpus.new && mv cpus.new cpus
+while [ ! -e go ]; do sleep 0.05; done
+echo '{"report": {"score": 1}}' >&$RANKTUNE_FD
+"""
 PATIENCE = 120  # seconds for things that take a few on an idle machine
 SHM = "/dev/shm"
 
 
 class Study(study_case.Study):
-    def __init__(self, program, launcher, command=None, trials=12, ranks=2, scheduler="asha", space="", keys="", extra=()):
+    def __init__(self, program, launcher, command=None, trials=12, ranks=2, scheduler="asha", space="", keys="", extra=(),
+                 resources="", processes=5):
         text = STUDY.format(command=command or "/usr/bin/python3 -S trial.py {args}", trials=trials, ranks=ranks,
-                            scheduler=scheduler, space=space, keys=keys)
+                            scheduler=scheduler, space=space, keys=keys, resources=resources)
         report = 'echo "{\\"report\\": {\\"score\\": $1}}" >&$RANKTUNE_FD\n'
-        super().__init__(program, launcher, text, [("trial.py", TRIAL), ("report.sh", report)], extra, PATIENCE)
+        super().__init__(program, launcher, text, [("trial.py", TRIAL), ("report.sh", report), ("cpus.sh", CPUS)], extra,
+                         PATIENCE, processes)
 
 
 def check_nothing_left(study):
@@ -189,10 +200,49 @@ def mpi_program(make):
     assert study.journal()["failed"] == 0, study.log()
 
 
+def allowed(pid):
+    """The processors that a process may use, as a set."""
+    with open(f"/proc/{pid}/status") as file:
+        line = next(line for line in file if line.startswith("Cpus_allowed_list:"))
+    return listed(line.split(":")[1])
+
+
+def listed(text):
+    """0-2,5 as a set."""
+    ranges = [part.split("-") for part in text.strip().split(",")]
+    return {cpu for part in ranges for cpu in range(int(part[0]), int(part[-1]) + 1)}
+
+
+def bound(make):
+    """Head and worker share out the processors that both were granted, and a program runs where its rank may. Without
+    bind = "cores" all of them may run anywhere, because this machine is not theirs alone."""
+    granted = os.sched_getaffinity(0)
+    for bind in ("cores", "auto"):
+        study = make(command="/bin/sh cpus.sh", trials=1, ranks=1, scheduler="fifo", resources=f'bind = "{bind}"', processes=2)
+        seen = os.path.join(study.base, "cpus")
+        study.wait_for("a program that runs", lambda: os.path.exists(seen))
+        with open(seen) as file:
+            program = listed(file.read())
+        ranks = study.ranks()
+        head, worker = allowed(ranks[0]), allowed(ranks[1])
+        with open(os.path.join(study.base, "go"), "w"):
+            pass
+        code, output = study.finish()
+        assert code == 0, output
+        if bind == "auto" or len(granted) == 1:
+            assert head == worker == program == granted, (head, worker, program, granted)
+        else:
+            assert worker == program and head | worker == granted and not head & worker, (head, worker, program)
+            assert re.search(r'I bind bound=2 ranks=2 how="\S+: \d+ cores split: 1 for the head, ', study.log()), study.log()
+            with open(os.path.join(study.directory, "logs", "start-1.env.json")) as file:
+                [node] = json.load(file)["layout"]
+            assert [listed(cpus) for cpus in node["cpus"]] == [head, worker], node
+
+
 def main():
     split = sys.argv.index("--")
     program, launcher = os.path.abspath(sys.argv[1]), sys.argv[split + 1:]
-    cases = [promoted, mischief, crashes_fail, hanging, many, clean_stop, killed_worker, mpi_program]
+    cases = [promoted, mischief, crashes_fail, hanging, many, clean_stop, killed_worker, mpi_program, bound]
     failed = study_case.run_cases(cases, sys.argv[3:split], lambda **options: Study(program, launcher, **options))
     sys.exit(1 if failed else 0)
 

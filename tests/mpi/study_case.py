@@ -9,9 +9,9 @@ import time
 
 
 class Study:
-    """A study of five ranks in a directory of its own. `patience`: seconds for what takes a few on an idle machine."""
+    """A study in a directory of its own. `patience`: seconds for what takes a few on an idle machine."""
 
-    def __init__(self, program, launcher, text, files=(), extra=(), patience=60):
+    def __init__(self, program, launcher, text, files=(), extra=(), patience=60, ranks=5):
         self.base = tempfile.mkdtemp(prefix="ranktune-mpi-")
         self.directory = os.path.join(self.base, "study")
         self.program = program
@@ -20,7 +20,7 @@ class Study:
             with open(os.path.join(self.base, name), "w") as file:
                 file.write(content)
         self.process = subprocess.Popen(
-            launcher + list(extra) + ["-n", "5", program, self.directory, os.path.join(self.base, "study.toml")],
+            launcher + list(extra) + ["-n", str(ranks), program, self.directory, os.path.join(self.base, "study.toml")],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
 
     def processes(self):

@@ -91,6 +91,7 @@ int main(int argc, char** argv) {
     const comm::mpi::Environment environment;
     drivers::RunOptions options;
     options.version = "test";
+    options.layout = drivers::survey(environment);
     if (environment.rank() == 0) {
         options.study_text = read_file(argv[2]);
         options.spec = study::parse_study(options.study_text, argv[2], {}, trainables::known_trainables());

@@ -28,9 +28,10 @@ TEST_CASE("Study files that mean the same do not differ", "[study]") {
 
 TEST_CASE("Budgets, limits and outputs may change; what results depend on may not", "[study]") {
     CHECK(changes({"study.num_trials=9"}) == std::vector<KeyChange>{{"study.num_trials", "6", "9", true}});
-    for (const char* allowed : {"study.time_budget=2h", "study.max_concurrent=3", "failure.max_failures=2",
-                                "run.abort_grace=5s", "journal.commit_interval=2s", "stop.time=1h",
-                                "resources.cpus_per_rank=4", "stop.plateau.metric=loss", "checkpoint.interval=3"}) {
+    for (const char* allowed :
+         {"study.time_budget=2h", "study.max_concurrent=3", "failure.max_failures=2", "run.abort_grace=5s",
+          "journal.commit_interval=2s", "stop.time=1h", "resources.cpus_per_rank=4", "resources.bind=none",
+          "stop.plateau.metric=loss", "checkpoint.interval=3"}) {
         INFO(allowed);
         const auto found = changes({allowed});
         REQUIRE(!found.empty());
@@ -70,7 +71,7 @@ TEST_CASE("What is taken over is what may change, no more and no less", "[study]
         "stop.time=1h",          "failure.max_failures=2",  "journal.commit_interval=2s", "run.abort_grace=5s",
         "study.seed=1",          "study.max_iterations=27", "trainable.layers=3",         "space.lr=0.5",
         "searcher.type=sobol",   "scheduler.type=asha",     "resources.cpus_per_rank=4",  "resources.ranks=2",
-        "checkpoint.interval=3", "slurm.requeue=true"};
+        "checkpoint.interval=3", "slurm.requeue=true",      "resources.bind=none"};
     const StudySpec later = spec(everything);
     StudySpec now = spec();
     take_over(now, later);

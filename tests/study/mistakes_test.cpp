@@ -194,6 +194,10 @@ TEST_CASE("mistakes of [resources]", "[study]") {
          "ranks "
          "with one each"},
         {"num_workers = 2\n", "15:1 resources.num_workers: is Ray Train's name; here: ranks"},
+        {"bind = \"core\"\n",
+         "15:8 resources.bind: unknown value \"core\"; accepted: \"auto\", \"cores\" or \"none\"; did you mean "
+         "\"cores\"?"},
+        {"cpu_bind = \"none\"\n", "15:1 resources.cpu_bind: is Slurm's name; here: bind"},
         {"cpus_per_task = 2\n", "15:1 resources.cpus_per_task: is Slurm's name; here: cpus_per_rank"},
         {"rank = 2\n", "15:1 resources.rank: unknown key; did you mean 'ranks'?"},
     };

@@ -39,6 +39,7 @@ TEST_CASE("a small study gets every default", "[study]") {
     CHECK(spec.trainable.name == "mlp");
     CHECK(spec.resources.ranks == 1);
     CHECK(spec.resources.cpus_per_rank == 1);
+    CHECK(spec.resources.bind == Bind::automatic);
     CHECK(spec.searcher.kind == SearcherKind::random);
     CHECK(spec.scheduler.kind == SchedulerKind::fifo);
     CHECK(spec.stop.metrics.empty());
@@ -293,7 +294,7 @@ TEST_CASE("the resolved study reads back as the same study", "[study]") {
              "[scheduler]\ntype = \"median\"\ngrace = 0\n",
              "[searcher]\ntype = \"sobol\"\nscramble = false\n",
              "[searcher]\ntype = \"random\"\n",
-             "[resources]\nranks = 3\ncpus_per_rank = 8\n",
+             "[resources]\nranks = 3\ncpus_per_rank = 8\nbind = \"none\"\n",
              "[resources]\ngpus = 4\n",
              "[resources]\nranks = 2\ngpus = 0\n",
              "[stop]\ntime = \"1.5h\"\n",

@@ -49,12 +49,17 @@ enum class GpuUse : std::uint8_t {
     one_per_rank ///< `gpus = N`: N ranks with one each, or the study does not start
 };
 
+/// [resources].bind: whether ranks that may use the same cores share them out. automatic: where the cores are the job's
+/// own; cores: always; none: never.
+enum class Bind : std::uint8_t { automatic, cores, none };
+
 /// [resources], per trial.
 struct ResourceSpec {
     std::uint32_t ranks = 1;
     std::string ranks_parameter;     ///< `ranks = "{name}"`: the configuration's integer of that name; empty otherwise
     std::uint32_t cpus_per_rank = 1; ///< threads of BLAS and the like
     GpuUse gpus = GpuUse::granted;
+    Bind bind = Bind::automatic;
 };
 
 enum class SearcherKind : std::uint8_t { random, grid, sobol };

@@ -127,7 +127,9 @@ using StartFrom = std::variant<Fresh, CheckpointRef, Donor>;
 struct RankInfo {
     Rank rank;
     std::string host;
-    std::uint32_t gpus = 0; ///< devices granted to this rank
+    std::uint32_t gpus = 0;    ///< devices granted to this rank
+    std::uint32_t domain = 0;  ///< NUMA domain of its host; 0 also where that is not known
+    std::string switches = {}; ///< above its host, the outermost first: "s0.s2"; empty: not known
     friend bool operator==(const RankInfo&, const RankInfo&) = default;
 };
 

@@ -81,12 +81,13 @@ void trace_trial(Runner* runner, WorkerLog& log) {
 }
 
 MakeRunner make_trial_runner(storage::FileSystem& files, FormGroup form, std::string host, WorkerLog& log, Waker& waker,
-                             DeviceGrant devices) {
-    return [&files, form = std::move(form), host = std::move(host), &log, &waker,
-            devices = std::move(devices)](const Welcome& welcome) -> std::unique_ptr<Runner> {
+                             DeviceGrant devices, OnStudy on_study) {
+    return [&files, form = std::move(form), host = std::move(host), &log, &waker, devices = std::move(devices),
+            on_study = std::move(on_study)](const Welcome& welcome) -> std::unique_ptr<Runner> {
         log.open(StudyDirectory{welcome.directory}.worker_log(host));
         auto spec =
             study::parse_study(welcome.study, welcome.directory + "/resolved.toml", {}, trainables::known_trainables());
+        if (on_study) on_study(spec);
         return std::make_unique<WorkerRunner>(std::move(spec), files, welcome.directory, form, host, devices, log,
                                               waker);
     };

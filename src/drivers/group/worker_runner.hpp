@@ -35,10 +35,13 @@ class WorkerLog final : public base::LogSink {
     std::unique_ptr<LogFile> file_;
 };
 
+/// What else a rank does once it knows the study and its log is open.
+using OnStudy = std::function<void(const study::StudySpec&)>;
+
 /// Makes the runner of a rank: parses the study that the head sent, finds its trainable, opens the worker log. `form`
 /// makes groups; `log` and `waker` outlive the runner; `devices` are those granted to this rank.
 [[nodiscard]] MakeRunner make_trial_runner(storage::FileSystem& files, FormGroup form, std::string host, WorkerLog& log,
-                                           Waker& waker, DeviceGrant devices = {});
+                                           Waker& waker, DeviceGrant devices = {}, OnStudy on_study = {});
 
 /// Before the process is given up because user code does not return: says so in the log, with the stack of the trial
 /// thread. `runner` is one of `make_trial_runner`, or null.

@@ -208,6 +208,10 @@ struct HeadMachine::Impl {
         if (worker.hello || phase != Phase::joining) return count_stale();
         worker.info.host = m.host;
         worker.info.gpus = m.gpus;
+        if (from.value() < options.places.size()) {
+            worker.info.domain = options.places[from.value()].domain;
+            worker.info.switches = options.places[from.value()].switches;
+        }
         if (m.protocol != protocol_version || m.version != options.version)
             return finish({StudyOutcome::usage, study::Reason::none,
                            "rank " + std::to_string(from.value()) + " on " + m.host + " runs ranktune " + m.version +

@@ -29,11 +29,12 @@ namespace ranktune::drivers {
 
 struct HeadOptions {
     base::Incarnation incarnation;
-    std::uint32_t workers = 0;   ///< ranks 1 .. workers
-    std::string version;         ///< of this program; a worker of another version is refused
-    std::string wall_time;       ///< RFC 3339, for the record IncarnationBegan
-    std::string study;           ///< resolved study file, for Welcome
-    std::string study_directory; ///< absolute, for Welcome
+    std::uint32_t workers = 0;           ///< ranks 1 .. workers
+    std::string version;                 ///< of this program; a worker of another version is refused
+    std::string wall_time;               ///< RFC 3339, for the record IncarnationBegan
+    std::string study;                   ///< resolved study file, for Welcome
+    std::string study_directory;         ///< absolute, for Welcome
+    std::vector<study::RankInfo> places; ///< by rank, NUMA domain and switches; without an entry: not known
     base::Duration hello_timeout = std::chrono::seconds(120); ///< for all workers to say Hello
     base::Duration heartbeat_interval = std::chrono::seconds(1);
     base::Duration heartbeat_timeout = std::chrono::seconds(60); ///< silence after which a rank counts as gone

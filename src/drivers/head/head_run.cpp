@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "drivers/binding.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/file_system_facts.hpp"
 #include "drivers/head/head_machine.hpp"
@@ -99,6 +100,7 @@ class HeadRun {
 
   private:
     void open_log(const std::string& mpi);
+    void bind();
     void open_journal();
     void begin_records();
     void refresh_tables();
@@ -113,6 +115,7 @@ class HeadRun {
     const RunOptions& options_;
     storage::FileSystem& files_ = storage::posix_file_system();
     StudyDirectory directory_;
+    const Binding binding_;
     HeldLease lease_;
     OpenedStudy opened_;
     std::string start_;
@@ -132,6 +135,7 @@ HeadRun::HeadRun(comm::Transport& transport, const RunOptions& options, const st
     : transport_(transport),
       options_(options),
       directory_{options.directory},
+      binding_(plan_binding(options.layout, options.spec.resources)),
       lease_(std::move(entered.lease)),
       opened_(std::move(entered.opened)),
       start_(start_name(slurm_job(), opened_.incarnation.value())),
@@ -143,6 +147,7 @@ HeadRun::HeadRun(comm::Transport& transport, const RunOptions& options, const st
     if (options.spec.trainable.program) publish_python_module(files_, directory_);
     if (const auto before = read_outcome(files_, directory_)) earlier_progress_ = before->progress;
     open_log(mpi);
+    bind();
     open_journal();
     begin_records();
     files_.remove(directory_.outcome_file()); // of an earlier start: after a crash it would pass for this one's
@@ -158,7 +163,7 @@ void HeadRun::open_log(const std::string& mpi) {
                                  mpi,
                                  storage::hdf5_version(),
                                  wall_time_now(),
-                                 layout_json(options_.layout),
+                                 layout_json(options_.layout, binding_),
                                  options_.build_type};
     publish_text(files_, directory_.environment_file(start_), environment_json(facts), true);
     const FileSystemFacts disk = file_system_facts(directory_.path);
@@ -178,6 +183,20 @@ void HeadRun::open_log(const std::string& mpi) {
                  {"free", binary_size(disk.free_bytes)},
                  {"inodes_free", std::to_string(disk.free_inodes)},
                  {"deadline", deadline.empty() ? "-" : deadline}});
+}
+
+/// Workers bind themselves by the same plan when they learn of the study.
+void HeadRun::bind() {
+    if (!binding_.words.empty())
+        log_->write(base::LogLevel::info, "bind",
+                    {{"bound", std::to_string(binding_.bound())},
+                     {"ranks", std::to_string(transport_.size())},
+                     {"how", binding_.words}});
+    for (const std::string& problem : {binding_.warning, bind_as_planned(binding_, base::head_rank)}) {
+        if (problem.empty()) continue;
+        log_->write(base::LogLevel::warning, "bind", {{"problem", problem}});
+        if (options_.on_note) options_.on_note(problem);
+    }
 }
 
 /// Publishing the first segment of this life makes what is before it final. An earlier head that still lived (its lease
@@ -238,6 +257,7 @@ HeadOptions HeadRun::head_options() const {
     head.wall_time = wall_time_now();
     head.study = opened_.resolved;
     head.study_directory = directory_.path;
+    head.places = places_of(options_.layout, binding_);
     head.heartbeat_timeout = options_.spec.output.heartbeat_timeout;
     head.abort_grace = options_.spec.output.abort_grace;
     return head;

@@ -248,10 +248,10 @@ int wait_for(pid_t child, const SignalsHere& signals, SignalRelay& relay, ErrorL
 } // namespace
 
 std::optional<int> SignalRelay::next(const std::string& signal, std::chrono::steady_clock::time_point now) {
-    asked_ = true;
+    if (sent_ == 0) sent_ = signal == "SIGINT" ? SIGUSR2 : SIGUSR1;
     switch (stops_.next(signal, now)) {
         case StopStep::begin:
-            return SIGUSR1;
+            return sent_;
         case StopStep::repeat:
             return std::nullopt;
         case StopStep::at_once:
@@ -259,7 +259,13 @@ std::optional<int> SignalRelay::next(const std::string& signal, std::chrono::ste
     }
     if (signal == "SIGINT" || insisted_) return SIGTERM;
     insisted_ = true;
-    return SIGUSR1;
+    return sent_;
+}
+
+std::map<std::string, std::string> signal_meanings(const base::Variables& variables) {
+    const auto interrupt = base::value_of(variables, interrupt_variable);
+    if (!interrupt) return {};
+    return {{std::string(*interrupt), "Ctrl-C"}};
 }
 
 StepEnded run_step(const StepOptions& options, SignalRelay& relay) {

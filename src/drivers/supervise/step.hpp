@@ -5,30 +5,38 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "drivers/signals.hpp"
+#include "ranktune/base/variables.hpp"
 
 namespace ranktune::drivers {
 
-/// What to send to a launcher for what was received. A first signal becomes USR1: launchers pass it to all ranks, which
-/// stop cleanly, while INT and TERM would make mpirun kill them. A second INT becomes TERM: at once. Another signal
-/// that insists (StopSequence) is USR1 again, by which the head ends at once, and after that TERM.
+/// What to send to a launcher for what was received. A first signal becomes USR1, or USR2 when it is INT: launchers
+/// pass these to all ranks, which stop cleanly, while INT and TERM would make mpirun kill them. A second INT becomes
+/// TERM: at once. Another signal that insists (StopSequence) is the first one sent again, by which the head ends at
+/// once, and after that TERM.
 class SignalRelay {
   public:
     /// The signal to send; nothing: the launcher's, or Slurm's, way to say the same again.
     [[nodiscard]] std::optional<int> next(const std::string& signal, std::chrono::steady_clock::time_point now);
     /// Anything was received.
-    [[nodiscard]] bool asked() const { return asked_; }
+    [[nodiscard]] bool asked() const { return sent_ != 0; }
 
   private:
     StopSequence stops_;
-    bool asked_ = false;
+    int sent_ = 0; ///< the first one; 0: nothing was received
     bool insisted_ = false;
 };
+
+/// Set for ranks that a person has started at a keyboard: the signal that Ctrl-C reaches them as.
+inline constexpr const char* interrupt_variable = "RANKTUNE_INTERRUPT";
+/// For such a rank: what the signals that it receives stand for. Empty for others.
+[[nodiscard]] std::map<std::string, std::string> signal_meanings(const base::Variables& variables);
 
 /// What a step is started with.
 struct StepOptions {
