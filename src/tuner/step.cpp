@@ -211,8 +211,8 @@ void Tuner::Impl::attempt_lost(TrialId id, StudyTime now, Output& out) {
 Verdict Tuner::Impl::as_told(TrialId id, const Verdict& verdict) const {
     Verdict told = verdict;
     if (verdict.verb == Verb::stop && state.best != id) told.verb = Verb::discard;
-    const bool paused_for_good = verdict.verb == Verb::pause && verdict.reason != Reason::draining;
-    if (paused_for_good && !is_result(id) && scheduler->out_of_reach(id)) told.verb = Verb::discard;
+    const bool at_a_rung = verdict.verb == Verb::pause && verdict.reason == Reason::rung;
+    if (at_a_rung && !is_result(id) && scheduler->out_of_reach(id)) told.verb = Verb::discard;
     return told;
 }
 
