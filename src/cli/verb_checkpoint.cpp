@@ -37,11 +37,11 @@ int extract_checkpoint(const CheckpointArguments& arguments) {
         throw base::UsageError(fmt::format(
             "trial #{} has no checkpoint{}; `ranktune best {}` names one that has", id.value(),
             study::is_final(trial.phase) ? ": only the best trial keeps one" : " yet", arguments.directory));
-    const auto& checkpoint = trial.checkpoints.back();
+    const auto& checkpoint = *tuner::best_checkpoint(trial, study.tuner->spec().objective.mode);
     if (std::filesystem::is_directory(arguments.directory + "/" + checkpoint.path))
         throw base::UsageError(fmt::format("trial #{} was trained by a program, whose own files are in {}/{}",
                                            id.value(), arguments.directory, checkpoint.path));
-    const auto contents = storage::CheckpointStore(files, arguments.directory).load(checkpoint);
+    const auto contents = storage::CheckpointStore(files, arguments.directory).load(checkpoint).whole();
     const auto& name = study.tuner->spec().name;
     const std::string path = arguments.output.empty()
                                  ? fmt::format("{}-{}-{}.safetensors", name, id.value(), checkpoint.iteration)

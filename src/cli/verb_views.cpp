@@ -75,8 +75,9 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study) {
         for (const auto& entry : trial.configuration.entries())
             configuration[entry.name] = report::json_of(entry.value);
         root["best"]["configuration"] = configuration;
-        root["best"]["checkpoint"] = trial.checkpoints.empty() ? nlohmann::ordered_json(nullptr)
-                                                               : nlohmann::ordered_json(trial.checkpoints.back().path);
+        const auto* checkpoint = tuner::best_checkpoint(trial, study.tuner->spec().objective.mode);
+        root["best"]["checkpoint"] =
+            checkpoint == nullptr ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(checkpoint->path);
     } else {
         root["best"] = nullptr;
     }

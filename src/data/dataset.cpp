@@ -213,6 +213,23 @@ Dataset load(const std::string& path, Scaling scaling) {
 
 } // namespace
 
+DatasetShape read_dataset_shape(const std::string& path) {
+    return storage::hdf5_call([&] {
+        const Reader reader(path);
+        Dataset dataset;
+        const Reader::Array x = reader.array("train/x");
+        dataset.features = 1;
+        for (std::size_t i = 1; i < x.shape.size(); ++i) dataset.features *= x.shape[i];
+        for (Split* split : {&dataset.train, &dataset.val}) {
+            const std::string group = split == &dataset.train ? "train" : "val";
+            split->count = reader.array(group + "/x").shape[0];
+            read_targets(reader, group + "/y", *split, dataset, split == &dataset.train);
+        }
+        if (dataset.classification) count_classes(reader, dataset);
+        return DatasetShape{dataset.features, dataset.outputs, dataset.classification};
+    });
+}
+
 Dataset load_dataset(const std::string& path, Scaling scaling) {
     return storage::hdf5_call([&] { return load(path, scaling); });
 }

@@ -44,6 +44,19 @@ std::vector<std::uint64_t> survivors(const study::StudySpec& spec, std::size_t l
     return trials;
 }
 
+/// Of one bracket whose rungs see so many trials. A trial at its first rung has no second one yet, unless it saves on
+/// the way.
+std::uint64_t paused_at_most(const study::StudySpec& spec, const std::vector<std::uint64_t>& trials) {
+    if (spec.scheduler.variant != study::AshaVariant::promote || spec.scheduler.restart_paused) return 0;
+    const auto eta = static_cast<std::uint64_t>(spec.scheduler.eta);
+    const std::uint64_t within_reach = std::max<std::uint64_t>({spec.num_trials / eta, spec.scheduler.finish_top, 1});
+    const bool on_the_way = spec.checkpoint.interval != study::CheckpointSpec::Interval::none;
+    std::uint64_t checkpoints = 0;
+    for (std::size_t rung = 0; rung + 1 < trials.size(); ++rung)
+        checkpoints += std::min(trials[rung], within_reach) * (rung > 0 || on_the_way ? 2 : 1);
+    return checkpoints;
+}
+
 void add(Plan& plan, const std::vector<base::Iteration>& levels, const std::vector<std::uint64_t>& trials) {
     base::Iteration before = 0;
     for (std::size_t i = 0; i < levels.size(); ++i) {
@@ -66,7 +79,10 @@ Plan plan(const study::StudySpec& spec) {
     plan.full = static_cast<std::uint64_t>(spec.num_trials) * spec.max_iterations;
     plan.estimate = spec.scheduler.kind == study::SchedulerKind::median || !spec.stop.metrics.empty() ||
                     spec.stop.plateau || spec.stop.trial_time || spec.time_budget;
+    plan.running_checkpoints = 2 + spec.checkpoint.keep;
     if (spec.scheduler.kind != study::SchedulerKind::asha) {
+        const bool pauses = spec.scheduler.kind == study::SchedulerKind::median && !spec.scheduler.hard_stop;
+        plan.paused_checkpoints = pauses ? 2 * std::uint64_t{spec.num_trials} : 0;
         plan.rungs = {{spec.max_iterations, spec.num_trials}};
         plan.iterations = plan.full;
         return plan;
@@ -82,6 +98,7 @@ Plan plan(const study::StudySpec& spec) {
         const auto levels = levels_of(spec, b);
         const auto trials = survivors(spec, levels.size(), entrants[b]);
         to_the_top += trials.back();
+        plan.paused_checkpoints += paused_at_most(spec, trials);
         add(plan, levels, trials);
     }
     if (to_the_top == 0) {

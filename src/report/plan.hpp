@@ -18,8 +18,11 @@ struct Plan {
     std::vector<Rung> rungs;      ///< ascending; the last one is max_iterations
     std::uint64_t iterations = 0; ///< expected in all
     std::uint64_t full = 0;       ///< num_trials * max_iterations
-    bool estimate = false;        ///< depends on what is reported (median stopping, stoppers)
-    std::string warning;          ///< when no trial can reach the top rung; empty otherwise
+    /// Checkpoints at any one time, at most: of each trial that runs, and of all that are paused.
+    std::uint64_t running_checkpoints = 0;
+    std::uint64_t paused_checkpoints = 0;
+    bool estimate = false; ///< depends on what is reported (median stopping, stoppers)
+    std::string warning;   ///< when no trial can reach the top rung; empty otherwise
 };
 
 [[nodiscard]] Plan plan(const study::StudySpec& spec);

@@ -123,8 +123,9 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
     if (state.outcome == study::StudyOutcome::no_success) text += first_failure_text(tuner);
     std::string line =
         fmt::format("{}/  {}, {}", files.directory, counted(files.files, "file"), bytes_text(files.bytes));
-    if (state.best && !state.trial(*state.best).checkpoints.empty()) {
-        line += "    best: " + state.trial(*state.best).checkpoints.back().path;
+    if (state.best) {
+        const auto* checkpoint = tuner::best_checkpoint(state.trial(*state.best), tuner.spec().objective.mode);
+        if (checkpoint != nullptr) line += "    best: " + checkpoint->path;
     }
     text += labelled("files", line);
     return encoded(text + steps_text(steps_after(tuner, files), style), style);
@@ -154,10 +155,10 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
                                      tuner.spec().max_iterations, style.dot(), study::name(best.phase)));
     for (const auto& entry : best.configuration.entries())
         text += labelled("", entry.name + " = " + entry.value.text());
-    text += labelled("weights", best.checkpoints.empty()
-                                    ? "no checkpoint was kept"
-                                    : directory + "/" + best.checkpoints.back().path +
-                                          fmt::format(" (iteration {})", best.checkpoints.back().iteration));
+    const auto* checkpoint = tuner::best_checkpoint(best, tuner.spec().objective.mode);
+    text += labelled("weights", checkpoint == nullptr ? "no checkpoint was kept"
+                                                      : fmt::format("{}/{} (iteration {})", directory, checkpoint->path,
+                                                                    checkpoint->iteration));
     return encoded(std::move(text), style);
 }
 

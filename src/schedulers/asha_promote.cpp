@@ -135,6 +135,7 @@ std::vector<Scheduler::RungView> AshaPromote::rungs() const {
 // ---- applying: the only mutator -------------------------------------------------------------------------------------
 
 void AshaPromote::apply(const study::Record& record) {
+    fell_out_.clear();
     if (const auto* report = std::get_if<study::Reported>(&record)) {
         reported(*report);
     } else if (const auto* metric = std::get_if<study::MetricDefined>(&record)) {
@@ -221,6 +222,7 @@ void AshaPromote::reopened(const study::TrialReopened& record) {
     at.entered = false;
     at.score = 0.0;
     refresh(here);
+    rebuild_reach(here);
 }
 
 void AshaPromote::enter(Slot& at, base::TrialId trial, double score) {
@@ -229,6 +231,7 @@ void AshaPromote::enter(Slot& at, base::TrialId trial, double score) {
     at.score = score;
     here.entries.insert({score, trial});
     refresh(here);
+    if (const auto out = put_in_reach(here, {score, trial})) fell_out_.push_back(*out);
 }
 
 /// The trial leaves its rung for the next one.
@@ -262,6 +265,41 @@ void AshaPromote::set_finishing(Slot& at, bool finishing) {
 bool AshaPromote::waits_at(const Ranked& entry, const Rung& rung) const {
     const Slot& at = slots_[entry.trial.value()];
     return at.paused && at.bracket == rung.bracket && at.rung == rung.index;
+}
+
+// ---- what can still be promoted -------------------------------------------------------------------------------------
+
+/// Of a rung with all trials of the study in it so many can be promoted; at least as many as finish_top may want.
+std::size_t AshaPromote::reach() const {
+    return std::max<std::size_t>({options_.num_trials / options_.eta, options_.finish_top, 1});
+}
+
+/// Returns who has to leave for the entry: itself, if it is worse than all.
+std::optional<base::TrialId> AshaPromote::put_in_reach(Rung& rung, const Ranked& entry) const {
+    if (rung.last) return std::nullopt;
+    if (rung.within_reach.size() < reach()) {
+        rung.within_reach.push(entry);
+        return std::nullopt;
+    }
+    if (!study::better(entry, rung.within_reach.top())) return entry.trial;
+    return rung.within_reach.replace_top(entry).trial;
+}
+
+void AshaPromote::rebuild_reach(Rung& rung) const {
+    rung.within_reach.clear();
+    rung.entries.for_each([&](const Ranked& entry) { static_cast<void>(put_in_reach(rung, entry)); });
+}
+
+bool AshaPromote::out_of_reach(base::TrialId trial) const {
+    const Slot& at = slot(trial);
+    const Rung& here = rung(at);
+    if (!at.entered || here.last || here.within_reach.size() < reach()) return false;
+    return study::better(here.within_reach.top(), {at.score, trial});
+}
+
+void AshaPromote::set_num_trials(std::uint32_t num_trials) {
+    options_.num_trials = num_trials;
+    for (Rung& each : rungs_) rebuild_reach(each);
 }
 
 /// Takes trials that left from the top, so that the top is always one that waits, and `next` need not look further.

@@ -4,6 +4,7 @@
 // algorithm 2), with brackets.
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "schedulers/heap.hpp"
@@ -29,8 +30,8 @@ namespace ranktune::schedulers {
 ///
 /// A trial goes on in place, without pausing, when no other trial waits for ranks and `next` would have chosen it.
 ///
-/// Cost per report: between rungs one look-up; at a rung O(log entries). 16 bytes per trial, 16 per entry of a rung and
-/// 16 more per pause (the arrays double, so up to twice that).
+/// Cost per report: between rungs one look-up; at a rung O(log entries). 16 bytes per trial, 16 per entry of a rung, 16
+/// more per pause, and as much for the best num_trials / eta of a rung (the arrays double, so up to twice that).
 class AshaPromote final : public Scheduler {
   public:
     struct Options {
@@ -42,6 +43,7 @@ class AshaPromote final : public Scheduler {
         /// many trials have been there. 0: the paper.
         std::uint32_t finish_top = 1;
         std::uint64_t seed = 0;
+        std::uint32_t num_trials = std::numeric_limits<std::uint32_t>::max(); ///< of the study, at most
     };
     AshaPromote(const Options& options, const study::Objective& objective);
 
@@ -50,6 +52,9 @@ class AshaPromote final : public Scheduler {
     [[nodiscard]] study::Verdict decide(const Report& report, bool contended) const override;
     [[nodiscard]] std::optional<Promotion> next(const Pool& pool) const override;
     [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override;
+    [[nodiscard]] bool out_of_reach(base::TrialId trial) const override;
+    [[nodiscard]] const std::vector<base::TrialId>& fell_out() const override { return fell_out_; }
+    void set_num_trials(std::uint32_t num_trials) override;
     void apply(const study::Record& record) override;
     void snapshot(study::Encoder& out) const override;
     void restore(study::Decoder& in) override;
@@ -72,6 +77,9 @@ class AshaPromote final : public Scheduler {
     struct BetterFirst {
         bool operator()(const study::Ranked& a, const study::Ranked& b) const { return study::better(a, b); }
     };
+    struct WorseFirst {
+        bool operator()(const study::Ranked& a, const study::Ranked& b) const { return study::better(b, a); }
+    };
     struct Rung {
         base::Iteration level = 0;
         std::uint8_t bracket = 0;
@@ -84,6 +92,9 @@ class AshaPromote final : public Scheduler {
         RankedSplit entries;
         /// Paused trials, best on top. Trials that left stay in it until they come to the top (see `refresh`).
         Heap<study::Ranked, BetterFirst> paused{};
+        /// The best `reach()` of the entries, the worst of them on top: what is not among them is out of reach. Follows
+        /// from the entries.
+        Heap<study::Ranked, WorseFirst> within_reach{};
     };
 
     [[nodiscard]] const Slot& slot(base::TrialId trial) const;
@@ -106,6 +117,9 @@ class AshaPromote final : public Scheduler {
     void set_paused(base::TrialId trial, bool paused);
     void set_finishing(Slot& slot, bool finishing);
     void refresh(Rung& rung) const;
+    [[nodiscard]] std::size_t reach() const;
+    [[nodiscard]] std::optional<base::TrialId> put_in_reach(Rung& rung, const study::Ranked& entry) const;
+    void rebuild_reach(Rung& rung) const;
 
     void read_slots(study::Decoder& in);
     void read_rungs(study::Decoder& in);
@@ -122,6 +136,7 @@ class AshaPromote final : public Scheduler {
     std::uint64_t active_ = 0;    ///< trials neither paused at a rung nor closed
     std::uint64_t finishing_ = 0; ///< trials on their way to the ceiling by finish_top
     std::uint64_t completed_ = 0; ///< trials that reported at the ceiling
+    std::vector<base::TrialId> fell_out_;
 };
 
 } // namespace ranktune::schedulers

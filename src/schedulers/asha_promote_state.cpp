@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // AshaPromote: snapshots and the check of its invariants.
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -96,6 +97,7 @@ void AshaPromote::read_rungs(study::Decoder& in) {
             if (at.paused) each.paused.push(entry);
         });
         refresh(each);
+        rebuild_reach(each);
     }
 }
 
@@ -169,6 +171,11 @@ void AshaPromote::check_rungs() const {
         holds(each.paused.empty() || waits_at(each.paused.top(), each), "would promote a trial that has left");
         holds(each.promotable == (!each.paused.empty() && each.entries.in_best(each.paused.top())),
               "does not know whether it can promote");
+    }
+    for (const Rung& each : rungs_) {
+        require(each.within_reach.valid() &&
+                    each.within_reach.size() == (each.last ? 0 : std::min(reach(), each.entries.size())),
+                "asha: rung ", each.level, " does not know what is within reach");
     }
     require(completed_ <= reached_ceiling, "asha: more trials completed than reached the ceiling");
 }

@@ -41,7 +41,8 @@ std::unique_ptr<Scheduler> make_asha(const study::StudySpec& spec) {
                                  .ceiling = spec.max_iterations,
                                  .brackets = s.brackets,
                                  .finish_top = s.finish_top,
-                                 .seed = spec.seed},
+                                 .seed = spec.seed,
+                                 .num_trials = spec.num_trials},
             spec.objective);
     }
     return std::make_unique<AshaStop>(

@@ -62,6 +62,17 @@ class Scheduler {
     [[nodiscard]] virtual base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const = 0;
     /// Throws base::FormatError when the record cannot follow the state it meets (a trial that was never created).
     virtual void apply(const study::Record& record) = 0;
+    /// Whether the place of a trial at its rung has become hopeless: so many entries are better that it could not be
+    /// promoted even if all trials of the study came to this rung. What it paused with may be thrown away. (finish_top
+    /// may still choose it, when all those have failed.)
+    [[nodiscard]] virtual bool out_of_reach(base::TrialId) const { return false; }
+    /// The trials that came to be out of reach by the record applied last, wherever they are now.
+    [[nodiscard]] virtual const std::vector<base::TrialId>& fell_out() const {
+        static const std::vector<base::TrialId> none;
+        return none;
+    }
+    /// study.num_trials has changed.
+    virtual void set_num_trials(std::uint32_t) {}
     virtual void snapshot(study::Encoder& out) const = 0;
     /// Into a scheduler made for the same study. Throws base::FormatError for damage, another version or other rungs.
     virtual void restore(study::Decoder& in) = 0;

@@ -43,13 +43,18 @@ study::DType dtype_of(hid_t dataset) {
     throw base::FormatError("a tensor has a type that this version does not know");
 }
 
-void add_part(hdf5::ShellBuilder& builder, hid_t group, const study::TensorInfo& info, std::uint64_t index,
-              std::span<const std::byte> bytes) {
-    const hid_t dataset = builder.add_bulk(group, hdf5::link_name(info.name), type_of(info.type), info.shape);
+void add_part(hdf5::ShellBuilder& builder, hid_t group, const study::TensorInfo& info, std::uint64_t index) {
+    const bool sharded = info.layout == study::Layout::sharded;
+    auto shape = info.shape;
+    if (sharded) shape[0] = info.rows;
+    const hid_t dataset = builder.add_bulk(group, hdf5::link_name(info.name), type_of(info.type), shape);
     hdf5::put_attribute(dataset, "name", info.name);
     hdf5::put_attribute(dataset, "index", index);
-    hdf5::put_attribute(dataset, "crc32c", std::uint64_t{base::crc32c(bytes)});
-    hdf5::put_attribute(dataset, "layout", "replicated");
+    hdf5::put_attribute(dataset, "crc32c", std::uint64_t{0}); // known when the bytes are written
+    hdf5::put_attribute(dataset, "layout", sharded ? "sharded" : "replicated");
+    if (!sharded) return;
+    hdf5::put_attribute(dataset, "first_row", info.first_row);
+    hdf5::put_attribute(dataset, "all_rows", info.shape[0]);
 }
 
 StoredPart read_part(hid_t group, hsize_t position) {
@@ -60,13 +65,21 @@ StoredPart read_part(hid_t group, hsize_t position) {
     const hdf5::SpaceHandle space(hdf5::check(H5Dget_space(dataset.get()), link));
     std::vector<hsize_t> extent(static_cast<std::size_t>(hdf5::check(H5Sget_simple_extent_ndims(space.get()), link)));
     if (!extent.empty()) hdf5::check(H5Sget_simple_extent_dims(space.get(), extent.data(), nullptr), link);
-    if (hdf5::get_string(dataset.get(), "layout") != "replicated") {
+    const std::string layout = hdf5::get_string(dataset.get(), "layout");
+    const bool sharded = layout == "sharded" && !extent.empty();
+    if (!sharded && layout != "replicated") {
         throw base::FormatError("tensor '" + std::string(link) + "' has a layout that this version does not know");
     }
     StoredPart part;
     part.info.name = hdf5::get_string(dataset.get(), "name");
     part.info.type = dtype_of(dataset.get());
     part.info.shape.assign(extent.begin(), extent.end());
+    if (sharded) {
+        part.info.layout = study::Layout::sharded;
+        part.info.rows = extent[0];
+        part.info.first_row = hdf5::get_uint(dataset.get(), "first_row");
+        part.info.shape[0] = hdf5::get_uint(dataset.get(), "all_rows");
+    }
     part.index = hdf5::get_uint(dataset.get(), "index");
     part.crc = static_cast<std::uint32_t>(hdf5::get_uint(dataset.get(), "crc32c"));
     part.bytes = static_cast<std::uint64_t>(hdf5::check(H5Sget_simple_extent_npoints(space.get()), link)) *
@@ -131,30 +144,42 @@ CheckpointSeal decode_seal(std::span<const std::byte> bytes, const std::string& 
     return seal;
 }
 
-hdf5::Shell build_checkpoint(const CheckpointKey& key, const study::MemoryState& state, std::uint64_t digest) {
+CheckpointBuilder::CheckpointBuilder(const CheckpointKey& key, const study::MemoryState& state)
+    : builder_(aligned_tensor_bytes) {
     const hdf5::QuietErrors quiet;
-    hdf5::ShellBuilder builder(aligned_tensor_bytes);
-    const hid_t file = builder.file();
+    const hid_t file = builder_.file();
     hdf5::put_attribute(file, "format", "ranktune checkpoint");
     hdf5::put_attribute(file, "schema_version", checkpoint_schema);
     hdf5::put_attribute(file, "trial", std::uint64_t{key.trial.value()});
     hdf5::put_attribute(file, "iteration", std::uint64_t{key.iteration});
     hdf5::put_attribute(file, "incarnation", std::uint64_t{key.incarnation.value()});
     hdf5::put_attribute(file, "attempt", std::uint64_t{key.attempt.value()});
-    hdf5::put_attribute(file, "digest", digest);
+    hdf5::put_attribute(file, "digest", std::uint64_t{0}); // known when the bytes are written
+    if (key.shards != 0) {
+        hdf5::put_attribute(file, "shard", std::uint64_t{key.shard});
+        hdf5::put_attribute(file, "shards", std::uint64_t{key.shards});
+    }
     const hdf5::GroupHandle tensors = hdf5::create_group(file, "tensors");
     std::uint64_t index = 0;
     for (const auto& tensor : state.stored_tensors()) {
-        add_part(builder, tensors.get(), tensor.info, index++, tensor.bytes);
+        add_part(builder_, tensors.get(), tensor.info, index++);
     }
     const hdf5::GroupHandle blobs = hdf5::create_group(file, "blobs");
     index = 0;
     for (const auto& blob : state.stored_blobs()) {
         const study::TensorInfo info{blob.name, study::DType::uint8, {blob.bytes.size()}, study::Layout::replicated};
-        add_part(builder, blobs.get(), info, index++, blob.bytes);
+        add_part(builder_, blobs.get(), info, index++);
     }
-    static_cast<void>(builder.add_bulk(file, "seal", H5T_STD_U8LE, {checkpoint_seal_bytes}));
-    return builder.finish();
+    static_cast<void>(builder_.add_bulk(file, "seal", H5T_STD_U8LE, {checkpoint_seal_bytes}));
+}
+
+hdf5::Shell CheckpointBuilder::finish(std::span<const std::uint32_t> crcs, std::uint64_t digest) {
+    const hdf5::QuietErrors quiet;
+    static_cast<void>(builder_.place());
+    hdf5::set_attribute(builder_.file(), "digest", digest);
+    for (std::size_t i = 0; i < crcs.size(); ++i)
+        hdf5::set_attribute(builder_.bulk(i), "crc32c", std::uint64_t{crcs[i]});
+    return builder_.finish();
 }
 
 CheckpointContents read_checkpoint_metadata(std::vector<std::byte> metadata, std::uint64_t file_bytes) {

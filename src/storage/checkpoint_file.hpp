@@ -29,7 +29,7 @@ struct CheckpointSeal {
 /// Throws base::FormatError when these are not the last bytes of a sound checkpoint of this version.
 [[nodiscard]] CheckpointSeal decode_seal(std::span<const std::byte> bytes, const std::string& path);
 
-/// Where a tensor or blob lies in the file.
+/// Where a tensor, some rows of one, or a blob lies in the file.
 struct StoredPart {
     study::TensorInfo info; ///< of a blob: the name only
     std::uint64_t index = 0;
@@ -43,9 +43,18 @@ struct CheckpointContents {
     std::vector<StoredPart> blobs;
 };
 
-/// On the HDF5 thread. `offsets` of the shell: tensors, blobs, seal.
-[[nodiscard]] hdf5::Shell build_checkpoint(const CheckpointKey& key, const study::MemoryState& state,
-                                           std::uint64_t digest);
+/// The HDF5 side of a checkpoint whose bytes are written before their checksums are known. Lives on the HDF5 thread.
+class CheckpointBuilder {
+  public:
+    CheckpointBuilder(const CheckpointKey& key, const study::MemoryState& state);
+    /// Where the bytes belong: tensors, blobs, seal; 0: nothing to be written.
+    [[nodiscard]] const std::vector<std::uint64_t>& offsets() { return builder_.place(); }
+    /// `crcs` in the order of the offsets, without the seal's.
+    [[nodiscard]] hdf5::Shell finish(std::span<const std::uint32_t> crcs, std::uint64_t digest);
+
+  private:
+    hdf5::ShellBuilder builder_;
+};
 [[nodiscard]] CheckpointContents read_checkpoint_metadata(std::vector<std::byte> metadata, std::uint64_t file_bytes);
 
 } // namespace ranktune::storage

@@ -1,31 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/checkpoint_store.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
+#include "storage/bulk_write.hpp"
 #include "storage/checkpoint_file.hpp"
 #include "storage/hdf5_thread.hpp"
 
 namespace ranktune::storage {
 namespace {
 
-/// Writes are cut into blocks of this size: large enough for every file system, small enough that the disk starts
-/// early.
-constexpr std::size_t block_bytes = 16 * 1024 * 1024;
-
-void write_blocks(File& file, std::uint64_t offset, std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-        const auto block = bytes.first(std::min(block_bytes, bytes.size()));
-        file.write_at(offset, block);
-        offset += block.size();
-        bytes = bytes.subspan(block.size());
-    }
-}
-
 std::vector<std::byte> read_verified(File& file, const StoredPart& part, const std::string& path) {
     std::vector<std::byte> bytes(part.bytes);
     if (file.read_at(part.offset, bytes) != bytes.size() || base::crc32c(bytes) != part.crc) {
-        throw base::FormatError("'" + path + "' is damaged: the checksum of '" + part.info.name + "' does not hold");
+        throw DamageError("'" + path + "' is damaged: the checksum of '" + part.info.name + "' does not hold");
     }
     return bytes;
 }
@@ -38,18 +29,87 @@ CheckpointContents read_contents(File& file, const std::string& path) {
     std::vector<std::byte> metadata(std::min(seal.metadata_bytes, size));
     if (seal.file_bytes != size || file.read_at(0, metadata) != seal.metadata_bytes ||
         base::crc32c(metadata) != seal.metadata_crc) {
-        throw base::FormatError("'" + path + "' is damaged: the checksum of its HDF5 metadata does not hold");
+        throw DamageError("'" + path + "' is damaged: the checksum of its HDF5 metadata does not hold");
     }
     CheckpointContents contents = hdf5_call([&] { return read_checkpoint_metadata(std::move(metadata), size); });
     for (const auto* parts : {&contents.tensors, &contents.blobs}) {
         for (const StoredPart& part : *parts) {
             if (part.offset > size || part.bytes > size - part.offset) {
-                throw base::FormatError("'" + path + "' ends before '" + part.info.name + "' does");
+                throw DamageError("'" + path + "' ends before '" + part.info.name + "' does");
             }
         }
     }
     return contents;
 }
+
+[[noreturn]] void not_the_one(const std::string& path) {
+    throw DamageError("'" + path + "' is not the checkpoint that the journal names: the digests differ");
+}
+
+/// The shards of one checkpoint. What a digest vouches for are the checksums in the metadata: a part is read when it is
+/// asked for, and is verified then.
+class ShardSource final : public study::StateSource {
+  public:
+    void add(FileSystem& files, const std::string& path, std::uint64_t digest) {
+        auto file = files.open(path, FileSystem::Open::read);
+        CheckpointContents contents = read_contents(*file, path);
+        if (contents.digest != digest) not_the_one(path);
+        shards_.push_back({path, std::move(file), std::move(contents)});
+    }
+
+    void tensor(const study::TensorInfo& info, std::span<std::byte> bytes) override {
+        if (study::bytes_of(info) != bytes.size())
+            throw base::UsageError("tensor '" + info.name + "': " + std::to_string(bytes.size()) +
+                                   " bytes are not what its shape takes");
+        const bool rows = info.layout == study::Layout::sharded;
+        std::uint64_t found = 0;
+        for (const Shard& shard : shards_) {
+            for (const StoredPart& part : shard.contents.tensors) {
+                if (part.info.name != info.name) continue;
+                if (part.info.type != info.type || part.info.shape != info.shape || part.info.layout != info.layout)
+                    throw base::FormatError("tensor '" + info.name + "' has another type, shape or layout in '" +
+                                            shard.path + "'");
+                found += rows ? take_rows(shard, part, info, bytes) : take_whole(shard, part, bytes);
+            }
+        }
+        if (found != (rows ? info.rows : 1))
+            throw base::FormatError("the checkpoint lacks " + std::string(rows ? "rows of " : "") + "tensor '" +
+                                    info.name + "'");
+    }
+    [[nodiscard]] std::vector<std::byte> blob(std::string_view name) override {
+        for (const Shard& shard : shards_)
+            for (const StoredPart& part : shard.contents.blobs)
+                if (part.info.name == name) return read_verified(*shard.file, part, shard.path);
+        throw base::FormatError("the state has no blob '" + std::string(name) + "'");
+    }
+    [[nodiscard]] std::vector<study::TensorInfo> tensors() const override {
+        std::vector<study::TensorInfo> infos;
+        for (const Shard& shard : shards_)
+            for (const StoredPart& part : shard.contents.tensors) infos.push_back(part.info);
+        return infos;
+    }
+
+  private:
+    struct Shard {
+        std::string path;
+        std::unique_ptr<File> file;
+        CheckpointContents contents;
+    };
+
+    static std::uint64_t take_whole(const Shard& shard, const StoredPart& part, std::span<std::byte> bytes) {
+        std::ranges::copy(read_verified(*shard.file, part, shard.path), bytes.begin());
+        return 1;
+    }
+    static std::uint64_t take_rows(const Shard& shard, const StoredPart& part, const study::TensorInfo& info,
+                                   std::span<std::byte> bytes) {
+        const bool needed =
+            part.info.first_row < info.first_row + info.rows && info.first_row < part.info.first_row + part.info.rows;
+        if (!needed) return 0;
+        return study::copy_rows(part.info, read_verified(*shard.file, part, shard.path), info, bytes);
+    }
+
+    std::vector<Shard> shards_;
+};
 
 } // namespace
 
@@ -58,40 +118,106 @@ std::string checkpoint_path(const CheckpointKey& key) {
            std::to_string(key.incarnation.value()) + "." + std::to_string(key.attempt.value()) + ".h5";
 }
 
-CheckpointStore::CheckpointStore(FileSystem& files, std::string study_directory)
-    : files_(files), directory_(std::move(study_directory)) {}
+std::string shard_path(const std::string& path, std::uint32_t shard) {
+    const auto dot = path.rfind('.');
+    return path.substr(0, dot) + "." + std::to_string(shard) + path.substr(dot);
+}
+
+std::vector<std::string> paths_of(const std::string& path, std::size_t shards) {
+    if (shards == 0) return {path};
+    std::vector<std::string> paths;
+    for (std::uint32_t shard = 0; shard < shards; ++shard) paths.push_back(shard_path(path, shard));
+    return paths;
+}
+
+study::CheckpointRef join_shards(const CheckpointKey& key, const std::vector<study::CheckpointRef>& shards) {
+    study::CheckpointRef whole{key.iteration, checkpoint_path(key), 0, 0};
+    base::Digest digest;
+    for (const auto& shard : shards) {
+        whole.bytes += shard.bytes;
+        whole.shards.push_back(shard.digest);
+        digest.add(shard.digest);
+    }
+    whole.digest = digest.value();
+    return whole;
+}
+
+CheckpointStore::CheckpointStore(FileSystem& files, std::string study_directory, bool direct)
+    : files_(files), directory_(std::move(study_directory)), direct_(direct) {}
 
 study::CheckpointRef CheckpointStore::save(const CheckpointKey& key, const study::MemoryState& state) {
-    study::CheckpointRef reference{key.iteration, checkpoint_path(key), 0, state.digest()};
-    const hdf5::Shell shell = hdf5_call([&] { return build_checkpoint(key, state, reference.digest); });
-    reference.bytes = shell.size;
-    const CheckpointSeal seal{shell.size, shell.metadata.size(), reference.digest, base::crc32c(shell.metadata)};
+    study::CheckpointRef reference{key.iteration, checkpoint_path(key), 0, 0};
+    const std::string path = key.shards == 0 ? reference.path : shard_path(reference.path, key.shard);
     files_.make_directories(directory_ + "/checkpoints/" + std::to_string(key.trial.value()));
-    files_.write_whole(directory_ + "/" + reference.path, [&](File& file) {
-        file.reserve(shell.size); // "no space" shows here, before anything is written
-        file.write_at(0, shell.metadata);
-        auto offset = shell.offsets.begin();
-        for (const auto& tensor : state.stored_tensors()) write_blocks(file, *offset++, tensor.bytes);
-        for (const auto& blob : state.stored_blobs()) write_blocks(file, *offset++, blob.bytes);
-        file.write_at(*offset, encode_seal(seal));
-    });
+    files_.write_whole(directory_ + "/" + path, [&](File& file) { write(file, key, state, reference); });
     return reference;
 }
 
+void CheckpointStore::write(File& file, const CheckpointKey& key, const study::MemoryState& state,
+                            study::CheckpointRef& reference) {
+    const auto end = [](CheckpointBuilder* builder) { on_hdf5_thread([&] { delete builder; }); };
+    const std::unique_ptr<CheckpointBuilder, decltype(end)> builder(
+        hdf5_call([&] { return new CheckpointBuilder(key, state); }), end);
+    const std::vector<std::uint64_t> offsets = hdf5_call([&] { return builder->offsets(); });
+    file.reserve(offsets.back() + checkpoint_seal_bytes); // "no space" shows here, before anything is written
+
+    std::vector<WrittenPart> parts;
+    for (const auto& tensor : state.stored_tensors()) parts.push_back({offsets[parts.size()], tensor.bytes});
+    for (const auto& blob : state.stored_blobs()) parts.push_back({offsets[parts.size()], blob.bytes});
+    std::vector<std::uint32_t> crcs;
+    study::StateDigest digest;
+    write_parts(file, parts, direct_, [&] {
+        for (const auto& tensor : state.stored_tensors()) {
+            digest.begin(tensor.info);
+            crcs.push_back(in_pieces(tensor.bytes, [&](std::span<const std::byte> piece) { digest.add(piece); }));
+        }
+        for (const auto& blob : state.stored_blobs()) crcs.push_back(base::crc32c(blob.bytes));
+    });
+    reference.digest = digest.value();
+    const hdf5::Shell shell = hdf5_call([&] { return builder->finish(crcs, reference.digest); });
+    reference.bytes = shell.size;
+    file.write_at(0, shell.metadata);
+    file.write_at(offsets.back(),
+                  encode_seal({shell.size, shell.metadata.size(), reference.digest, base::crc32c(shell.metadata)}));
+}
+
+void CheckpointStore::discard(const CheckpointKey& key) noexcept {
+    try {
+        const std::string path = checkpoint_path(key);
+        files_.remove(directory_ + "/" + (key.shards == 0 ? path : shard_path(path, key.shard)));
+    } catch (const base::IoError&) { // as the header says
+    }
+}
+
 study::MemoryState CheckpointStore::load(const study::CheckpointRef& checkpoint) {
-    const std::string path = directory_ + "/" + checkpoint.path;
+    study::MemoryState state;
+    if (checkpoint.shards.empty()) {
+        load_file(directory_ + "/" + checkpoint.path, checkpoint.digest, state);
+        return state;
+    }
+    for (std::uint32_t shard = 0; shard < checkpoint.shards.size(); ++shard)
+        load_file(directory_ + "/" + shard_path(checkpoint.path, shard), checkpoint.shards[shard], state);
+    return state;
+}
+
+void CheckpointStore::load_file(const std::string& path, std::uint64_t expected, study::MemoryState& state) {
     const auto file = files_.open(path, FileSystem::Open::read);
     const CheckpointContents contents = read_contents(*file, path);
-    study::MemoryState state;
+    study::StateDigest digest;
     for (const StoredPart& part : contents.tensors) {
         const std::vector<std::byte> bytes = read_verified(*file, part, path);
+        digest.tensor(part.info, bytes);
         state.tensor(part.info, std::span<const std::byte>(bytes));
     }
     for (const StoredPart& part : contents.blobs) state.blob(part.info.name, read_verified(*file, part, path));
-    if (state.digest() != checkpoint.digest || contents.digest != checkpoint.digest) {
-        throw base::FormatError("'" + path + "' is not the checkpoint that the journal names: the digests differ");
-    }
-    return state;
+    if (digest.value() != expected || contents.digest != expected) not_the_one(path);
+}
+
+std::unique_ptr<study::StateSource> CheckpointStore::open_shards(const study::CheckpointRef& checkpoint) {
+    auto source = std::make_unique<ShardSource>();
+    for (std::uint32_t shard = 0; shard < checkpoint.shards.size(); ++shard)
+        source->add(files_, directory_ + "/" + shard_path(checkpoint.path, shard), checkpoint.shards[shard]);
+    return source;
 }
 
 } // namespace ranktune::storage

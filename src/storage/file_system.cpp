@@ -76,6 +76,17 @@ class PosixFile final : public File {
         if (::ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) fail("cannot set the size of", path_, errno);
     }
 
+    bool set_direct(bool on) override {
+        const int flags = ::fcntl(fd_.get(), F_GETFL);
+        return flags >= 0 && ::fcntl(fd_.get(), F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+    }
+
+    void start_sync(std::uint64_t offset, std::uint64_t bytes) override {
+        // An error that the write-back meets is told by the sync that follows.
+        static_cast<void>(
+            ::sync_file_range(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes), SYNC_FILE_RANGE_WRITE));
+    }
+
     [[nodiscard]] std::uint64_t next_data(std::uint64_t offset) const override {
         const off_t found = ::lseek(fd_.get(), static_cast<off_t>(offset), SEEK_DATA);
         if (found >= 0) return static_cast<std::uint64_t>(found);

@@ -29,6 +29,11 @@ class File {
     /// sparse).
     virtual bool reserve(std::uint64_t bytes) = 0;
     virtual void truncate(std::uint64_t size) = 0;
+    /// From here on writes go past the page cache, and their offset, size and memory are multiples of 4096; or as
+    /// before. Returns false when this file cannot.
+    virtual bool set_direct(bool /*on*/) { return false; }
+    /// A hint: these bytes were written, and may go to the disk while the caller does something else.
+    virtual void start_sync(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
     /// The first offset >= `offset` that may hold data: holes and reserved space before it read as zeros. A hint that
     /// saves reading them.
     [[nodiscard]] virtual std::uint64_t next_data(std::uint64_t offset) const { return offset; }

@@ -51,6 +51,11 @@ void put_attribute(hid_t object, const char* name, std::uint64_t value) {
     check(H5Awrite(attribute.get(), H5T_NATIVE_UINT64, &value), name);
 }
 
+void set_attribute(hid_t object, const char* name, std::uint64_t value) {
+    const AttributeHandle attribute(check(H5Aopen(object, name, H5P_DEFAULT), name));
+    check(H5Awrite(attribute.get(), H5T_NATIVE_UINT64, &value), name);
+}
+
 std::string get_string(hid_t object, const char* name) {
     const AttributeHandle attribute(check(H5Aopen(object, name, H5P_DEFAULT), name));
     const TypeHandle stored(check(H5Aget_type(attribute.get()), name));

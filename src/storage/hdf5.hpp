@@ -57,6 +57,8 @@ T check(T result, const char* what) {
 
 void put_attribute(hid_t object, const char* name, const std::string& value);
 void put_attribute(hid_t object, const char* name, std::uint64_t value);
+/// Of an attribute that is there already.
+void set_attribute(hid_t object, const char* name, std::uint64_t value);
 /// Throw base::FormatError when the attribute is not there or of another type.
 [[nodiscard]] std::string get_string(hid_t object, const char* name);
 [[nodiscard]] std::uint64_t get_uint(hid_t object, const char* name);

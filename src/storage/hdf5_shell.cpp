@@ -66,27 +66,33 @@ hid_t ShellBuilder::add_bulk(hid_t where, const std::string& name, hid_t type,
     return id;
 }
 
-Shell ShellBuilder::finish() {
+const std::vector<std::uint64_t>& ShellBuilder::place() {
+    if (placed_) return offsets_;
+    placed_ = true;
     // Metadata that the library still holds back gets its place now, before the bulk.
     check(H5Fflush(file_.get(), H5F_SCOPE_LOCAL), "flush");
     image_->discard_raw = true;
-    Shell shell;
-    std::uint64_t first = HADDR_MAX;
-    std::uint64_t end = 0;
+    first_ = HADDR_MAX;
     for (const DatasetHandle& dataset : bulk_) {
         const std::uint64_t offset = allocate(dataset.get());
-        shell.offsets.push_back(offset);
+        offsets_.push_back(offset);
         if (offset == 0) continue;
-        if (offset < end) throw base::FormatError("HDF5 placed the data in another order");
-        first = std::min<std::uint64_t>(first, offset);
-        end = offset + H5Dget_storage_size(dataset.get());
+        if (offset < end_) throw base::FormatError("HDF5 placed the data in another order");
+        first_ = std::min<std::uint64_t>(first_, offset);
+        end_ = offset + H5Dget_storage_size(dataset.get());
     }
+    return offsets_;
+}
+
+Shell ShellBuilder::finish() {
+    Shell shell;
+    shell.offsets = place();
     bulk_.clear();
     check(static_cast<int>(H5Fclose(file_.release())), "close");
     shell.size = image_->size;
     shell.metadata = std::move(image_->written);
-    if (shell.metadata.size() > first) throw base::FormatError("HDF5 placed metadata among the data");
-    if (end != 0 && end != shell.size) throw base::FormatError("HDF5 placed something behind the data");
+    if (shell.metadata.size() > first_) throw base::FormatError("HDF5 placed metadata among the data");
+    if (end_ != 0 && end_ != shell.size) throw base::FormatError("HDF5 placed something behind the data");
     return shell;
 }
 

@@ -34,14 +34,23 @@ class ShellBuilder {
     /// the returned handle until `finish`.
     [[nodiscard]] hid_t add_bulk(hid_t where, const std::string& name, hid_t type,
                                  const std::vector<std::uint64_t>& shape);
-    /// Allocates the bulk data sets behind all metadata, in the order of add_bulk. Ends the builder. Throws
-    /// base::FormatError when this HDF5 library lays the file out in another way.
+    /// Allocates the bulk data sets behind all metadata, in the order of add_bulk, and returns their offsets (0: an
+    /// empty one). After it attributes may only be written again. Throws base::FormatError when this HDF5 library lays
+    /// the file out in another way.
+    const std::vector<std::uint64_t>& place();
+    /// Ends the builder; calls `place` if nobody has. Throws as it does.
     [[nodiscard]] Shell finish();
+    /// The data set of the n-th add_bulk, until `finish`.
+    [[nodiscard]] hid_t bulk(std::size_t n) const { return bulk_[n].get(); }
 
   private:
     std::unique_ptr<MemoryImage> image_; // before the file: it is written when the file closes
     FileHandle file_;
     std::vector<DatasetHandle> bulk_;
+    std::vector<std::uint64_t> offsets_;
+    std::uint64_t first_ = 0; ///< of the offsets
+    std::uint64_t end_ = 0;
+    bool placed_ = false;
 };
 
 /// Opens HDF5 metadata (verified bytes of a file of `file_size` bytes whose bulk lies behind them) for reading.

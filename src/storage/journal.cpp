@@ -75,6 +75,7 @@ base::UsageError Journal::Impl::taken(std::uint32_t number) const {
 
 void Journal::Impl::append(const std::vector<study::Record>& records) {
     if (records.empty()) return;
+    if (records.size() + 1 >= max_frame_records) throw base::UsageError("a batch of journal records is too large");
     study::Bytes frame;
     frame.reserve(frame_header_bytes + 48 * records.size());
     frame.resize(frame_header_bytes);
@@ -191,8 +192,7 @@ void Journal::Impl::place(OpenSegment& segment, Unsynced& entry, std::uint64_t s
     header.previous = end.chain;
     header.first_sequence = entry.first_sequence;
     header.count = entry.count;
-    header.unsynced = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(entry.first_sequence - synced_below, std::numeric_limits<std::uint32_t>::max()));
+    header.unsynced = entry.first_sequence - synced_below;
     entry.frame.resize(frame_header_bytes + entry.record_bytes);
     seal_frame(entry.frame, header, segment.header.crc);
     segment.file->write_at(segment.header.payload_offset + segment.used, entry.frame);

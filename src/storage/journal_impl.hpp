@@ -26,7 +26,7 @@ namespace ranktune::storage {
 struct Unsynced {
     std::uint64_t first_sequence = 0;
     std::uint32_t count = 0;
-    study::Bytes frame; ///< as written; the first 32 bytes are its head
+    study::Bytes frame; ///< as written; the first 24 bytes are its head
     std::uint32_t record_bytes = 0;
 };
 

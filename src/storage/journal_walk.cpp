@@ -122,7 +122,7 @@ class Walker {
         SegmentView& view = *planned_[current_].view;
         const std::uint64_t limit =
             planned_[current_].end ? planned_[current_].end->bytes : view.header().payload_bytes;
-        while (const auto frame = view.frame_at(position_.bytes, limit)) {
+        while (const auto frame = view.frame_at(position_.bytes, limit, position_.sequence)) {
             if (!continues(*frame)) return;
             synced_below_ = std::max(synced_below_, frame->header.synced_below());
             position_.chain = frame->header.crc;
@@ -135,8 +135,8 @@ class Walker {
     /// Finds the segment whose first frame follows; those in between were published ahead and never used.
     bool enter_continuation() {
         for (std::size_t next = current_ + 1; next < planned_.size() && planned_[next].view->header().ahead; ++next) {
-            const auto frame =
-                planned_[next].view->frame_at(segment_header_bytes, std::numeric_limits<std::uint64_t>::max());
+            const auto frame = planned_[next].view->frame_at(
+                segment_header_bytes, std::numeric_limits<std::uint64_t>::max(), position_.sequence);
             if (frame && continues(*frame)) {
                 enter(next);
                 return true;
@@ -155,7 +155,8 @@ class Walker {
     std::uint64_t rest() {
         std::uint64_t bytes = 0;
         for (std::size_t i = current_; i < planned_.size(); ++i) {
-            const auto found = planned_[i].view->scan(i == current_ ? position_.bytes : segment_header_bytes);
+            const auto found =
+                planned_[i].view->scan(i == current_ ? position_.bytes : segment_header_bytes, position_.sequence);
             bytes += found.bytes;
             synced_below_ = std::max(synced_below_, found.synced_below);
         }

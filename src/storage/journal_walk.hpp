@@ -30,14 +30,14 @@ class SegmentView {
 
     [[nodiscard]] const SegmentHeader& header() const { return header_; }
     [[nodiscard]] const std::string& path() const { return path_; }
-    /// The frame at `at` of the payload, if a valid one lies there and ends before `limit`.
-    [[nodiscard]] std::optional<FrameView> frame_at(std::uint64_t at, std::uint64_t limit);
+    /// The frame at `at` of the payload, if a valid one lies there and ends before `limit`. `near`: see decode_frame.
+    [[nodiscard]] std::optional<FrameView> frame_at(std::uint64_t at, std::uint64_t limit, std::uint64_t near);
     /// What lies behind `at`, where no frame was found.
     struct Rest {
         std::uint64_t bytes = 0;        ///< from `at` to the last byte that is not zero
         std::uint64_t synced_below = 0; ///< the largest claim of the valid frames found, wherever they lie
     };
-    [[nodiscard]] Rest scan(std::uint64_t at);
+    [[nodiscard]] Rest scan(std::uint64_t at, std::uint64_t near);
     /// The next access reads from the file again.
     void forget() { window_size_ = 0; }
 

@@ -14,13 +14,17 @@
 namespace ranktune::storage {
 
 /// A reader refuses a larger major and reads a larger minor.
-inline constexpr std::uint16_t journal_major = 1;
+inline constexpr std::uint16_t journal_major = 2;
 inline constexpr std::uint16_t journal_minor = 0;
 /// The first page of the payload; also the step at which a reader looks for it in the file.
 inline constexpr std::uint64_t segment_header_bytes = 4096;
 /// The payload begins within this many bytes of the file.
 inline constexpr std::uint64_t segment_search_bytes = 64 * 1024;
-inline constexpr std::uint64_t frame_header_bytes = 32;
+inline constexpr std::uint64_t frame_header_bytes = 24;
+/// Of frames that programs with journal format 1 wrote: they are read like those of today.
+inline constexpr std::uint64_t old_frame_header_bytes = 32;
+/// A frame holds fewer records.
+inline constexpr std::uint64_t max_frame_records = 1U << 24U;
 inline constexpr std::uint64_t frame_alignment = 8;
 
 /// A place in the journal between two frames, and the state of the chain there.
@@ -68,20 +72,24 @@ struct FrameHeader {
     std::uint32_t bytes = 0;
     std::uint64_t first_sequence = 0;
     std::uint32_t count = 0;    ///< of records
-    std::uint32_t unsynced = 0; ///< records before this frame that were not known to be synced when it was written
+    std::uint64_t unsynced = 0; ///< records before this frame that were not known to be synced when it was written
+    std::uint64_t head_bytes = frame_header_bytes; ///< where its records begin
     /// Records below this number were synced when the frame was written.
     [[nodiscard]] std::uint64_t synced_below() const { return first_sequence - unsynced; }
 };
 
-[[nodiscard]] constexpr std::uint64_t frame_size(std::uint64_t record_bytes) {
-    return (frame_header_bytes + record_bytes + frame_alignment - 1) / frame_alignment * frame_alignment;
+[[nodiscard]] constexpr std::uint64_t frame_size(std::uint64_t record_bytes,
+                                                 std::uint64_t head_bytes = frame_header_bytes) {
+    return (head_bytes + record_bytes + frame_alignment - 1) / frame_alignment * frame_alignment;
 }
-/// Fills in the first 32 bytes of `frame`, whose records stand behind them already, and pads it. Sets header.crc.
+/// Fills in the first 24 bytes of `frame`, whose records stand behind them already, and pads it. Sets header.crc.
 void seal_frame(std::vector<std::byte>& frame, FrameHeader& header, std::uint32_t segment_crc);
 /// Size of the frame that begins here if its head is sound (whether its bytes are, says the checksum), else 0.
 [[nodiscard]] std::uint64_t sound_frame_size(std::span<const std::byte> head, std::uint64_t room);
-/// Reads a whole frame; nothing when its checksum does not hold in this segment.
-[[nodiscard]] std::optional<FrameHeader> decode_frame(std::span<const std::byte> frame, std::uint32_t segment_crc);
+/// Reads a whole frame; nothing when its checksum does not hold in this segment. Of the number of its first record a
+/// frame holds the lower half: it is the one closest to `near`.
+[[nodiscard]] std::optional<FrameHeader> decode_frame(std::span<const std::byte> frame, std::uint32_t segment_crc,
+                                                      std::uint64_t near);
 
 [[nodiscard]] std::string journal_directory(const std::string& study_directory);
 /// `<study>/journal/000001.h5`

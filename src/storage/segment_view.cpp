@@ -35,19 +35,19 @@ std::span<const std::byte> SegmentView::bytes(std::uint64_t at, std::uint64_t si
     return std::span<const std::byte>(window_).subspan(skip, std::min<std::uint64_t>(size, window_size_ - skip));
 }
 
-std::optional<FrameView> SegmentView::frame_at(std::uint64_t at, std::uint64_t limit) {
+std::optional<FrameView> SegmentView::frame_at(std::uint64_t at, std::uint64_t limit, std::uint64_t near) {
     limit = std::min(limit, header_.payload_bytes);
     if (at + frame_header_bytes > limit) return {};
     const std::uint64_t size = sound_frame_size(bytes(at, frame_header_bytes), limit - at);
     if (size == 0) return {};
     const auto frame = bytes(at, size);
     if (frame.size() < size) return {};
-    const auto header = decode_frame(frame, header_.crc);
+    const auto header = decode_frame(frame, header_.crc, near);
     if (!header) return {};
-    return FrameView{*header, frame.subspan(frame_header_bytes, header->bytes), size};
+    return FrameView{*header, frame.subspan(header->head_bytes, header->bytes), size};
 }
 
-SegmentView::Rest SegmentView::scan(std::uint64_t at) {
+SegmentView::Rest SegmentView::scan(std::uint64_t at, std::uint64_t near) {
     Rest rest;
     const std::uint64_t begin = at;
     while (at < header_.payload_bytes) {
@@ -60,10 +60,13 @@ SegmentView::Rest SegmentView::scan(std::uint64_t at) {
             std::uint64_t word = 0;
             std::memcpy(&word, block.data() + step, sizeof word);
             if (word == 0) continue;
+            // The head of a frame may go on behind this block: the next one begins here.
+            const bool more = at + block.size() < header_.payload_bytes;
+            if (more && step > 0 && block.size() - step < frame_header_bytes) break;
             rest.bytes = at + step + frame_alignment - begin;
             if (sound_frame_size(block.subspan(step), header_.payload_bytes - at - step) == 0) continue;
             // Reading the frame may move the window: go on behind it, or behind this word, in a new block.
-            if (const auto frame = frame_at(at + step, header_.payload_bytes)) {
+            if (const auto frame = frame_at(at + step, header_.payload_bytes, near)) {
                 rest.synced_below = std::max(rest.synced_below, frame->header.synced_below());
                 step += frame->size;
                 rest.bytes = at + step - begin;

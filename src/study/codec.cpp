@@ -16,6 +16,10 @@ static_assert(std::endian::native == std::endian::little, "numbers are copied as
 namespace {
 
 enum class ValueTag : std::uint8_t { no = 0, yes = 1, integer = 2, real = 3, string = 4, list = 5 };
+/// What follows the fields that every reference to a checkpoint has.
+constexpr unsigned with_value = 1;
+constexpr unsigned in_shards = 2;
+
 enum class StartTag : std::uint8_t { fresh = 0, checkpoint = 1, donor = 2 };
 
 /// Deeper lists are refused: damaged bytes must not exhaust the stack.
@@ -92,6 +96,12 @@ void encode(const CheckpointRef& checkpoint, Encoder& out) {
     out.string(checkpoint.path);
     out.varint(checkpoint.bytes);
     out.u64(checkpoint.digest);
+    out.u8(
+        static_cast<std::uint8_t>((checkpoint.value ? with_value : 0) | (checkpoint.shards.empty() ? 0 : in_shards)));
+    if (checkpoint.value) out.f64(*checkpoint.value);
+    if (checkpoint.shards.empty()) return;
+    out.varint(checkpoint.shards.size());
+    for (const std::uint64_t digest : checkpoint.shards) out.u64(digest);
 }
 
 CheckpointRef decode_checkpoint(Decoder& in) {
@@ -100,6 +110,14 @@ CheckpointRef decode_checkpoint(Decoder& in) {
     checkpoint.path = in.string();
     checkpoint.bytes = in.varint();
     checkpoint.digest = in.u64();
+    if (in.empty()) return checkpoint; // minor version 1 ended here; in its records nothing followed
+    const std::uint8_t more = in.u8();
+    if ((more & with_value) != 0) checkpoint.value = in.f64();
+    if ((more & in_shards) == 0) return checkpoint;
+    const std::size_t shards = in.count();
+    if (shards > in.left() / sizeof(std::uint64_t))
+        throw base::FormatError("a list of shards is longer than its bytes");
+    for (std::size_t i = 0; i < shards; ++i) checkpoint.shards.push_back(in.u64());
     return checkpoint;
 }
 

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // [checkpoint]: when running trials save their state.
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
 #include "ranktune/base/text.hpp"
 #include "study/parse_tables.hpp"
 
@@ -32,6 +37,46 @@ void parse_interval(ParseContext& context, TableReader& table, const Node& node)
     }
 }
 
+struct Unit {
+    std::string_view name;
+    double bytes;
+};
+constexpr std::array<Unit, 8> units = {{{"KB", 1e3},
+                                        {"MB", 1e6},
+                                        {"GB", 1e9},
+                                        {"TB", 1e12},
+                                        {"KiB", 0x1p10},
+                                        {"MiB", 0x1p20},
+                                        {"GiB", 0x1p30},
+                                        {"TiB", 0x1p40}}};
+
+/// `500GB`, `1.5 TiB`.
+std::optional<std::uint64_t> bytes_of(std::string_view text) {
+    double number = 0.0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc()) return std::nullopt;
+    std::string_view name(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    while (name.starts_with(' ')) name.remove_prefix(1);
+    for (const Unit& unit : units) {
+        const double bytes = std::floor(number * unit.bytes);
+        if (name == unit.name && bytes >= 1.0 && bytes < 0x1p63) return static_cast<std::uint64_t>(bytes);
+    }
+    return std::nullopt;
+}
+
+void parse_max_bytes(ParseContext& context, TableReader& table, const Node& node) {
+    CheckpointSpec& checkpoint = context.spec.checkpoint;
+    if (node.is(Node::Kind::integer)) {
+        const auto bytes = table.integer("max_bytes", 1, std::numeric_limits<std::int64_t>::max());
+        if (bytes) checkpoint.max_bytes = static_cast<std::uint64_t>(*bytes);
+        return;
+    }
+    if (node.is(Node::Kind::string)) checkpoint.max_bytes = bytes_of(node.text);
+    if (!checkpoint.max_bytes)
+        context.mistakes.value(node, "checkpoint.max_bytes",
+                               "needs a number of bytes, or text such as \"500GB\" or \"2TiB\"");
+}
+
 } // namespace
 
 void parse_checkpoint(ParseContext& context) {
@@ -52,6 +97,9 @@ void parse_checkpoint(ParseContext& context) {
             table.duration("mean_time_between_failures").value_or(checkpoint.mean_time_between_failures);
     else if (table.has("mean_time_between_failures"))
         table.refuse("mean_time_between_failures", "only goes with interval = \"auto\"");
+    checkpoint.keep = static_cast<std::uint32_t>(table.integer("keep", 1, 1000).value_or(checkpoint.keep));
+    if (const Node* bytes = table.take("max_bytes")) parse_max_bytes(context, table, *bytes);
+    checkpoint.direct = table.boolean("direct").value_or(checkpoint.direct);
     table.finish();
 }
 

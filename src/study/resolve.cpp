@@ -218,6 +218,9 @@ void write_checkpoint(const CheckpointSpec& checkpoint, Writer& out) {
             out.line("mean_time_between_failures", text_of(checkpoint.mean_time_between_failures));
             break;
     }
+    out.line("keep", std::to_string(checkpoint.keep));
+    if (checkpoint.max_bytes) out.line("max_bytes", std::to_string(*checkpoint.max_bytes));
+    out.line("direct", text_of(checkpoint.direct));
 }
 
 void write_limits(const StudySpec& spec, Writer& out) {

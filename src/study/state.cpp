@@ -2,6 +2,7 @@
 #include "ranktune/study/state.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "ranktune/base/digest.hpp"
@@ -16,10 +17,8 @@ std::string shape_text(const TensorInfo& info) {
     return text + "]";
 }
 
-/// Bytes that a tensor of this type and shape takes; saturates, so that an absurd shape never matches real bytes.
-std::uint64_t bytes_of(const TensorInfo& info) {
-    std::uint64_t bytes = size_of(info.type);
-    for (const std::uint64_t extent : info.shape) {
+std::uint64_t product(std::uint64_t bytes, std::span<const std::uint64_t> extents) {
+    for (const std::uint64_t extent : extents) {
         if (extent != 0 && bytes > std::numeric_limits<std::uint64_t>::max() / extent)
             return std::numeric_limits<std::uint64_t>::max();
         bytes *= extent;
@@ -27,7 +26,21 @@ std::uint64_t bytes_of(const TensorInfo& info) {
     return bytes;
 }
 
+/// The same tensor, whatever rows of it.
+bool same_tensor(const TensorInfo& a, const TensorInfo& b) {
+    return a.name == b.name && a.type == b.type && a.shape == b.shape && a.layout == b.layout;
+}
+
+bool overlap(const TensorInfo& a, const TensorInfo& b) {
+    if (a.layout != Layout::sharded || b.layout != Layout::sharded) return true;
+    return a.first_row < b.first_row + b.rows && b.first_row < a.first_row + a.rows;
+}
+
 void check_size(const TensorInfo& info, std::size_t bytes) {
+    if (info.layout == Layout::sharded &&
+        (info.shape.empty() || info.first_row > info.shape[0] || info.rows > info.shape[0] - info.first_row))
+        throw base::UsageError("tensor '" + info.name + "': rows " + std::to_string(info.first_row) + " to " +
+                               std::to_string(info.first_row + info.rows) + " are not rows of " + shape_text(info));
     if (bytes != bytes_of(info))
         throw base::UsageError("tensor '" + info.name + "': " + std::to_string(bytes) + " bytes do not fit " +
                                shape_text(info));
@@ -37,14 +50,30 @@ void add_text(base::Digest& digest, std::string_view text) {
     digest.add(static_cast<std::uint64_t>(text.size())).add(std::as_bytes(std::span(text)));
 }
 
-void add_tensor(base::Digest& digest, const TensorInfo& info, std::span<const std::byte> bytes) {
+void add_info(base::Digest& digest, const TensorInfo& info) {
     add_text(digest, info.name);
     digest.add(info.type).add(static_cast<std::uint64_t>(info.shape.size()));
     for (const std::uint64_t extent : info.shape) digest.add(extent);
-    digest.add(bytes);
+    if (info.layout == Layout::sharded) digest.add(info.first_row).add(info.rows);
 }
 
 } // namespace
+
+std::uint64_t bytes_of(const TensorInfo& info) {
+    if (info.layout == Layout::replicated || info.shape.empty()) return product(size_of(info.type), info.shape);
+    return product(product(size_of(info.type), std::span(info.shape).subspan(1)), std::span(&info.rows, 1));
+}
+
+std::uint64_t copy_rows(const TensorInfo& from_info, std::span<const std::byte> from, const TensorInfo& to_info,
+                        std::span<std::byte> to) {
+    const std::uint64_t begin = std::max(from_info.first_row, to_info.first_row);
+    const std::uint64_t end = std::min(from_info.first_row + from_info.rows, to_info.first_row + to_info.rows);
+    if (begin >= end) return 0;
+    const std::size_t row = from.size() / from_info.rows;
+    std::ranges::copy(from.subspan((begin - from_info.first_row) * row, (end - begin) * row),
+                      to.begin() + static_cast<std::ptrdiff_t>((begin - to_info.first_row) * row));
+    return end - begin;
+}
 
 std::size_t size_of(DType type) {
     switch (type) {
@@ -79,13 +108,14 @@ std::string_view name(DType type) {
     return "unknown";
 }
 
-std::vector<std::byte> MemoryState::copy(std::span<const std::byte> bytes) {
-    std::vector<std::byte> memory;
+StateBytes MemoryState::copy(std::span<const std::byte> bytes) {
+    StateBytes memory;
     if (!spare_.empty()) {
         memory = std::move(spare_.back());
         spare_.pop_back();
     }
-    memory.assign(bytes.begin(), bytes.end());
+    memory.resize(bytes.size());
+    if (!bytes.empty()) std::memcpy(memory.data(), bytes.data(), bytes.size());
     return memory;
 }
 
@@ -100,7 +130,8 @@ void MemoryState::reset() {
 
 void MemoryState::tensor(const TensorInfo& info, std::span<const std::byte> bytes) {
     check_size(info, bytes.size());
-    if (std::ranges::any_of(tensors_, [&](const Tensor& t) { return t.info.name == info.name; }))
+    if (std::ranges::any_of(tensors_,
+                            [&](const Tensor& t) { return t.info.name == info.name && overlap(t.info, info); }))
         throw base::UsageError("tensor '" + info.name + "' is saved twice");
     tensors_.push_back({info, copy(bytes)});
 }
@@ -114,9 +145,10 @@ void MemoryState::blob(std::string_view name, std::span<const std::byte> bytes) 
 void MemoryState::tensor(const TensorInfo& info, std::span<std::byte> bytes) {
     const auto found = std::ranges::find_if(tensors_, [&](const Tensor& t) { return t.info.name == info.name; });
     if (found == tensors_.end()) throw base::FormatError("the state has no tensor '" + info.name + "'");
-    if (found->info != info)
+    if (!same_tensor(found->info, info))
         throw base::FormatError("tensor '" + info.name + "' is " + shape_text(found->info) + " in the state, not " +
                                 shape_text(info));
+    if (info.layout == Layout::sharded) return rows(info, bytes);
     if (found->bytes.size() != bytes.size())
         throw base::FormatError("tensor '" + info.name + "' has " + std::to_string(found->bytes.size()) +
                                 " bytes in the state, not " + std::to_string(bytes.size()));
@@ -126,7 +158,36 @@ void MemoryState::tensor(const TensorInfo& info, std::span<std::byte> bytes) {
 std::vector<std::byte> MemoryState::blob(std::string_view name) {
     const auto found = std::ranges::find_if(blobs_, [&](const Blob& b) { return b.name == name; });
     if (found == blobs_.end()) throw base::FormatError("the state has no blob '" + std::string(name) + "'");
-    return found->bytes;
+    return {found->bytes.begin(), found->bytes.end()};
+}
+
+void MemoryState::rows(const TensorInfo& info, std::span<std::byte> bytes) const {
+    check_size(info, bytes.size());
+    std::uint64_t found = 0;
+    for (const Tensor& part : tensors_)
+        if (same_tensor(part.info, info)) found += copy_rows(part.info, part.bytes, info, bytes);
+    if (found != info.rows)
+        throw base::FormatError("tensor '" + info.name + "' has only " + std::to_string(found) + " of the " +
+                                std::to_string(info.rows) + " rows from " + std::to_string(info.first_row) +
+                                " on in the state");
+}
+
+MemoryState MemoryState::whole() const {
+    MemoryState all;
+    for (const Tensor& part : tensors_) {
+        if (part.info.layout == Layout::replicated) {
+            all.tensor(part.info, std::span<const std::byte>(part.bytes));
+        } else if (std::ranges::none_of(all.tensors_, [&](const Tensor& t) { return t.info.name == part.info.name; })) {
+            TensorInfo info = part.info;
+            info.first_row = 0;
+            info.rows = info.shape[0];
+            StateBytes bytes(bytes_of(info));
+            rows(info, bytes);
+            all.tensors_.push_back({{info.name, info.type, info.shape, Layout::replicated}, std::move(bytes)});
+        }
+    }
+    all.blobs_ = blobs_;
+    return all;
 }
 
 std::vector<TensorInfo> MemoryState::tensors() const {
@@ -144,14 +205,17 @@ std::uint64_t MemoryState::bytes() const {
 }
 
 std::uint64_t MemoryState::digest() const {
-    base::Digest digest;
-    for (const Tensor& tensor : tensors_) add_tensor(digest, tensor.info, tensor.bytes);
+    StateDigest digest;
+    for (const Tensor& tensor : tensors_) digest.tensor(tensor.info, tensor.bytes);
     return digest.value();
 }
 
 void StateDigest::tensor(const TensorInfo& info, std::span<const std::byte> bytes) {
     check_size(info, bytes.size());
-    add_tensor(digest_, info, bytes);
+    begin(info);
+    add(bytes);
 }
+
+void StateDigest::begin(const TensorInfo& info) { add_info(digest_, info); }
 
 } // namespace ranktune::study

@@ -2,6 +2,10 @@
 #pragma once
 // The trainables that are always there.
 
+#include <cstdint>
+#include <optional>
+#include <string>
+
 #include "ranktune/trainables/trainable.hpp"
 
 namespace ranktune::trainables {
@@ -10,5 +14,12 @@ namespace ranktune::trainables {
 [[nodiscard]] Registration curve_registration();
 /// Multi-layer perceptron on an HDF5 dataset.
 [[nodiscard]] Registration mlp_registration();
+
+/// Bytes of the state that a trial of this configuration (options of [trainable] included) saves; nothing when that is
+/// not known before it runs. Throws what reading its data throws.
+[[nodiscard]] std::optional<std::uint64_t> state_bytes(const std::string& trainable,
+                                                       const space::Configuration& configuration);
+[[nodiscard]] std::uint64_t curve_state_bytes(const space::Configuration& configuration);
+[[nodiscard]] std::uint64_t mlp_state_bytes(const space::Configuration& configuration);
 
 } // namespace ranktune::trainables

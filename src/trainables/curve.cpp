@@ -126,4 +126,9 @@ Registration curve_registration() {
     return {curve_info(), [] { return std::make_unique<Curve>(); }, {}};
 }
 
+std::uint64_t curve_state_bytes(const space::Configuration& configuration) {
+    const Options options(configuration, curve_info());
+    return sizeof(std::uint64_t) + static_cast<std::uint64_t>(options.integer("state_bytes", 0));
+}
+
 } // namespace ranktune::trainables

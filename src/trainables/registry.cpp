@@ -60,6 +60,12 @@ const Registration& find_trainable(const std::string& name) {
                            base::suggestion(name, names));
 }
 
+std::optional<std::uint64_t> state_bytes(const std::string& trainable, const space::Configuration& configuration) {
+    if (trainable == "curve") return curve_state_bytes(configuration);
+    if (trainable == "mlp") return mlp_state_bytes(configuration);
+    return std::nullopt;
+}
+
 std::vector<study::TrainableInfo> known_trainables() {
     Registry& known = registry();
     const std::lock_guard lock(known.mutex);

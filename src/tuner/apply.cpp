@@ -41,6 +41,10 @@ void Tuner::Impl::set_phase(TrialId id, TrialPhase phase) {
     ++state.count[static_cast<std::size_t>(phase)];
     if (t.phase == TrialPhase::waiting) waiting.erase(id);
     if (phase == TrialPhase::waiting) waiting.insert(id);
+    if (spec.checkpoint.max_bytes) {
+        if (t.phase == TrialPhase::paused) evictable.erase(as_evictable(id));
+        if (phase == TrialPhase::paused) evictable.insert(as_evictable(id));
+    }
     t.phase = phase;
 }
 
@@ -192,6 +196,7 @@ void Tuner::Impl::apply_one(const study::Reported& r) {
                     return study::Ranked{study::score(state.trial(id).best, spec.objective.mode), id};
                 };
                 if (!state.best || study::better(ranked(r.trial), ranked(*state.best))) state.best = r.trial;
+                if (state.best == r.trial && !t.checkpoints.empty()) state.keeper = r.trial;
             }
         }
         if (spec.stop.plateau && state.metrics[metric.id.value()] == spec.stop.plateau->metric) {
@@ -206,6 +211,8 @@ void Tuner::Impl::apply_one(const study::CheckpointCommitted& r) {
     state.now = std::max(state.now, r.at);
     learn_from_checkpoint(trial(r.trial), r.at);
     trial(r.trial).checkpoints.push_back(r.checkpoint);
+    state.checkpoint_bytes += r.checkpoint.bytes;
+    if (state.best == r.trial) state.keeper = r.trial;
 }
 
 void Tuner::Impl::apply_one(const study::CheckpointReleased& r) {
@@ -213,6 +220,7 @@ void Tuner::Impl::apply_one(const study::CheckpointReleased& r) {
     const auto found =
         std::find_if(checkpoints.begin(), checkpoints.end(), [&](const auto& c) { return c.path == r.path; });
     if (found == checkpoints.end()) impossible("checkpoint " + r.path + " is released but was never committed");
+    state.checkpoint_bytes -= found->bytes;
     checkpoints.erase(found);
 }
 
@@ -305,6 +313,8 @@ void Tuner::Impl::apply_one(const study::StudyChanged& r) {
     const study::StudySpec later = study::parse_resolved_study(r.spec, "the journal");
     state.now = std::max(state.now, r.at);
     study::take_over(spec, later);
+    scheduler->set_num_trials(spec.num_trials);
+    list_evictable();
     // Results of the old rule say nothing about the new one. (Trials that run have none: they are yet to be started.)
     for (TrialState& t : state.trials) t.window.clear();
     state.early_failures = 0;
@@ -353,6 +363,7 @@ void Tuner::Impl::rebuild_derived() {
     for (std::size_t i = 0; i < state.metrics.size(); ++i) {
         if (state.metrics[i] == spec.objective.metric) objective = MetricId{static_cast<std::uint16_t>(i)};
     }
+    list_evictable();
 }
 
 } // namespace ranktune::tuner

@@ -36,6 +36,17 @@ struct Tuner::Impl {
     // Derived from the state, kept up by apply().
     Ledger ledger;
     std::set<TrialId> waiting;
+    /// With checkpoint.max_bytes: paused trials, those first whose checkpoints go first.
+    struct Evictable {
+        Iteration iteration = 0; ///< what is cheap to train again goes first
+        double score = 0.0;      ///< then the worst
+        TrialId trial;
+        friend bool operator<(const Evictable& a, const Evictable& b) {
+            if (a.iteration != b.iteration) return a.iteration < b.iteration;
+            return a.score != b.score ? a.score < b.score : b.trial < a.trial;
+        }
+    };
+    std::set<Evictable> evictable;
     std::optional<MetricId> objective;
 
     // Of the timer that was asked for last: what the slowest iteration was thought to take then.
@@ -98,8 +109,6 @@ struct Tuner::Impl {
     void attempt_lost(TrialId id, StudyTime now, Output& out);
     void close(TrialId id, TrialPhase phase, const Verdict& why, const std::string& message, StudyTime now,
                Output& out);
-    void release_checkpoints(TrialId id, std::size_t keep, Output& out);
-    [[nodiscard]] std::size_t checkpoints_to_keep(TrialId id) const;
     [[nodiscard]] Verdict as_told(TrialId id, const Verdict& verdict) const;
     void drain(Reason reason, const std::string& why, StudyTime now, Output& out);
 
@@ -120,6 +129,15 @@ struct Tuner::Impl {
     void end_if_over(StudyTime now, Output& out);
     void close_what_is_left(StudyTime now, Output& out);
     [[nodiscard]] StudyEnded verdict_on_study(StudyTime now) const;
+
+    // ---- retention.cpp: which checkpoints stay.
+    [[nodiscard]] bool is_result(TrialId id) const { return state.best == id || state.keeper == id; }
+    [[nodiscard]] std::vector<const CheckpointRef*> to_release(TrialId id) const;
+    [[nodiscard]] Evictable as_evictable(TrialId id) const;
+    void list_evictable();
+    void retain(TrialId id, Output& out);
+    void release_all(TrialId id, Output& out);
+    void evict(Output& out);
 
     // ---- the rest, a file each.
     [[nodiscard]] std::vector<study::Command> pending_commands() const;

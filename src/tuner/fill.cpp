@@ -107,7 +107,7 @@ void Tuner::Impl::close_what_is_left(StudyTime now, Output& out) {
         const TrialState& t = state.trials[i];
         if (!is_final(t.phase))
             close(id, TrialPhase::stopped, {Verb::stop, reason, budget_seconds(spec), 0.0}, {}, now, out);
-        release_checkpoints(id, checkpoints_to_keep(id), out);
+        retain(id, out);
     }
 }
 

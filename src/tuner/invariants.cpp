@@ -23,11 +23,13 @@ std::string named(TrialId id) { return "trial #" + std::to_string(id.value()); }
 void Tuner::Impl::check_invariants() const {
     std::uint64_t count[7] = {};
     std::uint64_t held = 0;
+    std::uint64_t checkpoint_bytes = 0;
     std::optional<TrialId> best;
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
         const TrialId id{i};
         const TrialState& t = state.trials[i];
         ++count[static_cast<std::size_t>(t.phase)];
+        for (const CheckpointRef& checkpoint : t.checkpoints) checkpoint_bytes += checkpoint.bytes;
         require(waiting.contains(id) == (t.phase == TrialPhase::waiting), named(id) + " and the waiting list disagree");
         const bool holds_ranks = t.phase == TrialPhase::running || t.phase == TrialPhase::ending;
         for (const Rank rank : t.ranks) {
@@ -55,6 +57,7 @@ void Tuner::Impl::check_invariants() const {
     }
     require(std::equal(std::begin(count), std::end(count), std::begin(state.count)), "the counts by phase are off");
     require(best == state.best, "the best trial is not the best");
+    require(checkpoint_bytes == state.checkpoint_bytes, "the bytes of all checkpoints are off");
     require(state.trials.size() <= spec.num_trials, "more trials than study.num_trials");
 
     std::uint64_t free = 0;

@@ -10,7 +10,7 @@
 namespace ranktune::tuner {
 namespace {
 
-constexpr std::uint8_t snapshot_version = 3;
+constexpr std::uint8_t snapshot_version = 4;
 
 struct Writer {
     study::Encoder& out;
@@ -107,8 +107,9 @@ template <class Archive, class S>
 void state_fields(Archive& archive, S& s) {
     const auto each = [&archive](auto&... field) { (archive(field), ...); };
     each(s.uuid, s.version, s.wall_time, s.incarnation, s.now, s.began, s.metrics, s.trials, s.workers, s.reports,
-         s.records, s.iterations, s.early_failures, s.best, s.deadline, s.pace, s.starting, s.saving, s.draining,
-         s.drain_reason, s.drain_message, s.ended, s.outcome, s.end_reason, s.end_message);
+         s.records, s.iterations, s.early_failures, s.best, s.keeper, s.checkpoint_bytes, s.deadline, s.pace,
+         s.starting, s.saving, s.draining, s.drain_reason, s.drain_message, s.ended, s.outcome, s.end_reason,
+         s.end_message);
     for (auto& count : s.count) archive(count);
 }
 

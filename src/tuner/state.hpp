@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ranktune/space/configuration.hpp"
+#include "ranktune/study/objective.hpp"
 #include "ranktune/study/vocabulary.hpp"
 
 namespace ranktune::tuner {
@@ -54,6 +55,9 @@ struct TrialState {
     space::Configuration configuration;
 };
 
+/// Of a trial's checkpoints the one to use: the best by the objective, the newest of equal ones; null: it has none.
+[[nodiscard]] const CheckpointRef* best_checkpoint(const TrialState& trial, Mode mode);
+
 struct WorkerState {
     RankInfo info;
     bool alive = true;
@@ -72,14 +76,17 @@ struct State {
     std::vector<WorkerState> workers; ///< ascending rank
     std::uint64_t reports = 0;
     std::uint64_t records = 0;
-    std::uint64_t iterations = 0;      ///< trained in all, repeated ones included
-    std::uint64_t count[7] = {};       ///< trials by phase
-    std::uint64_t early_failures = 0;  ///< trials that failed before a first report, while no trial has reported
-    std::optional<TrialId> best;       ///< trial with the best objective so far, ties to the lower id
-    std::optional<StudyTime> deadline; ///< of the job, as the driver said
-    double pace = 0.0;                 ///< what an iteration of a new trial may take, s; 0: nobody knows
-    double starting = 0.0;             ///< from the start command of an attempt to its training, s
-    double saving = 0.0;               ///< from the last report of an attempt to its checkpoint, s; 0: nobody knows
+    std::uint64_t iterations = 0;     ///< trained in all, repeated ones included
+    std::uint64_t count[7] = {};      ///< trials by phase
+    std::uint64_t early_failures = 0; ///< trials that failed before a first report, while no trial has reported
+    std::optional<TrialId> best;      ///< trial with the best objective so far, ties to the lower id
+    /// The trial whose checkpoints are the study's result: the best one, as of the last time that it saved.
+    std::optional<TrialId> keeper;
+    std::uint64_t checkpoint_bytes = 0; ///< of all that are committed and not released
+    std::optional<StudyTime> deadline;  ///< of the job, as the driver said
+    double pace = 0.0;                  ///< what an iteration of a new trial may take, s; 0: nobody knows
+    double starting = 0.0;              ///< from the start command of an attempt to its training, s
+    double saving = 0.0;                ///< from the last report of an attempt to its checkpoint, s; 0: nobody knows
     bool draining = false;
     Reason drain_reason = Reason::none;
     std::string drain_message;

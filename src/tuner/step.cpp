@@ -30,6 +30,11 @@ TrialPhase phase_after(Reason reason) {
 void Tuner::Impl::commit(study::Record record, Output& out) {
     apply(record);
     out.records.push_back(std::move(record));
+    if (scheduler->fell_out().empty()) return;
+    const std::vector<TrialId> fell_out = scheduler->fell_out(); // the records of their release are applied, too
+    for (const TrialId id : fell_out) {
+        if (trial(id).phase == TrialPhase::paused) retain(id, out);
+    }
 }
 
 bool Tuner::Impl::is_current(TrialId id, Attempt attempt, Incarnation incarnation) const {
@@ -77,7 +82,9 @@ void Tuner::Impl::on(const study::ReportArrived& event, StudyTime now, Output& o
     }
     const bool was_ending = trial(event.trial).phase == TrialPhase::ending;
     const bool waits = event.iteration >= trial(event.trial).decision_point;
+    const std::optional<TrialId> keeper = state.keeper;
     commit(std::move(report), out);
+    if (keeper && keeper != state.keeper) retain(*keeper, out);
     const TrialState& t = trial(event.trial);
     const Verdict told = as_told(event.trial, verdict);
     if (waits) {
@@ -106,8 +113,12 @@ void Tuner::Impl::on(const study::CheckpointSaved& event, StudyTime now, Output&
         ++state.stale_events;
         return;
     }
+    const std::optional<TrialId> keeper = state.keeper;
     commit(study::CheckpointCommitted{event.trial, event.attempt, now, event.checkpoint}, out);
-    release_checkpoints(event.trial, 2, out);
+    retain(event.trial, out);
+    if (keeper && keeper != state.keeper) retain(*keeper, out);
+    // One that is about to pause may be the one to go.
+    if (trial(event.trial).phase == TrialPhase::running) evict(out);
 }
 
 void Tuner::Impl::on(const study::AttemptOver& event, StudyTime now, Output& out) {
@@ -153,8 +164,12 @@ void Tuner::Impl::attempt_ended(TrialId id, AttemptOutcome outcome, const std::s
         // The group may have been told to pause in the same moment: the recorded verdict counts.
         commit(study::AttemptEnded{id, attempt, now, AttemptOutcome::stopped, false, message}, out);
         close(id, phase_after(verdict.reason), verdict, {}, now, out);
-    } else if (outcome == AttemptOutcome::paused) {
-        commit(study::AttemptEnded{id, attempt, now, outcome, false, message}, out);
+    } else if (outcome == AttemptOutcome::paused ||
+               (outcome == AttemptOutcome::stopped && verdict.verb == Verb::pause)) {
+        // (Stopped: it was told to save nothing.)
+        commit(study::AttemptEnded{id, attempt, now, AttemptOutcome::paused, false, message}, out);
+        retain(id, out);
+        evict(out);
     } else if (!t.reported) {
         const std::string why = "the trainable ended without a single report";
         commit(study::AttemptEnded{id, attempt, now, AttemptOutcome::failed, false, why}, out);
@@ -176,7 +191,7 @@ bool Tuner::Impl::may_retry(TrialId id, const std::string& message) const {
 
 void Tuner::Impl::reopen(TrialId id, bool from_scratch, StudyTime now, Output& out) {
     commit(study::TrialReopened{id, now, from_scratch}, out);
-    if (from_scratch) release_checkpoints(id, 0, out);
+    if (from_scratch) release_all(id, out);
 }
 
 void Tuner::Impl::attempt_lost(TrialId id, StudyTime now, Output& out) {
@@ -191,32 +206,22 @@ void Tuner::Impl::attempt_lost(TrialId id, StudyTime now, Output& out) {
     }
 }
 
-/// Only the best trial so far saves a last checkpoint: any other would be written to be deleted.
+/// Only the best trial so far saves a last checkpoint, and no trial that pauses where it cannot be promoted from: any
+/// other would be written to be deleted.
 Verdict Tuner::Impl::as_told(TrialId id, const Verdict& verdict) const {
     Verdict told = verdict;
     if (verdict.verb == Verb::stop && state.best != id) told.verb = Verb::discard;
+    const bool at_a_rung = verdict.verb == Verb::pause && verdict.reason == Reason::rung;
+    if (at_a_rung && !is_result(id) && scheduler->out_of_reach(id)) told.verb = Verb::discard;
     return told;
 }
 
 void Tuner::Impl::close(TrialId id, TrialPhase phase, const Verdict& why, const std::string& message, StudyTime now,
                         Output& out) {
     commit(study::TrialClosed{id, now, phase, why.reason, why.a, why.b, message}, out);
-    release_checkpoints(id, checkpoints_to_keep(id), out);
+    retain(id, out);
     if (phase == TrialPhase::failed && !state.draining && state.early_failures >= max_early_failures) {
         drain(Reason::early_failures, message, now, out);
-    }
-}
-
-/// Of a closed trial: the best one's is a result; a failed trial may be resumed from its own (--resume-errored).
-std::size_t Tuner::Impl::checkpoints_to_keep(TrialId id) const {
-    return state.best == id || state.trials[id.value()].phase == TrialPhase::failed ? 1 : 0;
-}
-
-void Tuner::Impl::release_checkpoints(TrialId id, std::size_t keep, Output& out) {
-    while (trial(id).checkpoints.size() > keep) {
-        const std::string path = trial(id).checkpoints.front().path;
-        commit(study::CheckpointReleased{id, path}, out);
-        out.commands.emplace_back(study::DeleteCheckpoint{path});
     }
 }
 

@@ -292,6 +292,8 @@ class Run(Case):
         study = self.cwd / "tiny"
         self.assertEqual((study / "study.toml").read_text(), TINY)
         self.assertIn("no mistakes", self.ranktune("validate", "tiny/resolved.toml")[0])
+        self.assertIn("checkpoints at one time: 3 at most of each running trial",
+                      self.ranktune("validate", "tiny/resolved.toml")[0])
         documented = (SOURCES / "docs/reference/files.md").read_text().split("\n## ")[0]
         for path in study.iterdir():
             self.assertIn(f"`{path.name}" + ("/" if path.is_dir() and path.name != "checkpoints" else ""), documented)

@@ -236,19 +236,42 @@ class Resume(Case):
         self.assertGreater(time.monotonic() - begin, 15)
         self.assertIn("watching for up to 15 s", err)
 
+    def test_checkpoints_that_cannot_be_written(self):
+        """A path that cannot be made stands for all: it fails for root, too."""
+        for scheduler, more in (("asha", ""), ("fifo", "[checkpoint]\ninterval = 3")):
+            with self.subTest(scheduler=scheduler):
+                self.study(seconds=0.01, scheduler=scheduler, more=more)
+                directory = f"blocked-{scheduler}"
+                obstacles = [self.cwd / directory / "checkpoints" / str(trial) for trial in range(4)]
+                obstacles[0].parent.mkdir(parents=True)
+                for obstacle in obstacles:
+                    obstacle.write_text("in the way")
+                out, _ = self.ranktune("run", "long.toml", "--local", "2", "-o", directory, code=75)
+                self.assertEqual(self.outcome(directory)["exit"], "75")
+                self.assertIn("checkpoints/", self.outcome(directory)["reason"])
+                if more:  # training went on in between
+                    logs = "".join(p.read_text() for p in (self.cwd / directory / "logs").glob("workers-*"))
+                    self.assertIn("training goes on", logs)
+                    self.assertGreaterEqual(self.reports(directory), 12)
+                for obstacle in obstacles:
+                    obstacle.unlink()
+                self.ranktune("run", "long.toml", "--local", "2", "-o", directory)
+                self.assertEqual(self.outcome(directory)["exit"], "0")
+                self.check_files(directory)
+
     def frames(self):
         """The newest segment: path, and the position of each frame."""
         path = max((self.cwd / "long" / "journal").glob("0*.h5"))
         data = bytearray(path.read_bytes())
         at = data.index(b"RTJOURNL") + 4096
         found = []
-        while data[at:at + 4] == b"RTFM":
+        while data[at:at + 2] == b"RF":
             found.append(at)
-            at += (32 + int.from_bytes(data[at + 12:at + 16], "little") + 7) // 8 * 8
+            at += (24 + int.from_bytes(data[at + 12:at + 16], "little") + 7) // 8 * 8
         return path, data, found
 
     def test_an_unfinished_end_is_cut_and_a_damaged_middle_is_refused(self):
-        self.study()
+        self.study(seconds=0.4)  # it is not over when it is killed: what the last frame says has not been acted upon
         process = self.start(reports=8)
         time.sleep(2.5)  # the first frames are synced, and later ones say so
         self.kill_all()

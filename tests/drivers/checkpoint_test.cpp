@@ -181,4 +181,141 @@ TEST_CASE("training goes on when a checkpoint in between cannot be written", "[d
     CHECK(logs[0].saved.back().iteration == end);
 }
 
+namespace {
+
+/// A vector of 7 numbers in parts, and one number that all ranks hold; every step adds 1 to all of them.
+struct Sharded final : trainables::Trainable {
+    static constexpr std::uint64_t rows = 7;
+    void setup(trainables::TrialContext& context) override {
+        const auto ranks = static_cast<std::uint64_t>(context.size());
+        const auto rank = static_cast<std::uint64_t>(context.rank());
+        first = rows * rank / ranks;
+        mine.assign(rows * (rank + 1) / ranks - first, 0.0);
+        for (std::uint64_t i = 0; i < mine.size(); ++i) mine[i] = 100.0 * static_cast<double>(first + i);
+    }
+    trainables::Metrics step(trainables::TrialContext& context) override {
+        for (double& number : mine) ++number;
+        double sum = 0.0;
+        for (const double number : mine) sum += number;
+        context.collective().all_reduce_sum(std::span(&sum, 1));
+        return {{"value", same += 1.0}, {"sum", sum}};
+    }
+    void save(study::StateSink& sink) const override {
+        sink.put<double>("same", std::span(&same, 1));
+        sink.put_rows<double>("parts", mine, {rows}, first, mine.size());
+    }
+    void load(study::StateSource& source) override {
+        source.get<double>("same", std::span(&same, 1));
+        source.get_rows<double>("parts", mine, {rows}, first, mine.size());
+    }
+    std::uint64_t first = 0;
+    std::vector<double> mine;
+    double same = 0.0;
+};
+
+trainables::Registration sharded(bool says_so = true) {
+    auto info = any_trainable("sharded");
+    info.sharded = says_so;
+    return {info, [] { return std::make_unique<Sharded>(); }, {}};
+}
+
+double metric_of(const RunnerReported& report, const std::string& name) {
+    for (const auto& metric : report.metrics)
+        if (metric.name == name) return metric.value;
+    return -1.0;
+}
+
+/// Of Sharded after `iteration`: 100 (0 + 1 + ... + 6) and 7 per step.
+double sum_after(base::Iteration iteration) { return 2100.0 + 7.0 * static_cast<double>(iteration); }
+
+} // namespace
+
+TEST_CASE("a sharded trial saves from every rank, and goes on from it on any number of ranks", "[drivers]") {
+    for (const int ranks : {1, 2, 3}) {
+        TrialCluster cluster(3, sharded());
+        cluster.spec().checkpoint = spec_of(Interval::iterations);
+        cluster.spec().objective.metric = "value";
+        cluster.prepare(ranks, 1);
+        std::vector<study::CheckpointRef> saved;
+        {
+            auto& logs = cluster.run([&](const RunnerReported& report) {
+                const auto verb = report.iteration == 10 ? study::Verb::pause : study::Verb::go_on;
+                cluster.answer(report.iteration, verb, report.iteration + 1);
+            });
+            saved = logs[0].saved;
+            for (int r = 0; r < ranks; ++r)
+                CHECK(logs[static_cast<std::size_t>(r)].ended->outcome == AttemptOutcome::paused);
+        }
+        REQUIRE(saved.size() >= 2);
+        CHECK(saved.back().iteration == 10);
+        CHECK(saved.back().value == 10.0);
+        for (const auto& checkpoint : saved) CHECK(checkpoint.shards.size() == static_cast<std::size_t>(ranks));
+        CHECK(cluster.store().count() == saved.size() * static_cast<std::size_t>(ranks));
+        for (const int others : {1, 2, 3}) {
+            for (const auto& from : {saved.front(), saved.back()}) {
+                cluster.prepare(others, from.iteration + 1, from);
+                auto& again = cluster.run_until(from.iteration + 1);
+                REQUIRE(!again[0].reports.empty());
+                CHECK(again[0].reports[0].iteration == from.iteration + 1);
+                CHECK(metric_of(again[0].reports[0], "value") == static_cast<double>(from.iteration + 1));
+                CHECK(metric_of(again[0].reports[0], "sum") == sum_after(from.iteration + 1));
+            }
+        }
+    }
+}
+
+TEST_CASE("a shard that cannot be written takes the others back, and training goes on", "[drivers]") {
+    TrialCluster cluster(3, sharded());
+    cluster.spec().checkpoint = spec_of(Interval::iterations);
+    cluster.store().refuse_shard(1);
+    cluster.prepare(3, 1);
+    base::Iteration end = 0;
+    auto& logs = cluster.run([&](const RunnerReported& report) {
+        if (end == 0 && cluster.store().refused() > 0 && cluster.store().count() == 0 && report.iteration > 5) {
+            cluster.store().refuse_shard(std::nullopt);
+            end = report.iteration + 10;
+        }
+        const auto verb = report.iteration == end ? study::Verb::pause : study::Verb::go_on;
+        cluster.answer(report.iteration, verb, report.iteration + 1);
+    });
+    for (const auto& log : logs) CHECK(log.ended->outcome == AttemptOutcome::paused);
+    REQUIRE(!logs[0].saved.empty());
+    CHECK(logs[0].saved.back().iteration == end);
+}
+
+TEST_CASE("a sharded trial that cannot write its last checkpoint says which rank could not", "[drivers]") {
+    TrialCluster cluster(3, sharded());
+    cluster.spec().checkpoint.interval = Interval::none;
+    cluster.store().refuse_shard(2);
+    cluster.prepare(3, 1);
+    auto& logs = cluster.run([&](const RunnerReported& report) {
+        cluster.answer(report.iteration, report.iteration == 4 ? study::Verb::pause : study::Verb::go_on,
+                       report.iteration + 1);
+    });
+    CHECK(logs[0].ended->outcome == AttemptOutcome::unsaved);
+    CHECK(logs[0].ended->message == "rank 0: rank 2: no space left on device");
+    CHECK(cluster.store().count() == 0);
+}
+
+TEST_CASE("a sharded trial whose checkpoint lacks a shard is unreadable", "[drivers]") {
+    TrialCluster cluster(2, sharded());
+    study::CheckpointRef lost{5, "checkpoints/0/5-1.1.h5", 10, 20};
+    lost.shards = {1, 2};
+    cluster.prepare(2, 6, lost);
+    auto& logs = cluster.run([](const RunnerReported&) {});
+    CHECK(logs[0].ended->outcome == AttemptOutcome::unreadable);
+    CHECK(logs[0].ended->message == "rank 0: no shard 0");
+}
+
+TEST_CASE("saving in parts without saying so fails the trial and names what to write", "[drivers]") {
+    TrialCluster cluster(2, sharded(false));
+    cluster.spec().checkpoint = spec_of(Interval::iterations);
+    cluster.prepare(2, 1);
+    auto& logs = cluster.run([&](const RunnerReported& report) {
+        cluster.answer(report.iteration, study::Verb::go_on, report.iteration + 1);
+    });
+    CHECK(logs[0].ended->outcome == AttemptOutcome::failed);
+    CHECK(logs[0].ended->message.find("sharded = true") != std::string::npos);
+}
+
 } // namespace ranktune::drivers::testing

@@ -47,7 +47,7 @@ struct Sink final : study::RecordSink {
 };
 
 struct Duties final : HeadDuties {
-    void delete_checkpoint(const std::string& path) override { deleted.push_back(path); }
+    void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) override { deleted.push_back(checkpoint.path); }
     void publish(const study::EndStudy& end) override { results.push_back(end); }
     bool published() override { return ready; }
     std::vector<std::string> deleted;

@@ -36,7 +36,7 @@ TEST_CASE("a stop signal is read by the loop, whichever thread it is given to", 
         while (!end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     });
     block_stop_signals();
-    SignalReader reader("interrupted"); // what a launcher makes USR1 of
+    SignalReader reader({{"SIGUSR1", "interrupted"}}); // what a launcher makes USR1 of
     CHECK_FALSE(reader.poll().has_value());
     kill(getpid(), SIGUSR1);
     CHECK(next_signal(reader) == "interrupted");

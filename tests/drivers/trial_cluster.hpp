@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -27,11 +28,12 @@ class MemoryStore final : public CheckpointIo {
   public:
     study::CheckpointRef save(const storage::CheckpointKey& key, const study::MemoryState& state) override {
         const std::lock_guard lock(mutex_);
-        if (refuse_) {
+        if (refuse_ || (key.shards != 0 && refused_shard_ == key.shard)) {
             ++refused_;
             throw base::Error("no space left on device");
         }
-        std::string path = std::to_string(key.trial.value()) + "/" + std::to_string(key.iteration);
+        std::string path = storage::checkpoint_path(key);
+        if (key.shards != 0) path = storage::shard_path(path, key.shard);
         states_.insert_or_assign(path, state);
         return {key.iteration, path, state.bytes(), state.digest()};
     }
@@ -41,6 +43,22 @@ class MemoryStore final : public CheckpointIo {
         if (found == states_.end()) throw base::Error("no checkpoint " + checkpoint.path);
         return found->second;
     }
+    std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint) override {
+        const std::lock_guard lock(mutex_);
+        auto all = std::make_unique<study::MemoryState>();
+        for (std::uint32_t shard = 0; shard < checkpoint.shards.size(); ++shard) {
+            const auto found = states_.find(storage::shard_path(checkpoint.path, shard));
+            if (found == states_.end()) throw base::Error("no shard " + std::to_string(shard));
+            for (const auto& tensor : found->second.stored_tensors())
+                all->tensor(tensor.info, std::span<const std::byte>(tensor.bytes));
+            for (const auto& blob : found->second.stored_blobs()) all->blob(blob.name, blob.bytes);
+        }
+        return all;
+    }
+    void discard(const storage::CheckpointKey& key) noexcept override {
+        const std::lock_guard lock(mutex_);
+        states_.erase(storage::shard_path(storage::checkpoint_path(key), key.shard));
+    }
     study::CheckpointRef adopt(const storage::CheckpointKey&, const std::string&, bool) override {
         throw base::Error("this store keeps no folders");
     }
@@ -48,6 +66,10 @@ class MemoryStore final : public CheckpointIo {
     void refuse(bool on) {
         const std::lock_guard lock(mutex_);
         refuse_ = on;
+    }
+    void refuse_shard(std::optional<std::uint32_t> shard) {
+        const std::lock_guard lock(mutex_);
+        refused_shard_ = shard;
     }
     [[nodiscard]] std::size_t refused() {
         const std::lock_guard lock(mutex_);
@@ -62,6 +84,7 @@ class MemoryStore final : public CheckpointIo {
     std::mutex mutex_;
     std::map<std::string, study::MemoryState> states_;
     bool refuse_ = false;
+    std::optional<std::uint32_t> refused_shard_;
     std::size_t refused_ = 0;
 };
 

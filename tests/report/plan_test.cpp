@@ -41,6 +41,15 @@ TEST_CASE("ASHA that promotes thins out by eta at each rung", "[report]") {
     CHECK(expected.warning.empty());
 }
 
+TEST_CASE("the checkpoints of paused trials are bounded by what can still be promoted", "[report]") {
+    // Rungs 1, 3, 9 see 60, 20, 6 trials; 20 of a rung can ever go on, with two checkpoints each.
+    CHECK(plan(study_of(60, 27, "type = \"asha\"")).paused_checkpoints == 2 * (20 + 20 + 6));
+    CHECK(plan(study_of(60, 27, "type = \"asha\"")).running_checkpoints == 3);
+    CHECK(plan(study_of(60, 27, "type = \"asha\"\nvariant = \"stop\"")).paused_checkpoints == 0);
+    CHECK(plan(study_of(60, 27, "type = \"median\"\nhard_stop = false")).paused_checkpoints == 120);
+    CHECK(plan(study_of(60, 27, "type = \"fifo\"")).paused_checkpoints == 0);
+}
+
 TEST_CASE("ASHA that stops lets the best so far pass, however few there are", "[report]") {
     const Plan expected = plan(study_of(12, 27, "type = \"asha\"\nvariant = \"stop\""));
     CHECK(rungs_of(expected) == Rungs{{1, 12}, {3, 4}, {9, 1}, {27, 1}});

@@ -82,21 +82,23 @@ std::string Player::play(const std::string& command, const std::string& body) {
               text);
         const auto verdict = live_->state().trial(base::TrialId{trial}).verdict;
         if (verb == "train" && verdict.verb != study::Verb::go_on) {
-            const bool saves = verdict.verb == study::Verb::pause || live_->state().best == base::TrialId{trial};
+            const bool best = live_->state().best == base::TrialId{trial};
+            const bool pauses =
+                verdict.verb == study::Verb::pause && (best || !live_->scheduler().out_of_reach(base::TrialId{trial}));
+            const bool saves = pauses || best;
             if (saves) {
-                const study::CheckpointRef checkpoint{iteration, checkpoint_name(trial, iteration), 1, 1};
+                study::CheckpointRef checkpoint{iteration, checkpoint_name(trial, iteration), 1, 1};
+                if (word != "-" && std::isfinite(value_of(word))) checkpoint.value = value_of(word);
                 event(study::CheckpointSaved{base::TrialId{trial}, attempt(), incarnation(), checkpoint}, text);
             }
-            const auto outcome =
-                verdict.verb == study::Verb::pause ? study::AttemptOutcome::paused : study::AttemptOutcome::stopped;
+            const auto outcome = pauses ? study::AttemptOutcome::paused : study::AttemptOutcome::stopped;
             event(study::AttemptOver{base::TrialId{trial}, attempt(), incarnation(), outcome, {}}, text);
         }
     } else if (verb == "saved") {
         words >> trial >> iteration;
-        event(
-            study::CheckpointSaved{
-                base::TrialId{trial}, attempt(), incarnation(), {iteration, checkpoint_name(trial, iteration), 1, 1}},
-            text);
+        study::CheckpointRef checkpoint{iteration, checkpoint_name(trial, iteration), 1, 1};
+        if (words >> word) checkpoint.value = value_of(word);
+        event(study::CheckpointSaved{base::TrialId{trial}, attempt(), incarnation(), checkpoint}, text);
     } else if (verb == "over") {
         words >> trial >> word;
         const auto outcome = outcome_of(word);

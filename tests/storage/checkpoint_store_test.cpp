@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/checkpoint_store.hpp"
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <system_error>
 
 #include "journal_fixture.hpp"
 #include "ranktune/base/error.hpp"
+#include "storage/bulk_write.hpp"
 #include "support/catch.hpp"
 
 namespace ranktune::storage {
@@ -125,6 +129,137 @@ TEST_CASE("a missing checkpoint is an I/O error", "[storage]") {
     const TemporaryDirectory home;
     CheckpointStore store(posix_file_system(), home.path());
     CHECK_THROWS_AS(store.load({1, checkpoint_path(key), 0, 0}), base::IoError);
+}
+
+TEST_CASE("a large state goes past the page cache and beside its checksums, to the same file", "[storage]") {
+    const TemporaryDirectory home;
+    study::MemoryState state;
+    std::vector<float> large(9'000'001); // 34 MiB, three blocks, not whole pages
+    std::iota(large.begin(), large.end(), 0.0F);
+    const std::vector<float> small(100, 1.5F);
+    state.put<float>("small", small);
+    state.put<float>("large", large);
+    state.put<float>("again", std::span<const float>(large).first(70'000));
+    std::vector<char> files[2];
+    for (const bool direct : {true, false}) {
+        CheckpointStore store(posix_file_system(), home.path(), direct);
+        const auto reference = store.save(key, state);
+        CHECK(reference.digest == state.digest());
+        CHECK(equal(store.load(reference), state));
+        files[direct ? 1 : 0] = read_file(home.path() + "/" + reference.path);
+    }
+    CHECK(files[0] == files[1]);
+}
+
+TEST_CASE("what is written beside the checksums fails as one write would", "[storage]") {
+    /// Full after some bytes.
+    struct Full final : File {
+        void write_at(std::uint64_t, std::span<const std::byte> bytes) override {
+            written += bytes.size();
+            if (written > room)
+                throw base::IoError("cannot write", "f", std::make_error_code(std::errc::no_space_on_device));
+        }
+        std::size_t read_at(std::uint64_t, std::span<std::byte>) override { return 0; }
+        void sync() override {}
+        [[nodiscard]] std::uint64_t size() const override { return 0; }
+        bool reserve(std::uint64_t) override { return false; }
+        void truncate(std::uint64_t) override {}
+        std::uint64_t written = 0;
+        std::uint64_t room = 20'000'000;
+    };
+    const std::vector<std::byte> bytes(40'000'000);
+    Full full;
+    bool ran = false;
+    CHECK_THROWS_AS(write_parts(full, {{0, bytes}}, true, [&] { ran = true; }), base::IoError);
+    CHECK(ran);
+    Full room;
+    room.room = 100'000'000;
+    CHECK_THROWS_AS(write_parts(room, {{0, bytes}}, true, [] { throw base::Error("checksums"); }), base::Error);
+    CHECK(room.written == 40'000'000); // nothing is left running
+}
+
+TEST_CASE("shards written by any number of ranks are read by any other", "[storage]") {
+    const TemporaryDirectory home;
+    CheckpointStore store(posix_file_system(), home.path());
+    constexpr std::uint64_t rows = 7;
+    std::vector<double> all(rows * 3);
+    std::iota(all.begin(), all.end(), 0.5);
+    const std::vector<float> same = {1.0F, 2.0F};
+    const auto span_of = [&](std::uint64_t ranks, std::uint64_t rank) {
+        const std::uint64_t first = rows * rank / ranks;
+        return std::pair(first, rows * (rank + 1) / ranks - first);
+    };
+    for (const std::uint32_t ranks : {1U, 2U, 3U, 10U}) { // of ten, some have no row
+        std::vector<study::CheckpointRef> shards;
+        CheckpointKey shard = key;
+        shard.shards = ranks;
+        for (shard.shard = 0; shard.shard < ranks; ++shard.shard) {
+            study::MemoryState part;
+            if (shard.shard == 0) part.put<float>("same", same);
+            if (shard.shard == 0) part.blob("step", std::as_bytes(std::span(same)));
+            const auto [first, count] = span_of(ranks, shard.shard);
+            part.put_rows<double>("moments", std::span<const double>(all).subspan(3 * first, 3 * count), {rows, 3},
+                                  first, count);
+            shards.push_back(store.save(shard, part));
+        }
+        const auto whole = join_shards(key, shards);
+        CHECK(whole.path == checkpoint_path(key));
+        CHECK(whole.shards.size() == ranks);
+        REQUIRE(paths_of(whole.path, ranks).size() == ranks);
+        CHECK(paths_of(whole.path, ranks)[0] == "checkpoints/7/27-2.3.0.h5");
+
+        study::MemoryState joined = store.load(whole).whole();
+        std::vector<double> back(all.size());
+        joined.get<double>("moments", back, {rows, 3});
+        CHECK(back == all);
+        for (const std::uint64_t others : {1U, 2U, 3U}) {
+            for (std::uint64_t rank = 0; rank < others; ++rank) {
+                const auto source = store.open_shards(whole);
+                const auto [first, count] = span_of(others, rank);
+                std::vector<double> mine(3 * count);
+                source->get_rows<double>("moments", mine, {rows, 3}, first, count);
+                CHECK(std::ranges::equal(mine, std::span<const double>(all).subspan(3 * first, 3 * count)));
+                std::vector<float> here(2);
+                source->get<float>("same", here);
+                CHECK(here == same);
+                CHECK(source->blob("step").size() == 8);
+                CHECK_THROWS_AS(source->get<float>("other", here), base::FormatError);
+            }
+        }
+        for (const auto& path : paths_of(whole.path, ranks)) CHECK(std::filesystem::exists(home.path() + "/" + path));
+        shard.shard = ranks - 1;
+        store.discard(shard);
+        CHECK_THROWS_AS(store.load(whole), base::IoError);
+        CHECK_THROWS_AS(store.open_shards(whole), base::IoError);
+    }
+}
+
+TEST_CASE("a damaged or foreign shard is found when it is read", "[storage]") {
+    const TemporaryDirectory home;
+    CheckpointStore store(posix_file_system(), home.path());
+    const std::vector<double> rows = {1.0, 2.0, 3.0, 4.0};
+    std::vector<study::CheckpointRef> shards;
+    CheckpointKey shard = key;
+    shard.shards = 2;
+    for (shard.shard = 0; shard.shard < 2; ++shard.shard) {
+        study::MemoryState part;
+        part.put_rows<double>("m", std::span<const double>(rows).subspan(2 * shard.shard, 2), {4}, 2 * shard.shard, 2);
+        shards.push_back(store.save(shard, part));
+    }
+    const auto whole = join_shards(key, shards);
+    const std::string path = home.path() + "/" + paths_of(whole.path, 2)[1];
+    auto bytes = read_file(path);
+    bytes[bytes.size() - 64 - 4] ^= 0x10; // in the rows, before the seal
+    write_file(path, bytes);
+    const auto source = store.open_shards(whole);
+    std::vector<double> two(2);
+    source->get_rows<double>("m", two, {4}, 0, 2);
+    CHECK(two == std::vector<double>{1.0, 2.0});
+    CHECK_THROWS_AS(source->get_rows<double>("m", two, {4}, 1, 2), DamageError);
+    CHECK_THROWS_AS(store.load(whole), DamageError);
+    auto foreign = whole;
+    foreign.shards[0] ^= 1;
+    CHECK_THROWS_AS(store.open_shards(foreign), DamageError);
 }
 
 } // namespace ranktune::storage

@@ -191,7 +191,7 @@ TEST_CASE("a newer format is refused by name, a newer minor version is read", "[
     const std::size_t end = files.operations();
     const auto newer = files.after_kill(end);
     set_in_header<std::uint16_t>(*newer, 1, 8, journal_major + 1);
-    CHECK(contains(message_of(*newer), "newer ranktune (journal format 2"));
+    CHECK(contains(message_of(*newer), "newer ranktune (journal format 3"));
     const auto codec = files.after_kill(end);
     set_in_header<std::uint16_t>(*codec, 1, 12, 9);
     CHECK(contains(message_of(*codec), "records 9"));

@@ -533,7 +533,14 @@ TEST_CASE("mistakes of [checkpoint]", "[study]") {
         {"[checkpoint]\ninterval = 5\nmean_time_between_failures = \"1d\"\n",
          "14:1 checkpoint.mean_time_between_failures: only goes with interval = \"auto\""},
         {"[checkpoint]\nfrequency = 5\n",
-         "13:1 checkpoint.frequency: unknown key; known: interval, mean_time_between_failures"},
+         "13:1 checkpoint.frequency: unknown key; known: interval, mean_time_between_failures, keep, max_bytes, "
+         "direct"},
+        {"[checkpoint]\nkeep = 0\n", "13:8 checkpoint.keep: needs an integer from 1 to 1000, not 0"},
+        {"[checkpoint]\nnum_to_keep = 2\n", "13:1 checkpoint.num_to_keep: is Ray Tune's name; here: keep"},
+        {"[checkpoint]\nmax_bytes = \"500 apples\"\n",
+         "13:13 checkpoint.max_bytes: needs a number of bytes, or text such as \"500GB\" or \"2TiB\""},
+        {"[checkpoint]\nmax_bytes = 0\n", "13:13 checkpoint.max_bytes: needs an integer >= 1, not 0"},
+        {"[checkpoint]\ndirect = 1\n", "13:10 checkpoint.direct: needs true or false, not an integer (1)"},
     };
     for (const Case& c : cases) {
         Parts parts;

@@ -116,6 +116,22 @@ TEST_CASE("every key arrives where it belongs", "[study]") {
     CHECK(spec.slurm.lead_time == 2min);
 }
 
+TEST_CASE("what checkpoints may take is a number of bytes or text with a unit", "[study]") {
+    const auto with = [](const std::string& lines) {
+        Parts parts;
+        parts.rest = "[checkpoint]\n" + lines + "\n";
+        return parse(parts.text()).checkpoint;
+    };
+    CHECK(!with("").max_bytes);
+    CHECK(with("").keep == 1);
+    CHECK(with("").direct);
+    CHECK(with("max_bytes = 12345").max_bytes == 12345);
+    CHECK(with("max_bytes = \"500GB\"").max_bytes == 500'000'000'000);
+    CHECK(with("max_bytes = \"1.5 GiB\"").max_bytes == 1'610'612'736);
+    CHECK(with("keep = 3").keep == 3);
+    CHECK(!with("direct = false").direct);
+}
+
 TEST_CASE("checkpoints are taken by iterations, by time, by what they cost, or not while a trial runs", "[study]") {
     const auto with = [](const std::string& value) {
         Parts parts;

@@ -20,6 +20,53 @@ MemoryState example() {
     state.blob("counters", raw);
     return state;
 }
+TEST_CASE("a sharded tensor is saved in parts and gives any rows back", "[study]") {
+    // Rows 0-1, 2 and 3-4 of a 5 x 2 tensor, from three ranks.
+    const std::vector<std::int32_t> all = {0, 1, 10, 11, 20, 21, 30, 31, 40, 41};
+    const auto rows = [&](std::size_t first, std::size_t count) {
+        return std::span(all).subspan(2 * first, 2 * count);
+    };
+    MemoryState state;
+    state.put_rows<std::int32_t>("m", rows(3, 2), {5, 2}, 3, 2);
+    state.put_rows<std::int32_t>("m", rows(0, 2), {5, 2}, 0, 2);
+    state.put_rows<std::int32_t>("m", rows(2, 1), {5, 2}, 2, 1);
+    for (std::uint64_t first = 0; first <= 5; ++first) {
+        for (std::uint64_t count = 0; first + count <= 5; ++count) {
+            std::vector<std::int32_t> back(2 * count, -1);
+            state.get_rows<std::int32_t>("m", back, {5, 2}, first, count);
+            CHECK(std::ranges::equal(back, rows(first, count)));
+        }
+    }
+    std::vector<std::int32_t> back(2);
+    CHECK_THROWS_AS(state.get_rows<std::int32_t>("m", back, {5, 2}, 5, 1), base::UsageError);
+    CHECK_THROWS_AS(state.get_rows<std::int32_t>("m", back, {6, 2}, 0, 1), base::FormatError);
+    CHECK_THROWS_AS(state.get<std::int32_t>("m", back, {1, 2}), base::FormatError);
+    CHECK_THROWS_AS(state.put_rows<std::int32_t>("m", rows(2, 1), {5, 2}, 2, 1), base::UsageError); // twice
+
+    MemoryState whole = state.whole();
+    REQUIRE(whole.stored_tensors().size() == 1);
+    std::vector<std::int32_t> joined(10);
+    whole.get<std::int32_t>("m", joined, {5, 2});
+    CHECK(joined == all);
+
+    MemoryState gap;
+    gap.put_rows<std::int32_t>("m", rows(0, 2), {5, 2}, 0, 2);
+    CHECK_THROWS_AS(gap.whole(), base::FormatError);
+    CHECK_THROWS_AS(gap.get_rows<std::int32_t>("m", back, {5, 2}, 2, 1), base::FormatError);
+}
+
+TEST_CASE("the digest of a state is the same for bytes that come in pieces", "[study]") {
+    StateDigest whole;
+    StateDigest pieces;
+    const auto bytes = std::as_bytes(std::span(weights));
+    const TensorInfo info{"weight", DType::float32, {2, 3}};
+    whole.tensor(info, bytes);
+    pieces.begin(info);
+    for (std::size_t at = 0; at < bytes.size(); at += 5)
+        pieces.add(bytes.subspan(at, std::min<std::size_t>(5, bytes.size() - at)));
+    CHECK(pieces.value() == whole.value());
+}
+
 } // namespace
 
 TEST_CASE("a state gives back what was saved", "[study]") {

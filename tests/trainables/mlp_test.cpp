@@ -3,6 +3,7 @@
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
+#include "trainables/builtin.hpp"
 
 using namespace ranktune;
 using testing::Context;
@@ -65,6 +66,23 @@ TEST_CASE("mlp goes on from a saved state bit by bit", "[trainables]") {
     resumed->setup(context);
     resumed->load(state);
     CHECK(resumed->step(context) == whole->step(context));
+}
+
+TEST_CASE("the size of mlp's state is known before it runs", "[trainables]") {
+    const auto group = ddp::make_self_collective();
+    for (const std::string optimizer : {"sgd", "adam"}) {
+        for (const auto& data : {digits, diabetes}) {
+            Context context(*group,
+                            space::Configuration(
+                                {{"data", data}, {"hidden", space::Value::List{24, 7}}, {"optimizer", optimizer}}));
+            const auto mlp = make();
+            mlp->setup(context);
+            study::MemoryState state;
+            mlp->save(state);
+            CHECK(trainables::state_bytes("mlp", context.configuration()) == state.bytes() - 4 * sizeof(std::uint64_t));
+        }
+    }
+    CHECK(!trainables::state_bytes("somebody's", {}));
 }
 
 TEST_CASE("mlp refuses what it cannot do with the name of the option", "[trainables]") {

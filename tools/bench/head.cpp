@@ -46,7 +46,7 @@ struct Sink final : study::RecordSink {
 };
 
 struct Duties final : HeadDuties {
-    void delete_checkpoint(const std::string&) override {}
+    void delete_checkpoint(const study::DeleteCheckpoint&) override {}
     void publish(const study::EndStudy&) override {}
     bool published() override { return true; }
 };

@@ -106,7 +106,7 @@ void compare(const std::string& directory, std::uint64_t reports, std::uint64_t 
     const auto records = batches(reports, batch);
     std::vector<study::Bytes> encoded;
     for (const auto& list : records) {
-        encoded.emplace_back(32); // a frame's head
+        encoded.emplace_back(24); // a frame's head
         for (const auto& record : list) study::encode(record, encoded.back());
         encoded.back().resize((encoded.back().size() + 7) / 8 * 8);
     }
@@ -135,7 +135,7 @@ void sizes() {
     study::Bytes two;
     study::encode(report(500000, 1), one);
     study::encode(report(500000, 2), two);
-    std::printf("record of one metric with its verdict: %zu bytes; each further metric: %zu; head of a frame: 32\n",
+    std::printf("record of one metric with its verdict: %zu bytes; each further metric: %zu; head of a frame: 24\n",
                 one.size(), two.size() - one.size());
 }
 

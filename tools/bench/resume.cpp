@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cost of going on with a large study: a journal of `reports` reports (default 1,000,000) over 10,000 trials is written
 // once, then opened as a head that resumes opens it, from the newest snapshot and from record 0. CPU seconds of the
-// process, the median of five.
+// process, the median of five. With a second argument, the path of `ranktune`, also what `ranktune status` takes:
+//   bench_resume [REPORTS [PROGRAM]]
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -12,9 +14,11 @@
 #include <string>
 #include <vector>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "drivers/head/open_study.hpp"
+#include "ranktune/base/error.hpp"
 #include "ranktune/study/parse.hpp"
 #include "storage/journal.hpp"
 
@@ -100,6 +104,29 @@ double median_of_five(Run run) {
     return seconds[2];
 }
 
+/// `PROGRAM status DIRECTORY`: wall and CPU time of the whole process, medians of five.
+void time_status(const std::string& program, const std::string& directory) {
+    std::vector<double> wall;
+    std::vector<double> cpu;
+    const auto of_children = [] {
+        rusage usage{};
+        ::getrusage(RUSAGE_CHILDREN, &usage);
+        return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+               static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+    };
+    const std::string line = "'" + program + "' status '" + directory + "' > /dev/null";
+    for (int i = 0; i < 5; ++i) {
+        const double before = of_children();
+        const auto began = std::chrono::steady_clock::now();
+        if (std::system(line.c_str()) != 0) throw base::Error(line + " failed");
+        wall.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+        cpu.push_back(of_children() - before);
+    }
+    std::sort(wall.begin(), wall.end());
+    std::sort(cpu.begin(), cpu.end());
+    std::printf("status of it: %.3f s, %.3f s of CPU\n", wall[2], cpu[2]);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -126,6 +153,7 @@ int main(int argc, char** argv) {
         "record 0\n",
         static_cast<unsigned long long>(tail.summary.records), static_cast<unsigned long long>(behind), snapshot,
         record_0);
+    if (argc > 2) time_status(argv[2], directory);
     std::filesystem::remove_all(directory);
     return 0;
 }

@@ -62,11 +62,11 @@ def frames(path):
     if page is None:
         raise Wrong(f"{path} has no header page")
     at, found, chain = page + 4096, [], None
-    while data[at:at + 4] == b"RTFM":
-        size = (32 + int.from_bytes(data[at + 12:at + 16], "little") + 7) // 8 * 8
-        if chain is not None and data[at + 8:at + 12] != chain:
+    while data[at:at + 2] == b"RF":
+        size = (24 + int.from_bytes(data[at + 12:at + 16], "little") + 7) // 8 * 8
+        if chain is not None and data[at + 16:at + 20] != chain:
             break
-        chain = data[at + 4:at + 8]
+        chain = data[at + 2:at + 6]
         found.append(data[at:at + size])
         at += size
     return data[page:page + 4096], found

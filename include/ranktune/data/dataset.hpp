@@ -59,4 +59,13 @@ struct Dataset {
 /// dataset is kept; a file of another size or modification time is read again. Thread-safe.
 [[nodiscard]] std::shared_ptr<const Dataset> shared_dataset(const std::string& path, Scaling scaling);
 
+/// What a model for the file has to look like.
+struct DatasetShape {
+    std::size_t features = 0;
+    std::size_t outputs = 0; ///< classes, or targets per sample
+    bool classification = true;
+};
+/// Without reading the samples; of classification the classes are read. Throws as load_dataset.
+[[nodiscard]] DatasetShape read_dataset_shape(const std::string& path);
+
 } // namespace ranktune::data

@@ -2,6 +2,7 @@
 #pragma once
 // Commands: what the core wants done. They leave the head only after the records of the same step are written.
 
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
@@ -57,6 +58,7 @@ struct Abandon {
 /// To the driver: unlink after the journal is synced.
 struct DeleteCheckpoint {
     std::string path;
+    std::uint32_t shards = 0; ///< 0: one file or folder; see CheckpointRef::shards
     friend bool operator==(const DeleteCheckpoint&, const DeleteCheckpoint&) = default;
 };
 

@@ -55,6 +55,7 @@ struct TrainableInfo {
     std::vector<OptionInfo> options; ///< may be given in [trainable] or tuned in [space], never both
     bool can_checkpoint = true;
     bool can_reset = false;           ///< an object may serve several trials (Trainable::reset_config)
+    bool sharded = false;             ///< every rank saves a file of its own (StateSink::put_rows)
     bool any_option = false;          ///< accepts keys that are not listed (function trainables)
     std::vector<std::string> metrics; ///< what it reports, where known; empty: unknown
     bool may_use_gpus = true;         ///< false: trains on CPUs only

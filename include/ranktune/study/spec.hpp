@@ -124,6 +124,12 @@ struct CheckpointSpec {
     base::Duration time{};    ///< interval == time: training time between two
     /// interval == automatic: of the job, for the optimum of Young (CACM 17(9), 1974) from the measured cost.
     base::Duration mean_time_between_failures = std::chrono::hours(24);
+    /// Best ones, by the objective, that a trial keeps beside the newest two while it goes on, and that the best trial
+    /// keeps when it has ended.
+    std::uint32_t keep = 1;
+    /// Of all checkpoints of the study: beyond it the worst paused trials lose theirs.
+    std::optional<std::uint64_t> max_bytes;
+    bool direct = true; ///< large ones are written past the page cache where the file system can
 };
 
 struct OutputSpec {

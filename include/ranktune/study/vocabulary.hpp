@@ -3,9 +3,11 @@
 // Words shared by events, records and commands: verdicts with their reasons, states, checkpoint references, placements.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "ranktune/base/ids.hpp"
 #include "ranktune/base/time.hpp"
@@ -23,8 +25,8 @@ using base::TrialId;
 
 /// What a trial is told after a report. Defined by what happens to its ranks and its checkpoint:
 /// go_on: keeps both. pause: saves a checkpoint, gives its ranks back, may be resumed. stop: saves a last checkpoint,
-/// gives its ranks back, never resumed. discard: as stop, without the checkpoint; a way to tell a group, never a
-/// decision: records say stop.
+/// gives its ranks back, never resumed. discard: as stop or pause, without the checkpoint; a way to tell a group, never
+/// a decision: records say stop, or pause.
 enum class Verb : std::uint8_t { go_on = 0, pause = 1, stop = 2, discard = 3 };
 
 /// Why. Codes are written to the journal: append only, never renumber. Readers render the words (`describe`).
@@ -104,8 +106,13 @@ inline constexpr AttemptOutcome last_attempt_outcome = AttemptOutcome::unsaved;
 struct CheckpointRef {
     Iteration iteration = 0;
     std::string path;
-    std::uint64_t bytes = 0;
-    std::uint64_t digest = 0; ///< of the parameters, equal on all ranks
+    std::uint64_t bytes = 0;  ///< of all its files
+    std::uint64_t digest = 0; ///< of the parameters, equal on all ranks; of `shards`, where there are any
+    /// The objective at `iteration`; nothing when the report lacked it or it was not finite.
+    std::optional<double> value = {};
+    /// Digest of each shard's state; empty: one file, written by rank 0. Shard k lies in `path` with ".k" before its
+    /// ending.
+    std::vector<std::uint64_t> shards = {};
     friend bool operator==(const CheckpointRef&, const CheckpointRef&) = default;
 };
 

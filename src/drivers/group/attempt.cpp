@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "drivers/group/checkpoint_clock.hpp"
 #include "drivers/group/checkpoint_error.hpp"
 #include "drivers/group/group_collective.hpp"
-#include "drivers/group/state_exchange.hpp"
+#include "drivers/group/objective_value.hpp"
 #include "drivers/group/stopwatch.hpp"
+#include "drivers/group/trial_checkpoints.hpp"
 #include "drivers/program/program_trial.hpp"
 #include "ranktune/base/error.hpp"
 
@@ -53,9 +53,8 @@ AttemptOutcome outcome_of(const std::exception_ptr& error) {
 
 /// What the leader says to its group after an iteration, in one number: a verb, and what to do before going on.
 constexpr std::uint64_t verb_bits = 3;
-constexpr std::uint64_t compare_bit = 4; ///< the digests of the checkpoint taken last: it is written
-constexpr std::uint64_t take_bit = 8;    ///< take a checkpoint
 static_assert(static_cast<std::uint64_t>(Verb::discard) <= verb_bits);
+static_assert((verb_bits & (TrialCheckpoints::compare_bit | TrialCheckpoints::take_bit)) == 0);
 
 /// The state of one attempt on one rank, and what user code sees of it.
 class Attempt final : public trainables::TrialContext {
@@ -68,9 +67,7 @@ class Attempt final : public trainables::TrialContext {
           configuration_(merged(assignment.start, *setting.spec)),
           iteration_(first_iteration(assignment.start.from)),
           watch_(assignment.start.seconds),
-          clock_(setting.spec->checkpoint, iteration_, assignment.start.seconds) {}
-    /// A write under way belongs to this attempt: whoever comes next finds the writer idle.
-    ~Attempt() override { static_cast<void>(setting_.writer->wait()); }
+          checkpoints_(setting, assignment, port, iteration_) {}
 
     RunnerEnded run();
 
@@ -104,14 +101,7 @@ class Attempt final : public trainables::TrialContext {
     using SaveState = std::function<void(study::StateSink&)>;
     [[nodiscard]] Verb finish_iteration(const trainables::Metrics& metrics, const SaveState& save_state);
     [[nodiscard]] std::uint64_t leaders_word(const trainables::Metrics& metrics, bool can_save);
-    [[nodiscard]] bool is_written(std::optional<CheckpointWriter::Result> result);
-    [[nodiscard]] storage::CheckpointKey key() const;
-    [[nodiscard]] const study::MemoryState* capture(const SaveState& save_state);
-    void take_checkpoint(const SaveState& save_state);
-    void compare_checkpoint();
     void end_with_checkpoint(Verb verb, const SaveState& save_state);
-    void save_last(const SaveState& save_state);
-    void agree_on(std::uint64_t digest, base::Iteration iteration);
     [[nodiscard]] const study::CheckpointRef* checkpoint() const {
         return std::get_if<study::CheckpointRef>(&assignment_.start.from);
     }
@@ -123,13 +113,10 @@ class Attempt final : public trainables::TrialContext {
     space::Configuration configuration_;
     base::Iteration iteration_;
     Stopwatch watch_;
-    CheckpointClock clock_;
-    base::Iteration taken_iteration_ = 0; ///< of the checkpoint taken last
-    std::uint64_t taken_digest_ = 0;      ///< of this rank's state then; not on the leader
-    double stall_s_ = 0.0;
-    study::CheckpointRef written_; ///< leader: has its final name, and waits to be compared
+    std::optional<double> value_; ///< the objective after the last iteration
     std::unique_ptr<GroupCollective> group_;
-    std::unique_ptr<trainables::Trainable> trainable_; // after group_: destroyed before it
+    TrialCheckpoints checkpoints_;                     // after group_: destroyed before it
+    std::unique_ptr<trainables::Trainable> trainable_; // the same
     std::vector<std::size_t> owed_;
     AttemptOutcome outcome_ = AttemptOutcome::finished;
     // function form
@@ -151,6 +138,7 @@ RunnerEnded Attempt::form_and_train() {
     if (port_.abort_flag().load()) return {AttemptOutcome::lost, ""};
     try {
         group_ = std::make_unique<GroupCollective>(setting_.form(assignment_, port_.abort_flag()), port_);
+        checkpoints_.join(*group_);
     } catch (const ddp::Aborted&) {
         return {AttemptOutcome::lost, ""};
     } catch (...) {
@@ -238,19 +226,9 @@ void Attempt::train_program() {
     outcome_ = program.run();
 }
 
-/// Collective. Rank 0 reads the checkpoint, all load it.
+/// Collective.
 void Attempt::restore(const std::function<void(study::StateSource&)>& load) {
-    if (checkpoint() == nullptr) return;
-    study::MemoryState state;
-    if (assignment_.leads()) {
-        try {
-            state = setting_.checkpoints->load(*checkpoint());
-        } catch (const base::Error& error) {
-            throw CheckpointError(AttemptOutcome::unreadable, error.what());
-        }
-    }
-    broadcast_state(*group_, state);
-    load(state);
+    if (checkpoint() != nullptr) checkpoints_.restore(*checkpoint(), load);
 }
 
 /// Collective. Tells the head, and all ranks what it says; checkpoints on the way.
@@ -264,10 +242,12 @@ Verb Attempt::finish_iteration(const trainables::Metrics& metrics, const SaveSta
         word = group_->min_max(word).second; // the others say 0: the leader's word wins, in one reduction
     else if (port_.abort_flag().load())
         throw ddp::Aborted("the trial was told to give up");
-    if ((word & compare_bit) != 0) compare_checkpoint();
+    const auto verb = static_cast<Verb>(word & verb_bits);
+    value_ = objective_value(metrics, setting_.spec->objective);
+    checkpoints_.settle(word, verb == Verb::go_on);
     watch_.start();
-    if ((word & take_bit) != 0) take_checkpoint(save_state);
-    return static_cast<Verb>(word & verb_bits);
+    if ((word & TrialCheckpoints::take_bit) != 0) checkpoints_.take(iteration_, watch_.seconds(), value_, save_state);
+    return verb;
 }
 
 std::uint64_t Attempt::leaders_word(const trainables::Metrics& metrics, bool can_save) {
@@ -276,68 +256,8 @@ std::uint64_t Attempt::leaders_word(const trainables::Metrics& metrics, bool can
     for (const auto& [name, value] : metrics) report.metrics.push_back({name, value});
     port_.reported(std::move(report));
     const Verb verb = port_.verdict_after(iteration_).verb;
-    const bool goes_on = verb == Verb::go_on;
-    std::uint64_t word = static_cast<std::uint64_t>(verb);
-    if (is_written(goes_on ? setting_.writer->take() : setting_.writer->wait())) word |= compare_bit;
-    if (goes_on && can_save && setting_.writer->idle() && clock_.due(iteration_, watch_.seconds())) word |= take_bit;
-    return word;
-}
-
-/// Leader. Whether there is a new checkpoint; one that could not be written is only said, because training can go on.
-bool Attempt::is_written(std::optional<CheckpointWriter::Result> result) {
-    if (!result) return false;
-    clock_.measured(stall_s_, result->seconds);
-    if (!result->error.empty()) {
-        log("no checkpoint: " + result->error + "; training goes on");
-        return false;
-    }
-    written_ = std::move(result->checkpoint);
-    return true;
-}
-
-/// Under which the state after this iteration is stored.
-storage::CheckpointKey Attempt::key() const {
-    const auto& start = assignment_.start;
-    return {start.trial, iteration_, start.incarnation, start.attempt};
-}
-
-/// The leader's copy of the state, in the writer's memory. Null on the others, who keep their digest of it.
-const study::MemoryState* Attempt::capture(const SaveState& save_state) {
-    if (assignment_.leads()) {
-        study::MemoryState& state = setting_.writer->fresh_state();
-        save_state(state);
-        return &state;
-    }
-    study::StateDigest digest;
-    save_state(digest);
-    taken_digest_ = digest.value();
-    return nullptr;
-}
-
-/// Collective. The leader copies the state and has it written while training goes on; the others only need its digest.
-void Attempt::take_checkpoint(const SaveState& save_state) {
-    const auto before = Clock::now();
-    taken_iteration_ = iteration_;
-    if (capture(save_state) != nullptr) {
-        clock_.taken(iteration_, watch_.seconds());
-        setting_.writer->start(key());
-    }
-    stall_s_ = std::chrono::duration<double>(Clock::now() - before).count();
-}
-
-/// Collective. Only a checkpoint on which all ranks agree is announced.
-void Attempt::compare_checkpoint() {
-    agree_on(assignment_.leads() ? written_.digest : taken_digest_, taken_iteration_);
-    if (assignment_.leads()) port_.saved(std::exchange(written_, {}));
-}
-
-/// Collective. Throws on all ranks when the digests of their states after `iteration` differ.
-void Attempt::agree_on(std::uint64_t digest, base::Iteration iteration) {
-    if (group_->size() == 1) return;
-    const auto [low, high] = group_->min_max(digest);
-    if (low == high) return;
-    group_->part(); // all see the same: nobody waits for another
-    throw base::Error("the ranks of the trial hold different parameters at iteration " + std::to_string(iteration));
+    return static_cast<std::uint64_t>(verb) |
+           checkpoints_.plan(iteration_, watch_.seconds(), verb == Verb::go_on, can_save);
 }
 
 /// Collective. After a verdict other than go_on.
@@ -348,19 +268,7 @@ void Attempt::end_with_checkpoint(Verb verb, const SaveState& save_state) {
         if (verb == Verb::stop) return;
         throw base::Error("the trial was to pause, but the training function never called checkpoints(save, load)");
     }
-    save_last(save_state);
-}
-
-void Attempt::save_last(const SaveState& save_state) {
-    const study::MemoryState* state = capture(save_state);
-    agree_on(state != nullptr ? state->digest() : taken_digest_, iteration_);
-    group_->part(); // that was the last operation: whatever happens now strands nobody
-    if (state == nullptr) return;
-    try {
-        port_.saved(setting_.checkpoints->save(key(), *state));
-    } catch (const base::Error& error) {
-        throw CheckpointError(AttemptOutcome::unsaved, error.what());
-    }
+    checkpoints_.save_last(iteration_, value_, save_state);
 }
 
 bool Attempt::report(const trainables::Metrics& metrics) {

@@ -21,7 +21,8 @@
 
 namespace ranktune::drivers {
 
-/// Where checkpoints go. Called on the leader's trial thread and its checkpoint writer, never by both at once.
+/// Where checkpoints go. Called on the trial thread and its checkpoint writer, never by both at once; on the leader,
+/// and on every rank where each saves a shard.
 class CheckpointIo {
   public:
     virtual ~CheckpointIo() = default;
@@ -30,6 +31,10 @@ class CheckpointIo {
                                                     const study::MemoryState& state) = 0;
     /// Throws base::IoError or base::FormatError.
     [[nodiscard]] virtual study::MemoryState load(const study::CheckpointRef& checkpoint) = 0;
+    /// The shards of a checkpoint, to read from; on every rank. Throws as `load`, and so does what it returns.
+    [[nodiscard]] virtual std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint) = 0;
+    /// Takes back what `save` wrote of a checkpoint whose other shards are not to be had. Never throws.
+    virtual void discard(const storage::CheckpointKey& key) noexcept = 0;
     /// What a program saved (storage::CheckpointStore::adopt, locate).
     [[nodiscard]] virtual study::CheckpointRef adopt(const storage::CheckpointKey& key, const std::string& source,
                                                      bool move) = 0;

@@ -30,7 +30,7 @@ class WorkerRunner final : public Runner {
     WorkerRunner(study::StudySpec spec, storage::FileSystem& files, const std::string& directory, FormGroup form,
                  const std::string& host, DeviceGrant devices, WorkerLog& log, Waker& waker)
         : spec_(std::move(spec)),
-          io_(files, directory),
+          io_(files, directory, spec_.checkpoint.direct),
           program_{environment_entries(), directory, host,
                    [&log](base::TrialId trial, std::string_view line) {
                        log.write_output(std::to_string(trial.value()), std::string(line));

@@ -323,7 +323,7 @@ struct HeadMachine::Impl {
         for (const Rank rank : c.ranks)
             if (workers[rank.value()].alive) send_buffer(rank);
     }
-    void carry_out(const study::DeleteCheckpoint& c) { duties.delete_checkpoint(c.path); }
+    void carry_out(const study::DeleteCheckpoint& c) { duties.delete_checkpoint(c); }
     void carry_out(const study::SetTimer& c) { timer = c.at; }
     void carry_out(const study::EndStudy& c) { finish(c); }
 

@@ -47,8 +47,8 @@ struct HeadOptions {
 class HeadDuties {
   public:
     virtual ~HeadDuties() = default;
-    /// Unlink `path` (relative to the study directory) once every record appended so far is synced.
-    virtual void delete_checkpoint(const std::string& path) = 0;
+    /// Unlink the checkpoint's files (relative to the study directory) once every record appended so far is synced.
+    virtual void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) = 0;
     /// The study is over: begin to sync the journal and to publish the results. Called once.
     virtual void publish(const study::EndStudy& end) = 0;
     /// Whether that is done. Workers are told to leave only then.

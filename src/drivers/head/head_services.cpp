@@ -4,6 +4,8 @@
 #include <exception>
 #include <utility>
 
+#include "storage/checkpoint_store.hpp"
+
 namespace ranktune::drivers {
 
 HeadServices::HeadServices(storage::FileSystem& files, storage::Journal& journal, std::string study_directory,
@@ -14,22 +16,16 @@ HeadServices::HeadServices(storage::FileSystem& files, storage::Journal& journal
       directory_(std::move(study_directory)),
       waker_(waker),
       log_(log),
-      publish_results_(std::move(publish_results)) {}
+      publish_results_(std::move(publish_results)),
+      unlinker_(std::make_shared<Unlinker>(files, directory_, log)) {}
 
 HeadServices::~HeadServices() {
     if (publisher_.joinable()) publisher_.join();
 }
 
-void HeadServices::delete_checkpoint(const std::string& path) {
-    // Only what outlives the journal's thread is captured: the file system and the log.
-    journal_.when_synced([&files = files_, &log = log_, path, full = directory_ + "/" + path] {
-        try {
-            files.remove_all(full);
-            // The last checkpoint of a trial takes the trial's folder with it: thousands of trials, few files.
-            files.remove_if_empty(full.substr(0, full.rfind('/')));
-        } catch (const std::exception& error) {
-            log.write(base::LogLevel::warning, "unlink", {{"path", path}, {"error", error.what()}});
-        }
+void HeadServices::delete_checkpoint(const study::DeleteCheckpoint& checkpoint) {
+    journal_.when_synced([unlinker = unlinker_, checkpoint] {
+        for (const std::string& path : storage::paths_of(checkpoint.path, checkpoint.shards)) unlinker->remove(path);
     });
 }
 

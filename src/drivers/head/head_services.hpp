@@ -4,10 +4,12 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 
 #include "drivers/head/head_machine.hpp"
+#include "drivers/head/unlinker.hpp"
 #include "drivers/wake.hpp"
 #include "ranktune/base/log.hpp"
 #include "storage/file_system.hpp"
@@ -15,8 +17,9 @@
 
 namespace ranktune::drivers {
 
-/// Checkpoints are unlinked on the journal's thread once their release is synced. Results are written on a thread of
-/// their own, at the end. What fails is logged: the journal has everything, and tables can be made again from it.
+/// Checkpoints are unlinked once their release is synced, on a thread of their own: removing a large file can take
+/// longer than a commit may wait. Results are written on another one, at the end. What fails is logged: the journal has
+/// everything, and tables can be made again from it.
 class HeadServices final : public HeadDuties {
   public:
     /// `publish_results` runs on the publishing thread after the journal is synced; it may throw.
@@ -26,7 +29,7 @@ class HeadServices final : public HeadDuties {
     HeadServices(const HeadServices&) = delete;
     HeadServices& operator=(const HeadServices&) = delete;
 
-    void delete_checkpoint(const std::string& path) override;
+    void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) override;
     void publish(const study::EndStudy& end) override;
     [[nodiscard]] bool published() override { return published_.load(); }
 
@@ -39,6 +42,7 @@ class HeadServices final : public HeadDuties {
     Waker& waker_;
     base::LogSink& log_;
     std::function<void(const study::EndStudy&)> publish_results_;
+    std::shared_ptr<Unlinker> unlinker_; ///< shared with the journal's callbacks, which may come after this object
     std::atomic<bool> published_{false};
     std::thread publisher_;
 };

@@ -8,6 +8,7 @@
 #include "drivers/study_directory.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/parse.hpp"
+#include "storage/checkpoint_store.hpp"
 #include "tuner/resume.hpp"
 
 namespace ranktune::drivers {
@@ -135,7 +136,9 @@ std::vector<study::Record> take_up(OpenedStudy& opened, const OpenRequest& reque
 std::uint64_t remove_orphans(storage::FileSystem& files, const std::string& directory, const tuner::State& state) {
     std::set<std::string> kept;
     for (const auto& trial : state.trials)
-        for (const auto& checkpoint : trial.checkpoints) kept.insert(checkpoint.path);
+        for (const auto& checkpoint : trial.checkpoints)
+            for (auto& path : storage::paths_of(checkpoint.path, checkpoint.shards.size()))
+                kept.insert(std::move(path));
     std::uint64_t removed = 0;
     const std::string all = StudyDirectory{directory}.checkpoints();
     for (const std::string& trial : files.list(all)) {

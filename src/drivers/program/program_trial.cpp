@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "drivers/group/checkpoint_error.hpp"
+#include "drivers/group/objective_value.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
 
@@ -248,8 +249,10 @@ void ProgramTrial::adopt(const std::string& checkpoint, bool may_move) {
     const auto& start = assignment_.start;
     const storage::CheckpointKey key{start.trial, undecided(), start.incarnation, start.attempt};
     try {
-        port_.saved(setting_.checkpoints->adopt(key, source.string(),
-                                                may_move && inside == fs::path(checkpoint_directory_).end()));
+        auto reference = setting_.checkpoints->adopt(key, source.string(),
+                                                     may_move && inside == fs::path(checkpoint_directory_).end());
+        if (current_) reference.value = objective_value(current_->metrics, setting_.spec->objective);
+        port_.saved(std::move(reference));
     } catch (const base::IoError& error) { // a full disk is no fault of the trial
         throw CheckpointError(AttemptOutcome::unsaved, error.what());
     } catch (const base::Error& error) {

@@ -55,7 +55,9 @@ struct Node final : Outbox {
 class Duties final : public HeadDuties {
   public:
     explicit Duties(CurveWorld& world) : world_(world) {}
-    void delete_checkpoint(const std::string& path) override { world_.delete_checkpoint(path); }
+    void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) override {
+        world_.delete_checkpoint(checkpoint.path);
+    }
     void publish(const study::EndStudy&) override { ++publications; }
     [[nodiscard]] bool published() override { return true; }
     int publications = 0;

@@ -143,4 +143,20 @@ Registration mlp_registration() {
     return {mlp_info(), [] { return std::make_unique<Mlp>(); }, {}};
 }
 
+std::uint64_t mlp_state_bytes(const space::Configuration& configuration) {
+    const Options options(configuration, mlp_info());
+    const auto shape = data::read_dataset_shape(options.text("data", ""));
+    std::vector<std::int64_t> sizes{static_cast<std::int64_t>(shape.features)};
+    for (const std::int64_t size : options.integers("hidden", {128})) sizes.push_back(size);
+    sizes.push_back(static_cast<std::int64_t>(shape.outputs));
+    std::uint64_t parameters = 0;
+    for (std::size_t layer = 1; layer < sizes.size(); ++layer)
+        parameters += static_cast<std::uint64_t>((sizes[layer - 1] + 1) * sizes[layer]);
+    const auto optimizer = optimizer_options(options);
+    const bool sgd = optimizer.kind == mlp::OptimizerOptions::Kind::sgd;
+    const std::uint64_t moments = sgd ? (optimizer.momentum != 0.0 ? 1 : 0) : 2;
+    const std::uint64_t scales = 2 * shape.features + (shape.classification ? 0 : 2 * shape.outputs);
+    return sizeof(float) * (parameters * (1 + moments) + scales);
+}
+
 } // namespace ranktune::trainables

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/bulk_write.hpp"
+
+#include <cerrno>
+#include <exception>
+#include <system_error>
+#include <thread>
+
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::storage {
+namespace {
+
+/// Large enough for every file system, small enough that the disk starts early.
+constexpr std::size_t block_bytes = 16 * 1024 * 1024;
+/// Below, a thread costs more than it brings.
+constexpr std::uint64_t threaded_from = 4 * 1024 * 1024;
+/// Below, what is written will hardly push anything useful out of the page cache.
+constexpr std::uint64_t direct_from = 16 * 1024 * 1024;
+constexpr std::size_t page = 4096;
+
+/// Bytes of the part that can go past the page cache, from its beginning.
+std::size_t direct_bytes(const WrittenPart& part) {
+    const bool aligned = part.offset % page == 0 && reinterpret_cast<std::uintptr_t>(part.bytes.data()) % page == 0;
+    return aligned ? part.bytes.size() / page * page : 0;
+}
+
+std::uint64_t sum_of(const std::vector<WrittenPart>& parts, std::size_t (*size)(const WrittenPart&)) {
+    std::uint64_t bytes = 0;
+    for (const WrittenPart& part : parts) bytes += size(part);
+    return bytes;
+}
+
+template <class Write>
+void in_blocks(std::uint64_t offset, std::span<const std::byte> bytes, Write&& write) {
+    while (!bytes.empty()) {
+        const auto block = bytes.first(std::min(block_bytes, bytes.size()));
+        write(offset, block);
+        offset += block.size();
+        bytes = bytes.subspan(block.size());
+    }
+}
+
+/// Returns whether it did: some file systems take the flag and refuse the write.
+bool write_direct(File& file, const std::vector<WrittenPart>& parts) {
+    if (sum_of(parts, direct_bytes) < direct_from || !file.set_direct(true)) return false;
+    bool done = true;
+    try {
+        for (const WrittenPart& part : parts)
+            in_blocks(part.offset, part.bytes.first(direct_bytes(part)),
+                      [&](std::uint64_t at, std::span<const std::byte> block) { file.write_at(at, block); });
+    } catch (const base::IoError& error) {
+        if (error.code() != std::errc::invalid_argument) throw;
+        done = false;
+    }
+    return file.set_direct(false) && done;
+}
+
+void write_all(File& file, const std::vector<WrittenPart>& parts, bool direct) {
+    const bool went = direct && write_direct(file, parts);
+    for (const WrittenPart& part : parts) {
+        const std::size_t done = went ? direct_bytes(part) : 0;
+        in_blocks(part.offset + done, part.bytes.subspan(done),
+                  [&](std::uint64_t at, std::span<const std::byte> block) {
+                      file.write_at(at, block);
+                      if (block.size() == block_bytes) file.start_sync(at, block.size());
+                  });
+    }
+}
+
+} // namespace
+
+void write_parts(File& file, const std::vector<WrittenPart>& parts, bool direct,
+                 const std::function<void()>& meanwhile) {
+    const auto size = [](const WrittenPart& part) { return part.bytes.size(); };
+    if (sum_of(parts, size) < threaded_from) {
+        meanwhile();
+        write_all(file, parts, direct);
+        return;
+    }
+    std::exception_ptr error;
+    {
+        std::jthread writer([&] {
+            try {
+                write_all(file, parts, direct);
+            } catch (...) {
+                error = std::current_exception();
+            }
+        });
+        meanwhile();
+    }
+    if (error) std::rethrow_exception(error);
+}
+
+} // namespace ranktune::storage

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trial that goes on from a checkpoint is the trial that never stopped: the built-in mlp, with files.
+
+#include "drivers/group/store_io.hpp"
+#include "drivers/trial_cluster.hpp"
+#include "storage/file_system.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace ranktune::drivers::testing {
+namespace {
+
+const std::string digits = RANKTUNE_JOBS "/digits/digits.h5";
+
+/// Every random stream, the optimiser's moments and counters, and a learning rate that depends on the epoch.
+space::Configuration configuration() {
+    return space::Configuration({{"data", digits},
+                                 {"hidden", space::Value::List{32, 16}},
+                                 {"dropout", 0.2},
+                                 {"batch_size", 50},
+                                 {"optimizer", "adamw"},
+                                 {"lr", 0.01},
+                                 {"weight_decay", 0.01},
+                                 {"lr_schedule", "cosine"}});
+}
+
+struct Trial {
+    explicit Trial(const std::string& directory)
+        : store(storage::posix_file_system(), directory),
+          cluster(3, trainables::find_trainable("mlp"), nullptr, &store) {
+        cluster.configuration = configuration();
+        cluster.spec().checkpoint.interval = study::CheckpointSpec::Interval::none;
+        cluster.spec().max_iterations = 10;
+    }
+    /// Trains up to `iteration` and returns what rank 0 said.
+    RankLog train(int ranks, base::Iteration iteration, study::StartFrom from = study::Fresh{}) {
+        cluster.prepare(ranks, iteration, std::move(from));
+        return cluster.run_until(iteration)[0];
+    }
+    StoreIo store;
+    TrialCluster cluster;
+};
+
+bool same_bytes(const study::MemoryState& a, const study::MemoryState& b) {
+    const auto tensors = [](const auto& x, const auto& y) { return x.info == y.info && x.bytes == y.bytes; };
+    const auto blobs = [](const auto& x, const auto& y) { return x.name == y.name && x.bytes == y.bytes; };
+    return std::ranges::equal(a.stored_tensors(), b.stored_tensors(), tensors) &&
+           std::ranges::equal(a.stored_blobs(), b.stored_blobs(), blobs);
+}
+
+double metric(const RunnerReported& report, const std::string& name) {
+    for (const auto& each : report.metrics)
+        if (each.name == name) return each.value;
+    throw base::Error("no metric " + name);
+}
+
+} // namespace
+
+TEST_CASE("mlp resumed from a checkpoint is bit for bit the mlp that was never interrupted, on 1, 2 and 3 ranks",
+          "[drivers]") {
+    const ranktune::testing::TemporaryDirectory home;
+    Trial trial(home.path());
+    for (const int ranks : {1, 2, 3}) {
+        const RankLog whole = trial.train(ranks, 4);
+        const RankLog first = trial.train(ranks, 2);
+        const RankLog second = trial.train(ranks, 4, first.saved.back());
+        REQUIRE(whole.saved.size() == 1);
+        REQUIRE(second.saved.size() == 1);
+        CHECK(second.reports.front().iteration == 3);
+        CHECK(same_bytes(trial.store.load(whole.saved[0]), trial.store.load(second.saved[0])));
+        for (const std::string name : {"train_loss", "val_loss", "val_accuracy"})
+            CHECK(metric(second.reports.back(), name) == metric(whole.reports.back(), name));
+
+        // From a checkpoint that was written while training went on.
+        trial.cluster.spec().checkpoint.interval = study::CheckpointSpec::Interval::iterations;
+        trial.cluster.spec().checkpoint.iterations = 1;
+        const RankLog along = trial.train(ranks, 3);
+        trial.cluster.spec().checkpoint.interval = study::CheckpointSpec::Interval::none;
+        REQUIRE(along.saved.size() >= 2);
+        const RankLog third = trial.train(ranks, 4, along.saved.front());
+        CHECK(same_bytes(trial.store.load(whole.saved[0]), trial.store.load(third.saved[0])));
+    }
+}
+
+TEST_CASE("mlp resumed on another number of ranks trains the same", "[drivers]") {
+    const ranktune::testing::TemporaryDirectory home;
+    Trial trial(home.path());
+    const RankLog whole = trial.train(1, 4);
+    for (const int before : {1, 2, 3}) {
+        const RankLog first = trial.train(before, 2);
+        for (const int after : {1, 2, 3}) {
+            const RankLog second = trial.train(after, 4, first.saved.back());
+            // The sums over the ranks are rounded in another order; the samples, the masks and the rates are the same.
+            CHECK(metric(second.reports.back(), "train_loss") ==
+                  Approx(metric(whole.reports.back(), "train_loss")).epsilon(1e-3));
+            CHECK(metric(second.reports.back(), "val_loss") ==
+                  Approx(metric(whole.reports.back(), "val_loss")).epsilon(1e-3));
+        }
+    }
+}
+
+} // namespace ranktune::drivers::testing

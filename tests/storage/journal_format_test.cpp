@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of a frame, today's and those of journal format 1.
+#include <cstring>
+
+#include "journal_fixture.hpp"
+#include "ranktune/base/digest.hpp"
+#include "storage/segment.hpp"
+#include "support/catch.hpp"
+#include "support/crash_file_system.hpp"
+
+namespace ranktune::storage {
+using namespace test;
+using ranktune::test::CrashFileSystem;
+
+namespace {
+
+const std::string home = "/study";
+
+template <class T>
+void put(study::Bytes& bytes, std::size_t at, T value) {
+    std::memcpy(bytes.data() + at, &value, sizeof value);
+}
+
+/// A frame as format 1 wrote it.
+study::Bytes old_frame(const std::vector<study::Record>& records, std::uint64_t first, std::uint32_t previous,
+                       std::uint32_t segment_crc, std::uint32_t& crc) {
+    study::Bytes frame(32);
+    for (const auto& record : records) study::encode(record, frame);
+    const auto bytes = static_cast<std::uint32_t>(frame.size() - 32);
+    frame.resize((frame.size() + 7) / 8 * 8);
+    std::memcpy(frame.data(), "RTFM", 4);
+    put(frame, 8, previous);
+    put(frame, 12, bytes);
+    put(frame, 16, first);
+    put(frame, 24, static_cast<std::uint32_t>(records.size()));
+    put(frame, 28, static_cast<std::uint32_t>(first));
+    crc = base::crc32c(std::span(frame).subspan(8), segment_crc);
+    put(frame, 4, crc);
+    return frame;
+}
+
+/// A study of an older program: one segment of format 1 with frames of two reports each.
+void write_old_journal(FileSystem& files, std::uint64_t frames) {
+    base::NullLog log;
+    { const Journal journal(files, options(home), log); }
+    const auto file = files.open(segment_path(home, 1), FileSystem::Open::read_write);
+    const SegmentHeader header = read_segment_header(*file, "segment");
+    std::vector<std::byte> page(segment_header_bytes);
+    static_cast<void>(file->read_at(header.payload_offset, page));
+    put(page, 8, std::uint16_t{1});
+    const std::uint32_t segment_crc = base::crc32c(std::span(page).first(segment_header_bytes - 4));
+    put(page, segment_header_bytes - 4, segment_crc);
+    file->write_at(header.payload_offset, page);
+    std::uint64_t at = header.payload_offset + segment_header_bytes;
+    std::uint32_t previous = 0;
+    for (std::uint64_t i = 0; i < frames; ++i) {
+        const auto frame = old_frame(reports(2 * i, 2), 2 * i, previous, segment_crc, previous);
+        file->write_at(at, frame);
+        at += frame.size();
+    }
+}
+
+} // namespace
+
+TEST_CASE("a journal of format 1 is read, and a study that began with it goes on in today's", "[storage]") {
+    CrashFileSystem files;
+    write_old_journal(files, 3);
+    REQUIRE(read_all(files, home) == reports(0, 6));
+    base::NullLog log;
+    {
+        Journal journal(files, options(home, 2), log);
+        CHECK(journal.first_record() == 6);
+        journal.append(reports(6, 3));
+    }
+    JournalSummary summary;
+    CHECK(read_all(files, home, &summary) == reports(0, 9));
+    CHECK(summary.cut_bytes == 0);
+    CHECK(read_journal_tail(files, home).summary.records == 9);
+}
+
+TEST_CASE("a report of one metric takes at most 64 bytes, alone in its frame, with its decision", "[storage]") {
+    study::Reported r;
+    r.trial = base::TrialId(999'999);
+    r.attempt = base::Attempt(3);
+    r.at = base::from_ns(std::int64_t{300} * 3600 * 1'000'000'000);
+    r.iteration = 16'000;
+    r.seconds = 1e6;
+    r.metrics = {{base::MetricId(2), 0.97}};
+    r.verdict = {study::Verb::pause, study::Reason::rung, 729.0, 16'000.0};
+    study::Bytes one;
+    study::encode(study::Record(r), one);
+    CHECK(frame_size(one.size()) <= 64);
+    r.metrics.push_back({base::MetricId(3), 0.5});
+    study::Bytes two;
+    study::encode(study::Record(r), two);
+    CHECK(two.size() - one.size() <= 9);
+}
+
+TEST_CASE("a frame holds the lower half of its number: the reader knows the upper one", "[storage]") {
+    for (const std::uint64_t first : {0ULL, 5ULL, 0xFFFF'FFF0ULL, 0x1'0000'0010ULL, 0x7'8000'0000ULL}) {
+        study::Bytes frame(frame_header_bytes);
+        study::encode(report(7), frame);
+        FrameHeader header;
+        header.first_sequence = first;
+        header.count = 1;
+        header.unsynced = std::min<std::uint64_t>(first, 3);
+        header.previous = 77;
+        seal_frame(frame, header, 42);
+        REQUIRE(sound_frame_size(frame, 1000) == frame.size());
+        for (const std::uint64_t near : {first, first + 100, first < 100 ? 0 : first - 100}) {
+            const auto read = decode_frame(frame, 42, near);
+            REQUIRE(read);
+            CHECK(read->first_sequence == first);
+            CHECK(read->count == 1);
+            CHECK(read->previous == 77);
+            CHECK(read->synced_below() == first - header.unsynced);
+        }
+        CHECK_FALSE(decode_frame(frame, 43, first));
+    }
+}
+
+TEST_CASE("too many unsynced records to be counted mean that none is known to be synced", "[storage]") {
+    study::Bytes frame(frame_header_bytes);
+    study::encode(report(7), frame);
+    FrameHeader header;
+    header.first_sequence = 1ULL << 30U;
+    header.count = 1;
+    header.unsynced = 1ULL << 29U;
+    seal_frame(frame, header, 42);
+    const auto read = decode_frame(frame, 42, 1ULL << 30U);
+    REQUIRE(read);
+    CHECK(read->synced_below() == 0);
+}
+
+} // namespace ranktune::storage
