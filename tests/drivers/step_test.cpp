@@ -64,11 +64,11 @@ TEST_CASE("A step has its variables, no input, and its errors are read on the wa
     CHECK(lines == std::vector<std::string>{"one", "two"});
 }
 
-TEST_CASE("INT reaches a step as USR1, and it is in a process group of its own", "[drivers]") {
+TEST_CASE("INT reaches a step as USR2, and it is in a process group of its own", "[drivers]") {
     SignalRelay relay;
     // $PPID is this process: the step sends it the signal as a terminal would.
     const auto ended =
-        run_step(shell("trap 'exit 9' USR1; read -r _ _ _ _ group _ </proc/$$/stat; [ \"$group\" = $$ ] || exit 1; "
+        run_step(shell("trap 'exit 9' USR2; read -r _ _ _ _ group _ </proc/$$/stat; [ \"$group\" = $$ ] || exit 1; "
                        "kill -INT $PPID; while :; do sleep 0.05; done"),
                  relay);
     CHECK(ended.code == 9);
