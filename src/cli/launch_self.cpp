@@ -26,13 +26,14 @@ namespace ranktune::cli {
 namespace {
 
 /// The launcher that belongs to this program's MPI: where several are installed, a plain `mpirun` is often Open MPI's,
-/// under which ranks of MPICH would each be alone.
+/// under which ranks of MPICH would each be alone. A name on PATH and not a path: what Open MPI is called by with a
+/// path it takes for --prefix, and puts /usr/bin in front of the user's PATH and LD_LIBRARY_PATH.
 std::string find_launcher() {
     std::vector<const char*> names{"mpirun", "mpiexec"};
     if (comm::mpi::library() == comm::mpi::Library::mpich)
         names.insert(names.begin(), {"mpiexec.mpich", "mpiexec.hydra"});
     for (const char* name : names) {
-        if (std::string path = drivers::find_program(name); !path.empty()) return path;
+        if (!drivers::find_program(name).empty()) return name;
     }
     return {};
 }
@@ -104,7 +105,7 @@ std::vector<std::string> launcher_words(const Invocation& invocation, std::uint3
 
 /// The line as a person would type it: programs without their folders.
 std::string shown(const std::vector<std::string>& words, const Invocation& invocation) {
-    std::string line = std::filesystem::path(words.front()).filename().string();
+    std::string line = words.front();
     for (std::size_t i = 1; i < words.size(); ++i) {
         const bool is_program = words[i] == invocation.program;
         line += " " + (is_program ? std::filesystem::path(words[i]).filename().string() : shell_quoted(words[i]));

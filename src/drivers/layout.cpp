@@ -77,10 +77,10 @@ std::string gpu_refusal(const study::StudySpec& spec, const Layout& layout) {
     using study::GpuUse;
     if (layout.gpu_problem.empty() || spec.resources.gpus == GpuUse::none) return {};
     if (spec.resources.gpus == GpuUse::one_per_rank)
-        return "resources.gpus: every worker needs a GPU of its own, but\n  " + layout.gpu_problem;
+        return "resources.gpus: not every worker has a GPU of its own\n  " + layout.gpu_problem;
     // Nothing is said about GPUs: a trainable in C++ may need none, a program takes what it sees.
     if (!layout.job_has_gpus || !spec.trainable.program) return {};
-    return "two trials would use the same GPU:\n  " + layout.gpu_problem +
+    return "two trials would use the same GPU\n  " + layout.gpu_problem +
            "\n  or, for programs that use none: resources.gpus = 0";
 }
 

@@ -17,6 +17,7 @@
 #include "drivers/head/head_run.hpp"
 #include "drivers/service.hpp"
 #include "drivers/signals.hpp"
+#include "trainables/program/environment.hpp"
 
 namespace ranktune::drivers {
 namespace {
@@ -31,7 +32,12 @@ void show_own_gpus(const std::vector<std::string>& gpus) {
     if (gpus.empty()) return;
     std::string list;
     for (const auto& gpu : gpus) list += (list.empty() ? "" : ",") + gpu;
-    setenv("CUDA_VISIBLE_DEVICES", list.c_str(), 1);
+    for (const auto& [name, value] : trainables::gpu_variables(list)) {
+        if (value)
+            setenv(name.c_str(), value->c_str(), 1);
+        else
+            unsetenv(name.c_str());
+    }
 }
 
 int run_worker(comm::Transport& transport, comm::GroupFactory& groups, SignalReader& signals,

@@ -43,13 +43,24 @@ VisibleGpus seen(std::string_view name, std::string_view text, std::vector<std::
     return gpus;
 }
 
+/// HIP counts the devices that ROCR_VISIBLE_DEVICES leaves.
+std::vector<std::string> counted_within(const std::vector<std::string>& numbers, const std::vector<std::string>& left) {
+    std::vector<std::string> devices;
+    for (const std::string& number : numbers) {
+        const auto at = expand_counts(number);
+        if (at && at->size() == 1 && at->front() < left.size()) devices.push_back(left[at->front()]);
+    }
+    return devices;
+}
+
 /// Without the part about identities.
 VisibleGpus named_devices(const base::Variables& variables, std::uint32_t machine_gpus) {
-    for (const char* name : {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"})
-        if (const auto text = base::value_of(variables, name)) return seen(name, *text, listed(*text));
-    if (const auto text = base::value_of(variables, "ROCR_VISIBLE_DEVICES"))
-        return seen("ROCR_VISIBLE_DEVICES", *text, first_numbers(listed(*text).size()));
-    for (const char* name : {"GPU_DEVICE_ORDINAL", "SLURM_STEP_GPUS", "SLURM_JOB_GPUS"})
+    const auto hip = base::value_of(variables, "HIP_VISIBLE_DEVICES");
+    const auto rocr = base::value_of(variables, "ROCR_VISIBLE_DEVICES");
+    if (hip && rocr && !base::value_of(variables, "CUDA_VISIBLE_DEVICES"))
+        return seen("HIP_VISIBLE_DEVICES", *hip, counted_within(listed(*hip), listed(*rocr)));
+    for (const char* name : {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+                             "GPU_DEVICE_ORDINAL", "SLURM_STEP_GPUS", "SLURM_JOB_GPUS"})
         if (const auto text = base::value_of(variables, name)) return seen(name, *text, listed(*text));
     // With --gpu-bind=none some versions name no device. The number is that of the node.
     if (const auto text = base::value_of(variables, "SLURM_GPUS_ON_NODE"))
@@ -120,13 +131,22 @@ std::string complaint(const std::vector<RankOnNode>& ranks, const std::vector<st
     }
     const std::string node = ranks[workers.front()].node;
     const std::string number = std::to_string(workers.size());
-    if (devices.empty()) {
+    const VisibleGpus& first = ranks[workers.front()].gpus;
+    if (devices.empty() && !first.in_job)
+        return node + ": this machine has no GPU that ranktune can see" + (by.empty() ? "" : " (" + by + ")") +
+               "; where it has some, name them: CUDA_VISIBLE_DEVICES=0,1";
+    const std::string per_node = "#SBATCH --gpus-per-node=" + number;
+    if (devices.empty())
         return node + ": no GPU was granted" + (by.empty() ? "" : " (" + by + ")") +
-               "; ask for one per worker: #SBATCH " + "--gpus-per-node=" + number + ", or --gres=gpu:" + number;
-    }
-    return node + ": " + counted(workers.size(), "worker") + " for " + counted(devices.size(), "GPU") + " (" + by +
-           "), so that two would use one; start one worker for each GPU: #SBATCH --ntasks-per-node=" +
-           std::to_string(devices.size()) + " in slurm/gpu.sbatch, which adds the head";
+               "; ask for one per worker: " + per_node + ", or --gres=gpu:" + number;
+    const std::string what = node + ": " + counted(workers.size(), "worker") + " for " +
+                             counted(devices.size(), "GPU") + " (" + by + "), so that two would use one; ";
+    const std::string share = std::to_string(devices.size());
+    if (!first.in_job) return what + "start one worker for each GPU: --local " + share;
+    // The tasks that it counts are not the workers: mpirun starts one on each node, and the head is one more.
+    if (first.whole) return what + "ask for GPUs by node, not by task (--gpus-per-task): " + per_node;
+    return what + "start one worker for each GPU: #SBATCH --ntasks-per-node=" + share +
+           " in slurm/gpu.sbatch, which adds the head";
 }
 
 /// Shares of the workers of one node; false: somebody is left without.
@@ -170,13 +190,15 @@ VisibleGpus visible_gpus(const base::Variables& variables, std::uint32_t machine
         break;
     }
     gpus.whole = base::value_of(variables, "SLURM_GPUS_PER_TASK").has_value();
+    gpus.in_job = base::value_of(variables, "SLURM_JOB_ID").has_value();
     return gpus;
 }
 
 std::string encode(const RankOnNode& rank) {
     std::string text = rank.node;
-    for (const std::string& field : {base::join(rank.gpus.devices, ","), base::join(rank.gpus.identities, ","),
-                                     std::string(rank.gpus.whole ? "1" : "0"), rank.gpus.by})
+    for (const std::string& field :
+         {base::join(rank.gpus.devices, ","), base::join(rank.gpus.identities, ","),
+          std::string(rank.gpus.whole ? "1" : "0"), std::string(rank.gpus.in_job ? "1" : "0"), rank.gpus.by})
         text += field_end + field;
     return text;
 }
@@ -187,6 +209,7 @@ RankOnNode decode_rank(std::string_view text) {
     rank.gpus.devices = expand_devices(take_field(text));
     rank.gpus.identities = expand_devices(take_field(text));
     rank.gpus.whole = take_field(text) == "1";
+    rank.gpus.in_job = take_field(text) == "1";
     rank.gpus.by = take_field(text);
     if (rank.gpus.identities.size() != rank.gpus.devices.size()) rank.gpus.identities = rank.gpus.devices;
     return rank;

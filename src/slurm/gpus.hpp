@@ -19,14 +19,16 @@ struct VisibleGpus {
     std::vector<std::string> devices;
     /// For each, a name that no other device of the node has. With a cgroup per task every task calls its device "0".
     std::vector<std::string> identities;
-    bool whole = false; ///< granted to this task alone (--gpus-per-task): it keeps all of them
-    std::string by;     ///< for messages: "CUDA_VISIBLE_DEVICES=0,1"; empty: nothing says anything about GPUs
+    bool whole = false;  ///< granted to this task alone (--gpus-per-task): it keeps all of them
+    bool in_job = false; ///< of Slurm
+    std::string by;      ///< for messages: "CUDA_VISIBLE_DEVICES=0,1"; empty: nothing says anything about GPUs
     friend bool operator==(const VisibleGpus&, const VisibleGpus&) = default;
 };
 
-/// The first of these that is there: CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES (whose devices are
-/// counted anew from 0 by HIP), GPU_DEVICE_ORDINAL, SLURM_STEP_GPUS, SLURM_JOB_GPUS, SLURM_GPUS_ON_NODE; outside a job
-/// the `machine_gpus` devices of the machine. Empty, "NoDevFiles" and "-1" mean none.
+/// The first of these that is there: CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES (which counts what
+/// ROCR_VISIBLE_DEVICES leaves, where both are set), ROCR_VISIBLE_DEVICES, GPU_DEVICE_ORDINAL, SLURM_STEP_GPUS,
+/// SLURM_JOB_GPUS, SLURM_GPUS_ON_NODE; outside a job the `machine_gpus` devices of the machine. Empty, "NoDevFiles" and
+/// "-1" mean none.
 [[nodiscard]] VisibleGpus visible_gpus(const base::Variables& variables, std::uint32_t machine_gpus = 0);
 
 /// One rank, as all ranks know it.

@@ -119,6 +119,12 @@ fi
 
 std::string launch(const JobScript& script) {
     std::string text = R"(
+if [ -n "$SLURM_GPUS_PER_TASK" ]; then # the head is one task more than there would be GPUs for
+    gpus=$((SLURM_NTASKS_PER_NODE * ${SLURM_GPUS_PER_TASK##*:}))
+    echo "@FILE@: ask for GPUs by node, not by task (--gpus-per-task): #SBATCH --gpus-per-node=$gpus" >&2
+    exit 2
+fi
+
 # Who runs where, one line per task: the head first, on the first node, then every node's workers.
 hosts=$(mktemp)
 trap 'rm -f "$hosts"' EXIT
@@ -142,6 +148,7 @@ srun)
     ;;
 mpirun)
     launch=(mpirun --hostfile "$hosts" --map-by seq --oversubscribe --bind-to none)
+    unset SLURM_GPUS # of --gpus=8: the srun by which mpirun starts its daemons would take it as an option, and fail
     ;;
 *)
     echo "@FILE@: LAUNCHER is '$launcher'; srun or mpirun" >&2
@@ -160,7 +167,8 @@ while kill -0 $launched 2>/dev/null; do wait $launched; done
 wait $launched
 code=$?
 )";
-    text.replace(text.find("@FILE@"), 6, script.file);
+    for (auto at = text.find("@FILE@"); at != std::string::npos; at = text.find("@FILE@"))
+        text.replace(at, 6, script.file);
     for (auto at = text.find("@PROGRAM@"); at != std::string::npos; at = text.find("@PROGRAM@"))
         text.replace(at, 9, script.program);
     return text;

@@ -2,6 +2,7 @@
 // Checkpoints that programs saved: files of any kind in a folder, with a manifest.
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
@@ -33,12 +34,12 @@ std::string hex(std::uint64_t number) {
     return digits;
 }
 
-/// Calls `take` with all bytes of a file, in blocks.
-template <class Take>
-void read_blocks(File& file, Take&& take) {
-    std::vector<std::byte> block(std::min<std::uint64_t>(std::max<std::uint64_t>(file.size(), 1), block_bytes));
+/// Calls `take` with all bytes of a file, in blocks. `read`: File::read_at of it.
+template <class Read, class Take>
+void read_blocks(std::uint64_t file_size, Read&& read, Take&& take) {
+    std::vector<std::byte> block(std::min<std::uint64_t>(std::max<std::uint64_t>(file_size, 1), block_bytes));
     for (std::uint64_t at = 0;;) {
-        const std::size_t size = file.read_at(at, block);
+        const std::size_t size = read(at, std::span(block));
         if (size == 0) return;
         take(at, std::span<const std::byte>(block).first(size));
         at += size;
@@ -47,86 +48,179 @@ void read_blocks(File& file, Take&& take) {
 
 std::uint64_t digest_of_file(File& file) {
     base::Digest digest;
-    read_blocks(file, [&](std::uint64_t, std::span<const std::byte> bytes) { digest.add(bytes); });
+    read_blocks(
+        file.size(), [&](std::uint64_t at, std::span<std::byte> block) { return file.read_at(at, block); },
+        [&](std::uint64_t, std::span<const std::byte> bytes) { digest.add(bytes); });
     return digest.value();
 }
+
+/// Calls something that reads what the program saved: that it cannot be read is the program's mistake (base::Error),
+/// and no trouble with the study's own folder (base::IoError).
+template <class Call>
+auto of_program(Call&& call) {
+    try {
+        return call();
+    } catch (const base::IoError& error) {
+        throw base::Error(error.what());
+    }
+}
+
+/// A symbolic link within the folder.
+struct Link {
+    std::string path; ///< within the folder
+    std::string text;
+};
+
+/// What there is to take over, found before anything is moved: links lead to where things were.
+class Inventory {
+  public:
+    struct Source {
+        std::string path;
+        std::string inside; ///< path within the folder
+        bool movable = false;
+    };
+
+    /// `path` is called `inside` in the folder. Throws base::Error.
+    Inventory(FileSystem& files, const std::string& path, const std::string& inside, bool move) : files_(files) {
+        of_program([&] {
+            const bool is_link = files_.kind(path) == FileSystem::Kind::link;
+            const std::string real = follow(path);
+            look_at(real, inside, {real, inside, move && !is_link, 0});
+        });
+    }
+
+    std::vector<std::string> folders;
+    std::vector<Source> sources;
+    std::vector<Link> links;
+
+  private:
+    /// A folder in which links stay links: they lead to the same thing where it is taken to.
+    struct Tree {
+        std::string root; ///< with every link in its path followed
+        std::string inside;
+        bool movable = false;
+        int depth = 0; ///< of links followed
+    };
+    static constexpr int deepest = 8;
+
+    std::string follow(const std::string& path) {
+        if (files_.kind(path) != FileSystem::Kind::link) return files_.resolve(path);
+        if (!files_.exists(path))
+            throw base::Error("'" + path + "' is a link to '" + files_.link_text(path) + "', which is not there");
+        return files_.resolve(path);
+    }
+
+    void look_at(const std::string& path, const std::string& inside, const Tree& tree) {
+        if (inside.find('\n') != std::string::npos)
+            throw base::Error("a checkpoint cannot hold a file with a line break in its name: '" + path + "'");
+        switch (files_.kind(path)) {
+            case FileSystem::Kind::directory:
+                folders.push_back(inside);
+                for (const std::string& name : files_.list(path)) look_at(path + "/" + name, inside + "/" + name, tree);
+                return;
+            case FileSystem::Kind::file:
+                sources.push_back({path, inside, tree.movable});
+                return;
+            case FileSystem::Kind::link:
+                return look_at_link(path, inside, tree);
+            case FileSystem::Kind::missing:
+                throw base::Error("there is no '" + path + "'");
+            case FileSystem::Kind::other:
+                throw base::Error("'" + path + "' is neither a file nor a folder");
+        }
+    }
+
+    void look_at_link(const std::string& path, const std::string& inside, const Tree& tree) {
+        const std::string target = follow(path);
+        if (target == tree.root || target.starts_with(tree.root + "/")) {
+            const std::filesystem::path there = tree.inside + target.substr(tree.root.size());
+            links.push_back({inside, there.lexically_relative(std::filesystem::path(inside).parent_path()).string()});
+            return;
+        }
+        if (tree.depth == deepest)
+            throw base::Error("'" + path + "' leads through too many links out of the folder that was saved");
+        look_at(target, inside, {target, inside, false, tree.depth + 1});
+    }
+
+    FileSystem& files_;
+};
 
 /// Brings files under their final names, one by one.
 class Adoption {
   public:
-    Adoption(FileSystem& files, std::string folder, bool move)
-        : files_(files), folder_(std::move(folder)), move_(move) {}
+    Adoption(FileSystem& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
 
-    void bring(const std::string& source, const std::string& inside) {
-        if (inside.find('\n') != std::string::npos)
-            throw base::Error("a checkpoint cannot hold a file with a line break in its name: '" + source + "'");
-        switch (files_.kind(source)) {
-            case FileSystem::Kind::directory:
-                return bring_folder(source, inside);
-            case FileSystem::Kind::file:
-            case FileSystem::Kind::link:
-                return bring_file(source, inside);
-            case FileSystem::Kind::missing:
-                throw base::Error("there is no '" + source + "'");
-            case FileSystem::Kind::other:
-                throw base::Error("'" + source + "' is neither a file nor a folder");
-        }
+    void bring(const Inventory& inventory) {
+        for (const std::string& inside : inventory.folders) files_.make_directories(folder_ + "/" + inside);
+        for (const auto& source : inventory.sources) bring_file(source);
+        for (const Link& link : inventory.links) files_.make_link(link.text, folder_ + "/" + link.path);
+        for (const std::string& inside : inventory.folders) files_.sync_directory(folder_ + "/" + inside);
     }
     [[nodiscard]] const std::vector<Listed>& listed() const { return listed_; }
 
   private:
-    void bring_folder(const std::string& source, const std::string& inside) {
-        files_.make_directories(folder_ + "/" + inside);
-        for (const std::string& name : files_.list(source)) bring(source + "/" + name, inside + "/" + name);
-        files_.sync_directory(folder_ + "/" + inside);
-    }
-
-    void bring_file(const std::string& source, const std::string& inside) {
-        const std::string target = folder_ + "/" + inside;
-        const bool moved = move_ && files_.kind(source) == FileSystem::Kind::file && try_rename(source, target);
-        const auto file = moved ? files_.open(target, FileSystem::Open::read) : copy(source, target);
-        listed_.push_back({inside, file->size(), digest_of_file(*file)});
+    void bring_file(const Inventory::Source& source) {
+        const std::string target = folder_ + "/" + source.inside;
+        const bool moved = source.movable && try_rename(source.path, target);
+        const auto file = moved ? files_.open(target, FileSystem::Open::read) : copy(source.path, target);
+        listed_.push_back({source.inside, file->size(), digest_of_file(*file)});
         file->sync();
         files_.set_read_only(target);
     }
 
+    /// What cannot be moved is copied; then it shows whose mistake it was.
     bool try_rename(const std::string& source, const std::string& target) {
         try {
             files_.rename(source, target);
             return true;
-        } catch (const base::IoError& error) {
-            if (error.code() != std::errc::cross_device_link) throw;
+        } catch (const base::IoError&) {
             return false;
         }
     }
 
     std::unique_ptr<File> copy(const std::string& source, const std::string& target) {
-        const auto from = files_.open(source, FileSystem::Open::read);
+        const auto from = of_program([&] { return files_.open(source, FileSystem::Open::read); });
+        const std::uint64_t size = of_program([&] { return from->size(); });
         auto to = files_.open(target, FileSystem::Open::create_new);
-        to->reserve(from->size());
-        read_blocks(*from, [&](std::uint64_t at, std::span<const std::byte> bytes) { to->write_at(at, bytes); });
+        to->reserve(size);
+        read_blocks(
+            size,
+            [&](std::uint64_t at, std::span<std::byte> block) {
+                return of_program([&] { return from->read_at(at, block); });
+            },
+            [&](std::uint64_t at, std::span<const std::byte> bytes) { to->write_at(at, bytes); });
         return to;
     }
 
     FileSystem& files_;
     std::string folder_;
-    bool move_;
     std::vector<Listed> listed_;
 };
 
-std::string manifest_text(const CheckpointKey& key, const std::string& entry, const std::vector<Listed>& files) {
+std::string manifest_text(const CheckpointKey& key, const std::string& entry, const std::vector<Listed>& files,
+                          const std::vector<Link>& links) {
     std::string text(first_line);
     text += "\ntrial " + std::to_string(key.trial.value()) + "\niteration " + std::to_string(key.iteration);
     text += "\nentry " + entry + "\n";
     for (const Listed& file : files)
         text += hex(file.digest) + " " + std::to_string(file.bytes) + " " + file.path + "\n";
+    for (const Link& link : links) text += "link " + hex(base::digest_of(link.text)) + " " + link.path + "\n";
     return text;
 }
 
 struct Manifest {
     std::string entry;
     std::vector<Listed> files;
+    std::vector<Listed> links; ///< digests of their texts
 };
+
+/// "<16 digits> <rest of the line>"
+Listed listed_in(std::string_view line) {
+    Listed listed;
+    std::from_chars(line.data(), line.data() + std::min<std::size_t>(16, line.size()), listed.digest, 16);
+    listed.path = line.substr(std::min<std::size_t>(17, line.size()));
+    return listed;
+}
 
 /// The text is known to be what `adopt` wrote: its digest is that of the journal.
 Manifest parse_manifest(const std::string& text, const std::string& path) {
@@ -139,12 +233,15 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
             throw base::FormatError("'" + path + "' is a manifest of another version: " + line);
         if (line.starts_with("entry ")) manifest.entry = line.substr(6);
         if (++line_number <= 4) continue;
-        const auto space = line.find(' ', 17);
-        Listed file;
-        std::from_chars(line.data(), line.data() + std::min<std::size_t>(16, line.size()), file.digest, 16);
-        std::from_chars(line.data() + std::min<std::size_t>(17, line.size()), line.data() + line.size(), file.bytes);
+        if (line.starts_with("link ")) {
+            manifest.links.push_back(listed_in(std::string_view(line).substr(5)));
+            continue;
+        }
+        Listed file = listed_in(line);
+        const auto space = file.path.find(' ');
         if (space == std::string::npos) throw base::FormatError("'" + path + "' has a line of another form: " + line);
-        file.path = line.substr(space + 1);
+        std::from_chars(file.path.data(), file.path.data() + space, file.bytes);
+        file.path.erase(0, space + 1);
         manifest.files.push_back(std::move(file));
     }
     return manifest;
@@ -163,12 +260,14 @@ study::CheckpointRef CheckpointStore::adopt(const CheckpointKey& key, const std:
     const std::string from = without_slashes(source);
     const std::string entry = name_of(from);
     if (entry == manifest_name) throw base::Error("a checkpoint cannot be called " + entry);
-    if (files_.kind(from) == FileSystem::Kind::missing) throw base::Error("there is no '" + from + "'");
+    if (of_program([&] { return files_.kind(from); }) == FileSystem::Kind::missing)
+        throw base::Error("there is no '" + from + "'");
+    const Inventory inventory(files_, from, entry, move);
     files_.make_directories(folder);
     try {
-        Adoption adoption(files_, folder, move);
-        adoption.bring(from, entry);
-        const std::string text = manifest_text(key, entry, adoption.listed());
+        Adoption adoption(files_, folder);
+        adoption.bring(inventory);
+        const std::string text = manifest_text(key, entry, adoption.listed(), inventory.links);
         files_.publish(folder + "/" + manifest_name, std::as_bytes(std::span(text))); // syncs the folder, too
         for (const Listed& file : adoption.listed()) reference.bytes += file.bytes;
         reference.digest = base::digest_of(text);
@@ -194,6 +293,11 @@ std::string CheckpointStore::locate(const study::CheckpointRef& checkpoint) {
         const auto saved = files_.open(path, FileSystem::Open::read);
         if (saved->size() != listed.bytes || digest_of_file(*saved) != listed.digest)
             throw base::FormatError("'" + path + "' is damaged: it is not what its manifest says");
+    }
+    for (const Listed& listed : manifest.links) {
+        const std::string path = folder + "/" + listed.path;
+        if (files_.kind(path) != FileSystem::Kind::link || base::digest_of(files_.link_text(path)) != listed.digest)
+            throw base::FormatError("'" + path + "' is damaged: it is not the link that its manifest names");
     }
     return folder + "/" + manifest.entry;
 }

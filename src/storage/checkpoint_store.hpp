@@ -65,8 +65,10 @@ class CheckpointStore {
     [[nodiscard]] std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint);
 
     /// Makes a checkpoint of the file or folder `source`, which keeps its name: its files are moved (`move`, and where
-    /// the file system can) or copied, made read-only, synced and listed in the manifest. Throws base::IoError, or
-    /// base::Error when there is nothing, or something that is neither file nor folder; what was moved is lost then.
+    /// the file system can) or copied, made read-only, synced and listed in the manifest. Links to something within the
+    /// folder stay links, relative ones; others are followed. Throws base::IoError when the study's folder is in
+    /// trouble, base::Error when `source` is: nothing there, a link to nothing, neither file nor folder, not readable.
+    /// What was moved is lost then.
     [[nodiscard]] study::CheckpointRef adopt(const CheckpointKey& key, const std::string& source, bool move);
     /// The path of what was adopted, after comparing every file with the manifest (size and digest). Throws
     /// base::IoError or base::FormatError.

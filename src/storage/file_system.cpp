@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 
 #include "ranktune/base/error.hpp"
 #include "storage/file_descriptor.hpp"
@@ -194,6 +195,26 @@ class PosixFileSystem final : public FileSystem {
         return S_ISLNK(info.st_mode) ? Kind::link : Kind::other;
     }
 
+    [[nodiscard]] std::string link_text(const std::string& path) const override {
+        char text[4096];
+        const ssize_t size = ::readlink(path.c_str(), text, sizeof text);
+        if (size < 0) fail("cannot read the link", path, errno);
+        return {text, static_cast<std::size_t>(size)};
+    }
+
+    void make_link(const std::string& text, const std::string& path) override {
+        if (::symlink(text.c_str(), path.c_str()) != 0) fail("cannot create the link", path, errno);
+    }
+
+    [[nodiscard]] std::string resolve(const std::string& path) const override {
+        struct Free {
+            void operator()(char* text) const noexcept { ::free(text); }
+        };
+        const std::unique_ptr<char, Free> found(::realpath(path.c_str(), nullptr));
+        if (!found) fail("cannot follow", path, errno);
+        return found.get();
+    }
+
     [[nodiscard]] std::vector<std::string> list(const std::string& path) const override {
         struct CloseDirectory {
             void operator()(DIR* directory) const noexcept { ::closedir(directory); }
@@ -222,6 +243,12 @@ class PosixFileSystem final : public FileSystem {
 };
 
 } // namespace
+
+std::string FileSystem::link_text(const std::string& path) const { fail("cannot read the link", path, EINVAL); }
+
+void FileSystem::make_link(const std::string&, const std::string& path) {
+    fail("cannot create the link", path, EOPNOTSUPP);
+}
 
 void FileSystem::publish(const std::string& path, std::span<const std::byte> bytes, bool sync) {
     write_whole(

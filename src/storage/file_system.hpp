@@ -59,6 +59,11 @@ class FileSystem {
     enum class Kind { missing, file, directory, link, other };
     /// What is there; of a symbolic link, the link itself.
     [[nodiscard]] virtual Kind kind(const std::string& path) const = 0;
+    /// The text of a symbolic link. A file system without links need not care about this and the next two.
+    [[nodiscard]] virtual std::string link_text(const std::string& path) const;
+    virtual void make_link(const std::string& text, const std::string& path);
+    /// The absolute path of what is there, every link on the way followed. Throws base::IoError when it is not there.
+    [[nodiscard]] virtual std::string resolve(const std::string& path) const { return path; }
     /// Names (not paths) in a directory, sorted; empty when it is not there.
     [[nodiscard]] virtual std::vector<std::string> list(const std::string& path) const = 0;
 

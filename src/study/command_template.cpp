@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
 
 namespace ranktune::study {
 namespace {
@@ -46,16 +47,18 @@ std::optional<std::vector<std::string>> fill_in(const std::string& name, const C
 
 } // namespace
 
-/// Reads the text of a command once, from left to right.
+/// Reads the text of a command once, from left to right. What cannot be meant is noted, and taken as it stands.
 class CommandTemplate::Reader {
   public:
-    Reader(std::string_view text, bool shell) : text_(text), shell_(shell) {}
+    Reader(std::string_view text, bool shell, std::vector<std::string>& mistakes)
+        : text_(text), shell_(shell), mistakes_(mistakes) {}
 
     std::vector<Word> words() {
         while (at_ < text_.size()) step();
-        if (quote_ != '\0') throw base::UsageError(std::string("the quote ") + quote_ + " is never closed");
+        if (quote_ != '\0') complain(std::string("the quote ") + quote_ + " is never closed");
         end_word();
-        if (words_.empty()) throw base::UsageError("the command is empty");
+        if (words_.empty() || (shell_ && text_.find_first_not_of(blanks) == std::string_view::npos))
+            complain("the command is empty");
         return std::move(words_);
     }
 
@@ -71,7 +74,7 @@ class CommandTemplate::Reader {
         } else if (is_blank(c)) {
             end_word();
         } else if (c == '\\') {
-            if (at_ == text_.size()) throw base::UsageError("a backslash at the end of the command");
+            if (at_ == text_.size()) return complain("a backslash at the end of the command");
             add(text_[at_++]);
         } else {
             if (is_for_shells(c)) refuse(c);
@@ -91,10 +94,14 @@ class CommandTemplate::Reader {
         }
     }
 
-    [[noreturn]] static void refuse(char c) {
-        throw base::UsageError(std::string("'") + c +
-                               "' means something to a shell, but the command is run without one; say shell = true, or "
-                               "put it between single quotes");
+    void complain(const std::string& mistake) {
+        if (std::ranges::find(mistakes_, mistake) == mistakes_.end()) mistakes_.push_back(mistake);
+    }
+
+    void refuse(char c) {
+        complain(std::string("'") + c +
+                 "' means something to a shell, but the command is run without one; say shell = true, or put it "
+                 "between single quotes");
     }
 
     void brace(char c) {
@@ -102,10 +109,10 @@ class CommandTemplate::Reader {
             ++at_;
             return add(c);
         }
-        if (c == '}') throw base::UsageError("a lone '}'; a brace is written '}}'");
+        if (c == '}') return complain("a lone '}'; a brace is written '}}'");
         const auto end = text_.find_first_of("{}", at_);
         if (end == std::string_view::npos || text_[end] != '}')
-            throw base::UsageError("a '{' without its '}'; a brace is written '{{'");
+            return complain("a '{' without its '}'; a brace is written '{{'");
         word_.push_back({std::string(text_.substr(at_, end - at_)), true});
         in_word_ = true;
         at_ = end + 1;
@@ -122,7 +129,7 @@ class CommandTemplate::Reader {
         const auto list =
             std::ranges::find_if(word_, [](const Piece& piece) { return piece.placeholder && is_list(piece.text); });
         if (!shell_ && list != word_.end() && word_.size() > 1)
-            throw base::UsageError("{" + list->text + "} stands for several words, so it must be a word of its own");
+            complain("{" + list->text + "} stands for several words, so it must be a word of its own");
         words_.push_back(std::move(word_));
         word_.clear();
         in_word_ = false;
@@ -130,6 +137,7 @@ class CommandTemplate::Reader {
 
     std::string_view text_;
     bool shell_;
+    std::vector<std::string>& mistakes_;
     std::size_t at_ = 0;
     char quote_ = '\0';
     bool in_word_ = false;
@@ -137,10 +145,16 @@ class CommandTemplate::Reader {
     std::vector<Word> words_;
 };
 
-CommandTemplate::CommandTemplate(std::string_view command, bool shell)
-    : words_(Reader(command, shell).words()), shell_(shell) {
-    if (shell && command.find_first_not_of(blanks) == std::string_view::npos)
-        throw base::UsageError("the command is empty");
+CommandTemplate::CommandTemplate(std::string_view command, bool shell) : shell_(shell) {
+    std::vector<std::string> mistakes;
+    words_ = Reader(command, shell, mistakes).words();
+    if (!mistakes.empty()) throw base::UsageError(base::join(mistakes, "; "));
+}
+
+CommandTemplate CommandTemplate::read(std::string_view command, bool shell, std::vector<std::string>& mistakes) {
+    CommandTemplate result(shell);
+    result.words_ = Reader(command, shell, mistakes).words();
+    return result;
 }
 
 const std::vector<std::string>& CommandTemplate::reserved() {
@@ -148,12 +162,11 @@ const std::vector<std::string>& CommandTemplate::reserved() {
     return names;
 }
 
-std::vector<std::string> CommandTemplate::parameters() const {
+std::vector<std::string> CommandTemplate::placeholders() const {
     std::vector<std::string> names;
     for (const Word& word : words_) {
         for (const Piece& piece : word) {
-            if (!piece.placeholder || std::ranges::find(reserved(), piece.text) != reserved().end()) continue;
-            if (std::ranges::find(names, piece.text) == names.end()) names.push_back(piece.text);
+            if (piece.placeholder && std::ranges::find(names, piece.text) == names.end()) names.push_back(piece.text);
         }
     }
     return names;

@@ -127,19 +127,25 @@ void check_command(ParseContext& context) {
     const Node* node = table == nullptr ? nullptr : table->find("command");
     if (node == nullptr || !node->is(Node::Kind::string)) return;
     const std::string key = "trainable.command";
-    try {
-        const CommandTemplate command(node->text, context.spec.trainable.program->shell);
-        if (!context.space_is_valid) return; // its own mistakes come first
-        std::vector<std::string> known = CommandTemplate::reserved();
-        for (const auto& parameter : context.spec.space.parameters()) known.push_back(parameter.name);
-        for (const std::string& name : command.parameters()) {
-            if (context.spec.space.find(name) != nullptr) continue;
+    std::vector<std::string> found;
+    const auto command = CommandTemplate::read(node->text, context.spec.trainable.program->shell, found);
+    for (const std::string& mistake : found) context.mistakes.value(*node, key, mistake);
+    if (!context.space_is_valid) return; // its own mistakes come first
+    std::vector<std::string> known = CommandTemplate::reserved();
+    for (const auto& parameter : context.spec.space.parameters()) known.push_back(parameter.name);
+    for (const std::string& name : command.placeholders()) {
+        const bool is_parameter = context.spec.space.find(name) != nullptr;
+        if (std::ranges::find(CommandTemplate::reserved(), name) != CommandTemplate::reserved().end()) {
+            if (is_parameter)
+                context.mistakes.value(*node, key,
+                                       "{" + name +
+                                           "} means something else than the hyper-parameter of that name; "
+                                           "give that another name in [space]");
+        } else if (!is_parameter) {
             context.mistakes.value(*node, key,
                                    "unknown placeholder {" + name + "}" + base::suggestion(name, known) +
                                        "; known: " + base::join(known) + "; a brace is written '{{'");
         }
-    } catch (const base::UsageError& error) {
-        context.mistakes.value(*node, key, error.what());
     }
 }
 

@@ -102,6 +102,29 @@ def printed():
     assert place.asked() == [] and not (place.path / "long").exists()
 
 
+def gpus_of_a_script():
+    """The template says which way of asking for GPUs leaves no room for the head, and keeps another one from mpirun."""
+    place = Place()
+    script = pathlib.Path(__file__).resolve().parents[2] / "slurm" / "gpu.sbatch"
+    place.fake("scontrol", "#!/bin/sh\n[ \"$1\" = show ] && echo n1\n")
+    place.fake("ranktune", "#!/bin/sh\necho \"gpus=$SLURM_GPUS\" \"$@\"\n")
+
+    def run(**variables):
+        environment = dict(place.environment, SLURM_NTASKS_PER_NODE="4", SLURM_JOB_NODELIST="n1", SLURM_JOB_ID="7",
+                           **variables)
+        done = subprocess.run(["bash", script, "study.toml"], cwd=place.path, env=environment, text=True,
+                              capture_output=True, timeout=100)
+        return done.returncode, done.stdout + done.stderr
+
+    for asked in ("1", "a100:1"):
+        code, text = run(SLURM_GPUS_PER_TASK=asked)
+        assert code == 2, text
+        has(text, "gpu.sbatch: ask for GPUs by node, not by task (--gpus-per-task): #SBATCH --gpus-per-node=4\n")
+    code, text = run(SLURM_GPUS="8", LAUNCHER="mpirun")
+    assert code == 0, text
+    has(text, "gpus= supervise -- mpirun ")
+
+
 def chain():
     """Each job begins when the one before has ended; the same line again follows those that still wait."""
     place = Place()
@@ -208,6 +231,6 @@ def support():
 
 
 if __name__ == "__main__":
-    for case in (printed, chain, refusals, site_mistakes, doctor, support):
+    for case in (printed, gpus_of_a_script, chain, refusals, site_mistakes, doctor, support):
         case()
         print("ok", case.__name__)

@@ -56,7 +56,7 @@ TEST_CASE("A study that asks for GPUs does not start where two ranks would share
     CHECK(drivers::gpu_refusal(asks_for(study::GpuUse::one_per_rank), layout).empty());
     layout.gpu_problem = "n1: 3 workers for 2 GPUs";
     CHECK(drivers::gpu_refusal(asks_for(study::GpuUse::one_per_rank), layout) ==
-          "resources.gpus: every worker needs a GPU of its own, but\n  n1: 3 workers for 2 GPUs");
+          "resources.gpus: not every worker has a GPU of its own\n  n1: 3 workers for 2 GPUs");
     CHECK(drivers::gpu_refusal(asks_for(study::GpuUse::none), layout).empty());
     CHECK(drivers::gpu_refusal(asks_for(study::GpuUse::granted), layout).empty());
 }
@@ -68,7 +68,7 @@ TEST_CASE("Programs take the GPUs that they see, so they do not start where two 
     CHECK(drivers::gpu_refusal(spec, layout).empty());
     layout.gpu_problem = "n1: 3 workers for 2 GPUs";
     CHECK(drivers::gpu_refusal(spec, layout) ==
-          "two trials would use the same GPU:\n  n1: 3 workers for 2 GPUs\n  or, for "
+          "two trials would use the same GPU\n  n1: 3 workers for 2 GPUs\n  or, for "
           "programs that use none: resources.gpus = 0");
     layout.job_has_gpus = false;
     CHECK(drivers::gpu_refusal(spec, layout).empty());

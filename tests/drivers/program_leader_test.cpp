@@ -51,7 +51,7 @@ TEST_CASE("a verdict is delivered when every rank has made the report", "[driver
     scene.leader.stop(Verb::pause, false, scene.now);
     CHECK(scene.after() == End::go_on);
     scene.ranks[1].reports = 2;
-    CHECK(scene.after(1h) == End::go_on); // rank 2 has reported before: it is only slow
+    CHECK(scene.after(29s) == End::go_on); // rank 2 has reported before: it is only slow
     scene.ranks[2].reports = 2;
     CHECK(scene.after() == End::deliver);
     CHECK(scene.leader.order() == ProgramOrder{1, End::deliver, Verb::pause, false});
@@ -84,7 +84,7 @@ TEST_CASE("rank 0 alone is asked to save before its program is stopped", "[drive
     scene.ranks[0].reports = 1;
     scene.leader.stop(Verb::pause, true, scene.now);
     CHECK(scene.after(5s) == End::deliver_to_first);
-    CHECK(scene.after(1h) == End::deliver_to_first); // a large state
+    CHECK(scene.after(299s) == End::deliver_to_first); // a large state
     SECTION("it answers") { scene.leader.saved(scene.now); }
     SECTION("it ends") { scene.ranks[0].ended = true; }
     CHECK(scene.after() == End::signal);
@@ -105,10 +105,52 @@ TEST_CASE("saving has its time, ending after it a grace", "[drivers]") {
     scene.leader.stop(Verb::pause, true, scene.now);
     CHECK(scene.after() == End::deliver);
     CHECK(scene.leader.order().save);
-    CHECK(scene.after(2h) == End::deliver);
+    CHECK(scene.after(299s) == End::deliver);
     scene.leader.saved(scene.now);
     CHECK(scene.after(29s) == End::deliver);
     CHECK(scene.after(1s) == End::signal);
+}
+
+TEST_CASE("a rank that hangs is waited for as long as three iterations take, and a grace", "[drivers]") {
+    Scene scene(2);
+    for (int iteration = 1; iteration <= 3; ++iteration) {
+        scene.now += 20s * iteration; // the longest: a minute
+        scene.ranks[0].reports = static_cast<std::uint64_t>(iteration);
+        scene.leader.reported(scene.now);
+        if (iteration < 3) scene.leader.go_on(scene.now);
+    }
+    scene.ranks[1].reports = 1;
+    CHECK_FALSE(scene.leader.waits_since());
+    scene.leader.stop(Verb::stop, false, scene.now);
+    CHECK(scene.leader.waits_since() == scene.now);
+    CHECK(scene.leader.waits_for(scene.ranks) == "rank 1 (report 2)");
+    CHECK(scene.leader.patience() == 210s);
+    CHECK(scene.after(209s) == End::go_on);
+    CHECK_FALSE(scene.leader.in_vain());
+    CHECK(scene.after(1s) == End::signal);
+    CHECK(scene.leader.in_vain());
+}
+
+TEST_CASE("a trial that is asked to stop is not waited for without a limit", "[drivers]") {
+    Scene scene(2, {.iteration = 40s});    // of earlier attempts
+    CHECK(scene.after(24h) == End::go_on); // nobody has asked
+    scene.leader.will_stop(scene.now);
+    CHECK(scene.leader.waits_for(scene.ranks) == "rank 0 (report 1), rank 1 (report 1)");
+    scene.now += 60s;
+    scene.leader.will_stop(scene.now); // again: nothing
+    CHECK(scene.after(89s) == End::go_on);
+    CHECK(scene.after(1s) == End::signal);
+    CHECK(scene.leader.in_vain());
+}
+
+TEST_CASE("saving has a limit, too", "[drivers]") {
+    Scene scene(1);
+    scene.all_report(1);
+    scene.leader.stop(Verb::pause, true, scene.now);
+    CHECK(scene.after() == End::deliver);
+    CHECK(scene.leader.waits_for(scene.ranks) == "rank 0 (to save its state)");
+    CHECK(scene.after(5min) == End::signal);
+    CHECK(scene.leader.in_vain());
 }
 
 TEST_CASE("when rank 0 has ended by itself the others get a grace to do the same", "[drivers]") {

@@ -4,8 +4,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "drivers/group/store_io.hpp"
+#include "drivers/program/output_limit.hpp"
+#include "drivers/program/rendezvous.hpp"
 #include "drivers/trial_cluster.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
@@ -426,6 +429,126 @@ TEST_CASE("a program that hangs is stopped by the time-out for reports", "[drive
     const auto logs = programs.cluster.run_until(99);
     check_outcomes(logs, AttemptOutcome::failed);
     CHECK(blame(logs).starts_with("rank 0: no sign of progress for 500ms (failure.report_timeout); reports made: "));
+}
+
+TEST_CASE("a rank that hangs is not waited for for ever once its trial is to end", "[drivers]") {
+    Programs programs(2, R"(
+report(1.0)
+mark = os.path.join(folder, "mark")
+if rank == 1:
+    open(mark, "w")
+while not os.path.exists(mark):
+    time.sleep(0.01)
+if rank == 0:
+    report(1.0)
+    print("goes on", flush=True)
+time.sleep(1000)
+)");
+    programs.cluster.spec().output.abort_grace = 400ms;
+    SECTION("what rank 0 reported counts when it stops") {
+        programs.cluster.prepare(2, 2);
+        check_outcomes(programs.cluster.run_until(2, Verb::stop), AttemptOutcome::stopped);
+        const auto notes = programs.cluster.notes();
+        REQUIRE(notes.size() == 2);
+        CHECK(notes[0].starts_with("waiting for #0, rank 1 (report 2), for another "));
+        CHECK(notes[1].starts_with("waited "));
+        CHECK(notes[1].find(" in vain for rank 1 (report 2); the program is stopped by signal") != std::string::npos);
+    }
+    SECTION("at a rung it fails: its state is not complete") {
+        programs.cluster.prepare(2, 2);
+        const auto logs = programs.cluster.run_until(2);
+        check_outcomes(logs, AttemptOutcome::failed);
+        CHECK(blame(logs).find(" in vain for rank 1 (report 2)") != std::string::npos);
+    }
+    SECTION("at the end of a job it is paused without a checkpoint") {
+        programs.cluster.prepare(2, 2);
+        const auto logs = programs.cluster.run([&](const RunnerReported& report) {
+            if (report.iteration == 2) programs.cluster.answer(2, Verb::pause, 0, study::Reason::draining);
+        });
+        check_outcomes(logs, AttemptOutcome::paused);
+        CHECK(logs[0].saved.empty());
+    }
+    SECTION("without another report, the end of a job leaves it as it was") {
+        programs.cluster.prepare(2, 99);
+        programs.cluster.start();
+        bool asked = false;
+        while (!programs.cluster.all_ended()) {
+            programs.cluster.pump([](const RunnerReported&) {});
+            if (asked || programs.printed() != "goes on\n") continue;
+            programs.cluster.thread(0).interrupt({Verb::pause, study::Reason::draining, 0.0, 0.0});
+            asked = true;
+        }
+        const auto& ended = *programs.cluster.logs[0].ended;
+        CHECK(ended.outcome == AttemptOutcome::unsaved);
+        CHECK(ended.message.find(" in vain for rank 0 (report 3), rank 1 (report 2)") != std::string::npos);
+    }
+    CHECK(programs.scratch_is_empty());
+}
+
+TEST_CASE("a program that does not come to an end with saving is stopped by signal", "[drivers]") {
+    Programs programs(1, "report(1.0, can_save=True)\ntime.sleep(1000)\n");
+    programs.cluster.spec().output.abort_grace = 50ms;
+    programs.cluster.prepare(1, 1);
+    const auto logs = programs.cluster.run_until(1);
+    check_outcomes(logs, AttemptOutcome::failed);
+    CHECK(blame(logs).find(" in vain for rank 0 (to save its state)") != std::string::npos);
+}
+
+TEST_CASE("a checkpoint that cannot be read is the program's fault", "[drivers]") {
+    Programs programs(1, R"(
+os.mkdir(os.path.join(folder, "state"))
+os.symlink("step9", os.path.join(folder, "state", "latest"))
+report(1.0, checkpoint=os.path.join(folder, "state"))
+)");
+    programs.cluster.prepare(1, 1);
+    const auto logs = programs.cluster.run_until(1);
+    check_outcomes(logs, AttemptOutcome::failed);
+    CHECK(blame(logs).ends_with("/state/latest' is a link to 'step9', which is not there"));
+}
+
+TEST_CASE("studies on one node, trials of one study and lives of a study look for ports at different places",
+          "[drivers]") {
+    study::StartTrial start;
+    start.ranks = {base::Rank{1}, base::Rank{2}};
+    start.incarnation = base::Incarnation{1};
+    const auto place = [&](const std::string& directory, std::size_t rank = 0) {
+        return port_start(directory, start, rank) % 12000;
+    };
+    std::set<std::uint64_t> places{place("/home/ann/a"), place("/home/ann/b"), place("/home/ann/a", 1)};
+    start.incarnation = base::Incarnation{2};
+    places.insert(place("/home/ann/a"));
+    start.trial = base::TrialId{1};
+    places.insert(place("/home/ann/a"));
+    CHECK(places.size() == 5);
+}
+
+TEST_CASE("of what a program prints the beginning and the end are kept", "[drivers]") {
+    std::vector<std::string> lines;
+    OutputLimit limit({.first = 30, .last = 20}, [&](std::string_view line) { lines.emplace_back(line); });
+    for (int i = 0; i < 3; ++i) limit.line("line of 9");
+    CHECK(lines == std::vector<std::string>(3, "line of 9"));
+    for (int i = 0; i < 5; ++i) limit.line("line no " + std::to_string(i));
+    REQUIRE(lines.size() == 4);
+    CHECK(lines[3].starts_with("... the program has printed 30 bytes: of what follows the end is kept"));
+    limit.finish();
+    CHECK(std::vector(lines.begin() + 4, lines.end()) ==
+          std::vector<std::string>{"... 3 lines of 30 bytes were left out here", "line no 3", "line no 4"});
+}
+
+TEST_CASE("a flood of output does not fill the log", "[drivers]") {
+    Programs programs(1, R"(
+report(1.0)
+for i in range(150000):
+    print(f"{i:099d}")
+print("last words")
+)");
+    programs.cluster.prepare(1, 99);
+    check_outcomes(programs.cluster.run_until(99), AttemptOutcome::finished);
+    const std::string printed = programs.printed(); // 15 MB
+    CHECK(printed.size() > 8'900U << 10U);
+    CHECK(printed.size() < 9'900U << 10U);
+    CHECK(printed.ends_with("\nlast words\n"));
+    CHECK(printed.find("were left out here") != std::string::npos);
 }
 
 TEST_CASE("a program that is given up is stopped, even if it ignores TERM", "[drivers]") {

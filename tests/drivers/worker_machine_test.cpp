@@ -203,6 +203,16 @@ TEST_CASE("An exception on any rank fails the attempt, with the message of the l
     CHECK(over.over.message == "rank 2: loss is NaN");
 }
 
+TEST_CASE("A leader that could not save has not failed, although its members had to stop with it", "[drivers]") {
+    Leader w;
+    w.happened(RunnerEnded{AttemptOutcome::unsaved, "rank 0: no space left on device"}, at(2s));
+    w.from(three, MemberOver{a, AttemptOutcome::failed, ""}, at(2s));
+    w.from(two, MemberOver{a, AttemptOutcome::failed, ""}, at(2s));
+    const auto over = w.out.take<GroupOver>(w.head);
+    CHECK(over.over.outcome == AttemptOutcome::unsaved);
+    CHECK(over.over.message == "rank 0: no space left on device");
+}
+
 TEST_CASE("One lost member makes the attempt lost", "[drivers]") {
     Leader w;
     w.happened(RunnerEnded{AttemptOutcome::finished, ""}, at(2s));

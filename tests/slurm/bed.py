@@ -45,17 +45,21 @@ requeue = {requeue}
 
 # One report, and a file that says what this rank of the trial sees.
 TRAIN = """
-import json, os, socket
-seen = {name: os.environ.get(name) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES")}
+import json, os, socket, time
+seen = {name: os.environ.get(name) for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "WORLD_SIZE",
+                                                "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ENVIRONMENT")}
 seen["launcher"] = [name for name in os.environ if name.startswith(("SLURM_", "PMIX_", "OMPI_"))]
-seen["node"] = socket.gethostname()
+seen["node"] = os.environ["SLURMD_NODENAME"]
+seen["began"] = time.time()
+time.sleep(0.5)
+seen["ended"] = time.time()
 with open(f"seen-{os.environ['RANKTUNE_TRIAL']}-{os.environ['RANK']}.json", "w") as file:
     json.dump(seen, file)
 head = socket.socket(fileno=int(os.environ["RANKTUNE_FD"]))
 head.sendall(b'{"report": {"score": 1.0}}\\n')
 head.recv(1000)
 """
-PROGRAM_STUDY = STUDY.replace('builtin = "curve"\nseconds = {seconds}', 'command = "python3 train.py"').replace(
+PROGRAM_STUDY = STUDY.replace('builtin = "curve"\nseconds = {seconds}', 'command = "python3 train.py"\nkeep_env = ["SLURMD_NODENAME"]').replace(
     "max_iterations = 9", "max_iterations = 1").replace('type = "asha"', 'type = "fifo"')
 
 environment = {}

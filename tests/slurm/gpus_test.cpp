@@ -56,9 +56,9 @@ TEST_CASE("What a rank sees, by the variable that says it", "[slurm]") {
         {"-1 ends the list", task({{"CUDA_VISIBLE_DEVICES", "0,-1,1"}}), {"0"}, "CUDA_VISIBLE_DEVICES=0,-1,1"},
         {"AMD by HIP",
          task({{"HIP_VISIBLE_DEVICES", "1,2"}, {"ROCR_VISIBLE_DEVICES", "4,5,6"}}),
-         {"1", "2"},
+         {"5", "6"},
          "HIP_VISIBLE_DEVICES=1,2"},
-        {"AMD by ROCR, counted anew", task({{"ROCR_VISIBLE_DEVICES", "4,5"}}), {"0", "1"}, "ROCR_VISIBLE_DEVICES=4,5"},
+        {"AMD by ROCR", task({{"ROCR_VISIBLE_DEVICES", "4,5"}}), {"4", "5"}, "ROCR_VISIBLE_DEVICES=4,5"},
         {"OpenCL only", task({{"GPU_DEVICE_ORDINAL", "0,1"}}), {"0", "1"}, "GPU_DEVICE_ORDINAL=0,1"},
         {"step only", task({{"SLURM_STEP_GPUS", "3"}, {"SLURM_JOB_GPUS", "2,3"}}), {"3"}, "SLURM_STEP_GPUS=3"},
         {"job only", task({{"SLURM_JOB_GPUS", "2,3"}}), {"2", "3"}, "SLURM_JOB_GPUS=2,3"},
@@ -185,6 +185,23 @@ TEST_CASE("Two workers on one GPU are a mistake, told with the line that mends i
             shares.problem ==
             "n1: 5 workers for 4 GPUs (CUDA_VISIBLE_DEVICES=0,1,2,3), so that two would use one; start one worker for "
             "each GPU: #SBATCH --ntasks-per-node=4 in slurm/gpu.sbatch, which adds the head");
+    }
+    SECTION("--gpus-per-task=1 under mpirun, which is one task on each node") {
+        auto one = shown("0");
+        one["SLURM_GPUS_PER_TASK"] = "1";
+        CHECK(share_gpus(same(5, one)).problem ==
+              "n1: 4 workers for 1 GPU (CUDA_VISIBLE_DEVICES=0), so that two would use one; ask for GPUs by node, not "
+              "by task (--gpus-per-task): #SBATCH --gpus-per-node=4");
+    }
+    SECTION("on a machine without Slurm") {
+        const std::vector<RankOnNode> two(3, {"box", visible_gpus({{"CUDA_VISIBLE_DEVICES", "0"}})});
+        CHECK(share_gpus(two).problem ==
+              "box: 2 workers for 1 GPU (CUDA_VISIBLE_DEVICES=0), so that two would use one; start one worker for each "
+              "GPU: --local 1");
+        const std::vector<RankOnNode> none(3, {"box", visible_gpus({})});
+        CHECK(share_gpus(none).problem ==
+              "box: this machine has no GPU that ranktune can see; where it has some, name them: "
+              "CUDA_VISIBLE_DEVICES=0,1");
     }
     SECTION("--ntasks-per-gpu=2") {
         const auto shares =

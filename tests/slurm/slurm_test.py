@@ -8,6 +8,7 @@ Starts a test bed of its own (tools/slurm-testbed) and stops it. Exits with 77, 
 Cases run at the same time, as far as the nodes allow: Slurm sorts that out.
 """
 import concurrent.futures
+import itertools
 import json
 import os
 import pathlib
@@ -81,7 +82,7 @@ def gpu_programs(launcher):
         job = Job(folder, template("gpu"), "--nodes=2", "--nodelist=n[1-2]", resources="gpus = 2", study=PROGRAM_STUDY,
                   variables={"LAUNCHER": launcher})
         expect(job, "COMPLETED", 0, exit=0)
-        used = set()
+        trials = []
         for trial in range(12):
             ranks = [json.loads((job.folder / f"seen-{trial}-{rank}.json").read_text()) for rank in (0, 1)]
             devices = ranks[0]["CUDA_VISIBLE_DEVICES"].split(",")
@@ -89,8 +90,19 @@ def gpu_programs(launcher):
             for rank, seen in enumerate(ranks):
                 assert (seen["RANK"], seen["LOCAL_RANK"], seen["WORLD_SIZE"]) == (str(rank), str(rank), "2"), seen
                 assert seen["CUDA_VISIBLE_DEVICES"].split(",") == devices and seen["launcher"] == [], seen
-                used.add((seen["node"], devices[rank]))
-        assert len({node for node, _ in used}) in (1, 2) and len(used) % 4 == 0, used
+                assert seen["ROCR_VISIBLE_DEVICES"] is None and seen["ENVIRONMENT"] != "BATCH", seen
+            trials.append(ranks)
+        # Several at a time on each node, and then no two of them on the same device.
+        together = 0
+        for one, other in itertools.combinations(trials, 2):
+            apart = any(a["ended"] < b["began"] for a, b in itertools.product(one, other)) or \
+                any(b["ended"] < a["began"] for a, b in itertools.product(one, other))
+            if apart or one[0]["node"] != other[0]["node"]:
+                continue
+            together += 1
+            devices = [set(ranks[0]["CUDA_VISIBLE_DEVICES"].split(",")) for ranks in (one, other)]
+            assert not devices[0] & devices[1], (one, other)
+        assert together > 0, trials
     case.__name__ = f"gpu_programs_{launcher}"
     case.__doc__ = "trials of two ranks see the two GPUs of their ranks, and LOCAL_RANK picks one"
     return case
@@ -105,6 +117,7 @@ def gpu_private_names(folder):
     for rank in (0, 1):
         seen = json.loads((job.folder / f"seen-0-{rank}.json").read_text())
         assert (seen["RANK"], seen["LOCAL_RANK"], seen["CUDA_VISIBLE_DEVICES"]) == (str(rank), "0", "0"), seen
+        assert (seen["LOCAL_WORLD_SIZE"], seen["GROUP_WORLD_SIZE"]) == ("1", "2"), seen
 
 
 def shared_gpu_program(folder):
@@ -115,6 +128,33 @@ def shared_gpu_program(folder):
 
 
 # ---- what is refused ------------------------------------------------------------------------------------------------
+
+def with_gpus(directive):
+    """The template for GPUs with another way of asking for them."""
+    text = template("gpu").read_text()
+    assert "#SBATCH --gpus-per-node=4\n" in text
+    return text.replace("#SBATCH --gpus-per-node=4\n", f"#SBATCH {directive}\n")
+
+
+def gpus_of_the_job(launcher):
+    def case(folder):
+        job = Job(folder, with_gpus("--gpus=8"), "--nodes=2", "--nodelist=n[1-2]", resources="gpus = 2",
+                  variables={"LAUNCHER": launcher})
+        expect(job, "COMPLETED", 0, exit=0)
+        want = expected_layout(2, 4, True)
+        assert job.layout() == want, f"{job.layout()}\nnot {want}"
+    case.__name__ = f"gpus_of_the_job_{launcher}"
+    case.__doc__ = f"--gpus=8 on two nodes, by {launcher}"
+    return case
+
+
+def gpus_by_task(folder):
+    """--gpus-per-task leaves none for the step's last task: the script says what to ask for."""
+    job = Job(folder, with_gpus("--gpus-per-task=1"), resources="gpus = 2")
+    expect(job, "FAILED", 2)
+    assert "(--gpus-per-task): #SBATCH --gpus-per-node=4" in job.log(), job.log()
+    assert not job.study.exists()
+
 
 def shared_gpu(folder):
     """More workers than GPUs are refused with the line that mends it."""
@@ -168,7 +208,7 @@ def cases():
     found = [layout_case(name, launcher, nodes)
              for nodes in (1, 2, 3) for name in ("cpu", "gpu") for launcher in ("srun", "mpirun")]
     found += [all_cores("srun"), all_cores("mpirun"), gpu_forms, gpu_programs("srun"),
-              gpu_programs("mpirun"), gpu_private_names, shared_gpu, shared_gpu_program, no_gpu, broken_launch("none"),
+              gpu_programs("mpirun"), gpu_private_names, gpus_of_the_job("srun"), gpus_of_the_job("mpirun"), gpus_by_task, shared_gpu, shared_gpu_program, no_gpu, broken_launch("none"),
               broken_launch("pmi2")]
     return found + endings.cases() + [tutorial]
 

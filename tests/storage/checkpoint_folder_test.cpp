@@ -79,6 +79,69 @@ TEST_CASE("a single file is copied from elsewhere and stays there", "[storage]")
     CHECK(read_file(saved.store.locate(linked)) == "abc");
 }
 
+TEST_CASE("links within what was saved stay links, others are followed", "[storage]") {
+    for (const bool move : {true, false}) {
+        Saved saved;
+        const std::string model = saved.scratch + "/model";
+        write_file(saved.scratch + "/data/words.txt", "words");
+        fs::create_directory_symlink("optimizer", model + "/latest");
+        fs::create_symlink("optimizer/state 1", model + "/zuletzt");
+        fs::create_symlink(model + "/empty", model + "/optimizer/absolute");
+        fs::create_directory_symlink(".", model + "/self");
+        fs::create_directory_symlink("../data", model + "/data");
+        fs::create_symlink(saved.scratch + "/data/words.txt", model + "/words");
+        const auto reference = saved.store.adopt(key, model, move);
+        const fs::path place = saved.store.locate(reference);
+        CHECK(fs::read_symlink(place / "latest") == "optimizer");
+        CHECK(read_file(place / "latest/state 1") == "abc");
+        CHECK(read_file(place / "zuletzt") == "abc");
+        CHECK(fs::read_symlink(place / "optimizer/absolute") == "../empty");
+        CHECK(fs::read_symlink(place / "self") == ".");
+        CHECK(fs::is_directory(fs::symlink_status(place / "data")));
+        CHECK(read_file(place / "data/words.txt") == "words");
+        CHECK(fs::is_regular_file(fs::symlink_status(place / "words")));
+        CHECK(read_file(saved.scratch + "/data/words.txt") == "words"); // copied, whatever `move` says
+        CHECK(reference.bytes == 5'000'013);
+
+        fs::remove(place / "latest");
+        fs::create_directory_symlink("elsewhere", place / "latest");
+        CHECK_THROWS_AS(saved.store.locate(reference), base::FormatError);
+    }
+}
+
+TEST_CASE("a link to a folder is taken over as that folder", "[storage]") {
+    Saved saved;
+    fs::create_directory_symlink("model", saved.scratch + "/last");
+    const auto reference = saved.store.adopt(key, saved.scratch + "/last", true);
+    CHECK(saved.store.locate(reference).ends_with("/last"));
+    CHECK(read_file(saved.store.locate(reference) + "/optimizer/state 1") == "abc");
+    CHECK(read_file(saved.scratch + "/model/optimizer/state 1") == "abc");
+}
+
+TEST_CASE("what the program saved and nobody can read is no trouble with the study's own folder", "[storage]") {
+    Saved saved;
+    const auto refusal = [&](const std::string& source) -> std::string {
+        try {
+            static_cast<void>(saved.store.adopt(key, source, true));
+        } catch (const base::IoError&) {
+            return "an IoError";
+        } catch (const base::Error& error) {
+            return error.what();
+        }
+        return "nothing";
+    };
+    const std::string link = saved.scratch + "/model/latest";
+    fs::create_symlink("step9", link);
+    CHECK(refusal(saved.scratch + "/model") == "'" + link + "' is a link to 'step9', which is not there");
+    CHECK(refusal(link) == "'" + link + "' is a link to 'step9', which is not there");
+    fs::remove(link);
+    fs::create_symlink("latest", link); // to itself
+    CHECK(refusal(saved.scratch + "/model") == "'" + link + "' is a link to 'latest', which is not there");
+    CHECK(fs::exists(saved.scratch + "/model/weights.bin")); // nothing was moved
+    CHECK_FALSE(fs::exists(saved.study + "/" + folder_path));
+    CHECK(refusal(saved.scratch + "/model/empty/below").find("there is no") == 0);
+}
+
 TEST_CASE("what is no checkpoint is refused and leaves nothing behind", "[storage]") {
     Saved saved;
     CHECK_THROWS_WITH(saved.store.adopt(key, saved.scratch + "/nothing", true),

@@ -63,7 +63,7 @@ TEST_CASE("placeholders are filled in for each trial", "[study]") {
     CHECK(words("p --config={config} {iterations} '{lr} {tag}'") ==
           Words{"p", "--config=/s/config.json", "27", "3.2e-05 it's a b"});
     CHECK(words("p --momentum={momentum} {lr}") == Words{"p", "3.2e-05"}); // this trial has no momentum
-    CHECK(CommandTemplate("p {b} {a} {b} {args} {config}", false).parameters() == Words{"b", "a"});
+    CHECK(CommandTemplate("p {b} {a} {b} {args} {config}", false).placeholders() == Words{"b", "a", "args", "config"});
 }
 
 TEST_CASE("for a shell the text stays as it is and values are quoted", "[study]") {
@@ -82,6 +82,8 @@ TEST_CASE("a command that cannot be meant is refused", "[study]") {
     CHECK(refusal("p {lr") == "a '{' without its '}'; a brace is written '{{'");
     CHECK(refusal("p lr}") == "a lone '}'; a brace is written '}}'");
     CHECK(refusal("p x{args}") == "{args} stands for several words, so it must be a word of its own");
+    CHECK(refusal("p x{args} } 'y").find("; a lone '}'; a brace is written '}}'; the quote ' is never closed") !=
+          std::string::npos); // all mistakes at once
     for (const std::string command : {"cd x && p", "p > log", "p $HOME", "p \"$HOME\"", "p `x`", "a | b", "a; b"}) {
         INFO(command);
         CHECK(refusal(command).find("say shell = true") != std::string::npos);
@@ -124,6 +126,16 @@ TEST_CASE("mistakes about programs say where they are and what to write", "[stud
           "8:11 trainable.command: unknown placeholder {lrr}; did you mean 'lr'?; known: args, args_plain, config, "
           "iterations, lr; a brace is written '{{'");
     CHECK(mistake(program_parts("", "p 'x").text()) == "8:11 trainable.command: the quote ' is never closed");
+    Parts shadowed = program_parts("", "p {config} {iterations} {args}");
+    shadowed.space = "config = \"uniform(0, 1)\"\niterations = \"randint(1, 9)\"\n";
+    CHECK(mistake(shadowed.text()) ==
+          "8:11 trainable.command: {config} means something else than the hyper-parameter of that name; give that "
+          "another name in [space]\n8:11 trainable.command: {iterations} means something else than the "
+          "hyper-parameter of that name; give that another name in [space]");
+    CHECK(mistake(program_parts("", "p x{args} {lrr} }").text()).find("{args} stands for several words") !=
+          std::string::npos); // and the others
+    CHECK(mistake(program_parts("", "p x{args} {lrr} }").text()).find("unknown placeholder {lrr}") !=
+          std::string::npos);
     CHECK(mistake(program_parts("builtin = \"mlp\"\n").text()) ==
           "9:1 trainable.builtin: is given beside command; give one of them");
     CHECK(mistake(program_parts("momentum = 0.9\n").text()) ==

@@ -30,6 +30,8 @@ def main():
         root = pathlib.Path(directory)
         run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", root / "install"])
         installed = root / "install" / pathlib.Path(prefix).relative_to("/")
+        for script in ("cpu.sbatch", "gpu.sbatch"):  # for those who have the installation and no clone
+            assert os.access(installed / "share/ranktune/slurm" / script, os.X_OK), script
         job = root / "job"
         shutil.copytree(pathlib.Path(source) / "jobs/custom-trainable", job)
         package = next(installed.rglob("ranktune.pc"))

@@ -132,6 +132,9 @@ TEST_CASE("what launchers set is not passed on unless it is asked for", "[traina
                                                 "SLURMD_NODENAME=n",
                                                 "PALS_X=1",
                                                 "RANKTUNE_OLD=1",
+                                                "IPATH_NO_BACKTRACE=1",
+                                                "HFI_NO_BACKTRACE=1",
+                                                "ENVIRONMENT=BATCH",
                                                 "MPI4PY_RC_THREADS=1",
                                                 "UCX_TLS=tcp",
                                                 "NCCL_DEBUG=INFO",
@@ -140,12 +143,17 @@ TEST_CASE("what launchers set is not passed on unless it is asked for", "[traina
         std::vector<std::string> found;
         for (const std::string& entry : environment) {
             const std::string name = entry.substr(0, entry.find('='));
-            if (is_launcher_variable(name) && !name.starts_with("RANKTUNE_")) found.push_back(name);
+            if (is_launcher_variable(name, entry.substr(name.size() + 1)) && !name.starts_with("RANKTUNE_"))
+                found.push_back(name);
         }
         return found;
     };
     const auto plain = program_environment(inherited, {}, facts());
     CHECK(names(plain).empty());
+    for (const char* name : {"IPATH_NO_BACKTRACE", "HFI_NO_BACKTRACE", "ENVIRONMENT"})
+        CHECK(value_in(plain, name) == std::nullopt);
+    const std::vector<std::string> mine = {"ENVIRONMENT=production"};
+    CHECK(value_in(program_environment(mine, {}, facts()), "ENVIRONMENT") == "production");
     CHECK(value_in(plain, "RANKTUNE_OLD") == std::nullopt);
     for (const char* name : {"MPI4PY_RC_THREADS", "UCX_TLS", "NCCL_DEBUG", "CUDA_VISIBLE_DEVICES"})
         CHECK(value_in(plain, name).has_value());
@@ -154,6 +162,27 @@ TEST_CASE("what launchers set is not passed on unless it is asked for", "[traina
     program.keep_env = {"SLURM_JOB_ID", "PMI_*"};
     CHECK(names(program_environment(inherited, program, facts())) ==
           std::vector<std::string>{"PMI_FD", "SLURM_JOB_ID"});
+}
+
+TEST_CASE("what says which GPUs there are says the same to libraries of all vendors", "[trainables]") {
+    const std::vector<std::string> inherited = {"CUDA_VISIBLE_DEVICES=0,1,2,3", "HIP_VISIBLE_DEVICES=0,1",
+                                                "ROCR_VISIBLE_DEVICES=0,1,2,3", "GPU_DEVICE_ORDINAL=0,1,2,3",
+                                                "ZE_AFFINITY_MASK=0,1,2,3"};
+    auto told = facts();
+    const auto value = [&](const char* name) { return value_in(program_environment(inherited, {}, told), name); };
+    CHECK(value("ROCR_VISIBLE_DEVICES") == "0,1,2,3"); // nothing is known of GPUs: nothing is changed
+    told.visible_devices = "2,3";
+    for (const char* name : {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"})
+        CHECK(value(name) == "2,3");
+    CHECK(value("ROCR_VISIBLE_DEVICES") == std::nullopt); // HIP would count within it
+    told.visible_devices = "GPU-5ca1";
+    CHECK(value("CUDA_VISIBLE_DEVICES") == "GPU-5ca1");
+    for (const char* name : {"ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"})
+        CHECK(value(name) == std::nullopt);
+    told.visible_devices = ""; // gpus = 0
+    CHECK(value("CUDA_VISIBLE_DEVICES") == "");
+    for (const char* name : {"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"})
+        CHECK(value(name) == "-1");
 }
 
 TEST_CASE("the folder of ranktune.py comes first in PYTHONPATH, unless the user says otherwise", "[trainables]") {

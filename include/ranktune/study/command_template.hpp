@@ -35,9 +35,11 @@ class CommandTemplate {
     /// Throws base::UsageError: unbalanced quotes or braces, an empty command, characters that only a shell
     /// understands.
     CommandTemplate(std::string_view command, bool shell);
+    /// The same, with all mistakes told at once; only without any is the result good for more than its placeholders.
+    [[nodiscard]] static CommandTemplate read(std::string_view command, bool shell, std::vector<std::string>& mistakes);
 
-    /// Names of hyper-parameters that are asked for, in order.
-    [[nodiscard]] std::vector<std::string> parameters() const;
+    /// What stands between braces, in order, each name once: hyper-parameters, and those of `reserved`.
+    [[nodiscard]] std::vector<std::string> placeholders() const;
     /// The program and its arguments.
     [[nodiscard]] std::vector<std::string> expand(const CommandValues& values) const;
 
@@ -51,6 +53,8 @@ class CommandTemplate {
     };
     using Word = std::vector<Piece>;
     class Reader;
+
+    explicit CommandTemplate(bool shell) : shell_(shell) {}
 
     std::vector<Word> words_; ///< of a shell's command: one
     bool shell_ = false;

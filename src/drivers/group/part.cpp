@@ -55,7 +55,7 @@ GroupOver Part::summary() const {
         return summary;
     }
     for (const AttemptOutcome worst :
-         {AttemptOutcome::unreadable, AttemptOutcome::failed, AttemptOutcome::unsaved, AttemptOutcome::lost}) {
+         {AttemptOutcome::unreadable, AttemptOutcome::unsaved, AttemptOutcome::failed, AttemptOutcome::lost}) {
         bool found = false;
         for (const Member& m : members) {
             if (m.outcome != worst) continue;

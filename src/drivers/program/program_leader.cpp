@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/program/program_leader.hpp"
 
-#include <algorithm>
-
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/parse.hpp"
 
@@ -29,6 +27,7 @@ void ProgramLeader::done(Time now) {
 void ProgramLeader::step(Time now, std::span<const RankFacts> ranks) {
     if (order_.end == End::go_on && stopped_at_) begin_end(now, ranks);
     if (order_.end == End::deliver || order_.end == End::deliver_to_first) watch_end(now, ranks);
+    give_up_if_late(now);
     if (order_.end == End::go_on && done_at_ && now - *done_at_ >= limits_.abort_grace) order_.end = End::signal;
     if (order_.end != End::signal && order_.end != End::over) check_timeout(now, ranks);
 }
@@ -54,10 +53,42 @@ void ProgramLeader::begin_end(Time now, std::span<const RankFacts> ranks) {
 void ProgramLeader::watch_end(Time now, std::span<const RankFacts> ranks) {
     const bool ignored =
         std::ranges::any_of(ranks, [&](const RankFacts& rank) { return rank.reports > order_.decided + 1; });
-    const bool saving = order_.save && !saved_ && !ranks.front().ended;
+    const bool saving = is_saving() && !ranks.front().ended;
     if (order_.end == End::deliver_to_first && (saved_ || ranks.front().ended)) order_.end = End::signal;
-    // A large state takes its time to save: no other limit than that for reports.
     if (ignored || (!saving && now - *delivered_at_ >= limits_.abort_grace)) order_.end = End::signal;
+}
+
+bool ProgramLeader::is_saving() const {
+    return (order_.end == End::deliver || order_.end == End::deliver_to_first) && order_.save && !saved_;
+}
+
+std::optional<ProgramLeader::Time> ProgramLeader::waits_since() const {
+    if (is_saving()) return delivered_at_;
+    if (order_.end != End::go_on || done_at_) return std::nullopt;
+    return stopped_at_ ? stopped_at_ : asked_at_;
+}
+
+std::string ProgramLeader::waits_for(std::span<const RankFacts> ranks) const {
+    if (is_saving()) return "rank 0 (to save its state)";
+    std::string text;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        if (ranks[r].ended || ranks[r].reports > order_.decided) continue;
+        text += (text.empty() ? "rank " : ", rank ") + std::to_string(r) + " (report " +
+                std::to_string(ranks[r].reports + 1) + ")";
+    }
+    return text;
+}
+
+ProgramLeader::Duration ProgramLeader::patience() const {
+    // What is longer than an iteration has a reason; three of them have none. A large state takes its time to save.
+    return (is_saving() ? 10 : 1) * limits_.abort_grace + 3 * longest_;
+}
+
+void ProgramLeader::give_up_if_late(Time now) {
+    const auto since = waits_since();
+    if (!since || now - *since < patience()) return;
+    in_vain_ = true;
+    order_.end = End::signal;
 }
 
 void ProgramLeader::check_timeout(Time now, std::span<const RankFacts> ranks) const {

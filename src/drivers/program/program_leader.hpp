@@ -3,6 +3,7 @@
 // ProgramLeader: what the ranks of a program's trial are to do, decided by its leader from what all of them have seen.
 // No process, no clock: time is an argument.
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -42,6 +43,9 @@ struct ProgramOrder {
 ///   to save first when that is all it can do.)
 /// - A program that goes on reporting after its verdict, or does not end within `abort_grace`, is stopped by signal.
 /// - When rank 0 has ended by itself, the others get `abort_grace` to do the same.
+/// - No rank is waited for without a limit once the trial is to end. The next report of any rank has to come within
+///   `abort_grace` and three times the longest iteration seen; a state has to be saved within ten times `abort_grace`
+///   and three such iterations. Otherwise all are stopped by signal: the ranks that are waited for hang.
 /// - More than `report_timeout` without a report of rank 0: the trial fails.
 class ProgramLeader {
   public:
@@ -52,16 +56,27 @@ class ProgramLeader {
         Duration alone_grace = std::chrono::seconds(5);
         Duration abort_grace = std::chrono::seconds(30);
         std::optional<Duration> report_timeout;
+        Duration iteration{}; ///< of earlier attempts, on average; 0: there was none
     };
 
-    ProgramLeader(Limits limits, Time now) : limits_(limits), heard_(now) {}
+    ProgramLeader(Limits limits, Time now)
+        : limits_(limits), heard_(now), iteration_began_(now), longest_(limits.iteration) {
+        limits_.alone_grace = std::min(limits_.alone_grace, limits_.abort_grace);
+    }
 
     /// Rank 0 has made its next report; it is not decided yet.
-    void reported(Time now) { heard_ = now; }
+    void reported(Time now) {
+        heard_ = now;
+        longest_ = std::max(longest_, Duration(now - iteration_began_));
+    }
     /// It goes on.
     void go_on(Time now) {
         ++order_.decided;
-        heard_ = now;
+        heard_ = iteration_began_ = now;
+    }
+    /// The next report of rank 0 will be the last of this attempt. Again: nothing.
+    void will_stop(Time now) {
+        if (!asked_at_) asked_at_ = now;
     }
     /// It pauses or stops; `save`: its program is to save its state then.
     void stop(study::Verb verb, bool save, Time now);
@@ -79,20 +94,34 @@ class ProgramLeader {
     void close() { order_.end = ProgramOrder::End::over; }
     /// Only rank 0 reported, and that mattered.
     [[nodiscard]] bool rank_zero_alone() const { return alone_; }
+    /// A rank was waited for in vain: it hangs.
+    [[nodiscard]] bool in_vain() const { return in_vain_; }
+    /// Since when the trial has been waited for, which is to end: for a report, or for its state.
+    [[nodiscard]] std::optional<Time> waits_since() const;
+    /// "rank 1 (report 9), rank 3 (report 9)", "rank 0 (to save its state)".
+    [[nodiscard]] std::string waits_for(std::span<const RankFacts> ranks) const;
+    /// How long that may take.
+    [[nodiscard]] Duration patience() const;
 
   private:
     void begin_end(Time now, std::span<const RankFacts> ranks);
+    [[nodiscard]] bool is_saving() const;
+    void give_up_if_late(Time now);
     void watch_end(Time now, std::span<const RankFacts> ranks);
     void check_timeout(Time now, std::span<const RankFacts> ranks) const;
 
     Limits limits_;
     ProgramOrder order_;
-    Time heard_; ///< last report or verdict, or the start
+    Time heard_;           ///< last report or verdict, or the start
+    Time iteration_began_; ///< that of rank 0
+    Duration longest_;     ///< iteration
+    std::optional<Time> asked_at_;
     std::optional<Time> stopped_at_;
     std::optional<Time> delivered_at_;
     std::optional<Time> done_at_;
     bool saved_ = false;
     bool alone_ = false;
+    bool in_vain_ = false;
 };
 
 } // namespace ranktune::drivers

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a program's attempt begins: the folder of the attempt, the meeting of the ranks, the processes.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -52,27 +53,44 @@ std::string name_of(const study::StartTrial& start) {
            std::to_string(start.attempt.value());
 }
 
-/// The devices of all ranks of the group on this rank's node, in the order of ranks: LOCAL_RANK picks one.
-std::optional<std::string> visible_devices(const std::vector<Introduction>& ranks, std::size_t own, bool job_has_gpus) {
-    std::string list;
+/// Whether two ranks of a node call their devices by the same names, as under a cgroup per task, where each rank finds
+/// its own as "0" and no other.
+bool names_are_private(const std::vector<Introduction>& ranks, const std::string& host) {
+    std::set<std::string> names;
     for (const Introduction& rank : ranks) {
-        if (rank.host != ranks[own].host) continue;
-        for (const std::string& device : rank.devices) list += (list.empty() ? "" : ",") + device;
+        if (rank.host != host) continue;
+        for (const std::string& device : rank.devices)
+            if (!names.insert(device).second) return true;
+    }
+    return false;
+}
+
+/// What each rank has as its node. Ranks that cannot see each other's devices are on nodes of their own, as far as a
+/// program is concerned: LOCAL_RANK and LOCAL_WORLD_SIZE count the devices that it sees.
+std::vector<std::uint64_t> nodes_of(const std::vector<Introduction>& ranks) {
+    std::vector<std::uint64_t> nodes;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        const std::string& host = ranks[r].host;
+        nodes.push_back(base::digest_of(names_are_private(ranks, host) ? host + " " + std::to_string(r) : host));
+    }
+    return nodes;
+}
+
+/// The devices of all ranks of the group on this rank's node, in the order of ranks: LOCAL_RANK picks one.
+std::optional<std::string> visible_devices(const std::vector<Introduction>& ranks,
+                                           const std::vector<std::uint64_t>& nodes, std::size_t own,
+                                           bool job_has_gpus) {
+    std::string list;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        if (nodes[r] != nodes[own]) continue;
+        for (const std::string& device : ranks[r].devices) list += (list.empty() ? "" : ",") + device;
     }
     if (list.empty() && !job_has_gpus) return std::nullopt;
     return list;
 }
 
-/// Whether two ranks of a node call their devices by the same names, as under a cgroup per task, where each rank finds
-/// its own as "0" and no other.
-bool names_are_private(const std::vector<Introduction>& ranks, std::size_t own) {
-    std::set<std::string> names;
-    for (const Introduction& rank : ranks) {
-        if (rank.host != ranks[own].host) continue;
-        for (const std::string& device : rank.devices)
-            if (!names.insert(device).second) return true;
-    }
-    return false;
+bool on_one_host(const std::vector<Introduction>& ranks) {
+    return std::ranges::all_of(ranks, [&](const Introduction& rank) { return rank.host == ranks.front().host; });
 }
 
 } // namespace
@@ -102,10 +120,13 @@ void ProgramTrial::prepare() {
     const auto words = command.expand({configuration_, facts.config_path, facts.iterations});
     const auto environment = trainables::program_environment(setting_.program->environment, program(), facts);
     if (leads()) {
-        const study::OutputSpec& limits = setting_.spec->output;
-        leader_.emplace(ProgramLeader::Limits{setting_.program->alone_grace, limits.abort_grace,
-                                              setting_.spec->failure.report_timeout},
-                        Clock::now());
+        ProgramLeader::Limits limits{setting_.program->alone_grace, setting_.spec->output.abort_grace,
+                                     setting_.spec->failure.report_timeout};
+        if (base_ > 0) {
+            const std::chrono::duration<double> before(assignment_.start.seconds / static_cast<double>(base_));
+            limits.iteration = std::chrono::duration_cast<ProgramLeader::Duration>(before);
+        }
+        leader_.emplace(limits, Clock::now());
     }
     clock_.emplace(setting_.spec->checkpoint, base_, assignment_.start.seconds);
     // A rank that does not leave within abort_grace is given up: its program has to be gone before.
@@ -163,29 +184,19 @@ trainables::ProgramFacts ProgramTrial::facts_of_attempt() {
 /// Collective. Who is where, with which devices and ports.
 void ProgramTrial::meet(trainables::ProgramFacts& facts) {
     const auto own = static_cast<std::size_t>(group_.rank());
-    const auto& start = assignment_.start;
-    const std::uint64_t place_to_look =
-        start.ranks[own].value() * 101 + start.trial.value() * 13 + start.attempt.value();
     const bool needs_port = leads() || program().tf_config;
+    const std::uint64_t start = port_start(setting_.program->directory, assignment_.start, own);
     const Introduction mine{setting_.program->host, setting_.devices.devices,
-                            needs_port ? free_port(place_to_look) : std::uint16_t{0}};
+                            needs_port ? free_port(start) : std::uint16_t{0}};
     std::vector<Introduction> ranks;
-    std::vector<std::uint64_t> nodes;
-    for (const std::string& text : gather(group_, mine.encoded())) {
-        ranks.push_back(Introduction::decoded(text));
-        nodes.push_back(base::digest_of(ranks.back().host));
-    }
+    for (const std::string& text : gather(group_, mine.encoded())) ranks.push_back(Introduction::decoded(text));
+    const std::vector<std::uint64_t> nodes = nodes_of(ranks);
     facts.place = trainables::place_in_group(nodes, group_.rank());
     std::vector<std::string> addresses(ranks.size(), "127.0.0.1");
-    if (facts.place.nodes > 1) addresses = gather(group_, reachable_address(setting_.program->host));
+    if (!on_one_host(ranks)) addresses = gather(group_, reachable_address(setting_.program->host));
     facts.master_address = addresses[0];
     facts.master_port = ranks[0].port;
-    if (names_are_private(ranks, own)) {
-        facts.visible_devices = visible_devices({ranks[own]}, 0, true);
-        facts.place.local_rank = 0; // counts visible devices
-    } else {
-        facts.visible_devices = visible_devices(ranks, own, setting_.devices.job_has_gpus);
-    }
+    facts.visible_devices = visible_devices(ranks, nodes, own, setting_.devices.job_has_gpus);
     for (std::size_t r = 0; r < ranks.size(); ++r)
         facts.addresses.push_back(addresses[r] + ":" + std::to_string(ranks[r].port));
 }

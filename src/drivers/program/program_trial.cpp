@@ -9,6 +9,7 @@
 #include "drivers/group/objective_value.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
+#include "ranktune/study/parse.hpp"
 
 namespace ranktune::drivers {
 
@@ -33,6 +34,14 @@ std::string failure_text(const ChildExit& exit, const std::string& last_words) {
     return text + ": " + last_words.substr(last + 1) + "\nlast lines of its standard error:\n" + last_words;
 }
 
+/// The end of the job or the study is no fault of the trial: it goes on later, from what it has.
+bool goes_on_later(const study::Verdict& pause) { return pause.reason == study::Reason::draining; }
+
+std::string rounded(std::chrono::nanoseconds time) {
+    if (time >= std::chrono::seconds(10)) return study::duration_text(std::chrono::round<std::chrono::seconds>(time));
+    return study::duration_text(std::chrono::round<std::chrono::milliseconds>(time));
+}
+
 } // namespace
 
 ProgramTrial::ProgramTrial(const AttemptSetting& setting, const Assignment& assignment,
@@ -44,10 +53,12 @@ ProgramTrial::ProgramTrial(const AttemptSetting& setting, const Assignment& assi
       group_(group),
       port_(port),
       watch_(watch),
+      output_({}, [this](std::string_view line) { setting_.program->output(assignment_.start.trial, line); }),
       ranks_(static_cast<std::size_t>(group.size())) {}
 
 ProgramTrial::~ProgramTrial() {
     child_.reset(); // stops it
+    output_.finish();
     if (!leads() || scratch_.empty()) return;
     // The programs of other ranks may still be about to end.
     std::error_code error;
@@ -123,8 +134,6 @@ void ProgramTrial::check_end() {
     if (exit.signal == 0) note("rank " + std::to_string(group_.rank()) + " of the trial, told to end: " + exit.text());
 }
 
-void ProgramTrial::print(std::string_view line) { setting_.program->output(assignment_.start.trial, line); }
-
 // ---- the leader ----
 
 void ProgramTrial::lead() {
@@ -139,17 +148,52 @@ void ProgramTrial::lead() {
                               setting_.spec->objective.metric + "=...), see docs/guides/programs.md");
         leader_->done(now);
     }
+    watch_end();
+    if (next().end != End::go_on && !adopted_) keep_reported_state();
+    const bool all_ended = std::ranges::all_of(ranks_, [](const RankFacts& rank) { return rank.ended; });
+    if (all_ended && queue_.empty() && !awaiting_ && !due_since_) close();
+}
+
+/// Lets the leader look at the ranks. Whoever is waited for is named in the log, and given up in the end.
+void ProgramTrial::watch_end() {
+    const auto now = Clock::now();
     ranks_[0] = own_;
     ranks_[0].ended = child_->exited().has_value();
+    if (!awaiting_ && !due_since_ && !leader_->stopping() && queue_.empty()) {
+        const auto order = port_.verdict_within(undecided(), std::chrono::milliseconds(0));
+        if (order && order->verb != Verb::go_on) {
+            asked_ = order;
+            leader_->will_stop(now);
+        }
+    }
+    const auto since = leader_->waits_since();
+    const auto limit = leader_->patience();
+    const std::string for_whom = since ? leader_->waits_for(ranks_) : "";
     const bool alone = leader_->rank_zero_alone();
+    const bool in_vain = leader_->in_vain();
     leader_->step(now, ranks_);
     if (!alone && leader_->rank_zero_alone())
         note(
             "only rank 0 of the program reports: its ranks are stopped by signal (call report on every rank to let "
             "them end by themselves)");
-    if (next().end != End::go_on && !adopted_) keep_reported_state();
-    const bool all_ended = std::ranges::all_of(ranks_, [](const RankFacts& rank) { return rank.ended; });
-    if (all_ended && queue_.empty() && !awaiting_ && !due_since_) close();
+    if (!in_vain && leader_->in_vain()) give_up_waiting(limit, for_whom);
+    if (said_waiting_ || !since || !leader_->waits_since() || now - *since < setting_.program->alone_grace) return;
+    said_waiting_ = true;
+    note("waiting for #" + std::to_string(assignment_.start.trial.value()) + ", " + for_whom + ", for another " +
+         rounded(limit - (now - *since)) + " at most");
+}
+
+/// The program hangs, or seems to: it is stopped by signal, and the state that it has now is not complete.
+void ProgramTrial::give_up_waiting(ProgramLeader::Duration limit, const std::string& for_whom) {
+    const std::string text = "waited " + rounded(limit) + " in vain for " + for_whom +
+                             "; the program is stopped by signal (a longer run.abort_grace makes the wait longer)";
+    const study::Verdict& verdict = end_ ? *end_ : *asked_;
+    if (verdict.verb == Verb::pause && !goes_on_later(verdict)) throw base::Error(text);
+    // Without a report since it was asked, the head has to hear that the trial is to train on later.
+    if (verdict.verb == Verb::pause && !end_) throw CheckpointError(AttemptOutcome::unsaved, text);
+    adopted_ = true; // there is nothing to take over
+    if (!end_) leader_->stop(verdict.verb, false, Clock::now());
+    note(text);
 }
 
 /// Whether there may be more to do at once.
@@ -193,8 +237,8 @@ void ProgramTrial::apply(const study::Verdict& verdict) {
 bool ProgramTrial::keeps_state() const {
     if (!program().checkpoints || end_->verb == Verb::discard) return false;
     if (current_->checkpoint || current_->can_save || end_->verb != Verb::pause) return true;
-    // The end of a job is no reason to fail a trial that cannot be paused: it goes on from what it has.
-    if (end_->reason == study::Reason::draining || setting_.spec->scheduler.restart_paused) return false;
+    // The end of a job is no reason to fail a trial that cannot be paused.
+    if (goes_on_later(*end_) || setting_.spec->scheduler.restart_paused) return false;
     throw base::Error("the trial was to pause at iteration " + std::to_string(undecided()) +
                       ", but its program gave no checkpoint: pass one with the report, report(..., checkpoint=path); "
                       "or say checkpoints = false in [trainable], with variant = \"stop\" or restart_paused = true in "

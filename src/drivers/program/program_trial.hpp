@@ -13,6 +13,7 @@
 #include "drivers/group/checkpoint_clock.hpp"
 #include "drivers/group/stopwatch.hpp"
 #include "drivers/program/child.hpp"
+#include "drivers/program/output_limit.hpp"
 #include "drivers/program/program_leader.hpp"
 #include "trainables/program/environment.hpp"
 #include "trainables/program/messages.hpp"
@@ -60,6 +61,8 @@ class ProgramTrial {
     void on_message(const trainables::ProgramLog& log) { print(log.text); }
     void check_end();
     void lead();
+    void watch_end();
+    void give_up_waiting(ProgramLeader::Duration limit, const std::string& for_whom);
     bool settle_report();
     void apply(const study::Verdict& verdict);
     void keep_reported_state();
@@ -73,7 +76,7 @@ class ProgramTrial {
     void adopt(const std::string& checkpoint, bool may_move = true);
     [[nodiscard]] bool keeps_state() const;
 
-    void print(std::string_view line);
+    void print(std::string_view line) { output_.line(line); }
     void note(std::string_view line) { port_.log(assignment_.start.trial, line); }
 
     const AttemptSetting& setting_;
@@ -85,7 +88,8 @@ class ProgramTrial {
     base::Iteration base_ = 0; ///< iterations completed before this attempt
     std::string scratch_;      ///< folder of this attempt
     std::string checkpoint_directory_;
-    std::unique_ptr<Child> child_;
+    OutputLimit output_;
+    std::unique_ptr<Child> child_; // after output_, which it writes to
 
     // What the program has said here
     RankFacts own_;
@@ -103,10 +107,12 @@ class ProgramTrial {
     std::optional<ProgramLeader> leader_;
     std::deque<trainables::ProgramReport> queue_; ///< reports that nobody has looked at yet
     std::optional<trainables::ProgramReport> current_;
-    bool awaiting_ = false; ///< the verdict on `current_`
+    bool awaiting_ = false;               ///< the verdict on `current_`
+    std::optional<study::Verdict> asked_; ///< what the next report will be answered with
     std::optional<study::Verdict> end_;
     std::optional<std::string> saved_; ///< what the program answered when it was told to save
     bool adopted_ = false;
+    bool said_waiting_ = false;
     std::optional<CheckpointClock> clock_;
     std::optional<Clock::time_point> due_since_; ///< it goes on once its state is copied: see save_on_the_way
 };

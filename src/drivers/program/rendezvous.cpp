@@ -8,6 +8,7 @@
 
 #include <span>
 
+#include "ranktune/base/digest.hpp"
 #include "storage/file_descriptor.hpp"
 
 namespace ranktune::drivers {
@@ -61,6 +62,12 @@ std::string share(ddp::Collective& group, std::string mine) {
     mine.resize(size);
     broadcast(group, mine, 0);
     return mine;
+}
+
+std::uint64_t port_start(const std::string& directory, const study::StartTrial& start, std::size_t rank) {
+    const std::string study = directory + " " + std::to_string(start.incarnation.value());
+    return base::digest_of(study) % ports + start.ranks[rank].value() * 101 + start.trial.value() * 13 +
+           start.attempt.value();
 }
 
 std::uint16_t free_port(std::uint64_t start) {

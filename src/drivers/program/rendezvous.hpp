@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ranktune/ddp/collective.hpp"
+#include "ranktune/study/command.hpp"
 
 namespace ranktune::drivers {
 
@@ -16,8 +17,11 @@ namespace ranktune::drivers {
 /// Collective. Rank 0's text on all ranks.
 [[nodiscard]] std::string share(ddp::Collective& group, std::string mine);
 
-/// A TCP port that nobody on this node uses now, below those that the kernel gives away by itself. Different `start`
-/// begin to look at different places, so that trials that start at the same moment do not get the same one. 0: none.
+/// Where a rank of an attempt begins to look for a port. Trials that start at the same moment look at different places,
+/// and so do two studies that share a node, or two lives of one: `directory` is that of the study.
+[[nodiscard]] std::uint64_t port_start(const std::string& directory, const study::StartTrial& start, std::size_t rank);
+/// A TCP port that nobody on this node uses now, below those that the kernel gives away by itself: the first of them
+/// from the place `start` on. 0: none.
 [[nodiscard]] std::uint16_t free_port(std::uint64_t start);
 
 /// An address of this node that other nodes can resolve: `host` if it can be resolved here, else the host name.

@@ -14,6 +14,9 @@ constexpr std::string_view launcher_prefixes[] = {
     "MPIEXEC_", "MPICH_", "HYDRA_", "HYDI_",   "MPISPAWN_", "MPIRUN_", "MV2_",    "MVP_",     "I_MPI_",
     "PALS_",    "ALPS_",  "SLURM_", "SLURMD_", "SRUN_",     "SBATCH_", "SALLOC_", "RANKTUNE_"};
 
+/// Set by Open MPI's libraries for fabrics.
+constexpr std::string_view launcher_names[] = {"IPATH_NO_BACKTRACE", "HFI_NO_BACKTRACE"};
+
 std::string_view name_of(std::string_view variable) { return variable.substr(0, variable.find('=')); }
 
 bool matches(std::string_view name, std::string_view pattern) {
@@ -41,6 +44,12 @@ class Variables {
     void number(std::string_view name, Number value) {
         set(name, std::to_string(value));
     }
+    void unset(std::string_view name) {
+        std::erase_if(entries_, [&](const auto& e) { return name_of(e) == name; });
+    }
+    void change(const std::vector<VariableChange>& changes) {
+        for (const auto& [name, value] : changes) value ? set(name, *value) : unset(name);
+    }
     std::vector<std::string> take() { return std::move(entries_); }
 
   private:
@@ -64,7 +73,6 @@ void set_torchrun(Variables& out, const ProgramFacts& facts) {
     out.number("TORCHELASTIC_RESTART_COUNT", facts.attempt.value() - 1);
     out.set("TORCHELASTIC_MAX_RESTARTS", "0");
     out.number("OMP_NUM_THREADS", facts.cpus_per_rank);
-    if (facts.visible_devices) out.set("CUDA_VISIBLE_DEVICES", *facts.visible_devices);
 }
 
 void set_own(Variables& out, const ProgramFacts& facts) {
@@ -112,7 +120,29 @@ GroupPlace place_in_group(std::span<const std::uint64_t> node_of_rank, int rank)
     return place;
 }
 
-bool is_launcher_variable(std::string_view name) {
+std::vector<VariableChange> gpu_variables(const std::string& list) {
+    if (list.empty()) {
+        // CUDA takes an empty list for none. The others take that for all, and a device that is not there for none.
+        return {{"CUDA_VISIBLE_DEVICES", ""},
+                {"HIP_VISIBLE_DEVICES", "-1"},
+                {"ROCR_VISIBLE_DEVICES", "-1"},
+                {"GPU_DEVICE_ORDINAL", "-1"},
+                {"ZE_AFFINITY_MASK", "-1"}};
+    }
+    // HIP and AMD's OpenCL count only what ROCR_VISIBLE_DEVICES leaves: with both, devices would be left out twice. The
+    // last two know numbers and nothing else.
+    const bool numbers = list.find_first_not_of("0123456789,") == std::string::npos;
+    const auto numbered = numbers ? std::optional(list) : std::nullopt;
+    return {{"CUDA_VISIBLE_DEVICES", list},
+            {"HIP_VISIBLE_DEVICES", list},
+            {"ROCR_VISIBLE_DEVICES", std::nullopt},
+            {"GPU_DEVICE_ORDINAL", numbered},
+            {"ZE_AFFINITY_MASK", numbered}};
+}
+
+bool is_launcher_variable(std::string_view name, std::string_view value) {
+    if (name == "ENVIRONMENT") return value == "BATCH";
+    if (std::ranges::find(launcher_names, name) != std::end(launcher_names)) return true;
     return std::ranges::any_of(launcher_prefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
@@ -124,10 +154,12 @@ std::vector<std::string> program_environment(std::span<const std::string> inheri
         const std::string_view name = name_of(variable);
         const bool kept =
             std::ranges::any_of(program.keep_env, [&](const auto& pattern) { return matches(name, pattern); });
-        if (variable.size() > name.size() && (kept || !is_launcher_variable(name)))
-            out.set(name, variable.substr(name.size() + 1));
+        if (variable.size() == name.size()) continue;
+        const std::string value = variable.substr(name.size() + 1);
+        if (kept || !is_launcher_variable(name, value)) out.set(name, value);
     }
     if (!facts.python_path.empty()) out.prepend("PYTHONPATH", facts.python_path);
+    if (facts.visible_devices) out.change(gpu_variables(*facts.visible_devices));
     set_torchrun(out, facts);
     set_own(out, facts);
     if (program.tf_config) out.set("TF_CONFIG", tf_config(facts));

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ranktune/study/spec.hpp"
@@ -55,8 +56,14 @@ struct ProgramFacts {
 };
 
 /// Whether a variable belongs to an MPI, its launcher or Slurm, and would make a program believe that it was started by
-/// one.
-[[nodiscard]] bool is_launcher_variable(std::string_view name);
+/// one. Among those of Slurm's is ENVIRONMENT when it is BATCH.
+[[nodiscard]] bool is_launcher_variable(std::string_view name, std::string_view value = {});
+
+/// One that is set, or with no value taken out.
+using VariableChange = std::pair<std::string, std::optional<std::string>>;
+/// All variables by which libraries of any vendor choose GPUs, so that none contradicts another: a process finds the
+/// devices of `list` ("0,1", "GPU-8932f937-...") and no others; with an empty one, none.
+[[nodiscard]] std::vector<VariableChange> gpu_variables(const std::string& list);
 
 /// `NAME=value` for execve, from those of this process. `program.env` has the last word.
 [[nodiscard]] std::vector<std::string> program_environment(std::span<const std::string> inherited,
