@@ -55,7 +55,7 @@ class ProgramLeader {
     struct Limits {
         Duration alone_grace = std::chrono::seconds(5);
         Duration abort_grace = std::chrono::seconds(30);
-        std::optional<Duration> report_timeout;
+        std::optional<Duration> report_timeout = {};
         Duration iteration{}; ///< of earlier attempts, on average; 0: there was none
     };
 
