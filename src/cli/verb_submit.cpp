@@ -64,7 +64,8 @@ void site_options(const SubmitArguments& arguments, const SiteSettings& site, Jo
     option("--account=", arguments.account, site.account);
     option("--partition=", arguments.partition, site.partition);
     script.options.insert(script.options.end(), site.options.begin(), site.options.end());
-    for (const auto& text : arguments.sbatch) script.options.push_back({text, ""});
+    // In one line: an option and its value may be two words.
+    if (!arguments.sbatch.empty()) script.options.push_back({study::shell_text(arguments.sbatch), ""});
     script.commands = site.commands;
     if (site.launcher) script.launcher = *site.launcher;
     if (site.mpi) script.mpi = *site.mpi;
@@ -79,7 +80,7 @@ JobScript script_for(const SubmitArguments& arguments, const StudyInput& input, 
     const SiteSettings site = site_settings();
     JobScript script;
     const std::uint32_t gpus = gpus_of(arguments, input.spec);
-    script.file = directory + "/submit/job.sbatch";
+    script.file = "job.sbatch";
     script.name = input.spec.name;
     script.nodes = arguments.nodes;
     script.workers_per_node = gpus > 0 ? gpus : arguments.workers_per_node.value_or(script.workers_per_node);
@@ -141,14 +142,14 @@ std::vector<std::string> living_jobs(const std::string& list) {
 }
 
 /// Hands the script to sbatch; the number of the job.
-std::string submit_one(const JobScript& script, const std::string& after) {
+std::string submit_one(const std::string& file, const std::string& after) {
     std::vector<std::string> words{"sbatch", "--parsable", "--chdir=" + fs::current_path().string()};
     if (!after.empty()) words.push_back("--dependency=afterany:" + after);
-    words.push_back(script.file);
+    words.push_back(file);
     const auto done = drivers::run_command(words, patience);
     if (!done.ok())
         throw base::UsageError("sbatch refused the job: " + (done.error.empty() ? done.text : done.error) +
-                               "\n  script  " + script.file);
+                               "\n  script  " + file);
     std::string id = done.text.substr(0, done.text.find_first_of(";\n"));
     if (id.empty()) throw base::Error("sbatch gave no number of a job: " + done.text);
     return id;
@@ -156,13 +157,14 @@ std::string submit_one(const JobScript& script, const std::string& after) {
 
 void submit_all(const JobScript& script, const std::string& directory, std::uint32_t chain) {
     const std::string list = directory + "/submit/jobs";
+    const std::string file = directory + "/submit/" + script.file;
     auto& files = storage::posix_file_system();
     files.make_directories(directory + "/submit");
     const auto before = living_jobs(list);
-    drivers::publish_text(files, script.file, slurm::render(script), false);
+    drivers::publish_text(files, file, slurm::render(script), false);
     std::vector<std::string> jobs = before;
     for (std::uint32_t i = 0; i < chain; ++i) {
-        jobs.push_back(submit_one(script, jobs.empty() ? "" : jobs.back()));
+        jobs.push_back(submit_one(file, jobs.empty() ? "" : jobs.back()));
         std::string text;
         for (const auto& id : jobs) text += id + "\n";
         drivers::publish_text(files, list, text, false); // after each: the first may already run
@@ -173,7 +175,7 @@ void submit_all(const JobScript& script, const std::string& directory, std::uint
     if (chain > 1)
         std::cout << ", then " << base::join(std::vector<std::string>(jobs.end() - (chain - 1), jobs.end()))
                   << " one after the other, until the study is complete";
-    std::cout << "\nscript    " << script.file << "\nlog       " << script.name << "-" << first << ".log\n"
+    std::cout << "\nscript    " << file << "\nlog       " << script.name << "-" << first << ".log\n"
               << "next      ranktune status " << study::shell_text({directory}) << "; scancel " << first << "\n";
 }
 

@@ -17,7 +17,7 @@ struct ScriptLine {
 };
 
 struct JobScript {
-    std::string file = "cpu.sbatch"; ///< its own name, for its messages
+    std::string file = "cpu.sbatch"; ///< its own name, for its messages; no path
     std::string name = "ranktune";   ///< --job-name
     std::string log = "%x-%j.log";   ///< --output
     std::uint32_t nodes = 1;

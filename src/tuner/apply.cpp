@@ -231,6 +231,9 @@ void Tuner::Impl::apply_one(const study::AttemptEnded& r) {
     t.message = r.message;
     switch (r.outcome) {
         case AttemptOutcome::paused:
+            // The word to pause overtook the answer to its last report: it goes on like any other that the end of a job
+            // has paused.
+            if (t.verdict.verb == Verb::go_on) t.verdict = {Verb::pause, Reason::draining, 0.0, 0.0};
             set_phase(r.trial, TrialPhase::paused);
             break;
         case AttemptOutcome::lost:

@@ -86,12 +86,12 @@ def printed():
     place.site('[slurm]\ngpus = "--gres=gpu:a100:{gpus}"\naccount = "proj"\npartition = "site"\nlead_time = "3m"\n'
                'options = ["--constraint=x"]\nmodules = ["openmpi", "ranktune"]\n[environment]\nMODE = "a b"\n')
     done = place.submit("--nodes", "2", "--gpus-per-node", "4", "--time", "4:00:00", "--chain", "3", "-p", "mine", "--print",
-                        "study.seed=7", "--", "--qos=high", "--mail-type=END")
+                        "study.seed=7", "--", "--qos=high", "--mail-type", "END", "--comment=a b")
     site = place.path / "site.toml"
     has(done.stdout, "#SBATCH --nodes=2\n", f"# from {site}:2:\n#SBATCH --gres=gpu:a100:4\n", "#SBATCH --time=04:00:00\n",
         "#SBATCH --ntasks-per-node=4\n", f"# from {site}:5:\n#SBATCH --signal=B:USR1@180\n",
         f"# from {site}:3:\n#SBATCH --account=proj\n", "#SBATCH --partition=mine\n", f"# from {site}:6:\n#SBATCH --constraint=x\n",
-        "#SBATCH --qos=high\n#SBATCH --mail-type=END\n", f"# from {site}:7:\nmodule load openmpi\n",
+        "#SBATCH --qos=high --mail-type END '--comment=a b'\n", f"# from {site}:7:\nmodule load openmpi\n",
         f"# from {site}:7:\nmodule load ranktune\n", f"# from {site}:9:\nexport MODE='a b'\n",
         f"set -- {place.path}/study.toml study.seed=7 -o {place.path}/long\n")
     assert "--partition=site" not in done.stdout

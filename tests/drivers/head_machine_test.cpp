@@ -75,7 +75,9 @@ struct Log final : base::LogSink {
 /// A head with `workers` workers: incarnation 1, heartbeats every second, silence 60 s, Hello within 120 s.
 class HeadFixture {
   public:
-    explicit HeadFixture(std::uint32_t workers, const study::StudySpec& spec = small_study(1)) : tuner(spec) {
+    explicit HeadFixture(std::uint32_t workers, const study::StudySpec& spec = small_study(1),
+                         base::Duration deadline_timeout = 0s)
+        : tuner(spec) {
         tuner::Output created;
         tuner.create("uuid", "[study]\n", "0.1.0", created);
         HeadOptions options;
@@ -85,6 +87,7 @@ class HeadFixture {
         options.study = "[study]\n";
         options.study_directory = "/study";
         options.check_invariants = true;
+        options.deadline_timeout = deadline_timeout;
         machine = std::make_unique<HeadMachine>(options, tuner, sink, out, duties, views, log, at(0s));
     }
 
@@ -157,6 +160,34 @@ TEST_CASE("The study begins when every worker has said Hello", "[drivers]") {
     CHECK(h.out.take<study::StartTrial>(one).trial == TrialId(0));
     CHECK(h.out.take<study::StartTrial>(two).trial == TrialId(1));
     h.out.check_empty();
+}
+
+TEST_CASE("The first trials wait until it is known when the job ends, or until nobody has answered in time",
+          "[drivers]") {
+    HeadFixture told(1, small_study(1), 10s);
+    told.join(1);
+    CHECK_FALSE(told.machine->began());
+    told.machine->on_deadline(at(1h), at(2s));
+    CHECK(told.machine->began());
+    told.tick(2s);
+    CHECK(told.out.take<study::StartTrial>(one).trial == TrialId(0));
+    CHECK(told.sink.count<study::DeadlineSet>() == 1);
+    CHECK(told.tuner.state().deadline == at(1h));
+
+    HeadFixture before(1, small_study(1), 10s);
+    before.machine->on_deadline(at(5s), at(0s)); // no time for anything whose duration is known; but nothing is
+    before.join(1);
+    CHECK(before.machine->began());
+    CHECK(before.out.take<study::StartTrial>(one).trial == TrialId(0));
+
+    HeadFixture untold(1, small_study(1), 10s);
+    untold.join(1);
+    untold.tick(9s);
+    CHECK_FALSE(untold.machine->began());
+    untold.tick(10s);
+    CHECK(untold.machine->began());
+    CHECK(untold.out.take<study::StartTrial>(one).trial == TrialId(0));
+    CHECK(untold.sink.count<study::DeadlineSet>() == 0);
 }
 
 TEST_CASE("Missing workers are named when the time for Hello is up", "[drivers]") {

@@ -88,6 +88,7 @@ struct HeadMachine::Impl {
     std::uint32_t greeted = 0;
     std::optional<std::string> early_stop; ///< asked for before the study began
     std::optional<StudyTime> deadline;     ///< of the job
+    bool deadline_told = false;            ///< there is an answer, whatever it is
     std::optional<StudyTime> timer;
     study::EndStudy result;
     std::optional<StudyTime> leave_until;
@@ -175,6 +176,12 @@ struct HeadMachine::Impl {
         if (early_stop) stop(*early_stop);
     }
 
+    /// All workers are here, and it is known, as far as it can be, how much time there is.
+    void begin_when_ready() {
+        if (phase != Phase::joining || greeted < options.workers) return;
+        if (deadline_told || now - began_at >= options.deadline_timeout) begin();
+    }
+
     void stop(const std::string& why) {
         if (phase == Phase::joining) {
             early_stop = why;
@@ -221,7 +228,8 @@ struct HeadMachine::Impl {
         worker.hello = true;
         send(from, Welcome{options.incarnation, options.study, options.study_directory, options.heartbeat_interval,
                            options.heartbeat_timeout, options.abort_grace});
-        if (++greeted == options.workers) begin();
+        ++greeted;
+        begin_when_ready();
     }
 
     void on(Rank from, Heartbeat& m) {
@@ -375,6 +383,7 @@ struct HeadMachine::Impl {
     // --- time ---
 
     void tick() {
+        begin_when_ready();
         watch();
         if (timer && now >= *timer) {
             timer.reset();
@@ -398,7 +407,8 @@ struct HeadMachine::Impl {
             for (Worker& worker : workers) worker.heard += gap;
         if (now < next_scan) return;
         next_scan = now + options.heartbeat_interval;
-        if (phase == Phase::joining && now - began_at >= options.hello_timeout) return missing_workers();
+        if (phase == Phase::joining && greeted < options.workers && now - began_at >= options.hello_timeout)
+            return missing_workers();
         for (Worker& worker : workers) {
             if (!worker.alive) continue;
             if (worker.hello && !worker.bye && now - worker.heard >= options.heartbeat_timeout)
@@ -442,7 +452,8 @@ void HeadMachine::on_stop_request(const std::string& why, StudyTime now) {
 void HeadMachine::on_deadline(std::optional<StudyTime> at, StudyTime now) {
     impl_->now = std::max(impl_->now, now);
     impl_->deadline = at;
-    if (impl_->phase != Phase::running) return; // before: told when the study begins
+    impl_->deadline_told = true;
+    if (impl_->phase != Phase::running) return impl_->begin_when_ready();
     study::DeadlineKnown body{at};
     impl_->step(body);
 }

@@ -36,6 +36,7 @@ struct HeadOptions {
     std::string study_directory;         ///< absolute, for Welcome
     std::vector<study::RankInfo> places; ///< by rank, NUMA domain and switches; without an entry: not known
     base::Duration hello_timeout = std::chrono::seconds(120); ///< for all workers to say Hello
+    base::Duration deadline_timeout{0}; ///< the first trials wait so long for on_deadline: somebody is being asked
     base::Duration heartbeat_interval = std::chrono::seconds(1);
     base::Duration heartbeat_timeout = std::chrono::seconds(60); ///< silence after which a rank counts as gone
     base::Duration abort_grace = std::chrono::seconds(30);

@@ -258,6 +258,7 @@ HeadOptions HeadRun::head_options() const {
     head.study = opened_.resolved;
     head.study_directory = directory_.path;
     head.places = places_of(options_.layout, binding_);
+    if (job_) head.deadline_timeout = std::chrono::seconds(10);
     head.heartbeat_timeout = options_.spec.output.heartbeat_timeout;
     head.abort_grace = options_.spec.output.abort_grace;
     return head;

@@ -65,9 +65,9 @@ void JobWatch::look() {
     const TimeLeft left = ask_time_left(
         job_, since_1970.count(), [](const auto& words) { return run_command(words, patience); }, why);
     const bool known = left.kind == TimeLeft::Kind::known;
-    if (known && std::exchange(first_, false)) lead_ = std::min<std::chrono::nanoseconds>(lead_, left.left / 10);
-    // One round without an answer says nothing about an answer before.
-    if (left.kind != TimeLeft::Kind::unknown) {
+    if (known && !std::exchange(known_, true)) lead_ = std::min<std::chrono::nanoseconds>(lead_, left.left / 10);
+    // A later round without an answer says nothing about an answer before.
+    if (std::exchange(first_, false) || left.kind != TimeLeft::Kind::unknown) {
         const std::lock_guard lock(mutex_);
         news_ = News{known ? std::optional(asked + left.left - lead_) : std::nullopt};
     }

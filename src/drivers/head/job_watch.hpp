@@ -39,7 +39,7 @@ class JobWatch {
     struct News {
         std::optional<Clock::time_point> end; ///< lead taken off; nothing: no limit, or not known
     };
-    /// What has been found out since the last call. Never blocks.
+    /// What has been found out since the last call; after the first round in any case. Never blocks.
     [[nodiscard]] std::optional<News> news();
 
   private:
@@ -51,7 +51,8 @@ class JobWatch {
     Waker& waker_;
     base::LogSink& log_;
     std::string last_word_; ///< in the log: said once
-    bool first_ = true;
+    bool first_ = true;     ///< round
+    bool known_ = false;    ///< some round had an answer
     std::mutex mutex_;
     std::condition_variable changed_;
     std::optional<News> news_;
