@@ -2,6 +2,7 @@
 // Programs as trials, on one to three ranks that are threads: real processes, real checkpoint folders, verdicts by
 // hand.
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -312,8 +313,9 @@ while True:
         CHECK(logs[0].reports.size() == 2);
         CHECK(logs[0].saved.size() == 1);
         const auto notes = programs.cluster.notes();
-        REQUIRE(notes.size() == 1);
-        CHECK(notes[0].starts_with("only rank 0 of the program reports"));
+        // On a slow machine it is also said who is waited for.
+        CHECK(std::ranges::any_of(
+            notes, [](const std::string& note) { return note.starts_with("only rank 0 of the program reports"); }));
     }
 }
 
@@ -436,11 +438,11 @@ TEST_CASE("a rank that hangs is not waited for for ever once its trial is to end
 report(1.0)
 mark = os.path.join(folder, "mark")
 if rank == 1:
-    open(mark, "w")
+    open(mark, "w").close()
 while not os.path.exists(mark):
     time.sleep(0.01)
 if rank == 0:
-    report(1.0)
+    report(1.0, checkpoint=mark)
     print("goes on", flush=True)
 time.sleep(1000)
 )");
@@ -458,6 +460,7 @@ time.sleep(1000)
         programs.cluster.prepare(2, 2);
         const auto logs = programs.cluster.run_until(2);
         check_outcomes(logs, AttemptOutcome::failed);
+        CAPTURE(blame(logs));
         CHECK(blame(logs).find(" in vain for rank 1 (report 2)") != std::string::npos);
     }
     SECTION("at the end of a job it is paused without a checkpoint") {

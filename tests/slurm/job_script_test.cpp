@@ -55,7 +55,7 @@ TEST_CASE("A script for one study says what it runs, and marks what a site file 
     CHECK(has(text, "directory='/data/a b'\n"));
     CHECK_FALSE(has(text, "usage:"));
     // Every directive stands before the first command: Slurm stops reading there.
-    CHECK(text.rfind("#SBATCH") < text.find("module load"));
+    CHECK(text.rfind("\n#SBATCH") < text.find("module load"));
 }
 
 TEST_CASE("Time limits as Slurm reads them", "[slurm]") {
