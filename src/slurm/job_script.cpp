@@ -148,7 +148,10 @@ srun)
     ;;
 mpirun)
     launch=(mpirun --hostfile "$hosts" --map-by seq --oversubscribe --bind-to none)
-    unset SLURM_GPUS # of --gpus=8: the srun by which mpirun starts its daemons would take it as an option, and fail
+    if [ -n "$SLURM_GPUS" ]; then # --gpus=8: the srun by which mpirun starts its daemons would ask for them on fewer nodes
+        export SLURM_GRES=gpu:$SLURM_GPUS_ON_NODE
+        unset SLURM_GPUS
+    fi
     ;;
 *)
     echo "@FILE@: LAUNCHER is '$launcher'; srun or mpirun" >&2

@@ -107,7 +107,7 @@ def gpus_of_a_script():
     place = Place()
     script = pathlib.Path(__file__).resolve().parents[2] / "slurm" / "gpu.sbatch"
     place.fake("scontrol", "#!/bin/sh\n[ \"$1\" = show ] && echo n1\n")
-    place.fake("ranktune", "#!/bin/sh\necho \"gpus=$SLURM_GPUS\" \"$@\"\n")
+    place.fake("ranktune", "#!/bin/sh\necho \"gpus=$SLURM_GPUS gres=$SLURM_GRES\" \"$@\"\n")
 
     def run(**variables):
         environment = dict(place.environment, SLURM_NTASKS_PER_NODE="4", SLURM_JOB_NODELIST="n1", SLURM_JOB_ID="7",
@@ -120,9 +120,9 @@ def gpus_of_a_script():
         code, text = run(SLURM_GPUS_PER_TASK=asked)
         assert code == 2, text
         has(text, "gpu.sbatch: ask for GPUs by node, not by task (--gpus-per-task): #SBATCH --gpus-per-node=4\n")
-    code, text = run(SLURM_GPUS="8", LAUNCHER="mpirun")
+    code, text = run(SLURM_GPUS="8", SLURM_GPUS_ON_NODE="4", LAUNCHER="mpirun")
     assert code == 0, text
-    has(text, "gpus= supervise -- mpirun ")
+    has(text, "gpus= gres=gpu:4 supervise -- mpirun ")
 
 
 def chain():
