@@ -177,7 +177,7 @@ void ProgramTrial::watch_end() {
             "only rank 0 of the program reports: its ranks are stopped by signal (call report on every rank to let "
             "them end by themselves)");
     if (!in_vain && leader_->in_vain()) give_up_waiting(limit, for_whom);
-    if (said_waiting_ || !since || !leader_->waits_since()) return;
+    if (said_waiting_ || !since || leader_->waits_since() != since) return; // another wait begins
     if (now - *since < std::min<ProgramLeader::Duration>(setting_.program->alone_grace, limit / 2)) return;
     said_waiting_ = true;
     note("waiting for #" + std::to_string(assignment_.start.trial.value()) + ", " + for_whom + ", for another " +
