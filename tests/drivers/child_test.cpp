@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -186,7 +187,8 @@ TEST_CASE("a child that obeys TERM may clean up, and a stopped one hears it", "[
     ::kill(run.child.pid(), SIGSTOP);
     run.child.stop();
     CHECK(run.wait_for_end().clean());
-    CHECK(run.output.back() == "bye");
+    // Its own child gets TERM as well, about which a shell may have a word to say.
+    CHECK(std::ranges::count(run.output, "bye") == 1);
 }
 
 TEST_CASE("descendants die with the child, also those that left its process group", "[drivers]") {
