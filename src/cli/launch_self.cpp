@@ -19,6 +19,7 @@
 #include "drivers/study_directory.hpp"
 #include "drivers/supervise/step.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/study/command_template.hpp"
 #include "ranktune/study/vocabulary.hpp"
 #include "storage/file_system.hpp"
 
@@ -36,17 +37,6 @@ std::string find_launcher() {
         if (!drivers::find_program(name).empty()) return name;
     }
     return {};
-}
-
-std::string shell_quoted(const std::string& word) {
-    if (!word.empty() &&
-        word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%") ==
-            std::string::npos) {
-        return word;
-    }
-    std::string text = "'";
-    for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return text + "'";
 }
 
 /// Large messages between ranks of one machine are twice as fast when one may read the other's memory; many containers
@@ -108,7 +98,8 @@ std::string shown(const std::vector<std::string>& words, const Invocation& invoc
     std::string line = words.front();
     for (std::size_t i = 1; i < words.size(); ++i) {
         const bool is_program = words[i] == invocation.program;
-        line += " " + (is_program ? std::filesystem::path(words[i]).filename().string() : shell_quoted(words[i]));
+        line +=
+            " " + (is_program ? std::filesystem::path(words[i]).filename().string() : study::shell_text({words[i]}));
     }
     return line;
 }
@@ -167,9 +158,8 @@ std::uint32_t default_workers(std::uint32_t ranks_per_trial, std::uint32_t cpus_
 }
 
 std::string command_line(const Invocation& invocation) {
-    std::string line = std::filesystem::path(invocation.program).filename().string();
-    for (const auto& argument : invocation.arguments) line += " " + shell_quoted(argument);
-    return line;
+    const std::string program = std::filesystem::path(invocation.program).filename().string();
+    return invocation.arguments.empty() ? program : program + " " + study::shell_text(invocation.arguments);
 }
 
 int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const std::string& directory) {

@@ -94,10 +94,7 @@ const study::TrainableInfo* info_of(const study::StudySpec& spec) {
 /// What a trial of this configuration would run, when the trials are programs.
 std::string command_line_of(const study::StudySpec& spec, const space::Configuration& configuration) {
     if (!spec.trainable.program) return "";
-    const study::ProgramSpec& program = *spec.trainable.program;
-    const study::CommandTemplate command(program.command, program.shell);
-    const auto words = command.expand({configuration, "config.json", spec.max_iterations});
-    return fmt::format("{:10}runs {}\n", "", study::shell_text(words));
+    return fmt::format("{:10}runs {}\n", "", study::trial_command_text(spec, configuration));
 }
 
 /// As comments, so that the whole output of a dry run is a study file.

@@ -40,12 +40,6 @@ std::optional<study::TrialId> first_failed(const tuner::State& state) {
     return first;
 }
 
-std::string command_of(const study::StudySpec& spec, const space::Configuration& configuration) {
-    const study::ProgramSpec& program = *spec.trainable.program;
-    const study::CommandTemplate command(program.command, program.shell);
-    return study::shell_text(command.expand({configuration, "config.json", spec.max_iterations}));
-}
-
 } // namespace
 
 std::string why_text(const tuner::Tuner& tuner) {
@@ -101,7 +95,8 @@ std::string first_failure_text(const tuner::Tuner& tuner) {
     }
     text += fmt::format(", after {}", short_duration(base::to_seconds(trial.ended - trial.started)));
     std::string lines = labelled("first", text);
-    if (tuner.spec().trainable.program) lines += labelled("command", command_of(tuner.spec(), trial.configuration));
+    if (tuner.spec().trainable.program)
+        lines += labelled("command", study::trial_command_text(tuner.spec(), trial.configuration));
     return lines;
 }
 

@@ -206,4 +206,10 @@ std::string shell_text(const std::vector<std::string>& words) {
     return text;
 }
 
+std::string trial_command_text(const StudySpec& spec, const space::Configuration& configuration) {
+    const ProgramSpec& program = *spec.trainable.program;
+    return shell_text(
+        CommandTemplate(program.command, program.shell).expand({configuration, "config.json", spec.max_iterations}));
+}
+
 } // namespace ranktune::study

@@ -8,6 +8,7 @@
 
 #include "ranktune/base/ids.hpp"
 #include "ranktune/space/configuration.hpp"
+#include "ranktune/study/spec.hpp"
 
 namespace ranktune::study {
 
@@ -62,5 +63,9 @@ class CommandTemplate {
 
 /// The words in one line that a shell would split into them again: for people.
 [[nodiscard]] std::string shell_text(const std::vector<std::string>& words);
+
+/// What a trial of this configuration runs, in one line, for people: the path of its configuration is not known yet.
+/// Requires trials that are programs.
+[[nodiscard]] std::string trial_command_text(const StudySpec& spec, const space::Configuration& configuration);
 
 } // namespace ranktune::study
