@@ -185,6 +185,7 @@ class App {
     struct Overrides {
         std::vector<std::string> words; ///< OVERRIDE
         std::vector<std::string> set;   ///< --set
+        bool deterministic = false;     ///< --deterministic
 
         /// In the order of the command line: of two for one key the later counts, whichever its form.
         [[nodiscard]] std::vector<std::string> in_order(const CLI::App& verb) const {
@@ -195,6 +196,7 @@ class App {
                 if (parsed == verb.get_option("OVERRIDE")) all.push_back(*word++);
                 if (parsed == verb.get_option("--set")) all.push_back(*option++);
             }
+            if (deterministic) all.emplace_back("study.deterministic=true");
             return all;
         }
     };
@@ -222,6 +224,8 @@ class App {
         auto* restart =
             verb->add_flag("--restart-errored", run.restart_errored, "Failed trials start again from scratch")
                 ->excludes(resume);
+        verb->add_flag("--deterministic", overrides.deterministic,
+                       "The same results for any number of ranks; needs study.max_concurrent");
         auto* dry = verb->add_flag("--dry-run", run.dry_run, "Print what would be run; start nothing, not even MPI");
         for (auto* other : {fresh, resume, restart}) dry->excludes(other);
         verb->add_option("--progress", run.progress, "auto, table, lines or none")

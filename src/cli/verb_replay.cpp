@@ -57,6 +57,8 @@ int replay(const ReplayArguments& arguments) {
     const Replayed study = replayed(arguments);
     if (arguments.logical_digest) {
         std::cout << fmt::format("{:016x}\n", study.digest.value());
+        if (const auto mark = report::deterministic_text(study.tuner->state()); !mark.empty())
+            std::cerr << mark << "\n";
         return arguments.verify ? verify(arguments) : 0;
     }
     if (arguments.verify) return verify(arguments);

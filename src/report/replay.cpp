@@ -23,7 +23,8 @@ using study::Record;
 constexpr std::string_view kinds[] = {
     "StudyCreated",        "IncarnationBegan",   "MetricDefined", "TrialCreated",  "TrialStarted",  "Reported",
     "CheckpointCommitted", "CheckpointReleased", "AttemptEnded",  "TrialPromoted", "TrialClosed",   "RankLost",
-    "DrainBegan",          "StudyEnded",         "Snapshot",      "StudyChanged",  "TrialReopened", "DeadlineSet"};
+    "DrainBegan",          "StudyEnded",         "Snapshot",      "StudyChanged",  "TrialReopened", "DeadlineSet",
+    "ReportHeld"};
 static_assert(std::size(kinds) == std::variant_size_v<Record>);
 
 std::string bytes_text(const Record& record) {
@@ -146,7 +147,8 @@ class Verifier {
         const auto incarnation = tuner_->state().incarnation;
         if (const auto* r = std::get_if<study::IncarnationBegan>(&record))
             return study::Event{r->at, study::Began{r->incarnation, r->workers, r->wall_time}};
-        if (std::holds_alternative<study::MetricDefined>(record) || std::holds_alternative<study::Reported>(record))
+        if (std::holds_alternative<study::MetricDefined>(record) || std::holds_alternative<study::Reported>(record) ||
+            std::holds_alternative<study::ReportHeld>(record))
             return report_at(incarnation);
         if (const auto* r = std::get_if<study::CheckpointCommitted>(&record))
             return study::Event{r->at, study::CheckpointSaved{r->trial, r->attempt, incarnation, r->checkpoint}};
@@ -173,14 +175,18 @@ class Verifier {
             if (metric == nullptr) break;
             names.push_back(metric->name);
         }
-        const auto* report = at < records_.size() ? std::get_if<study::Reported>(&records_[at]) : nullptr;
-        if (report == nullptr) return {};
-        study::ReportArrived body{report->trial, report->attempt, incarnation, report->iteration, report->seconds, {}};
-        for (const auto& metric : report->metrics) {
-            if (metric.id.value() >= names.size()) return {};
-            body.metrics.push_back({names[metric.id.value()], metric.value});
-        }
-        return study::Event{report->at, std::move(body)};
+        if (at == records_.size()) return {};
+        const auto event = [&](const auto& report) -> std::optional<study::Event> {
+            study::ReportArrived body{report.trial, report.attempt, incarnation, report.iteration, report.seconds, {}};
+            for (const auto& metric : report.metrics) {
+                if (metric.id.value() >= names.size()) return {};
+                body.metrics.push_back({names[metric.id.value()], metric.value});
+            }
+            return study::Event{report.at, std::move(body)};
+        };
+        if (const auto* report = std::get_if<study::Reported>(&records_[at])) return event(*report);
+        if (const auto* held = std::get_if<study::ReportHeld>(&records_[at])) return event(*held);
+        return {};
     }
 
     void compare(const std::vector<Record>& decided) {

@@ -54,6 +54,14 @@ std::string training_text(const tuner::Tuner& tuner) {
 
 } // namespace
 
+std::string deterministic_text(const tuner::State& state) {
+    if (!state.deterministic_until) return {};
+    return fmt::format(
+        "deterministic up to record {}: from there on a change of the study, or a trial given up for a "
+        "cause outside of it, had its say",
+        grouped(*state.deterministic_until));
+}
+
 std::string start_screen(const study::StudySpec& spec, const StartInfo& info, const Style& style) {
     const auto dot = std::string(style.dot());
     std::string text = info.version + dot + info.mpi + dot + info.hdf5 + dot + info.cuda + "\n";
@@ -121,6 +129,8 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
     }
     text += failures_text(state, style);
     if (state.outcome == study::StudyOutcome::no_success) text += first_failure_text(tuner);
+    if (const std::string mark = deterministic_text(state); !mark.empty())
+        text += paint(prose("order", mark, style), Tone::bad, style);
     std::string line =
         fmt::format("{}/  {}, {}", files.directory, counted(files.files, "file"), bytes_text(files.bytes));
     if (state.best) {

@@ -65,6 +65,8 @@ struct Live {
 /// Iterations that the study will have trained in the end: the plan, or more once that much is certain. The plan of an
 /// asynchronous scheduler is an estimate; the end of a study is exact.
 [[nodiscard]] std::uint64_t expected_iterations(const tuner::Tuner& tuner);
+/// One sentence about a deterministic study that had to take something else into account; empty: none.
+[[nodiscard]] std::string deterministic_text(const tuner::State& state);
 /// At most style.width columns and `max_rows` trials: running ones first, then by metric.
 [[nodiscard]] std::string live_table(const tuner::Tuner& tuner, const Live& live, const Style& style,
                                      std::size_t max_rows = 20);

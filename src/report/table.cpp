@@ -33,8 +33,6 @@ std::string state_text(const TrialState& t) {
     }
 }
 
-bool holds_ranks(const TrialState& t) { return t.phase == TrialPhase::running || t.phase == TrialPhase::ending; }
-
 struct Column {
     std::string title;
     bool left = false;
@@ -178,6 +176,8 @@ std::string counts_line(const tuner::State& state, const Style& style) {
 std::string head_lines(const tuner::Tuner& tuner, const Live& live, const Style& style) {
     std::string text = title_line(tuner, live, style) + "\n" + progress_line(tuner, style) + "\n" +
                        counts_line(tuner.state(), style) + "\n";
+    if (const std::string mark = deterministic_text(tuner.state()); !mark.empty())
+        text += fit(mark, style.width) + "\n";
     const auto rungs = tuner.scheduler().rungs();
     if (!rungs.empty()) {
         std::string line = "rungs ";

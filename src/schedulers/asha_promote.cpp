@@ -168,6 +168,7 @@ void AshaPromote::reported(const study::Reported& record) {
         promote(at); // finishing: a drain may pause it here, its way to the ceiling was decided before
     } else {
         at.told = record.verdict.verb == Verb::pause;
+        if (at.told && options_.pause_at_verdict) set_paused(record.trial, true);
     }
 }
 

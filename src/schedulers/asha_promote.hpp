@@ -44,6 +44,8 @@ class AshaPromote final : public Scheduler {
         std::uint32_t finish_top = 1;
         std::uint64_t seed = 0;
         std::uint32_t num_trials = std::numeric_limits<std::uint32_t>::max(); ///< of the study, at most
+        /// A trial that is told to pause counts as paused at once, not from the end of its attempt on.
+        bool pause_at_verdict = false;
     };
     AshaPromote(const Options& options, const study::Objective& objective);
 

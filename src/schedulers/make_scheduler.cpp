@@ -42,7 +42,8 @@ std::unique_ptr<Scheduler> make_asha(const study::StudySpec& spec) {
                                  .brackets = s.brackets,
                                  .finish_top = s.finish_top,
                                  .seed = spec.seed,
-                                 .num_trials = spec.num_trials},
+                                 .num_trials = spec.num_trials,
+                                 .pause_at_verdict = spec.deterministic},
             spec.objective);
     }
     return std::make_unique<AshaStop>(
@@ -60,10 +61,12 @@ std::unique_ptr<Scheduler> make_median(const study::StudySpec& spec) {
     const auto& s = spec.scheduler;
     require(s.grace >= 0.0 && s.grace < 0x1p53, "scheduler.grace must be a number of iterations");
     require(s.min_samples >= 1, "scheduler.min_samples must be at least 1");
-    return std::make_unique<MedianStopping>(
-        MedianStopping::Options{
-            .grace = s.grace, .min_samples = s.min_samples, .hard_stop = s.hard_stop, .ceiling = spec.max_iterations},
-        spec.objective);
+    return std::make_unique<MedianStopping>(MedianStopping::Options{.grace = s.grace,
+                                                                    .min_samples = s.min_samples,
+                                                                    .hard_stop = s.hard_stop,
+                                                                    .ceiling = spec.max_iterations,
+                                                                    .pause_at_verdict = spec.deterministic},
+                                            spec.objective);
 }
 
 } // namespace

@@ -132,6 +132,7 @@ void MedianStopping::reported(const study::Reported& record) {
                                     " is paused by the median rule before the grace period is over");
         }
         at.told = true;
+        if (options_.pause_at_verdict) attempt_over(record.trial);
     }
 }
 

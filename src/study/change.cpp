@@ -47,7 +47,9 @@ constexpr std::string_view changeable[] = {
     "slurm.",
 };
 
-bool may_change(std::string_view key) {
+bool may_change(std::string_view key, const StudySpec& before) {
+    // The slots are what orders a deterministic study.
+    if (before.deterministic && key == "study.max_concurrent") return false;
     return std::ranges::any_of(changeable, [&](std::string_view entry) {
         return entry.ends_with('.') ? key.starts_with(entry) : key == entry;
     });
@@ -67,17 +69,24 @@ std::vector<KeyChange> differences(const StudySpec& before, const StudySpec& aft
     for (const auto& [key, value] : old_lines) {
         const std::string* now = find(new_lines, key);
         if (now == nullptr || *now != value)
-            changes.push_back({key, value, now == nullptr ? std::string() : *now, may_change(key)});
+            changes.push_back({key, value, now == nullptr ? std::string() : *now, may_change(key, before)});
     }
     for (const auto& [key, value] : new_lines)
-        if (find(old_lines, key) == nullptr) changes.push_back({key, {}, value, may_change(key)});
+        if (find(old_lines, key) == nullptr) changes.push_back({key, {}, value, may_change(key, before)});
     return changes;
+}
+
+bool changes_what_is_decided(const std::vector<KeyChange>& changes) {
+    return std::ranges::any_of(changes, [](const KeyChange& change) {
+        return change.key != "study.name" && !change.key.starts_with("checkpoint.") &&
+               !change.key.starts_with("journal.") && !change.key.starts_with("run.");
+    });
 }
 
 void take_over(StudySpec& spec, const StudySpec& later) {
     spec.name = later.name;
     spec.num_trials = later.num_trials;
-    spec.max_concurrent = later.max_concurrent;
+    if (!spec.deterministic) spec.max_concurrent = later.max_concurrent;
     spec.time_budget = later.time_budget;
     // A program whose command line was wrong is mended by changing it.
     if (spec.trainable.program && later.trainable.program)

@@ -246,11 +246,34 @@ void get(Snapshot& r, Decoder& in) {
     r.state = in.string();
 }
 
-// ---- Reported: by far the most frequent record, so written without a check per byte ----
+// ---- Reported and ReportHeld: by far the most frequent records, so written without a check per byte ----
 
 /// Kind, trial, attempt, time, iteration, seconds, count and verdict at their longest; then the same per metric.
 constexpr std::size_t max_reported_bytes = 1 + 5 + 5 + 8 + max_varint_bytes + 8 + max_varint_bytes + max_verdict_bytes;
 constexpr std::size_t max_metric_bytes = 3 + 8;
+
+void put(const std::vector<MetricValue>& metrics, ByteWriter& out) {
+    out.varint(metrics.size());
+    std::int32_t expected = 0; // ids mostly ascend by one: as differences they take one byte, however many there are
+    for (const MetricValue& metric : metrics) {
+        out.svarint(metric.id.value() - expected);
+        out.f64(metric.value);
+        expected = metric.id.value() + 1;
+    }
+}
+void get(std::vector<MetricValue>& metrics, Decoder& in) {
+    const std::size_t size = in.count();
+    if (size > in.left() / 9) throw base::FormatError("a list of metrics is longer than its bytes");
+    metrics.reserve(size);
+    std::int64_t expected = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+        const std::int64_t id = in.svarint();
+        if (id < -expected || id > std::numeric_limits<MetricId::rep>::max() - expected)
+            throw base::FormatError("the number of a metric is out of range");
+        metrics.push_back({MetricId(static_cast<MetricId::rep>(expected + id)), in.f64()});
+        expected += id + 1;
+    }
+}
 
 void put(const Reported& r, ByteWriter& out) {
     out.varint(r.trial.value());
@@ -259,13 +282,7 @@ void put(const Reported& r, ByteWriter& out) {
     out.varint(r.iteration);
     out.f64(r.seconds);
     put(r.verdict, out);
-    out.varint(r.metrics.size());
-    std::int32_t expected = 0; // ids mostly ascend by one: as differences they take one byte, however many there are
-    for (const MetricValue& metric : r.metrics) {
-        out.svarint(metric.id.value() - expected);
-        out.f64(metric.value);
-        expected = metric.id.value() + 1;
-    }
+    put(r.metrics, out);
 }
 void get(Reported& r, Decoder& in) {
     r.trial = decode_id<TrialId>(in);
@@ -275,17 +292,24 @@ void get(Reported& r, Decoder& in) {
     r.seconds = in.f64();
     r.verdict = decode_verdict(in);
     if (r.verdict.verb == Verb::discard) throw base::FormatError("a record tells a group what only a message may");
-    const std::size_t size = in.count();
-    if (size > in.left() / 9) throw base::FormatError("a list of metrics is longer than its bytes");
-    r.metrics.reserve(size);
-    std::int64_t expected = 0;
-    for (std::size_t i = 0; i < size; ++i) {
-        const std::int64_t id = in.svarint();
-        if (id < -expected || id > std::numeric_limits<MetricId::rep>::max() - expected)
-            throw base::FormatError("the number of a metric is out of range");
-        r.metrics.push_back({MetricId(static_cast<MetricId::rep>(expected + id)), in.f64()});
-        expected += id + 1;
-    }
+    get(r.metrics, in);
+}
+
+void put(const ReportHeld& r, ByteWriter& out) {
+    out.varint(r.trial.value());
+    out.varint(r.attempt.value());
+    out.u64(static_cast<std::uint64_t>(base::to_ns(r.at)));
+    out.varint(r.iteration);
+    out.f64(r.seconds);
+    put(r.metrics, out);
+}
+void get(ReportHeld& r, Decoder& in) {
+    r.trial = decode_id<TrialId>(in);
+    r.attempt = decode_id<Attempt>(in);
+    r.at = decode_time(in);
+    r.iteration = in.varint();
+    r.seconds = in.f64();
+    get(r.metrics, in);
 }
 
 void put(const StudyChanged& r, Encoder& out) {
@@ -335,7 +359,8 @@ void close_frame(Bytes& out, std::size_t start) {
         out.insert(out.begin() + static_cast<std::ptrdiff_t>(start) + 1, length + 1, length + writer.at());
 }
 
-void encode_reported(const Reported& record, std::uint8_t kind, Bytes& out) {
+template <class T>
+void encode_report(const T& record, std::uint8_t kind, Bytes& out) {
     const std::size_t start = out.size();
     out.resize(start + 1 + max_reported_bytes + record.metrics.size() * max_metric_bytes);
     ByteWriter writer(out.data() + start + 1);
@@ -363,17 +388,15 @@ Record decode_kind(std::size_t kind, Decoder& in, std::index_sequence<Kinds...>)
 
 void encode(const Record& record, Bytes& out) {
     const auto kind = static_cast<std::uint8_t>(record.index());
-    if (const auto* reported = std::get_if<Reported>(&record)) {
-        encode_reported(*reported, kind, out);
-        return;
-    }
+    if (const auto* reported = std::get_if<Reported>(&record)) return encode_report(*reported, kind, out);
+    if (const auto* held = std::get_if<ReportHeld>(&record)) return encode_report(*held, kind, out);
     const std::size_t start = out.size();
     Encoder encoder(out);
     encoder.u8(0); // for the length
     encoder.u8(kind);
     std::visit(
         [&]<class T>(const T& r) {
-            if constexpr (!std::is_same_v<T, Reported>) put(r, encoder);
+            if constexpr (!std::is_same_v<T, Reported> && !std::is_same_v<T, ReportHeld>) put(r, encoder);
         },
         record);
     close_frame(out, start);

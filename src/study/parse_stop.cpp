@@ -82,6 +82,9 @@ void parse_stop(ParseContext& context) {
         }
     }
     context.spec.stop.trial_time = table.duration("time");
+    if (context.spec.deterministic && context.spec.stop.trial_time)
+        table.refuse("time",
+                     "does not go with study.deterministic: how long an iteration takes depends on the machine");
     if (const Node* plateau = table.take("plateau")) parse_plateau(context, *plateau);
     table.finish();
 }

@@ -12,6 +12,7 @@ namespace {
 constexpr Word<Mode> modes[] = {{"min", Mode::min}, {"max", Mode::max}};
 
 constexpr std::int64_t most_trials = std::numeric_limits<std::int32_t>::max();
+constexpr std::uint32_t most_slots = 100'000;
 /// Rungs are found by multiplying: far enough from overflow.
 constexpr std::int64_t most_iterations = 1'000'000'000'000'000;
 
@@ -34,6 +35,22 @@ void parse_name(TableReader& table, StudySpec& spec) {
                            "most 100: " +
                                in_quotes(*name));
     }
+}
+
+/// Without clocks, and with as many slots on any machine.
+void parse_deterministic(TableReader& table, StudySpec& spec) {
+    spec.deterministic = table.boolean("deterministic").value_or(false);
+    if (!spec.deterministic) return;
+    if (spec.max_concurrent == 0)
+        table.complain("max_concurrent",
+                       "is needed by a deterministic study: the number of trials side by side, which may not depend on "
+                       "the ranks that a start happens to have");
+    if (spec.max_concurrent > most_slots)
+        table.complain("max_concurrent", "a deterministic study has at most " + std::to_string(most_slots) + " slots");
+    if (spec.time_budget)
+        table.refuse("time_budget",
+                     "does not go with study.deterministic: what a study does in a given time depends on "
+                     "the machine; limit num_trials instead");
 }
 
 } // namespace
@@ -73,6 +90,7 @@ void parse_study_table(ParseContext& context) {
         static_cast<std::uint64_t>(table.integer("seed", 0, std::numeric_limits<std::int64_t>::max()).value_or(0));
     spec.max_concurrent = static_cast<std::uint32_t>(table.integer("max_concurrent", 0, most_trials).value_or(0));
     spec.time_budget = table.duration("time_budget");
+    parse_deterministic(table, spec);
     table.finish();
 }
 

@@ -59,6 +59,7 @@ void write_study(const StudySpec& spec, Writer& out) {
     out.line("seed", std::to_string(spec.seed));
     out.line("max_concurrent", std::to_string(spec.max_concurrent));
     if (spec.time_budget) out.line("time_budget", text_of(*spec.time_budget));
+    if (spec.deterministic) out.line("deterministic", "true");
 }
 
 std::string list_of(const std::vector<std::string>& items) {

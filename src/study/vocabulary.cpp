@@ -91,6 +91,8 @@ std::string describe(Reason reason, double a, double b) {
             return "the job's time is nearly up";
         case Reason::unsaved:
             return "a checkpoint could not be written";
+        case Reason::yielded:
+            return "its ranks are wanted by a trial whose turn comes before";
         default:
             return describe_decision(reason, a, b);
     }
@@ -132,6 +134,8 @@ std::string_view name(AttemptOutcome outcome) {
             return "unreadable";
         case AttemptOutcome::unsaved:
             return "unsaved";
+        case AttemptOutcome::disturbed:
+            return "disturbed";
     }
     return "unknown";
 }

@@ -65,7 +65,9 @@ void Tuner::Impl::apply(const study::Record& record) {
     scheduler->apply(record);
     searcher->apply(record);
     // What a trial waits for next is the scheduler's word after it has seen the record.
-    if (const auto* report = std::get_if<study::Reported>(&record)) {
+    if (spec.deterministic) {
+        apply_turn(record);
+    } else if (const auto* report = std::get_if<study::Reported>(&record)) {
         TrialState& t = trial(report->trial);
         if (report->verdict.verb == Verb::go_on && report->iteration >= t.decision_point) {
             t.decision_point = next_decision_point(report->trial, report->iteration);
@@ -107,6 +109,7 @@ void Tuner::Impl::apply_one(const study::IncarnationBegan& r) {
             learn_from_loss(t, before);
             after_lost_attempt(id);
         }
+        t.winding = false;
         // A stop in between two rungs was nobody's verdict on the trial: it simply goes on.
         if (t.phase == TrialPhase::paused && t.verdict.reason == Reason::draining) set_phase(id, TrialPhase::waiting);
     }
@@ -157,7 +160,8 @@ void Tuner::Impl::apply_one(const study::TrialStarted& r) {
     t.since = r.at;
     const auto* checkpoint = std::get_if<CheckpointRef>(&r.from);
     t.attempt_iteration = checkpoint != nullptr ? checkpoint->iteration : 0;
-    if (t.attempt_iteration < t.iteration) t.window.clear(); // the results are about to come again
+    // The results are about to come again. (In deterministic mode they are not taken a second time.)
+    if (t.attempt_iteration < t.iteration && !spec.deterministic) t.window.clear();
     for (const Rank rank : r.ranks) {
         if (rank.value() == 0 || rank.value() > state.workers.size() || !ledger.is_free(rank)) {
             impossible("rank " + std::to_string(rank.value()) + " is given away but not free");
@@ -165,18 +169,26 @@ void Tuner::Impl::apply_one(const study::TrialStarted& r) {
         state.workers[rank.value() - 1].trial = r.trial;
         ledger.take(rank);
     }
+    set_phase(r.trial, TrialPhase::running);
+    if (spec.deterministic) return; // in the order of turns nobody is overtaken
     for (auto earlier = waiting.begin(); earlier != waiting.end() && *earlier < r.trial; ++earlier)
         ++trial(*earlier).overtaken;
-    set_phase(r.trial, TrialPhase::running);
+}
+
+void Tuner::Impl::count_trained(TrialState& t, Iteration iteration) {
+    if (iteration > t.attempt_iteration) state.iterations += iteration - t.attempt_iteration;
+    t.attempt_iteration = iteration;
 }
 
 void Tuner::Impl::apply_one(const study::Reported& r) {
     TrialState& t = trial(r.trial);
     state.now = std::max(state.now, r.at);
     ++state.reports;
-    learn_from_report(t, r);
-    if (r.iteration > t.attempt_iteration) state.iterations += r.iteration - t.attempt_iteration;
-    t.attempt_iteration = r.iteration;
+    const bool was_held = t.slot != no_slot && !state.logical.slots()[t.slot].held.empty();
+    if (!was_held) {
+        learn_from_report(t, r.at, r.iteration, r.seconds, t.seconds);
+        count_trained(t, r.iteration);
+    }
     t.iteration = std::max(t.iteration, r.iteration);
     t.seconds = r.seconds;
     t.verdict = r.verdict;
@@ -204,7 +216,19 @@ void Tuner::Impl::apply_one(const study::Reported& r) {
             t.window.push_back(metric.value);
         }
     }
-    if (r.verdict.verb != Verb::go_on && t.phase == TrialPhase::running) set_phase(r.trial, TrialPhase::ending);
+    if (r.verdict.verb != Verb::go_on && t.phase == TrialPhase::running && !spec.deterministic)
+        set_phase(r.trial, TrialPhase::ending);
+}
+
+void Tuner::Impl::apply_one(const study::ReportHeld& r) {
+    TrialState& t = trial(r.trial);
+    if (t.slot == no_slot) impossible("a report of trial #" + std::to_string(r.trial.value()) + " waits for no turn");
+    state.now = std::max(state.now, r.at);
+    LogicalSlot& slot = state.logical.slot(t.slot);
+    learn_from_report(t, r.at, r.iteration, r.seconds, slot.held.empty() ? t.seconds : slot.held.back().seconds);
+    count_trained(t, r.iteration);
+    slot.held.push_back(r);
+    slot.received = r.iteration;
 }
 
 void Tuner::Impl::apply_one(const study::CheckpointCommitted& r) {
@@ -228,6 +252,7 @@ void Tuner::Impl::apply_one(const study::AttemptEnded& r) {
     TrialState& t = trial(r.trial);
     state.now = std::max(state.now, r.at);
     free_ranks(r.trial);
+    if (spec.deterministic) return end_attempt_of_turn(r);
     t.message = r.message;
     switch (r.outcome) {
         case AttemptOutcome::paused:
@@ -245,6 +270,7 @@ void Tuner::Impl::apply_one(const study::AttemptEnded& r) {
         case AttemptOutcome::unsaved:
             after_lost_attempt(r.trial);
             break;
+        case AttemptOutcome::disturbed:
         case AttemptOutcome::failed:
             ++t.failures;
             t.failed_at = t.attempt_iteration;
@@ -274,6 +300,8 @@ void Tuner::Impl::apply_one(const study::TrialPromoted& r) {
 void Tuner::Impl::apply_one(const study::TrialClosed& r) {
     TrialState& t = trial(r.trial);
     if (is_final(t.phase)) impossible("trial #" + std::to_string(r.trial.value()) + " is closed twice");
+    if (t.phase == TrialPhase::running && spec.deterministic) wind(r.trial);
+    if (spec.deterministic && r.reason == Reason::lost) mark_nondeterministic();
     state.now = std::max(state.now, r.at);
     t.ended = r.at;
     t.closed_by = r.reason;
@@ -291,7 +319,10 @@ void Tuner::Impl::apply_one(const study::RankLost& r) {
     if (!worker.alive) impossible("rank " + std::to_string(r.rank.value()) + " is lost twice");
     worker.alive = false;
     ledger.lose(r.rank, !worker.trial.has_value());
-    if (worker.trial) trial(*worker.trial).abandoned = true;
+    if (worker.trial) {
+        trial(*worker.trial).abandoned = true;
+        if (spec.deterministic) refresh_turn(*worker.trial);
+    }
     worker.trial.reset();
 }
 
@@ -315,6 +346,7 @@ void Tuner::Impl::apply_one(const study::Snapshot&) {}
 void Tuner::Impl::apply_one(const study::StudyChanged& r) {
     const study::StudySpec later = study::parse_resolved_study(r.spec, "the journal");
     state.now = std::max(state.now, r.at);
+    if (spec.deterministic && study::changes_what_is_decided(study::differences(spec, later))) mark_nondeterministic();
     study::take_over(spec, later);
     scheduler->set_num_trials(spec.num_trials);
     list_evictable();
@@ -339,6 +371,7 @@ void Tuner::Impl::apply_one(const study::TrialReopened& r) {
     t.verdict = {};
     if (r.from_scratch) t.seconds = 0.0;
     state.ended = false; // there is something to do again
+    if (spec.deterministic) mark_nondeterministic();
     set_phase(r.trial, TrialPhase::waiting);
 }
 
@@ -367,6 +400,16 @@ void Tuner::Impl::rebuild_derived() {
         if (state.metrics[i] == spec.objective.metric) objective = MetricId{static_cast<std::uint16_t>(i)};
     }
     list_evictable();
+    if (!spec.deterministic) return;
+    unslotted.clear();
+    leaving.clear();
+    returning = 0;
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        const TrialState& t = state.trials[i];
+        if (t.phase == TrialPhase::waiting && t.slot == no_slot) unslotted.insert(TrialId{i});
+        if (t.winding) set_leaving(TrialId{i}, true);
+        refresh_turn(TrialId{i});
+    }
 }
 
 } // namespace ranktune::tuner

@@ -22,6 +22,9 @@ inline constexpr std::uint32_t max_overtaken = 8;
 /// Trials that fail before any trial has reported, after which the study stops.
 inline constexpr std::uint64_t max_early_failures = 8;
 
+/// The final phase of a trial that was stopped for this reason.
+[[nodiscard]] TrialPhase phase_after(Reason reason);
+
 /// Of what a trial said when it failed, without the place ("rank 3 on nid0041: ...").
 [[nodiscard]] std::uint64_t digest_of_failure(const std::string& message);
 
@@ -48,6 +51,10 @@ struct Tuner::Impl {
     };
     std::set<Evictable> evictable;
     std::optional<MetricId> objective;
+    // Deterministic only.
+    std::set<TrialId> unslotted; ///< wait for a slot: failed trials that were given another chance
+    std::set<TrialId> leaving;   ///< hold ranks that will be back without further notice: winding, or told to yield
+    std::uint32_t returning = 0; ///< ranks of `leaving`
 
     // Of the timer that was asked for last: what the slowest iteration was thought to take then.
     double slowest_known = 0.0;
@@ -72,14 +79,30 @@ struct Tuner::Impl {
     void apply_one(const study::StudyChanged&);
     void apply_one(const study::TrialReopened&);
     void apply_one(const study::DeadlineSet&);
+    void apply_one(const study::ReportHeld&);
     TrialState& trial(TrialId id);
     void set_phase(TrialId id, TrialPhase phase);
     void free_ranks(TrialId id);
     void after_lost_attempt(TrialId id);
     void rebuild_derived();
+    void count_trained(TrialState& trial, Iteration iteration);
+
+    // ---- turns.cpp: the part of apply() that concerns logical time.
+    void apply_turn(const study::Record& record);
+    void apply_turn_of(const study::Reported& record);
+    void set_decision_point(TrialId id);
+    void end_attempt_of_turn(const study::AttemptEnded& record);
+    void enter_slot(TrialId id);
+    void leave_slot(TrialId id);
+    void wind(TrialId id);
+    void set_leaving(TrialId id, bool leaves);
+    void refresh_turn(TrialId id);
+    [[nodiscard]] bool needs_ranks(TrialId id) const;
+    [[nodiscard]] bool is_parked(TrialId id) const;
+    void mark_nondeterministic();
 
     // ---- pace.cpp: how long things take, and what there is still time for.
-    void learn_from_report(TrialState& trial, const study::Reported& report);
+    void learn_from_report(TrialState& trial, StudyTime at, Iteration iteration, double seconds, double before);
     void learn_from_checkpoint(const TrialState& trial, StudyTime at);
     void learn_from_loss(TrialState& trial, StudyTime at);
     [[nodiscard]] bool in_time(const TrialState& trial, StudyTime now) const;
@@ -103,6 +126,7 @@ struct Tuner::Impl {
     void on(const study::DeadlineKnown&, StudyTime now, Output& out);
     void commit(study::Record record, Output& out);
     void reopen(TrialId id, bool from_scratch, StudyTime now, Output& out);
+    [[nodiscard]] Iteration last_report(TrialId id) const;
     [[nodiscard]] bool may_retry(TrialId id, const std::string& message) const;
     [[nodiscard]] bool is_current(TrialId id, Attempt attempt, Incarnation incarnation) const;
     void attempt_ended(TrialId id, AttemptOutcome outcome, const std::string& message, StudyTime now, Output& out);
@@ -122,6 +146,7 @@ struct Tuner::Impl {
     void fill(StudyTime now, Output& out);
     bool place_waiting(StudyTime now, Output& out);
     bool promote_or_create(StudyTime now, Output& out);
+    bool next_work(bool active, StudyTime now, Output& out);
     void start(TrialId id, std::vector<Rank> ranks, StudyTime now, Output& out);
     [[nodiscard]] bool can_create() const;
     [[nodiscard]] study::StartTrial start_command(TrialId id) const;
@@ -129,6 +154,20 @@ struct Tuner::Impl {
     void end_if_over(StudyTime now, Output& out);
     void close_what_is_left(StudyTime now, Output& out);
     [[nodiscard]] StudyEnded verdict_on_study(StudyTime now) const;
+    [[nodiscard]] bool someone_holds_ranks() const;
+
+    // ---- admit.cpp: deterministic mode. Reports and ends take effect in the order of their keys.
+    void take_report(const study::ReportArrived& event, StudyTime now, Output& out);
+    void take_end(TrialId id, AttemptOutcome outcome, const std::string& message, StudyTime now, Output& out);
+    void settle(StudyTime now, Output& out);
+    bool admit_next(StudyTime now, Output& out);
+    void admit_report(TrialId id, Attempt attempt, const study::ReportArrived& report,
+                      std::vector<study::MetricValue> metrics, StudyTime now, Output& out);
+    void admit_end(TrialId id, StudyTime now, Output& out);
+    void let_go(TrialId id, Output& out);
+    void place_by_turn(StudyTime now, Output& out);
+    void ask_to_yield(UnitKey before, std::uint32_t wanted, Output& out);
+    [[nodiscard]] std::vector<study::MetricValue> numbered(const std::vector<study::NamedMetric>& metrics, Output& out);
 
     // ---- retention.cpp: which checkpoints stay.
     [[nodiscard]] bool is_result(TrialId id) const { return state.best == id || state.keeper == id; }
@@ -142,6 +181,7 @@ struct Tuner::Impl {
     // ---- the rest, a file each.
     [[nodiscard]] std::vector<study::Command> pending_commands() const;
     void check_invariants() const;
+    void check_turns() const;
     void snapshot(study::Encoder& out) const;
     void restore(study::Decoder& in);
 };

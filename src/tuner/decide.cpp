@@ -80,7 +80,8 @@ Verdict Tuner::Impl::decide(TrialId id, const study::ReportArrived& report, std:
     }
     const double objective_value = value.value_or(not_a_number);
     // While the study drains no trial goes on in place, so a trial at a rung is paused there like any other.
-    const bool contended = state.draining || !waiting.empty();
+    // In deterministic mode who waits for ranks is no part of the logic.
+    const bool contended = !spec.deterministic && (state.draining || !waiting.empty());
     const Verdict verdict = scheduler->decide(
         {id, report.iteration, study::score(objective_value, spec.objective.mode), std::isnan(objective_value)},
         contended);

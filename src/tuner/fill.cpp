@@ -16,6 +16,7 @@ double budget_seconds(const study::StudySpec& spec) {
 } // namespace
 
 void Tuner::Impl::fill(StudyTime now, Output& out) {
+    if (spec.deterministic) return settle(now, out);
     if (state.draining || state.ended) return;
     while (ledger.free() > 0 && room_for_one_more()) {
         if (!place_waiting(now, out) && !promote_or_create(now, out)) break;
@@ -58,6 +59,11 @@ bool Tuner::Impl::promote_or_create(StudyTime now, Output& out) {
     }
     const bool active =
         state.in(TrialPhase::running) + state.in(TrialPhase::ending) + state.in(TrialPhase::waiting) > 0;
+    return next_work(active, now, out);
+}
+
+/// Promotes a paused trial or makes a new one.
+bool Tuner::Impl::next_work(bool active, StudyTime now, Output& out) {
     const bool may_create = can_create();
     if (const auto promotion = scheduler->next({may_create, active})) {
         commit(study::TrialPromoted{promotion->trial, now, promotion->from, promotion->target, promotion->reason}, out);
@@ -87,8 +93,13 @@ study::StartTrial Tuner::Impl::start_command(TrialId id) const {
     return {id, t.attempt, state.incarnation, t.ranks, t.configuration, std::move(from), t.seconds, t.decision_point};
 }
 
+bool Tuner::Impl::someone_holds_ranks() const {
+    if (spec.deterministic) return ledger.free() != ledger.alive(); // also trials that are paused or closed already
+    return state.in(TrialPhase::running) + state.in(TrialPhase::ending) > 0;
+}
+
 void Tuner::Impl::end_if_over(StudyTime now, Output& out) {
-    if (state.ended || state.in(TrialPhase::running) + state.in(TrialPhase::ending) > 0) return;
+    if (state.ended || someone_holds_ranks()) return;
     if (!state.draining && waits_for_time(now)) end_for_want_of_time(now, out);
     const StudyEnded end = verdict_on_study(now);
     if (end.outcome != StudyOutcome::resumable) close_what_is_left(now, out);

@@ -37,14 +37,15 @@ double needed(const State& state, double pace, Iteration iterations) {
 
 } // namespace
 
-/// Training time counts, not the time between two reports: a leader may have several on the way.
-void Tuner::Impl::learn_from_report(TrialState& t, const study::Reported& r) {
-    const double trained = r.seconds - t.seconds;
-    if (t.silent) follow(state.starting, seconds_between(t.since, r.at) - std::max(trained, 0.0), 0.25);
+/// Training time counts, not the time between two reports: a leader may have several on the way. `before`: `seconds` of
+/// the report before.
+void Tuner::Impl::learn_from_report(TrialState& t, StudyTime at, Iteration iteration, double seconds, double before) {
+    const double trained = seconds - before;
+    if (t.silent) follow(state.starting, seconds_between(t.since, at) - std::max(trained, 0.0), 0.25);
     t.silent = false;
-    t.since = r.at;
-    if (r.iteration <= t.attempt_iteration || trained <= 0.0) return;
-    const double pace = trained / static_cast<double>(r.iteration - t.attempt_iteration);
+    t.since = at;
+    if (iteration <= t.attempt_iteration || trained <= 0.0) return;
+    const double pace = trained / static_cast<double>(iteration - t.attempt_iteration);
     follow(t.pace, pace, 0.25);
     // What was assumed before the first report of all was no measurement.
     if (state.reports <= 1) state.pace = 0.0;
@@ -53,7 +54,8 @@ void Tuner::Impl::learn_from_report(TrialState& t, const study::Reported& r) {
 
 /// Only the last one of an attempt: one that is written beside the training says nothing about how long that waits.
 void Tuner::Impl::learn_from_checkpoint(const TrialState& t, StudyTime at) {
-    if (t.phase == TrialPhase::ending && !t.silent) follow(state.saving, seconds_between(t.since, at), 0.25);
+    if ((t.phase == TrialPhase::ending || t.winding) && !t.silent)
+        follow(state.saving, seconds_between(t.since, at), 0.25);
 }
 
 /// A first iteration that did not end takes longer than the time it got: a quarter more is assumed, or the next job of

@@ -17,7 +17,7 @@ std::vector<study::Command> Tuner::Impl::pending_commands() const {
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
         const TrialId id{i};
         const TrialState& t = state.trials[i];
-        if (t.phase != TrialPhase::running && t.phase != TrialPhase::ending) continue;
+        if (!holds_ranks(t)) continue;
         if (t.abandoned) {
             std::vector<Rank> living;
             std::copy_if(t.ranks.begin(), t.ranks.end(), std::back_inserter(living),
@@ -32,6 +32,10 @@ std::vector<study::Command> Tuner::Impl::pending_commands() const {
             const Iteration next = t.verdict.verb == Verb::go_on ? t.decision_point : 0;
             commands.emplace_back(
                 study::Decide{id, t.attempt, state.incarnation, t.attempt_iteration, as_told(id, t.verdict), next});
+        }
+        if (leaving.contains(id) && !t.winding) {
+            commands.emplace_back(
+                study::Interrupt{id, t.attempt, state.incarnation, {Verb::pause, Reason::yielded, 0.0, 0.0}});
         }
         if (state.draining && t.phase == TrialPhase::running) {
             commands.emplace_back(

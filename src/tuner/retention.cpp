@@ -55,6 +55,7 @@ std::vector<const CheckpointRef*> Tuner::Impl::to_release(TrialId id) const {
 }
 
 void Tuner::Impl::retain(TrialId id, Output& out) {
+    if (trial(id).winding) return;                 // its group may be about to save: when the attempt is over
     std::vector<study::DeleteCheckpoint> released; // what they point to moves with the first release
     for (const CheckpointRef* checkpoint : to_release(id))
         released.push_back({checkpoint->path, static_cast<std::uint32_t>(checkpoint->shards.size())});

@@ -10,7 +10,7 @@
 namespace ranktune::tuner {
 namespace {
 
-constexpr std::uint8_t snapshot_version = 4;
+constexpr std::uint8_t snapshot_version = 5;
 
 struct Writer {
     study::Encoder& out;
@@ -42,7 +42,16 @@ struct Writer {
         out.varint(v.size());
         for (const auto& item : v) (*this)(item);
     }
+    template <class T>
+    void operator()(const std::deque<T>& v) {
+        out.varint(v.size());
+        for (const auto& item : v) (*this)(item);
+    }
     void operator()(const RankInfo& v) { fields(*this, v); }
+    void operator()(const study::MetricValue& v) { fields(*this, v); }
+    void operator()(const study::ReportHeld& v) { fields(*this, v); }
+    void operator()(const HeldEnd& v) { fields(*this, v); }
+    void operator()(const LogicalSlot& v) { fields(*this, v); }
     void operator()(const WorkerState& v) { fields(*this, v); }
     void operator()(const TrialState& v) { fields(*this, v); }
 
@@ -81,7 +90,17 @@ struct Reader {
         v.resize(in.count());
         for (auto& item : v) (*this)(item);
     }
+    template <class T>
+    void operator()(std::deque<T>& v) {
+        v.clear();
+        v.resize(in.count());
+        for (auto& item : v) (*this)(item);
+    }
     void operator()(RankInfo& v) { Writer::fields(*this, v); }
+    void operator()(study::MetricValue& v) { Writer::fields(*this, v); }
+    void operator()(study::ReportHeld& v) { Writer::fields(*this, v); }
+    void operator()(HeldEnd& v) { Writer::fields(*this, v); }
+    void operator()(LogicalSlot& v) { Writer::fields(*this, v); }
     void operator()(WorkerState& v) { Writer::fields(*this, v); }
     void operator()(TrialState& v) { Writer::fields(*this, v); }
 };
@@ -94,11 +113,20 @@ void Writer::fields(Self& self, T& v) {
         each(v.rank, v.host, v.gpus, v.domain, v.switches);
     } else if constexpr (std::is_same_v<Plain, WorkerState>) {
         each(v.info, v.alive, v.trial);
+    } else if constexpr (std::is_same_v<Plain, study::MetricValue>) {
+        each(v.id, v.value);
+    } else if constexpr (std::is_same_v<Plain, study::ReportHeld>) {
+        each(v.trial, v.attempt, v.at, v.iteration, v.seconds, v.metrics);
+    } else if constexpr (std::is_same_v<Plain, HeldEnd>) {
+        each(v.outcome, v.message);
+    } else if constexpr (std::is_same_v<Plain, LogicalSlot>) {
+        each(v.trial, v.clock, v.received, v.held, v.end);
     } else {
         each(v.phase, v.reported, v.abandoned, v.silent, v.attempt, v.iteration, v.attempt_iteration, v.decision_point,
              v.seconds, v.pace, v.since, v.last, v.best, v.best_iteration, v.verdict, v.wanted_ranks, v.bracket,
              v.losses, v.failures, v.failed_at, v.failure, v.overtaken, v.target, v.closed_by, v.closed_a, v.closed_b,
-             v.created, v.started, v.ended, v.ranks, v.checkpoints, v.window, v.message, v.configuration);
+             v.created, v.started, v.ended, v.ranks, v.checkpoints, v.window, v.message, v.configuration, v.winding,
+             v.slot);
     }
 }
 
@@ -109,7 +137,7 @@ void state_fields(Archive& archive, S& s) {
     each(s.uuid, s.version, s.wall_time, s.incarnation, s.now, s.began, s.metrics, s.trials, s.workers, s.reports,
          s.records, s.iterations, s.early_failures, s.best, s.keeper, s.checkpoint_bytes, s.deadline, s.pace,
          s.starting, s.saving, s.draining, s.drain_reason, s.drain_message, s.ended, s.outcome, s.end_reason,
-         s.end_message);
+         s.end_message, s.deterministic_until);
     for (auto& count : s.count) archive(count);
 }
 
@@ -119,6 +147,8 @@ void Tuner::Impl::snapshot(study::Encoder& out) const {
     out.u8(snapshot_version);
     Writer writer{out};
     state_fields(writer, state);
+    writer(state.logical.now());
+    writer(state.logical.slots());
     scheduler->snapshot(out);
     searcher->snapshot(out);
 }
@@ -129,6 +159,11 @@ void Tuner::Impl::restore(study::Decoder& in) {
     State fresh;
     Reader reader{in};
     state_fields(reader, fresh);
+    double logical_now = 0.0;
+    std::vector<LogicalSlot> slots;
+    reader(logical_now);
+    reader(slots);
+    fresh.logical.restored(logical_now, std::move(slots));
     state = std::move(fresh);
     scheduler->restore(in);
     searcher->restore(in);

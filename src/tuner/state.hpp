@@ -11,10 +11,13 @@
 #include "ranktune/space/configuration.hpp"
 #include "ranktune/study/objective.hpp"
 #include "ranktune/study/vocabulary.hpp"
+#include "tuner/logical.hpp"
 
 namespace ranktune::tuner {
 
 using namespace study; // the vocabulary: TrialId, Attempt, TrialPhase, ... (private header)
+
+inline constexpr std::uint32_t no_slot = 0xFFFFFFFF;
 
 /// One trial. What every report touches comes first, so that a report meets one or two cache lines.
 struct TrialState {
@@ -22,6 +25,7 @@ struct TrialState {
     bool reported = false;
     bool abandoned = false;          ///< its ranks were told to give up (a member was lost)
     bool silent = true;              ///< no report of the newest attempt yet
+    bool winding = false;            ///< deterministic: left its slot, but the ranks of its attempt are not back yet
     Attempt attempt;                 ///< newest; zero: never started
     Iteration iteration = 0;         ///< highest one accepted; not taken back when an attempt starts from a checkpoint
     Iteration attempt_iteration = 0; ///< last one of the newest attempt (where it started, before its first report)
@@ -36,12 +40,13 @@ struct TrialState {
 
     std::uint32_t wanted_ranks = 1;
     std::uint32_t bracket = 0;
-    std::uint32_t losses = 0;    ///< attempts lost with their ranks
-    std::uint32_t failures = 0;  ///< attempts that ended with an exception
-    Iteration failed_at = 0;     ///< last report of the newest of those
-    std::uint64_t failure = 0;   ///< digest of its message, without the rank: is the next one the same?
-    std::uint32_t overtaken = 0; ///< by later trials, while it waits for ranks
-    Iteration target = 0;        ///< next iteration at which its scheduler compares it
+    std::uint32_t slot = no_slot; ///< deterministic: its place in logical time
+    std::uint32_t losses = 0;     ///< attempts lost with their ranks
+    std::uint32_t failures = 0;   ///< attempts that ended with an exception
+    Iteration failed_at = 0;      ///< last report of the newest of those
+    std::uint64_t failure = 0;    ///< digest of its message, without the rank: is the next one the same?
+    std::uint32_t overtaken = 0;  ///< by later trials, while it waits for ranks
+    Iteration target = 0;         ///< next iteration at which its scheduler compares it
     Reason closed_by = Reason::none;
     double closed_a = 0.0;
     double closed_b = 0.0;
@@ -57,6 +62,10 @@ struct TrialState {
 
 /// Of a trial's checkpoints the one to use: the best by the objective, the newest of equal ones; null: it has none.
 [[nodiscard]] const CheckpointRef* best_checkpoint(const TrialState& trial, Mode mode);
+/// Whether worker ranks are taken by this trial.
+[[nodiscard]] inline bool holds_ranks(const TrialState& trial) {
+    return trial.phase == TrialPhase::running || trial.phase == TrialPhase::ending || trial.winding;
+}
 
 struct WorkerState {
     RankInfo info;
@@ -94,6 +103,9 @@ struct State {
     StudyOutcome outcome = StudyOutcome::ok;
     Reason end_reason = Reason::none;
     std::string end_message;
+    LogicalTime logical; ///< deterministic: slots and clocks; no slots otherwise
+    /// Deterministic: the number of records that any run of the study file would make alike. None: all.
+    std::optional<std::uint64_t> deterministic_until;
 
     // Not part of the digest: what was dropped is no decision.
     std::uint64_t stale_events = 0;

@@ -7,9 +7,6 @@
 #include "tuner/core.hpp"
 
 namespace ranktune::tuner {
-namespace {
-
-/// The final phase of a trial that was stopped for this reason.
 TrialPhase phase_after(Reason reason) {
     switch (reason) {
         case Reason::max_iterations:
@@ -25,8 +22,6 @@ TrialPhase phase_after(Reason reason) {
     }
 }
 
-} // namespace
-
 void Tuner::Impl::commit(study::Record record, Output& out) {
     apply(record);
     out.records.push_back(std::move(record));
@@ -40,7 +35,7 @@ void Tuner::Impl::commit(study::Record record, Output& out) {
 bool Tuner::Impl::is_current(TrialId id, Attempt attempt, Incarnation incarnation) const {
     if (incarnation != state.incarnation || id.value() >= state.trials.size()) return false;
     const TrialState& t = state.trials[id.value()];
-    return t.attempt == attempt && (t.phase == TrialPhase::running || t.phase == TrialPhase::ending);
+    return t.attempt == attempt && holds_ranks(t);
 }
 
 void Tuner::Impl::step(const study::Event& event, Output& out) {
@@ -53,7 +48,8 @@ void Tuner::Impl::on(const study::Began& event, StudyTime now, Output& out) {
     // Trials that had been told to stop when the head before died need no ranks to be closed.
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
         const TrialState& t = state.trials[i];
-        if (t.phase == TrialPhase::ending)
+        const bool told_to_stop = spec.deterministic && t.verdict.verb == Verb::stop && !is_final(t.phase);
+        if (t.phase == TrialPhase::ending || told_to_stop)
             close(TrialId{i}, phase_after(t.verdict.reason), t.verdict, t.message, now, out);
     }
     set_timer(out);
@@ -62,6 +58,7 @@ void Tuner::Impl::on(const study::Began& event, StudyTime now, Output& out) {
 }
 
 void Tuner::Impl::on(const study::ReportArrived& event, StudyTime now, Output& out) {
+    if (spec.deterministic) return take_report(event, now, out);
     if (!is_current(event.trial, event.attempt, event.incarnation) || trial(event.trial).abandoned ||
         event.iteration <= trial(event.trial).attempt_iteration) {
         ++state.stale_events;
@@ -70,16 +67,7 @@ void Tuner::Impl::on(const study::ReportArrived& event, StudyTime now, Output& o
     const std::optional<double> value = objective_of(event);
     const Verdict verdict = decide(event.trial, event, value);
     study::Reported report{event.trial, event.attempt, now, event.iteration, event.seconds, {}, verdict};
-    report.metrics.reserve(event.metrics.size());
-    for (std::size_t i = 0; i < event.metrics.size(); ++i) {
-        const std::string& name = event.metrics[i].name;
-        // Trials mostly report the same metrics in the same order: look at that place first.
-        std::size_t id = i < state.metrics.size() && state.metrics[i] == name ? i : 0;
-        while (id < state.metrics.size() && state.metrics[id] != name) ++id;
-        const MetricId metric{static_cast<std::uint16_t>(id)};
-        if (id == state.metrics.size()) commit(study::MetricDefined{metric, name}, out);
-        report.metrics.push_back({metric, event.metrics[i].value});
-    }
+    report.metrics = numbered(event.metrics, out);
     const bool was_ending = trial(event.trial).phase == TrialPhase::ending;
     const bool waits = event.iteration >= trial(event.trial).decision_point;
     const std::optional<TrialId> keeper = state.keeper;
@@ -101,6 +89,22 @@ void Tuner::Impl::on(const study::ReportArrived& event, StudyTime now, Output& o
     if (state.deadline && !state.draining && t.pace > slowest_known) set_timer(out);
     // A new entry in a rung can make another trial promotable, when ranks happen to be free.
     if (ledger.free() > 0 && verdict.reason != Reason::below_rung) fill(now, out);
+}
+
+/// Metrics by their numbers; a new name gets the next one.
+std::vector<study::MetricValue> Tuner::Impl::numbered(const std::vector<study::NamedMetric>& metrics, Output& out) {
+    std::vector<study::MetricValue> values;
+    values.reserve(metrics.size());
+    for (std::size_t i = 0; i < metrics.size(); ++i) {
+        const std::string& name = metrics[i].name;
+        // Trials mostly report the same metrics in the same order: look at that place first.
+        std::size_t id = i < state.metrics.size() && state.metrics[i] == name ? i : 0;
+        while (id < state.metrics.size() && state.metrics[id] != name) ++id;
+        const MetricId metric{static_cast<std::uint16_t>(id)};
+        if (id == state.metrics.size()) commit(study::MetricDefined{metric, name}, out);
+        values.push_back({metric, metrics[i].value});
+    }
+    return values;
 }
 
 void Tuner::Impl::on(const study::CheckpointSaved& event, StudyTime now, Output& out) {
@@ -140,6 +144,7 @@ void Tuner::Impl::attempt_ended(TrialId id, AttemptOutcome outcome, const std::s
     }
     const Attempt attempt = t.attempt;
     const Verdict verdict = t.verdict;
+    if (spec.deterministic) return take_end(id, outcome, message, now, out);
     if (outcome == AttemptOutcome::unreadable && !t.checkpoints.empty()) {
         // It goes on from the checkpoint before, or from nothing. The file stays: whoever looks for the damage needs
         // it.
@@ -156,8 +161,9 @@ void Tuner::Impl::attempt_ended(TrialId id, AttemptOutcome outcome, const std::s
         if (!state.draining) drain(Reason::unsaved, message, now, out);
         return;
     }
-    if (outcome == AttemptOutcome::failed || outcome == AttemptOutcome::unreadable) {
-        const bool retry = outcome == AttemptOutcome::failed && may_retry(id, message);
+    if (outcome == AttemptOutcome::failed || outcome == AttemptOutcome::disturbed ||
+        outcome == AttemptOutcome::unreadable) {
+        const bool retry = outcome != AttemptOutcome::unreadable && may_retry(id, message);
         commit(study::AttemptEnded{id, attempt, now, outcome, retry, message}, out);
         if (!retry) close(id, TrialPhase::failed, {Verb::stop, Reason::exception, 0.0, 0.0}, message, now, out);
     } else if (verdict.verb == Verb::stop) {
@@ -180,12 +186,17 @@ void Tuner::Impl::attempt_ended(TrialId id, AttemptOutcome outcome, const std::s
     }
 }
 
+/// Where the newest attempt got to; in deterministic mode the trial (what is trained again is not reported again).
+Iteration Tuner::Impl::last_report(TrialId id) const {
+    const TrialState& t = state.trials[id.value()];
+    return t.slot != no_slot ? state.logical.slots()[t.slot].received : t.attempt_iteration;
+}
+
 /// An error that comes again at the same iteration with the same words would come a third time.
 bool Tuner::Impl::may_retry(TrialId id, const std::string& message) const {
     const TrialState& t = state.trials[id.value()];
     if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return false;
-    const bool the_same =
-        t.failures > 0 && t.failed_at == t.attempt_iteration && t.failure == digest_of_failure(message);
+    const bool the_same = t.failures > 0 && t.failed_at == last_report(id) && t.failure == digest_of_failure(message);
     return t.failures < spec.failure.max_failures && !the_same;
 }
 
@@ -198,6 +209,7 @@ void Tuner::Impl::attempt_lost(TrialId id, StudyTime now, Output& out) {
     const TrialState& t = trial(id);
     const bool retry = t.losses < spec.failure.max_losses;
     commit(study::AttemptEnded{id, t.attempt, now, AttemptOutcome::lost, retry, {}}, out);
+    if (spec.deterministic) return let_go(id, out); // if it was the last chance, the trial fails when its turn comes
     if (t.phase == TrialPhase::ending) {
         close(id, phase_after(t.verdict.reason), t.verdict, {}, now, out);
     } else if (!retry && t.phase == TrialPhase::waiting) {

@@ -15,6 +15,7 @@ Tuner::Impl::Impl(study::StudySpec given)
     // Moving all trials again and again while their table grows would cost more than deciding about them.
     constexpr std::uint32_t reserved = 1'000'000;
     state.trials.reserve(std::min(spec.num_trials, reserved));
+    if (spec.deterministic) state.logical = LogicalTime(spec.max_concurrent);
 }
 
 Tuner::Tuner(study::StudySpec spec) : impl_(std::make_unique<Impl>(std::move(spec))) {}

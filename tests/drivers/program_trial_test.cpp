@@ -240,6 +240,14 @@ TEST_CASE("a segmentation fault costs the trial and not the rank", "[drivers]") 
     check_outcomes(programs.cluster.run_until(99), AttemptOutcome::failed);
 }
 
+TEST_CASE("a program that is killed from outside was disturbed", "[drivers]") {
+    Programs programs(1, "report(1.0)\nos.kill(os.getpid(), signal.SIGKILL)\n");
+    programs.cluster.prepare(1, 9);
+    const auto logs = programs.cluster.run_until(99);
+    check_outcomes(logs, AttemptOutcome::disturbed);
+    CHECK(blame(logs) == "rank 0: killed by signal 9 (Killed)");
+}
+
 TEST_CASE("a program that cannot be started says so", "[drivers]") {
     Programs programs(2, "");
     programs.cluster.spec().trainable.program->command = "no-such-program {args}";
@@ -429,7 +437,8 @@ TEST_CASE("a program that hangs is stopped by the time-out for reports", "[drive
     programs.cluster.spec().failure.report_timeout = 500ms;
     programs.cluster.prepare(2, 99);
     const auto logs = programs.cluster.run_until(99);
-    check_outcomes(logs, AttemptOutcome::failed);
+    CHECK(logs[0].ended->outcome == AttemptOutcome::disturbed); // a time-out is no property of the trial
+    CHECK(logs[1].ended->outcome == AttemptOutcome::failed);    // its partner is gone
     CHECK(blame(logs).starts_with("rank 0: no sign of progress for 500ms (failure.report_timeout); reports made: "));
 }
 

@@ -79,6 +79,9 @@ struct RecordText {
         return r.deadline ? "deadline at " + number(base::to_seconds(r.deadline->time_since_epoch())) + " s"
                           : std::string("no deadline");
     }
+    std::string operator()(const ReportHeld& r) const {
+        return "held " + id(r.trial) + " at " + std::to_string(r.iteration);
+    }
     std::string operator()(const TrialReopened& r) const {
         return "reopened " + id(r.trial) + (r.from_scratch ? " from scratch" : "");
     }

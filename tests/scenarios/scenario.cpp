@@ -27,7 +27,8 @@ double value_of(const std::string& text) {
 
 study::AttemptOutcome outcome_of(const std::string& text) {
     using O = study::AttemptOutcome;
-    for (const O outcome : {O::paused, O::stopped, O::finished, O::failed, O::lost, O::unreadable, O::unsaved}) {
+    for (const O outcome :
+         {O::paused, O::stopped, O::finished, O::failed, O::lost, O::unreadable, O::unsaved, O::disturbed}) {
         if (study::name(outcome) == text) return outcome;
     }
     throw std::runtime_error("unknown outcome " + text);
@@ -136,6 +137,9 @@ std::string Player::play(const std::string& command, const std::string& body) {
         tuner::Output output;
         live_->reopen(base::TrialId{trial}, word == "scratch", now_, output);
         check(text, output);
+    } else if (verb == "mark") {
+        const auto until = live_->state().deterministic_until;
+        return until ? "deterministic up to record " + std::to_string(*until) + "\n" : "deterministic\n";
     } else if (verb == "trials") {
         return trials();
     } else if (verb == "rungs") {

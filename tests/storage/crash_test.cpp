@@ -94,12 +94,14 @@ TEST_CASE("after the death of all processes every written record is there", "[st
 
 TEST_CASE("after a loss of power every synced record is there, and nothing rolled back rises again", "[storage]") {
     std::size_t lost = 0;
-    for (std::uint32_t round = 0; round < 12; ++round) {
+    std::size_t cuts = 0;
+    for (std::uint32_t round = 0; round < 24; ++round) {
         base::RngStream rng(2, base::Purpose::fault, round);
         CrashFileSystem first;
         first.set_reserves(round % 2 == 0);
         const Life life1 = live(first, 1, 40, rng);
         for (int cut = 0; cut < 25; ++cut) {
+            ++cuts;
             const std::size_t at1 = rng.below(first.operations() + 1);
             const auto second = first.after_power_cut(at1, rng);
             const auto left1 = survivors(*second);
@@ -118,6 +120,7 @@ TEST_CASE("after a loss of power every synced record is there, and nothing rolle
             REQUIRE(survivors(*third) == life3.records);
         }
     }
+    CHECK(cuts >= 500);
     CHECK(lost > 20); // the model does lose unsynced records
 }
 

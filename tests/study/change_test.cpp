@@ -47,6 +47,26 @@ TEST_CASE("Budgets, limits and outputs may change; what results depend on may no
     }
 }
 
+TEST_CASE("The slots of a deterministic study may not change, and whether it is one", "[study]") {
+    const std::vector<std::string> deterministic = {"study.deterministic=true", "study.max_concurrent=3"};
+    StudySpec now = spec(deterministic);
+    REQUIRE(now.deterministic);
+    CHECK(parse_resolved_study(resolved_toml(now), "/resolved.toml").deterministic);
+    const StudySpec wider = spec({"study.deterministic=true", "study.max_concurrent=4"});
+    const auto found = differences(now, wider);
+    REQUIRE(found.size() == 1);
+    CHECK(found.front().key == "study.max_concurrent");
+    CHECK_FALSE(found.front().may_change);
+    take_over(now, wider);
+    CHECK(now.max_concurrent == 3);
+    const auto back = differences(now, spec({"study.max_concurrent=3"}));
+    REQUIRE(back.size() == 1);
+    CHECK_FALSE(back.front().may_change);
+
+    CHECK_FALSE(changes_what_is_decided(changes({"study.name=b", "checkpoint.interval=3", "run.abort_grace=5s"})));
+    CHECK(changes_what_is_decided(changes({"study.num_trials=9"})));
+}
+
 TEST_CASE("The command line of a program may be mended", "[study]") {
     const auto program = [](const std::string& command) {
         return parse_study(

@@ -94,6 +94,8 @@ std::vector<Record> examples() {
         TrialReopened{TrialId(max32), last_time, true},
         DeadlineSet{},
         DeadlineSet{last_time, last_time},
+        ReportHeld{},
+        ReportHeld{TrialId(max32), Attempt(max32), last_time, 1, 0.5, {{MetricId(0), 0.25}, {MetricId(7), -1.0}}},
     };
     return records;
 }

@@ -90,12 +90,19 @@ TEST_CASE("mistakes of [study]", "[study]") {
         {"max_t = 3\n", "7:1 study.max_t: is Ray Tune's name; here: max_iterations"},
         {"brackets = 3\n", "7:1 study.brackets: unknown key here; it belongs to scheduler.brackets"},
         {"deterministic = true\n",
-         "7:1 study.deterministic: is not supported by this version: configurations and decisions are reproducible for "
+         "1:1 study.max_concurrent: is needed by a deterministic study: the number of trials side by side, which may "
+         "not depend on the ranks that a start happens to have"},
+        {"deterministic = true\nmax_concurrent = 4\ntime_budget = \"1h\"\n",
+         "9:1 study.time_budget: does not go with study.deterministic: what a study does in a given time depends on "
          "the "
-         "same order of reports"},
+         "machine; limit num_trials instead"},
+        {"unit_cost = \"{layers}\"\n",
+         "7:1 study.unit_cost: is not supported by this version: in a deterministic study every unit, from one report "
+         "to "
+         "the next, costs 1"},
         {"colour = 3\n",
          "7:1 study.colour: unknown key; known: name, metric, mode, num_trials, max_iterations, seed, "
-         "max_concurrent, time_budget"},
+         "max_concurrent, time_budget, deterministic"},
         {"sead = 3\n", "7:1 study.sead: unknown key; did you mean 'seed'?"},
     };
     for (const Case& c : cases) check(c, with_study_line(c.lines));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The campaign of crashes: random studies on simulated clusters whose journal and checkpoints lie in a file system that
 // remembers every operation. Each life is cut at chosen operations, by the death of all processes or by a loss of
-// power; what that leaves is opened, checked and run to the end.
+// power; what that leaves is opened, checked and run to the end. Every other study is deterministic: it has to end as
+// it does without a crash.
 //
 //   campaign_crashes [CRASHES] [--from NUMBER]      (defaults 10000, 0)
 //
@@ -131,9 +132,13 @@ class Campaign {
 
     [[nodiscard]] int report() const {
         std::printf(
-            "%llu crashes (%llu of them losses of power), %llu wrong; %llu lives, %llu records, %llu checkpoints "
+            "%llu crashes (%llu of them losses of power, %llu of those followed by a life that was cut again), %llu "
+            "wrong; "
+            "%llu deterministic studies compared with the run without a crash; %llu lives, %llu records, %llu "
+            "checkpoints "
             "verified, %llu orphans removed; windows:",
-            ull(total_), ull(power_), ull(wrong_), ull(lives_), ull(records_), ull(verified_), ull(orphans_));
+            ull(total_), ull(power_), ull(cut_again_), ull(wrong_), ull(compared_), ull(lives_), ull(records_),
+            ull(verified_), ull(orphans_));
         for (std::size_t w = 0; w < static_cast<std::size_t>(Window::count); ++w)
             std::printf("%s %s %llu", w == 0 ? "" : ",", window_names[w], ull(windows_[w]));
         std::printf("\n");
@@ -148,17 +153,42 @@ class Campaign {
         std::printf("case %llu, crash %llu: %s\n", ull(seed_), ull(total_), what.c_str());
     }
 
+    static void make_deterministic(study::StudySpec& spec, std::uint64_t seed) {
+        spec.deterministic = true;
+        spec.max_concurrent = 1 + static_cast<std::uint32_t>(seed / 2 % 6);
+        spec.stop.trial_time.reset();
+        spec.failure.max_losses = 1'000'000;
+    }
+
+    /// What trials report and how they end is then the same, however often they are cut.
+    static void as_in_every_life(drivers::sim::ClusterOptions& life, const drivers::sim::ClusterOptions& front,
+                                 std::uint64_t seed) {
+        life.curve.fate = seed;
+        life.curve.throw_rate = front.curve.throw_rate;
+        life.curve.nan_rate = front.curve.nan_rate;
+        life.curve.done_rate = front.curve.done_rate;
+    }
+
+    static std::uint64_t logical_digest(CrashFileSystem& files) {
+        report::LogicalDigest digest;
+        storage::read_journal(files, home, [&digest](study::Record&& record) { digest.add(record); });
+        return digest.value();
+    }
+
     void run_case(std::uint64_t seed) {
         Case drawn = drivers::sim::draw_case(seed);
         drawn.spec.num_trials = std::min(drawn.spec.num_trials, 12U);
         drawn.spec.time_budget.reset();
+        if (seed % 2 == 1) make_deterministic(drawn.spec, seed);
         drawn.spec.seed >>= 1U; // as a study file can hold it
         try {                   // and as it reads in one: durations to the millisecond, nothing that a file may not say
             drawn.spec = study::parse_resolved_study(study::resolved_toml(drawn.spec), "case");
         } catch (const study::StudyFileError&) {
             return;
         }
+        deterministic_ = seed % 2 == 1;
         for (auto& life : drawn.lives) {
+            if (deterministic_) as_in_every_life(life, drawn.lives.front(), seed);
             life.workers = std::min(life.workers, 8U);
             life.workers = std::max(life.workers, drawn.spec.max_ranks_per_trial());
             std::erase_if(life.deaths, [&](const auto& d) { return d.first.value() > life.workers; });
@@ -171,6 +201,7 @@ class Campaign {
         CrashFileSystem first;
         first.make_directories(home + "/checkpoints");
         const auto life = live(first, drawn, 1, rng);
+        undisturbed_ = logical_digest(first);
         for (int n = 0; n < 20; ++n) crash_and_go_on(first, life, drawn, 1, rng);
     }
 
@@ -312,7 +343,12 @@ class Campaign {
                 throw std::runtime_error(std::to_string(found) + " records are left of " + std::to_string(at_least));
             const Lived next = live(*left, drawn, number + 1, rng);
             if (!next.over) throw std::runtime_error("the study did not end");
-            if (number < 3 && rng.below(4) == 0) crash_and_go_on(*left, next, drawn, number + 1, rng);
+            if (deterministic_ && ++compared_ && logical_digest(*left) != undisturbed_)
+                throw std::runtime_error("the deterministic study is not what it is without the crash");
+            // What a loss of power rolled back may not rise again when the next life is cut, too.
+            const bool again = power && number == 1;
+            if (again) ++cut_again_;
+            if (again || (number < 3 && rng.below(4) == 0)) crash_and_go_on(*left, next, drawn, number + 1, rng);
         } catch (const std::exception& error) {
             wrong(std::string(power ? "power lost" : "killed") + " before operation " + std::to_string(cut) + " (" +
                   window_names[static_cast<std::size_t>(window_of(files, cut, life))] + ") of life " +
@@ -322,6 +358,9 @@ class Campaign {
 
     base::NullLog log_;
     std::uint64_t seed_ = 0;
+    bool deterministic_ = false;    ///< the case
+    std::uint64_t undisturbed_ = 0; ///< logical digest of its run without a crash
+    std::uint64_t cut_again_ = 0, compared_ = 0;
     std::uint64_t total_ = 0, power_ = 0, wrong_ = 0, lives_ = 0, records_ = 0, verified_ = 0, orphans_ = 0;
     std::uint64_t windows_[static_cast<std::size_t>(Window::count)] = {};
 };

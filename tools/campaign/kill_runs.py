@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Real studies under mpirun, killed with -9 at random moments (the head, a worker, mpirun, or everything), resumed by the
-same command until they end. An observer outside the processes reads the journal all the time, with a reader of its own,
-and remembers what it saw: whatever was written has to be there ever after.
+"""Real studies under mpirun or srun, killed with -9 at random moments (the head, a worker, the launcher, or everything),
+resumed by the same command until they end. An observer outside the processes reads the journal all the time, with a
+reader of its own, and remembers what it saw: whatever was written has to be there ever after. Most studies are
+deterministic, and start on another number of ranks each time: in the end they have to be what a run without any kill is.
 
-    kill_runs.py PROGRAM KILLS [SEED]
+    kill_runs.py PROGRAM KILLS [SEED] [--deterministic] [--srun TESTBED]
 
-Ends with a line of figures; the exit code is 0 when nothing went wrong.
+--deterministic: all of them are. --srun: under srun on the Slurm that `tools/slurm-testbed start --directory TESTBED` has
+started. Ends with a line of figures; the exit code is 0 when nothing went wrong.
 """
+import argparse
 import json
 import os
 import random
@@ -30,6 +33,7 @@ metric = "score"
 mode = "max"
 num_trials = {trials}
 max_iterations = {iterations}
+max_concurrent = {slots}
 seed = {seed}
 [trainable]
 builtin = "curve"
@@ -41,6 +45,8 @@ ranks = {ranks}
 lr = "loguniform(1e-4, 1.0)"
 [scheduler]
 {scheduler}
+[checkpoint]
+interval = {interval}
 [run]
 heartbeat_timeout = "6s"
 abort_grace = "2s"
@@ -121,33 +127,59 @@ class Observer(threading.Thread):
                 raise Wrong(f"{name} cuts segment {segment} at {cut}, but {size} bytes of it were seen")
 
 
+def mpirun_environment():
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "OMPI_", "PMIX_", "PMI_"))}
+    environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_mpi_yield_when_idle="1",
+                       OMPI_MCA_btl_vader_single_copy_mechanism="none")
+    return environment
+
+
+def srun_environment(testbed):
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "slurm-testbed")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "OMPI_", "PMIX_", "PMI_"))}
+    text = subprocess.run([program, "env", "--directory", testbed], check=True, capture_output=True, text=True).stdout
+    for word in text.replace("export ", "").split():
+        name, _, value = word.partition("=")
+        environment[name] = value
+    return environment
+
+
 class Study:
-    def __init__(self, program, number, rng):
+    def __init__(self, program, number, rng, launch):
         self.program = program
         self.rng = rng
+        self.launch = launch
         self.base = tempfile.mkdtemp(prefix="ranktune-kill-")
-        self.kind = rng.choice(sorted(SCHEDULERS))
+        self.kind = rng.choice(["promote", "stop"] if launch.deterministic else sorted(SCHEDULERS))
+        self.deterministic = launch.deterministic or (self.kind != "fifo" and rng.random() < 0.75)
         self.ranks = rng.choice([1, 1, 2])
         self.directory = os.path.join(self.base, "study")
         self.file = os.path.join(self.base, "study.toml")
         with open(self.file, "w") as file:
             file.write(STUDY.format(trials=rng.choice([8, 16]), iterations=9, seed=number, ranks=self.ranks,
+                                    slots=rng.choice([1, 2, 3, 5]), interval=rng.choice([1, 3]),
                                     seconds=rng.choice([0.01, 0.03]), scheduler=SCHEDULERS[self.kind]))
         self.observer = Observer(self.directory)
+        self.compared = False
+
+    def name(self):
+        return self.kind + (", deterministic" if self.deterministic else "")
 
     def start(self, directory=None):
-        workers = self.ranks * self.rng.choice([1, 2])
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "OMPI_", "PMIX_", "PMI_"))}
-        environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                           OMPI_MCA_mpi_yield_when_idle="1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
-        return subprocess.Popen(["mpirun", "-n", str(workers + 1), "--oversubscribe", "--bind-to", "none", "--quiet",
-                                 self.program, "run", self.file, "-o", directory or self.directory, "-q"],
-                                cwd=self.base, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, start_new_session=True)
+        workers = self.ranks * self.rng.choice([1, 2, 3] if self.deterministic else [1, 2])
+        command = [self.program, "run", self.file, "-o", directory or self.directory, "-q"]
+        if self.deterministic:
+            command.append("--deterministic")
+        if self.launch.srun:
+            launcher = ["srun", "--mpi=pmix", "-n", str(workers + 1), "--time=10", "-Q"]
+        else:
+            launcher = ["mpirun", "-n", str(workers + 1), "--oversubscribe", "--bind-to", "none", "--quiet"]
+        return subprocess.Popen(launcher + command, cwd=self.base, env=self.launch.environment, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
 
     def processes(self):
-        """Process ids of this study: {"mpirun": [...], "head": [...], "worker": [...]}."""
-        found = {"mpirun": [], "head": [], "worker": []}
+        """Process ids of this study: {"launcher": [...], "head": [...], "worker": [...]}."""
+        found = {"launcher": [], "head": [], "worker": []}
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 if os.readlink(f"/proc/{pid}/cwd") != self.base:
@@ -159,8 +191,8 @@ class Study:
                         continue
             except OSError:
                 continue
-            rank = [v for v in environment.split(b"\0") if v.startswith(b"OMPI_COMM_WORLD_RANK=")]
-            kind = "mpirun" if not rank else "head" if rank[0].endswith(b"=0") else "worker"
+            rank = [v for v in environment.split(b"\0") if v.startswith((b"OMPI_COMM_WORLD_RANK=", b"SLURM_PROCID="))]
+            kind = "launcher" if not rank else "head" if rank[0].endswith(b"=0") else "worker"
             found[kind].append(int(pid))
         return found
 
@@ -203,7 +235,7 @@ class Study:
         self.observer.start()
         for n in range(kills):
             process = self.start()
-            whom = self.rng.choice(["head", "worker", "mpirun", "all"])
+            whom = self.rng.choice(["head", "worker", "launcher", "all"])
             deadline = time.monotonic() + self.rng.uniform(0.05, 2.5)
             while time.monotonic() < deadline and process.poll() is None:
                 time.sleep(0.01)
@@ -235,9 +267,10 @@ class Study:
         for file in ("lease", "stop"):
             if os.path.exists(os.path.join(self.directory, file)):
                 raise Wrong(f"the file {file} is left")
-        if self.kind != "fifo":
+        if self.kind != "fifo" and not self.deterministic:
             return
         # Without decisions that depend on who came first, the result has to be that of an undisturbed run.
+        self.compared = True
         code, output = self.ended(self.start(os.path.join(self.base, "undisturbed")))
         if code != 0:
             raise Wrong(f"the undisturbed run ended with exit code {code}: {output}")
@@ -262,23 +295,31 @@ def unused(names):
 
 
 def main():
-    program, kills = os.path.abspath(sys.argv[1]), int(sys.argv[2])
-    seed = int(sys.argv[3]) if len(sys.argv) > 3 else random.SystemRandom().randrange(10**6)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("kills", type=int)
+    parser.add_argument("seed", type=int, nargs="?", default=random.SystemRandom().randrange(10**6))
+    parser.add_argument("--deterministic", action="store_true")
+    parser.add_argument("--srun", metavar="TESTBED")
+    launch = parser.parse_args()
+    launch.environment = srun_environment(launch.srun) if launch.srun else mpirun_environment()
+    program, kills, seed = os.path.abspath(launch.program), launch.kills, launch.seed
     before = shared_memory()
-    tally, wrong, studies, openings, begin = {}, 0, 0, 0, time.monotonic()
+    tally, wrong, studies, compared, openings, begin = {}, 0, 0, 0, 0, time.monotonic()
     while sum(tally.values()) < kills:
         studies += 1
-        study = Study(program, seed + studies, random.Random(seed + studies))
+        study = Study(program, seed + studies, random.Random(seed + studies), launch)
         try:
             study.run(min(KILLS_PER_STUDY, kills - sum(tally.values())), tally)
             shutil.rmtree(study.base)
         except Exception as error:  # what went wrong is told, its files are kept, and the next one runs
             wrong += 1
-            print(f"study {seed + studies} ({study.kind}, {study.base}): {error}", flush=True)
+            print(f"study {seed + studies} ({study.name()}, {study.base}): {error}", flush=True)
             study.observer.stop.set()
             study.kill("all")
             if wrong >= 5:
                 break
+        compared += study.compared
         openings += study.observer.openings
     new = shared_memory() - before
     left = [n for n in unused(new) if "ranktune" in n]
@@ -289,7 +330,8 @@ def main():
     for name in foreign:
         os.unlink(f"/dev/shm/{name}")
     figures = ", ".join(f"{who} {count}" for who, count in sorted(tally.items()))
-    print(f"{sum(tally.values())} kills ({figures}) of {studies} studies, {wrong} wrong, {len(left)} files left in /dev/shm, "
+    print(f"{sum(tally.values())} kills ({figures}) of {studies} studies under {'srun' if launch.srun else 'mpirun'}, {wrong} wrong, "
+          f"{compared} compared with an undisturbed run, {len(left)} files left in /dev/shm, "
           f"{len(foreign)} segments of Open MPI removed there, {openings} openings by h5py; seed {seed}; {time.monotonic() - begin:.0f} s")
     return 1 if wrong or left else 0
 

@@ -21,6 +21,10 @@ struct KeyChange {
 /// All keys that differ, in the order of the resolved file. Defaults that are written out do not differ.
 [[nodiscard]] std::vector<KeyChange> differences(const StudySpec& before, const StudySpec& after);
 
+/// Whether any of the changes can lead to other results or decisions (limits, failure rules, the command line), and not
+/// only to other files.
+[[nodiscard]] bool changes_what_is_decided(const std::vector<KeyChange>& changes);
+
 /// Gives `spec` the values that `later` has for the keys that may change; the others stay.
 void take_over(StudySpec& spec, const StudySpec& later);
 

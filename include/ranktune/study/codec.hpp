@@ -18,7 +18,7 @@ namespace ranktune::study {
 
 /// Version of everything below. A reader refuses a larger major and skips unknown trailing fields of a larger minor.
 inline constexpr std::uint16_t codec_major = 1;
-inline constexpr std::uint16_t codec_minor = 2;
+inline constexpr std::uint16_t codec_minor = 3;
 
 using Bytes = std::vector<std::byte>;
 

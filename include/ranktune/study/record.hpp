@@ -87,7 +87,8 @@ struct CheckpointReleased {
 };
 
 /// An attempt is over and its ranks are free (those that live). The trial becomes paused, waits again (retry), or is
-/// closed by the record that follows.
+/// closed by the record that follows. (In deterministic mode what the trial is told and how it ends take effect with
+/// the records Reported and TrialClosed, when their turn comes; this one only says that the ranks are back.)
 struct AttemptEnded {
     TrialId trial;
     Attempt attempt;
@@ -176,10 +177,21 @@ struct DeadlineSet {
     friend bool operator==(const DeadlineSet&, const DeadlineSet&) = default;
 };
 
+/// Deterministic mode: a report whose turn has not come. It is kept until the record Reported admits it.
+struct ReportHeld {
+    TrialId trial;
+    Attempt attempt;
+    StudyTime at;
+    Iteration iteration = 0;
+    double seconds = 0.0;
+    std::vector<MetricValue> metrics;
+    friend bool operator==(const ReportHeld&, const ReportHeld&) = default;
+};
+
 /// The order is the number on disk: append only.
 using Record = std::variant<StudyCreated, IncarnationBegan, MetricDefined, TrialCreated, TrialStarted, Reported,
                             CheckpointCommitted, CheckpointReleased, AttemptEnded, TrialPromoted, TrialClosed, RankLost,
-                            DrainBegan, StudyEnded, Snapshot, StudyChanged, TrialReopened, DeadlineSet>;
+                            DrainBegan, StudyEnded, Snapshot, StudyChanged, TrialReopened, DeadlineSet, ReportHeld>;
 
 /// Takes records in order. Storage implements it; the simulator and tests use their own.
 class RecordSink {

@@ -154,6 +154,7 @@ struct StudySpec {
     std::uint64_t seed = 0;
     std::uint32_t max_concurrent = 0; ///< 0: as many as ranks allow
     std::optional<base::Duration> time_budget;
+    bool deterministic = false; ///< logical time: the same study for every number of ranks; max_concurrent slots
 
     TrainableSpec trainable;
     ResourceSpec resources;

@@ -57,7 +57,8 @@ enum class Reason : std::uint8_t {
     no_trial_succeeded = 23,
     parameters_differ = 24, ///< the ranks of a trial hold different parameters
     unsaved = 25,           ///< a checkpoint could not be written
-    deadline = 26           ///< the job ends before anything more could be done
+    deadline = 26,          ///< the job ends before anything more could be done
+    yielded = 27            ///< deterministic mode: gives its ranks to a trial whose turn comes before
 };
 
 /// A verdict with its reason; `a` and `b` are the numbers documented at the code (0 where unused).
@@ -89,7 +90,8 @@ enum class TrialPhase : std::uint8_t {
 
 /// How an attempt ended, as told by its group (or by the driver: lost). unreadable: the checkpoint that it should start
 /// from could not be read or did not verify; nothing was trained. unsaved: told to pause or stop, it could
-/// not write its checkpoint. Codes are written to the journal: append only.
+/// not write its checkpoint. disturbed: failed for a cause that is no property of the trial (out of memory, a time-out,
+/// an input or output error). Codes are written to the journal: append only.
 enum class AttemptOutcome : std::uint8_t {
     paused = 0,
     stopped = 1,
@@ -97,9 +99,10 @@ enum class AttemptOutcome : std::uint8_t {
     failed = 3,
     lost = 4,
     unreadable = 5,
-    unsaved = 6
+    unsaved = 6,
+    disturbed = 7
 };
-inline constexpr AttemptOutcome last_attempt_outcome = AttemptOutcome::unsaved;
+inline constexpr AttemptOutcome last_attempt_outcome = AttemptOutcome::disturbed;
 [[nodiscard]] std::string_view name(AttemptOutcome outcome);
 
 /// A committed checkpoint. `path` is relative to the study directory.

@@ -2,10 +2,13 @@
 #include "drivers/group/attempt.hpp"
 
 #include <exception>
+#include <new>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "drivers/group/checkpoint_error.hpp"
+#include "drivers/group/disturbed_error.hpp"
 #include "drivers/group/group_collective.hpp"
 #include "drivers/group/objective_value.hpp"
 #include "drivers/group/stopwatch.hpp"
@@ -46,6 +49,14 @@ AttemptOutcome outcome_of(const std::exception_ptr& error) {
         std::rethrow_exception(error);
     } catch (const CheckpointError& known) {
         return known.outcome();
+    } catch (const DisturbedError&) {
+        return AttemptOutcome::disturbed;
+    } catch (const std::bad_alloc&) {
+        return AttemptOutcome::disturbed;
+    } catch (const std::system_error&) { // std::ios_base::failure and std::filesystem::filesystem_error among them
+        return AttemptOutcome::disturbed;
+    } catch (const base::IoError&) {
+        return AttemptOutcome::disturbed;
     } catch (...) {
         return AttemptOutcome::failed;
     }
@@ -255,7 +266,10 @@ std::uint64_t Attempt::leaders_word(const trainables::Metrics& metrics, bool can
     report.metrics.reserve(metrics.size());
     for (const auto& [name, value] : metrics) report.metrics.push_back({name, value});
     port_.reported(std::move(report));
-    const Verb verb = port_.verdict_after(iteration_).verb;
+    const study::Verdict verdict = port_.verdict_after(iteration_);
+    // Who lends its ranks and has no way to save starts from scratch later: that is no failure.
+    const bool unsaved = verdict.reason == study::Reason::yielded && !can_save;
+    const Verb verb = unsaved ? Verb::discard : verdict.verb;
     return static_cast<std::uint64_t>(verb) |
            checkpoints_.plan(iteration_, watch_.seconds(), verb == Verb::go_on, can_save);
 }

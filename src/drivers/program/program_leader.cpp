@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/program/program_leader.hpp"
 
-#include "ranktune/base/error.hpp"
+#include "drivers/group/disturbed_error.hpp"
 #include "ranktune/study/parse.hpp"
 
 namespace ranktune::drivers {
@@ -100,7 +100,7 @@ void ProgramLeader::check_timeout(Time now, std::span<const RankFacts> ranks) co
     for (std::size_t r = 0; r < ranks.size(); ++r)
         text += (r == 0 ? " " : ", ") + std::to_string(ranks[r].reports) + " by rank " + std::to_string(r) +
                 (ranks[r].ended ? " (ended)" : "");
-    throw base::Error(text);
+    throw DisturbedError(text);
 }
 
 } // namespace ranktune::drivers

@@ -2,10 +2,12 @@
 #include "drivers/program/program_trial.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <thread>
 
 #include "drivers/group/checkpoint_error.hpp"
+#include "drivers/group/disturbed_error.hpp"
 #include "drivers/group/objective_value.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
@@ -35,7 +37,9 @@ std::string failure_text(const ChildExit& exit, const std::string& last_words) {
 }
 
 /// The end of the job or the study is no fault of the trial: it goes on later, from what it has.
-bool goes_on_later(const study::Verdict& pause) { return pause.reason == study::Reason::draining; }
+bool goes_on_later(const study::Verdict& pause) {
+    return pause.reason == study::Reason::draining || pause.reason == study::Reason::yielded;
+}
 
 std::string rounded(std::chrono::nanoseconds time) {
     if (time >= std::chrono::seconds(10)) return study::duration_text(std::chrono::round<std::chrono::seconds>(time));
@@ -129,7 +133,12 @@ void ProgramTrial::check_end() {
     own_.ended = true;
     const ChildExit& exit = *child_->exited();
     if (exit.clean()) return;
-    if (!told_to_end_ && order_.end == End::go_on) throw base::Error(failure_text(exit, child_->last_words()));
+    if (!told_to_end_ && order_.end == End::go_on) {
+        const std::string text = failure_text(exit, child_->last_words());
+        // What kills like this is the kernel, short of memory, or a person; a page that cannot be read gives SIGBUS.
+        if (exit.signal == SIGKILL || exit.signal == SIGBUS) throw DisturbedError(text);
+        throw base::Error(text);
+    }
     // Its results are in: what goes wrong while it closes down is worth a line, not the trial.
     if (exit.signal == 0) note("rank " + std::to_string(group_.rank()) + " of the trial, told to end: " + exit.text());
 }

@@ -4,130 +4,19 @@
 #include <algorithm>
 #include <exception>
 
-#include "ranktune/base/rng.hpp"
-#include "ranktune/study/codec.hpp"
+#include "drivers/sim/draw.hpp"
+#include "drivers/sim/memory_journal.hpp"
 
 namespace ranktune::drivers::sim {
 
-using base::Duration;
 using base::Rank;
 using base::RngStream;
-using study::SchedulerKind;
 using study::StudyOutcome;
-using namespace std::chrono_literals;
-
-namespace {
-
-bool chance(RngStream& rng, double probability) { return rng.uniform() < probability; }
-
-template <class T>
-T pick(RngStream& rng, std::initializer_list<T> values) {
-    return values.begin()[rng.below(values.size())];
-}
-
-Duration between(RngStream& rng, Duration low, Duration high) {
-    return low + Duration(static_cast<Duration::rep>(rng.uniform() * static_cast<double>((high - low).count())));
-}
-
-// --- drawing a case ---
-
-void draw_scheduler(RngStream& rng, study::SchedulerSpec& scheduler) {
-    scheduler.kind = pick(rng, {SchedulerKind::fifo, SchedulerKind::asha, SchedulerKind::asha, SchedulerKind::asha,
-                                SchedulerKind::median});
-    scheduler.variant = pick(rng, {study::AshaVariant::promote, study::AshaVariant::stop});
-    scheduler.eta = pick(rng, {2.0, 3.0, 4.0});
-    scheduler.first_rung = pick(rng, {1.0, 1.0, 2.0});
-    scheduler.finish_top = pick(rng, {0U, 1U, 2U});
-    if (scheduler.variant == study::AshaVariant::stop) {
-        scheduler.rule = pick(rng, {study::AshaRule::floor, study::AshaRule::ray});
-        scheduler.brackets = pick(rng, {1U, 1U, 2U});
-    }
-    scheduler.restart_paused = chance(rng, 0.1);
-    scheduler.hard_stop = chance(rng, 0.5);
-    scheduler.grace = pick(rng, {1.0, 2.0});
-    scheduler.min_samples = pick(rng, {1U, 3U});
-}
-
-std::string_view scheduler_text(const study::SchedulerSpec& scheduler) {
-    if (scheduler.kind == SchedulerKind::fifo) return "fifo";
-    if (scheduler.kind == SchedulerKind::median) return scheduler.hard_stop ? "median" : "median pause";
-    if (scheduler.variant == study::AshaVariant::promote) return "asha promote";
-    return scheduler.rule == study::AshaRule::floor ? "asha stop" : "asha stop ray";
-}
-
-study::StudySpec draw_spec(RngStream& rng, std::uint32_t workers) {
-    study::StudySpec spec;
-    spec.name = "campaign";
-    spec.objective = {"score", pick(rng, {study::Mode::max, study::Mode::min})};
-    spec.num_trials = 1 + static_cast<std::uint32_t>(rng.below(30));
-    spec.max_iterations = pick<base::Iteration>(rng, {1, 3, 9, 9, 27});
-    spec.seed = rng();
-    if (chance(rng, 0.2)) spec.max_concurrent = 1 + static_cast<std::uint32_t>(rng.below(8));
-    spec.trainable.name = "curve";
-    std::vector<space::Parameter> parameters(1);
-    parameters.front() = {"lr", space::FloatRange{1e-4, 1.0, true, 0.0}, {}};
-    const auto largest = std::min(3U, workers);
-    if (chance(rng, 0.4)) {
-        parameters.resize(2);
-        parameters.back() = {"ranks", space::IntRange{1, largest, false, 1}, {}};
-        spec.resources.ranks_parameter = "ranks";
-    } else {
-        spec.resources.ranks = 1 + static_cast<std::uint32_t>(rng.below(largest));
-    }
-    spec.space = space::SearchSpace(std::move(parameters));
-    spec.searcher.kind = pick(rng, {study::SearcherKind::random, study::SearcherKind::sobol});
-    draw_scheduler(rng, spec.scheduler);
-    spec.scheduler.first_rung = std::min(spec.scheduler.first_rung, static_cast<double>(spec.max_iterations));
-    if (chance(rng, 0.1)) spec.stop.metrics.push_back({"score", 0.6, study::Mode::max});
-    if (chance(rng, 0.1)) spec.stop.plateau = study::PlateauStop{"score", 0.02, 3, 3, {}};
-    if (chance(rng, 0.1)) spec.stop.trial_time = between(rng, 1s, 5s);
-    if (chance(rng, 0.1)) spec.time_budget = between(rng, 5s, 60s);
-    return spec;
-}
-
-ClusterOptions draw_life(RngStream& rng, std::uint32_t workers) {
-    ClusterOptions life;
-    life.workers = workers;
-    life.seed = rng();
-    life.wires.max_delay = pick<Duration>(rng, {0us, 100us, 10ms, 300ms});
-    life.wires.reorder = pick(rng, {0.0, 0.1, 0.5});
-    life.wires.duplicate = pick(rng, {0.0, 0.1, 0.5});
-    if (chance(rng, 0.1)) {
-        // Each message may come twice in a row: the machines have to cope without a session.
-        life.sessions = false;
-        life.wires.min_delay = life.wires.max_delay;
-        life.wires.reorder = 0.0;
-    }
-    life.curve.max_iteration = pick<Duration>(rng, {20ms, 500ms, 2s});
-    life.curve.throw_rate = pick(rng, {0.0, 0.1, 0.5});
-    life.curve.nan_rate = pick(rng, {0.0, 0.1});
-    life.curve.done_rate = pick(rng, {0.0, 0.1});
-    life.curve.save_every = pick<base::Iteration>(rng, {0, 0, 1, 4});
-    life.curve.notice_rate = pick(rng, {0.0, 0.5, 1.0});
-    life.curve.stuck_rate = pick(rng, {0.0, 0.2});
-    life.head_nap = pick<Duration>(rng, {0us, 200us, 20ms});
-    return life;
-}
-
-void draw_deaths(RngStream& rng, ClusterOptions& life) {
-    if (chance(rng, 0.4)) {
-        const std::uint64_t deaths = 1 + rng.below(1 + life.workers / 2);
-        for (std::uint64_t i = 0; i < deaths; ++i) {
-            const Rank rank(1 + static_cast<std::uint32_t>(rng.below(life.workers)));
-            life.deaths.emplace_back(rank, between(rng, 0s, 20s));
-        }
-    }
-    if (chance(rng, 0.15)) life.deaths.emplace_back(base::head_rank, between(rng, 0s, 20s));
-    if (chance(rng, 0.15)) life.stop_at = between(rng, 0s, 20s);
-    if (chance(rng, 0.1)) life.stop_at_once_at = between(rng, 0s, 20s);
-}
-
-} // namespace
 
 Case draw_case(std::uint64_t seed) {
     RngStream rng(seed, base::Purpose::fault);
     const std::uint32_t workers =
-        chance(rng, 0.1) ? 64 : 1 + static_cast<std::uint32_t>(rng.below(chance(rng, 0.5) ? 4 : 16));
+        rng.uniform() < 0.1 ? 64 : 1 + static_cast<std::uint32_t>(rng.below(rng.uniform() < 0.5 ? 4 : 16));
     Case drawn;
     drawn.spec = draw_spec(rng, workers);
     for (int i = 0; i < 4; ++i) {
@@ -148,28 +37,6 @@ Case draw_case(std::uint64_t seed) {
 namespace {
 
 // --- running it ---
-
-/// A journal in memory: what was appended, through the codec and back.
-class MemoryJournal final : public study::RecordSink {
-  public:
-    void append(const std::vector<study::Record>& records) override {
-        for (const study::Record& record : records) study::encode(record, bytes_);
-        count_ += records.size();
-    }
-    [[nodiscard]] std::uint64_t count() const { return count_; }
-
-    /// A new core with every record applied.
-    [[nodiscard]] tuner::Tuner replay(const study::StudySpec& spec) const {
-        tuner::Tuner tuner(spec);
-        study::Decoder in(bytes_);
-        while (!in.empty()) tuner.apply(study::decode_record(in));
-        return tuner;
-    }
-
-  private:
-    study::Bytes bytes_;
-    std::uint64_t count_ = 0;
-};
 
 void check_end(const tuner::State& state, const std::set<std::string>& files, std::vector<std::string>& problems) {
     if (!state.ended) problems.push_back("the study never ended");

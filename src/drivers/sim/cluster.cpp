@@ -171,11 +171,17 @@ class Cluster {
         node.fault->advance(now_);
         if (node.state == Node::State::serving) {
             if (rank == base::head_rank)
-                serve_head(node);
+                serve_measured_head(node);
             else
                 serve_worker(node);
         }
         reschedule(rank);
+    }
+
+    void serve_measured_head(Node& node) {
+        const double before = options_.cpu_clock ? options_.cpu_clock() : 0.0;
+        serve_head(node);
+        if (options_.cpu_clock) result_.head_cpu_s += options_.cpu_clock() - before;
     }
 
     void serve_head(Node& node) {

@@ -3,6 +3,7 @@
 // Cluster: a whole job in one thread and in virtual time. One head machine, N worker machines, faulty wires between
 // them, and learning curves instead of user code. The same study, options and seed give the same run, event by event.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -37,6 +38,7 @@ struct ClusterOptions {
     base::Duration abort_grace = std::chrono::seconds(5);
     base::Duration limit = std::chrono::hours(10); ///< of virtual time: reaching it is a problem
     bool check_invariants = true;                  ///< of the core, after every event
+    std::function<double()> cpu_clock;             ///< seconds; given: the head's rounds are measured by it
 };
 
 struct ClusterResult {
@@ -48,6 +50,7 @@ struct ClusterResult {
     std::uint64_t faults = 0;                      ///< duplicates and overtakings on the wires
     std::uint64_t attempts = 0;
     HeadFigures figures;
+    double head_cpu_s = 0.0;           ///< of the head's rounds, by `cpu_clock`
     std::vector<std::string> problems; ///< what must not happen; empty in a correct run
 };
 

@@ -23,6 +23,7 @@ enum Draw : std::uint32_t {
     draw_throw = 1,
     draw_nan = 2,
     draw_done = 3,
+    draw_speed = 4,
     draw_noise = 1U << 16,
     draw_duration = 2U << 16,
     draw_formation = 3U << 16,
@@ -73,7 +74,9 @@ class CurveRunner final : public Runner {
         world_.obey(*group, decide.verdict);
     }
     void interrupt(const study::Verdict& verdict) override {
-        if (group) group->interrupt = verdict;
+        if (!group) return;
+        group->interrupt = verdict;
+        if (group->phase == CurveWorld::Group::Phase::waiting) world_.obey(*group, verdict);
     }
     void abandon() override { world_.give_up(*this); }
     std::optional<RunnerEvent> poll() override {
@@ -112,15 +115,26 @@ double CurveWorld::draw(std::uint32_t trial, std::uint32_t what) const {
     return base::RngStream(seed_, base::Purpose::curve, trial, what).uniform();
 }
 
+double CurveWorld::draw_fate(std::uint32_t trial, std::uint32_t what) const {
+    return base::RngStream(options_.fate.value_or(seed_), base::Purpose::curve, trial, what).uniform();
+}
+
+Duration CurveWorld::iteration_time(std::uint32_t trial, base::Iteration iteration) const {
+    const Duration time = draw(trial, draw_duration + low16(iteration), options_.min_iteration, options_.max_iteration);
+    if (options_.spread == 0.0) return time;
+    const double factor = std::exp(options_.spread * (2.0 * draw_fate(trial, draw_speed) - 1.0));
+    return Duration(static_cast<Duration::rep>(static_cast<double>(time.count()) * factor));
+}
+
 Duration CurveWorld::draw(std::uint32_t trial, std::uint32_t what, Duration low, Duration high) const {
     return low + Duration(static_cast<Duration::rep>(draw(trial, what) * static_cast<double>((high - low).count())));
 }
 
 double CurveWorld::score(base::TrialId trial, base::Iteration iteration) const {
     const std::uint32_t id = trial.value();
-    if (draw(id, draw_nan) < options_.nan_rate && iteration > 1) return std::numeric_limits<double>::quiet_NaN();
-    const double limit = draw(id, draw_shape);
-    const double noise = 0.05 * (draw(id, draw_noise + low16(iteration)) - 0.5);
+    if (draw_fate(id, draw_nan) < options_.nan_rate && iteration > 1) return std::numeric_limits<double>::quiet_NaN();
+    const double limit = draw_fate(id, draw_shape);
+    const double noise = 0.05 * (draw_fate(id, draw_noise + low16(iteration)) - 0.5);
     return limit - 0.5 / std::sqrt(static_cast<double>(iteration)) + noise;
 }
 
@@ -234,22 +248,20 @@ void CurveWorld::train_on(Group& group) {
     if (group.broken) return;
     const std::uint32_t trial = group.start.trial.value();
     // A trial that ends by itself does so after its report was answered.
-    const auto last = 1 + static_cast<base::Iteration>(draw(trial, draw_done) * 1e6) % spec_.max_iterations;
-    if (draw(trial, draw_done) < options_.done_rate && group.iteration >= last)
+    const auto last = 1 + static_cast<base::Iteration>(draw_fate(trial, draw_done) * 1e6) % spec_.max_iterations;
+    if (draw_fate(trial, draw_done) < options_.done_rate && group.iteration >= last)
         return obey(group, {Verb::go_on, study::Reason::trainable_done, 0.0, 0.0});
     group.phase = Group::Phase::training;
-    group.due =
-        now_ + draw(trial, draw_duration + low16(group.iteration), options_.min_iteration, options_.max_iteration);
+    group.due = now_ + iteration_time(trial, group.iteration);
     touched_.push_back(group.start.ranks.front());
 }
 
 void CurveWorld::iterate(Group& group) {
     const base::TrialId trial = group.start.trial;
-    group.seconds += base::to_seconds(
-        draw(trial.value(), draw_duration + low16(group.iteration), options_.min_iteration, options_.max_iteration));
+    group.seconds += base::to_seconds(iteration_time(trial.value(), group.iteration));
     ++group.iteration;
     for (CurveRunner* member : group.members) ++member->progress_count;
-    const double fate = draw(trial.value(), draw_throw);
+    const double fate = draw_fate(trial.value(), draw_throw);
     const auto fatal = 1 + static_cast<base::Iteration>(fate * 1e6) % spec_.max_iterations;
     if (fate < options_.throw_rate && group.iteration == fatal) return end_all(group, AttemptOutcome::failed);
     CurveRunner& leader = *group.members.front();
@@ -264,10 +276,10 @@ void CurveWorld::after_report(Group& group) {
         group.last = {};
         save(group);
     }
-    if (group.iteration >= group.decision_point) {
-        group.phase = Group::Phase::waiting;
-    } else if (group.interrupt) {
+    if (group.interrupt) {
         obey(group, *group.interrupt);
+    } else if (group.iteration >= group.decision_point) {
+        group.phase = Group::Phase::waiting;
     } else {
         train_on(group);
     }

@@ -33,6 +33,11 @@ struct CurveOptions {
     double stuck_rate = 0.0;        ///< share of the ranks told to give up whose user code never returns
     double notice_rate = 0.0;       ///< share of the members that notice a partner's death by themselves
     base::Iteration save_every = 0; ///< 0: only before a pause or an end
+    /// What trials report and how they end depends on this number instead of the seed of the run: the same in every
+    /// life.
+    std::optional<std::uint64_t> fate;
+    double spread =
+        0.0; ///< iteration times of a trial are multiplied by e^(spread * (2 u - 1)), u drawn once per trial
 };
 
 class CurveRunner;
@@ -83,6 +88,8 @@ class CurveWorld {
     void give_up(CurveRunner& runner);
     void break_group(Group& group);
     [[nodiscard]] double draw(std::uint32_t trial, std::uint32_t what) const;
+    [[nodiscard]] double draw_fate(std::uint32_t trial, std::uint32_t what) const;
+    [[nodiscard]] base::Duration iteration_time(std::uint32_t trial, base::Iteration iteration) const;
     [[nodiscard]] base::Duration draw(std::uint32_t trial, std::uint32_t what, base::Duration low,
                                       base::Duration high) const;
     [[nodiscard]] double score(base::TrialId trial, base::Iteration iteration) const;

@@ -258,6 +258,7 @@ void World::attempt_over(TrialId trial, AttemptOutcome outcome) {
             return close(trial, t.verdict.reason == Reason::max_iterations ? TrialPhase::finished : TrialPhase::stopped,
                          t.verdict.reason);
         case AttemptOutcome::failed:
+        case AttemptOutcome::disturbed:
             return close(trial, TrialPhase::failed, Reason::exception);
     }
     // The drain of this world is over at once.

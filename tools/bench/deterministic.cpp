@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the order of a deterministic study costs: the share of rank time that is not training, beside the same study in
+// asynchronous mode, on a simulated cluster in virtual time. Trials differ in the time that an iteration takes.
+//
+//   bench_deterministic [GROUPS] [TRIALS]      (defaults 16, 200)
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "drivers/sim/cluster.hpp"
+
+namespace {
+
+using namespace ranktune;
+using namespace std::chrono_literals;
+
+struct Nowhere final : study::RecordSink {
+    void append(const std::vector<study::Record>&) override {}
+};
+
+struct Kind {
+    const char* name;
+    study::SchedulerKind kind;
+    study::AshaVariant variant;
+    bool every_report; ///< a limit in [stop]: each report is a decision
+};
+
+study::StudySpec make_spec(const Kind& kind, std::uint32_t trials, std::uint32_t slots) {
+    study::StudySpec spec;
+    spec.name = "deterministic";
+    spec.objective = {"score", study::Mode::max};
+    spec.num_trials = trials;
+    spec.max_iterations = 27;
+    spec.space = space::SearchSpace({{"lr", space::FloatRange{1e-4, 1.0, true, 0.0}, {}}});
+    spec.scheduler.kind = kind.kind;
+    spec.scheduler.variant = kind.variant;
+    spec.deterministic = slots > 0;
+    spec.max_concurrent = slots;
+    if (kind.every_report) spec.stop.metrics.push_back({"score", 1e9, study::Mode::max});
+    return spec;
+}
+
+struct Figures {
+    double idle = 0.0;    ///< share of the rank time that is not training
+    double elapsed = 0.0; ///< seconds
+};
+
+/// `factor`: the slowest trial takes so many times as long as the fastest.
+Figures run(const Kind& kind, std::uint32_t groups, std::uint32_t trials, std::uint32_t slots, double factor) {
+    drivers::sim::ClusterOptions options;
+    options.workers = groups;
+    options.wires.max_delay = 1ms;
+    options.curve.min_iteration = 9s;
+    options.curve.max_iteration = 11s;
+    options.curve.max_formation = 100ms;
+    options.curve.max_save = 100ms;
+    options.curve.max_return = 20ms;
+    options.curve.fate = 1;
+    options.curve.spread = 0.5 * std::log(factor);
+    options.limit = std::chrono::hours(10000);
+    options.heartbeat_interval = 10s;
+    options.heartbeat_timeout = 100s;
+    options.check_invariants = false;
+    tuner::Tuner tuner(make_spec(kind, trials, slots));
+    tuner::Output created;
+    tuner.create("bench", "", "bench", created);
+    Nowhere sink;
+    std::set<std::string> files;
+    const auto result = drivers::sim::run_cluster(options, tuner, sink, files);
+    for (const auto& problem : result.problems) std::printf("wrong: %s\n", problem.c_str());
+    // A group that waits for its turn looks busy from outside: only what the trials say they trained counts.
+    double trained = 0.0;
+    for (const auto& trial : tuner.state().trials) trained += trial.seconds;
+    const double elapsed = base::to_seconds(result.elapsed);
+    return {1.0 - trained / (elapsed * groups), elapsed};
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const auto number = [&](int i, std::uint32_t otherwise) {
+        return argc > i ? static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10)) : otherwise;
+    };
+    const std::uint32_t groups = number(1, 16);
+    const std::uint32_t trials = number(2, 200);
+    using study::AshaVariant;
+    using study::SchedulerKind;
+    const Kind kinds[] = {{"fifo", SchedulerKind::fifo, AshaVariant::promote, false},
+                          {"asha promote", SchedulerKind::asha, AshaVariant::promote, false},
+                          {"asha stop", SchedulerKind::asha, AshaVariant::stop, false},
+                          {"fifo, [stop]", SchedulerKind::fifo, AshaVariant::promote, true}};
+    std::printf(
+        "%u groups, %u trials, 27 iterations of about 10 s; share of rank time that is not training, and run time\n",
+        groups, trials);
+    std::printf("%-14s %7s %22s %22s %22s\n", "scheduler", "spread", "asynchronous", "slots = groups",
+                "slots = 2 x groups");
+    for (const Kind& kind : kinds) {
+        for (const double factor : {1.0, 2.0, 4.0, 10.0}) {
+            std::printf("%-14s %6.0fx", kind.name, factor);
+            for (const std::uint32_t slots : {0U, groups, 2 * groups}) {
+                const Figures f = run(kind, groups, trials, slots, factor);
+                std::printf("      %5.1f %% %7.0f s", 100.0 * f.idle, f.elapsed);
+            }
+            std::printf("\n");
+        }
+    }
+    return 0;
+}
