@@ -18,8 +18,38 @@ double budget_seconds(const study::StudySpec& spec) {
 void Tuner::Impl::fill(StudyTime now, Output& out) {
     if (state.draining || state.ended) return;
     while (ledger.free() > 0 && room_for_one_more()) {
+        if (suspects_come_first()) {
+            if (!place_suspect(now, out)) break;
+            continue;
+        }
         if (!place_waiting(now, out) && !promote_or_create(now, out)) break;
     }
+}
+
+/// Whether a suspect waits or runs. Then nothing else is started: a death has to say whose it was. Paused ones, and one
+/// that can have no ranks, keep nobody waiting.
+bool Tuner::Impl::suspects_come_first() const {
+    return std::any_of(suspects.begin(), suspects.end(), [this](TrialId id) {
+        const TrialState& t = state.trials[id.value()];
+        return t.phase != TrialPhase::paused && (t.phase != TrialPhase::waiting || t.wanted_ranks <= ledger.alive());
+    });
+}
+
+/// Suspects are tried one at a time, in trial order. What runs beside one has got past the place where it ran at a
+/// death.
+bool Tuner::Impl::place_suspect(StudyTime now, Output& out) {
+    for (const TrialId id : suspects) {
+        const TrialPhase phase = state.trials[id.value()].phase;
+        if (phase == TrialPhase::running || phase == TrialPhase::ending) return false;
+    }
+    for (const TrialId id : suspects) {
+        const TrialState& t = state.trials[id.value()];
+        if (t.phase != TrialPhase::waiting || t.wanted_ranks > ledger.alive()) continue;
+        if (t.wanted_ranks > ledger.free() || !in_time(t, now)) return false;
+        start(id, ledger.plan(t.wanted_ranks), now, out);
+        return true;
+    }
+    return false;
 }
 
 bool Tuner::Impl::room_for_one_more() const {

@@ -422,6 +422,38 @@ TEST_CASE("A worker that leaves unasked counts as gone, with its reason", "[driv
     h.out.check_empty(); // nobody to give up: the rank was alone in its trial
 }
 
+TEST_CASE("A worker that ends by the fault of its trial costs the trial a failure, not a loss", "[drivers]") {
+    HeadFixture h(2);
+    h.join(2);
+    const auto start = h.out.take<study::StartTrial>(one);
+    h.out.drop<study::StartTrial>();
+    h.from(one, Bye{"no report for 5s", true}, 1s);
+    h.tick(1s);
+    REQUIRE(h.sink.count<study::RankLost>() == 1);
+    const auto& trial = h.tuner.state().trial(start.trial);
+    CHECK(trial.phase == study::TrialPhase::failed);
+    CHECK(trial.losses == 0);
+    CHECK(trial.failures == 1);
+    CHECK(trial.message == "no report for 5s");
+}
+
+TEST_CASE("How the life before ended is told to the core with the beginning", "[drivers]") {
+    HeadFixture first(2);
+    first.join(2);
+    HeadOptions options;
+    options.incarnation = Incarnation(2);
+    options.workers = 1;
+    options.version = "0.1.0";
+    options.death = study::JobDeath{};
+    Sink sink;
+    HeadMachine head(options, first.tuner, sink, first.out, first.duties, first.views, first.log, at(10s));
+    head.on_message(one, bytes_of(Hello{protocol_version, "0.1.0", "node", 1}), at(10s));
+    head.on_tick(at(10s));
+    CHECK(sink.count<study::JobDied>() == 1);
+    CHECK(sink.count<study::IncarnationBegan>() == 1);
+    CHECK(first.tuner.state().trials[0].deaths == 1);
+}
+
 TEST_CASE("A message that cannot be read costs its sender, not the study", "[drivers]") {
     HeadFixture h(2);
     h.join(2);

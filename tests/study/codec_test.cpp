@@ -94,6 +94,10 @@ std::vector<Record> examples() {
         TrialReopened{TrialId(max32), last_time, true},
         DeadlineSet{},
         DeadlineSet{last_time, last_time},
+        JobDied{},
+        JobDied{last_time, {{{TrialId(max32), Attempt(max32), odd_text}, true}, {{TrialId(0), Attempt(1), ""}, false}}},
+        HostRetired{},
+        HostRetired{odd_text, last_time, {TrialId(0), TrialId(max32)}},
     };
     return records;
 }

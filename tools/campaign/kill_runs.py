@@ -139,6 +139,7 @@ class Study:
         workers = self.ranks * self.rng.choice([1, 2])
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "OMPI_", "PMIX_", "PMI_"))}
         environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                           RANKTUNE_LAST_END="outside",  # no trial is at fault
                            OMPI_MCA_mpi_yield_when_idle="1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
         return subprocess.Popen(["mpirun", "-n", str(workers + 1), "--oversubscribe", "--bind-to", "none", "--quiet",
                                  self.program, "run", self.file, "-o", directory or self.directory, "-q"],
