@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <utility>
 
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
 #include "drivers/environment_facts.hpp"
+#include "drivers/head/last_end.hpp"
 #include "drivers/study_directory.hpp"
 #include "drivers/supervise/launch_line.hpp"
 #include "drivers/supervise/node_survey.hpp"
@@ -150,6 +152,8 @@ class Supervisor {
         drivers::StepOptions options;
         options.words = line_.words;
         options.variables.emplace_back(supervised_variable, "1");
+        if (restarts_.count() > 0)
+            options.variables.emplace_back(drivers::last_end_variable, by_a_node_ ? "outside" : "crash");
         nodes_.gone.clear();
         for (const auto& [node, why] : gone_) nodes_.gone.push_back(node);
         if (!gone_.empty()) {
@@ -187,7 +191,13 @@ class Supervisor {
 
     /// Judged anew each time: a node may come back. What a launcher said of one stays.
     void look_for_lost_nodes() {
-        gone_.clear();
+        const auto earlier = std::exchange(gone_, {});
+        find_lost_nodes();
+        const auto is_new = [&](const auto& node) { return earlier.count(node.first) == 0; };
+        by_a_node_ = std::any_of(gone_.begin(), gone_.end(), is_new);
+    }
+
+    void find_lost_nodes() {
         if (nodes_.all.size() < 2 || (line_.launcher != Launcher::srun && line_.launcher != Launcher::mpirun)) return;
         gone_ = drivers::nodes_gone(nodes_.all);
         gone_.insert(blamed_.begin(), blamed_.end());
@@ -210,6 +220,7 @@ class Supervisor {
     drivers::StepNodes nodes_;
     std::map<std::string, std::string> gone_;
     std::map<std::string, std::string> blamed_; ///< by messages of the launcher
+    bool by_a_node_ = false;                    ///< the step before ended because a node was lost
     std::string hosts_path_;
 };
 

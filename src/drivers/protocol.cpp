@@ -139,8 +139,14 @@ void get(Decoder& in, GroupOver& m) {
     m.training_s = in.f64();
 }
 
-void put(Encoder& out, const Bye& m) { out.string(m.why); }
-void get(Decoder& in, Bye& m) { get_string(in, m.why); }
+void put(Encoder& out, const Bye& m) {
+    out.string(m.why);
+    out.boolean(m.guilty);
+}
+void get(Decoder& in, Bye& m) {
+    get_string(in, m.why);
+    m.guilty = in.boolean();
+}
 
 void put(Encoder& out, const Welcome& m) {
     out.varint(m.incarnation.value());
@@ -149,6 +155,7 @@ void put(Encoder& out, const Welcome& m) {
     out.svarint(m.heartbeat_interval.count());
     out.svarint(m.head_timeout.count());
     out.svarint(m.abort_grace.count());
+    out.svarint(m.progress_timeout.count());
 }
 void get(Decoder& in, Welcome& m) {
     m.incarnation = get_id<base::Incarnation>(in);
@@ -157,6 +164,7 @@ void get(Decoder& in, Welcome& m) {
     m.heartbeat_interval = base::Duration(in.svarint());
     m.head_timeout = base::Duration(in.svarint());
     m.abort_grace = base::Duration(in.svarint());
+    m.progress_timeout = base::Duration(in.svarint());
 }
 
 void put(Encoder& out, const study::StartTrial& m) {

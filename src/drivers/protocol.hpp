@@ -34,7 +34,7 @@
 namespace ranktune::drivers {
 
 /// Version of the messages below: both sides must have the same one (checked in Hello, whose layout never changes).
-inline constexpr std::uint16_t protocol_version = 1;
+inline constexpr std::uint16_t protocol_version = 2;
 
 /// What identifies an attempt on the wire.
 struct AttemptKey {
@@ -77,7 +77,8 @@ struct GroupOver {
 };
 /// Last message of a worker: the answer to Leave, or (unasked, with a reason) the notice that it ends by itself.
 struct Bye {
-    std::string why; ///< empty: as asked
+    std::string why;     ///< empty: as asked
+    bool guilty = false; ///< user code is at fault: it hung
     friend bool operator==(const Bye&, const Bye&) = default;
 };
 
@@ -88,6 +89,9 @@ struct Welcome {
     base::Duration heartbeat_interval{};
     base::Duration head_timeout{}; ///< silence of the head after which a worker ends by itself
     base::Duration abort_grace{};  ///< how long user code may take to return after Abandon or Leave
+    /// How long user code may make no progress (Runner::progress) before it counts as hung; 0: for ever, or the runner
+    /// looks after that itself.
+    base::Duration progress_timeout{};
     friend bool operator==(const Welcome&, const Welcome&) = default;
 };
 /// Keeps a worker from believing that the head is dead, when there is nothing else to say.

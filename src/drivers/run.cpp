@@ -11,6 +11,7 @@
 #include "comm/transport/mpi_transport.hpp"
 #include "drivers/binding.hpp"
 #include "drivers/environment_facts.hpp"
+#include "drivers/group/crash_note.hpp"
 #include "drivers/group/mpi_groups.hpp"
 #include "drivers/group/worker_output.hpp"
 #include "drivers/group/worker_runner.hpp"
@@ -56,15 +57,22 @@ int run_worker(comm::Transport& transport, comm::GroupFactory& groups, SignalRea
         const std::string problem = bind_as_planned(plan_binding(options.layout, spec.resources), worker_options.rank);
         if (!problem.empty()) log.write(base::LogLevel::warning, "bind", {{"problem", problem}});
     };
+    MakeRunner make_runner =
+        make_trial_runner(storage::posix_file_system(), make_mpi_groups(groups), worker_options.host, log, waker,
+                          {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus}, bind);
     WorkerMachine worker(
         worker_options, outbox,
-        make_trial_runner(storage::posix_file_system(), make_mpi_groups(groups), worker_options.host, log, waker,
-                          {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus}, bind),
+        [&](const Welcome& welcome) {
+            prepare_crash_note(welcome.directory, welcome.incarnation, worker_options.rank);
+            return make_runner(welcome);
+        },
         log, clock.now());
     const WorkerEnd end = serve_worker(transport, worker, clock, waker, &signals, [&] {
         const auto key = worker.working_on();
+        note_attempt(key);
         output.drain(key.attempt.value() == 0 ? std::nullopt : std::optional(key.trial));
     });
+    if (end.guilty) leave_crash_note(end.message.c_str());
     if (!end.at_once) std::fflush(nullptr); // a hung thread may hold a stream's lock
     output.drain(std::nullopt);
     if (end.at_once) trace_trial(worker.runner(), log);

@@ -8,7 +8,8 @@
 //   status          what a running study is doing           stop            made by `ranktune stop`
 //   python/         ranktune.py, where the trials are programs (on their PYTHONPATH)
 //   lease           who runs it (storage)              attempts/       what programs need while they run
-//   logs/<job or start>.log, logs/<job or start>.env.json, logs/workers-<host>.log
+//   logs/<job or start>.log, logs/<job or start>.env.json, logs/workers-<host>.log,
+//   logs/crash-<start>-<rank>: whose fault the end of a start was (group/crash_note.hpp)
 
 #include <cstdint>
 #include <optional>

@@ -20,11 +20,27 @@ namespace {
 
 using study::Record;
 
-constexpr std::string_view kinds[] = {
-    "StudyCreated",        "IncarnationBegan",   "MetricDefined", "TrialCreated",  "TrialStarted",  "Reported",
-    "CheckpointCommitted", "CheckpointReleased", "AttemptEnded",  "TrialPromoted", "TrialClosed",   "RankLost",
-    "DrainBegan",          "StudyEnded",         "Snapshot",      "StudyChanged",  "TrialReopened", "DeadlineSet",
-    "ReportHeld"};
+constexpr std::string_view kinds[] = {"StudyCreated",
+                                      "IncarnationBegan",
+                                      "MetricDefined",
+                                      "TrialCreated",
+                                      "TrialStarted",
+                                      "Reported",
+                                      "CheckpointCommitted",
+                                      "CheckpointReleased",
+                                      "AttemptEnded",
+                                      "TrialPromoted",
+                                      "TrialClosed",
+                                      "RankLost",
+                                      "DrainBegan",
+                                      "StudyEnded",
+                                      "Snapshot",
+                                      "StudyChanged",
+                                      "TrialReopened",
+                                      "DeadlineSet",
+                                      "ReportHeld",
+                                      "JobDied",
+                                      "HostRetired"};
 static_assert(std::size(kinds) == std::variant_size_v<Record>);
 
 std::string bytes_text(const Record& record) {
@@ -136,6 +152,8 @@ class Verifier {
             tuner_->reopen(again->trial, again->from_scratch, again->at, out);
         } else if (auto event = event_of(record)) {
             tuner_->step(*event, out);
+        } else if (std::holds_alternative<study::JobDied>(record) && at_ + 1 == records_.size()) {
+            ++at_; // the beginning that belongs to it lies behind --until, or was never written
         } else if (std::all_of(records_.begin() + static_cast<std::ptrdiff_t>(at_), records_.end(), is_name)) {
             at_ = records_.size(); // the report that brought these metrics lies behind --until
         } else {
@@ -146,7 +164,8 @@ class Verifier {
     std::optional<study::Event> event_of(const Record& record) const {
         const auto incarnation = tuner_->state().incarnation;
         if (const auto* r = std::get_if<study::IncarnationBegan>(&record))
-            return study::Event{r->at, study::Began{r->incarnation, r->workers, r->wall_time}};
+            return study::Event{r->at, study::Began{r->incarnation, r->workers, r->wall_time, {}}};
+        if (const auto* r = std::get_if<study::JobDied>(&record)) return beginning_after(*r);
         if (std::holds_alternative<study::MetricDefined>(record) || std::holds_alternative<study::Reported>(record) ||
             std::holds_alternative<study::ReportHeld>(record))
             return report_at(incarnation);
@@ -155,7 +174,7 @@ class Verifier {
         if (const auto* r = std::get_if<study::AttemptEnded>(&record))
             return study::Event{r->at, study::AttemptOver{r->trial, r->attempt, incarnation, r->outcome, r->message}};
         if (const auto* r = std::get_if<study::RankLost>(&record))
-            return study::Event{r->at, study::RankGone{r->rank, r->why}};
+            return study::Event{r->at, study::RankGone{r->rank, r->why, r->guilty}};
         if (const auto* r = std::get_if<study::DrainBegan>(&record)) {
             if (r->reason == study::Reason::study_time || r->reason == study::Reason::deadline)
                 return study::Event{r->at, study::TimerFired{}};
@@ -164,6 +183,16 @@ class Verifier {
         if (const auto* r = std::get_if<study::DeadlineSet>(&record))
             return study::Event{r->at, study::DeadlineKnown{r->deadline}};
         return {};
+    }
+
+    /// The death of a job is told together with the beginning of the next incarnation.
+    std::optional<study::Event> beginning_after(const study::JobDied& death) const {
+        const auto* began =
+            at_ + 1 < records_.size() ? std::get_if<study::IncarnationBegan>(&records_[at_ + 1]) : nullptr;
+        if (began == nullptr) return {};
+        study::Began body{began->incarnation, began->workers, began->wall_time, study::JobDeath{}};
+        for (const auto& entry : death.notes) body.death->notes.push_back(entry.note);
+        return study::Event{death.at, std::move(body)};
     }
 
     /// New metrics are named in front of the report that brought them.

@@ -94,6 +94,7 @@ struct JournalSummary {
     std::uint32_t incarnation = 0; ///< newest
     WriterIdentity writer;         ///< of the newest segment
     std::string job;
+    std::uint32_t restart_count = 0; ///< of that job
     std::uint64_t records = 0;
     std::uint64_t cut_bytes = 0; ///< of unfinished frames at the end
 };

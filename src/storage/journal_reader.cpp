@@ -21,6 +21,7 @@ JournalSummary summary_of(const WalkResult& walk) {
     summary.incarnation = walk.newest.incarnation;
     summary.writer = {walk.newest.host, walk.newest.boot_id, walk.newest.pid};
     summary.job = walk.newest.job;
+    summary.restart_count = walk.newest.restart_count;
     summary.records = walk.end.sequence;
     summary.cut_bytes = walk.cut_bytes;
     return summary;

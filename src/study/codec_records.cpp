@@ -206,11 +206,13 @@ void put(const RankLost& r, Encoder& out) {
     out.varint(r.rank.value());
     put_time(r.at, out);
     out.string(r.why);
+    out.boolean(r.guilty);
 }
 void get(RankLost& r, Decoder& in) {
     r.rank = decode_id<Rank>(in);
     r.at = decode_time(in);
     r.why = in.string();
+    r.guilty = !in.empty() && in.boolean(); // not in earlier versions
 }
 
 void put(const DrainBegan& r, Encoder& out) {
@@ -344,6 +346,42 @@ void put(const DeadlineSet& r, Encoder& out) {
 void get(DeadlineSet& r, Decoder& in) {
     r.at = decode_time(in);
     if (in.boolean()) r.deadline = decode_time(in);
+}
+
+void put(const JobDied& r, Encoder& out) {
+    put_time(r.at, out);
+    out.varint(r.notes.size());
+    for (const JobDied::Note& entry : r.notes) {
+        out.varint(entry.note.trial.value());
+        out.varint(entry.note.attempt.value());
+        out.boolean(entry.retry);
+        out.string(entry.note.message);
+    }
+}
+void get(JobDied& r, Decoder& in) {
+    r.at = decode_time(in);
+    const std::size_t size = in.count();
+    for (std::size_t i = 0; i < size; ++i) {
+        JobDied::Note entry;
+        entry.note.trial = decode_id<TrialId>(in);
+        entry.note.attempt = decode_id<Attempt>(in);
+        entry.retry = in.boolean();
+        entry.note.message = in.string();
+        r.notes.push_back(std::move(entry));
+    }
+}
+
+void put(const HostRetired& r, Encoder& out) {
+    out.string(r.host);
+    put_time(r.at, out);
+    out.varint(r.trials.size());
+    for (const TrialId trial : r.trials) out.varint(trial.value());
+}
+void get(HostRetired& r, Decoder& in) {
+    r.host = in.string();
+    r.at = decode_time(in);
+    const std::size_t size = in.count();
+    for (std::size_t i = 0; i < size; ++i) r.trials.push_back(decode_id<TrialId>(in));
 }
 
 // ---- frame ----

@@ -14,10 +14,6 @@ void parse_limits(ParseContext& context) {
     limits.max_losses =
         static_cast<std::uint32_t>(failure.integer("max_losses", 1, 1'000'000).value_or(limits.max_losses));
     limits.report_timeout = failure.duration("report_timeout");
-    if (limits.report_timeout && !context.spec.trainable.program)
-        failure.complain(
-            "report_timeout",
-            "is for programs (trainable.command); a trainable in this process cannot be stopped from outside");
     failure.finish();
 
     OutputSpec& output = context.spec.output;

@@ -44,6 +44,7 @@ void Tuner::Impl::take_end(TrialId id, AttemptOutcome outcome, const std::string
     commit(study::AttemptEnded{id, t.attempt, now, outcome, retry, message}, out);
     // It goes on from the checkpoint before, or from nothing. The file stays: whoever looks for the damage needs it.
     if (was_winding) let_go(id, out);
+    if (outcome == AttemptOutcome::failed || outcome == AttemptOutcome::disturbed) retire_bad_host(id, now, out);
     if (falls_back) commit(study::CheckpointReleased{id, std::string(t.checkpoints.back().path)}, out);
     // Where one cannot save, the next cannot either: the study ends, and is resumed when there is room.
     if (outcome == AttemptOutcome::unsaved) drain(Reason::unsaved, message, now, out);
@@ -131,6 +132,10 @@ void Tuner::Impl::admit_end(TrialId id, StudyTime now, Output& out) {
 /// Free ranks go to the waiting trial whose turn comes first, and are kept for it until there are enough.
 void Tuner::Impl::place_by_turn(StudyTime now, Output& out) {
     while (!state.draining && !state.logical.needy().empty()) {
+        if (suspects_come_first()) {
+            if (!place_suspect(now, out)) return;
+            continue;
+        }
         const UnitKey key = *state.logical.needy().begin();
         const TrialId id = *state.logical.slots()[key.slot].trial;
         const std::uint32_t wanted = trial(id).wanted_ranks;

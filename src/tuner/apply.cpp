@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +31,12 @@ std::uint64_t digest_of_failure(const std::string& message) {
     return base::digest_of(std::string_view(message).substr(colon == std::string::npos ? 0 : colon + 2));
 }
 
+std::uint64_t digest_of_words(const std::string& message) {
+    std::string words = message;
+    std::erase_if(words, [](char c) { return c >= '0' && c <= '9'; });
+    return digest_of_failure(words);
+}
+
 TrialState& Tuner::Impl::trial(TrialId id) {
     if (id.value() >= state.trials.size()) impossible("trial #" + std::to_string(id.value()) + " was never created");
     return state.trials[id.value()];
@@ -53,7 +60,7 @@ void Tuner::Impl::free_ranks(TrialId id) {
         WorkerState& worker = state.workers[rank.value() - 1];
         if (!worker.alive || worker.trial != id) continue;
         worker.trial.reset();
-        ledger.release(rank);
+        if (serves(worker)) ledger.release(rank);
     }
 }
 
@@ -100,7 +107,14 @@ void Tuner::Impl::apply_one(const study::IncarnationBegan& r) {
     state.drain_message.clear();
     state.end_message.clear();
     state.workers.clear();
-    for (const auto& info : r.workers) state.workers.push_back({info, true, std::nullopt});
+    state.hosts.clear();
+    state.words.clear();
+    std::map<std::string, std::uint32_t> hosts;
+    for (const auto& info : r.workers) {
+        const auto [host, added] = hosts.try_emplace(info.host, static_cast<std::uint32_t>(state.hosts.size()));
+        if (added) state.hosts.push_back({info.host, false, false, {}});
+        state.workers.push_back({info, true, std::nullopt, host->second});
+    }
     ledger.reset(r.workers);
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
         const TrialId id{i};
@@ -119,7 +133,7 @@ void Tuner::Impl::apply_one(const study::IncarnationBegan& r) {
 /// the gap since its checkpoint again if it goes on); told to stop, it stays `ending` until it is closed.
 void Tuner::Impl::after_lost_attempt(TrialId id) {
     TrialState& t = trial(id);
-    t.abandoned = false;
+    t.abandoned = t.at_fault = false;
     if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return;
     const bool told_to_pause = t.phase == TrialPhase::ending && t.verdict.verb == Verb::pause;
     set_phase(id, told_to_pause ? TrialPhase::paused : TrialPhase::waiting);
@@ -154,6 +168,7 @@ void Tuner::Impl::apply_one(const study::TrialStarted& r) {
     state.now = std::max(state.now, r.at);
     if (t.attempt == Attempt{}) t.started = r.at;
     t.attempt = r.attempt;
+    t.abandoned = t.at_fault = false;
     t.ranks = r.ranks;
     t.overtaken = 0;
     t.silent = true;
@@ -175,9 +190,13 @@ void Tuner::Impl::apply_one(const study::TrialStarted& r) {
         ++trial(*earlier).overtaken;
 }
 
-void Tuner::Impl::count_trained(TrialState& t, Iteration iteration) {
+/// A trial that runs has got on.
+void Tuner::Impl::note_progress(TrialId id, Iteration iteration) {
+    TrialState& t = trial(id);
     if (iteration > t.attempt_iteration) state.iterations += iteration - t.attempt_iteration;
     t.attempt_iteration = iteration;
+    state.hosts[state.workers[t.ranks.front().value() - 1].host].well = true;
+    if (t.deaths > 0 && iteration > t.died_at) clear_of_suspicion(id); // it got past the place
 }
 
 void Tuner::Impl::apply_one(const study::Reported& r) {
@@ -187,7 +206,7 @@ void Tuner::Impl::apply_one(const study::Reported& r) {
     const bool was_held = t.slot != no_slot && !state.logical.slots()[t.slot].held.empty();
     if (!was_held) {
         learn_from_report(t, r.at, r.iteration, r.seconds, t.seconds);
-        count_trained(t, r.iteration);
+        note_progress(r.trial, r.iteration);
     }
     t.iteration = std::max(t.iteration, r.iteration);
     t.seconds = r.seconds;
@@ -226,7 +245,7 @@ void Tuner::Impl::apply_one(const study::ReportHeld& r) {
     state.now = std::max(state.now, r.at);
     LogicalSlot& slot = state.logical.slot(t.slot);
     learn_from_report(t, r.at, r.iteration, r.seconds, slot.held.empty() ? t.seconds : slot.held.back().seconds);
-    count_trained(t, r.iteration);
+    note_progress(r.trial, r.iteration);
     slot.held.push_back(r);
     slot.received = r.iteration;
 }
@@ -252,6 +271,11 @@ void Tuner::Impl::apply_one(const study::AttemptEnded& r) {
     TrialState& t = trial(r.trial);
     state.now = std::max(state.now, r.at);
     free_ranks(r.trial);
+    note_on_hosts(r.trial, r.outcome, r.message);
+    // What can save its state, or throws, does not kill.
+    if (r.outcome == AttemptOutcome::paused || r.outcome == AttemptOutcome::failed ||
+        r.outcome == AttemptOutcome::disturbed)
+        clear_of_suspicion(r.trial);
     if (spec.deterministic) return end_attempt_of_turn(r);
     t.message = r.message;
     switch (r.outcome) {
@@ -309,6 +333,7 @@ void Tuner::Impl::apply_one(const study::TrialClosed& r) {
     t.closed_b = r.b;
     if (!r.message.empty()) t.message = r.message;
     if (r.phase == TrialPhase::failed && !t.reported && state.reports == 0) ++state.early_failures;
+    suspects.erase(r.trial);
     set_phase(r.trial, r.phase);
 }
 
@@ -318,9 +343,12 @@ void Tuner::Impl::apply_one(const study::RankLost& r) {
     WorkerState& worker = state.workers[r.rank.value() - 1];
     if (!worker.alive) impossible("rank " + std::to_string(r.rank.value()) + " is lost twice");
     worker.alive = false;
-    ledger.lose(r.rank, !worker.trial.has_value());
+    if (!state.hosts[worker.host].retired) ledger.lose(r.rank, !worker.trial.has_value());
     if (worker.trial) {
-        trial(*worker.trial).abandoned = true;
+        TrialState& t = trial(*worker.trial);
+        t.abandoned = true;
+        t.at_fault = t.at_fault || r.guilty;
+        if (r.guilty) t.message = r.why;
         if (spec.deterministic) refresh_turn(*worker.trial);
     }
     worker.trial.reset();
@@ -366,6 +394,7 @@ void Tuner::Impl::apply_one(const study::TrialReopened& r) {
     t.ended = {};
     t.message.clear();
     t.losses = t.failures = t.overtaken = 0;
+    clear_of_suspicion(r.trial);
     t.failed_at = 0;
     t.failure = 0;
     t.verdict = {};
@@ -380,21 +409,123 @@ void Tuner::Impl::apply_one(const study::DeadlineSet& r) {
     state.deadline = r.deadline;
 }
 
+void Tuner::Impl::apply_one(const study::JobDied& r) {
+    state.now = std::max(state.now, r.at);
+    for (const auto& [note, retry] : r.notes) {
+        TrialState& t = trial(note.trial);
+        if (t.attempt != note.attempt) impossible("a crash note is about another attempt");
+        ++t.failures;
+        t.failed_at = last_report(note.trial);
+        t.failure = digest_of_failure(note.message);
+        t.message = note.message;
+    }
+    // Reports that were on their way went with the job: how far a trial that is closed now had got depends on the time.
+    if (spec.deterministic && std::any_of(r.notes.begin(), r.notes.end(), [](const auto& n) { return !n.retry; }))
+        mark_nondeterministic();
+    if (!r.notes.empty()) return; // it is known who it was
+    std::vector<TrialId> ran;
+    bool tried = false; // a suspect was being tried: the others ran beside it because they are above suspicion
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        const TrialId id{i};
+        const TrialPhase phase = state.trials[i].phase;
+        if (phase != TrialPhase::running && phase != TrialPhase::ending) continue;
+        ran.push_back(id);
+        tried = tried || suspects.contains(id);
+    }
+    for (const TrialId id : ran) {
+        TrialState& t = trial(id);
+        if (tried && !suspects.contains(id)) continue;
+        ++t.deaths;
+        if (tried) ++t.deaths_alone;
+        t.died_at = std::max(t.died_at, t.attempt_iteration);
+        if (t.deaths >= deaths_to_suspect) suspects.insert(id);
+    }
+    if (tried) ++state.deaths_alone;
+}
+
+void Tuner::Impl::apply_one(const study::HostRetired& r) {
+    state.now = std::max(state.now, r.at);
+    const auto host =
+        std::find_if(state.hosts.begin(), state.hosts.end(), [&](const HostState& h) { return h.name == r.host; });
+    if (host == state.hosts.end() || host->retired) impossible("host " + r.host + " is taken out of service");
+    host->retired = true;
+    host->failed.clear();
+    const auto position = static_cast<std::uint32_t>(host - state.hosts.begin());
+    for (const WorkerState& worker : state.workers)
+        if (worker.host == position && worker.alive) ledger.lose(worker.info.rank, !worker.trial.has_value());
+    for (const TrialId id : r.trials) {
+        TrialState& t = trial(id);
+        t.failures = 0;
+        t.failed_at = 0;
+        t.failure = 0;
+    }
+}
+
+void Tuner::Impl::clear_of_suspicion(TrialId id) {
+    TrialState& t = trial(id);
+    t.deaths = t.deaths_alone = 0;
+    t.died_at = 0;
+    suspects.erase(id);
+}
+
+bool Tuner::Impl::serves(const WorkerState& worker) const { return worker.alive && !state.hosts[worker.host].retired; }
+
+/// Which host a failure speaks against is only clear when the trial ran on one.
+std::optional<std::uint32_t> Tuner::Impl::only_host_of(TrialId id) const {
+    const TrialState& t = state.trials[id.value()];
+    const auto host_of = [&](Rank rank) { return state.workers[rank.value() - 1].host; };
+    const std::uint32_t host = host_of(t.ranks.front());
+    const bool alone = std::all_of(t.ranks.begin(), t.ranks.end(), [&](Rank rank) { return host_of(rank) == host; });
+    return alone ? std::optional(host) : std::nullopt;
+}
+
+void Tuner::Impl::note_on_hosts(TrialId id, AttemptOutcome outcome, const std::string& message) {
+    if (outcome == AttemptOutcome::failed || outcome == AttemptOutcome::disturbed) {
+        if (const auto host = only_host_of(id)) note_failure(*host, id, message);
+    } else if (outcome == AttemptOutcome::paused || outcome == AttemptOutcome::stopped ||
+               outcome == AttemptOutcome::finished) {
+        for (const Rank rank : trial(id).ranks) state.hosts[state.workers[rank.value() - 1].host].failed.clear();
+    }
+}
+
+/// Configurations that cannot work fail on every host in the same words; a bad host has words of its own.
+void Tuner::Impl::note_failure(std::uint32_t host, TrialId id, const std::string& message) {
+    const std::uint64_t digest = digest_of_words(message);
+    auto known = std::find_if(state.words.begin(), state.words.end(),
+                              [&](const FailureWords& words) { return words.digest == digest; });
+    if (known == state.words.end()) {
+        if (state.words.size() == max_failure_words) return;
+        known = state.words.insert(known, {digest, host, false});
+    }
+    if (known->host != host && !known->elsewhere) {
+        known->elsewhere = true;
+        for (HostState& each : state.hosts)
+            std::erase_if(each.failed, [&](const HostState::Failure& failure) { return failure.words == digest; });
+    }
+    if (known->elsewhere) return;
+    auto& failed = state.hosts[host].failed;
+    const auto same = [&](const HostState::Failure& failure) { return failure.trial == id; };
+    if (std::none_of(failed.begin(), failed.end(), same)) failed.push_back({id, digest});
+}
+
 void Tuner::Impl::rebuild_derived() {
     waiting.clear();
+    suspects.clear();
     objective.reset();
     std::vector<study::RankInfo> infos;
     for (const auto& worker : state.workers) infos.push_back(worker.info);
     ledger.reset(infos);
     for (const auto& worker : state.workers) {
-        if (!worker.alive) {
+        if (!serves(worker)) {
             ledger.lose(worker.info.rank, true);
         } else if (worker.trial) {
             ledger.take(worker.info.rank);
         }
     }
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
-        if (state.trials[i].phase == TrialPhase::waiting) waiting.insert(TrialId{i});
+        const TrialState& t = state.trials[i];
+        if (t.phase == TrialPhase::waiting) waiting.insert(TrialId{i});
+        if (t.deaths >= deaths_to_suspect && !is_final(t.phase)) suspects.insert(TrialId{i});
     }
     for (std::size_t i = 0; i < state.metrics.size(); ++i) {
         if (state.metrics[i] == spec.objective.metric) objective = MetricId{static_cast<std::uint16_t>(i)};

@@ -22,11 +22,22 @@ inline constexpr std::uint32_t max_overtaken = 8;
 /// Trials that fail before any trial has reported, after which the study stops.
 inline constexpr std::uint64_t max_early_failures = 8;
 
+/// Deaths of the job at which a trial ran before it is suspected.
+inline constexpr std::uint32_t deaths_to_suspect = 2;
+/// Deaths of the job while a suspect was tried alone, after which it is failed.
+inline constexpr std::uint32_t deaths_to_convict = 2;
+/// Different trials that fail in a row on a host before it is taken out of service.
+inline constexpr std::size_t failures_to_retire = 3;
+/// Different things that failures say, which are remembered in an incarnation.
+inline constexpr std::size_t max_failure_words = 256;
+
 /// The final phase of a trial that was stopped for this reason.
 [[nodiscard]] TrialPhase phase_after(Reason reason);
 
 /// Of what a trial said when it failed, without the place ("rank 3 on nid0041: ...").
 [[nodiscard]] std::uint64_t digest_of_failure(const std::string& message);
+/// The same without numbers: "loss is NaN at iteration 7" says what "loss is NaN at iteration 9" says.
+[[nodiscard]] std::uint64_t digest_of_words(const std::string& message);
 
 struct Tuner::Impl {
     explicit Impl(study::StudySpec spec);
@@ -39,6 +50,7 @@ struct Tuner::Impl {
     // Derived from the state, kept up by apply().
     Ledger ledger;
     std::set<TrialId> waiting;
+    std::set<TrialId> suspects; ///< ran at too many deaths of the job, and are not over
     /// With checkpoint.max_bytes: paused trials, those first whose checkpoints go first.
     struct Evictable {
         Iteration iteration = 0; ///< what is cheap to train again goes first
@@ -80,18 +92,21 @@ struct Tuner::Impl {
     void apply_one(const study::TrialReopened&);
     void apply_one(const study::DeadlineSet&);
     void apply_one(const study::ReportHeld&);
+    void apply_one(const study::JobDied&);
+    void apply_one(const study::HostRetired&);
     TrialState& trial(TrialId id);
     void set_phase(TrialId id, TrialPhase phase);
     void free_ranks(TrialId id);
     void after_lost_attempt(TrialId id);
     void rebuild_derived();
-    void count_trained(TrialState& trial, Iteration iteration);
+    void note_progress(TrialId id, Iteration iteration);
 
     // ---- turns.cpp: the part of apply() that concerns logical time.
     void apply_turn(const study::Record& record);
     void apply_turn_of(const study::Reported& record);
     void set_decision_point(TrialId id);
     void end_attempt_of_turn(const study::AttemptEnded& record);
+    void forget_failure(TrialId id);
     void enter_slot(TrialId id);
     void leave_slot(TrialId id);
     void wind(TrialId id);
@@ -100,6 +115,10 @@ struct Tuner::Impl {
     [[nodiscard]] bool needs_ranks(TrialId id) const;
     [[nodiscard]] bool is_parked(TrialId id) const;
     void mark_nondeterministic();
+    void clear_of_suspicion(TrialId id);
+    void note_on_hosts(TrialId id, AttemptOutcome outcome, const std::string& message);
+    void note_failure(std::uint32_t host, TrialId id, const std::string& message);
+    [[nodiscard]] bool serves(const WorkerState& worker) const; ///< may get a trial when it is free
 
     // ---- pace.cpp: how long things take, and what there is still time for.
     void learn_from_report(TrialState& trial, StudyTime at, Iteration iteration, double seconds, double before);
@@ -131,6 +150,9 @@ struct Tuner::Impl {
     [[nodiscard]] bool is_current(TrialId id, Attempt attempt, Incarnation incarnation) const;
     void attempt_ended(TrialId id, AttemptOutcome outcome, const std::string& message, StudyTime now, Output& out);
     void attempt_lost(TrialId id, StudyTime now, Output& out);
+    std::vector<TrialId> job_died(const study::JobDeath& death, StudyTime now, Output& out);
+    void retire_bad_host(TrialId id, StudyTime now, Output& out);
+    [[nodiscard]] std::optional<std::uint32_t> only_host_of(TrialId id) const;
     void close(TrialId id, TrialPhase phase, const Verdict& why, const std::string& message, StudyTime now,
                Output& out);
     [[nodiscard]] Verdict as_told(TrialId id, const Verdict& verdict) const;
@@ -145,6 +167,10 @@ struct Tuner::Impl {
     // ---- fill.cpp: who gets free ranks, and when the study is over.
     void fill(StudyTime now, Output& out);
     bool place_waiting(StudyTime now, Output& out);
+    bool place_suspect(StudyTime now, Output& out);
+    [[nodiscard]] bool suspects_come_first() const;
+    [[nodiscard]] bool is_training(TrialId id) const;
+    [[nodiscard]] bool waits_for_ranks(TrialId id) const;
     bool promote_or_create(StudyTime now, Output& out);
     bool next_work(bool active, StudyTime now, Output& out);
     void start(TrialId id, std::vector<Rank> ranks, StudyTime now, Output& out);

@@ -19,8 +19,50 @@ void Tuner::Impl::fill(StudyTime now, Output& out) {
     if (spec.deterministic) return settle(now, out);
     if (state.draining || state.ended) return;
     while (ledger.free() > 0 && room_for_one_more()) {
+        if (suspects_come_first()) {
+            if (!place_suspect(now, out)) break;
+            continue;
+        }
         if (!place_waiting(now, out) && !promote_or_create(now, out)) break;
     }
+}
+
+bool Tuner::Impl::is_training(TrialId id) const {
+    const TrialPhase phase = state.trials[id.value()].phase;
+    return (phase == TrialPhase::running || phase == TrialPhase::ending) && !is_parked(id);
+}
+
+/// And could have them.
+bool Tuner::Impl::waits_for_ranks(TrialId id) const {
+    const TrialState& t = state.trials[id.value()];
+    const bool waits = spec.deterministic ? needs_ranks(id) : t.phase == TrialPhase::waiting;
+    return waits && t.wanted_ranks <= ledger.alive();
+}
+
+/// Whether a suspect waits or trains. Then nothing else is started: a death has to say whose it was. Paused ones, one
+/// that can have no ranks, and one whose turn has not come keep nobody waiting.
+bool Tuner::Impl::suspects_come_first() const {
+    return std::any_of(suspects.begin(), suspects.end(),
+                       [this](TrialId id) { return is_training(id) || waits_for_ranks(id); });
+}
+
+/// Suspects are tried one at a time, in trial order. What runs beside one has got past the place where it ran at a
+/// death.
+bool Tuner::Impl::place_suspect(StudyTime now, Output& out) {
+    if (std::any_of(suspects.begin(), suspects.end(), [this](TrialId id) { return is_training(id); })) return false;
+    for (const TrialId id : suspects) {
+        const TrialState& t = state.trials[id.value()];
+        if (!waits_for_ranks(id)) continue;
+        if (!in_time(t, now)) return false;
+        if (t.wanted_ranks > ledger.free()) {
+            // Whoever waits for its turn may wait for this one's.
+            if (spec.deterministic) ask_to_yield(UnitKey{}, t.wanted_ranks, out);
+            return false;
+        }
+        start(id, ledger.plan(t.wanted_ranks), now, out);
+        return true;
+    }
+    return false;
 }
 
 bool Tuner::Impl::room_for_one_more() const {

@@ -62,9 +62,11 @@ void Tuner::Impl::check_invariants() const {
     std::uint64_t free = 0;
     std::uint64_t alive = 0;
     for (const auto& worker : state.workers) {
-        if (worker.alive) ++alive;
-        const bool is_free = worker.alive && !worker.trial;
+        const bool serving = serves(worker);
+        if (serving) ++alive;
+        const bool is_free = serving && !worker.trial;
         if (is_free) ++free;
+        if (worker.alive && !serving && worker.trial) --held; // on a host that gets no more
         require(ledger.is_free(worker.info.rank) == is_free,
                 "rank " + std::to_string(worker.info.rank.value()) + " and the ledger disagree");
     }
@@ -75,6 +77,11 @@ void Tuner::Impl::check_invariants() const {
         if (state.outcome != StudyOutcome::resumable) {
             require(count[0] + count[3] == 0, "the study ended for good with trials that are not final");
         }
+    }
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        const TrialState& t = state.trials[i];
+        const bool suspect = t.deaths >= deaths_to_suspect && !is_final(t.phase);
+        require(suspects.contains(TrialId{i}) == suspect, named(TrialId{i}) + " and the list of suspects disagree");
     }
     if (spec.deterministic) check_turns();
     scheduler->check_invariants();

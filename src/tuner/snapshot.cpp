@@ -53,6 +53,9 @@ struct Writer {
     void operator()(const HeldEnd& v) { fields(*this, v); }
     void operator()(const LogicalSlot& v) { fields(*this, v); }
     void operator()(const WorkerState& v) { fields(*this, v); }
+    void operator()(const HostState& v) { fields(*this, v); }
+    void operator()(const HostState::Failure& v) { fields(*this, v); }
+    void operator()(const FailureWords& v) { fields(*this, v); }
     void operator()(const TrialState& v) { fields(*this, v); }
 
     template <class Self, class T>
@@ -102,6 +105,9 @@ struct Reader {
     void operator()(HeldEnd& v) { Writer::fields(*this, v); }
     void operator()(LogicalSlot& v) { Writer::fields(*this, v); }
     void operator()(WorkerState& v) { Writer::fields(*this, v); }
+    void operator()(HostState& v) { Writer::fields(*this, v); }
+    void operator()(HostState::Failure& v) { Writer::fields(*this, v); }
+    void operator()(FailureWords& v) { Writer::fields(*this, v); }
     void operator()(TrialState& v) { Writer::fields(*this, v); }
 };
 
@@ -112,7 +118,7 @@ void Writer::fields(Self& self, T& v) {
     if constexpr (std::is_same_v<Plain, RankInfo>) {
         each(v.rank, v.host, v.gpus, v.domain, v.switches);
     } else if constexpr (std::is_same_v<Plain, WorkerState>) {
-        each(v.info, v.alive, v.trial);
+        each(v.info, v.alive, v.trial, v.host);
     } else if constexpr (std::is_same_v<Plain, study::MetricValue>) {
         each(v.id, v.value);
     } else if constexpr (std::is_same_v<Plain, study::ReportHeld>) {
@@ -121,12 +127,18 @@ void Writer::fields(Self& self, T& v) {
         each(v.outcome, v.message);
     } else if constexpr (std::is_same_v<Plain, LogicalSlot>) {
         each(v.trial, v.clock, v.received, v.held, v.end);
+    } else if constexpr (std::is_same_v<Plain, HostState>) {
+        each(v.name, v.retired, v.well, v.failed);
+    } else if constexpr (std::is_same_v<Plain, HostState::Failure>) {
+        each(v.trial, v.words);
+    } else if constexpr (std::is_same_v<Plain, FailureWords>) {
+        each(v.digest, v.host, v.elsewhere);
     } else {
-        each(v.phase, v.reported, v.abandoned, v.silent, v.attempt, v.iteration, v.attempt_iteration, v.decision_point,
-             v.seconds, v.pace, v.since, v.last, v.best, v.best_iteration, v.verdict, v.wanted_ranks, v.bracket,
-             v.losses, v.failures, v.failed_at, v.failure, v.overtaken, v.target, v.closed_by, v.closed_a, v.closed_b,
-             v.created, v.started, v.ended, v.ranks, v.checkpoints, v.window, v.message, v.configuration, v.winding,
-             v.slot);
+        each(v.phase, v.reported, v.abandoned, v.at_fault, v.silent, v.attempt, v.iteration, v.attempt_iteration,
+             v.decision_point, v.seconds, v.pace, v.since, v.last, v.best, v.best_iteration, v.verdict, v.wanted_ranks,
+             v.bracket, v.losses, v.failures, v.failed_at, v.failure, v.deaths, v.deaths_alone, v.died_at, v.overtaken,
+             v.target, v.closed_by, v.closed_a, v.closed_b, v.created, v.started, v.ended, v.ranks, v.checkpoints,
+             v.window, v.message, v.configuration, v.winding, v.slot);
     }
 }
 
@@ -134,10 +146,10 @@ void Writer::fields(Self& self, T& v) {
 template <class Archive, class S>
 void state_fields(Archive& archive, S& s) {
     const auto each = [&archive](auto&... field) { (archive(field), ...); };
-    each(s.uuid, s.version, s.wall_time, s.incarnation, s.now, s.began, s.metrics, s.trials, s.workers, s.reports,
-         s.records, s.iterations, s.early_failures, s.best, s.keeper, s.checkpoint_bytes, s.deadline, s.pace,
-         s.starting, s.saving, s.draining, s.drain_reason, s.drain_message, s.ended, s.outcome, s.end_reason,
-         s.end_message, s.deterministic_until);
+    each(s.uuid, s.version, s.wall_time, s.incarnation, s.now, s.began, s.metrics, s.trials, s.workers, s.hosts,
+         s.words, s.reports, s.records, s.iterations, s.early_failures, s.deaths_alone, s.best, s.keeper,
+         s.checkpoint_bytes, s.deadline, s.pace, s.starting, s.saving, s.draining, s.drain_reason, s.drain_message,
+         s.ended, s.outcome, s.end_reason, s.end_message, s.deterministic_until);
     for (auto& count : s.count) archive(count);
 }
 

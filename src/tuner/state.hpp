@@ -24,6 +24,7 @@ struct TrialState {
     TrialPhase phase = TrialPhase::waiting;
     bool reported = false;
     bool abandoned = false;          ///< its ranks were told to give up (a member was lost)
+    bool at_fault = false;           ///< and that by its own fault: its code hung
     bool silent = true;              ///< no report of the newest attempt yet
     bool winding = false;            ///< deterministic: left its slot, but the ranks of its attempt are not back yet
     Attempt attempt;                 ///< newest; zero: never started
@@ -40,13 +41,16 @@ struct TrialState {
 
     std::uint32_t wanted_ranks = 1;
     std::uint32_t bracket = 0;
-    std::uint32_t slot = no_slot; ///< deterministic: its place in logical time
-    std::uint32_t losses = 0;     ///< attempts lost with their ranks
-    std::uint32_t failures = 0;   ///< attempts that ended with an exception
-    Iteration failed_at = 0;      ///< last report of the newest of those
-    std::uint64_t failure = 0;    ///< digest of its message, without the rank: is the next one the same?
-    std::uint32_t overtaken = 0;  ///< by later trials, while it waits for ranks
-    Iteration target = 0;         ///< next iteration at which its scheduler compares it
+    std::uint32_t slot = no_slot;   ///< deterministic: its place in logical time
+    std::uint32_t losses = 0;       ///< attempts lost with their ranks
+    std::uint32_t failures = 0;     ///< attempts that ended with an exception
+    Iteration failed_at = 0;        ///< last report of the newest of those
+    std::uint64_t failure = 0;      ///< digest of its message, without the rank: is the next one the same?
+    std::uint32_t deaths = 0;       ///< of the job while it ran, since it last got further than at one of them
+    std::uint32_t deaths_alone = 0; ///< of these, while it was tried as a suspect
+    Iteration died_at = 0;          ///< highest iteration it had reported at one of them
+    std::uint32_t overtaken = 0;    ///< by later trials, while it waits for ranks
+    Iteration target = 0;           ///< next iteration at which its scheduler compares it
     Reason closed_by = Reason::none;
     double closed_a = 0.0;
     double closed_b = 0.0;
@@ -71,6 +75,26 @@ struct WorkerState {
     RankInfo info;
     bool alive = true;
     std::optional<TrialId> trial; ///< holds this rank
+    std::uint32_t host = 0;       ///< position in State::hosts
+};
+
+/// A node of this incarnation.
+struct HostState {
+    std::string name;
+    bool retired = false; ///< gets no more trials
+    bool well = false;    ///< a trial has reported from here
+    struct Failure {
+        TrialId trial;
+        std::uint64_t words = 0; ///< digest of what was said, without numbers
+    };
+    std::vector<Failure> failed; ///< of different trials in a row, in words that no other host has said
+};
+
+/// What failures said in this incarnation: what comes from several hosts is no host's fault.
+struct FailureWords {
+    std::uint64_t digest = 0;
+    std::uint32_t host = 0; ///< that said it first
+    bool elsewhere = false; ///< another one has said it too
 };
 
 struct State {
@@ -83,11 +107,14 @@ struct State {
     std::vector<std::string> metrics; ///< position is the MetricId
     std::vector<TrialState> trials;   ///< position is the TrialId
     std::vector<WorkerState> workers; ///< ascending rank
+    std::vector<HostState> hosts;     ///< in the order of their first rank
+    std::vector<FailureWords> words;  ///< at most max_failure_words
     std::uint64_t reports = 0;
     std::uint64_t records = 0;
     std::uint64_t iterations = 0;     ///< trained in all, repeated ones included
     std::uint64_t count[7] = {};      ///< trials by phase
     std::uint64_t early_failures = 0; ///< trials that failed before a first report, while no trial has reported
+    std::uint64_t deaths_alone = 0;   ///< of the job, while a suspect was tried
     std::optional<TrialId> best;      ///< trial with the best objective so far, ties to the lower id
     /// The trial whose checkpoints are the study's result: the best one, as of the last time that it saved.
     std::optional<TrialId> keeper;
@@ -114,8 +141,9 @@ struct State {
     [[nodiscard]] const TrialState& trial(TrialId id) const { return trials.at(id.value()); }
 };
 
-/// A figure that grows whenever a study gets on, and only then: iterations reported for the first time, and trials that
-/// are over. What is trained again after a restart does not count. O(trials).
+/// A figure that grows whenever a study gets on, and only then: iterations reported for the first time, trials that are
+/// over, and deaths of the job that a single trial was tried for (each brings the study nearer to a conviction). What
+/// is trained again after a restart does not count. O(trials).
 [[nodiscard]] std::uint64_t progress_of(const State& state);
 
 } // namespace ranktune::tuner

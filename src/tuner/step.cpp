@@ -44,6 +44,8 @@ void Tuner::Impl::step(const study::Event& event, Output& out) {
 }
 
 void Tuner::Impl::on(const study::Began& event, StudyTime now, Output& out) {
+    std::vector<TrialId> convicted;
+    if (event.death) convicted = job_died(*event.death, now, out);
     commit(study::IncarnationBegan{event.incarnation, now, event.wall_time, event.workers}, out);
     // Trials that had been told to stop when the head before died need no ranks to be closed.
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
@@ -52,9 +54,38 @@ void Tuner::Impl::on(const study::Began& event, StudyTime now, Output& out) {
         if (t.phase == TrialPhase::ending || told_to_stop)
             close(TrialId{i}, phase_after(t.verdict.reason), t.verdict, t.message, now, out);
     }
+    for (const TrialId id : convicted) {
+        const TrialState& t = trial(id);
+        if (is_final(t.phase)) continue;
+        const bool alone = t.deaths_alone >= deaths_to_convict;
+        const std::string why = alone ? "the job died " + std::to_string(t.deaths) + " times while it ran, " +
+                                            std::to_string(t.deaths_alone) + " times while it was tried alone"
+                                      : t.message;
+        close(id, TrialPhase::failed, {Verb::stop, alone ? Reason::lost : Reason::exception, 0.0, 0.0}, why, now, out);
+    }
     set_timer(out);
     fill(now, out);
     end_if_over(now, out);
+}
+
+/// Records the death, and answers with the trials that are not tried again.
+std::vector<TrialId> Tuner::Impl::job_died(const study::JobDeath& death, StudyTime now, Output& out) {
+    std::vector<TrialId> convicted;
+    study::JobDied record{now, {}};
+    for (const auto& note : death.notes) {
+        if (!is_current(note.trial, note.attempt, state.incarnation)) continue;
+        const auto same = [&](const study::JobDied::Note& entry) { return entry.note.trial == note.trial; };
+        if (std::any_of(record.notes.begin(), record.notes.end(), same)) continue; // two ranks of one trial
+        // (One that has left its slot is judged already.)
+        record.notes.push_back({note, trial(note.trial).winding || may_retry(note.trial, note.message)});
+        if (!record.notes.back().retry) convicted.push_back(note.trial);
+    }
+    // Whoever left word had been given up by the head before the job died: dealt with, and nobody else is suspected.
+    if (record.notes.empty() && !death.notes.empty()) return convicted;
+    commit(std::move(record), out);
+    for (const TrialId id : suspects)
+        if (trial(id).deaths_alone >= deaths_to_convict) convicted.push_back(id);
+    return convicted;
 }
 
 void Tuner::Impl::on(const study::ReportArrived& event, StudyTime now, Output& out) {
@@ -69,6 +100,7 @@ void Tuner::Impl::on(const study::ReportArrived& event, StudyTime now, Output& o
     study::Reported report{event.trial, event.attempt, now, event.iteration, event.seconds, {}, verdict};
     report.metrics = numbered(event.metrics, out);
     const bool was_ending = trial(event.trial).phase == TrialPhase::ending;
+    const bool was_suspect = suspects.contains(event.trial);
     const bool waits = event.iteration >= trial(event.trial).decision_point;
     const std::optional<TrialId> keeper = state.keeper;
     commit(std::move(report), out);
@@ -88,7 +120,9 @@ void Tuner::Impl::on(const study::ReportArrived& event, StudyTime now, Output& o
     // Slower than anything that was known: the study has to end earlier before its deadline.
     if (state.deadline && !state.draining && t.pace > slowest_known) set_timer(out);
     // A new entry in a rung can make another trial promotable, when ranks happen to be free.
-    if (ledger.free() > 0 && verdict.reason != Reason::below_rung) fill(now, out);
+    // One that gets past the place where the job died is suspected no longer: the others need not wait.
+    const bool cleared = was_suspect && !suspects.contains(event.trial);
+    if (ledger.free() > 0 && (verdict.reason != Reason::below_rung || cleared)) fill(now, out);
 }
 
 /// Metrics by their numbers; a new name gets the next one.
@@ -166,6 +200,7 @@ void Tuner::Impl::attempt_ended(TrialId id, AttemptOutcome outcome, const std::s
         const bool retry = outcome != AttemptOutcome::unreadable && may_retry(id, message);
         commit(study::AttemptEnded{id, attempt, now, outcome, retry, message}, out);
         if (!retry) close(id, TrialPhase::failed, {Verb::stop, Reason::exception, 0.0, 0.0}, message, now, out);
+        retire_bad_host(id, now, out);
     } else if (verdict.verb == Verb::stop) {
         // The group may have been told to pause in the same moment: the recorded verdict counts.
         commit(study::AttemptEnded{id, attempt, now, AttemptOutcome::stopped, false, message}, out);
@@ -192,6 +227,28 @@ Iteration Tuner::Impl::last_report(TrialId id) const {
     return t.slot != no_slot ? state.logical.slots()[t.slot].received : t.attempt_iteration;
 }
 
+/// A host on which one trial after the other fails, while trials get on elsewhere, is at fault and not the trials.
+void Tuner::Impl::retire_bad_host(TrialId id, StudyTime now, Output& out) {
+    const auto position = only_host_of(id);
+    if (!position || state.draining) return;
+    const HostState& host = state.hosts[*position];
+    if (host.retired || host.failed.size() < failures_to_retire) return;
+    std::uint32_t others = 0; // ranks
+    bool well = false;
+    for (const WorkerState& worker : state.workers) {
+        if (worker.host == *position || !serves(worker)) continue;
+        ++others;
+        well = well || state.hosts[worker.host].well;
+    }
+    if (!well || others < spec.max_ranks_per_trial()) return;
+    std::vector<TrialId> forgiven;
+    for (const auto& failure : host.failed) forgiven.push_back(failure.trial);
+    commit(study::HostRetired{host.name, now, forgiven}, out);
+    if (spec.deterministic) return; // what was admitted stays, wherever it ran
+    for (const TrialId one : forgiven)
+        if (trial(one).phase == TrialPhase::failed) reopen(one, false, now, out);
+}
+
 /// An error that comes again at the same iteration with the same words would come a third time.
 bool Tuner::Impl::may_retry(TrialId id, const std::string& message) const {
     const TrialState& t = state.trials[id.value()];
@@ -207,6 +264,15 @@ void Tuner::Impl::reopen(TrialId id, bool from_scratch, StudyTime now, Output& o
 
 void Tuner::Impl::attempt_lost(TrialId id, StudyTime now, Output& out) {
     const TrialState& t = trial(id);
+    const bool told_to_stop = t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop;
+    if (t.at_fault && !told_to_stop) {
+        const std::string why = t.message;
+        if (spec.deterministic) return take_end(id, AttemptOutcome::disturbed, why, now, out);
+        const bool again = may_retry(id, why);
+        commit(study::AttemptEnded{id, t.attempt, now, AttemptOutcome::failed, again, why}, out);
+        if (!again) close(id, TrialPhase::failed, {Verb::stop, Reason::exception, 0.0, 0.0}, why, now, out);
+        return;
+    }
     const bool retry = t.losses < spec.failure.max_losses;
     commit(study::AttemptEnded{id, t.attempt, now, AttemptOutcome::lost, retry, {}}, out);
     if (spec.deterministic) return let_go(id, out); // if it was the last chance, the trial fails when its turn comes
@@ -244,7 +310,7 @@ void Tuner::Impl::on(const study::RankGone& event, StudyTime now, Output& out) {
         return;
     }
     const std::optional<TrialId> holder = state.workers[position].trial;
-    commit(study::RankLost{event.rank, now, event.why}, out);
+    commit(study::RankLost{event.rank, now, event.why, event.guilty}, out);
     if (holder) {
         const TrialState& t = trial(*holder);
         std::vector<Rank> living;

@@ -53,7 +53,7 @@ std::uint64_t Tuner::digest() const {
 }
 
 std::uint64_t progress_of(const State& state) {
-    std::uint64_t figure = 0;
+    std::uint64_t figure = state.deaths_alone;
     for (const TrialState& trial : state.trials) figure += trial.iteration + (is_final(trial.phase) ? 1U : 0U);
     return figure;
 }

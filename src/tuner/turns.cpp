@@ -30,6 +30,8 @@ void Tuner::Impl::apply_turn(const study::Record& record) {
         }
     } else if (std::holds_alternative<study::TrialStarted>(record)) {
         set_decision_point(*about);
+    } else if (const auto* retired = std::get_if<study::HostRetired>(&record)) {
+        for (const TrialId id : retired->trials) forget_failure(id);
     } else if (std::holds_alternative<study::IncarnationBegan>(record)) {
         leaving.clear();
         returning = 0;
@@ -94,6 +96,15 @@ void Tuner::Impl::end_attempt_of_turn(const study::AttemptEnded& r) {
             return; // it goes on when it gets ranks
     }
     if (!r.retry && t.slot != no_slot) state.logical.slot(t.slot).end = HeldEnd{r.outcome, r.message};
+}
+
+/// Of a trial whose turn has not come: it is tried again, as if nothing had been.
+void Tuner::Impl::forget_failure(TrialId id) {
+    const std::uint32_t position = trial(id).slot;
+    if (position == no_slot) return;
+    auto& end = state.logical.slot(position).end;
+    if (end && (end->outcome == AttemptOutcome::failed || end->outcome == AttemptOutcome::disturbed)) end.reset();
+    refresh_turn(id);
 }
 
 void Tuner::Impl::enter_slot(TrialId id) {

@@ -85,26 +85,24 @@ class Supervise(Resume):
     def path(self):
         return f"{os.path.dirname(PROGRAM)}:{os.environ['PATH']}"
 
-    def test_a_local_run_whose_worker_is_killed_goes_on(self):
-        self.study()
-        process = self.supervise(PROGRAM, "run", "long.toml", "--local", "2")
-        os.kill(self.ranks()[2], signal.SIGKILL)
-        self.check_goes_on(process)
-
-    @unittest.skipUnless(open_mpi(), "no mpirun of Open MPI")
-    def test_a_step_by_mpirun_goes_on_whatever_is_killed(self):
-        self.study()
-        process = self.supervise(*MPIRUN, PROGRAM, "run", "long.toml", options=("--max-restarts", "9"))
-        kills = [lambda: self.ranks().get(0), lambda: self.ranks().get(1), self.mpirun]
-        for start, victim in enumerate(kills, 1):
-            self.wait_until(lambda: self.status().get("starts", 0) >= start or self.started(start), f"start {start}")
+    def kill_in_turn(self, process, victims):
+        for start, victim in enumerate(victims, 1):
+            self.wait_until(lambda: (self.cwd / "long" / "logs" / f"start-{start}.log").exists(), f"start {start}")
             seen = self.reports()
             self.wait_until(lambda: self.reports() > seen, "a report")
             os.kill(victim(), signal.SIGKILL)
-        self.check_goes_on(process, restarts=3)
+        self.check_goes_on(process, restarts=len(victims))
 
-    def started(self, start):
-        return (self.cwd / "long" / "logs" / f"start-{start}.log").exists()
+    def test_a_local_run_goes_on_whatever_is_killed(self):
+        self.study(seconds=0.2)
+        process = self.supervise(PROGRAM, "run", "long.toml", "--local", "2", reports=0)
+        self.kill_in_turn(process, [lambda: self.ranks()[2], lambda: self.ranks()[0], self.mpirun])
+
+    @unittest.skipUnless(open_mpi(), "no mpirun of Open MPI")
+    def test_a_step_by_mpirun_goes_on_whatever_is_killed(self):
+        self.study(seconds=0.2)
+        process = self.supervise(*MPIRUN, PROGRAM, "run", "long.toml", options=("--max-restarts", "9"))
+        self.kill_in_turn(process, [lambda: self.ranks()[0], lambda: self.ranks()[1], self.mpirun])
 
     def mpirun(self):
         for pid in self.mine():
@@ -113,14 +111,23 @@ class Supervise(Resume):
                     return int(pid)
         raise AssertionError("no mpirun")
 
-    def test_control_c_is_a_clean_stop_and_is_obeyed(self):
+    def check_clean_stop(self, number, *command):
         self.study()
-        process = self.supervise(PROGRAM, "run", "long.toml", "--local", "2")
-        process.send_signal(signal.SIGINT)
+        process = self.supervise(*command, reports=self.reports() + 2)
+        process.send_signal(number)
         out = self.finish(process, code=75)
         self.assertNotIn("starting the study again", out)
         self.assertEqual(self.outcome("long")["cause"], "asked")
         self.assertEqual(self.status()["states"].get("running", 0), 0)
+
+    def test_control_c_term_and_usr1_are_clean_stops_of_a_local_run(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+            self.check_clean_stop(number, PROGRAM, "run", "long.toml", "--local", "2", "study.num_trials=8")
+
+    @unittest.skipUnless(open_mpi(), "no mpirun of Open MPI")
+    def test_control_c_term_and_usr1_are_clean_stops_of_mpirun(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+            self.check_clean_stop(number, *MPIRUN, PROGRAM, "run", "long.toml", "study.num_trials=8")
 
     def test_a_stop_by_file_is_obeyed(self):
         self.study()
@@ -128,19 +135,30 @@ class Supervise(Resume):
         self.ranktune("stop", "long")
         self.assertNotIn("starting the study again", self.finish(process, code=75))
 
-    def test_a_second_control_c_ends_at_once(self):
+    def check_at_once(self, *command):
         self.study(seconds=60)
-        process = self.supervise(PROGRAM, "run", "long.toml", "--local", "2", reports=0)
-        self.wait_until(lambda: self.started(1) and len(self.ranks()) == 3, "three ranks")
-        time.sleep(1)
+        process = self.supervise(*command, reports=0)
+        self.wait_until(lambda: '"running": 2' in self.status_file(), "running trials")
         process.send_signal(signal.SIGINT)
-        time.sleep(1)
+        self.wait_until(lambda: '"draining": true' in self.status_file(), "a clean stop under way")
         process.send_signal(signal.SIGINT)
         self.assertNotIn("starting the study again", self.finish(process, code=75))
 
+    def status_file(self):
+        file = self.cwd / "long" / "status"
+        return file.read_text() if file.exists() else ""
+
+    def test_a_second_control_c_ends_a_local_run_at_once(self):
+        self.check_at_once(PROGRAM, "run", "long.toml", "--local", "2")
+
+    @unittest.skipUnless(open_mpi(), "no mpirun of Open MPI")
+    def test_a_second_control_c_ends_mpirun_at_once(self):
+        self.check_at_once(*MPIRUN, PROGRAM, "run", "long.toml")
+
     def test_nothing_stays_behind_when_supervise_is_killed(self):
-        for command in ([PROGRAM, "run", "long.toml", "--local", "2"],
-                        ["sh", "-c", f"{PROGRAM} run long.toml --local 2; true"]):
+        for command in ([PROGRAM, "run", "long.toml", "--local", "2", "study.num_trials=8"],
+                        ["sh", "-c", f"{PROGRAM} run long.toml --local 2 study.num_trials=8; true"],
+                        *([[*MPIRUN, PROGRAM, "run", "long.toml", "study.num_trials=8"]] if open_mpi() else [])):
             self.study()
             process = self.supervise(*command, options=("--dir", "long"), reports=self.reports() + 2)
             process.kill()

@@ -39,7 +39,7 @@ class ScriptedRunner final : public Runner {
 /// Rank `self`, welcomed at 0 s by incarnation 1: heartbeats every second, head's silence 60 s, grace 30 s.
 class WorkerFixture {
   public:
-    explicit WorkerFixture(Rank self) : self_(self) {
+    explicit WorkerFixture(Rank self, base::Duration progress_timeout = {}) : self_(self) {
         machine = std::make_unique<WorkerMachine>(
             WorkerOptions{self, "0.1.0", "node1", 2, 120s}, out,
             [this](const Welcome&) {
@@ -49,7 +49,7 @@ class WorkerFixture {
             },
             log_, at(0s));
         out.take<Hello>(head);
-        from(head, Welcome{Incarnation(1), "[study]\n", "/study", 1s, 60s, 30s}, at(0s));
+        from(head, Welcome{Incarnation(1), "[study]\n", "/study", 1s, 60s, 30s, progress_timeout}, at(0s));
         REQUIRE(runner != nullptr);
     }
 

@@ -371,6 +371,47 @@ TEST_CASE("User code that does not return in time ends the process, and the head
     w.out.check_empty();
 }
 
+TEST_CASE("User code without progress for too long ends the process, and the head hears that it is at fault",
+          "[drivers]") {
+    WorkerFixture w(three, 10s);
+    w.from(w.head, start_of(a, {three}), at(1s));
+    w.tick(at(1s));
+    CHECK(w.machine->wake_at() <= at(11s));
+    w.tick(at(8s));
+    ++w.runner->steps; // should_stop, a report, a gradient step
+    w.tick(at(9s));
+    w.tick(at(18s));
+    CHECK_FALSE(w.machine->end().has_value());
+    w.tick(at(19s));
+    REQUIRE(w.machine->end().has_value());
+    CHECK(w.machine->end()->at_once);
+    CHECK(w.machine->end()->guilty);
+    const auto bye = w.out.take<Bye>(w.head);
+    CHECK(bye.guilty);
+    CHECK(bye.why == "no report, should_stop or gradient step for 10s (failure.report_timeout)");
+    w.out.check_empty();
+}
+
+TEST_CASE("Only running user code can hang, and a suspended process has not hung", "[drivers]") {
+    WorkerFixture idle(three, 10s);
+    for (int s = 1; s < 50; s += 5) idle.tick(at(std::chrono::seconds(s)));
+    CHECK_FALSE(idle.machine->end().has_value());
+
+    WorkerFixture suspended(three, 10s);
+    suspended.from(suspended.head, start_of(a, {three}), at(1s));
+    suspended.tick(at(1s));
+    suspended.from(suspended.head, Alive{}, at(40s));
+    suspended.tick(at(40s)); // SIGSTOP and SIGCONT
+    CHECK_FALSE(suspended.machine->end().has_value());
+
+    WorkerFixture told(three, 10s); // to return: then run.abort_grace counts
+    told.from(told.head, start_of(a, {three}), at(1s));
+    told.tick(at(1s));
+    told.from(told.head, abandon_of(a, {three}), at(5s));
+    told.tick(at(12s));
+    CHECK_FALSE(told.machine->end().has_value());
+}
+
 // --- the end ---
 
 TEST_CASE("A worker leaves when it is told to, with the outcome of the study", "[drivers]") {

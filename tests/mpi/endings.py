@@ -34,12 +34,14 @@ type = "asha"
 [run]
 abort_grace = "2s"
 heartbeat_timeout = "4s"
+{more}
 """
 
 
 class Study(study_case.Study):
-    def __init__(self, program, launcher, builtin="curve", options="seconds = 0.02", extra=(), trials=500):
-        super().__init__(program, launcher, STUDY.format(builtin=builtin, options=options, trials=trials), extra=extra)
+    def __init__(self, program, launcher, builtin="curve", options="seconds = 0.02", extra=(), trials=500, more=""):
+        text = STUDY.format(builtin=builtin, options=options, trials=trials, more=more)
+        super().__init__(program, launcher, text, extra=extra)
 
     def started(self):
         path = os.path.join(self.directory, "status")
@@ -125,6 +127,34 @@ def crashed_worker(make):
     assert study.journal()["reports"] > 0
 
 
+def hung_trial(make):
+    """Ranks whose trials make no progress leave their stacks and a note, and end, and with them the job; the next start
+    knows whose fault it was."""
+    study = make(builtin="hang", options="", more='[failure]\nreport_timeout = "2s"\n')
+    code, output = study.finish()
+    assert code not in (0, 75), f"exit code {code}\n{output}"
+    log = study.worker_log()
+    assert "no report, should_stop or gradient step for 2s (failure.report_timeout)" in log, log
+    assert "the trial does not return; its stack follows" in log and "libc" in log, log
+    notes = study.log("crash-1-")
+    assert re.search(r"^[01] 1 rank [1-4]: no report, should_stop or gradient step for 2s", notes, re.M), notes
+    study.start()  # of the trials that hung, those that left a note have failed; others hang now
+    study.finish()
+    journal = study.journal()
+    assert journal["failed"] >= 1, journal
+    return study
+
+
+def killed_launcher(make):
+    """kill -9 of the launcher: nobody stays behind."""
+    study = make()
+    study.wait_until_training()
+    study.process.kill()
+    study.finish()
+    assert study.journal()["reports"] > 0
+    return study
+
+
 def killed_worker(make):
     """kill -9 of a worker: the launcher ends the job; the journal is whole and nothing stays behind."""
     study = make()
@@ -171,7 +201,8 @@ def main():
     split = sys.argv.index("--")
     program, launcher = os.path.abspath(sys.argv[1]), sys.argv[split + 1:]
     wanted = sys.argv[2:split]
-    cases = [clean_stop, stop_from_worker, second_signal, printed_output, crashed_worker, killed_worker, killed_head]
+    cases = [clean_stop, stop_from_worker, second_signal, printed_output, crashed_worker, hung_trial, killed_worker,
+             killed_head, killed_launcher]
     version = subprocess.run([launcher[0], "--version"], capture_output=True, text=True).stdout
     if "Open MPI" in version or "OpenRTE" in version:  # only this launcher can let the others live
         cases += [survived_worker, orphaned_workers]

@@ -19,9 +19,13 @@ class Study:
         for name, content in [("study.toml", text), *files]:
             with open(os.path.join(self.base, name), "w") as file:
                 file.write(content)
-        self.process = subprocess.Popen(
-            launcher + list(extra) + ["-n", str(ranks), program, self.directory, os.path.join(self.base, "study.toml")],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+        self.words = launcher + list(extra) + ["-n", str(ranks), program, self.directory, os.path.join(self.base, "study.toml")]
+        self.start()
+
+    def start(self):
+        """Also once more, after the end: the study goes on."""
+        self.process = subprocess.Popen(self.words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                        start_new_session=True)
 
     def processes(self):
         """Of all processes that run for this study, the launcher aside: {process id: its environment}. Ranks, programs,

@@ -67,7 +67,7 @@ struct RecordText {
                (r.message.empty() ? "" : " (" + r.message + ")");
     }
     std::string operator()(const RankLost& r) const {
-        return "lost rank " + std::to_string(r.rank.value()) + ": " + r.why;
+        return "lost rank " + std::to_string(r.rank.value()) + (r.guilty ? " by its own fault: " : ": ") + r.why;
     }
     std::string operator()(const DrainBegan& r) const { return "draining: " + r.why; }
     std::string operator()(const StudyEnded& r) const {
@@ -84,6 +84,18 @@ struct RecordText {
     }
     std::string operator()(const TrialReopened& r) const {
         return "reopened " + id(r.trial) + (r.from_scratch ? " from scratch" : "");
+    }
+    std::string operator()(const JobDied& r) const {
+        std::string text = "the job died";
+        for (const auto& entry : r.notes)
+            text += "; " + id(entry.note.trial, entry.note.attempt) + ": " + entry.note.message +
+                    (entry.retry ? ", to be retried" : "");
+        return text;
+    }
+    std::string operator()(const HostRetired& r) const {
+        std::string text = "host " + r.host + " is out of service after";
+        for (const TrialId trial : r.trials) text += " " + id(trial);
+        return text;
     }
 };
 

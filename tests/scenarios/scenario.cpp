@@ -107,6 +107,16 @@ std::string Player::play(const std::string& command, const std::string& body) {
     } else if (verb == "rank_gone") {
         words >> trial;
         event(study::RankGone{base::Rank{trial}, "node down"}, text);
+    } else if (verb == "rank_hung") {
+        words >> trial;
+        event(study::RankGone{base::Rank{trial}, "no report within 5 s", true}, text);
+    } else if (verb == "died") {
+        std::uint32_t workers = 0;
+        words >> workers;
+        study::JobDeath death;
+        if (words >> trial) death.notes.push_back({base::TrialId{trial}, attempt(), rest_of(words)});
+        reload();
+        begin(workers, 1, text, std::move(death));
     } else if (verb == "stop") {
         event(study::StopRequested{rest_of(words)}, text);
     } else if (verb == "timer" || verb == "at") {
@@ -156,8 +166,10 @@ void Player::reload() {
     for (const auto& record : journal_) live_->apply(record);
 }
 
-void Player::begin(std::uint32_t workers, std::uint32_t hosts, std::string& text) {
+void Player::begin(std::uint32_t workers, std::uint32_t hosts, std::string& text,
+                   std::optional<study::JobDeath> death) {
     study::Began began;
+    began.death = std::move(death);
     began.incarnation = base::Incarnation{++incarnation_};
     for (std::uint32_t i = 0; i < workers; ++i) {
         began.workers.push_back({base::Rank{i + 1}, "n" + std::to_string(i * hosts / workers), 0});

@@ -21,6 +21,8 @@ namespace ranktune::scenarios {
 ///   saved T IT       its checkpoint is committed
 ///   over T OUTCOME [MESSAGE]   paused, stopped, finished, failed or lost
 ///   train T IT V     report; and, when the verdict is pause or stop: saved, over
+///   rank_hung R      user code on rank R hung: the trial's fault
+///   died N [T MESSAGE]   the job died; a new head with N workers reads the journal; the trial T left a crash note
 ///   rank_gone R | stop WHY | timer SECONDS | at SECONDS (sets the clock for what follows)
 ///   trials           phase, iteration and best of every trial
 ///   rungs            entries and promotions
@@ -37,7 +39,8 @@ class Player {
     void check(std::string& text, const tuner::Output& output);
     [[nodiscard]] std::string trials() const;
     [[nodiscard]] std::string rungs() const;
-    void begin(std::uint32_t workers, std::uint32_t hosts, std::string& text);
+    void begin(std::uint32_t workers, std::uint32_t hosts, std::string& text,
+               std::optional<study::JobDeath> death = std::nullopt);
     void reload();
 
     study::StudySpec spec_; ///< as the study was created

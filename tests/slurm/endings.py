@@ -80,10 +80,10 @@ def preempt(job):
           "--wrap=true")
 
 
-def goes_on(name, launcher, act, trials, requeue="false"):
+def goes_on(name, launcher, act, trials, requeue="false", nodes=1):
     """`trials` last longer than Slurm takes to act."""
     def case(folder):
-        job = running(folder, launcher, 1, "--requeue", trials=trials, requeue=requeue)
+        job = running(folder, launcher, nodes, "--requeue", trials=trials, requeue=requeue)
         act(job)
 
         def second_start():
@@ -92,8 +92,9 @@ def goes_on(name, launcher, act, trials, requeue="false"):
         job.wait_for("the second start", second_start)
         expect(job, "COMPLETED", 0, exit=0)
         starts = sorted(path.name for path in (job.study / "logs").glob("*.env.json"))
-        assert len(starts) == 2, starts
-    case.__name__ = f"{name}_{launcher}"
+        # Under mpirun on several nodes the ranks end before the script hears of a preemption: supervise may try again.
+        assert len(starts) == 2 or nodes > 1 and len(starts) > 2, starts
+    case.__name__ = f"{name}_{launcher}" + (f"_{nodes}" if nodes > 1 else "")
     case.__doc__ = f"{name.replace('_', ' ')}: the same job goes on with the study, to its end"
     return case
 
@@ -137,6 +138,20 @@ def named(*names):
     return victims
 
 
+def supervisor(job):
+    """Process id of the job's `ranktune supervise`."""
+    for pid in named("ranktune")(job):
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().split(b"\0")
+        with open(f"/proc/{pid}/stat") as file:
+            parent = int(file.read().rsplit(")", 1)[1].split()[1])
+        with open(f"/proc/{parent}/comm") as file:
+            guardian = file.read().strip() == "ranktune"  # a copy of it
+        if words[1:2] == [b"supervise"] and not guardian:
+            return pid
+    raise AssertionError("no supervise")
+
+
 def killed(launcher, nodes, victims, last=False, restarts=(1,)):
     """kill -9 of a part of the step: the study goes on in the same job, to its end. `restarts`: how many may be needed."""
     def case(folder):
@@ -157,6 +172,36 @@ def killed(launcher, nodes, victims, last=False, restarts=(1,)):
         assert not job_processes(job), job_processes(job)
     case.__name__ = f"killed_{victims.__name__}_{launcher}_{nodes}"
     case.__doc__ = f"kill -9 of {victims.__name__} under {launcher} on {nodes} node(s): started again in the same job"
+    return case
+
+
+def killed_supervise(launcher, nodes):
+    """kill -9 of supervise itself: the job ends, nobody stays behind, and the study is resumable."""
+    def case(folder):
+        job = running(folder, launcher, nodes)
+        os.kill(supervisor(job), 9)
+        expect(job, "FAILED", 137)
+        job.wait_for("the end of the ranks", lambda: not job_processes(job))
+        status = subprocess.run([PROGRAM, "status", job.study], env=environment, capture_output=True, text=True)
+        assert status.returncode == 0 and "trials" in status.stdout, status
+    case.__name__ = f"killed_supervise_{launcher}_{nodes}"
+    case.__doc__ = f"kill -9 of supervise with {launcher} on {nodes} node(s): the job ends with everything in it"
+    return case
+
+
+def interrupted(launcher, nodes, times):
+    """INT to supervise, as Ctrl-C of a terminal sends it: a clean stop; the second one: at once."""
+    def case(folder):
+        job = running(folder, launcher, nodes)
+        victim = supervisor(job)
+        for _ in range(times):
+            os.kill(victim, 2)
+            time.sleep(0.2)
+        expect(job, "FAILED", 75, exit=75)
+        assert job.outcome()["cause"] == "asked" and "starting the study again" not in job.log()
+        job.wait_for("the end of the ranks", lambda: not job_processes(job))
+    case.__name__ = f"interrupted_{'once' if times == 1 else 'twice'}_{launcher}_{nodes}"
+    case.__doc__ = f"INT {times} time(s) with {launcher} on {nodes} node(s)"
     return case
 
 
@@ -321,12 +366,20 @@ def cases():
         ending("cancelled", "srun", 1, cancel, "CANCELLED", 75),
         ending("warned", "srun", 1, warn, "FAILED", 75),
         ending("warned", "mpirun", 1, warn, "FAILED", 75),
+        ending("signal_to_the_script", "mpirun", 2, signal_script, "FAILED", 75),
+        ending("warned", "mpirun", 2, warn, "FAILED", 75),
+        ending("cancelled", "mpirun", 1, cancel, "CANCELLED", 75),
+        ending("cancelled", "mpirun", 2, cancel, "CANCELLED", 75),
         ending("time_is_up", "srun", 1, time_is_up, "TIMEOUT|FAILED", 75),  # FAILED: over before Slurm counted it
         goes_on("preempted", "srun", preempt, 40),
         goes_on("preempted", "mpirun", preempt, 100),
+        goes_on("preempted", "mpirun", preempt, 200, nodes=2),
         goes_on("requeued_in_time", "srun", warn, 200, requeue="true"),
         out_of_time, array, hostile, chain_done, chain_goes_on, submit_again,
-        killed("srun", 1, rank(0)), killed("srun", 2, rank(3)), killed("mpirun", 1, rank(0)), killed("mpirun", 2, rank(3)),
+        *(case for launcher in ("srun", "mpirun") for case in (
+            killed(launcher, 1, rank(0)), killed(launcher, 2, rank(0)), killed(launcher, 1, rank(3)),
+            killed(launcher, 2, rank(3)), killed_supervise(launcher, 2), interrupted(launcher, 2, 1),
+            interrupted(launcher, 2, 2))),
         killed("srun", 2, named("srun")),
         # Ranks whose slurmstepd is gone go on talking to the head; Slurm notices late.
         killed("srun", 2, named("slurmstepd"), last=True, restarts=(0, 1)),

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The job scripts of slurm/ on a real Slurm of three nodes: who runs where with which GPUs, how jobs end, what is refused.
 
-    slurm_test.py RANKTUNE SOURCE_ROOT [CASE...]
+    slurm_test.py RANKTUNE SOURCE_ROOT [CASE... | --list]
 
 Starts a test bed of its own (tools/slurm-testbed) and stops it. Exits with 77, and says why, where there is no Slurm.
 Cases run at the same time, as far as the nodes allow: Slurm sorts that out.
@@ -260,6 +260,9 @@ def run_case(case, folder):
 
 
 def main():
+    if sys.argv[3:] == ["--list"]:
+        print("\n".join(case.__name__ for case in cases()))
+        return 0
     if reason := unavailable():
         print(f"skipped: {reason}")
         return 77

@@ -561,9 +561,8 @@ TEST_CASE("mistakes of [failure], [journal], [run] and [slurm]", "[study]") {
         {"[failure]\ntolerate = 5\n", "13:12 failure.tolerate: needs a number from 0 to 1, not 5"},
         {"[failure]\nmax_losses = 0\n", "13:14 failure.max_losses: needs an integer from 1 to 1000000, not 0"},
         {"[failure]\nmax_failures = -1\n", "13:16 failure.max_failures: needs an integer from 0 to 1000000, not -1"},
-        {"[failure]\nreport_timeout = \"1m\"\n",
-         "13:18 failure.report_timeout: is for programs (trainable.command); a trainable in this process cannot be "
-         "stopped from outside"},
+        {"[failure]\nreport_timeout = \"0s\"\n",
+         "13:18 failure.report_timeout: needs a duration longer than zero, not \"0s\""},
         {"[journal]\ncommit_interval = \"0s\"\n",
          "13:19 journal.commit_interval: needs a duration longer than zero, not \"0s\""},
         {"[journal]\ncommit = \"1s\"\n", "13:1 journal.commit: unknown key; known: commit_interval"},

@@ -148,8 +148,6 @@ TEST_CASE("mistakes about programs say where they are and what to write", "[stud
           "9:13 trainable.env.A: needs a string, number or boolean, not a list");
     CHECK(mistake(program_parts("keep_env = \"A\"\n").text()).starts_with("9:12 trainable.keep_env: needs a list"));
     CHECK(mistake(program_parts("keep_env = [\"A*B\"]\n").text()).ends_with("not \"A*B\""));
-    CHECK(mistake(Parts{}.text() + "[failure]\nreport_timeout = \"10m\"\n")
-              .find("failure.report_timeout: is for programs (trainable.command)") != std::string::npos);
 }
 
 TEST_CASE("a program that cannot be paused goes with promote only when it may start again", "[study]") {

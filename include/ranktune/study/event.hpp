@@ -11,11 +11,18 @@
 
 namespace ranktune::study {
 
+/// The job of the incarnation before died while trials ran, and nobody outside wanted it: no signal, no preemption, no
+/// node that failed.
+struct JobDeath {
+    std::vector<CrashNote> notes; ///< empty: nobody knows whose fault it was
+};
+
 /// A head came to life with these workers. Attempts of an earlier incarnation are over; their trials wait again.
 struct Began {
     Incarnation incarnation;
-    std::vector<RankInfo> workers; ///< every rank but the head, ascending
-    std::string wall_time;         ///< RFC 3339, for people; decides nothing
+    std::vector<RankInfo> workers;                ///< every rank but the head, ascending
+    std::string wall_time;                        ///< RFC 3339, for people; decides nothing
+    std::optional<JobDeath> death = std::nullopt; ///< how the incarnation before ended, if it was a death
 };
 
 /// A trial finished an iteration. One per iteration of an attempt, ascending.
@@ -50,6 +57,7 @@ struct AttemptOver {
 struct RankGone {
     Rank rank;
     std::string why;
+    bool guilty = false; ///< user code on this rank was at fault (it hung): a failure of the trial, not a loss
 };
 
 /// A time that was asked for with SetTimer has come.

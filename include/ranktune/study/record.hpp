@@ -121,10 +121,12 @@ struct TrialClosed {
     friend bool operator==(const TrialClosed&, const TrialClosed&) = default;
 };
 
+/// `guilty`: user code hung there, so the attempt counts as failed.
 struct RankLost {
     Rank rank;
     StudyTime at;
     std::string why;
+    bool guilty = false;
     friend bool operator==(const RankLost&, const RankLost&) = default;
 };
 
@@ -188,10 +190,34 @@ struct ReportHeld {
     friend bool operator==(const ReportHeld&, const ReportHeld&) = default;
 };
 
+/// The job of the incarnation before died with trials running, and it was nobody's wish. With notes, their trials have
+/// failed once each and no other is suspected. Without: every trial that ran is one death nearer to suspicion; but
+/// where a suspect was being tried, it alone. Comes right before IncarnationBegan.
+struct JobDied {
+    StudyTime at;
+    struct Note {
+        CrashNote note;
+        bool retry = false; ///< the trial waits for another attempt; otherwise it is closed
+        friend bool operator==(const Note&, const Note&) = default;
+    };
+    std::vector<Note> notes;
+    friend bool operator==(const JobDied&, const JobDied&) = default;
+};
+
+/// Different trials failed one after the other on a host: for the rest of this incarnation it gets no more of them, and
+/// what failed there is forgiven.
+struct HostRetired {
+    std::string host;
+    StudyTime at;
+    std::vector<TrialId> trials; ///< that failed there
+    friend bool operator==(const HostRetired&, const HostRetired&) = default;
+};
+
 /// The order is the number on disk: append only.
 using Record = std::variant<StudyCreated, IncarnationBegan, MetricDefined, TrialCreated, TrialStarted, Reported,
                             CheckpointCommitted, CheckpointReleased, AttemptEnded, TrialPromoted, TrialClosed, RankLost,
-                            DrainBegan, StudyEnded, Snapshot, StudyChanged, TrialReopened, DeadlineSet, ReportHeld>;
+                            DrainBegan, StudyEnded, Snapshot, StudyChanged, TrialReopened, DeadlineSet, ReportHeld,
+                            JobDied, HostRetired>;
 
 /// Takes records in order. Storage implements it; the simulator and tests use their own.
 class RecordSink {

@@ -113,7 +113,9 @@ struct FailureSpec {
     double tolerate = 0.05;         ///< share of failed trials up to which the study ends with exit code 0
     std::uint32_t max_failures = 0; ///< attempts that end with an exception and are retried from the last checkpoint
     std::uint32_t max_losses = 3;   ///< attempts lost with their ranks before the trial is failed
-    std::optional<base::Duration> report_timeout; ///< programs: longest time between two reports of a trial
+    /// Longest time without progress of a trial: programs, between two reports; trainables in this process, between any
+    /// two of report, should_stop and gradient step.
+    std::optional<base::Duration> report_timeout;
 };
 
 /// [checkpoint]: when a running trial saves its state, beside what every pause and the end of the best trial save.

@@ -143,6 +143,15 @@ struct RankInfo {
     friend bool operator==(const RankInfo&, const RankInfo&) = default;
 };
 
+/// Who was guilty of the death of a whole job, as far as it was known in time: a rank that crashed or hung in user code
+/// leaves word.
+struct CrashNote {
+    TrialId trial;
+    Attempt attempt;
+    std::string message; ///< "rank 3: killed by signal 11 (SIGSEGV)"
+    friend bool operator==(const CrashNote&, const CrashNote&) = default;
+};
+
 /// How a study ended; the value is the exit code of every rank.
 enum class StudyOutcome : std::uint8_t {
     ok = 0,

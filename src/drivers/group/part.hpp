@@ -38,6 +38,8 @@ struct Part {
     std::optional<base::StudyTime> progressed; ///< first sign of user code
     std::uint64_t progress_base = 0;           ///< Runner::progress at the start
     std::optional<double> trained_s;           ///< leader: in user code, up to the newest report
+    std::uint64_t progress_seen = 0;           ///< Runner::progress when it was looked at last
+    std::optional<base::StudyTime> moved;      ///< when it was seen to have grown, or user code to have been started
     base::StudyTime ended;                     ///< when user code was over here
     std::optional<study::Verdict> interrupt;   ///< came before the start
     base::Iteration decided = 0;               ///< newest report with a verdict

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "drivers/group/part.hpp"
+#include "ranktune/study/parse.hpp"
 
 namespace ranktune::drivers {
 
@@ -61,11 +62,12 @@ struct WorkerMachine::Impl {
         if (!end) end = WorkerEnd{outcome, std::move(text), clean, at_once};
     }
     /// Ends without having been asked: the head hears why.
-    void give_up(const std::string& why, bool at_once) {
+    void give_up(const std::string& why, bool at_once, bool guilty = false) {
         if (end) return;
         log.write(base::LogLevel::error, "worker", {{"rank", std::to_string(options.rank.value())}, {"reason", why}});
-        send(base::head_rank, Bye{why});
+        send(base::head_rank, Bye{why, guilty});
         finish(study::StudyOutcome::runtime_error, why, false, at_once);
+        end->guilty = guilty;
     }
 
     [[nodiscard]] Part* find(const AttemptKey& key) {
@@ -107,7 +109,7 @@ struct WorkerMachine::Impl {
 
     void run(Part& part) {
         part.stage = Stage::running;
-        part.progress_base = runner->progress();
+        part.progress_base = part.progress_seen = runner->progress();
         runner->start(part.assignment);
         if (part.interrupt) runner->interrupt(*part.interrupt);
     }
@@ -326,9 +328,19 @@ struct WorkerMachine::Impl {
     }
 
     void note_progress(StudyTime now) {
-        if (current && current->stage == Stage::running && !current->progressed &&
-            runner->progress() != current->progress_base)
-            current->progressed = now;
+        if (!current || current->stage != Stage::running) return;
+        const std::uint64_t progress = runner->progress();
+        if (!current->progressed && progress != current->progress_base) current->progressed = now;
+        if (current->moved && progress == current->progress_seen) return;
+        current->progress_seen = progress;
+        current->moved = now;
+    }
+
+    /// Nothing that user code does has been seen for too long. One that was told to return has its own limit.
+    [[nodiscard]] std::optional<StudyTime> hung_at() const {
+        if (!welcome || welcome->progress_timeout == base::Duration{} || leave || grace_until) return std::nullopt;
+        if (!current || current->stage != Stage::running || !current->moved) return std::nullopt;
+        return *current->moved + welcome->progress_timeout;
     }
 
     void on_runner(RunnerReported& happened, StudyTime now) {
@@ -377,7 +389,10 @@ struct WorkerMachine::Impl {
 
     void watch(StudyTime now) {
         // While this process itself was suspended, nobody's silence counts.
-        if (const base::Duration gap = now - last_tick; gap > head_timeout() / 4) heard_head += gap;
+        if (const base::Duration gap = now - last_tick; gap > head_timeout() / 4) {
+            heard_head += gap;
+            if (current && current->moved) *current->moved += gap;
+        }
         last_tick = now;
         if (grace_until && now >= *grace_until) {
             const std::string limit = study_seconds(leave && !leave->clean ? unclean_grace : welcome->abort_grace);
@@ -387,6 +402,10 @@ struct WorkerMachine::Impl {
             send(base::head_rank, Bye{});
             return finish(leave->outcome, why, false, true); // the exit code stays that of the study
         }
+        if (const auto limit = hung_at(); limit && now >= *limit)
+            return give_up("no report, should_stop or gradient step for " +
+                               study::duration_text(welcome->progress_timeout) + " (failure.report_timeout)",
+                           true, true);
         if (now - heard_head >= head_timeout())
             finish(study::StudyOutcome::resumable, "no sign of life of the head for " + study_seconds(head_timeout()),
                    false, true);
@@ -433,6 +452,7 @@ StudyTime WorkerMachine::wake_at() const {
     StudyTime at = std::min(impl_->heard_head + impl_->head_timeout(), impl_->last_tick + impl_->head_timeout() / 4);
     if (impl_->welcome && !impl_->leave) at = std::min(at, impl_->next_heartbeat);
     if (impl_->grace_until) at = std::min(at, *impl_->grace_until);
+    if (const auto limit = impl_->hung_at()) at = std::min(at, *limit);
     return at;
 }
 

@@ -46,6 +46,7 @@ struct WorkerEnd {
     std::string message;
     bool clean = true;    ///< every rank lives: MPI may be finalised
     bool at_once = false; ///< user code did not return in time, or the head is dead: `_exit`, without destructors
+    bool guilty = false;  ///< user code hung: the trial's fault, for a crash note
 };
 
 /// `now` is this process's monotonic time; it never decreases. References outlive it.

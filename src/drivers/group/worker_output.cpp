@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "drivers/group/crash_note.hpp"
 #include "ranktune/base/error.hpp"
 
 namespace ranktune::drivers {
@@ -50,8 +51,25 @@ void put(int fd, long number) {
     put(fd, at);
 }
 
-/// Async-signal-safe: write, read, backtrace (its library was loaded before), raise.
+/// For the crash note, which the next head reads.
+const char* words_for(int signal) {
+    switch (signal) {
+        case SIGSEGV:
+            return "killed by signal 11 (SIGSEGV)";
+        case SIGBUS:
+            return "killed by signal 7 (SIGBUS)";
+        case SIGFPE:
+            return "killed by signal 8 (SIGFPE)";
+        case SIGILL:
+            return "killed by signal 4 (SIGILL)";
+        default:
+            return "killed by signal 6 (SIGABRT)";
+    }
+}
+
+/// Async-signal-safe: open, write, read, backtrace (its library was loaded before), raise.
 void on_crash(int signal) {
+    leave_crash_note(words_for(signal));
     const int log = facts.log.load();
     if (log >= 0) {
         char last[4096];

@@ -170,7 +170,7 @@ struct HeadMachine::Impl {
         phase = Phase::running;
         study::DeadlineKnown known{deadline}; // before the first trials are started; an earlier job's is over
         step(known);
-        study::Began body{options.incarnation, {}, options.wall_time};
+        study::Began body{options.incarnation, {}, options.wall_time, options.death};
         for (std::uint32_t r = 1; r <= options.workers; ++r) body.workers.push_back(workers[r].info);
         step(body);
         if (early_stop) stop(*early_stop);
@@ -191,7 +191,7 @@ struct HeadMachine::Impl {
         }
     }
 
-    void lose(Rank rank, const std::string& why) {
+    void lose(Rank rank, const std::string& why, bool guilty = false) {
         Worker& worker = workers[rank.value()];
         if (!worker.alive) return;
         worker.alive = false;
@@ -204,7 +204,7 @@ struct HeadMachine::Impl {
         if (phase == Phase::joining)
             return finish({StudyOutcome::runtime_error, study::Reason::lost,
                            "worker rank " + std::to_string(rank.value()) + " ended before the study began: " + why});
-        study::RankGone body{rank, why};
+        study::RankGone body{rank, why, guilty};
         if (phase == Phase::running) step(body);
     }
 
@@ -227,7 +227,7 @@ struct HeadMachine::Impl {
                                "): start the same program on all ranks"});
         worker.hello = true;
         send(from, Welcome{options.incarnation, options.study, options.study_directory, options.heartbeat_interval,
-                           options.heartbeat_timeout, options.abort_grace});
+                           options.heartbeat_timeout, options.abort_grace, options.progress_timeout});
         ++greeted;
         begin_when_ready();
     }
@@ -256,7 +256,7 @@ struct HeadMachine::Impl {
         if (worker.told_to_leave && m.why.empty()) {
             worker.bye = true;
         } else {
-            lose(from, m.why.empty() ? "it left unasked" : m.why);
+            lose(from, m.why.empty() ? "it left unasked" : m.why, m.guilty);
         }
     }
 

@@ -40,6 +40,8 @@ struct HeadOptions {
     base::Duration heartbeat_interval = std::chrono::seconds(1);
     base::Duration heartbeat_timeout = std::chrono::seconds(60); ///< silence after which a rank counts as gone
     base::Duration abort_grace = std::chrono::seconds(30);
+    base::Duration progress_timeout{};    ///< of user code, for Welcome; 0: none
+    std::optional<study::JobDeath> death; ///< how the incarnation before ended, if it was one
     base::Duration observer_interval = std::chrono::milliseconds(500);
     bool check_invariants = false; ///< of the core, after every event (O(trials) each), whatever the build
 };

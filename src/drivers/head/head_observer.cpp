@@ -57,6 +57,21 @@ struct RecordLogger {
                   // Its last attempt has said why, a line above.
                   {{"trial", id_text(closed.trial)}, {"reason", study::describe(closed.reason, closed.a, closed.b)}});
     }
+    void operator()(const study::JobDied& died) const {
+        log.write(LogLevel::warning, "job-died", {{"notes", std::to_string(died.notes.size())}});
+        for (const auto& [note, retry] : died.notes)
+            log.write(LogLevel::warning, "crash-note",
+                      {{"trial", id_text(note.trial)},
+                       {"attempt", std::to_string(note.attempt.value())},
+                       {"action", retry ? "retry" : "close"},
+                       {"message", note.message}});
+    }
+    void operator()(const study::HostRetired& retired) const {
+        std::string trials;
+        for (const auto trial : retired.trials) trials += (trials.empty() ? "#" : " #") + id_text(trial);
+        log.write(LogLevel::warning, "host-out-of-service",
+                  {{"host", retired.host}, {"failed_there", trials}, {"action", "they run elsewhere, uncharged"}});
+    }
     void operator()(const study::DrainBegan& drain) const {
         log.write(LogLevel::info, "drain",
                   {{"reason", study::describe(drain.reason, 0, 0)}, {"why", drain.why}, {"new_trials", "off"}});

@@ -16,6 +16,7 @@
 #include "drivers/head/head_services.hpp"
 #include "drivers/head/job_watch.hpp"
 #include "drivers/head/keeper.hpp"
+#include "drivers/head/last_end.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/head/publisher.hpp"
 #include "drivers/head/refresher.hpp"
@@ -127,7 +128,8 @@ class HeadRun {
     std::optional<slurm::Allocation> job_; ///< nothing: not in a Slurm job
     bool earlier_progress_ = true;         ///< the start before this one admitted something
     Requeued requeued_;
-    std::uint64_t tables_records_ = 0; ///< records that metrics.h5 was last made of; the refresher's own
+    std::optional<study::JobDeath> death_; ///< of the start before
+    std::uint64_t tables_records_ = 0;     ///< records that metrics.h5 was last made of; the refresher's own
     std::optional<ProcessClock> clock_;
 };
 
@@ -230,6 +232,13 @@ void HeadRun::begin_records() {
     for (const auto& change : opened_.changes)
         log_->write(base::LogLevel::info, "changed",
                     {{"key", change.key}, {"before", change.before}, {"after", change.after}});
+    const LastEnd before = last_end(files_, directory_.path, opened_);
+    death_ = death_of_job(before);
+    if (before.trials_ran)
+        log_->write(base::LogLevel::info, "last-end",
+                    {{"death", death_ ? "yes" : "no"},
+                     {"notes", std::to_string(before.notes.size())},
+                     {"told", before.told.empty() ? "-" : before.told}});
     journal_->append(take_up(opened_, options_.open, options_.version));
     // What is unlinked now may not come back: first everything that says so is safe.
     journal_->sync();
@@ -261,6 +270,10 @@ HeadOptions HeadRun::head_options() const {
     if (job_) head.deadline_timeout = std::chrono::seconds(10);
     head.heartbeat_timeout = options_.spec.output.heartbeat_timeout;
     head.abort_grace = options_.spec.output.abort_grace;
+    // Programs are looked after where their processes are.
+    if (!options_.spec.trainable.program && options_.spec.failure.report_timeout)
+        head.progress_timeout = *options_.spec.failure.report_timeout;
+    head.death = death_;
     return head;
 }
 

@@ -78,9 +78,12 @@ void run_lives(const Case& drawn, CaseResult& result) {
     tuner::Output created;
     tuner.create("00000000-0000-4000-8000-000000000000", "", "sim", created);
     journal.append(created.records);
-    for (const ClusterOptions& options : drawn.lives) {
+    bool killed = false;
+    for (ClusterOptions options : drawn.lives) {
+        if (killed) options.death.emplace(); // nobody knows whose fault it was
         const ClusterResult life = run_cluster(options, tuner, journal, files);
         add(life, options, result);
+        killed = !life.head;
         if (tuner.state().in(study::TrialPhase::running) + tuner.state().in(study::TrialPhase::ending) > 0 &&
             life.head && life.head->outcome == StudyOutcome::ok)
             result.problems.push_back("the head ended well with trials running");

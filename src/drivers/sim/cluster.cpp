@@ -140,6 +140,7 @@ class Cluster {
         head.heartbeat_timeout = options_.heartbeat_timeout;
         head.abort_grace = options_.abort_grace;
         head.check_invariants = options_.check_invariants;
+        head.death = options_.death;
         return head;
     }
 

@@ -28,6 +28,7 @@ struct ClusterOptions {
     CurveOptions curve;
     /// (rank, time since the begin): the process is killed. Rank 0 is the head.
     std::vector<std::pair<base::Rank, base::Duration>> deaths;
+    std::optional<study::JobDeath> death;          ///< of the life before, as the head is told
     std::optional<base::Duration> stop_at;         ///< someone asks for a resumable end
     std::optional<base::Duration> deadline;        ///< of the job, known from the start
     std::optional<base::Duration> stop_at_once_at; ///< someone asks for it a second time

@@ -74,13 +74,16 @@ Sequence run(const study::StudySpec& spec, const std::vector<ClusterOptions>& li
     tuner::Output created;
     tuner.create("00000000-0000-4000-8000-000000000000", "", "sim", created);
     journal.append(created.records);
-    for (const ClusterOptions& life : lives) {
+    bool killed = false;
+    for (ClusterOptions life : lives) {
+        if (killed) life.death.emplace(); // suspects are tried one at a time: that changes who runs when, nothing else
         const std::string place =
             name + "life " + std::to_string(life.incarnation.value()) + " on " + std::to_string(life.workers) + ": ";
         const ClusterResult lived = run_cluster(life, tuner, journal, files);
         ++result.lives;
         result.attempts += lived.attempts;
-        if (!lived.head) ++result.heads_killed;
+        killed = !lived.head;
+        if (killed) ++result.heads_killed;
         result.ranks_lost +=
             static_cast<std::uint64_t>(std::count(lived.workers.begin(), lived.workers.end(), std::nullopt));
         for (const std::string& problem : lived.problems) result.problems.push_back(place + problem);

@@ -5,13 +5,12 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <optional>
 
+#include "drivers/command_output.hpp"
 #include "slurm/nodes.hpp"
 #include "storage/file_descriptor.hpp"
 
@@ -23,15 +22,10 @@ using Steady = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds probe_time{3};
 
-/// What a command prints; empty when it cannot be run or takes long.
-std::string output_of(const std::string& command) {
-    std::string text;
-    FILE* out = popen(("timeout 10 " + command + " 2>/dev/null </dev/null").c_str(), "re");
-    if (out == nullptr) return text;
-    std::array<char, 4096> part{};
-    while (const std::size_t size = std::fread(part.data(), 1, part.size(), out)) text.append(part.data(), size);
-    pclose(out);
-    return text;
+/// What `scontrol show ...` prints; empty when it cannot be run or takes long.
+std::string shown(std::vector<std::string> what) {
+    what.insert(what.begin(), {"scontrol", "show"});
+    return run_command(what, std::chrono::seconds(10)).text;
 }
 
 /// A connection to a node's slurmd on its way.
@@ -97,14 +91,14 @@ std::map<std::string, std::string> nodes_gone(const std::vector<std::string>& no
     std::map<std::string, std::string> gone;
     std::string list;
     for (const auto& node : nodes) list += (list.empty() ? "" : ",") + node;
-    const auto facts = slurm::nodes_in(output_of("scontrol show node --oneliner '" + list + "'"));
+    const auto facts = slurm::nodes_in(shown({"node", "--oneliner", list}));
     for (const auto& node : facts)
         if (slurm::is_gone(node.state)) gone.emplace(node.name, node.state);
     std::vector<slurm::NodeFacts> others;
     for (const auto& node : facts)
         if (gone.count(node.name) == 0) others.push_back(node);
     if (others.empty()) return gone;
-    const auto silent = without_slurmd(others, slurm::slurmd_port(output_of("scontrol show config")));
+    const auto silent = without_slurmd(others, slurm::slurmd_port(shown({"config"})));
     // Where no node answers at all, it is the network, or a site that lets nobody near: no judgement.
     if (silent.size() < others.size())
         for (const auto& node : silent) gone.emplace(node, "its slurmd does not answer");
@@ -112,7 +106,7 @@ std::map<std::string, std::string> nodes_gone(const std::vector<std::string>& no
 }
 
 bool job_goes_on(const std::string& job) {
-    return job.empty() || slurm::may_start_steps(output_of("scontrol show job --oneliner '" + job + "'"));
+    return job.empty() || slurm::may_start_steps(shown({"job", "--oneliner", job}));
 }
 
 } // namespace ranktune::drivers

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/head/last_end.hpp"
+
+#include <cstdlib>
+
+#include "drivers/environment_facts.hpp"
+#include "drivers/group/crash_note.hpp"
+
+namespace ranktune::drivers {
+std::optional<study::JobDeath> death_of_job(const LastEnd& end) {
+    if (!end.trials_ran) return std::nullopt;
+    if (!end.notes.empty()) return study::JobDeath{end.notes};
+    if (end.told == "outside") return std::nullopt;
+    // mpirun tells the head to stop when a rank has died: who saw the launcher's exit code knows better than `outcome`.
+    if (end.told == "crash") return study::JobDeath{};
+    if (end.requeued) return std::nullopt; // preempted, or a node failed: Slurm starts nothing again that crashed
+    const bool from_outside =
+        end.outcome && (end.outcome->cause == EndCause::asked || end.outcome->cause == EndCause::storage);
+    return from_outside ? std::nullopt : std::optional(study::JobDeath{});
+}
+
+LastEnd last_end(storage::FileSystem& files, const std::string& directory, const OpenedStudy& opened) {
+    LastEnd end;
+    if (opened.is_new) return end;
+    const auto& state = opened.tuner->state();
+    end.trials_ran = !state.ended && state.in(study::TrialPhase::running) + state.in(study::TrialPhase::ending) > 0;
+    const char* told = std::getenv(last_end_variable);
+    end.told = told == nullptr ? "" : told;
+    end.requeued = opened.journal.job == slurm_job() && slurm_restart_count() > opened.journal.restart_count;
+    end.outcome = read_outcome(files, {directory});
+    if (end.outcome && end.outcome->start != opened.journal.incarnation) end.outcome.reset(); // an earlier one's
+    end.notes = read_crash_notes(files, directory, opened.journal.incarnation);
+    return end;
+}
+
+} // namespace ranktune::drivers
