@@ -130,6 +130,8 @@ void put(Encoder& out, const GroupOver& m) {
     out.string(m.over.message);
     out.f64(m.starting_s);
     out.f64(m.training_s);
+    out.varint(m.unread.size());
+    for (const std::string& name : m.unread) out.string(name);
 }
 void get(Decoder& in, GroupOver& m) {
     get_key(in, m.over);
@@ -137,6 +139,8 @@ void get(Decoder& in, GroupOver& m) {
     get_string(in, m.over.message);
     m.starting_s = in.f64();
     m.training_s = in.f64();
+    m.unread.resize(in.count());
+    for (std::string& name : m.unread) get_string(in, name);
 }
 
 void put(Encoder& out, const Bye& m) {

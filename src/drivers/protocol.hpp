@@ -34,7 +34,7 @@
 namespace ranktune::drivers {
 
 /// Version of the messages below: both sides must have the same one (checked in Hello, whose layout never changes).
-inline constexpr std::uint16_t protocol_version = 2;
+inline constexpr std::uint16_t protocol_version = 3;
 
 /// What identifies an attempt on the wire.
 struct AttemptKey {
@@ -74,6 +74,8 @@ struct GroupOver {
     study::AttemptOver over;
     double starting_s = 0.0; ///< from StartTrial to the first progress of user code
     double training_s = 0.0; ///< from then until no user code ran on the leader any more
+    /// Parameters and options that the trainable never looked at (RunnerEnded).
+    std::vector<std::string> unread = {};
 };
 /// Last message of a worker: the answer to Leave, or (unasked, with a reason) the notice that it ends by itself.
 struct Bye {

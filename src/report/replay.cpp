@@ -178,7 +178,7 @@ class Verifier {
         if (const auto* r = std::get_if<study::DrainBegan>(&record)) {
             if (r->reason == study::Reason::study_time || r->reason == study::Reason::deadline)
                 return study::Event{r->at, study::TimerFired{}};
-            return study::Event{r->at, study::StopRequested{r->why}};
+            return study::Event{r->at, study::StopRequested{r->why, r->reason}};
         }
         if (const auto* r = std::get_if<study::DeadlineSet>(&record))
             return study::Event{r->at, study::DeadlineKnown{r->deadline}};

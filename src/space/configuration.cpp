@@ -18,7 +18,14 @@ void Configuration::set(std::string_view name, Value value) {
 
 const Value* Configuration::find(std::string_view name) const {
     const auto at = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.name == name; });
-    return at == entries_.end() ? nullptr : &at->value;
+    if (at == entries_.end()) return nullptr;
+    if (on_look_) (*on_look_)(static_cast<std::size_t>(at - entries_.begin()));
+    return &at->value;
+}
+
+const std::vector<Configuration::Entry>& Configuration::entries() const {
+    for (std::size_t i = 0; on_look_ && i < entries_.size(); ++i) (*on_look_)(i);
+    return entries_;
 }
 
 const Value& Configuration::at(std::string_view name) const {

@@ -93,6 +93,8 @@ std::string describe(Reason reason, double a, double b) {
             return "a checkpoint could not be written";
         case Reason::yielded:
             return "its ranks are wanted by a trial whose turn comes before";
+        case Reason::unread_parameter:
+            return "the first trial never looked at a parameter";
         default:
             return describe_decision(reason, a, b);
     }

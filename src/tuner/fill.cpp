@@ -171,7 +171,8 @@ StudyEnded Tuner::Impl::verdict_on_study(StudyTime now) const {
             case Reason::early_failures:
                 return {now, StudyOutcome::no_success, Reason::early_failures, state.drain_message};
             case Reason::missing_metric:
-                return {now, StudyOutcome::usage, Reason::missing_metric, state.drain_message};
+            case Reason::unread_parameter:
+                return {now, StudyOutcome::usage, state.drain_reason, state.drain_message};
             case Reason::study_time:
                 break;
             default:

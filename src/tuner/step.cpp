@@ -352,7 +352,7 @@ void Tuner::Impl::on(const study::DeadlineKnown& event, StudyTime now, Output& o
 
 void Tuner::Impl::on(const study::StopRequested& event, StudyTime now, Output& out) {
     if (state.ended) return;
-    drain(Reason::draining, event.why, now, out);
+    drain(event.reason, event.why, now, out);
     end_if_over(now, out);
 }
 

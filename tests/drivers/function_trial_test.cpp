@@ -52,6 +52,27 @@ TEST_CASE("a function that returns by itself has finished its trial", "[drivers]
     for (const auto& log : logs) CHECK(log.ended->outcome == AttemptOutcome::finished);
 }
 
+TEST_CASE("the leader says what a function with open options never looked at", "[drivers]") {
+    const auto reads_lr = [](trainables::TrialContext& context) {
+        CHECK(context.configuration().contains("lr"));
+        count_to(context, 4);
+    };
+    TrialCluster cluster(2, function(reads_lr));
+    for (const char* name : {"lr", "momentun", "ranks", "kind", "depth"}) cluster.configuration.set(name, 0.5);
+    cluster.spec().trainable.options.set("batch_sise", 32.0);
+    cluster.spec().resources.ranks_parameter = "ranks";
+    const space::Domain any = space::FloatRange{0.0, 1.0, false, 0.0};
+    cluster.spec().space = space::SearchSpace({{"kind", any, {}}, {"depth", any, space::Condition::parse("kind > 0")}});
+    cluster.prepare(2, 27);
+    auto& logs = cluster.run_until(27);
+    CHECK((logs[0].ended->unread == std::vector<std::string>{"momentun", "depth", "batch_sise"}));
+    CHECK(logs[1].ended->unread.empty());
+
+    cluster.trainable().info.any_option = false; // it lists its options: the study file was checked against them
+    cluster.prepare(2, 27);
+    CHECK(cluster.run_until(27)[0].ended->unread.empty());
+}
+
 TEST_CASE("a function that reports on after it was told to end is told again", "[drivers]") {
     int more = 0;
     TrialCluster cluster(1, function([&](trainables::TrialContext& context) {

@@ -329,6 +329,38 @@ TEST_CASE("Released checkpoints are handed to the loop for unlinking", "[drivers
     CHECK(h.duties.deleted == std::vector<std::string>{"checkpoints/0/1-1.1.h5"});
 }
 
+TEST_CASE("A parameter that the first trial never looked at ends the study; later trials may do without", "[drivers]") {
+    const bool first = GENERATE(true, false);
+    CAPTURE(first);
+    HeadFixture h(1);
+    h.join(1);
+    const auto over = [&](const study::StartTrial& start, bool reads_all) {
+        GroupOver message = HeadFixture::over_of(start, AttemptOutcome::stopped);
+        if (!reads_all) message.unread = {"momentun"};
+        return message;
+    };
+    auto start = h.out.take<study::StartTrial>(one);
+    h.report(one, start, 1s);
+    h.tick(1s);
+    h.out.take<study::Decide>(one);
+    h.from(one, over(start, !first), 2s);
+    h.tick(2s);
+    h.out.drop<study::Interrupt>(); // of the trial that is just over
+    if (!first) {
+        start = h.out.take<study::StartTrial>(one);
+        h.report(one, start, 3s);
+        h.tick(3s);
+        h.out.take<study::Decide>(one);
+        h.from(one, over(start, false), 4s);
+        h.tick(4s);
+        return h.expect_leave(1, StudyOutcome::ok, true);
+    }
+    h.expect_leave(1, StudyOutcome::usage, true);
+    REQUIRE(h.duties.results.size() == 1);
+    CHECK(h.duties.results[0].reason == study::Reason::unread_parameter);
+    CHECK(h.duties.results[0].message.starts_with("trial #0 never looked at momentun of the study file"));
+}
+
 TEST_CASE("The head counts what its ranks did with their time", "[drivers]") {
     HeadFixture h(2);
     h.join(2);

@@ -34,6 +34,7 @@ class Recorder final : public Outbox {
     T take(Rank to) {
         auto& queue = sent_[to];
         REQUIRE_FALSE(queue.empty());
+        INFO("the next message is of kind " << queue.front().index());
         REQUIRE(std::holds_alternative<T>(queue.front()));
         T taken = std::get<T>(std::move(queue.front()));
         queue.pop_front();

@@ -3,6 +3,8 @@
 // A configuration: the hyper-parameters of one trial. Parameters whose condition does not hold are absent.
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,15 +37,23 @@ class Configuration {
     /// Throws base::UsageError naming the parameter and those that exist.
     [[nodiscard]] const Value& at(std::string_view name) const;
 
-    [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
+    /// Looks every parameter up.
+    [[nodiscard]] const std::vector<Entry>& entries() const;
     [[nodiscard]] bool empty() const { return entries_.empty(); }
     /// `lr=0.0312 batch_size=32 hidden=[128,64]`
     [[nodiscard]] std::string text() const;
 
-    friend bool operator==(const Configuration&, const Configuration&) = default;
+    /// From now on `on_look` is called with the position of every entry that is looked up, in this object and in every
+    /// copy made of it, on the thread that looks.
+    void watch(std::function<void(std::size_t)> on_look) {
+        on_look_ = std::make_shared<const std::function<void(std::size_t)>>(std::move(on_look));
+    }
+
+    friend bool operator==(const Configuration& a, const Configuration& b) { return a.entries_ == b.entries_; }
 
   private:
     std::vector<Entry> entries_;
+    std::shared_ptr<const std::function<void(std::size_t)>> on_look_; ///< null: not watched
 };
 
 } // namespace ranktune::space

@@ -67,6 +67,7 @@ struct TimerFired {};
 /// next report.
 struct StopRequested {
     std::string why;
+    Reason reason = Reason::draining; ///< or unread_parameter: then the study is over, and nothing resumes it
 };
 
 /// When the job ends, as far as anybody knows, with what the driver keeps for itself taken off; nothing: no limit, or

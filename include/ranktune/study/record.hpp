@@ -133,7 +133,7 @@ struct RankLost {
 /// From here on no trial is started or promoted; running ones checkpoint and pause at their next report.
 struct DrainBegan {
     StudyTime at;
-    Reason reason = Reason::draining; ///< draining, study_time, early_failures, missing_metric, unsaved or deadline
+    Reason reason = Reason::draining; ///< draining, study_time, early_failures, missing_metric, unsaved, deadline ...
     std::string why;
     friend bool operator==(const DrainBegan&, const DrainBegan&) = default;
 };

@@ -58,7 +58,8 @@ enum class Reason : std::uint8_t {
     parameters_differ = 24, ///< the ranks of a trial hold different parameters
     unsaved = 25,           ///< a checkpoint could not be written
     deadline = 26,          ///< the job ends before anything more could be done
-    yielded = 27            ///< deterministic mode: gives its ranks to a trial whose turn comes before
+    yielded = 27,           ///< deterministic mode: gives its ranks to a trial whose turn comes before
+    unread_parameter = 28   ///< the first trial never looked at a parameter of the study file
 };
 
 /// A verdict with its reason; `a` and `b` are the numbers documented at the code (0 where unused).

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/group/attempt.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <exception>
+#include <memory>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -81,6 +84,9 @@ class Attempt final : public trainables::TrialContext {
           checkpoints_(setting, assignment, port, iteration_) {}
 
     RunnerEnded run();
+    /// What the trainable has not looked at of its configuration, if it may take any key. What decides about ranks or
+    /// other parameters has been of use all the same.
+    [[nodiscard]] std::vector<std::string> unread() const;
 
     // ---- TrialContext ----
     [[nodiscard]] base::TrialId trial() const override { return assignment_.start.trial; }
@@ -104,6 +110,7 @@ class Attempt final : public trainables::TrialContext {
     [[nodiscard]] RunnerEnded form_and_train();
     [[nodiscard]] RunnerEnded failed_here(const std::exception_ptr& error);
     void train();
+    void watch();
     void train_class();
     [[nodiscard]] bool take_over_spare();
     void train_function();
@@ -121,7 +128,9 @@ class Attempt final : public trainables::TrialContext {
     const Assignment& assignment_;
     AttemptPort& port_;
     Spare& spare_;
+    using Looks = std::vector<std::atomic<bool>>; ///< one per entry of configuration_: any thread of the trial may look
     space::Configuration configuration_;
+    std::shared_ptr<Looks> looks_; ///< null: not watched
     base::Iteration iteration_;
     Stopwatch watch_;
     std::optional<double> value_; ///< the objective after the last iteration
@@ -142,7 +151,33 @@ RunnerEnded Attempt::run() {
         return {AttemptOutcome::failed, "starting from another trial's state is not supported"};
     RunnerEnded ended = form_and_train();
     if (port_.abort_flag().load()) ended = {AttemptOutcome::lost, ""};
+    ended.unread = unread();
     return ended;
+}
+
+void Attempt::watch() {
+    looks_ = std::make_shared<Looks>(configuration_.entries().size());
+    configuration_.watch([looks = looks_](std::size_t i) { (*looks)[i].store(true, std::memory_order_relaxed); });
+}
+
+std::vector<std::string> Attempt::unread() const {
+    if (!looks_) return {};
+    const std::vector<bool> looked(looks_->begin(), looks_->end()); // before this function looks itself
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < looked.size(); ++i)
+        if (!looked[i]) names.push_back(configuration_.entries()[i].name);
+    const study::StudySpec& spec = *setting_.spec;
+    const auto used_otherwise = [&spec](const std::string& name) {
+        const auto decides = [&name](const space::Parameter& parameter) {
+            if (!parameter.condition) return false;
+            const auto& mentioned = parameter.condition->names();
+            return std::find(mentioned.begin(), mentioned.end(), name) != mentioned.end();
+        };
+        const auto& parameters = spec.space.parameters();
+        return name == spec.resources.ranks_parameter || std::any_of(parameters.begin(), parameters.end(), decides);
+    };
+    std::erase_if(names, used_otherwise);
+    return names;
 }
 
 RunnerEnded Attempt::form_and_train() {
@@ -180,6 +215,8 @@ RunnerEnded Attempt::failed_here(const std::exception_ptr& error) {
 }
 
 void Attempt::train() {
+    const bool any_option = !setting_.spec->trainable.program && setting_.trainable->info.any_option;
+    if (any_option && assignment_.leads() && checkpoint() == nullptr) watch();
     port_.progressed();
     watch_.start();
     if (setting_.spec->trainable.program)

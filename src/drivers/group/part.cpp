@@ -68,6 +68,7 @@ GroupOver Part::summary() const {
         }
     }
     summary.over.message = members.front().message;
+    summary.unread = unread;
     return summary;
 }
 

@@ -44,6 +44,7 @@ struct Part {
     std::optional<study::Verdict> interrupt;   ///< came before the start
     base::Iteration decided = 0;               ///< newest report with a verdict
     std::vector<Member> members;               ///< leader only; in the order of the roster
+    std::vector<std::string> unread;           ///< as the runner said at the end
 
     [[nodiscard]] bool leads() const { return assignment.leads(); }
     [[nodiscard]] base::Rank leader() const { return assignment.start.ranks.front(); }

@@ -34,6 +34,8 @@ struct RunnerSaved {
 struct RunnerEnded {
     study::AttemptOutcome outcome = study::AttemptOutcome::finished;
     std::string message; ///< of a failure, with the rank that threw
+    /// Leader: parameters and options that the trainable never looked at, where that is a mistake of the study file.
+    std::vector<std::string> unread = {};
 };
 using RunnerEvent = std::variant<RunnerReported, RunnerSaved, RunnerEnded>;
 

@@ -366,6 +366,7 @@ struct WorkerMachine::Impl {
             current.reset();
             return say_bye();
         }
+        current->unread = std::move(happened.unread);
         over_here(*current, happened.outcome, happened.message, now);
         // A leader that was superseded while its user code ran has nobody to report to.
         if (next && current && current->abandoned) current.reset();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "drivers/head/rank_table.hpp"
+#include "ranktune/base/text.hpp"
 
 namespace ranktune::drivers {
 
@@ -191,6 +192,21 @@ struct HeadMachine::Impl {
         }
     }
 
+    /// The first trial that ends well shows whether the trainable and the study file speak of the same parameters.
+    /// (Later ones need not look at what the first one did.)
+    void judge_what_was_read(const GroupOver& m) {
+        using study::TrialPhase;
+        const tuner::State& state = tuner.state();
+        const auto ended =
+            state.in(TrialPhase::paused) + state.in(TrialPhase::finished) + state.in(TrialPhase::stopped);
+        if (m.unread.empty() || ended > 0 || phase != Phase::running) return;
+        study::StopRequested body{"trial #" + std::to_string(m.over.trial.value()) + " never looked at " +
+                                      base::join(m.unread) + " of the study file: remove it there, read it in the " +
+                                      "trainable, or give it a condition that says when it counts",
+                                  study::Reason::unread_parameter};
+        step(body);
+    }
+
     void lose(Rank rank, const std::string& why, bool guilty = false) {
         Worker& worker = workers[rank.value()];
         if (!worker.alive) return;
@@ -247,6 +263,7 @@ struct HeadMachine::Impl {
 
     void on(Rank from, GroupOver& m) {
         table.finish(from, key_of(m.over), m.starting_s, m.training_s, now);
+        judge_what_was_read(m);
         step(m.over);
     }
 

@@ -60,7 +60,8 @@ bool budget_grew(const study::StudySpec& before, const study::StudySpec& now) {
 /// Whether a study that has ended for good has more to do with this study file.
 bool goes_on(const tuner::Tuner& tuner, const study::StudySpec& spec) {
     const auto& state = tuner.state();
-    if (state.end_reason == study::Reason::missing_metric) return false; // every trial would fail the same way
+    // Every trial would end the same way.
+    if (state.outcome == study::StudyOutcome::usage) return false;
     if (state.end_reason == study::Reason::study_time) return budget_grew(tuner.spec(), spec);
     return spec.num_trials > tuner.spec().num_trials;
 }
