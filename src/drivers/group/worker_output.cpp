@@ -8,8 +8,13 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#include <sanitizer/common_interface_defs.h>
+#endif
 
 #include "drivers/group/crash_note.hpp"
 #include "ranktune/base/error.hpp"
@@ -17,13 +22,14 @@
 namespace ranktune::drivers {
 namespace {
 
+// A sanitizer tells the launcher what it finds, not the log, and it handles the other signals itself.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool take_over = false;
+void report_to(int fd) { __sanitizer_set_report_fd(reinterpret_cast<void*>(static_cast<std::intptr_t>(fd))); }
+constexpr int crash_signals[] = {SIGABRT};
 #else
-constexpr bool take_over = true;
-#endif
-
+void report_to(int /*fd*/) {}
 constexpr int crash_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+#endif
 
 // What the crash handler may touch.
 struct CrashFacts {
@@ -112,7 +118,6 @@ int checked(int result, const char* what) {
 } // namespace
 
 WorkerOutput::WorkerOutput(WorkerLog& log) : log_(log) {
-    if (!take_over) return;
     std::fflush(nullptr);
     int ends[2] = {-1, -1};
     checked(pipe2(ends, O_CLOEXEC), "pipe");
@@ -127,6 +132,7 @@ WorkerOutput::WorkerOutput(WorkerLog& log) : log_(log) {
                  BUFSIZ); // a pipe would be buffered by the block: lines come late, crashes lose them
     facts.pipe.store(pipe_);
     facts.error.store(kept_error_);
+    report_to(kept_error_);
     facts.rank.store(log.rank().value());
     install_crash_notes();
 }
@@ -140,6 +146,7 @@ WorkerOutput::~WorkerOutput() {
     for (const int signal : crash_signals) std::signal(signal, SIG_DFL);
     dup2(kept_out_, STDOUT_FILENO);
     dup2(kept_error_, STDERR_FILENO);
+    report_to(STDERR_FILENO);
     for (const int fd : {pipe_, kept_out_, kept_error_}) close(fd);
 }
 
