@@ -80,7 +80,7 @@ def main():
         assert "its trials are #0 to #2" in ranktune(cwd, "checkpoint", "d", "9", code=2)
         assert "or best" in ranktune(cwd, "checkpoint", "d", "worst", code=2)
 
-        ranktune(cwd, "run", DIGITS / "digits.toml", "--local", "1", "-o", "two", "study.num_trials=1",
+        ranktune(cwd, "run", DIGITS / "digits.toml", "--local", "2", "-o", "two", "study.num_trials=1",
                  "study.max_iterations=4", "checkpoint.interval=1", "checkpoint.keep=2")
         trial, = json.loads(ranktune(cwd, "export", "two", "--format", "json"))["trials"]
         best, other = [c["path"] for c in trial["checkpoints"]]
