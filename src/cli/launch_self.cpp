@@ -186,7 +186,8 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
             "stopped before the study could say how far it came; the same command goes on from there", resumable);
         return resumable;
     }
-    const bool killed = told ? outcome == resumable : code > 128;
+    // With the study's own code it has ended by itself, and has said why: no room, `ranktune stop`.
+    const bool killed = told ? outcome == resumable && code != resumable : code > 128;
     if (killed && !ended.asked) {
         std::cerr << error_message("a rank ended before the study did (mpirun: exit code " + std::to_string(code) +
                                        "); the same command goes on from there; output: " + directory + "/logs/",

@@ -16,6 +16,9 @@ report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures&
         live.idle_share = figures.idle_s / all;
     }
     live.training_s = figures.training_s;
+    live.checkpoints_missed = figures.checkpoints_missed;
+    live.checkpoint_error = figures.checkpoint_error;
+    live.fallbacks = figures.fallbacks;
     const auto& state = tuner.state();
     const std::uint64_t expected = report::expected_iterations(tuner);
     const std::uint64_t done = state.iterations - std::min(state.iterations, figures.iterations_before);

@@ -341,7 +341,9 @@ class App {
         again->add_option("DIR", replay_.directory, "Study directory")->required()->type_name("");
         again->add_flag("--verify", replay_.verify,
                         "Ask every algorithm again and compare its decisions with the journal's");
-        again->add_option("--until", replay_.until, "Stop after N records")->type_name("N");
+        again->add_option("--until", replay_.until, "Stop after N records")
+            ->type_name("N")
+            ->transform(whole_number(0, "a number of records"));
         again->add_flag("--logical-digest", replay_.logical_digest,
                         "Print a digest of suggestions, outcomes and decisions, without times, hosts and attempts");
         again->callback([this] { verb_ = [this] { return replay(replay_); }; });

@@ -55,6 +55,11 @@ void refuse_too_few_ranks(const study::StudySpec& spec, std::uint32_t workers, c
                            report::counted(workers, "worker") + " here (one rank more is the head); " + remedy);
 }
 
+std::string absolute_directory(const std::string& directory) {
+    const std::filesystem::path path = std::filesystem::absolute(directory).lexically_normal();
+    return (path.has_filename() ? path : path.parent_path()).string();
+}
+
 std::string directory_for(const RunArguments& arguments, const StudyInput& input) {
     std::string directory = arguments.directory.empty() ? input.directory : arguments.directory;
     while (directory.size() > 1 && directory.back() == '/') directory.pop_back();

@@ -24,6 +24,9 @@ struct StudyInput {
 /// Where `ranktune run` puts a study: -o, the directory that was given as the study, or ./<study.name>.
 [[nodiscard]] std::string directory_for(const RunArguments& arguments, const StudyInput& input);
 
+/// The same path absolute, without "." and "..", and without a slash at its end.
+[[nodiscard]] std::string absolute_directory(const std::string& directory);
+
 /// Throws base::UsageError, ending in `remedy`, when no trial of the largest size fits on so many workers.
 void refuse_too_few_ranks(const study::StudySpec& spec, std::uint32_t workers, const std::string& remedy);
 

@@ -22,6 +22,7 @@
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
 #include "drivers/environment_facts.hpp"
+#include "drivers/head/head_run.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/layout.hpp"
 #include "drivers/run.hpp"
@@ -52,12 +53,25 @@ std::string typed(const RunArguments& arguments) {
     return report::command_text(std::move(words));
 }
 
+/// Says what is wrong with the study's directory before anything began; returns the exit code.
+int tell_trouble(const base::IoError& error) {
+    const bool passes = storage::may_pass(error);
+    const auto outcome = passes ? study::StudyOutcome::resumable : study::StudyOutcome::runtime_error;
+    const int code = static_cast<int>(outcome);
+    std::cerr << error_message(passes ? drivers::words_of_trouble(error) : error.what(), code) << std::flush;
+    return code;
+}
+
 int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     const StudyInput input = read_study(arguments.study, arguments.overrides);
     const std::string directory = directory_for(arguments, input);
     // What can be said without any rank is said before they start.
-    const auto opened =
-        drivers::open_study(storage::posix_file_system(), directory, input.spec, open_request(arguments));
+    drivers::OpenedStudy opened;
+    try {
+        opened = drivers::open_study(storage::posix_file_system(), directory, input.spec, open_request(arguments));
+    } catch (const base::IoError& error) {
+        return tell_trouble(error);
+    }
     if (opened.finished) {
         if (arguments.progress != Progress::none)
             std::cout << report::finished_screen(*opened.tuner, {0, 0, directory, typed(arguments)},
@@ -71,11 +85,10 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
 }
 
 /// Files and bytes below the study directory.
-report::FilesInfo files_of(const std::string& directory, const RunArguments& arguments) {
+report::FilesInfo files_of(const std::string& directory, const std::string& absolute, const RunArguments& arguments) {
     report::FilesInfo info{0, 0, directory, typed(arguments)};
     std::error_code error;
-    for (fs::recursive_directory_iterator entry(directory, error), end; !error && entry != end;
-         entry.increment(error)) {
+    for (fs::recursive_directory_iterator entry(absolute, error), end; !error && entry != end; entry.increment(error)) {
         if (!entry->is_regular_file(error)) continue;
         ++info.files;
         info.bytes += entry->file_size(error);
@@ -89,6 +102,8 @@ report::ResumeInfo resume_info(const drivers::OpenedStudy& opened) {
     found.ended = opened.ended;
     found.records = opened.journal.records;
     found.cut_bytes = opened.journal.cut_bytes;
+    found.cut_records = opened.journal.cut_records;
+    found.commit_interval_s = base::to_seconds(opened.tuner->spec().output.commit_interval);
     found.workers_before = opened.workers_before;
     for (const auto& trial : opened.interrupted) found.running.push_back({trial.trial, trial.from, trial.lost});
     for (const auto& change : opened.changes) found.changes.push_back({change.key, change.before, change.after});
@@ -126,7 +141,7 @@ class RunScreens {
         layout_ = drivers::layout_words(options.layout, std::string(terminal_.style.dot()));
         options.spec = std::move(input.spec);
         if (input.directory != directory_ || arguments_.fresh) options.study_text = std::move(input.text);
-        options.directory = fs::absolute(directory_).lexically_normal().string();
+        absolute_ = options.directory = absolute_directory(directory_);
         options.open = open_request(arguments_);
         options.on_open = [this, &options](const auto& opened, const std::string& moved_to) {
             opening(opened, options.spec, moved_to);
@@ -162,6 +177,7 @@ class RunScreens {
     const Terminal terminal_ = detect_terminal();
     LiveView view_;
     std::string directory_; ///< as the user would type it
+    std::string absolute_;  ///< the same for this process, whose own directory --fresh may have renamed
     std::string layout_;    ///< hosts and their GPUs, in words
 };
 
@@ -183,7 +199,7 @@ void RunScreens::end(const drivers::RunEnd& end) {
                   << std::flush;
         return;
     }
-    const auto files = files_of(directory_, arguments_);
+    const auto files = files_of(directory_, absolute_, arguments_);
     std::cout << report::end_screen(*end.tuner, live_figures(*end.tuner, end.figures), files, terminal_.style)
               << std::flush;
     if (!end.requeue.empty()) std::cout << "job       " << end.requeue << "\n" << std::flush;
@@ -243,6 +259,8 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
         } catch (const base::UsageError& error) {
             std::cerr << error_message(error.what(), 2) << std::flush;
             options.refused = study::StudyOutcome::usage;
+        } catch (const base::IoError& error) {
+            options.refused = static_cast<study::StudyOutcome>(tell_trouble(error));
         } catch (const std::exception& error) { // a journal that cannot be read: the other ranks wait for a word
             std::cerr << error_message(error.what(), 1) << std::flush;
             options.refused = study::StudyOutcome::runtime_error;

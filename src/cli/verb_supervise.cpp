@@ -238,8 +238,7 @@ int supervise(const SuperviseArguments& arguments, const ParseRun& parse_run) {
         directory = directory_for(run, read_study(run.study, run.overrides));
     }
     block_signals();
-    return Supervisor(std::move(line), fs::absolute(directory).lexically_normal().string(), arguments.max_restarts)
-        .run();
+    return Supervisor(std::move(line), absolute_directory(directory), arguments.max_restarts).run();
 }
 
 } // namespace ranktune::cli

@@ -3,6 +3,10 @@
 // Observer: what the head shows. The loop calls it; screens and logs implement it. It can read everything and change
 // nothing.
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "ranktune/study/command.hpp"
 #include "ranktune/study/record.hpp"
 #include "tuner/tuner.hpp"
@@ -17,7 +21,10 @@ struct HeadFigures {
     double starting_s = 0.0; ///< rank-seconds between start command and first sign of training
     double idle_s = 0.0;     ///< rank-seconds without a trial
     std::uint64_t stale_messages = 0;
-    std::uint64_t iterations_before = 0; ///< trained by earlier starts
+    std::uint64_t iterations_before = 0;  ///< trained by earlier starts
+    std::uint64_t checkpoints_missed = 0; ///< that could not be written while trials trained on
+    std::string checkpoint_error;         ///< of the last of them
+    std::uint64_t fallbacks = 0;          ///< damaged checkpoints: their trials went back to the one before
 };
 
 class Observer {

@@ -250,6 +250,15 @@ void get(Decoder& in, MemberOver& m) {
     get_string(in, m.message);
 }
 
+void put(Encoder& out, const CheckpointMissed& m) {
+    put_key(out, m.key);
+    out.string(m.why);
+}
+void get(Decoder& in, CheckpointMissed& m) {
+    get_key(in, m.key);
+    get_string(in, m.why);
+}
+
 /// Position of T in the variant.
 template <class T, std::size_t I = 0>
 constexpr std::uint8_t kind_of() {
@@ -298,6 +307,7 @@ template void encode_message(const Leave&, study::Bytes&);
 template void encode_message(const Ready&, study::Bytes&);
 template void encode_message(const Go&, study::Bytes&);
 template void encode_message(const MemberOver&, study::Bytes&);
+template void encode_message(const CheckpointMissed&, study::Bytes&);
 
 void decode_message(std::span<const std::byte> bytes, Message& into) {
     Decoder in(bytes);

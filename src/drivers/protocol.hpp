@@ -5,11 +5,9 @@
 // Who says what (leader: the first rank of an attempt; member: any rank of it, the leader included):
 //
 //   worker -> head    Hello, Heartbeat, StopAsked, Bye
-//   leader -> head    ReportArrived, CheckpointSaved, GroupOver (all living ranks of the attempt are free)
-//   head   -> worker  Welcome, StartTrial, Abandon, Alive, Leave
-//   head   -> leader  Decide, Interrupt
-//   member -> leader  Ready, MemberOver
-//   leader -> member  Go
+//   leader -> head    ReportArrived, CheckpointSaved, CheckpointMissed, GroupOver (all living ranks of the attempt are
+//   free) head   -> worker  Welcome, StartTrial, Abandon, Alive, Leave head   -> leader  Decide, Interrupt member ->
+//   leader  Ready, MemberOver leader -> member  Go
 //
 // One attempt:  StartTrial to all members -> Ready to the leader -> Go to all members -> training -> MemberOver to the
 // leader -> GroupOver to the head.  After Abandon (a rank of the attempt is dead; it lists the living ones) every
@@ -126,10 +124,17 @@ struct MemberOver {
     friend bool operator==(const MemberOver&, const MemberOver&) = default;
 };
 
+/// A checkpoint of a trial could not be written; it trains on. For people: nothing is decided by it.
+struct CheckpointMissed {
+    AttemptKey key;
+    std::string why;
+    friend bool operator==(const CheckpointMissed&, const CheckpointMissed&) = default;
+};
+
 /// The order is the number on the wire.
 using Message = std::variant<Hello, Heartbeat, StopAsked, study::ReportArrived, study::CheckpointSaved, GroupOver, Bye,
                              Welcome, study::StartTrial, study::Decide, study::Interrupt, study::Abandon, Alive, Leave,
-                             Ready, Go, MemberOver>;
+                             Ready, Go, MemberOver, CheckpointMissed>;
 
 /// Replaces the contents of `out` (whose capacity is reused) by the encoded message.
 template <class T>

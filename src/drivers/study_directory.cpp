@@ -43,6 +43,7 @@ EndCause end_cause(study::StudyOutcome outcome, study::Reason reason) {
     if (outcome != study::StudyOutcome::resumable) return EndCause::over;
     switch (reason) {
         case study::Reason::unsaved:
+        case study::Reason::unreachable:
             return EndCause::storage;
         case study::Reason::no_ranks:
         case study::Reason::lost:
@@ -109,13 +110,18 @@ std::optional<OutcomeFile> read_outcome(storage::FileSystem& files, const StudyD
     }
 }
 
-void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study,
-                            const std::string& resolved) {
+void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study) {
     files.make_directories(directory.path);
     files.make_directories(directory.checkpoints());
     files.make_directories(directory.logs());
     if (!study.empty()) publish_text(files, directory.study_file(), study, true);
-    publish_text(files, directory.resolved_file(), resolved, true);
+}
+
+std::string trace_of_a_journal(storage::FileSystem& files, const StudyDirectory& directory) {
+    for (const std::string& path :
+         {directory.resolved_file(), directory.outcome_file(), directory.metrics_file(), directory.status_file()})
+        if (files.exists(path)) return path.substr(directory.path.size() + 1);
+    return {};
 }
 
 void publish_python_module(storage::FileSystem& files, const StudyDirectory& directory) {

@@ -21,12 +21,16 @@
 
 namespace ranktune::drivers {
 
+inline constexpr std::size_t outcome_reserve_bytes = 4096;
+
 struct StudyDirectory {
     std::string path; ///< absolute
 
     [[nodiscard]] std::string study_file() const { return path + "/study.toml"; }
     [[nodiscard]] std::string resolved_file() const { return path + "/resolved.toml"; }
     [[nodiscard]] std::string outcome_file() const { return path + "/outcome"; }
+    /// Room for `outcome` on a disk that is full by then; there while the study runs.
+    [[nodiscard]] std::string outcome_reserve() const { return path + "/outcome.reserve"; }
     [[nodiscard]] std::string status_file() const { return path + "/status"; }
     [[nodiscard]] std::string metrics_file() const { return path + "/metrics.h5"; }
     [[nodiscard]] std::string checkpoints() const { return path + "/checkpoints"; }
@@ -76,9 +80,10 @@ struct OutcomeFile {
 /// The one in a study directory; nothing when there is none that can be read.
 [[nodiscard]] std::optional<OutcomeFile> read_outcome(storage::FileSystem& files, const StudyDirectory& directory);
 
-/// Creates the folders and writes study.toml (unless `study` is empty) and resolved.toml. Throws base::IoError.
-void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study,
-                            const std::string& resolved);
+/// Creates the folders and writes study.toml (unless `study` is empty). Throws base::IoError.
+void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study);
+/// The first file that is there only because there was a journal before it, by its name in the directory; empty: none.
+[[nodiscard]] std::string trace_of_a_journal(storage::FileSystem& files, const StudyDirectory& directory);
 
 /// Writes the module that programs in Python import: that of this program, whatever an earlier start left.
 void publish_python_module(storage::FileSystem& files, const StudyDirectory& directory);

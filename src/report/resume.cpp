@@ -16,7 +16,13 @@ using study::TrialPhase;
 
 std::string journal_text(const ResumeInfo& found) {
     std::string text = counted(found.records, "record");
-    if (found.cut_bytes > 0)
+    if (found.cut_records > 0)
+        text += fmt::format(
+            "; the last {} {} lost (at most {} of work and one disk synchronisation): the power failed, "
+            "or the file was changed",
+            counted(found.cut_records, "record"), found.cut_records == 1 ? "is" : "are",
+            short_duration(found.commit_interval_s));
+    else if (found.cut_bytes > 0)
         text +=
             fmt::format("; {} of an unfinished one cut, nothing acknowledged lost", counted(found.cut_bytes, "byte"));
     return text;

@@ -91,6 +91,20 @@ std::string start_screen(const study::StudySpec& spec, const StartInfo& info, co
     return encoded(std::move(text), style);
 }
 
+std::vector<std::string> checkpoint_warnings(const Live& live) {
+    std::vector<std::string> warnings;
+    if (live.checkpoints_missed > 0)
+        warnings.push_back(
+            fmt::format("{} could not be written: {}; training goes on, and what fails now costs more of it",
+                        counted(live.checkpoints_missed, "checkpoint"), first_line(live.checkpoint_error)));
+    if (live.fallbacks > 0)
+        warnings.push_back(
+            fmt::format("{} damaged and given up: the trial went on from the one before, or from the "
+                        "beginning (`unreadable` in the log of the head)",
+                        live.fallbacks == 1 ? "1 checkpoint was" : fmt::format("{} checkpoints were", live.fallbacks)));
+    return warnings;
+}
+
 std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files, const Style& style) {
     const auto& state = tuner.state();
     const std::uint64_t failed = state.in(TrialPhase::failed);
@@ -128,6 +142,8 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
                                      style.dot(), 100.0 * live.starting_share, style.dot(), 100.0 * live.idle_share));
     }
     text += failures_text(state, style);
+    for (const std::string& warning : checkpoint_warnings(live))
+        text += paint(prose("warning", warning, style), Tone::bad, style);
     if (state.outcome == study::StudyOutcome::no_success) text += first_failure_text(tuner);
     if (const std::string mark = deterministic_text(state); !mark.empty())
         text += paint(prose("order", mark, style), Tone::bad, style);

@@ -28,10 +28,12 @@ struct StartInfo {
 
 /// What the screen of a resumed study tells instead of the plan.
 struct ResumeInfo {
-    std::uint32_t start = 0;     ///< number of the start that begins
-    std::string ended;           ///< how the one before ended
-    std::uint64_t records = 0;   ///< of the journal
-    std::uint64_t cut_bytes = 0; ///< of an unfinished record at its end
+    std::uint32_t start = 0;       ///< number of the start that begins
+    std::string ended;             ///< how the one before ended
+    std::uint64_t records = 0;     ///< of the journal
+    std::uint64_t cut_bytes = 0;   ///< at its end, of what cannot be used
+    std::uint64_t cut_records = 0; ///< that were written whole once; 0: what was cut is an unfinished one
+    double commit_interval_s = 0.0;
     std::uint32_t workers_before = 0;
     struct Running {
         study::TrialId trial;
@@ -59,9 +61,14 @@ struct Live {
     std::string deadline = "no deadline";
     double starting_share = 0.0;
     double idle_share = 0.0;
-    double training_s = 0.0; ///< rank-seconds in user code
-    std::string directory;   ///< of the study, as the user would type it; empty: its name
+    double training_s = 0.0;              ///< rank-seconds in user code
+    std::string directory;                ///< of the study, as the user would type it; empty: its name
+    std::uint64_t checkpoints_missed = 0; ///< could not be written, by trials that trained on
+    std::string checkpoint_error;         ///< of the last of them
+    std::uint64_t fallbacks = 0;          ///< to an earlier checkpoint, because the newest was damaged
 };
+/// What went wrong with checkpoints, in sentences; none: nothing.
+[[nodiscard]] std::vector<std::string> checkpoint_warnings(const Live& live);
 /// Iterations that the study will have trained in the end: the plan, or more once that much is certain. The plan of an
 /// asynchronous scheduler is an estimate; the end of a study is exact.
 [[nodiscard]] std::uint64_t expected_iterations(const tuner::Tuner& tuner);

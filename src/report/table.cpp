@@ -260,6 +260,8 @@ std::string status_line(const tuner::Tuner& tuner, const Live& live, const Style
         text +=
             fmt::format("{}best {} #{}", style.dot(), metric_text(state.trial(*state.best).best), state.best->value());
     if (live.busy_share) text += fmt::format("{}workers {:.0f} % busy", style.dot(), 100.0 * *live.busy_share);
+    if (live.checkpoints_missed > 0)
+        text += fmt::format("{}{} not written", style.dot(), counted(live.checkpoints_missed, "checkpoint"));
     return encoded(text + "\n", style);
 }
 

@@ -13,6 +13,7 @@ namespace {
 
 constexpr char seal_magic[8] = {'R', 'T', 'C', 'H', 'K', 'P', 'T', '1'};
 constexpr std::size_t seal_crc_at = checkpoint_seal_bytes - 4;
+constexpr const char* newer_version = "' was written by a newer ranktune: use that version or a later one";
 constexpr std::uint64_t aligned_tensor_bytes = 64 * 1024;
 
 /// Types in the file are little-endian, those of the program are too (ranktune/base/digest.cpp asserts it).
@@ -128,13 +129,13 @@ std::vector<std::byte> encode_seal(const CheckpointSeal& seal) {
 
 CheckpointSeal decode_seal(std::span<const std::byte> bytes, const std::string& path) {
     if (bytes.size() != checkpoint_seal_bytes || std::memcmp(bytes.data(), seal_magic, sizeof seal_magic - 1) != 0) {
-        throw base::FormatError("'" + path + "' is not a whole checkpoint");
+        throw DamageError("'" + path + "' is not a whole checkpoint");
     }
     if (get<std::uint32_t>(bytes, seal_crc_at) != base::crc32c(bytes.first(seal_crc_at))) {
-        throw base::FormatError("'" + path + "' is damaged in its last 64 bytes");
+        throw DamageError("'" + path + "' is damaged in its last 64 bytes");
     }
     if (bytes[7] != static_cast<std::byte>(seal_magic[7])) {
-        throw base::FormatError("'" + path + "' was written by a newer ranktune: use that version or a later one");
+        throw base::FormatError("'" + path + newer_version);
     }
     CheckpointSeal seal;
     seal.file_bytes = get<std::uint64_t>(bytes, 8);
@@ -182,9 +183,12 @@ hdf5::Shell CheckpointBuilder::finish(std::span<const std::uint32_t> crcs, std::
     return builder_.finish();
 }
 
-CheckpointContents read_checkpoint_metadata(std::vector<std::byte> metadata, std::uint64_t file_bytes) {
+CheckpointContents read_checkpoint_metadata(std::vector<std::byte> metadata, std::uint64_t file_bytes,
+                                            const std::string& path) {
     const hdf5::QuietErrors quiet;
     const hdf5::ShellReader reader(std::move(metadata), file_bytes);
+    if (hdf5::get_uint(reader.file(), "schema_version") > checkpoint_schema)
+        throw base::FormatError("'" + path + newer_version);
     CheckpointContents contents;
     contents.digest = hdf5::get_uint(reader.file(), "digest");
     contents.tensors = read_parts(reader.file(), "tensors");

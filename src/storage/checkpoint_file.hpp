@@ -26,7 +26,7 @@ struct CheckpointSeal {
     std::uint32_t metadata_crc = 0;
 };
 [[nodiscard]] std::vector<std::byte> encode_seal(const CheckpointSeal& seal);
-/// Throws base::FormatError when these are not the last bytes of a sound checkpoint of this version.
+/// Throws DamageError when these are not the last bytes of a sound checkpoint, base::FormatError for a newer version.
 [[nodiscard]] CheckpointSeal decode_seal(std::span<const std::byte> bytes, const std::string& path);
 
 /// Where a tensor, some rows of one, or a blob lies in the file.
@@ -55,6 +55,8 @@ class CheckpointBuilder {
   private:
     hdf5::ShellBuilder builder_;
 };
-[[nodiscard]] CheckpointContents read_checkpoint_metadata(std::vector<std::byte> metadata, std::uint64_t file_bytes);
+/// Throws base::FormatError for a newer version.
+[[nodiscard]] CheckpointContents read_checkpoint_metadata(std::vector<std::byte> metadata, std::uint64_t file_bytes,
+                                                          const std::string& path);
 
 } // namespace ranktune::storage

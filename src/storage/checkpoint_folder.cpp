@@ -286,18 +286,18 @@ std::string CheckpointStore::locate(const study::CheckpointRef& checkpoint) {
     const std::string manifest_path = folder + "/" + manifest_name;
     const std::string text = read_text(files_, manifest_path);
     if (base::digest_of(text) != checkpoint.digest)
-        throw base::FormatError("'" + folder + "' is not the checkpoint that the journal names: the digests differ");
+        throw DamageError("'" + folder + "' is not the checkpoint that the journal names: the digests differ");
     const Manifest manifest = parse_manifest(text, manifest_path);
     for (const Listed& listed : manifest.files) {
         const std::string path = folder + "/" + listed.path;
         const auto saved = files_.open(path, FileSystem::Open::read);
         if (saved->size() != listed.bytes || digest_of_file(*saved) != listed.digest)
-            throw base::FormatError("'" + path + "' is damaged: it is not what its manifest says");
+            throw DamageError("'" + path + "' is damaged: it is not what its manifest says");
     }
     for (const Listed& listed : manifest.links) {
         const std::string path = folder + "/" + listed.path;
         if (files_.kind(path) != FileSystem::Kind::link || base::digest_of(files_.link_text(path)) != listed.digest)
-            throw base::FormatError("'" + path + "' is damaged: it is not the link that its manifest names");
+            throw DamageError("'" + path + "' is damaged: it is not the link that its manifest names");
     }
     return folder + "/" + manifest.entry;
 }

@@ -31,7 +31,7 @@ CheckpointContents read_contents(File& file, const std::string& path) {
         base::crc32c(metadata) != seal.metadata_crc) {
         throw DamageError("'" + path + "' is damaged: the checksum of its HDF5 metadata does not hold");
     }
-    CheckpointContents contents = hdf5_call([&] { return read_checkpoint_metadata(std::move(metadata), size); });
+    CheckpointContents contents = hdf5_call([&] { return read_checkpoint_metadata(std::move(metadata), size, path); });
     for (const auto* parts : {&contents.tensors, &contents.blobs}) {
         for (const StoredPart& part : *parts) {
             if (part.offset > size || part.bytes > size - part.offset) {

@@ -40,7 +40,8 @@ struct CheckpointKey {
 /// The file in it that lists all others; docs/reference/files.md describes it.
 inline constexpr const char* manifest_name = "manifest.ranktune";
 
-/// A file is not what its checksums or the journal say.
+/// A file is not what its checksums or the journal say: it is of no use to anybody. Errors of any other type (of the
+/// file system, of a newer version) do not say that.
 class DamageError : public base::FormatError {
   public:
     using FormatError::FormatError;
@@ -58,7 +59,8 @@ class CheckpointStore {
     /// Removes what `save` wrote, where that can be done: a file that stays is removed by the next start.
     void discard(const CheckpointKey& key) noexcept;
     /// Reads and verifies (checksum of each tensor, digest of each file). Of shards, all of them, so that a sharded
-    /// tensor comes in several parts (MemoryState::whole joins them). Throws base::IoError or base::FormatError.
+    /// tensor comes in several parts (MemoryState::whole joins them). Throws DamageError, base::IoError, and
+    /// base::FormatError for a newer version.
     [[nodiscard]] study::MemoryState load(const study::CheckpointRef& checkpoint);
     /// A source that reads what is asked for from the shards, when it is asked for, and verifies what it reads: a rank
     /// need not hold the whole state. Throws as `load`, and so does the source.
@@ -71,7 +73,7 @@ class CheckpointStore {
     /// What was moved is lost then.
     [[nodiscard]] study::CheckpointRef adopt(const CheckpointKey& key, const std::string& source, bool move);
     /// The path of what was adopted, after comparing every file with the manifest (size and digest). Throws
-    /// base::IoError or base::FormatError.
+    /// DamageError, base::IoError, and base::FormatError for a newer version.
     [[nodiscard]] std::string locate(const study::CheckpointRef& checkpoint);
 
   private:

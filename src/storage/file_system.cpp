@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -279,11 +280,23 @@ void FileSystem::remove_all(const std::string& path) {
     remove_if_empty(path);
 }
 
+bool may_pass(const base::IoError& error) {
+    constexpr std::array passing{ENOSPC, EDQUOT, EROFS, EACCES, EPERM, EIO, ESTALE};
+    return std::find(passing.begin(), passing.end(), error.code().value()) != passing.end();
+}
+
 std::string read_text(FileSystem& files, const std::string& path, std::uint64_t limit) {
     const auto file = files.open(path, FileSystem::Open::read);
     std::string text(static_cast<std::size_t>(std::min(file->size(), limit)), '\0');
     text.resize(file->read_at(0, std::as_writable_bytes(std::span(text))));
     return text;
+}
+
+void overwrite(FileSystem& files, const std::string& path, const std::string& text) {
+    const auto file = files.open(path, FileSystem::Open::read_write);
+    file->write_at(0, std::as_bytes(std::span(text)));
+    file->truncate(text.size());
+    file->sync();
 }
 
 FileSystem& posix_file_system() {

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "ranktune/base/error.hpp"
+
 namespace ranktune::storage {
 
 /// An open file. Move-only by pointer; closing never throws. All calls throw base::IoError.
@@ -77,9 +79,17 @@ class FileSystem {
     void remove_all(const std::string& path);
 };
 
+/// Trouble that ends when somebody makes room, mends permissions or brings the file system back: no space, quota,
+/// read-only, not permitted, input/output error, stale handle.
+[[nodiscard]] bool may_pass(const base::IoError& error);
+
 /// The first `limit` bytes of a file. Throws base::IoError.
 [[nodiscard]] std::string read_text(FileSystem& files, const std::string& path,
                                     std::uint64_t limit = std::numeric_limits<std::uint64_t>::max());
+
+/// Writes `text` over a file that is there, in place: it takes no room that the file does not have. Not whole after a
+/// crash in between. Throws base::IoError.
+void overwrite(FileSystem& files, const std::string& path, const std::string& text);
 
 /// The real one.
 [[nodiscard]] FileSystem& posix_file_system();

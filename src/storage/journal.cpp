@@ -52,7 +52,9 @@ JournalPosition Journal::Impl::find_end() {
     }
     if (walk.cut_bytes != 0) {
         log.write(base::LogLevel::warning, "journal-cut",
-                  {{"bytes", std::to_string(walk.cut_bytes)}, {"record", std::to_string(walk.end.sequence)}});
+                  {{"bytes", std::to_string(walk.cut_bytes)},
+                   {"record", std::to_string(walk.end.sequence)},
+                   {"lost", std::to_string(walk.cut_records)}});
     }
     newest = walk.newest.segment;
     return walk.end;

@@ -96,7 +96,8 @@ struct JournalSummary {
     std::string job;
     std::uint32_t restart_count = 0; ///< of that job
     std::uint64_t records = 0;
-    std::uint64_t cut_bytes = 0; ///< of unfinished frames at the end
+    std::uint64_t cut_bytes = 0;   ///< at the end, of frames that cannot be used
+    std::uint64_t cut_records = 0; ///< that were written whole once, and are lost with them; 0: one that never was
 };
 
 /// Reads all records in order, from record 0, by plain reads (no lock, no mmap): safe while a head writes. Snapshots

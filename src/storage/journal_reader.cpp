@@ -24,6 +24,7 @@ JournalSummary summary_of(const WalkResult& walk) {
     summary.restart_count = walk.newest.restart_count;
     summary.records = walk.end.sequence;
     summary.cut_bytes = walk.cut_bytes;
+    summary.cut_records = walk.cut_records;
     return summary;
 }
 

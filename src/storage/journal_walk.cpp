@@ -20,7 +20,12 @@ struct Planned {
         "'" + view.path() + "' is damaged at byte " + std::to_string(view.header().payload_offset + at) + ", record " +
         std::to_string(record) + ": " + why +
         ". This is not the unfinished end of a crashed run: restore the file from a backup or a snapshot of the file "
-        "system. Without one, start again with --fresh; checkpoints and result files stay readable");
+        "system. Without one, start again with the study file (not the directory) and --fresh; checkpoints and result "
+        "files stay readable");
+}
+
+[[noreturn]] void missing(const std::string& path) {
+    throw base::FormatError("'" + path + "' is missing, but records of it are needed: restore it from a backup");
 }
 
 /// From the newest segment backwards: each says what counts of those before it.
@@ -41,8 +46,7 @@ std::vector<Planned> plan(FileSystem& files, const std::string& directory, const
             if (header.cut.segment == 0) break;
             at = std::find(at, numbers.rend(), header.cut.segment);
             if (at == numbers.rend()) {
-                throw base::FormatError("'" + segment_path(directory, header.cut.segment) +
-                                        "' is missing, but records of it are needed: restore it from a backup");
+                missing(segment_path(directory, header.cut.segment));
             }
             end = header.cut;
         }
@@ -59,8 +63,8 @@ std::vector<Planned> plan(FileSystem& files, const std::string& directory, const
 
 class Walker {
   public:
-    Walker(std::vector<Planned> planned, const std::function<void(const FrameView&)>& visit)
-        : planned_(std::move(planned)), visit_(visit) {
+    Walker(std::vector<Planned> planned, std::string directory, const std::function<void(const FrameView&)>& visit)
+        : planned_(std::move(planned)), directory_(std::move(directory)), visit_(visit) {
         enter(0);
     }
 
@@ -68,17 +72,19 @@ class Walker {
         advance();
         // A live writer may have been in the middle of a write: what is there now decides.
         while (true) {
-            const std::uint64_t lost_bytes = rest();
+            const SegmentView::Rest behind = rest();
             if (synced_below_ <= position_.sequence) {
                 WalkResult result;
                 result.newest = planned_.back().view->header();
                 result.end = position_;
-                result.cut_bytes = lost_bytes;
+                result.cut_bytes = behind.bytes;
+                result.cut_records = std::max(behind.end, position_.sequence) - position_.sequence;
                 return result;
             }
             const std::uint64_t before = position_.sequence;
             advance();
             if (position_.sequence == before) {
+                refuse_gap();
                 damaged(*planned_[current_].view, position_.bytes, position_.sequence,
                         "a frame is not valid, although records behind it were written after it was safely on disk");
             }
@@ -110,6 +116,7 @@ class Walker {
                 enter(current_ + 1); // a segment with a known end has a successor
             } else if (!enter_continuation()) {
                 if (sealed_later()) {
+                    refuse_gap();
                     damaged(*segment.view, position_.bytes, position_.sequence,
                             "the head that took over had read further");
                 }
@@ -145,25 +152,37 @@ class Walker {
         return false;
     }
 
+    /// The segment at the position is whole, and the number behind its own is not there: what is lost lay in that one.
+    /// (A number may also be missing because its segment was too small for a frame, and never used.)
+    void refuse_gap() {
+        if (current_ + 1 == planned_.size()) return;
+        const std::uint32_t next = position_.segment + 1;
+        if (planned_[current_ + 1].view->header().segment == next) return;
+        if (planned_[current_].view->scan(position_.bytes, position_.sequence).bytes == 0)
+            missing(segment_path(directory_, next));
+    }
+
     /// True when another head took over behind the position: nothing before its start can be an unfinished end.
     [[nodiscard]] bool sealed_later() const {
         return std::any_of(planned_.begin() + static_cast<std::ptrdiff_t>(current_), planned_.end(),
                            [](const Planned& segment) { return segment.end.has_value(); });
     }
 
-    /// Looks at everything behind the position for frames that prove a loss. Returns how many bytes lie there.
-    std::uint64_t rest() {
-        std::uint64_t bytes = 0;
+    /// Looks at everything behind the position for frames that prove a loss. Returns what lies there.
+    SegmentView::Rest rest() {
+        SegmentView::Rest all;
         for (std::size_t i = current_; i < planned_.size(); ++i) {
             const auto found =
                 planned_[i].view->scan(i == current_ ? position_.bytes : segment_header_bytes, position_.sequence);
-            bytes += found.bytes;
+            all.bytes += found.bytes;
+            all.end = std::max(all.end, found.end);
             synced_below_ = std::max(synced_below_, found.synced_below);
         }
-        return bytes;
+        return all;
     }
 
     std::vector<Planned> planned_;
+    std::string directory_;
     const std::function<void(const FrameView&)>& visit_;
     std::size_t current_ = 0;
     JournalPosition position_;
@@ -186,7 +205,7 @@ WalkResult walk_journal(FileSystem& files, const std::string& study_directory,
             if (error.code() != std::errc::no_such_file_or_directory || attempt == 3) throw;
         }
     }
-    Walker walker(std::move(planned), visit);
+    Walker walker(std::move(planned), study_directory, visit);
     WalkResult result = walker.walk();
     result.segments = static_cast<std::uint32_t>(numbers.size());
     return result;

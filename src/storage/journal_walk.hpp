@@ -36,6 +36,7 @@ class SegmentView {
     struct Rest {
         std::uint64_t bytes = 0;        ///< from `at` to the last byte that is not zero
         std::uint64_t synced_below = 0; ///< the largest claim of the valid frames found, wherever they lie
+        std::uint64_t end = 0;          ///< number behind the last record of those frames; 0: none
     };
     [[nodiscard]] Rest scan(std::uint64_t at, std::uint64_t near);
     /// The next access reads from the file again.
@@ -56,8 +57,11 @@ class SegmentView {
 struct WalkResult {
     SegmentHeader newest;
     JournalPosition end;         ///< behind the last record that counts
-    std::uint64_t cut_bytes = 0; ///< behind it, of frames that did not get there whole
-    std::uint32_t segments = 0;  ///< files
+    std::uint64_t cut_bytes = 0; ///< behind it, of frames that cannot be used
+    /// Records of which it is known that they were written whole, up to the last such one: power was lost before they
+    /// were safe. 0: what was cut is one frame whose write never returned.
+    std::uint64_t cut_records = 0;
+    std::uint32_t segments = 0; ///< files
 };
 
 /// Visits every frame that counts, in order. A torn tail ends the walk. Throws base::UsageError when there is no

@@ -32,6 +32,28 @@ void write_aside(FileSystem& files, const std::string& path, const LeaseHolder& 
     files.open(name, FileSystem::Open::create_new)->write_at(0, std::as_bytes(std::span(text)));
 }
 
+/// False: there is a lease already. (Who takes one sweeps the files of all others: this one is written again then.)
+bool link_aside(FileSystem& files, const std::string& path, const LeaseHolder& me) {
+    write_aside(files, path, me);
+    try {
+        return files.link(aside(path, me), path);
+    } catch (const base::IoError& error) {
+        if (missing(error)) return false;
+        throw;
+    }
+}
+
+/// Removes what starts that failed, or were killed, have left beside the lease.
+void sweep(FileSystem& files, const std::string& study_directory) {
+    for (const std::string& name : files.list(study_directory)) {
+        if (!name.starts_with("lease.") || !name.ends_with(".tmp")) continue;
+        try {
+            files.remove(study_directory + "/" + name);
+        } catch (const base::IoError&) { // some bytes
+        }
+    }
+}
+
 [[noreturn]] void refuse(const std::string& directory, const LeaseHolder& holder) {
     throw base::UsageError("'" + directory + "' is being run already: " + describe(holder) +
                            "; nothing was started. Look at it with `ranktune status`, end it with `ranktune stop`, or "
@@ -165,11 +187,10 @@ void watch(FileSystem& files, const std::string& directory, const LeaseHolder& h
 
 Lease Lease::take(FileSystem& files, const std::string& study_directory, const LeaseHolder& me, const LeaseWait& wait) {
     Lease lease(files, lease_path(study_directory), me);
-    write_aside(files, lease.path_, me);
     try {
         for (int attempt = 0; attempt < 8; ++attempt) {
-            if (files.link(aside(lease.path_, me), lease.path_)) {
-                files.remove(aside(lease.path_, me));
+            if (link_aside(files, lease.path_, me)) {
+                sweep(files, study_directory);
                 return lease;
             }
             const auto holder = read_lease(files, study_directory);

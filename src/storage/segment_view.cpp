@@ -68,6 +68,7 @@ SegmentView::Rest SegmentView::scan(std::uint64_t at, std::uint64_t near) {
             // Reading the frame may move the window: go on behind it, or behind this word, in a new block.
             if (const auto frame = frame_at(at + step, header_.payload_bytes, near)) {
                 rest.synced_below = std::max(rest.synced_below, frame->header.synced_below());
+                rest.end = std::max(rest.end, frame->header.first_sequence + frame->header.count);
                 step += frame->size;
                 rest.bytes = at + step - begin;
             } else {

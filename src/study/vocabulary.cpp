@@ -91,6 +91,8 @@ std::string describe(Reason reason, double a, double b) {
             return "the job's time is nearly up";
         case Reason::unsaved:
             return "a checkpoint could not be written";
+        case Reason::unreachable:
+            return "a checkpoint could not be read";
         case Reason::yielded:
             return "its ranks are wanted by a trial whose turn comes before";
         case Reason::unread_parameter:
@@ -138,6 +140,8 @@ std::string_view name(AttemptOutcome outcome) {
             return "unsaved";
         case AttemptOutcome::disturbed:
             return "disturbed";
+        case AttemptOutcome::unreachable:
+            return "unreachable";
     }
     return "unknown";
 }

@@ -37,17 +37,22 @@ void Tuner::Impl::take_end(TrialId id, AttemptOutcome outcome, const std::string
     const TrialState& t = trial(id);
     bool retry = false;
     if (!t.winding && outcome == AttemptOutcome::failed) retry = may_retry(id, message);
-    if (!t.winding && outcome == AttemptOutcome::disturbed) retry = t.losses < spec.failure.max_losses;
+    if (!t.winding && (outcome == AttemptOutcome::disturbed || outcome == AttemptOutcome::unreachable))
+        retry = t.losses < spec.failure.max_losses;
     const bool falls_back = !is_final(t.phase) && outcome == AttemptOutcome::unreadable && !t.checkpoints.empty();
     if (falls_back || outcome == AttemptOutcome::unsaved) retry = true;
     const bool was_winding = t.winding;
     commit(study::AttemptEnded{id, t.attempt, now, outcome, retry, message}, out);
     // It goes on from the checkpoint before, or from nothing. The file stays: whoever looks for the damage needs it.
     if (was_winding) let_go(id, out);
-    if (outcome == AttemptOutcome::failed || outcome == AttemptOutcome::disturbed) retire_bad_host(id, now, out);
+    if (outcome == AttemptOutcome::failed || outcome == AttemptOutcome::disturbed ||
+        outcome == AttemptOutcome::unreachable)
+        retire_bad_host(id, now, out);
     if (falls_back) commit(study::CheckpointReleased{id, std::string(t.checkpoints.back().path)}, out);
     // Where one cannot save, the next cannot either: the study ends, and is resumed when there is room.
     if (outcome == AttemptOutcome::unsaved) drain(Reason::unsaved, message, now, out);
+    if (outcome == AttemptOutcome::unreachable && !retry && !was_winding)
+        drain(Reason::unreachable, kept_checkpoint_message(message), now, out);
 }
 
 /// A trial without ranks that is paused or closed: what it saved may be of no more use.

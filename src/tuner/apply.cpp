@@ -290,6 +290,10 @@ void Tuner::Impl::apply_one(const study::AttemptEnded& r) {
             ++t.losses;
             after_lost_attempt(r.trial);
             break;
+        case AttemptOutcome::unreachable:
+            t.losses = r.retry ? t.losses + 1 : 0; // the study ends with it, and the next start tries again
+            after_lost_attempt(r.trial);
+            break;
         case AttemptOutcome::unreadable:
         case AttemptOutcome::unsaved:
             after_lost_attempt(r.trial);
@@ -480,7 +484,8 @@ std::optional<std::uint32_t> Tuner::Impl::only_host_of(TrialId id) const {
 }
 
 void Tuner::Impl::note_on_hosts(TrialId id, AttemptOutcome outcome, const std::string& message) {
-    if (outcome == AttemptOutcome::failed || outcome == AttemptOutcome::disturbed) {
+    if (outcome == AttemptOutcome::failed || outcome == AttemptOutcome::disturbed ||
+        outcome == AttemptOutcome::unreachable) {
         if (const auto host = only_host_of(id)) note_failure(*host, id, message);
     } else if (outcome == AttemptOutcome::paused || outcome == AttemptOutcome::stopped ||
                outcome == AttemptOutcome::finished) {

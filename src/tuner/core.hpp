@@ -33,6 +33,8 @@ inline constexpr std::size_t max_failure_words = 256;
 
 /// The final phase of a trial that was stopped for this reason.
 [[nodiscard]] TrialPhase phase_after(Reason reason);
+/// Why a study ends for which a checkpoint is not to be had now, and what to do.
+[[nodiscard]] std::string kept_checkpoint_message(const std::string& message);
 
 /// Of what a trial said when it failed, without the place ("rank 3 on nid0041: ...").
 [[nodiscard]] std::uint64_t digest_of_failure(const std::string& message);

@@ -22,6 +22,12 @@ TrialPhase phase_after(Reason reason) {
     }
 }
 
+std::string kept_checkpoint_message(const std::string& message) {
+    return "a checkpoint cannot be read, and is kept: " + message +
+           ". When the file is there again, the same command goes on; one that is gone for good may be given up by an "
+           "empty file in its place: the trial then goes on from the checkpoint before";
+}
+
 void Tuner::Impl::commit(study::Record record, Output& out) {
     apply(record);
     out.records.push_back(std::move(record));
@@ -185,6 +191,13 @@ void Tuner::Impl::attempt_ended(TrialId id, AttemptOutcome outcome, const std::s
         const std::string path = t.checkpoints.back().path;
         commit(study::AttemptEnded{id, attempt, now, outcome, true, message}, out);
         commit(study::CheckpointReleased{id, path}, out);
+        return;
+    }
+    if (outcome == AttemptOutcome::unreachable) {
+        const bool retry = t.losses < spec.failure.max_losses;
+        commit(study::AttemptEnded{id, attempt, now, outcome, retry, message}, out);
+        retire_bad_host(id, now, out); // where a file system is missing, trials fail one after the other
+        if (!retry) drain(Reason::unreachable, kept_checkpoint_message(message), now, out);
         return;
     }
     if (outcome == AttemptOutcome::unsaved) {

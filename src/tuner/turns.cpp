@@ -87,6 +87,9 @@ void Tuner::Impl::end_attempt_of_turn(const study::AttemptEnded& r) {
             t.failed_at = last_report(r.trial);
             t.failure = digest_of_failure(r.message);
             break;
+        case AttemptOutcome::unreachable:
+            t.losses = r.retry ? t.losses + 1 : 0;
+            return;
         case AttemptOutcome::unreadable:
         case AttemptOutcome::finished:
             break;

@@ -79,7 +79,28 @@ def main():
         assert "only the best trial keeps one" in ranktune(cwd, "checkpoint", "d", str(others[0]), code=2)
         assert "its trials are #0 to #2" in ranktune(cwd, "checkpoint", "d", "9", code=2)
         assert "or best" in ranktune(cwd, "checkpoint", "d", "worst", code=2)
-    print("1 study, weights verified")
+
+        ranktune(cwd, "run", DIGITS / "digits.toml", "--local", "2", "-o", "two", "study.num_trials=1",
+                 "study.max_iterations=4", "checkpoint.interval=1", "checkpoint.keep=2")
+        trial, = json.loads(ranktune(cwd, "export", "two", "--format", "json"))["trials"]
+        best, other = [c["path"] for c in trial["checkpoints"]]
+        taken = best
+        for _ in range(2):  # whichever is the best one
+            good = ranktune(cwd, "checkpoint", "two", "0", "-o", "good.safetensors")
+            path = cwd / "two" / taken
+            whole = path.read_bytes()
+            path.chmod(0o644)
+            path.write_bytes(whole[: len(whole) // 2])
+            said = ranktune(cwd, "checkpoint", "two", "0", "-o", "again.safetensors")
+            path.write_bytes(whole)
+            fell_back = "cannot be used" in said
+            assert fell_back == (said.splitlines()[-1].split(":")[0] != good.split(":")[0]), (good, said)
+            if fell_back:
+                break
+            taken = other
+        assert fell_back, said
+        assert not list(cwd.glob("*.tmp"))
+    print("2 studies, weights verified")
 
 
 main()

@@ -3,6 +3,7 @@
 """Studies that end early and go on, as a user sees them: resume_test.py PROGRAM SOURCE_ROOT [TEST...]"""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -134,6 +135,8 @@ class Resume(Case):
         self.assertEqual(self.outcome("long")["exit"], "0")
         self.check_files()
         self.assertRegex(self.ranktune("replay", "long", "--verify")[0], r"^verified: \d+ records")
+        for wrong in (["--until", "-3"], ["--until=-3"], ["--until", "few"]):
+            self.assertIn("a number of records", self.ranktune("replay", "long", *wrong, code=2)[1])
 
     def test_a_finished_study_says_so_and_can_be_extended_or_begun_again(self):
         self.run_tiny("-q")
@@ -269,6 +272,52 @@ class Resume(Case):
             found.append(at)
             at += (24 + int.from_bytes(data[at + 12:at + 16], "little") + 7) // 8 * 8
         return path, data, found
+
+    def test_whole_records_that_are_lost_are_counted(self):
+        self.study(seconds=0.1, more='[journal]\ncommit_interval = "1h"')
+        process = self.start(reports=8)
+        self.kill_all()
+        process.wait(TIMEOUT)
+        path, data, frames = self.frames()
+        data[frames[-6] + 40] ^= 1
+        path.chmod(0o644)
+        path.write_bytes(data)
+        out, _ = self.ranktune("run", "long.toml", "--local", "2")
+        words = " ".join(out.split())
+        self.assertRegex(words, r"journal \d+ records; the last \d+ records are lost \(at most 1 ?h")
+        self.assertNotIn("nothing acknowledged lost", words)
+        self.check_files()
+
+    def test_a_study_without_its_journal_is_not_begun_over(self):
+        self.run_tiny("-q")
+        tables = (self.cwd / "tiny" / "metrics.h5").read_bytes()
+        shutil.rmtree(self.cwd / "tiny" / "journal")
+        for what in ("tiny.toml", "tiny"):
+            _, err = self.ranktune("run", what, "--local", "2", code=2)
+            self.assertIn("whose journal is gone", err)
+            self.assertIn("--fresh", err)
+        (self.cwd / "tiny" / "journal").mkdir()
+        self.assertIn("whose journal is gone", self.run_tiny(code=2)[1])
+        self.assertEqual((self.cwd / "tiny" / "metrics.h5").read_bytes(), tables)
+        self.run_tiny("--fresh", "-q")
+        self.assertEqual((self.cwd / "tiny~1" / "metrics.h5").read_bytes(), tables)
+        self.assertEqual(self.outcome("tiny")["start"], "1")
+
+    def test_fresh_from_within_and_through_a_link(self):
+        self.run_tiny("-q")
+        for number, words in enumerate((["run", ".", "--fresh"], ["run", "../tiny.toml", "-o", ".", "--fresh"],
+                                        ["run", "../tiny/", "--fresh"]), 1):
+            done = subprocess.run([PROGRAM, *words, "--local", "2"], cwd=self.cwd / "tiny", env=environment(),
+                                  capture_output=True, text=True, timeout=TIMEOUT)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertRegex(done.stdout, r"(?m)^files .* \d\d+ files")
+            self.assertTrue((self.cwd / f"tiny~{number}" / "outcome").is_file())
+            self.assertEqual(self.outcome("tiny")["exit"], "0")
+        os.symlink("tiny", self.cwd / "link")
+        self.ranktune("run", "tiny.toml", "--local", "2", "-q", "-o", "link", "--fresh")
+        self.assertTrue((self.cwd / "link").is_symlink())
+        self.assertTrue((self.cwd / "tiny~4" / "outcome").is_file())
+        self.assertEqual(self.outcome("link")["exit"], "0")
 
     def test_an_unfinished_end_is_cut_and_a_damaged_middle_is_refused(self):
         self.study(seconds=0.4)  # it is not over when it is killed: what the last frame says has not been acted upon

@@ -56,6 +56,19 @@ TEST_CASE("Restarts are limited", "[drivers]") {
     CHECK(end.words.find("--max-restarts") != std::string::npos);
 }
 
+TEST_CASE("A head that could not even leave word has said so by its code, and is not started again", "[drivers]") {
+    Restarts restarts(100, 0);
+    StepFacts facts = killed(0);
+    facts.code = 75;
+    const auto end = restarts.after(facts);
+    CHECK_FALSE(end.restart);
+    CHECK(end.code == 75);
+    CHECK(end.words.find("the same command goes on") != std::string::npos);
+    CHECK(end.words.find("killed") == std::string::npos);
+    facts.has_journal = false; // at the first start of all
+    CHECK(Restarts(100, 0).after(facts).code == 75);
+}
+
 TEST_CASE("A study that is over ends with its own code, whatever the launcher says", "[drivers]") {
     for (const int code : {0, 3, 4}) {
         StepFacts facts = killed(1);

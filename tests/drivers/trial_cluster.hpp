@@ -41,6 +41,7 @@ class MemoryStore final : public CheckpointIo {
         const std::lock_guard lock(mutex_);
         const auto found = states_.find(checkpoint.path);
         if (found == states_.end()) throw base::Error("no checkpoint " + checkpoint.path);
+        if (damaged_ == checkpoint.path) throw storage::DamageError(checkpoint.path + " is damaged");
         return found->second;
     }
     std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint) override {
@@ -57,12 +58,17 @@ class MemoryStore final : public CheckpointIo {
     }
     void discard(const storage::CheckpointKey& key) noexcept override {
         const std::lock_guard lock(mutex_);
-        states_.erase(storage::shard_path(storage::checkpoint_path(key), key.shard));
+        const std::string path = storage::checkpoint_path(key);
+        states_.erase(key.shards == 0 ? path : storage::shard_path(path, key.shard));
     }
     study::CheckpointRef adopt(const storage::CheckpointKey&, const std::string&, bool) override {
         throw base::Error("this store keeps no folders");
     }
     std::string locate(const study::CheckpointRef&) override { throw base::Error("this store keeps no folders"); }
+    void damage(const std::string& path) {
+        const std::lock_guard lock(mutex_);
+        damaged_ = path;
+    }
     void refuse(bool on) {
         const std::lock_guard lock(mutex_);
         refuse_ = on;
@@ -86,12 +92,14 @@ class MemoryStore final : public CheckpointIo {
     bool refuse_ = false;
     std::optional<std::uint32_t> refused_shard_;
     std::size_t refused_ = 0;
+    std::string damaged_;
 };
 
 /// What one rank said about one attempt.
 struct RankLog {
     std::vector<RunnerReported> reports;
     std::vector<study::CheckpointRef> saved;
+    std::vector<std::string> unsaved;
     std::optional<RunnerEnded> ended;
 };
 
@@ -173,6 +181,8 @@ class TrialCluster {
                     on_report(*report);
                 } else if (auto* saved = std::get_if<RunnerSaved>(&*event)) {
                     logs[r].saved.push_back(saved->checkpoint);
+                } else if (auto* unsaved = std::get_if<RunnerUnsaved>(&*event)) {
+                    logs[r].unsaved.push_back(unsaved->why);
                 } else {
                     logs[r].ended = std::get<RunnerEnded>(*event);
                 }

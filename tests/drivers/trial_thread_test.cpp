@@ -232,13 +232,18 @@ TEST_CASE("a paused trial goes on from its checkpoint on another number of ranks
         check_outcomes(failed, AttemptOutcome::failed);
         check_blame(failed, 2, "thrown on purpose");
     }
-    SECTION("a checkpoint that is gone is said to be unreadable, and nothing is trained") {
+    SECTION("a checkpoint that is not there now is unreachable, and nothing is trained") {
         cluster.prepare(2, 3, study::CheckpointRef{2, "nowhere", 0, 0});
-        auto& unreadable = cluster.run_until(3);
-        CHECK(unreadable[0].ended->outcome == AttemptOutcome::unreadable);
-        CHECK(unreadable[1].ended->outcome == AttemptOutcome::failed); // for want of it: the leader's word counts
-        CHECK(unreadable[0].reports.empty());
-        check_blame(unreadable, 0, "no checkpoint nowhere");
+        auto& away = cluster.run_until(3);
+        CHECK(away[0].ended->outcome == AttemptOutcome::unreachable);
+        CHECK(away[1].ended->outcome == AttemptOutcome::failed); // for want of it: the leader's word counts
+        CHECK(away[0].reports.empty());
+        check_blame(away, 0, "no checkpoint nowhere");
+    }
+    SECTION("a damaged one is unreadable") {
+        cluster.store().damage(checkpoint.path);
+        cluster.prepare(2, 3, checkpoint);
+        CHECK(cluster.run_until(3)[0].ended->outcome == AttemptOutcome::unreadable);
     }
 }
 

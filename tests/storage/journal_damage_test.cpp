@@ -104,6 +104,7 @@ TEST_CASE("an unfinished last frame is cut at every byte, and the next life goes
         REQUIRE(read_all(*left, home, &summary) == reports(0, 15));
         REQUIRE(summary.cut_bytes <= (torn + 7) / 8 * 8); // its last words may be zeros
         REQUIRE((summary.cut_bytes > 0) == (torn > 0));
+        REQUIRE(summary.cut_records == 0);
         if (torn % 29 != 0) continue;
         base::NullLog log;
         Journal journal(*left, options(home, 2), log);
@@ -138,6 +139,7 @@ TEST_CASE("damage to records that nobody knows to be synced ends the journal the
     JournalSummary summary;
     CHECK(read_all(files, home, &summary) == reports(0, 9));
     CHECK(summary.cut_bytes == starts[5] - starts[3]);
+    CHECK(summary.cut_records == 6); // the damaged frame's own, and those of the whole one behind it
 }
 
 TEST_CASE("whatever a later life has built on is a damaged middle when it is gone", "[storage]") {
@@ -169,7 +171,7 @@ TEST_CASE("a whole segment that is missing in the middle of a life is noticed", 
     }
     REQUIRE(list_segments(files, home).size() > 3);
     files.remove(segment_path(home, 2));
-    CHECK(contains(message_of(files), "is damaged at byte"));
+    CHECK(contains(message_of(files), "'" + segment_path(home, 2) + "' is missing"));
     files.remove(segment_path(home, 1));
     CHECK(contains(message_of(files), "a segment that is missing"));
 }

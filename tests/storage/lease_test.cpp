@@ -2,6 +2,8 @@
 // Who may write to a study directory. Time and processes are values here; tests/cli has real ones.
 #include "storage/lease.hpp"
 
+#include <cerrno>
+
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 
@@ -54,6 +56,24 @@ std::string refusal(Study& study, const LeaseHolder& me) {
 }
 
 } // namespace
+
+TEST_CASE("Starts that fail leave nothing beside the lease, and who takes it sweeps what was killed", "[storage]") {
+    Study study;
+    const auto left = [&] {
+        std::vector<std::string> names = study.files.list(home);
+        std::erase(names, "lease");
+        return names;
+    };
+    study.files.set_fault(
+        [](auto kind, const std::string&) { return kind == CrashFileSystem::Kind::write ? ENOSPC : 0; });
+    CHECK_THROWS_AS(study.take(holder("nid1", 1, "a")), base::IoError);
+    study.files.set_fault({});
+    CHECK(left().empty());
+    const std::byte bytes[3]{};
+    study.files.open(home + "/lease.killed.tmp", FileSystem::Open::create_new)->write_at(0, bytes);
+    static_cast<void>(study.take(holder("nid1", 1, "b")));
+    CHECK(left().empty());
+}
 
 TEST_CASE("A lease reads back, and half a lease is none", "[storage]") {
     LeaseHolder h = holder("nid1", 4711, "ab");

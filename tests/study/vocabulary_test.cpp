@@ -31,7 +31,7 @@ TEST_CASE("describe fills the numbers in", "[study]") {
 TEST_CASE("every known reason but none has a sentence of its own, an unknown one says that it is newer", "[study]") {
     CHECK(describe(Reason::none, 0, 0).empty());
     std::set<std::string> sentences;
-    constexpr int last = static_cast<int>(Reason::yielded);
+    constexpr int last = static_cast<int>(Reason::unreachable);
     for (int code = 1; code <= last; ++code) {
         const std::string sentence = describe(static_cast<Reason>(code), 1, 2);
         CHECK(!sentence.empty());

@@ -59,7 +59,8 @@ enum class Reason : std::uint8_t {
     unsaved = 25,           ///< a checkpoint could not be written
     deadline = 26,          ///< the job ends before anything more could be done
     yielded = 27,           ///< deterministic mode: gives its ranks to a trial whose turn comes before
-    unread_parameter = 28   ///< the first trial never looked at a parameter of the study file
+    unread_parameter = 28,  ///< the first trial never looked at a parameter of the study file
+    unreachable = 29        ///< a checkpoint could not be read, and nothing says that it is damaged
 };
 
 /// A verdict with its reason; `a` and `b` are the numbers documented at the code (0 where unused).
@@ -90,9 +91,10 @@ enum class TrialPhase : std::uint8_t {
 [[nodiscard]] std::string_view name(TrialPhase phase);
 
 /// How an attempt ended, as told by its group (or by the driver: lost). unreadable: the checkpoint that it should start
-/// from could not be read or did not verify; nothing was trained. unsaved: told to pause or stop, it could
-/// not write its checkpoint. disturbed: failed for a cause that is no property of the trial (out of memory, a time-out,
-/// an input or output error). Codes are written to the journal: append only.
+/// from is damaged: it did not verify; nothing was trained. unreachable: that checkpoint could not be read, for a cause
+/// that says nothing about it (the file system, a newer format); nothing was trained. unsaved: told to pause or stop,
+/// it could not write its checkpoint. disturbed: failed for a cause that is no property of the trial (out of memory, a
+/// time-out, an input or output error). Codes are written to the journal: append only.
 enum class AttemptOutcome : std::uint8_t {
     paused = 0,
     stopped = 1,
@@ -101,9 +103,10 @@ enum class AttemptOutcome : std::uint8_t {
     lost = 4,
     unreadable = 5,
     unsaved = 6,
-    disturbed = 7
+    disturbed = 7,
+    unreachable = 8
 };
-inline constexpr AttemptOutcome last_attempt_outcome = AttemptOutcome::disturbed;
+inline constexpr AttemptOutcome last_attempt_outcome = AttemptOutcome::unreachable;
 [[nodiscard]] std::string_view name(AttemptOutcome outcome);
 
 /// A committed checkpoint. `path` is relative to the study directory.

@@ -150,6 +150,7 @@ RunnerEnded Attempt::run() {
     if (std::holds_alternative<study::Donor>(assignment_.start.from))
         return {AttemptOutcome::failed, "starting from another trial's state is not supported"};
     RunnerEnded ended = form_and_train();
+    checkpoints_.close(port_.abort_flag().load());
     if (port_.abort_flag().load()) ended = {AttemptOutcome::lost, ""};
     ended.unread = unread();
     return ended;

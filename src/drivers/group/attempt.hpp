@@ -29,7 +29,7 @@ class CheckpointIo {
     /// Returns when the file has its final name. Throws base::IoError.
     [[nodiscard]] virtual study::CheckpointRef save(const storage::CheckpointKey& key,
                                                     const study::MemoryState& state) = 0;
-    /// Throws base::IoError or base::FormatError.
+    /// Throws as storage::CheckpointStore::load.
     [[nodiscard]] virtual study::MemoryState load(const study::CheckpointRef& checkpoint) = 0;
     /// The shards of a checkpoint, to read from; on every rank. Throws as `load`, and so does what it returns.
     [[nodiscard]] virtual std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint) = 0;
@@ -47,6 +47,8 @@ class AttemptPort {
     virtual ~AttemptPort() = default;
     virtual void reported(RunnerReported report) = 0;
     virtual void saved(study::CheckpointRef checkpoint) = 0;
+    /// Leader only: a checkpoint could not be written; training goes on.
+    virtual void unsaved(std::string why) = 0;
     /// Leader only: what the trial does after `iteration`. Waits for the head when a decision point is reached; throws
     /// ddp::Aborted when the trial has to give up.
     [[nodiscard]] virtual study::Verdict verdict_after(base::Iteration iteration) = 0;
@@ -101,9 +103,9 @@ struct Spare {
 };
 
 /// Runs the attempt to its end. Never throws: whatever user code throws becomes the outcome `failed` with the message
-/// "rank R: what()" on the rank that threw, and `failed` without a message on the others. `unreadable` when the leader
-/// cannot read the checkpoint that the attempt should start from, `unsaved` when it cannot write the one that it should
-/// end with, each with the message. `lost` after an abort.
+/// "rank R: what()" on the rank that threw, and `failed` without a message on the others. `unreadable` when the
+/// checkpoint that the attempt should start from is damaged, `unreachable` when it cannot be read now, `unsaved` when
+/// it cannot write the one that it should end with, each with the message. `lost` after an abort.
 [[nodiscard]] RunnerEnded run_attempt(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port,
                                       Spare& spare);
 

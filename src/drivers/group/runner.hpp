@@ -30,6 +30,10 @@ struct RunnerReported {
 struct RunnerSaved {
     study::CheckpointRef checkpoint;
 };
+/// Leader only: a checkpoint could not be written, and the trial trains on.
+struct RunnerUnsaved {
+    std::string why;
+};
 /// Every rank, once per start: no user code of this attempt runs here any more.
 struct RunnerEnded {
     study::AttemptOutcome outcome = study::AttemptOutcome::finished;
@@ -37,7 +41,7 @@ struct RunnerEnded {
     /// Leader: parameters and options that the trainable never looked at, where that is a mistake of the study file.
     std::vector<std::string> unread = {};
 };
-using RunnerEvent = std::variant<RunnerReported, RunnerSaved, RunnerEnded>;
+using RunnerEvent = std::variant<RunnerReported, RunnerSaved, RunnerUnsaved, RunnerEnded>;
 
 /// Executes at most one attempt at a time. Every call returns at once; what happens comes back by `poll`, in order.
 /// Called from one thread (the service thread).

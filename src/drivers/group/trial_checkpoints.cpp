@@ -80,23 +80,24 @@ class ReadingSource final : public study::StateSource {
         } catch (const storage::DamageError& error) {
             throw CheckpointError(AttemptOutcome::unreadable, error.what());
         } catch (const base::IoError& error) {
-            throw CheckpointError(AttemptOutcome::unreadable, error.what());
+            throw CheckpointError(AttemptOutcome::unreachable, error.what());
         }
     }
     study::StateSource& from_;
 };
 
-/// "rank 2: no space left on device", of the first that failed.
+/// "rank 2: no space left on device", of the first that failed so badly.
 template <class ToldByRanks>
-std::string first_error(const ToldByRanks& told) {
+std::string first_error(const ToldByRanks& told, std::uint64_t failed) {
     for (std::size_t rank = 0; rank < told.size(); ++rank)
-        if (told[rank].failed != 0) return (rank == 0 ? "" : "rank " + std::to_string(rank) + ": ") + told[rank].error;
+        if (told[rank].failed == failed)
+            return (rank == 0 ? "" : "rank " + std::to_string(rank) + ": ") + told[rank].error;
     return {};
 }
 
 template <class Told>
-void say(Told& told, const std::string& error) {
-    told.failed = 1;
+void say(Told& told, std::uint64_t failed, const std::string& error) {
+    told.failed = failed;
     std::strncpy(told.error, error.c_str(), sizeof told.error - 1);
 }
 
@@ -132,7 +133,7 @@ void TrialCheckpoints::restore(const study::CheckpointRef& checkpoint, const Loa
         try {
             state = setting_.checkpoints->load(checkpoint);
         } catch (const base::Error& error) {
-            throw CheckpointError(AttemptOutcome::unreadable, error.what());
+            throw CheckpointError(outcome_of_reading(error), error.what());
         }
     }
     broadcast_state(*group_, state);
@@ -146,17 +147,19 @@ void TrialCheckpoints::restore_shards(const study::CheckpointRef& checkpoint, co
         try {
             source = setting_.checkpoints->open_shards(checkpoint);
         } catch (const base::Error& error) {
-            throw CheckpointError(AttemptOutcome::unreadable, error.what());
+            throw CheckpointError(outcome_of_reading(error), error.what());
         }
         ReadingSource reading(*source);
         load(reading);
     } catch (const CheckpointError& error) {
-        say(mine, error.what());
+        say(mine, error.outcome() == AttemptOutcome::unreadable ? damage : trouble, error.what());
     }
-    if (group_->min_max(mine.failed).second == 0) return;
+    const std::uint64_t worst = group_->min_max(mine.failed).second;
+    if (worst == 0) return;
     const auto told = tell(mine);
     group_->part(); // all see the same: nobody waits for another
-    if (assignment_.leads()) throw CheckpointError(AttemptOutcome::unreadable, first_error(told));
+    const auto outcome = worst == damage ? AttemptOutcome::unreadable : AttemptOutcome::unreachable;
+    if (assignment_.leads()) throw CheckpointError(outcome, first_error(told, worst));
     throw ddp::PeerFailed("the trial's checkpoint cannot be read");
 }
 
@@ -175,7 +178,7 @@ bool TrialCheckpoints::is_written(std::optional<CheckpointWriter::Result> result
     if (!result) return false;
     clock_.measured(stall_s_, result->seconds);
     if (!result->error.empty()) {
-        port_.log(trial(), "no checkpoint: " + result->error + "; training goes on");
+        missed(result->error);
         return false;
     }
     written_ = std::move(result->checkpoint);
@@ -194,20 +197,25 @@ void TrialCheckpoints::settle(std::uint64_t plan, bool goes_on) {
 void TrialCheckpoints::settle_shards(bool goes_on) {
     if (!own_) own_ = goes_on ? setting_.writer->take() : setting_.writer->wait();
     if (group_->min_max(own_ ? 1 : 0).first == 0) return;
-    in_flight_ = false;
-    const auto own = *std::exchange(own_, std::nullopt);
-    clock_.measured(stall_s_, own.seconds);
+    clock_.measured(stall_s_, own_->seconds);
     agree_on(taken_digest_, taken_iteration_);
+    in_flight_ = false; // from here on another rank may have announced it
+    finish_own_shard();
+}
+
+/// Collective.
+void TrialCheckpoints::finish_own_shard() {
+    const auto own = *std::exchange(own_, std::nullopt);
     Told mine{0, own.checkpoint.bytes, own.checkpoint.digest, {}};
-    if (!own.error.empty()) say(mine, own.error);
+    if (!own.error.empty()) say(mine, failure, own.error);
     const std::string error = finish_shards(key_at(taken_iteration_), mine);
-    if (!error.empty() && assignment_.leads()) port_.log(trial(), "no checkpoint: " + error + "; training goes on");
+    if (!error.empty() && assignment_.leads()) missed(error);
 }
 
 /// Collective. Announces the checkpoint, or takes back what was written of it and returns why.
 std::string TrialCheckpoints::finish_shards(const storage::CheckpointKey& key, const Told& mine) {
     const auto told = tell(mine);
-    std::string error = first_error(told);
+    std::string error = first_error(told, failure);
     if (!error.empty()) {
         if (mine.failed == 0) setting_.checkpoints->discard(key);
         return error;
@@ -263,7 +271,7 @@ void TrialCheckpoints::save_last(base::Iteration iteration, std::optional<double
             const auto shard = setting_.checkpoints->save(key, state);
             mine = {0, shard.bytes, shard.digest, {}};
         } catch (const base::Error& error) {
-            say(mine, error.what());
+            say(mine, failure, error.what());
         }
         const std::string error = finish_shards(key, mine);
         group_->part(); // that was the last operation
@@ -290,6 +298,34 @@ void TrialCheckpoints::save_last(base::Iteration iteration, std::optional<double
     } catch (const base::Error& error) {
         throw CheckpointError(AttemptOutcome::unsaved, error.what());
     }
+}
+
+void TrialCheckpoints::close(bool abandoned) {
+    if (missed_ > 1)
+        port_.log(trial(), "no checkpoint, " + std::to_string(missed_) + " times in this attempt; the first is above");
+    auto result = setting_.writer->wait();
+    if (group_ == nullptr) return;
+    const bool alone = group_->size() == 1 && !abandoned;
+    if (sharded_) {
+        if (!std::exchange(in_flight_, false)) return;
+        if (!own_) own_ = std::move(result);
+        if (alone)
+            finish_own_shard();
+        else
+            setting_.checkpoints->discard(key_at(taken_iteration_));
+        return;
+    }
+    if (!is_written(std::move(result)) && written_.path.empty()) return;
+    if (alone)
+        port_.saved(std::exchange(written_, {}));
+    else
+        setting_.checkpoints->discard(key_at(taken_iteration_));
+}
+
+/// Said once in the log of the worker: on a full disk there is one at every interval. The head counts them all.
+void TrialCheckpoints::missed(const std::string& why) {
+    if (++missed_ == 1) port_.log(trial(), "no checkpoint: " + why + "; training goes on");
+    port_.unsaved(why);
 }
 
 // ---- among the ranks ----

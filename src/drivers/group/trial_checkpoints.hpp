@@ -48,9 +48,15 @@ class TrialCheckpoints {
     /// Collective, and the last operation of the group: saves, and announces it. Throws CheckpointError on the leader
     /// when it cannot be written.
     void save_last(base::Iteration iteration, std::optional<double> value, const Save& save);
+    /// After everything else, also after an exception: what is still being written is announced where no other rank has
+    /// a say in it, and taken back otherwise. `abandoned`: nobody waits for it.
+    void close(bool abandoned);
 
   private:
-    /// What a rank tells the others about its shard.
+    /// What a rank tells the others about its shard. A larger `failed` outweighs a smaller one.
+    static constexpr std::uint64_t failure = 1;
+    static constexpr std::uint64_t damage = 1;  ///< of reading: it does not verify
+    static constexpr std::uint64_t trouble = 2; ///< of reading: anything else
     struct Told {
         std::uint64_t failed = 0;
         std::uint64_t bytes = 0;
@@ -61,9 +67,11 @@ class TrialCheckpoints {
     void restore_shards(const study::CheckpointRef& checkpoint, const Load& load);
     [[nodiscard]] bool is_written(std::optional<CheckpointWriter::Result> result);
     void settle_shards(bool goes_on);
+    void finish_own_shard();
     [[nodiscard]] std::uint64_t copy_state(study::MemoryState& state, const Save& save);
     [[nodiscard]] std::vector<Told> tell(const Told& mine);
     [[nodiscard]] std::string finish_shards(const storage::CheckpointKey& key, const Told& mine);
+    void missed(const std::string& why);
     void agree_on(std::uint64_t digest, base::Iteration iteration);
     [[nodiscard]] storage::CheckpointKey key_at(base::Iteration iteration) const;
     [[nodiscard]] base::TrialId trial() const { return assignment_.start.trial; }
@@ -78,6 +86,7 @@ class TrialCheckpoints {
     std::optional<double> taken_value_;
     std::uint64_t taken_digest_ = 0; ///< of what every rank has to hold the same; with rank 0 writing not on the leader
     double stall_s_ = 0.0;
+    std::uint64_t missed_ = 0;                    ///< checkpoints that could not be written
     study::CheckpointRef written_;                ///< leader: has its final name, and waits to be compared
     bool in_flight_ = false;                      ///< shards are being written, on some rank
     std::optional<CheckpointWriter::Result> own_; ///< this rank's shard is written, or could not be

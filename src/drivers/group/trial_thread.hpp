@@ -48,6 +48,7 @@ class TrialThread final : public Runner, private AttemptPort {
     // AttemptPort: called on the trial thread
     void reported(RunnerReported report) override { push(std::move(report)); }
     void saved(study::CheckpointRef checkpoint) override { push(RunnerSaved{std::move(checkpoint)}); }
+    void unsaved(std::string why) override { push(RunnerUnsaved{std::move(why)}); }
     [[nodiscard]] study::Verdict verdict_after(base::Iteration iteration) override;
     [[nodiscard]] std::optional<study::Verdict> verdict_within(base::Iteration iteration,
                                                                std::chrono::milliseconds patience) override;

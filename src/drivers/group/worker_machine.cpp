@@ -360,6 +360,10 @@ struct WorkerMachine::Impl {
              study::CheckpointSaved{key.trial, key.attempt, key.incarnation, std::move(happened.checkpoint)});
     }
 
+    void on_runner(RunnerUnsaved& happened, StudyTime) {
+        send(base::head_rank, CheckpointMissed{current->key, std::move(happened.why)});
+    }
+
     void on_runner(RunnerEnded& happened, StudyTime now) {
         grace_until.reset();
         if (leave) {

@@ -95,6 +95,10 @@ struct HeadMachine::Impl {
     std::optional<StudyTime> leave_until;
     std::optional<HeadEnd> end;
     std::uint64_t stale = 0;
+    std::uint64_t missed = 0; ///< checkpoints
+    std::string missed_why;
+    std::uint64_t missed_told = 1; ///< said in the log when there are so many: at the first, the tenth, ...
+    std::uint64_t fallbacks = 0;
     std::uint64_t events = 0;
     double head_cpu_s = 0.0;
 
@@ -136,6 +140,9 @@ struct HeadMachine::Impl {
         figures.idle_s = ranks.idle;
         figures.iterations_before = iterations_before;
         figures.stale_messages = stale + tuner.state().stale_events;
+        figures.checkpoints_missed = missed;
+        figures.checkpoint_error = missed_why;
+        figures.fallbacks = fallbacks;
         return figures;
     }
 
@@ -261,7 +268,19 @@ struct HeadMachine::Impl {
 
     void on(Rank, study::CheckpointSaved& m) { step(m); }
 
+    void on(Rank, CheckpointMissed& m) {
+        missed_why = std::move(m.why);
+        if (++missed < missed_told) return;
+        missed_told *= 10;
+        log.write(base::LogLevel::warning, "no-checkpoint",
+                  {{"trial", std::to_string(m.key.trial.value())},
+                   {"so_far", std::to_string(missed)},
+                   {"error", missed_why},
+                   {"action", "training goes on; tried again when the next is due"}});
+    }
+
     void on(Rank from, GroupOver& m) {
+        if (m.over.outcome == study::AttemptOutcome::unreadable) ++fallbacks;
         table.finish(from, key_of(m.over), m.starting_s, m.training_s, now);
         judge_what_was_read(m);
         step(m.over);

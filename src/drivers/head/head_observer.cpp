@@ -48,7 +48,9 @@ struct RecordLogger {
                   {{"trial", id_text(ended.trial)},
                    {"attempt", std::to_string(ended.attempt.value())},
                    {"outcome", std::string(study::name(ended.outcome))},
-                   {"action", ended.retry ? "retry" : "close"},
+                   {"action", ended.retry                                           ? "retry"
+                              : ended.outcome == study::AttemptOutcome::unreachable ? "keep"
+                                                                                    : "close"},
                    {"message", ended.message}});
     }
     void operator()(const study::TrialClosed& closed) const {
@@ -146,7 +148,10 @@ std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures) {
         .integer("reports", state.reports)
         .integer("iterations", state.iterations)
         .number("busy_percent", busy_percent(figures))
-        .number("head_cpu_s", figures.head_cpu_s);
+        .number("head_cpu_s", figures.head_cpu_s)
+        .integer("checkpoints_missed", figures.checkpoints_missed)
+        .integer("checkpoint_fallbacks", figures.fallbacks);
+    if (figures.checkpoints_missed > 0) object.text("checkpoint_error", figures.checkpoint_error);
     if (state.best) {
         const auto& best = state.trial(*state.best);
         JsonObject summary(2);

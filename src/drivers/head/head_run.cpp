@@ -76,10 +76,12 @@ Entered enter(storage::FileSystem& files, const RunOptions& options) {
     entered.lease = take_lease(files, options);
     // A job that Slurm starts again would throw away what it has just done.
     const bool fresh = options.open.fresh && slurm_restart_count() == 0;
-    if (fresh && storage::has_journal(files, options.directory)) {
+    if (fresh && holds_study(files, options.directory)) {
         entered.lease.reset();
-        entered.moved_to = move_aside(files, options.directory);
-        files.make_directories(options.directory);
+        // What a link leads to is moved, and not the link: its owner wants the study there.
+        const std::string real = files.resolve(options.directory);
+        entered.moved_to = move_aside(files, real);
+        files.make_directories(real);
         entered.lease = take_lease(files, options);
     }
     entered.opened = open_study(files, options.directory, options.spec, {false, options.open.errored});
@@ -107,6 +109,7 @@ class HeadRun {
     void refresh_tables();
     void leave_files(const HeadEnd& end, const HeadFigures& figures);
     void write_outcome(study::StudyOutcome outcome, study::Reason why, const std::string& reason);
+    void use_outcome_reserve(const std::string& text);
     void requeue_job(const HeadEnd& end);
     [[nodiscard]] HeadOptions head_options() const;
     [[nodiscard]] storage::JournalOptions journal_options();
@@ -145,14 +148,16 @@ HeadRun::HeadRun(comm::Transport& transport, const RunOptions& options, const st
       job_(slurm::allocation(environment_variables())) {
     if (opened_.uuid.empty()) opened_.uuid = make_uuid();
     files_.remove(directory_.stop_file()); // meant for an earlier start
-    create_study_directory(files_, directory_, options.study_text, opened_.resolved);
+    create_study_directory(files_, directory_, options.study_text);
     if (options.spec.trainable.program) publish_python_module(files_, directory_);
     if (const auto before = read_outcome(files_, directory_)) earlier_progress_ = before->progress;
     open_log(mpi);
     bind();
     open_journal();
+    publish_text(files_, directory_.resolved_file(), opened_.resolved, true); // whoever finds it looks for a journal
     begin_records();
     files_.remove(directory_.outcome_file()); // of an earlier start: after a crash it would pass for this one's
+    publish_text(files_, directory_.outcome_reserve(), std::string(outcome_reserve_bytes, '\n'), true);
     clock_.emplace(tuner().state().now);
 }
 
@@ -224,6 +229,7 @@ void HeadRun::begin_records() {
     log_->write(base::LogLevel::info, "resume",
                 {{"records", std::to_string(found.records)},
                  {"cut_bytes", std::to_string(found.cut_bytes)},
+                 {"cut_records", std::to_string(found.cut_records)},
                  {"snapshot", opened_.from_snapshot ? "yes" : "no"},
                  {"running", std::to_string(opened_.interrupted.size())},
                  {"reopened", std::to_string(opened_.reopened.size())},
@@ -284,12 +290,16 @@ HeadRunEnd HeadRun::run(SignalReader* signals) {
         Publisher status(files_, directory_.status_file());
         HeadObserver observer(options_.observer, *log_, status, *journal_);
         Refresher tables(tables_interval, [this] { refresh_tables(); });
-        HeadServices services(files_, *journal_, directory_.path, waker_, *log_, [&](const study::EndStudy& how) {
-            tables.stop();
-            write_results(files_, directory_.path, options_.spec, wall_time_now());
-            write_outcome(how.outcome, how.reason,
-                          how.message.empty() ? study::describe(how.reason, 0, 0) : how.message);
-        });
+        HeadServices services(
+            files_, *journal_, directory_.path, waker_, *log_,
+            [&](const study::EndStudy&) {
+                tables.stop();
+                write_results(files_, directory_.path, options_.spec, wall_time_now());
+            },
+            [this](const study::EndStudy& how) {
+                write_outcome(how.outcome, how.reason,
+                              how.message.empty() ? study::describe(how.reason, 0, 0) : how.message);
+            });
         Keeper keeper(files_, *lease_, directory_.stop_file(), waker_, *log_);
         std::optional<JobWatch> watch;
         if (job_) watch.emplace(*job_, options_.spec.slurm.lead_time, waker_, *log_);
@@ -340,6 +350,7 @@ void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {
     if (reason.empty() && state.ended)
         reason = state.end_message.empty() ? study::describe(state.end_reason, 0, 0) : state.end_message;
     write_outcome(end.outcome, end.reason, reason);
+    files_.remove(directory_.outcome_reserve());
     log_->write(base::LogLevel::info, "leave",
                 {{"exit", std::to_string(static_cast<int>(end.outcome))},
                  {"clean", end.clean ? "yes" : "no"},
@@ -349,7 +360,8 @@ void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {
                  {"reason", reason}});
 }
 
-/// Written before any worker may leave, and again at the very end, when everything is known.
+/// Written before any worker may leave, and again at the very end, when everything is known. On a full disk there is
+/// the file that was set aside when there was room: without a word, this end would pass for a crash.
 void HeadRun::write_outcome(study::StudyOutcome outcome, study::Reason why, const std::string& reason) {
     const auto& state = tuner().state();
     const OutcomeFile file{outcome,
@@ -362,6 +374,22 @@ void HeadRun::write_outcome(study::StudyOutcome outcome, study::Reason why, cons
                            requeued_.result};
     try {
         publish_text(files_, directory_.outcome_file(), outcome_text(file), true);
+    } catch (const std::exception& error) {
+        log_->write(base::LogLevel::warning, "outcome", {{"error", error.what()}, {"instead", "in its reserve"}});
+        use_outcome_reserve(outcome_text(file));
+    }
+}
+
+void HeadRun::use_outcome_reserve(const std::string& text) {
+    const std::string reserve = directory_.outcome_reserve();
+    const std::string path = directory_.outcome_file();
+    try {
+        if (files_.exists(reserve)) {
+            storage::overwrite(files_, reserve, text);
+            files_.rename(reserve, path);
+        } else {
+            storage::overwrite(files_, path, text); // which was the reserve
+        }
     } catch (const std::exception& error) {
         log_->write(base::LogLevel::error, "outcome", {{"error", error.what()}});
     }
@@ -409,9 +437,20 @@ HeadRunEnd run_head(comm::Transport& transport, SignalReader* signals, const Run
         return run.run(signals);
     } catch (const base::UsageError& error) {
         return end_before_the_beginning(transport, options, study::StudyOutcome::usage, error.what(), !started);
+    } catch (const base::IoError& error) {
+        const bool passes = storage::may_pass(error);
+        const auto outcome = passes ? study::StudyOutcome::resumable : study::StudyOutcome::runtime_error;
+        return end_before_the_beginning(transport, options, outcome, passes ? words_of_trouble(error) : error.what(),
+                                        !started);
     } catch (const std::exception& error) {
         return end_before_the_beginning(transport, options, study::StudyOutcome::runtime_error, error.what(), !started);
     }
+}
+
+std::string words_of_trouble(const base::IoError& error) {
+    return std::string(error.what()) +
+           "; nothing that the study had was lost. Make room, or mend the permissions or the file system, and give the "
+           "same command again";
 }
 
 void send_all_away(comm::Transport& transport, study::StudyOutcome outcome, const std::string& message) {

@@ -7,6 +7,7 @@
 #include "comm/transport/transport.hpp"
 #include "drivers/run_options.hpp"
 #include "drivers/signals.hpp"
+#include "ranktune/base/error.hpp"
 
 namespace ranktune::drivers {
 
@@ -20,6 +21,9 @@ struct HeadRunEnd {
 /// `signals` may be null. `mpi` names the MPI library for env.json.
 [[nodiscard]] HeadRunEnd run_head(comm::Transport& transport, SignalReader* signals, const RunOptions& options,
                                   const std::string& mpi);
+
+/// What is said of trouble that may pass (storage::may_pass) before anything began.
+[[nodiscard]] std::string words_of_trouble(const base::IoError& error);
 
 /// Tells every worker to leave before anything began, and gives the messages two seconds to go.
 void send_all_away(comm::Transport& transport, study::StudyOutcome outcome, const std::string& message);

@@ -9,14 +9,14 @@
 namespace ranktune::drivers {
 
 HeadServices::HeadServices(storage::FileSystem& files, storage::Journal& journal, std::string study_directory,
-                           Waker& waker, base::LogSink& log,
-                           std::function<void(const study::EndStudy&)> publish_results)
+                           Waker& waker, base::LogSink& log, AtTheEnd publish_results, AtTheEnd leave_word)
     : files_(files),
       journal_(journal),
       directory_(std::move(study_directory)),
       waker_(waker),
       log_(log),
       publish_results_(std::move(publish_results)),
+      leave_word_(std::move(leave_word)),
       unlinker_(std::make_shared<Unlinker>(files, directory_, log)) {}
 
 HeadServices::~HeadServices() {
@@ -34,12 +34,15 @@ void HeadServices::publish(const study::EndStudy& end) {
 }
 
 void HeadServices::publish_now(const study::EndStudy& end) {
+    const char* kept = "what the journal could take: everything that was acknowledged";
     try {
         journal_.sync();
+        kept = "the journal is complete";
         publish_results_(end);
     } catch (const std::exception& error) {
-        log_.write(base::LogLevel::error, "results", {{"error", error.what()}, {"kept", "the journal is complete"}});
+        log_.write(base::LogLevel::error, "results", {{"error", error.what()}, {"kept", kept}});
     }
+    leave_word_(end);
     published_.store(true);
     waker_.wake();
 }

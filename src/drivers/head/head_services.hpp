@@ -22,9 +22,11 @@ namespace ranktune::drivers {
 /// everything, and tables can be made again from it.
 class HeadServices final : public HeadDuties {
   public:
-    /// `publish_results` runs on the publishing thread after the journal is synced; it may throw.
+    using AtTheEnd = std::function<void(const study::EndStudy&)>;
+    /// `publish_results` runs on the publishing thread after the journal is synced; it may throw. `leave_word` runs
+    /// behind it, whatever went wrong, and must not throw.
     HeadServices(storage::FileSystem& files, storage::Journal& journal, std::string study_directory, Waker& waker,
-                 base::LogSink& log, std::function<void(const study::EndStudy&)> publish_results);
+                 base::LogSink& log, AtTheEnd publish_results, AtTheEnd leave_word);
     ~HeadServices() override; ///< waits for the results
     HeadServices(const HeadServices&) = delete;
     HeadServices& operator=(const HeadServices&) = delete;
@@ -41,7 +43,8 @@ class HeadServices final : public HeadDuties {
     std::string directory_;
     Waker& waker_;
     base::LogSink& log_;
-    std::function<void(const study::EndStudy&)> publish_results_;
+    AtTheEnd publish_results_;
+    AtTheEnd leave_word_;
     std::shared_ptr<Unlinker> unlinker_; ///< shared with the journal's callbacks, which may come after this object
     std::atomic<bool> published_{false};
     std::thread publisher_;

@@ -28,8 +28,10 @@ LastEnd last_end(storage::FileSystem& files, const std::string& directory, const
     end.told = told == nullptr ? "" : told;
     end.requeued = opened.journal.job == slurm_job() && slurm_restart_count() > opened.journal.restart_count;
     end.outcome = read_outcome(files, {directory});
-    if (end.outcome && end.outcome->start != opened.journal.incarnation) end.outcome.reset(); // an earlier one's
-    end.notes = read_crash_notes(files, directory, opened.journal.incarnation);
+    // Starts since then that failed before they began (a full disk) have left no trial behind, and no word.
+    const std::uint32_t ran = state.incarnation.value();
+    if (end.outcome && end.outcome->start < ran) end.outcome.reset(); // an earlier one's
+    end.notes = read_crash_notes(files, directory, ran);
     return end;
 }
 

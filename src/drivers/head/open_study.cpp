@@ -33,6 +33,15 @@ std::unique_ptr<tuner::Tuner> replay(storage::FileSystem& files, const std::stri
     return tuner ? std::move(tuner) : from_record_0(files, directory);
 }
 
+/// A new study would take the place of the old one, file by file.
+void refuse_remains(storage::FileSystem& files, const std::string& directory) {
+    const std::string trace = trace_of_a_journal(files, StudyDirectory{directory});
+    if (trace.empty()) return;
+    throw base::UsageError("'" + directory + "' holds a study (there is '" + trace +
+                           "') whose journal is gone: restore the folder 'journal' from a backup or a snapshot of the "
+                           "file system. Or begin again: --fresh moves the old directory aside, -o takes another one");
+}
+
 std::string change_text(const study::KeyChange& change) {
     const auto value = [](const std::string& text) { return text.empty() ? std::string("(not there)") : text; };
     return "\n  " + change.key + "   " + value(change.before) + " -> " + value(change.after);
@@ -95,7 +104,11 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
                        const OpenRequest& request) {
     OpenedStudy opened;
     opened.resolved = study::resolved_toml(spec);
-    if (request.fresh || !storage::has_journal(files, directory)) return opened;
+    if (request.fresh) return opened;
+    if (!storage::has_journal(files, directory)) {
+        refuse_remains(files, directory);
+        return opened;
+    }
     const storage::JournalTail tail = storage::read_journal_tail(files, directory);
     opened.journal = tail.summary;
     opened.uuid = tail.summary.uuid;
@@ -164,6 +177,10 @@ std::uint64_t remove_orphans(storage::FileSystem& files, const std::string& dire
     return removed;
 }
 
+bool holds_study(storage::FileSystem& files, const std::string& directory) {
+    return storage::has_journal(files, directory) || !trace_of_a_journal(files, StudyDirectory{directory}).empty();
+}
+
 std::string move_aside(storage::FileSystem& files, const std::string& directory) {
     for (std::uint32_t number = 1;; ++number) {
         const std::string name = directory + "~" + std::to_string(number);
@@ -174,8 +191,10 @@ std::string move_aside(storage::FileSystem& files, const std::string& directory)
 }
 
 std::string resolved_file_of(storage::FileSystem& files, const std::string& directory) {
-    if (!storage::has_journal(files, directory))
+    if (!storage::has_journal(files, directory)) {
+        refuse_remains(files, directory);
         throw base::UsageError("'" + directory + "' is a directory without a study in it; give a study file");
+    }
     const storage::JournalTail tail = storage::read_journal_tail(files, directory);
     std::string spec = tail.spec;
     study::Decoder in(tail.records);

@@ -51,8 +51,8 @@ struct OpenedStudy {
 };
 
 /// Reads what is there and changes nothing. `spec` is the study file of this start. Throws base::UsageError when the
-/// study cannot go on with it (with the difference) and base::FormatError for a damaged journal or one of a newer
-/// format.
+/// study cannot go on with it (with the difference), or when its journal is gone, and base::FormatError for a damaged
+/// journal or one of a newer format.
 [[nodiscard]] OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
                                      const study::StudySpec& spec, const OpenRequest& request);
 
@@ -67,6 +67,9 @@ struct OpenedStudy {
 /// Removes checkpoints that no record of the journal names, of attempts that were killed before their commit, and the
 /// folders in which programs ran then. Returns how many checkpoints. What cannot be removed stays.
 std::uint64_t remove_orphans(storage::FileSystem& files, const std::string& directory, const tuner::State& state);
+
+/// Whether a study lies there, or what is left of one.
+[[nodiscard]] bool holds_study(storage::FileSystem& files, const std::string& directory);
 
 /// Renames the directory to `<name>~N`, N being the first number that is free. Returns the new name.
 std::string move_aside(storage::FileSystem& files, const std::string& directory);

@@ -144,7 +144,7 @@ std::string ProgramTrial::locate() {
     try {
         return setting_.checkpoints->locate(*checkpoint);
     } catch (const base::Error& error) {
-        throw CheckpointError(study::AttemptOutcome::unreadable, error.what());
+        throw CheckpointError(outcome_of_reading(error), error.what());
     }
 }
 

@@ -278,7 +278,8 @@ void ProgramTrial::save_on_the_way() {
         try {
             adopt(*current_->checkpoint, false);
         } catch (const base::Error& error) {
-            note("no checkpoint: " + std::string(error.what()) + "; training goes on");
+            if (++missed_ == 1) note("no checkpoint: " + std::string(error.what()) + "; training goes on");
+            port_.unsaved(error.what());
         }
         const double seconds = std::chrono::duration<double>(Clock::now() - now).count();
         clock_->measured(seconds, seconds);

@@ -113,6 +113,7 @@ class ProgramTrial {
     std::optional<std::string> saved_; ///< what the program answered when it was told to save
     bool adopted_ = false;
     bool said_waiting_ = false;
+    std::uint64_t missed_ = 0; ///< checkpoints that could not be kept
     std::optional<CheckpointClock> clock_;
     std::optional<Clock::time_point> due_since_; ///< it goes on once its state is copied: see save_on_the_way
 };

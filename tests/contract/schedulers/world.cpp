@@ -249,6 +249,7 @@ void World::attempt_over(TrialId trial, AttemptOutcome outcome) {
             break;
         case AttemptOutcome::lost:
         case AttemptOutcome::unreadable:
+        case AttemptOutcome::unreachable:
         case AttemptOutcome::unsaved:
             if (t.phase == Phase::stopping) return close(trial, TrialPhase::stopped, t.verdict.reason);
             t.phase = told_to_pause ? Phase::paused : Phase::waiting;
