@@ -168,16 +168,17 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
     prepare_environment(shown(words, invocation), shared_memory.path());
 
     auto& files = storage::posix_file_system();
-    const auto earlier = drivers::read_outcome(files, {directory});
+    const std::string launch = drivers::make_uuid();
     drivers::SignalRelay relay;
     drivers::StepOptions step;
     step.words = std::move(words);
     step.variables.emplace_back(drivers::interrupt_variable, "SIGUSR2");
+    step.variables.emplace_back(drivers::launch_variable, launch);
     const drivers::StepEnded ended = drivers::run_step(step, relay);
     const int code = ended.code;
-    // An earlier run may have written one, a moment ago.
+    // An earlier run, or one that runs now and has refused this one, may have written another.
     const auto written = drivers::read_outcome(files, {directory});
-    const bool told = written && written != earlier;
+    const bool told = written && written->launch == launch;
     const int outcome = told ? static_cast<int>(written->outcome) : code;
     constexpr int resumable = static_cast<int>(study::StudyOutcome::resumable);
     constexpr int usage = static_cast<int>(study::StudyOutcome::usage); // refused: its words are on the screen
@@ -186,7 +187,8 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
             "stopped before the study could say how far it came; the same command goes on from there", resumable);
         return resumable;
     }
-    const bool killed = told ? outcome == resumable : code > 128;
+    // When a rank has died, mpirun tells the others to stop, and does not end with the study's code.
+    const bool killed = told ? outcome == resumable && code != resumable : code > 128;
     if (killed && !ended.asked) {
         std::cerr << error_message("a rank ended before the study did (mpirun: exit code " + std::to_string(code) +
                                        "); the same command goes on from there; output: " + directory + "/logs/",

@@ -118,7 +118,10 @@ class Supervise(Resume):
         out = self.finish(process, code=75)
         self.assertNotIn("starting the study again", out)
         self.assertEqual(self.outcome("long")["cause"], "asked")
+        # What the head of a Slurm job goes by: a signal may put the job back into the queue, Ctrl-C does not.
+        self.assertEqual(self.outcome("long")["reason"] == "Ctrl-C", number == signal.SIGINT, self.outcome("long"))
         self.assertEqual(self.status()["states"].get("running", 0), 0)
+        self.assertFalse((self.cwd / "long" / "stop").exists())
 
     def test_control_c_term_and_usr1_are_clean_stops_of_a_local_run(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
@@ -133,10 +136,62 @@ class Supervise(Resume):
         self.study()
         process = self.supervise(PROGRAM, "run", "long.toml", "--local", "2")
         self.ranktune("stop", "long")
-        self.assertNotIn("starting the study again", self.finish(process, code=75))
+        out = self.finish(process, code=75)
+        self.assertNotIn("starting the study again", out)
+        self.assertNotIn("a rank ended before", out)
+
+    def step_that_waits(self, before="", after=""):
+        """A step that waits, before or after the run, while the file `hold` is there."""
+        wait = "while [ -e hold ]; do sleep 0.05; done"
+        script = (f"echo x >>starts; {wait if before else ':'}; {PROGRAM} run long.toml --local 2; code=$?; "
+                  f"{wait if after else ':'}; exit $code")
+        return self.supervise("sh", "-c", script, options=("--dir", "long"))
+
+    def kill_head(self):
+        os.kill(self.ranks()[0], signal.SIGKILL)
+        self.wait_until(lambda: not self.ranks(), "the end of the ranks")
+
+    def check_stopped_without_a_head(self, process, start):
+        self.assertIn("is dead. If `ranktune supervise`", self.ranktune("stop", "long", code=2)[1])
+        (self.cwd / "hold").unlink()
+        out = self.finish(process, code=75)
+        outcome = self.outcome("long")
+        self.assertEqual((outcome["exit"], outcome["cause"], outcome["reason"], outcome["start"]),
+                         ("75", "asked", "ranktune stop", start), out)
+        self.assertFalse((self.cwd / "long" / "stop").exists())
+        self.ranktune("run", "long.toml", "--local", "2")
+        return out
+
+    def test_a_stop_between_two_starts_is_obeyed(self):
+        self.study()
+        process = self.step_that_waits(after=True)
+        (self.cwd / "hold").touch()
+        self.kill_head()
+        out = self.check_stopped_without_a_head(process, "1")
+        self.assertIn("ranktune stop: the study is not started again", out)
+        self.assertNotIn("starting the study again", out)
+
+    def test_a_stop_while_the_next_start_begins_is_obeyed(self):
+        self.study()
+        process = self.step_that_waits(before=True)
+        (self.cwd / "hold").touch()
+        self.kill_head()
+        self.wait_until(lambda: (self.cwd / "starts").read_text() == "x\nx\n", "the second start")
+        self.check_stopped_without_a_head(process, "2")
+
+    def test_nobody_is_asked_to_stop_where_nobody_runs(self):
+        self.study()
+        process = self.supervise(PROGRAM, "run", "long.toml", "--local", "2")
+        self.kill_all()
+        process.wait(TIMEOUT)
+        out, err = self.ranktune("stop", "long", code=2)
+        self.assertIn("nothing runs in 'long': its head (host ", err)
+        self.assertNotIn("asked", out)
+        # The request is of no use to whoever goes on later.
+        self.assertNotIn("ranktune stop", self.finish(self.supervise(PROGRAM, "run", "long.toml", "--local", "2")))
 
     def check_at_once(self, *command):
-        self.study(seconds=60)
+        self.study(seconds=900)
         process = self.supervise(*command, reports=0)
         self.wait_until(lambda: '"running": 2' in self.status_file(), "running trials")
         process.send_signal(signal.SIGINT)
