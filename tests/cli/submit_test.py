@@ -106,7 +106,6 @@ def gpus_of_a_script():
     """The template says which way of asking for GPUs leaves no room for the head, and keeps another one from mpirun."""
     place = Place()
     script = pathlib.Path(__file__).resolve().parents[2] / "slurm" / "gpu.sbatch"
-    place.fake("scontrol", "#!/bin/sh\n[ \"$1\" = show ] && echo n1\n")
     place.fake("ranktune", "#!/bin/sh\necho \"gpus=$SLURM_GPUS gres=$SLURM_GRES\" \"$@\"\n")
 
     def run(**variables):
@@ -125,6 +124,28 @@ def gpus_of_a_script():
     has(text, "gpus= gres=gpu:4 supervise -- mpirun ")
 
 
+def hosts():
+    """The list of hosts of a job, without any program of Slurm: the head's node first."""
+    place = Place()
+    place.environment.update(SLURM_JOB_ID="7", SLURM_JOB_NODELIST="n[08-09],login", SLURM_NTASKS_PER_NODE="2")
+    assert place.run("hosts").stdout.split() == ["n08", "n08", "n08", "n09", "n09", "login", "login"]
+    for name, value, words in (("SLURM_NTASKS_PER_NODE", "", "--ntasks-per-node=4, and not --ntasks"),
+                               ("SLURM_JOB_NODELIST", "n[1-", "SLURM_JOB_NODELIST='n[1-' is no list of hosts"),
+                               ("SLURM_JOB_ID", "", "there is no Slurm job here")):
+        place.environment[name] = value
+        refused = place.run("hosts", code=2)
+        assert refused.stdout == "" and words in refused.stderr and refused.stderr.count("\n") == 1, refused
+        place.environment.update(SLURM_JOB_ID="7", SLURM_JOB_NODELIST="n1", SLURM_NTASKS_PER_NODE="2")
+    # The templates say the same, and start nothing.
+    script = pathlib.Path(__file__).resolve().parents[2] / "slurm" / "cpu.sbatch"
+    del place.environment["SLURM_NTASKS_PER_NODE"]
+    place.environment["PATH"] = f"{os.path.dirname(PROGRAM)}:{place.environment['PATH']}"
+    done = subprocess.run(["bash", script, "study.toml"], cwd=place.path, env=place.environment, text=True,
+                          capture_output=True, timeout=100)
+    assert done.returncode == 2 and "--ntasks-per-node=4" in done.stderr, done
+    assert not (place.path / "long").exists()
+
+
 def chain():
     """Each job begins when the one before has ended; the same line again follows those that still wait."""
     place = Place()
@@ -134,7 +155,8 @@ def chain():
     assert place.asked() == [f"--parsable --chdir={place.path} {script}",
                              f"--parsable --chdir={place.path} --dependency=afterany:101 {script}",
                              f"--parsable --chdir={place.path} --dependency=afterany:102 {script}"], place.asked()
-    has(done.stdout, "job       101 submitted, then 102, 103 one after the other", "log       long-101.log")
+    has(done.stdout, "job       101 submitted, then 102, 103 one after the other", "log       long-101.log",
+        "; scancel 101 102 103\n")
     jobs = place.path / "long" / "submit" / "jobs"
     assert jobs.read_text().split() == ["101", "102", "103"]
     (place.path / "queue").write_text("7\n102\n103\n")
@@ -231,6 +253,6 @@ def support():
 
 
 if __name__ == "__main__":
-    for case in (printed, gpus_of_a_script, chain, refusals, site_mistakes, doctor, support):
+    for case in (printed, gpus_of_a_script, hosts, chain, refusals, site_mistakes, doctor, support):
         case()
         print("ok", case.__name__)
