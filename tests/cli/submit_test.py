@@ -225,6 +225,9 @@ def support():
     place = Place(trainable=f'command = "python3 train.py"\nenv = {{ WANDB_API_KEY = "{secret}", MODE = "fast" }}',
                   resources="ranks = 1")
     study = place.path / "long"
+    forms = (f"curl -H 'Authorization: Bearer {secret}' there", f"Authorization: Basic {secret}", f"got bearer {secret}, ok",
+             f"train.py --api-key {secret} --epochs 3", f"train.py --token={secret}", f'["--api-key", "{secret}", "--lr", "1"]',
+             f"wandb_key: '{secret}'", f'{{"password": "{secret}"}}')
     (study / "logs").mkdir(parents=True)
     (study / "checkpoints" / "0").mkdir(parents=True)
     (study / "checkpoints" / "0" / "1-1.1.h5").write_bytes(os.urandom(100_000))
@@ -232,6 +235,7 @@ def support():
     for i in range(40):
         lines = [f"line {line} of log {i} token={secret} {os.urandom(40).hex()}\n" for line in range(5000)]
         (study / "logs" / f"start-{i}.log").write_text("".join(lines))
+    (study / "logs" / "start-99.log").write_text("\n".join(forms) + "\n")
     place.run("support", "long")
     archive = place.path / "long-support.tar.gz"
     assert archive.stat().st_size <= 5_000_000, archive.stat().st_size
@@ -247,6 +251,8 @@ def support():
                 text = tar.extractfile(name).read().decode()
                 assert secret not in text, name
         assert "line 4999 of log" in tar.extractfile(logs[0]).read().decode()
+        said = tar.extractfile("long-support/logs/start-99.log").read().decode()
+        has(said, "--api-key (removed) --epochs 3", '"--api-key", (removed), "--lr", "1"', "bearer (removed), ok")
         study_file = tar.extractfile("long-support/study.toml").read().decode()
         assert "WANDB_API_KEY = (removed)" in study_file and 'MODE = "fast"' in study_file, study_file
     place.run("support", "nowhere", code=2)
