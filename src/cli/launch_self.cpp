@@ -113,7 +113,7 @@ void prepare_environment(const std::string& line, const std::string& shared_memo
     char device[256] = {};
     if (terminal.interactive && ttyname_r(STDOUT_FILENO, device, sizeof device) == 0) set(device_variable, device);
     if (comm::mpi::library() == comm::mpi::Library::open_mpi && !shared_memory.empty())
-        set("OMPI_MCA_btl_vader_backing_directory", shared_memory); // of this run alone, so not in the line
+        set(backing_directory, shared_memory); // of this run alone, so not in the line
 }
 
 } // namespace

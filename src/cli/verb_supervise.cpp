@@ -14,9 +14,11 @@
 
 #include "cli/launch_self.hpp"
 #include "cli/message.hpp"
+#include "cli/shared_memory.hpp"
 #include "cli/study_input.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
+#include "comm/mpi/environment.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/head/last_end.hpp"
 #include "drivers/log_file.hpp"
@@ -186,7 +188,13 @@ class Supervisor {
     drivers::StepFacts run_once() {
         auto& files = storage::posix_file_system();
         const auto earlier = drivers::read_outcome(files, {directory_});
-        const drivers::StepEnded ended = drivers::run_step(step(), relay_);
+        drivers::StepOptions options = step();
+        // Of its own, so that nothing stays behind of ranks that are killed, nor after a kill of this process.
+        std::optional<SharedMemoryFolder> shared_memory;
+        if (on_this_node_alone()) shared_memory.emplace();
+        if (shared_memory && !shared_memory->path().empty())
+            options.variables.emplace_back(backing_directory, shared_memory->path());
+        const drivers::StepEnded ended = drivers::run_step(options, relay_);
         if (ended.asked) files.remove(study().stop_file()); // nobody is left to take it
         const Standing now = standing_of(directory_);
         drivers::StepFacts facts;
@@ -201,6 +209,20 @@ class Supervisor {
         facts.progress = now.progress;
         facts.nodes_left_out = !gone_.empty();
         return facts;
+    }
+
+    /// All ranks of the step run where this process does, as far as its line and the job tell.
+    [[nodiscard]] bool on_this_node_alone() const {
+        const bool knows =
+            comm::mpi::library() == comm::mpi::Library::open_mpi && environment(backing_directory).empty();
+        if (!knows || (line_.launcher != Launcher::srun && line_.launcher != Launcher::mpirun)) return false;
+        if (!nodes_.all.empty()) return nodes_.all.size() == 1 && nodes_.all.front() == drivers::host_name();
+        // Outside Slurm, a line that names hosts may go anywhere.
+        const auto names_hosts = [](const std::string& word) {
+            return word == "-H" || word.starts_with("--host") || word.starts_with("-host") ||
+                   word.find("machinefile") != std::string::npos || word.find("default_hostfile") != std::string::npos;
+        };
+        return line_.launcher == Launcher::mpirun && std::none_of(line_.words.begin(), line_.words.end(), names_hosts);
     }
 
     drivers::StepOptions step() {

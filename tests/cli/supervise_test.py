@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ranktune supervise` as a user meets it: supervise_test.py PROGRAM SOURCE_ROOT [TEST...]"""
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,17 @@ import unittest
 from cli_test import PROGRAM, TIMEOUT, environment, sys
 from resume_test import Resume
 
+PROGRAMS = """[study]
+name = "long"
+metric = "score"
+mode = "max"
+num_trials = 2
+max_iterations = 9
+[trainable]
+command = "sh train.sh"
+[space]
+x = "uniform(0, 1)"
+"""
 MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "3"]
 
 
@@ -218,6 +230,29 @@ class Supervise(Resume):
             process = self.supervise(*command, options=("--dir", "long"), reports=self.reports() + 2)
             process.kill()
             self.wait_until(lambda: not self.mine(), "the end of everything")
+
+    def test_what_programs_have_started_ends_when_supervise_is_killed(self):
+        """In a session of its own, where no process group reaches it."""
+        self.write("long.toml", PROGRAMS)
+        (self.cwd / "train.sh").write_text("setsid sleep 1000 & echo $! >begun; while :; do sleep 1; done\n")
+        process = self.supervise(PROGRAM, "run", "long.toml", "--local", "2", reports=0)
+        self.wait_until((self.cwd / "begun").exists, "a program that runs")
+        process.kill()
+        self.wait_until(lambda: not self.mine(), "the end of everything")
+
+    @unittest.skipUnless(open_mpi(), "no mpirun of Open MPI")
+    def test_the_shared_memory_of_killed_ranks_goes_with_supervise_or_with_the_next_one(self):
+        self.study()
+        process = self.supervise(*MPIRUN, PROGRAM, "run", "long.toml")
+        with open(f"/proc/{self.ranks()[0]}/environ") as file:
+            folder = re.search(r"backing_directory=(/dev/shm/ranktune-[^\0]+)", file.read()).group(1)
+        self.assertTrue(os.listdir(folder))
+        self.kill_all()
+        process.wait(TIMEOUT)
+        found = subprocess.run([PROGRAM, "doctor"], cwd=self.cwd, env=environment(), capture_output=True, text=True)
+        self.assertIn(f" {folder}", found.stdout)
+        self.finish(self.supervise(*MPIRUN, PROGRAM, "run", "long.toml"))
+        self.assertFalse(os.path.exists(folder))
 
     def test_two_starts_without_a_report_are_enough(self):
         script = 'echo x >>starts; kill -9 $$'
