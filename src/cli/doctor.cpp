@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/shared_memory.hpp"
 #include "cli/terminal.hpp"
 #include "cli/version.hpp"
 #include "comm/mpi/environment.hpp"
@@ -230,6 +231,18 @@ rlim_t soft_limit(decltype(RLIMIT_NOFILE) resource) {
     return getrlimit(resource, &limit) == 0 ? limit.rlim_cur : 0;
 }
 
+Check left_behind() {
+    constexpr std::size_t most = 100;
+    const auto left = abandoned_by_ranks();
+    if (left.empty()) return {"left behind", State::good, "nothing of ranks that were killed"};
+    Check check{"left behind", State::note,
+                fmt::format("memory in /dev/shm or session folders of {} runs that were killed", left.size()),
+                "no process here holds it: rm -rf"};
+    for (std::size_t i = 0; i < std::min(left.size(), most); ++i) check.mend += " " + left[i];
+    if (left.size() > most) check.mend += fmt::format("; and {} more: look again then", left.size() - most);
+    return check;
+}
+
 void limits(std::vector<Check>& checks) {
     const rlim_t files = soft_limit(RLIMIT_NOFILE);
     Check open{"open files", State::good, limit_text(files, false)};
@@ -249,21 +262,16 @@ void limits(std::vector<Check>& checks) {
     } else {
         const double room = static_cast<double>(shm.f_bavail) * static_cast<double>(shm.f_bsize);
         memory.text = report::bytes_text(static_cast<std::uint64_t>(room)) + " free";
-        std::uint64_t left = 0;
-        std::error_code error;
-        for (const auto& entry : fs::directory_iterator("/dev/shm", error))
-            if (entry.path().filename().string().starts_with("vader_segment.")) ++left;
-        if (left > 0)
-            memory.text += fmt::format(", {} segments of Open MPI (of running jobs, or left by killed ones)", left);
         // Open MPI takes about 4 MiB for each rank of a node.
         if (room < 64.0 * 1024.0 * 1024.0) {
             memory.state = State::wrong;
             memory.mend =
-                "ranks need some 4 MiB each: remove /dev/shm/vader_segment.* of jobs that are over, or in a container "
-                "--shm-size=1g";
+                "ranks need some 4 MiB each: remove what is left behind (below), or in a container --shm-size=1g";
         }
     }
     checks.push_back(std::move(memory));
+
+    checks.push_back(left_behind());
 
     checks.push_back({"core files", State::good, limit_text(soft_limit(RLIMIT_CORE), true)});
     const rlim_t locked = soft_limit(RLIMIT_MEMLOCK);

@@ -113,7 +113,7 @@ void prepare_environment(const std::string& line, const std::string& shared_memo
     char device[256] = {};
     if (terminal.interactive && ttyname_r(STDOUT_FILENO, device, sizeof device) == 0) set(device_variable, device);
     if (comm::mpi::library() == comm::mpi::Library::open_mpi && !shared_memory.empty())
-        set("OMPI_MCA_btl_vader_backing_directory", shared_memory); // of this run alone, so not in the line
+        set(backing_directory, shared_memory); // of this run alone, so not in the line
 }
 
 } // namespace
@@ -168,16 +168,17 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
     prepare_environment(shown(words, invocation), shared_memory.path());
 
     auto& files = storage::posix_file_system();
-    const auto earlier = drivers::read_outcome(files, {directory});
+    const std::string launch = drivers::make_uuid();
     drivers::SignalRelay relay;
     drivers::StepOptions step;
     step.words = std::move(words);
     step.variables.emplace_back(drivers::interrupt_variable, "SIGUSR2");
+    step.variables.emplace_back(drivers::launch_variable, launch);
     const drivers::StepEnded ended = drivers::run_step(step, relay);
     const int code = ended.code;
-    // An earlier run may have written one, a moment ago.
+    // An earlier run, or one that runs now and has refused this one, may have written another.
     const auto written = drivers::read_outcome(files, {directory});
-    const bool told = written && written != earlier;
+    const bool told = written && written->launch == launch;
     const int outcome = told ? static_cast<int>(written->outcome) : code;
     constexpr int resumable = static_cast<int>(study::StudyOutcome::resumable);
     constexpr int usage = static_cast<int>(study::StudyOutcome::usage); // refused: its words are on the screen
@@ -187,6 +188,7 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
         return resumable;
     }
     // With the study's own code it has ended by itself, and has said why: no room, `ranktune stop`.
+    // When a rank has died, mpirun tells the others to stop, and does not end with that code.
     const bool killed = told ? outcome == resumable && code != resumable : code > 128;
     if (killed && !ended.asked) {
         std::cerr << error_message("a rank ended before the study did (mpirun: exit code " + std::to_string(code) +

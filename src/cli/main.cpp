@@ -119,6 +119,7 @@ class App {
         add_init();
         add_validate();
         add_submit();
+        add_hosts();
         add_doctor();
         add_stop_and_replay();
         add_views();
@@ -318,6 +319,11 @@ class App {
             submit_.overrides = run_.overrides;
             verb_ = [this] { return submit(submit_, invocation_); };
         });
+    }
+    void add_hosts() {
+        auto* verb = app_.add_subcommand("hosts", "The hosts of this job, one line per task (for the job scripts)");
+        verb->group(""); // not in the list
+        verb->callback([this] { verb_ = [] { return hosts(); }; });
     }
     void add_doctor() {
         auto* look =

@@ -3,10 +3,16 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
 #include <system_error>
 
 namespace ranktune::cli {
@@ -27,19 +33,69 @@ int locked(const std::string& folder) {
     return -1;
 }
 
-void remove_abandoned() {
+/// Entries of a folder whose names begin so, and that this user owns.
+std::vector<std::string> owned(const std::string& folder, const std::string& beginning) {
+    std::vector<std::string> found;
     std::error_code error;
-    for (fs::directory_iterator entry(all, error), end; !error && entry != end; entry.increment(error)) {
-        if (!entry->path().filename().string().starts_with(prefix())) continue;
-        const int fd = locked(entry->path());
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+        struct stat facts {};
+        if (entry->path().filename().string().starts_with(beginning) && lstat(entry->path().c_str(), &facts) == 0 &&
+            facts.st_uid == geteuid())
+            found.push_back(entry->path());
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+void remove_abandoned() {
+    for (const auto& folder : owned(all, prefix())) {
+        const int fd = locked(folder);
         if (fd < 0) continue;
         std::error_code ignored;
-        fs::remove_all(entry->path(), ignored);
+        fs::remove_all(folder, ignored);
         close(fd);
     }
 }
 
+/// Files that a process of this user has mapped. Those of others map nothing that is this user's.
+std::set<std::string> mapped_files() {
+    std::set<std::string> files;
+    for (const auto& process : owned("/proc", "")) {
+        std::ifstream maps(process + "/maps");
+        for (std::string line; std::getline(maps, line);)
+            if (const auto at = line.find(all); at != std::string::npos) files.insert(line.substr(at));
+    }
+    return files;
+}
+
 } // namespace
+
+std::vector<std::string> abandoned_by_ranks() {
+    std::vector<std::string> found;
+    for (const auto& folder : owned(all, prefix())) {
+        const int fd = locked(folder);
+        if (fd < 0) continue;
+        close(fd);
+        found.push_back(folder);
+    }
+    // vader_segment.<host>.<user>.<job>.<rank>: a job lives as long as one of its segments is mapped.
+    std::map<std::string, bool> jobs;
+    const auto segments = owned(all, "vader_segment.");
+    const auto mapped = mapped_files(); // afterwards: what is made meanwhile is not among the segments
+    for (const auto& segment : segments) jobs[segment.substr(0, segment.rfind('.'))] |= mapped.count(segment) != 0;
+    for (const auto& [job, lives] : jobs)
+        if (!lives) found.push_back(job + ".*");
+    // ompi.<host>.<user>/pid.<mpirun>/...
+    std::array<char, 256> host{};
+    std::error_code error;
+    const fs::path temporary = fs::temp_directory_path(error);
+    if (error || gethostname(host.data(), host.size() - 1) != 0) return found;
+    const std::string sessions =
+        (temporary / ("ompi." + std::string(host.data()) + "." + std::to_string(geteuid()))).string();
+    for (const auto& session : owned(sessions, "pid."))
+        if (!fs::exists("/proc/" + session.substr(session.rfind('.') + 1), error)) found.push_back(session);
+    return found;
+}
 
 SharedMemoryFolder::SharedMemoryFolder() {
     remove_abandoned();

@@ -3,8 +3,16 @@
 // Where ranks that this program starts keep the memory that they share.
 
 #include <string>
+#include <vector>
 
 namespace ranktune::cli {
+
+/// The variable by which Open MPI's ranks are told such a folder.
+inline constexpr const char* backing_directory = "OMPI_MCA_btl_vader_backing_directory";
+
+/// What killed ranks of this user have left on this machine, and no process holds: folders like the one
+/// below, Open MPI's segments in /dev/shm (one pattern for each of its jobs), and session folders of mpirun in TMPDIR.
+[[nodiscard]] std::vector<std::string> abandoned_by_ranks();
 
 /// A folder in /dev/shm that goes with this object, and with everything that killed ranks left in it. Nobody removes
 /// what is left when this process is killed itself; so each new folder first removes those of this user whose owners

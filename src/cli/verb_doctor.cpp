@@ -46,17 +46,24 @@ std::string tail(const fs::path& path, std::size_t most) {
     return text;
 }
 
-/// Values whose names say that they are secrets.
+/// Values whose names say that they are secrets: `API_KEY = x`, `--api-key x`, `"--api-key", "x"`,
+/// `Authorization: Bearer x`.
 std::string without_secrets(const std::string& text) {
     static const std::regex secret(
-        R"re(((?:key|token|secret|passw|credential|auth)[A-Za-z0-9_.-]*"?\s*[=:]\s*)("[^"\n]*"|'[^'\n]*'|[^\s,;"']+))re",
+        R"re(((?:key|token|secret|passw|credential|auth)[A-Za-z0-9_.-]*["']?\s*[=:]\s*(?:(?:bearer|basic|digest|token)\s+)?)("[^"\n]*"|'[^'\n]*'|[^\s,;"']+))re",
         std::regex::icase);
+    static const std::regex option(
+        R"re((--?[A-Za-z0-9_.-]*(?:key|token|secret|passw|credential|auth)[A-Za-z0-9_.-]*(?:["']\s*,)?\s+)("[^"\n]*"|'[^'\n]*'|[^\s,;"']+))re",
+        std::regex::icase);
+    static const std::regex bearer(R"re((\bbearer\s+)([A-Za-z0-9._~+/=-]+))re", std::regex::icase);
     std::istringstream in(text);
     std::string out;
     for (std::string line; std::getline(in, line);) {
         // std::regex recurses on every character: a line that no person wrote is not worth a stack.
         if (line.size() > 4000) line = line.substr(0, 4000) + " (cut)";
-        out += std::regex_replace(line, secret, "$1(removed)") + "\n";
+        for (const auto* pattern : {&secret, &option, &bearer})
+            line = std::regex_replace(line, *pattern, "$1(removed)");
+        out += line + "\n";
     }
     return out;
 }

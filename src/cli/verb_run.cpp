@@ -27,6 +27,7 @@
 #include "drivers/layout.hpp"
 #include "drivers/run.hpp"
 #include "drivers/signals.hpp"
+#include "drivers/study_directory.hpp"
 #include "drivers/supervise/step.hpp"
 #include "report/next_steps.hpp"
 #include "report/screens.hpp"
@@ -143,6 +144,8 @@ class RunScreens {
         if (input.directory != directory_ || arguments_.fresh) options.study_text = std::move(input.text);
         absolute_ = options.directory = absolute_directory(directory_);
         options.open = open_request(arguments_);
+        options.supervised = !environment(supervised_variable).empty();
+        options.launch = environment(drivers::launch_variable);
         options.on_open = [this, &options](const auto& opened, const std::string& moved_to) {
             opening(opened, options.spec, moved_to);
         };

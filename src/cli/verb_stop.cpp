@@ -5,7 +5,6 @@
 
 #include "cli/verbs.hpp"
 #include "drivers/environment_facts.hpp"
-#include "drivers/log_file.hpp"
 #include "drivers/study_directory.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/journal.hpp"
@@ -21,8 +20,13 @@ int stop(const std::string& directory) {
             throw base::UsageError("'" + directory + "' holds no study; give the directory that `ranktune run` made");
         throw base::UsageError("nothing runs in '" + directory + "'; what there is: ranktune status " + directory);
     }
-    const std::string why = "asked from " + drivers::host_name() + " at " + drivers::wall_time_now() + "\n";
-    drivers::publish_text(files, drivers::StudyDirectory{directory}.stop_file(), why, false);
+    drivers::ask_to_stop(files, {directory}, drivers::asked_by_verb);
+    const auto me = storage::this_holder(drivers::slurm_job(), drivers::slurm_restart_count());
+    if (storage::judge(*holder, me, storage::process_start) == storage::LeaseState::stale)
+        throw base::UsageError("nothing runs in '" + directory + "': its head (" + describe(*holder) +
+                               ") is dead. If `ranktune supervise` is about to start it again, it does not do so now; "
+                               "what there is: ranktune status " +
+                               directory);
     std::cout << "asked " << describe(*holder)
               << " to stop: running trials checkpoint at their next report; then `ranktune run " << directory
               << "` goes on\n";

@@ -14,11 +14,14 @@
 
 #include "cli/launch_self.hpp"
 #include "cli/message.hpp"
+#include "cli/shared_memory.hpp"
 #include "cli/study_input.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
+#include "comm/mpi/environment.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/head/last_end.hpp"
+#include "drivers/log_file.hpp"
 #include "drivers/study_directory.hpp"
 #include "drivers/supervise/launch_line.hpp"
 #include "drivers/supervise/node_survey.hpp"
@@ -30,6 +33,7 @@
 #include "slurm/allocation.hpp"
 #include "slurm/nodes.hpp"
 #include "storage/journal.hpp"
+#include "storage/lease.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -55,6 +59,7 @@ struct Standing {
     std::string uuid;
     std::uint32_t incarnation = 0;
     std::uint64_t progress = 0;
+    std::uint64_t reports = 0;
     std::optional<int> finished; ///< exit code of a study that is over for good
 };
 
@@ -65,7 +70,8 @@ Standing standing_of(const std::string& directory) {
     try {
         const auto loaded = report::load_state(files, directory);
         const auto& state = loaded.tuner->state();
-        found = {true, loaded.journal.uuid, loaded.journal.incarnation, tuner::progress_of(state), std::nullopt};
+        found = {true,          loaded.journal.uuid, loaded.journal.incarnation, tuner::progress_of(state),
+                 state.reports, std::nullopt};
         if (state.ended && state.outcome != study::StudyOutcome::resumable)
             found.finished = static_cast<int>(state.outcome);
     } catch (const base::Error&) { // nothing written yet, or damaged: the next start says so
@@ -88,7 +94,9 @@ class Supervisor {
         : line_(std::move(line)),
           directory_(std::move(directory)),
           before_(standing_of(directory_)),
-          restarts_(max_restarts, before_.progress) {
+          restarts_(max_restarts, before_.progress),
+          relay_(line_.launcher == Launcher::none) {
+        forget_old_requests();
         if (const auto job = slurm::allocation(drivers::environment_variables()); job && job->nodes) {
             nodes_.all = *job->nodes;
             if (job->tasks_by_node) nodes_.tasks = *job->tasks_by_node;
@@ -107,32 +115,87 @@ class Supervisor {
     Supervisor& operator=(const Supervisor&) = delete;
 
     int run() {
+        constexpr int resumable = static_cast<int>(study::StudyOutcome::resumable);
+        if (drivers::pause_unless_asked(std::chrono::milliseconds(1), relay_)) return resumable;
         while (true) {
             const drivers::RestartDecision decision = restarts_.after(run_once());
             if (!decision.restart) {
                 if (!decision.words.empty()) std::cerr << error_message(decision.words, decision.code);
                 return decision.code;
             }
-            constexpr int resumable = static_cast<int>(study::StudyOutcome::resumable);
             if (!drivers::job_goes_on(drivers::slurm_job())) {
                 say(decision.words + "; the job is ending: the same command goes on in the next one");
                 return resumable;
             }
+            if (stop_was_asked()) return resumable;
             drop_one_time_options();
             look_for_lost_nodes();
             say(decision.words + "; starting the study again (restart " + std::to_string(restarts_.count()) + ")" +
                 left_out());
-            if (drivers::pause_unless_asked(std::chrono::seconds(1), relay_)) return resumable;
+            if (drivers::pause_unless_asked(std::chrono::seconds(1), relay_) || stop_was_asked()) return resumable;
         }
     }
 
   private:
+    /// A request that is older than this process was meant for a run that is over, unless that still lives.
+    void forget_old_requests() const {
+        auto& files = storage::posix_file_system();
+        const auto holder = storage::read_lease(files, directory_);
+        const auto me = storage::this_holder(drivers::slurm_job(), drivers::slurm_restart_count());
+        if (holder && storage::judge(*holder, me, storage::process_start) == storage::LeaseState::held) return;
+        files.remove(study().stop_file());
+    }
+
+    /// `ranktune stop` while no head lived. The file `outcome` says so, as a head would have.
+    [[nodiscard]] bool stop_was_asked() const {
+        auto& files = storage::posix_file_system();
+        try {
+            const auto who = drivers::take_stop_request(files, study().stop_file());
+            if (!who) return false;
+            say(*who + ": the study is not started again; the same command goes on with it");
+            const Standing now = standing_of(directory_);
+            drivers::OutcomeFile outcome;
+            outcome.outcome = study::StudyOutcome::resumable;
+            outcome.reason = *who;
+            outcome.progress = now.progress > before_.progress;
+            outcome.reports = now.reports;
+            outcome.start = now.incarnation;
+            outcome.time = drivers::wall_time_now();
+            outcome.cause = drivers::EndCause::asked;
+            drivers::publish_text(files, study().outcome_file(), drivers::outcome_text(outcome), true);
+        } catch (const base::IoError& error) {
+            say(error.what());
+        }
+        return true;
+    }
+
+    /// Ctrl-C at this process, so that the head does not take it for a signal of Slurm's.
+    [[nodiscard]] bool ask_head() const {
+        try {
+            auto& files = storage::posix_file_system();
+            if (!storage::read_lease(files, directory_)) return false; // nobody would look
+            drivers::ask_to_stop(files, study(), drivers::asked_by_interrupt);
+            return true;
+        } catch (const base::IoError&) { // a full disk
+            return false;
+        }
+    }
+
+    [[nodiscard]] drivers::StudyDirectory study() const { return {directory_}; }
+
     static void say(const std::string& what) { std::cerr << "ranktune supervise: " << what << "\n" << std::flush; }
 
     drivers::StepFacts run_once() {
         auto& files = storage::posix_file_system();
         const auto earlier = drivers::read_outcome(files, {directory_});
-        const drivers::StepEnded ended = drivers::run_step(step(), relay_);
+        drivers::StepOptions options = step();
+        // Of its own, so that nothing stays behind of ranks that are killed, nor after a kill of this process.
+        std::optional<SharedMemoryFolder> shared_memory;
+        if (on_this_node_alone()) shared_memory.emplace();
+        if (shared_memory && !shared_memory->path().empty())
+            options.variables.emplace_back(backing_directory, shared_memory->path());
+        const drivers::StepEnded ended = drivers::run_step(options, relay_);
+        if (ended.asked) files.remove(study().stop_file()); // nobody is left to take it
         const Standing now = standing_of(directory_);
         drivers::StepFacts facts;
         facts.code = ended.code;
@@ -148,12 +211,28 @@ class Supervisor {
         return facts;
     }
 
+    /// All ranks of the step run where this process does, as far as its line and the job tell.
+    [[nodiscard]] bool on_this_node_alone() const {
+        const bool knows =
+            comm::mpi::library() == comm::mpi::Library::open_mpi && environment(backing_directory).empty();
+        if (!knows || (line_.launcher != Launcher::srun && line_.launcher != Launcher::mpirun)) return false;
+        if (!nodes_.all.empty()) return nodes_.all.size() == 1 && nodes_.all.front() == drivers::host_name();
+        // Outside Slurm, a line that names hosts may go anywhere.
+        const auto names_hosts = [](const std::string& word) {
+            return word == "-H" || word.starts_with("--host") || word.starts_with("-host") ||
+                   word.find("machinefile") != std::string::npos || word.find("default_hostfile") != std::string::npos;
+        };
+        return line_.launcher == Launcher::mpirun && std::none_of(line_.words.begin(), line_.words.end(), names_hosts);
+    }
+
     drivers::StepOptions step() {
         drivers::StepOptions options;
         options.words = line_.words;
         options.variables.emplace_back(supervised_variable, "1");
         if (restarts_.count() > 0)
             options.variables.emplace_back(drivers::last_end_variable, by_a_node_ ? "outside" : "crash");
+        options.ask = [this] { return ask_head(); };
+        options.heard = [this] { return !storage::posix_file_system().exists(study().stop_file()); };
         nodes_.gone.clear();
         for (const auto& [node, why] : gone_) nodes_.gone.push_back(node);
         if (!gone_.empty()) {
@@ -227,6 +306,7 @@ class Supervisor {
 } // namespace
 
 int supervise(const SuperviseArguments& arguments, const ParseRun& parse_run) {
+    block_signals(); // at once: the job scripts wait for it before they pass a signal on
     drivers::LaunchLine line = drivers::launch_line(arguments.command);
     std::string directory = arguments.directory;
     if (directory.empty()) {
@@ -237,7 +317,6 @@ int supervise(const SuperviseArguments& arguments, const ParseRun& parse_run) {
         if (run.dry_run) throw base::UsageError("--dry-run starts nothing that could be supervised");
         directory = directory_for(run, read_study(run.study, run.overrides));
     }
-    block_signals();
     return Supervisor(std::move(line), absolute_directory(directory), arguments.max_restarts).run();
 }
 

@@ -67,6 +67,8 @@ struct SubmitArguments {
     std::vector<std::string> sbatch; ///< further options, behind `--`
 };
 
+/// Prints one host per line and task of this Slurm job: the head's, the first node, and then the workers' of each node.
+int hosts();
 int submit(const SubmitArguments& arguments, const Invocation& invocation);
 int run(const RunArguments& arguments, const Invocation& invocation);
 int dry_run(const RunArguments& arguments);

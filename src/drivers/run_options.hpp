@@ -34,9 +34,11 @@ struct RunOptions {
     /// The caller (the command line) has refused already, and has said why: the ranks only leave together.
     std::optional<study::StudyOutcome> refused;
     study::StudySpec spec;
-    std::string study_text; ///< the study file as it was given; empty: the one that the directory has (`run DIR`)
-    std::string directory;  ///< of the study, absolute
-    OpenRequest open;       ///< how an existing study is met
+    std::string study_text;  ///< the study file as it was given; empty: the one that the directory has (`run DIR`)
+    std::string directory;   ///< of the study, absolute
+    OpenRequest open;        ///< how an existing study is met
+    bool supervised = false; ///< by `ranktune supervise`: what the file `stop` asks for was meant for this start, too
+    std::string launch;      ///< value of launch_variable, for the file `outcome`
     Observer* observer = nullptr;
     /// Called on rank 0 when the directory has been looked at, before anything is started; also when the study is
     /// finished, and then nothing follows but `on_end`. `moved_to` is the new name of an old directory (--fresh).

@@ -99,8 +99,12 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessC
             if (!signal) break;
             take_signal(*signal, stops.next(*signal, Steady::now()), head, clock, log, stopping);
         }
-        if (const auto stop = asked ? asked() : std::nullopt)
-            take_signal(stop->why, stop->at_once ? StopStep::at_once : StopStep::begin, head, clock, log, stopping);
+        if (const auto stop = asked ? asked() : std::nullopt) {
+            // Signals of the launcher that come after it say the same again.
+            const bool first = stops.next(stop->why, Steady::now()) == StopStep::begin;
+            const StopStep step = stop->at_once ? StopStep::at_once : first ? StopStep::begin : StopStep::repeat;
+            take_signal(stop->why, step, head, clock, log, stopping);
+        }
         if (each_round) each_round();
         if (const auto now = Steady::now(); now >= next_cpu) {
             next_cpu = now + 100ms;

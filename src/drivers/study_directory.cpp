@@ -10,6 +10,8 @@
 #include <sstream>
 #include <utility>
 
+#include "drivers/environment_facts.hpp"
+#include "drivers/log_file.hpp"
 #include "ranktune/base/error.hpp"
 #include "trainables/program/python_module.hpp"
 
@@ -67,6 +69,7 @@ std::string outcome_text(const OutcomeFile& outcome) {
     text += "cause=" + std::string(name(outcome.cause)) + "\n";
     text += "time=" + outcome.time + "\n";
     text += "requeue=" + outcome.requeue + "\n";
+    if (!outcome.launch.empty()) text += "launch=" + outcome.launch + "\n";
     return text;
 }
 
@@ -96,6 +99,8 @@ std::optional<OutcomeFile> parse_outcome(const std::string& text) {
             found.time = value;
         } else if (key == "requeue") {
             found.requeue = value;
+        } else if (key == "launch") {
+            found.launch = value;
         }
     }
     return complete ? std::optional(found) : std::nullopt;
@@ -108,6 +113,18 @@ std::optional<OutcomeFile> read_outcome(storage::FileSystem& files, const StudyD
     } catch (const base::IoError&) {
         return std::nullopt;
     }
+}
+
+void ask_to_stop(storage::FileSystem& files, const StudyDirectory& directory, std::string_view who) {
+    publish_text(files, directory.stop_file(),
+                 std::string(who) + ", from " + host_name() + " at " + wall_time_now() + "\n", false);
+}
+
+std::optional<std::string> take_stop_request(storage::FileSystem& files, const std::string& stop_file) {
+    if (!files.exists(stop_file)) return std::nullopt;
+    const std::string text = storage::read_text(files, stop_file);
+    files.remove(stop_file);
+    return std::string(text.starts_with(asked_by_interrupt) ? asked_by_interrupt : asked_by_verb);
 }
 
 void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study) {

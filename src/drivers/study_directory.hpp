@@ -72,6 +72,7 @@ struct OutcomeFile {
     std::string time;        ///< RFC 3339
     EndCause cause = EndCause::over;
     std::string requeue = "no"; ///< whether Slurm was asked to queue the job again: "no", "yes" or "failed"
+    std::string launch = {};    ///< value of launch_variable; empty: nobody gave one
     friend bool operator==(const OutcomeFile&, const OutcomeFile&) = default;
 };
 [[nodiscard]] std::string outcome_text(const OutcomeFile& outcome);
@@ -79,6 +80,18 @@ struct OutcomeFile {
 [[nodiscard]] std::optional<OutcomeFile> parse_outcome(const std::string& text);
 /// The one in a study directory; nothing when there is none that can be read.
 [[nodiscard]] std::optional<OutcomeFile> read_outcome(storage::FileSystem& files, const StudyDirectory& directory);
+
+/// In the environment of ranks that this program has launched itself: a word that no other launch has. The file
+/// `outcome` repeats it.
+inline constexpr const char* launch_variable = "RANKTUNE_LAUNCH";
+
+/// Who asks for a clean stop through the file `stop`.
+inline constexpr std::string_view asked_by_verb = "ranktune stop";
+inline constexpr std::string_view asked_by_interrupt = "Ctrl-C"; ///< at the keyboard of `supervise`
+/// Writes the file. Throws base::IoError.
+void ask_to_stop(storage::FileSystem& files, const StudyDirectory& directory, std::string_view who);
+/// Takes the request away, if there is one: who asks. Throws base::IoError.
+[[nodiscard]] std::optional<std::string> take_stop_request(storage::FileSystem& files, const std::string& stop_file);
 
 /// Creates the folders and writes study.toml (unless `study` is empty). Throws base::IoError.
 void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study);

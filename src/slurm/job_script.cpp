@@ -86,10 +86,17 @@ std::string endings(const JobScript& script) {
 
 std::string site(const JobScript& script) {
     std::string text =
-        "\n# Your site's lines: account, partition, and modules with the MPI that ranktune was built with.\n";
-    if (is_template(script))
-        return text + "##SBATCH --account=...\n##SBATCH --partition=...\n# module load openmpi ranktune\n";
+        "\n# Your site's lines: account, partition, and modules with the MPI that ranktune was built "
+        "with.\n";
+    if (is_template(script)) text += "##SBATCH --account=...\n##SBATCH --partition=...\n";
     for (const auto& option : script.options) text += marked(option, directive(option.text));
+    text += R"(
+# A signal that comes before the study runs is remembered: it would kill this script.
+asked=
+launched=
+for name in USR1 USR2 TERM HUP; do trap "asked=$name" $name; done
+)";
+    if (is_template(script)) return text + "# module load openmpi ranktune\n";
     for (const auto& command : script.commands) text += marked(command, command.text + "\n");
     return text;
 }
@@ -117,8 +124,7 @@ fi
            "\ndirectory=" + script.directory + "\n";
 }
 
-std::string launch(const JobScript& script) {
-    std::string text = R"(
+constexpr std::string_view launch = R"(
 if [ -n "$SLURM_GPUS_PER_TASK" ]; then # the head is one task more than there would be GPUs for
     gpus=$((SLURM_NTASKS_PER_NODE * ${SLURM_GPUS_PER_TASK##*:}))
     echo "@FILE@: ask for GPUs by node, not by task (--gpus-per-task): #SBATCH --gpus-per-node=$gpus" >&2
@@ -128,13 +134,7 @@ fi
 # Who runs where, one line per task: the head first, on the first node, then every node's workers.
 hosts=$(mktemp)
 trap 'rm -f "$hosts"' EXIT
-nodes=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
-{
-    head -n 1 <<<"$nodes"
-    for node in $nodes; do
-        for ((task = 0; task < SLURM_NTASKS_PER_NODE; task++)); do echo "$node"; done
-    done
-} >"$hosts"
+@PROGRAM@ hosts >"$hosts" || exit
 tasks=$(wc -l <"$hosts")
 
 # The head naps between messages and shares the cores of the workers beside it: --overcommit, --oversubscribe. No
@@ -159,33 +159,56 @@ mpirun)
     ;;
 esac
 
+# To `supervise`, which makes a clean stop of it; not before it listens: a program that is just being started dies of it.
+pass_on() {
+    for ((try = 0; try < 100; try++)); do
+        grep -qs '^SigBlk:.*[abef]..$' "/proc/$launched/status" && break
+        sleep 0.1
+    done
+    kill -s "$1" "$launched" 2>/dev/null
+}
+
 # `supervise` starts the step again when a rank or a node was lost; the study goes on where it was.
 # In the background, because bash runs no trap while it waits for a program in the foreground; such a program must not
 # read standard input.
-@PROGRAM@ supervise -- "${launch[@]}" @PROGRAM@ run "$@" </dev/null &
-launched=$!
-trap 'kill -USR1 $launched 2>/dev/null' USR1 TERM
-# Each signal ends one `wait`; the last one returns the exit code.
-while kill -0 $launched 2>/dev/null; do wait $launched; done
-wait $launched
-code=$?
+if [ -z "$asked" ]; then
+    @PROGRAM@ supervise -- "${launch[@]}" @PROGRAM@ run "$@" </dev/null &
+    launched=$!
+    for name in USR1 USR2 TERM HUP; do trap "pass_on $name" $name; done
+    [ -z "$asked" ] || pass_on "$asked" # it came just now
+    # Each signal ends one `wait`; the last one returns the exit code.
+    while kill -0 $launched 2>/dev/null; do wait $launched; done
+    wait $launched
+    code=$?
+else
+    echo "@FILE@: SIG$asked came before the study was started; submit it again: it goes on" >&2
+    code=75
+fi
 )";
-    for (auto at = text.find("@FILE@"); at != std::string::npos; at = text.find("@FILE@"))
-        text.replace(at, 6, script.file);
-    for (auto at = text.find("@PROGRAM@"); at != std::string::npos; at = text.find("@PROGRAM@"))
-        text.replace(at, 9, script.program);
-    return text;
-}
 
 constexpr std::string_view chain_end = R"(
-# The jobs that were submitted to follow this one (--chain).
-followers=$(awk -v me="$SLURM_JOB_ID" 'found; $1 == me { found = 1 }' "$directory/submit/jobs" 2>/dev/null)
+# The jobs that were submitted to follow this one (--chain), those that still wait; all of them where squeue cannot say.
+followers=$(awk -v me="$SLURM_JOB_ID" 'found; $1 == me { found = 1 }' "$directory/submit/jobs" 2>/dev/null | xargs)
+if [ -n "$followers" ]; then
+    known=$SLURM_JOB_ID,${followers// /,}
+    waiting=$(squeue --noheader --states=PENDING --format=%i --jobs="$known" 2>/dev/null) && followers=$(xargs <<<"$waiting")
+fi
+cancel_followers() {
+    [ -z "$followers" ] || scancel --state=PENDING $followers ||
+        echo "@FILE@: the jobs that follow could not be cancelled; type: scancel $followers" >&2
+}
+outcome=$directory/outcome
+[ -n "$launched" ] || outcome=/dev/null # it is of an earlier start
 case $code in
 0 | 2 | 3 | 4) # complete, or nothing that trying again would mend: they have nothing to do
-    [ -z "$followers" ] || scancel --state=PENDING $followers
+    cancel_followers
     ;;
-75) # stopped early: queued again by the head, or one of them goes on
-    if [ -n "$followers" ] || grep -qx requeue=yes "$directory/outcome"; then exit 0; fi
+75) # stopped early: by a person, who wants no further job; or queued again by the head, or one of them goes on
+    if grep -qxE 'reason=(ranktune stop|Ctrl-C)' "$outcome" 2>/dev/null; then
+        cancel_followers
+    elif [ -n "$followers" ] || grep -qsx requeue=yes "$outcome"; then
+        exit 0
+    fi
     ;;
 esac
 )";
@@ -196,6 +219,11 @@ constexpr std::string_view last_words = R"(
 exit $code
 )";
 
+void replace_all(std::string& text, std::string_view what, const std::string& with) {
+    for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size()))
+        text.replace(at, what.size(), with);
+}
+
 } // namespace
 
 std::string render(const JobScript& script) {
@@ -204,8 +232,12 @@ std::string render(const JobScript& script) {
     text += directive("--job-name=" + script.name) + directive("--output=" + script.log);
     text += append_comment;
     text += directive("--open-mode=append");
-    text += resources(script) + endings(script) + site(script) + launcher(script) + arguments(script) + launch(script);
-    if (!is_template(script)) text += chain_end;
+    text += resources(script) + endings(script) + site(script) + launcher(script) + arguments(script);
+    std::string rest(launch);
+    if (!is_template(script)) rest += chain_end;
+    replace_all(rest, "@FILE@", script.file);
+    replace_all(rest, "@PROGRAM@", script.program);
+    text += rest;
     text += last_words;
     return text;
 }

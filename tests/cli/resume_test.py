@@ -239,6 +239,30 @@ class Resume(Case):
         self.assertGreater(time.monotonic() - begin, 15)
         self.assertIn("watching for up to 15 s", err)
 
+    def test_a_run_that_is_refused_ends_with_2_whatever_the_other_one_writes_meanwhile(self):
+        self.study(seconds=0.6)
+        winner = self.start(reports=1)
+        launcher = self.cwd / "bin" / "mpirun"  # the true one, which ends late
+        launcher.parent.mkdir()
+        launcher.write_text(f'#!/bin/sh\nPATH=${{PATH#*:}}\nmpirun "$@"; code=$?; touch {self.cwd}/refused\n'
+                            f'while [ ! -e {self.cwd}/go ]; do sleep 0.05; done; exit $code\n')
+        launcher.chmod(0o755)
+        loser = subprocess.Popen([PROGRAM, "run", "long.toml", "--local", "2"], cwd=self.cwd, text=True,
+                                 env=environment(PATH=f"{launcher.parent}:{os.environ['PATH']}"),
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.addCleanup(loser.stdout.close)
+        deadline = time.monotonic() + TIMEOUT
+        while not (self.cwd / "refused").exists():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+        self.ranktune("stop", "long")
+        self.assertEqual(winner.wait(TIMEOUT), 75)
+        self.assertEqual(self.outcome("long")["exit"], "75")
+        (self.cwd / "go").touch()
+        out, _ = loser.communicate(timeout=TIMEOUT)
+        self.assertEqual(loser.returncode, 2, out)
+        self.assertIn("is being run already", out)
+
     def test_checkpoints_that_cannot_be_written(self):
         """A path that cannot be made stands for all: it fails for root, too."""
         for scheduler, more in (("asha", ""), ("fifo", "[checkpoint]\ninterval = 3")):
@@ -251,6 +275,7 @@ class Resume(Case):
                     obstacle.write_text("in the way")
                 out, _ = self.ranktune("run", "long.toml", "--local", "2", "-o", directory, code=75)
                 self.assertEqual(self.outcome(directory)["exit"], "75")
+                self.assertNotIn("a rank ended before", out)
                 self.assertIn("checkpoints/", self.outcome(directory)["reason"])
                 if more:  # training went on in between
                     logs = "".join(p.read_text() for p in (self.cwd / directory / "logs").glob("workers-*"))

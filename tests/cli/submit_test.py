@@ -106,7 +106,6 @@ def gpus_of_a_script():
     """The template says which way of asking for GPUs leaves no room for the head, and keeps another one from mpirun."""
     place = Place()
     script = pathlib.Path(__file__).resolve().parents[2] / "slurm" / "gpu.sbatch"
-    place.fake("scontrol", "#!/bin/sh\n[ \"$1\" = show ] && echo n1\n")
     place.fake("ranktune", "#!/bin/sh\necho \"gpus=$SLURM_GPUS gres=$SLURM_GRES\" \"$@\"\n")
 
     def run(**variables):
@@ -125,6 +124,28 @@ def gpus_of_a_script():
     has(text, "gpus= gres=gpu:4 supervise -- mpirun ")
 
 
+def hosts():
+    """The list of hosts of a job, without any program of Slurm: the head's node first."""
+    place = Place()
+    place.environment.update(SLURM_JOB_ID="7", SLURM_JOB_NODELIST="n[08-09],login", SLURM_NTASKS_PER_NODE="2")
+    assert place.run("hosts").stdout.split() == ["n08", "n08", "n08", "n09", "n09", "login", "login"]
+    for name, value, words in (("SLURM_NTASKS_PER_NODE", "", "--ntasks-per-node=4, and not --ntasks"),
+                               ("SLURM_JOB_NODELIST", "n[1-", "SLURM_JOB_NODELIST='n[1-' is no list of hosts"),
+                               ("SLURM_JOB_ID", "", "there is no Slurm job here")):
+        place.environment[name] = value
+        refused = place.run("hosts", code=2)
+        assert refused.stdout == "" and words in refused.stderr and refused.stderr.count("\n") == 1, refused
+        place.environment.update(SLURM_JOB_ID="7", SLURM_JOB_NODELIST="n1", SLURM_NTASKS_PER_NODE="2")
+    # The templates say the same, and start nothing.
+    script = pathlib.Path(__file__).resolve().parents[2] / "slurm" / "cpu.sbatch"
+    del place.environment["SLURM_NTASKS_PER_NODE"]
+    place.environment["PATH"] = f"{os.path.dirname(PROGRAM)}:{place.environment['PATH']}"
+    done = subprocess.run(["bash", script, "study.toml"], cwd=place.path, env=place.environment, text=True,
+                          capture_output=True, timeout=100)
+    assert done.returncode == 2 and "--ntasks-per-node=4" in done.stderr, done
+    assert not (place.path / "long").exists()
+
+
 def chain():
     """Each job begins when the one before has ended; the same line again follows those that still wait."""
     place = Place()
@@ -134,7 +155,8 @@ def chain():
     assert place.asked() == [f"--parsable --chdir={place.path} {script}",
                              f"--parsable --chdir={place.path} --dependency=afterany:101 {script}",
                              f"--parsable --chdir={place.path} --dependency=afterany:102 {script}"], place.asked()
-    has(done.stdout, "job       101 submitted, then 102, 103 one after the other", "log       long-101.log")
+    has(done.stdout, "job       101 submitted, then 102, 103 one after the other", "log       long-101.log",
+        "; scancel 101 102 103\n")
     jobs = place.path / "long" / "submit" / "jobs"
     assert jobs.read_text().split() == ["101", "102", "103"]
     (place.path / "queue").write_text("7\n102\n103\n")
@@ -203,6 +225,9 @@ def support():
     place = Place(trainable=f'command = "python3 train.py"\nenv = {{ WANDB_API_KEY = "{secret}", MODE = "fast" }}',
                   resources="ranks = 1")
     study = place.path / "long"
+    forms = (f"curl -H 'Authorization: Bearer {secret}' there", f"Authorization: Basic {secret}", f"got bearer {secret}, ok",
+             f"train.py --api-key {secret} --epochs 3", f"train.py --token={secret}", f'["--api-key", "{secret}", "--lr", "1"]',
+             f"wandb_key: '{secret}'", f'{{"password": "{secret}"}}')
     (study / "logs").mkdir(parents=True)
     (study / "checkpoints" / "0").mkdir(parents=True)
     (study / "checkpoints" / "0" / "1-1.1.h5").write_bytes(os.urandom(100_000))
@@ -210,6 +235,7 @@ def support():
     for i in range(40):
         lines = [f"line {line} of log {i} token={secret} {os.urandom(40).hex()}\n" for line in range(5000)]
         (study / "logs" / f"start-{i}.log").write_text("".join(lines))
+    (study / "logs" / "start-99.log").write_text("\n".join(forms) + "\n")
     place.run("support", "long")
     archive = place.path / "long-support.tar.gz"
     assert archive.stat().st_size <= 5_000_000, archive.stat().st_size
@@ -225,12 +251,14 @@ def support():
                 text = tar.extractfile(name).read().decode()
                 assert secret not in text, name
         assert "line 4999 of log" in tar.extractfile(logs[0]).read().decode()
+        said = tar.extractfile("long-support/logs/start-99.log").read().decode()
+        has(said, "--api-key (removed) --epochs 3", '"--api-key", (removed), "--lr", "1"', "bearer (removed), ok")
         study_file = tar.extractfile("long-support/study.toml").read().decode()
         assert "WANDB_API_KEY = (removed)" in study_file and 'MODE = "fast"' in study_file, study_file
     place.run("support", "nowhere", code=2)
 
 
 if __name__ == "__main__":
-    for case in (printed, gpus_of_a_script, chain, refusals, site_mistakes, doctor, support):
+    for case in (printed, gpus_of_a_script, hosts, chain, refusals, site_mistakes, doctor, support):
         case()
         print("ok", case.__name__)

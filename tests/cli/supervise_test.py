@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ranktune supervise` as a user meets it: supervise_test.py PROGRAM SOURCE_ROOT [TEST...]"""
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,17 @@ import unittest
 from cli_test import PROGRAM, TIMEOUT, environment, sys
 from resume_test import Resume
 
+PROGRAMS = """[study]
+name = "long"
+metric = "score"
+mode = "max"
+num_trials = 2
+max_iterations = 9
+[trainable]
+command = "sh train.sh"
+[space]
+x = "uniform(0, 1)"
+"""
 MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "3"]
 
 
@@ -118,7 +130,10 @@ class Supervise(Resume):
         out = self.finish(process, code=75)
         self.assertNotIn("starting the study again", out)
         self.assertEqual(self.outcome("long")["cause"], "asked")
+        # What the head of a Slurm job goes by: a signal may put the job back into the queue, Ctrl-C does not.
+        self.assertEqual(self.outcome("long")["reason"] == "Ctrl-C", number == signal.SIGINT, self.outcome("long"))
         self.assertEqual(self.status()["states"].get("running", 0), 0)
+        self.assertFalse((self.cwd / "long" / "stop").exists())
 
     def test_control_c_term_and_usr1_are_clean_stops_of_a_local_run(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
@@ -133,10 +148,62 @@ class Supervise(Resume):
         self.study()
         process = self.supervise(PROGRAM, "run", "long.toml", "--local", "2")
         self.ranktune("stop", "long")
-        self.assertNotIn("starting the study again", self.finish(process, code=75))
+        out = self.finish(process, code=75)
+        self.assertNotIn("starting the study again", out)
+        self.assertNotIn("a rank ended before", out)
+
+    def step_that_waits(self, before="", after=""):
+        """A step that waits, before or after the run, while the file `hold` is there."""
+        wait = "while [ -e hold ]; do sleep 0.05; done"
+        script = (f"echo x >>starts; {wait if before else ':'}; {PROGRAM} run long.toml --local 2; code=$?; "
+                  f"{wait if after else ':'}; exit $code")
+        return self.supervise("sh", "-c", script, options=("--dir", "long"))
+
+    def kill_head(self):
+        os.kill(self.ranks()[0], signal.SIGKILL)
+        self.wait_until(lambda: not self.ranks(), "the end of the ranks")
+
+    def check_stopped_without_a_head(self, process, start):
+        self.assertIn("is dead. If `ranktune supervise`", self.ranktune("stop", "long", code=2)[1])
+        (self.cwd / "hold").unlink()
+        out = self.finish(process, code=75)
+        outcome = self.outcome("long")
+        self.assertEqual((outcome["exit"], outcome["cause"], outcome["reason"], outcome["start"]),
+                         ("75", "asked", "ranktune stop", start), out)
+        self.assertFalse((self.cwd / "long" / "stop").exists())
+        self.ranktune("run", "long.toml", "--local", "2")
+        return out
+
+    def test_a_stop_between_two_starts_is_obeyed(self):
+        self.study()
+        process = self.step_that_waits(after=True)
+        (self.cwd / "hold").touch()
+        self.kill_head()
+        out = self.check_stopped_without_a_head(process, "1")
+        self.assertIn("ranktune stop: the study is not started again", out)
+        self.assertNotIn("starting the study again", out)
+
+    def test_a_stop_while_the_next_start_begins_is_obeyed(self):
+        self.study()
+        process = self.step_that_waits(before=True)
+        (self.cwd / "hold").touch()
+        self.kill_head()
+        self.wait_until(lambda: (self.cwd / "starts").read_text() == "x\nx\n", "the second start")
+        self.check_stopped_without_a_head(process, "2")
+
+    def test_nobody_is_asked_to_stop_where_nobody_runs(self):
+        self.study()
+        process = self.supervise(PROGRAM, "run", "long.toml", "--local", "2")
+        self.kill_all()
+        process.wait(TIMEOUT)
+        out, err = self.ranktune("stop", "long", code=2)
+        self.assertIn("nothing runs in 'long': its head (host ", err)
+        self.assertNotIn("asked", out)
+        # The request is of no use to whoever goes on later.
+        self.assertNotIn("ranktune stop", self.finish(self.supervise(PROGRAM, "run", "long.toml", "--local", "2")))
 
     def check_at_once(self, *command):
-        self.study(seconds=60)
+        self.study(seconds=900)
         process = self.supervise(*command, reports=0)
         self.wait_until(lambda: '"running": 2' in self.status_file(), "running trials")
         process.send_signal(signal.SIGINT)
@@ -163,6 +230,29 @@ class Supervise(Resume):
             process = self.supervise(*command, options=("--dir", "long"), reports=self.reports() + 2)
             process.kill()
             self.wait_until(lambda: not self.mine(), "the end of everything")
+
+    def test_what_programs_have_started_ends_when_supervise_is_killed(self):
+        """In a session of its own, where no process group reaches it."""
+        self.write("long.toml", PROGRAMS)
+        (self.cwd / "train.sh").write_text("setsid sleep 1000 & echo $! >begun; while :; do sleep 1; done\n")
+        process = self.supervise(PROGRAM, "run", "long.toml", "--local", "2", reports=0)
+        self.wait_until((self.cwd / "begun").exists, "a program that runs")
+        process.kill()
+        self.wait_until(lambda: not self.mine(), "the end of everything")
+
+    @unittest.skipUnless(open_mpi(), "no mpirun of Open MPI")
+    def test_the_shared_memory_of_killed_ranks_goes_with_supervise_or_with_the_next_one(self):
+        self.study()
+        process = self.supervise(*MPIRUN, PROGRAM, "run", "long.toml")
+        with open(f"/proc/{self.ranks()[0]}/environ") as file:
+            folder = re.search(r"backing_directory=(/dev/shm/ranktune-[^\0]+)", file.read()).group(1)
+        self.assertTrue(os.listdir(folder))
+        self.kill_all()
+        process.wait(TIMEOUT)
+        found = subprocess.run([PROGRAM, "doctor"], cwd=self.cwd, env=environment(), capture_output=True, text=True)
+        self.assertIn(f" {folder}", found.stdout)
+        self.finish(self.supervise(*MPIRUN, PROGRAM, "run", "long.toml"))
+        self.assertFalse(os.path.exists(folder))
 
     def test_two_starts_without_a_report_are_enough(self):
         script = 'echo x >>starts; kill -9 $$'

@@ -115,11 +115,14 @@ TEST_CASE("What cannot be started, or is no study, is not tried twice", "[driver
 TEST_CASE("The file outcome is read as it is written", "[drivers]") {
     OutcomeFile file{StudyOutcome::resumable, "SIGTERM", true, 12, 3, "2026-11-20T10:00:00.000Z"};
     file.cause = EndCause::ranks;
+    CHECK(outcome_text(file).find("launch=") == std::string::npos);
+    file.launch = "this one";
     const auto read = parse_outcome(outcome_text(file));
     REQUIRE(read);
     CHECK(read->outcome == file.outcome);
     CHECK(read->reason == "SIGTERM");
     CHECK(read->progress);
+    CHECK(read->launch == "this one");
     CHECK(read->reports == 12);
     CHECK(read->start == 3);
     CHECK(read->cause == EndCause::ranks);

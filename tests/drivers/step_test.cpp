@@ -24,23 +24,46 @@ TEST_CASE("A first signal means a clean stop, and only insisting means at once",
     const auto start = std::chrono::steady_clock::time_point{} + 100s;
     SignalRelay interrupts;
     CHECK_FALSE(interrupts.asked());
-    CHECK(interrupts.next("SIGINT", start) == SIGUSR2);
+    CHECK(interrupts.next(SIGINT, start) == SIGUSR2);
     CHECK(interrupts.asked());
-    CHECK(interrupts.next("SIGINT", start + 1s) == SIGTERM);
+    CHECK(interrupts.next(SIGINT, start + 1s) == SIGTERM);
 
     SignalRelay mixed;
-    CHECK(mixed.next("SIGINT", start) == SIGUSR2);
-    CHECK_FALSE(mixed.next("SIGTERM", start + 1s));
-    CHECK(mixed.next("SIGTERM", start + 7s) == SIGUSR2); // the one that the ranks have had before
+    CHECK(mixed.next(SIGINT, start) == SIGUSR2);
+    CHECK_FALSE(mixed.next(SIGTERM, start + 1s));
+    CHECK(mixed.next(SIGTERM, start + 7s) == SIGUSR2); // the one that the ranks have had before
     CHECK(signal_meanings({{interrupt_variable, "SIGUSR2"}}).at("SIGUSR2") == "Ctrl-C");
     CHECK(signal_meanings({}).empty());
 
     SignalRelay by_slurm; // TERM comes twice, and after a USR1
-    CHECK(by_slurm.next("SIGUSR1", start) == SIGUSR1);
-    CHECK_FALSE(by_slurm.next("SIGTERM", start + 60s));
-    CHECK_FALSE(by_slurm.next("SIGTERM", start + 60s + 1ms));
-    CHECK(by_slurm.next("SIGTERM", start + 66s) == SIGUSR1);
-    CHECK(by_slurm.next("SIGTERM", start + 72s) == SIGTERM);
+    CHECK(by_slurm.next(SIGUSR1, start) == SIGUSR1);
+    CHECK_FALSE(by_slurm.next(SIGTERM, start + 60s));
+    CHECK_FALSE(by_slurm.next(SIGTERM, start + 60s + 1ms));
+    CHECK(by_slurm.next(SIGTERM, start + 66s) == SIGUSR1);
+    CHECK(by_slurm.next(SIGTERM, start + 72s) == SIGTERM);
+
+    SignalRelay to_a_relay(true);
+    CHECK(to_a_relay.next(SIGINT, start) == SIGINT);
+    CHECK(to_a_relay.next(SIGINT, start + 1s) == SIGINT);
+    CHECK(to_a_relay.asked());
+}
+
+TEST_CASE("The head is asked in words for a first INT, and for nothing else", "[drivers]") {
+    int asked = 0;
+    for (const char* signal : {"INT", "USR2"}) {
+        SignalRelay relay;
+        StepOptions options = shell(std::string("trap 'exit 8' USR1; trap 'exit 9' USR2; kill -") + signal +
+                                    " $PPID; for n in 1 2 3 4 5 6 7 8 9 10; do sleep 0.05; done");
+        options.ask = [&] {
+            ++asked;
+            return true;
+        };
+        options.heard = [] { return true; };
+        const auto ended = run_step(options, relay);
+        CHECK(ended.code == (signal == std::string("INT") ? 0 : 8));
+        CHECK(ended.asked);
+        CHECK(asked == 1);
+    }
 }
 
 TEST_CASE("A step ends with its own code, or 128 and the signal that killed it", "[drivers]") {

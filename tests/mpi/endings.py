@@ -39,9 +39,10 @@ heartbeat_timeout = "4s"
 
 
 class Study(study_case.Study):
-    def __init__(self, program, launcher, builtin="curve", options="seconds = 0.02", extra=(), trials=500, more=""):
+    def __init__(self, program, launcher, builtin="curve", options="seconds = 0.02", extra=(), trials=500, more="",
+                 supervise=""):
         text = STUDY.format(builtin=builtin, options=options, trials=trials, more=more)
-        super().__init__(program, launcher, text, extra=extra)
+        super().__init__(program, launcher, text, extra=extra, supervise=supervise)
 
     def started(self):
         path = os.path.join(self.directory, "status")
@@ -127,6 +128,29 @@ def crashed_worker(make):
     assert study.journal()["reports"] > 0
 
 
+def crashed_worker_supervised(make):
+    """The same under supervise: each start charges the trial of the one before, and the study comes to its end."""
+    study = make(builtin="loud", options="crash = true", trials=4, supervise=os.environ["RANKTUNE"])
+    check_all_charged(study)
+
+
+def hung_trial_supervised(make):
+    """So it is where every trial hangs."""
+    study = make(builtin="hang", options="", trials=4, more='[failure]\nreport_timeout = "2s"\n',
+                 supervise=os.environ["RANKTUNE"])
+    check_all_charged(study)
+
+
+def check_all_charged(study):
+    """All 4 trials have failed, one or two of them by each end of the job, and none was tried twice."""
+    code, output = study.finish(limit=180)
+    assert code == 4, f"exit code {code}\n{output}"
+    journal = study.journal()
+    restarts = output.count("starting the study again")
+    assert journal["failed"] == 4 and journal["ended"] == 1 and 2 <= restarts <= 4, (restarts, journal, output)
+    assert study.outcome()["start"] == str(restarts + 1), study.outcome()
+
+
 def hung_trial(make):
     """Ranks whose trials make no progress leave their stacks and a note, and end, and with them the job; the next start
     knows whose fault it was."""
@@ -203,6 +227,8 @@ def main():
     wanted = sys.argv[2:split]
     cases = [clean_stop, stop_from_worker, second_signal, printed_output, crashed_worker, hung_trial, killed_worker,
              killed_head, killed_launcher]
+    if "RANKTUNE" in os.environ:
+        cases += [crashed_worker_supervised, hung_trial_supervised]
     version = subprocess.run([launcher[0], "--version"], capture_output=True, text=True).stdout
     if "Open MPI" in version or "OpenRTE" in version:  # only this launcher can let the others live
         cases += [survived_worker, orphaned_workers]

@@ -192,12 +192,21 @@ def clean_stop(make):
 
 
 def killed_worker(make):
-    """kill -9 of a worker: its program, and the process group of that, die with it."""
-    study = make(space='seconds = 0.7\ndeed = "group"', trials=100, scheduler="fifo")
+    """kill -9 of a worker: its program dies with it, and what that has started, in its process group and outside."""
+    study = make(space='seconds = 0.7\ndeed = "family"', trials=100, scheduler="fifo")
     study.wait_for("a report", lambda: "| iteration 2" in study.log())
     os.kill(study.ranks()[3], signal.SIGKILL)
     code, _ = study.finish()
     assert code != 0
+
+
+def killed_all(make):
+    """kill -9 of the launcher and all ranks at once: what programs have started in sessions of their own ends, too."""
+    study = make(space='seconds = 0.7\ndeed = "family"', trials=100, scheduler="fifo")
+    study.wait_for("a report", lambda: "| iteration 2" in study.log())
+    for pid in [study.process.pid, *study.ranks().values()]:
+        os.kill(pid, signal.SIGKILL)
+    study.finish()
 
 
 def mpi_program(make):
@@ -250,7 +259,7 @@ def bound(make):
 def main():
     split = sys.argv.index("--")
     program, launcher = os.path.abspath(sys.argv[1]), sys.argv[split + 1:]
-    cases = [promoted, mischief, crashes_fail, hanging, many, clean_stop, killed_worker, mpi_program, bound]
+    cases = [promoted, mischief, crashes_fail, hanging, many, clean_stop, killed_worker, killed_all, mpi_program, bound]
     failed = study_case.run_cases(cases, sys.argv[3:split], lambda **options: Study(program, launcher, **options))
     sys.exit(1 if failed else 0)
 

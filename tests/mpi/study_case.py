@@ -11,7 +11,7 @@ import time
 class Study:
     """A study in a directory of its own. `patience`: seconds for what takes a few on an idle machine."""
 
-    def __init__(self, program, launcher, text, files=(), extra=(), patience=60, ranks=5):
+    def __init__(self, program, launcher, text, files=(), extra=(), patience=60, ranks=5, supervise=""):
         self.base = tempfile.mkdtemp(prefix="ranktune-mpi-")
         self.directory = os.path.join(self.base, "study")
         self.program = program
@@ -20,6 +20,8 @@ class Study:
             with open(os.path.join(self.base, name), "w") as file:
                 file.write(content)
         self.words = launcher + list(extra) + ["-n", str(ranks), program, self.directory, os.path.join(self.base, "study.toml")]
+        if supervise:  # path of `ranktune`
+            self.words = [supervise, "supervise", "--dir", self.directory, "--"] + self.words
         self.start()
 
     def start(self):

@@ -11,21 +11,22 @@ import time
 from bed import (DIRECTORY, PATIENCE, PROGRAM, STUDY, Job, environment, expect, slurm, template)
 
 
-def running(folder, launcher, nodes, *options, trials=4000, requeue="false"):
-    job = Job(folder, template("cpu"), f"--nodes={nodes}", "--exclusive", *options, trials=trials, seconds=0.3,
+def running(folder, launcher, nodes, *options, trials=4000, requeue="false", seconds=0.3):
+    job = Job(folder, template("cpu"), f"--nodes={nodes}", "--exclusive", *options, trials=trials, seconds=seconds,
               variables={"LAUNCHER": launcher}, requeue=requeue)
     job.wait_until_training()
     return job
 
 
-def ending(name, launcher, nodes, act, state, code):
+def ending(name, launcher, nodes, act, state, code, reason=None):
     def case(folder):
-        job = running(folder, launcher, nodes, requeue="true" if act == cancel else "false")
+        job = running(folder, launcher, nodes, requeue="true" if act in (cancel, stop) else "false")
         act(job)
         expect(job, state, code, exit=75)
         assert job.show("Restarts") == "0"
         assert job.outcome()["resumable"] == "true", job.outcome()
         assert job.outcome()["requeue"] == "no", job.outcome()
+        assert reason is None or job.outcome()["reason"] == reason, job.outcome()
         complete(job)
     case.__name__ = f"{name}_{launcher}_{nodes}"
     case.__doc__ = f"{name.replace('_', ' ')}: a clean stop by {launcher} on {nodes} node(s)"
@@ -56,6 +57,19 @@ def at(seconds):
 
 def signal_script(job):
     slurm("scancel", "--batch", "--signal=USR1", job.id)
+
+
+def signal_script_usr2(job):
+    slurm("scancel", "--batch", "--signal=USR2", job.id)
+
+
+def hang_up_script(job):
+    slurm("scancel", "--batch", "--signal=HUP", job.id)
+
+
+def stop(job):
+    done = subprocess.run([PROGRAM, "stop", job.study], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and "asked host " in done.stdout, done
 
 
 def signal_tasks(job):
@@ -91,6 +105,9 @@ def goes_on(name, launcher, act, trials, requeue="false", nodes=1):
             return job.show("Restarts") == "1"
         job.wait_for("the second start", second_start)
         expect(job, "COMPLETED", 0, exit=0)
+        if launcher == "srun":  # every trial had its checkpoint
+            first = next((job.study / "logs").glob("*start-1.log")).read_text()
+            assert re.search(r" leave exit=75 clean=yes ", first), first
         starts = sorted(path.name for path in (job.study / "logs").glob("*.env.json"))
         # Under mpirun on several nodes the ranks end before the script hears of a preemption: supervise may try again.
         assert len(starts) == 2 or nodes > 1 and len(starts) > 2, starts
@@ -182,24 +199,29 @@ def killed_supervise(launcher, nodes):
         os.kill(supervisor(job), 9)
         expect(job, "FAILED", 137)
         job.wait_for("the end of the ranks", lambda: not job_processes(job))
-        status = subprocess.run([PROGRAM, "status", job.study], env=environment, capture_output=True, text=True)
-        assert status.returncode == 0 and "trials" in status.stdout, status
+        complete(job)
     case.__name__ = f"killed_supervise_{launcher}_{nodes}"
     case.__doc__ = f"kill -9 of supervise with {launcher} on {nodes} node(s): the job ends with everything in it"
     return case
 
 
 def interrupted(launcher, nodes, times):
-    """INT to supervise, as Ctrl-C of a terminal sends it: a clean stop; the second one: at once."""
+    """INT to supervise, as Ctrl-C of a terminal sends it: a clean stop, and the job is not queued again; the second one:
+    at once, although no iteration ends."""
     def case(folder):
-        job = running(folder, launcher, nodes)
+        job = running(folder, launcher, nodes, requeue="true", seconds=0.3 if times == 1 else 900)
         victim = supervisor(job)
-        for _ in range(times):
+        os.kill(victim, 2)
+        if times > 1:
+            job.wait_for("a clean stop under way", lambda: '"draining": true' in (job.study / "status").read_text())
             os.kill(victim, 2)
-            time.sleep(0.2)
         expect(job, "FAILED", 75, exit=75)
         assert job.outcome()["cause"] == "asked" and "starting the study again" not in job.log()
+        assert job.outcome()["reason"] == "Ctrl-C" and job.outcome()["requeue"] == "no", job.outcome()
+        assert job.show("Restarts") == "0"
         job.wait_for("the end of the ranks", lambda: not job_processes(job))
+        if times == 1:
+            complete(job)
     case.__name__ = f"interrupted_{'once' if times == 1 else 'twice'}_{launcher}_{nodes}"
     case.__doc__ = f"INT {times} time(s) with {launcher} on {nodes} node(s)"
     return case
@@ -234,6 +256,40 @@ def node_down(launcher):
     case.__name__ = f"node_down_{launcher}"
     case.__doc__ = f"a node dies under {launcher}: the job goes on with the others"
     case.alone = True  # it takes the node away from every other job
+    return case
+
+
+def early_signal(folder):
+    """A signal to the script before it starts the study: it ends with 75 and says so, and the next job runs the study."""
+    slow = pathlib.Path(tempfile.mkdtemp(dir=folder)) / "ranktune"
+    slow.write_text(f'#!/bin/bash\nif [ $1 = hosts ]; then touch "{slow.parent}/begun"; sleep 3; fi\nexec {PROGRAM} "$@"\n')
+    slow.chmod(0o755)
+    job = Job(folder, template("cpu"), "--nodes=1", variables={"PATH": f"{slow.parent}:{environment['PATH']}"})
+    job.wait_for("the list of hosts", (slow.parent / "begun").exists)
+    signal_script_usr2(job)
+    expect(job, "FAILED", 75)
+    assert "SIGUSR2 came before the study was started" in job.log(), job.log()
+    assert not job.study.exists()
+    job.submit()
+    expect(job, "COMPLETED", 0, exit=0)
+
+
+def without_slurm_programs(launcher):
+    """The compute nodes have none of Slurm's programs but srun: the templates run the study on all nodes, and end it."""
+    def case(folder):
+        fakes = pathlib.Path(tempfile.mkdtemp(dir=folder))
+        for name in ("scontrol", "squeue", "scancel", "sinfo"):
+            (fakes / name).write_text(f"#!/bin/sh\necho '{name}: command not found' >&2; exit 127\n")
+            (fakes / name).chmod(0o755)
+        job = Job(folder, template("cpu"), "--nodes=2", "--exclusive", trials=4000, seconds=0.3,
+                  variables={"LAUNCHER": launcher, "PATH": f"{fakes}:{environment['PATH']}"})
+        job.wait_until_training()
+        assert [len(ranks) for ranks in job.layout().values()] == [5, 4], job.layout()
+        signal_script(job)
+        expect(job, "FAILED", 75, exit=75)
+        complete(job)
+    case.__name__ = f"without_slurm_programs_{launcher}"
+    case.__doc__ = without_slurm_programs.__doc__
     return case
 
 
@@ -331,6 +387,28 @@ def chain_goes_on(folder):
     assert "exit=0" in outcome and "start=2" in outcome, outcome
 
 
+def chain_stopped(folder):
+    """`ranktune stop` ends a chain: the followers are cancelled, and the job ends with 75."""
+    study, jobs, _ = submitted(folder, "chain-stopped", "--chain", "3", trials=4000, seconds=0.3)
+    wait_until("reports", lambda: (study / "status").exists() and '"reports": 0' not in (study / "status").read_text())
+    done = subprocess.run([PROGRAM, "stop", study], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done
+    wait_until("the end of all", lambda: [state_of(job) for job in jobs] == ["FAILED", "CANCELLED", "CANCELLED"])
+    assert "ExitCode=75:0" in slurm("scontrol", "show", "job", jobs[0])
+    outcome = (study / "outcome").read_text()
+    assert "reason=ranktune stop" in outcome and "start=1" in outcome, outcome
+
+
+def chain_alone(folder):
+    """A follower that was cancelled goes on with nothing: the job that is stopped early ends with 75."""
+    study, jobs, _ = submitted(folder, "chain-alone", "--chain", "2", trials=4000, seconds=0.3)
+    wait_until("reports", lambda: (study / "status").exists() and '"reports": 0' not in (study / "status").read_text())
+    slurm("scancel", jobs[1])
+    slurm("scancel", "--batch", "--signal=USR1", jobs[0])
+    wait_until("the end of both", lambda: [state_of(job) for job in jobs] == ["FAILED", "CANCELLED"])
+    assert "ExitCode=75:0" in slurm("scontrol", "show", "job", jobs[0])
+
+
 def submit_again(folder):
     """While a job of the study waits or runs, the next one is submitted to begin after it."""
     study, jobs, words = submitted(folder, "again", "--", "--begin=now+1hour", trials=12)
@@ -375,7 +453,13 @@ def cases():
         goes_on("preempted", "mpirun", preempt, 100),
         goes_on("preempted", "mpirun", preempt, 200, nodes=2),
         goes_on("requeued_in_time", "srun", warn, 200, requeue="true"),
-        out_of_time, array, hostile, chain_done, chain_goes_on, submit_again,
+        *(ending("signal_usr2_to_the_script", launcher, nodes, signal_script_usr2, "FAILED", 75)
+          for launcher, nodes in (("srun", 1), ("mpirun", 2))),
+        ending("hung_up", "srun", 1, hang_up_script, "FAILED", 75),
+        *(ending("stop_verb", launcher, nodes, stop, "FAILED", 75, reason="ranktune stop")
+          for launcher, nodes in (("srun", 1), ("srun", 2), ("mpirun", 1), ("mpirun", 2))),
+        early_signal, without_slurm_programs("srun"), without_slurm_programs("mpirun"),
+        out_of_time, array, hostile, chain_done, chain_goes_on, chain_stopped, chain_alone, submit_again,
         *(case for launcher in ("srun", "mpirun") for case in (
             killed(launcher, 1, rank(0)), killed(launcher, 2, rank(0)), killed(launcher, 1, rank(3)),
             killed(launcher, 2, rank(3)), killed_supervise(launcher, 2), interrupted(launcher, 2, 1),

@@ -5,10 +5,10 @@ resumed by the same command until they end. An observer outside the processes re
 reader of its own, and remembers what it saw: whatever was written has to be there ever after. Most studies are
 deterministic, and start on another number of ranks each time: in the end they have to be what a run without any kill is.
 
-    kill_runs.py PROGRAM KILLS [SEED] [--deterministic] [--srun TESTBED]
+    kill_runs.py PROGRAM KILLS [SEED] [--deterministic] [--srun TESTBED] [--sweep]
 
 --deterministic: all of them are. --srun: under srun on the Slurm that `tools/slurm-testbed start --directory TESTBED` has
-started. Ends with a line of figures; the exit code is 0 when nothing went wrong.
+started. --sweep: removes what Open MPI leaves behind of killed ranks, which is counted and named in any case. Ends with a line of figures; the exit code is 0 when nothing went wrong.
 """
 import argparse
 import json
@@ -16,6 +16,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -282,6 +283,14 @@ def shared_memory():
     return set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
 
 
+def dead_sessions():
+    """Session folders of mpirun, of this user on this machine, whose process is gone."""
+    folder = os.path.join(tempfile.gettempdir(), f"ompi.{socket.gethostname()}.{os.geteuid()}")
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    return {os.path.join(folder, name) for name in names
+            if name.startswith("pid.") and not os.path.exists("/proc/" + name.removeprefix("pid."))}
+
+
 def unused(names):
     """Those that no living process has mapped."""
     mapped = ""
@@ -301,11 +310,12 @@ def main():
     parser.add_argument("seed", type=int, nargs="?", default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--deterministic", action="store_true")
     parser.add_argument("--srun", metavar="TESTBED")
+    parser.add_argument("--sweep", action="store_true", help="remove what Open MPI leaves")
     launch = parser.parse_args()
     launch.environment = srun_environment(launch.srun) if launch.srun else mpirun_environment()
     launch.environment["RANKTUNE_LAST_END"] = "outside"  # no trial is at fault
     program, kills, seed = os.path.abspath(launch.program), launch.kills, launch.seed
-    before = shared_memory()
+    before, sessions = shared_memory(), dead_sessions()
     tally, wrong, studies, compared, openings, begin = {}, 0, 0, 0, 0, time.monotonic()
     while sum(tally.values()) < kills:
         studies += 1
@@ -326,14 +336,18 @@ def main():
     left = [n for n in unused(new) if "ranktune" in n]
     if left:
         print(f"left in /dev/shm: {left}")
-    # Open MPI cannot remove its segments when all its processes are killed.
-    foreign = unused(n for n in new if n.startswith("vader_segment"))
-    for name in foreign:
-        os.unlink(f"/dev/shm/{name}")
+    # Open MPI cannot remove its segments and session folders when all its processes are killed.
+    foreign = [f"/dev/shm/{name}" for name in unused(n for n in new if n.startswith("vader_segment"))]
+    foreign += sorted(dead_sessions() - sessions)
+    if foreign and launch.sweep:
+        for path in foreign:
+            shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+    elif foreign:
+        print(f"left by Open MPI (--sweep removes it): rm -rf {' '.join(foreign)}")
     figures = ", ".join(f"{who} {count}" for who, count in sorted(tally.items()))
     print(f"{sum(tally.values())} kills ({figures}) of {studies} studies under {'srun' if launch.srun else 'mpirun'}, {wrong} wrong, "
           f"{compared} compared with an undisturbed run, {len(left)} files left in /dev/shm, "
-          f"{len(foreign)} segments of Open MPI removed there, {openings} openings by h5py; seed {seed}; {time.monotonic() - begin:.0f} s")
+          f"{len(foreign)} segments and session folders left by Open MPI{' and removed' if launch.sweep else ''}, {openings} openings by h5py; seed {seed}; {time.monotonic() - begin:.0f} s")
     return 1 if wrong or left else 0
 
 

@@ -74,6 +74,9 @@ Entered enter(storage::FileSystem& files, const RunOptions& options) {
     Entered entered;
     files.make_directories(options.directory);
     entered.lease = take_lease(files, options);
+    // Meant for an earlier start. What is older than `supervise` it has removed itself; the rest is for this start,
+    // too.
+    if (!options.supervised) files.remove(StudyDirectory{options.directory}.stop_file());
     // A job that Slurm starts again would throw away what it has just done.
     const bool fresh = options.open.fresh && slurm_restart_count() == 0;
     if (fresh && holds_study(files, options.directory)) {
@@ -147,7 +150,6 @@ HeadRun::HeadRun(comm::Transport& transport, const RunOptions& options, const st
       outbox_(transport),
       job_(slurm::allocation(environment_variables())) {
     if (opened_.uuid.empty()) opened_.uuid = make_uuid();
-    files_.remove(directory_.stop_file()); // meant for an earlier start
     create_study_directory(files_, directory_, options.study_text);
     if (options.spec.trainable.program) publish_python_module(files_, directory_);
     if (const auto before = read_outcome(files_, directory_)) earlier_progress_ = before->progress;
@@ -371,7 +373,8 @@ void HeadRun::write_outcome(study::StudyOutcome outcome, study::Reason why, cons
                            opened_.incarnation.value(),
                            wall_time_now(),
                            end_cause(outcome, why),
-                           requeued_.result};
+                           requeued_.result,
+                           options_.launch};
     try {
         publish_text(files_, directory_.outcome_file(), outcome_text(file), true);
     } catch (const std::exception& error) {

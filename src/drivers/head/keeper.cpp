@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "drivers/study_directory.hpp"
 #include "ranktune/base/error.hpp"
 
 namespace ranktune::drivers {
@@ -45,9 +46,7 @@ void Keeper::main() {
 
 void Keeper::look_for_stop() {
     try {
-        if (!files_.exists(stop_file_)) return;
-        files_.remove(stop_file_);
-        ask({"ranktune stop", false});
+        if (auto who = take_stop_request(files_, stop_file_)) ask({std::move(*who), false});
     } catch (const base::IoError& error) {
         log_.write(base::LogLevel::warning, "stop-file", {{"error", error.what()}});
     }

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "drivers/program/descendants.hpp"
+#include "drivers/program/guard.hpp"
 #include "drivers/program/spawn.hpp"
 #include "ranktune/base/error.hpp"
 
@@ -73,8 +74,14 @@ Child::Child(const std::vector<std::string>& words, const std::vector<std::strin
     Pair out = make_pipe();
     Pair error = make_pipe();
     Pair control = make_socket();
+    std::vector<std::string> variables = environment;
+    const std::string& mark = Guard::instance().mark();
+    std::erase_if(variables, [&](const std::string& entry) { // of a study that this one is a trial of
+        return entry.starts_with(mark.substr(0, mark.find('=') + 1));
+    });
+    variables.push_back(mark);
     pid_ = start_as_child([&] {
-        return spawn(words, environment, directory,
+        return spawn(words, variables, directory,
                      {null.get(), out.theirs.get(), error.theirs.get(), control.theirs.get()});
     });
     out_.fd = std::move(out.ours);

@@ -28,6 +28,7 @@ using storage::FileDescriptor;
 
 constexpr auto orphan_grace = 10s;
 constexpr unsigned guardian_grace_s = 15;
+constexpr auto hearing = 5s; ///< a head looks for requests once a second
 constexpr int stop_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
 std::error_code last_error() { return {errno, std::generic_category()}; }
@@ -228,8 +229,39 @@ void end_orphans(const std::set<pid_t>& known) {
     }
 }
 
-/// Waits until the child has ended; what this process receives meanwhile is passed on.
-int wait_for(pid_t child, const SignalsHere& signals, SignalRelay& relay, ErrorLines* lines, int lines_fd) {
+/// Passes on what this process receives.
+class ToChild {
+  public:
+    ToChild(pid_t child, const StepOptions& options, SignalRelay& relay)
+        : child_(child), options_(options), relay_(relay) {}
+
+    void received(int signal) {
+        const auto sent = relay_.next(signal, Steady::now());
+        if (!sent) return;
+        waiting_.reset();
+        if (signal == SIGINT && *sent == SIGUSR2 && options_.ask && options_.ask()) {
+            waiting_ = *sent;
+            until_ = Steady::now() + hearing;
+        } else {
+            kill(child_, *sent);
+        }
+    }
+    void tick() {
+        if (!waiting_ || Steady::now() < until_) return;
+        if (!options_.heard || !options_.heard()) kill(child_, *waiting_);
+        waiting_.reset();
+    }
+
+  private:
+    pid_t child_;
+    const StepOptions& options_;
+    SignalRelay& relay_;
+    std::optional<int> waiting_; ///< for the head to take what it was asked
+    Steady::time_point until_;
+};
+
+/// Waits until the child has ended.
+int wait_for(pid_t child, const SignalsHere& signals, ToChild& to_child, ErrorLines* lines, int lines_fd) {
     while (true) {
         int status = 0;
         const pid_t done = waitpid(child, &status, WNOHANG);
@@ -239,17 +271,18 @@ int wait_for(pid_t child, const SignalsHere& signals, SignalRelay& relay, ErrorL
         poll(wanted, 2, 1000);
         if (lines != nullptr && wanted[1].revents != 0 && !lines->take()) lines_fd = -1;
         while (const int signal = signals.next()) {
-            if (signal == SIGCHLD) continue;
-            if (const auto sent = relay.next(signal_name(signal), Steady::now())) kill(child, *sent);
+            if (signal != SIGCHLD) to_child.received(signal);
         }
+        to_child.tick();
     }
 }
 
 } // namespace
 
-std::optional<int> SignalRelay::next(const std::string& signal, std::chrono::steady_clock::time_point now) {
-    if (sent_ == 0) sent_ = signal == "SIGINT" ? SIGUSR2 : SIGUSR1;
-    switch (stops_.next(signal, now)) {
+std::optional<int> SignalRelay::next(int signal, std::chrono::steady_clock::time_point now) {
+    if (sent_ == 0) sent_ = signal == SIGINT ? SIGUSR2 : SIGUSR1;
+    if (as_is_) return signal;
+    switch (stops_.next(signal_name(signal), now)) {
         case StopStep::begin:
             return sent_;
         case StopStep::repeat:
@@ -257,7 +290,7 @@ std::optional<int> SignalRelay::next(const std::string& signal, std::chrono::ste
         case StopStep::at_once:
             break;
     }
-    if (signal == "SIGINT" || insisted_) return SIGTERM;
+    if (signal == SIGINT || insisted_) return SIGTERM;
     insisted_ = true;
     return sent_;
 }
@@ -282,7 +315,9 @@ StepEnded run_step(const StepOptions& options, SignalRelay& relay) {
         known.insert(guardian.pid());
         if (errors.read) fcntl(errors.read.get(), F_SETFL, O_NONBLOCK);
         ErrorLines lines(errors.read ? errors.read.get() : -1, options.on_error_line);
-        status = wait_for(child, signals, relay, errors.read ? &lines : nullptr, errors.read ? errors.read.get() : -1);
+        ToChild to_child(child, options, relay);
+        status =
+            wait_for(child, signals, to_child, errors.read ? &lines : nullptr, errors.read ? errors.read.get() : -1);
         end_orphans(known);
         pollfd rest{errors.read ? errors.read.get() : -1, POLLIN, 0};
         while (errors.read && poll(&rest, 1, 0) > 0 && lines.take()) {
@@ -300,7 +335,7 @@ bool pause_unless_asked(std::chrono::milliseconds time, SignalRelay& relay) {
         poll(&wanted, 1,
              static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(until - now).count()) + 1);
         while (const int signal = signals.next())
-            if (signal != SIGCHLD) static_cast<void>(relay.next(signal_name(signal), Steady::now()));
+            if (signal != SIGCHLD) static_cast<void>(relay.next(signal, Steady::now()));
     }
     return relay.asked();
 }

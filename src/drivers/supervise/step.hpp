@@ -22,13 +22,16 @@ namespace ranktune::drivers {
 /// once, and after that TERM.
 class SignalRelay {
   public:
+    /// `as_is`: to a program that has a relay of its own, every signal goes as it came.
+    explicit SignalRelay(bool as_is = false) : as_is_(as_is) {}
     /// The signal to send; nothing: the launcher's, or Slurm's, way to say the same again.
-    [[nodiscard]] std::optional<int> next(const std::string& signal, std::chrono::steady_clock::time_point now);
+    [[nodiscard]] std::optional<int> next(int signal, std::chrono::steady_clock::time_point now);
     /// Anything was received.
     [[nodiscard]] bool asked() const { return sent_ != 0; }
 
   private:
     StopSequence stops_;
+    bool as_is_;
     int sent_ = 0; ///< the first one; 0: nothing was received
     bool insisted_ = false;
 };
@@ -44,6 +47,11 @@ struct StepOptions {
     std::vector<std::pair<std::string, std::string>> variables; ///< set in its environment
     /// When given, standard error passes through this process, which hands each line to it and then writes it out.
     std::function<void(const std::string& line)> on_error_line;
+    /// Asks the head in words, for a first INT: as a signal of a launcher it could not be told from others. False: that
+    /// cannot be done. May be empty.
+    std::function<bool()> ask;
+    /// Whether the head has taken what it was asked. Not within seconds: it gets the signal after all.
+    std::function<bool()> heard;
 };
 
 /// How a step ended.
