@@ -34,7 +34,7 @@
 namespace ranktune::drivers {
 
 /// Version of the messages below: both sides must have the same one (checked in Hello, whose layout never changes).
-inline constexpr std::uint16_t protocol_version = 2;
+inline constexpr std::uint16_t protocol_version = 3;
 
 /// What identifies an attempt on the wire.
 struct AttemptKey {

@@ -63,6 +63,7 @@ constexpr View keys[] = {
     "failure.report_timeout",
     "checkpoint.interval",
     "checkpoint.mean_time_between_failures",
+    "checkpoint.at_rungs",
     "checkpoint.keep",
     "checkpoint.max_bytes",
     "checkpoint.direct",

@@ -219,6 +219,7 @@ void write_checkpoint(const CheckpointSpec& checkpoint, Writer& out) {
             out.line("mean_time_between_failures", text_of(checkpoint.mean_time_between_failures));
             break;
     }
+    out.line("at_rungs", text_of(checkpoint.at_rungs));
     out.line("keep", std::to_string(checkpoint.keep));
     if (checkpoint.max_bytes) out.line("max_bytes", std::to_string(*checkpoint.max_bytes));
     out.line("direct", text_of(checkpoint.direct));

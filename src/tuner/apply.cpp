@@ -99,6 +99,7 @@ void Tuner::Impl::apply_one(const study::IncarnationBegan& r) {
         if (r.workers[rank].rank.value() != rank + 1) impossible("worker ranks are not 1, 2, 3, ...");
     }
     state.incarnation = r.incarnation;
+    if (std::any_of(state.trials.begin(), state.trials.end(), holds_ranks)) ++state.interruptions;
     const StudyTime before = state.now;
     state.now = state.began = r.at;
     state.wall_time = r.wall_time;
@@ -342,6 +343,9 @@ void Tuner::Impl::apply_one(const study::RankLost& r) {
     if (r.rank.value() == 0 || r.rank.value() > state.workers.size()) impossible("an unknown rank is lost");
     WorkerState& worker = state.workers[r.rank.value() - 1];
     if (!worker.alive) impossible("rank " + std::to_string(r.rank.value()) + " is lost twice");
+    // A node that dies takes all its ranks with it, one after the other.
+    const auto gone = [&](const WorkerState& other) { return other.host == worker.host && !other.alive; };
+    if (std::none_of(state.workers.begin(), state.workers.end(), gone)) ++state.interruptions;
     worker.alive = false;
     if (!state.hosts[worker.host].retired) ledger.lose(r.rank, !worker.trial.has_value());
     if (worker.trial) {

@@ -37,8 +37,8 @@ inline constexpr const char* program_name = "program";
 
 /// [trainable]: a built-in or registered trainable and its fixed options, or a program.
 struct TrainableSpec {
-    std::string name;             ///< key of the registry: "mlp", "curve", or what a program registered; program_name
-    space::Configuration options; ///< every other key of the table; paths already absolute
+    std::string name;              ///< key of the registry: "mlp", "curve", or what a program registered; program_name
+    space::Configuration options;  ///< every other key of the table; paths already absolute
     std::optional<ProgramSpec> program;
 };
 
@@ -124,14 +124,15 @@ struct CheckpointSpec {
     Interval interval = Interval::automatic;
     Iteration iterations = 0; ///< interval == iterations: after every so many
     base::Duration time{};    ///< interval == time: training time between two
-    /// interval == automatic: of the job, for the optimum of Young (CACM 17(9), 1974) from the measured cost.
+    /// interval == automatic: of the job, before the study has seen any (tuner::mean_time_between_failures).
     base::Duration mean_time_between_failures = std::chrono::hours(24);
     /// Best ones, by the objective, that a trial keeps beside the newest two while it goes on, and that the best trial
     /// keeps when it has ended.
     std::uint32_t keep = 1;
     /// Of all checkpoints of the study: beyond it the worst paused trials lose theirs.
     std::optional<std::uint64_t> max_bytes;
-    bool direct = true; ///< large ones are written past the page cache where the file system can
+    bool at_rungs = false; ///< also when a trial is judged at a rung of ASHA and trains on
+    bool direct = true;    ///< large ones are written past the page cache where the file system can
 };
 
 struct OutputSpec {
