@@ -255,6 +255,8 @@ std::string resolved_toml(const StudySpec& spec) {
     write_scheduler(spec.scheduler, out);
     write_stop(spec.stop, out);
     write_limits(spec, out);
+    if (!spec.trainable.inputs.empty()) out.table("inputs");
+    for (const InputFile& input : spec.trainable.inputs) out.line(input.option, text_of(input.content));
     return out.take();
 }
 

@@ -378,13 +378,15 @@ void Tuner::Impl::apply_one(const study::Snapshot&) {}
 void Tuner::Impl::apply_one(const study::StudyChanged& r) {
     const study::StudySpec later = study::parse_resolved_study(r.spec, "the journal");
     state.now = std::max(state.now, r.at);
-    if (spec.deterministic && study::changes_what_is_decided(study::differences(spec, later))) mark_nondeterministic();
+    const bool decides = study::changes_what_is_decided(study::differences(spec, later));
+    if (spec.deterministic && decides) mark_nondeterministic();
     study::take_over(spec, later);
     scheduler->set_num_trials(spec.num_trials);
     list_evictable();
+    state.early_failures = 0;
+    if (!decides) return; // files lie elsewhere, or are written more often: no trial can tell
     // Results of the old rule say nothing about the new one. (Trials that run have none: they are yet to be started.)
     for (TrialState& t : state.trials) t.window.clear();
-    state.early_failures = 0;
 }
 
 void Tuner::Impl::apply_one(const study::TrialReopened& r) {

@@ -112,7 +112,7 @@ TEST_CASE("mistakes of the file as a whole", "[study]") {
     const std::vector<Case> cases = {
         {"[serch]\n",
          "12:2 serch: unknown table; known: study, trainable, resources, space, searcher, scheduler, stop, "
-         "failure, checkpoint, journal, run, slurm"},
+         "failure, checkpoint, journal, run, slurm, inputs"},
         {"[searchers]\n", "12:2 searchers: unknown table; did you mean [searcher]?"},
         {"[pruner]\n", "12:2 pruner: is Optuna's name; here: scheduler.type"},
         {"[parameters]\n", "12:2 parameters: is W&B's name; here: the table [space]"},

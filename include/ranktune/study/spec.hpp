@@ -35,11 +35,22 @@ struct ProgramSpec {
 /// What a trial of a program is called where a trainable has its name.
 inline constexpr const char* program_name = "program";
 
+/// What a file that an option of [trainable] names holds, as far as the study knows ([inputs] of a resolved file).
+struct InputFile {
+    std::string option;
+    std::string content; ///< PathChecks::content
+    friend bool operator==(const InputFile&, const InputFile&) = default;
+};
+
 /// [trainable]: a built-in or registered trainable and its fixed options, or a program.
 struct TrainableSpec {
     std::string name;              ///< key of the registry: "mlp", "curve", or what a program registered; program_name
     space::Configuration options;  ///< every other key of the table; paths already absolute
+    std::vector<InputFile> inputs; ///< of options that are paths; missing: nobody has looked
     std::optional<ProgramSpec> program;
+
+    /// What the file of this option holds; null: nobody has looked.
+    [[nodiscard]] const std::string* content_of(const std::string& option) const;
 };
 
 /// [resources].gpus: what trials get of the GPUs that the job was granted.
