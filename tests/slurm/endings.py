@@ -169,6 +169,8 @@ def named(*names):
                 continue
             # Of a slurmstepd the title tells: "slurmstepd: [12.0]".
             step = title.startswith(b"slurmstepd: [" + job.id.encode() + b".")
+            if b"--overlap" in title.split(b"\0"):  # looks after the first node, and runs no study
+                continue
             if step and b".batch]" not in title and b".extern]" not in title or mine and not title.startswith(b"slurmstepd"):
                 found.append(pid)
         return found
@@ -282,6 +284,23 @@ def node_down(launcher):
         check_same(job.study)
     case.__name__ = f"node_down_{launcher}"
     case.__doc__ = f"a node dies under {launcher}: the job goes on with the others"
+    case.alone = True  # it takes the node away from every other job
+    return case
+
+
+def first_node_down(launcher, nodes):
+    """The node of the job script and of the head dies: Slurm queues the job again, and it takes the study over on others."""
+    def case(folder):
+        job = running(folder, launcher, nodes, "--requeue")
+        first = nodes_of(job)[0]
+        take_down(first)
+        job.wait_for("the second start", lambda: job.show("Restarts") == "1" and job.show("JobState") != "PENDING")
+        assert first not in nodes_of(job), nodes_of(job)
+        expect(job, "COMPLETED", 0, exit=0)
+        assert "resuming layout" in job.log(), job.log()
+        check_same(job.study)
+    case.__name__ = f"first_node_down_{launcher}_{nodes}"
+    case.__doc__ = f"the first of {nodes} node(s) dies under {launcher}: the job is queued again, and goes on elsewhere"
     case.alone = True  # it takes the node away from every other job
     return case
 
@@ -456,5 +475,5 @@ def cases():
         killed("mpirun", 1, named("mpirun", "mpirun.openmpi", "orterun")),
         killed("mpirun", 2, named("mpirun", "mpirun.openmpi", "orterun")),
         killed("mpirun", 2, named("orted")),
-        node_down("srun"), node_down("mpirun"),
+        node_down("srun"), node_down("mpirun"), first_node_down("srun", 2), first_node_down("mpirun", 1), first_node_down("mpirun", 2),
     ]
