@@ -408,7 +408,8 @@ def chain_goes_on(folder):
 
 def chain_out_of_time(folder):
     """The first job of a chain stops before its time is up, and its follower finishes the study."""
-    study, jobs, _ = submitted(folder, "chain-time", "--chain", "2", trials=500, seconds=0.3, limit="0:02:00")
+    study, jobs, _ = submitted(folder, "chain-time", "--chain", "2", "--", "--time=2", "--signal=B:URG@1", trials=600, seconds=0.3,
+                               limit="0:04:00")
     wait_until("the end of the first", lambda: state_of(jobs[0]) not in ("PENDING", "RUNNING", "CONFIGURING"))
     assert state_of(jobs[0]) == "COMPLETED", slurm("scontrol", "show", "job", jobs[0])
     ended = (study / "outcome").read_text()
