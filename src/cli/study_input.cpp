@@ -12,6 +12,7 @@
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "report/text.hpp"
+#include "storage/content.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -24,7 +25,13 @@ study::PathChecks path_checks() {
             },
             .directory = [](const std::string& path) -> std::string {
                 return std::filesystem::is_directory(path) ? "" : "there is no directory \"" + path + "\"";
-            }};
+            },
+            .content =
+                [](const std::string& path) {
+                    return std::filesystem::is_regular_file(path)
+                               ? storage::content_text(storage::posix_file_system(), path)
+                               : std::string();
+                }};
 }
 
 } // namespace

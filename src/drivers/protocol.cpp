@@ -178,6 +178,7 @@ void put(Encoder& out, const study::StartTrial& m) {
     study::encode(m.from, out);
     out.f64(m.seconds);
     out.varint(m.decision_point);
+    out.svarint(m.between_failures.count());
 }
 void get(Decoder& in, study::StartTrial& m) {
     get_key(in, m);
@@ -187,6 +188,7 @@ void get(Decoder& in, study::StartTrial& m) {
     m.from = study::decode_start_from(in);
     m.seconds = in.f64();
     m.decision_point = in.varint();
+    m.between_failures = base::Duration(in.svarint());
 }
 
 void put(Encoder& out, const study::Decide& m) {

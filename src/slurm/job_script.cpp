@@ -137,6 +137,19 @@ trap 'rm -f "$hosts"' EXIT
 @PROGRAM@ hosts >"$hosts" || exit
 tasks=$(wc -l <"$hosts")
 
+# --no-kill keeps the job when a node dies, also when it is the first, and this script with it: then somebody on the last
+# node has it queued again.
+if [ "$SLURM_JOB_NUM_NODES" -gt 1 ]; then
+    first=$(head -n 1 "$hosts")
+    last=$(tail -n 1 "$hosts")
+    env -u SLURM_GPUS srun --overlap --nodes=1 --ntasks=1 --nodelist="$last" bash -c '
+        while sleep 60; do
+            nodes=$(squeue --noheader --states=RUNNING --format=%N --jobs="$SLURM_JOB_ID") && [ -n "$nodes" ] || continue
+            nodes=$(scontrol show hostnames "$nodes") && [ -n "$nodes" ] || continue
+            grep -qx "$0" <<<"$nodes" || scontrol requeue "$SLURM_JOB_ID"
+        done' "$first" </dev/null >/dev/null 2>&1 &
+fi
+
 # The head naps between messages and shares the cores of the workers beside it: --overcommit, --oversubscribe. No
 # binding: that would pin two tasks to one core, or all of them to few.
 case $launcher in

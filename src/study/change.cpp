@@ -37,6 +37,7 @@ constexpr std::string_view changeable[] = {
     "study.max_concurrent",
     "study.time_budget",
     "trainable.command",
+    "trainable.directory",
     "resources.cpus_per_rank",
     "resources.bind",
     "stop.",
@@ -47,9 +48,21 @@ constexpr std::string_view changeable[] = {
     "slurm.",
 };
 
-bool may_change(std::string_view key, const StudySpec& before) {
+bool starts(std::string_view key, std::string_view table) { return key.starts_with(table); }
+
+/// A file that lies elsewhere now is the same data; that it is has to be known. What nobody looked at before is noted.
+bool may_move(std::string_view key, const StudySpec& before, const StudySpec& after) {
+    const std::string option(key.substr(key.find('.') + 1));
+    const std::string* was = before.trainable.content_of(option);
+    const std::string* is = after.trainable.content_of(option);
+    if (starts(key, "inputs.")) return was == nullptr;
+    return was != nullptr && is != nullptr && *was == *is;
+}
+
+bool may_change(std::string_view key, const StudySpec& before, const StudySpec& after) {
     // The slots are what orders a deterministic study.
     if (before.deterministic && key == "study.max_concurrent") return false;
+    if ((starts(key, "trainable.") || starts(key, "inputs.")) && may_move(key, before, after)) return true;
     return std::ranges::any_of(changeable, [&](std::string_view entry) {
         return entry.ends_with('.') ? key.starts_with(entry) : key == entry;
     });
@@ -62,6 +75,8 @@ const std::string* find(const Lines& lines, const std::string& key) {
 
 } // namespace
 
+std::span<const std::string_view> changeable_keys() { return changeable; }
+
 std::vector<KeyChange> differences(const StudySpec& before, const StudySpec& after) {
     const Lines old_lines = lines_of(before);
     const Lines new_lines = lines_of(after);
@@ -69,16 +84,21 @@ std::vector<KeyChange> differences(const StudySpec& before, const StudySpec& aft
     for (const auto& [key, value] : old_lines) {
         const std::string* now = find(new_lines, key);
         if (now == nullptr || *now != value)
-            changes.push_back({key, value, now == nullptr ? std::string() : *now, may_change(key, before)});
+            changes.push_back({key, value, now == nullptr ? std::string() : *now, may_change(key, before, after)});
     }
     for (const auto& [key, value] : new_lines)
-        if (find(old_lines, key) == nullptr) changes.push_back({key, {}, value, may_change(key, before)});
+        if (find(old_lines, key) == nullptr) changes.push_back({key, {}, value, may_change(key, before, after)});
     return changes;
 }
 
 bool changes_what_is_decided(const std::vector<KeyChange>& changes) {
-    return std::ranges::any_of(changes, [](const KeyChange& change) {
-        return change.key != "study.name" && !change.key.starts_with("checkpoint.") &&
+    // (Of an option of the trainable only the place of a file can have changed.)
+    const auto moved = [](const std::string& key) {
+        return key.starts_with("inputs.") ||
+               (key.starts_with("trainable.") && key != "trainable.command" && key != "trainable.directory");
+    };
+    return std::ranges::any_of(changes, [&](const KeyChange& change) {
+        return change.key != "study.name" && !moved(change.key) && !change.key.starts_with("checkpoint.") &&
                !change.key.starts_with("journal.") && !change.key.starts_with("run.");
     });
 }
@@ -89,8 +109,17 @@ void take_over(StudySpec& spec, const StudySpec& later) {
     if (!spec.deterministic) spec.max_concurrent = later.max_concurrent;
     spec.time_budget = later.time_budget;
     // A program whose command line was wrong is mended by changing it.
-    if (spec.trainable.program && later.trainable.program)
+    if (spec.trainable.program && later.trainable.program) {
         spec.trainable.program->command = later.trainable.program->command;
+        spec.trainable.program->directory = later.trainable.program->directory;
+    }
+    for (const InputFile& input : later.trainable.inputs) {
+        const std::string* known = spec.trainable.content_of(input.option);
+        if (known != nullptr && *known == input.content)
+            for (const auto& option : later.trainable.options.entries())
+                if (option.name == input.option) spec.trainable.options.set(option.name, option.value);
+        if (known == nullptr) spec.trainable.inputs.push_back(input);
+    }
     spec.resources.cpus_per_rank = later.resources.cpus_per_rank;
     spec.resources.bind = later.resources.bind;
     spec.stop = later.stop;

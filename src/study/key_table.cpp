@@ -63,6 +63,7 @@ constexpr View keys[] = {
     "failure.report_timeout",
     "checkpoint.interval",
     "checkpoint.mean_time_between_failures",
+    "checkpoint.at_rungs",
     "checkpoint.keep",
     "checkpoint.max_bytes",
     "checkpoint.direct",
@@ -74,8 +75,8 @@ constexpr View keys[] = {
     "slurm.lead_time",
 };
 
-constexpr View tables[] = {"study", "trainable", "resources",  "space",   "searcher", "scheduler",
-                           "stop",  "failure",   "checkpoint", "journal", "run",      "slurm"};
+constexpr View tables[] = {"study",   "trainable",  "resources", "space", "searcher", "scheduler", "stop",
+                           "failure", "checkpoint", "journal",   "run",   "slurm",    "inputs"};
 
 /// Another tool's name and ours. `table`: only there; empty: anywhere. `ours` is a dotted key, or words when it has a
 /// space in it.

@@ -77,6 +77,18 @@ void parse_max_bytes(ParseContext& context, TableReader& table, const Node& node
                                "needs a number of bytes, or text such as \"500GB\" or \"2TiB\"");
 }
 
+/// After parse_scheduler.
+void parse_at_rungs(ParseContext& context, TableReader& table, bool can_save) {
+    const auto at_rungs = table.boolean("at_rungs");
+    if (!at_rungs) return;
+    context.spec.checkpoint.at_rungs = *at_rungs;
+    if (!*at_rungs) return;
+    if (context.spec.scheduler.kind != SchedulerKind::asha)
+        table.refuse("at_rungs", "only scheduler.type = \"asha\" has rungs");
+    else if (!can_save)
+        table.refuse("at_rungs", "the trainable '" + context.info->name + "' cannot save its state");
+}
+
 } // namespace
 
 void parse_checkpoint(ParseContext& context) {
@@ -97,6 +109,7 @@ void parse_checkpoint(ParseContext& context) {
             table.duration("mean_time_between_failures").value_or(checkpoint.mean_time_between_failures);
     else if (table.has("mean_time_between_failures"))
         table.refuse("mean_time_between_failures", "only goes with interval = \"auto\"");
+    parse_at_rungs(context, table, can_save);
     checkpoint.keep = static_cast<std::uint32_t>(table.integer("keep", 1, 1000).value_or(checkpoint.keep));
     if (const Node* bytes = table.take("max_bytes")) parse_max_bytes(context, table, *bytes);
     checkpoint.direct = table.boolean("direct").value_or(checkpoint.direct);

@@ -47,6 +47,10 @@ std::string unknown_option(const ParseContext& context, const std::string& name)
     return "unknown key; options of '" + context.info->name + "': " + base::join(names);
 }
 
+void note_content(ParseContext& context, const std::string& option, const std::string& content) {
+    if (!content.empty()) context.spec.trainable.inputs.push_back({option, content});
+}
+
 void parse_option(ParseContext& context, const Node& node, const std::string& name) {
     const std::string key = "trainable." + name;
     const OptionInfo* option = context.info == nullptr ? nullptr : find_option(*context.info, name);
@@ -64,7 +68,26 @@ void parse_option(ParseContext& context, const Node& node, const std::string& na
     std::string why = option_problem(*option, *value);
     if (why.empty()) why = file_problem(context, *option, *value);
     if (!why.empty()) context.mistakes.value(node, key, why);
-    context.spec.trainable.options.set(name, resolved(*option, *value, context.directory));
+    const space::Value given = resolved(*option, *value, context.directory);
+    context.spec.trainable.options.set(name, given);
+    if (why.empty() && option->kind == OptionInfo::Kind::path && context.paths.content && given.is_string())
+        note_content(context, name, context.paths.content(given.as_string()));
+}
+
+/// What a resolved file says of files that nobody looks at now.
+void parse_inputs(ParseContext& context) {
+    const Node* table = context.root.find("inputs");
+    if (table == nullptr) return;
+    if (!table->is(Node::Kind::table)) {
+        context.mistakes.value(*table, "inputs", "needs to be a table, which ranktune writes");
+        return;
+    }
+    const auto& options = context.spec.trainable.options.entries();
+    for (const auto& [name, node] : table->members) {
+        const bool is_option = std::ranges::any_of(options, [&](const auto& option) { return option.name == name; });
+        if (node.is(Node::Kind::string) && is_option && context.spec.trainable.content_of(name) == nullptr)
+            note_content(context, name, node.text);
+    }
 }
 
 /// Options in nested tables get dotted names, as hyper-parameters do.
@@ -109,6 +132,7 @@ void parse_trainable(ParseContext& context) {
         find_trainable(context, *table.take(key), table.dotted(key));
     }
     if (table.table() != nullptr) parse_options(context, *table.table(), "");
+    parse_inputs(context);
 
     if (const Node* study = context.root.find("study"); study != nullptr && study->is(Node::Kind::table)) {
         if (const Node* metric = study->find("metric"); metric != nullptr && metric->is(Node::Kind::string))

@@ -219,6 +219,7 @@ void write_checkpoint(const CheckpointSpec& checkpoint, Writer& out) {
             out.line("mean_time_between_failures", text_of(checkpoint.mean_time_between_failures));
             break;
     }
+    out.line("at_rungs", text_of(checkpoint.at_rungs));
     out.line("keep", std::to_string(checkpoint.keep));
     if (checkpoint.max_bytes) out.line("max_bytes", std::to_string(*checkpoint.max_bytes));
     out.line("direct", text_of(checkpoint.direct));
@@ -254,6 +255,8 @@ std::string resolved_toml(const StudySpec& spec) {
     write_scheduler(spec.scheduler, out);
     write_stop(spec.stop, out);
     write_limits(spec, out);
+    if (!spec.trainable.inputs.empty()) out.table("inputs");
+    for (const InputFile& input : spec.trainable.inputs) out.line(input.option, text_of(input.content));
     return out.take();
 }
 

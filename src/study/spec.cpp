@@ -31,6 +31,11 @@ std::int64_t largest(const space::Domain& domain) {
 
 } // namespace
 
+const std::string* TrainableSpec::content_of(const std::string& option) const {
+    const auto found = std::ranges::find(inputs, option, &InputFile::option);
+    return found == inputs.end() ? nullptr : &found->content;
+}
+
 std::uint32_t StudySpec::ranks_for(const space::Configuration& configuration) const {
     if (resources.ranks_parameter.empty()) return resources.ranks;
     return checked_ranks(resources.ranks_parameter, configuration.at(resources.ranks_parameter).as_int());

@@ -99,6 +99,7 @@ void Tuner::Impl::apply_one(const study::IncarnationBegan& r) {
         if (r.workers[rank].rank.value() != rank + 1) impossible("worker ranks are not 1, 2, 3, ...");
     }
     state.incarnation = r.incarnation;
+    if (std::any_of(state.trials.begin(), state.trials.end(), holds_ranks)) ++state.interruptions;
     const StudyTime before = state.now;
     state.now = state.began = r.at;
     state.wall_time = r.wall_time;
@@ -346,6 +347,9 @@ void Tuner::Impl::apply_one(const study::RankLost& r) {
     if (r.rank.value() == 0 || r.rank.value() > state.workers.size()) impossible("an unknown rank is lost");
     WorkerState& worker = state.workers[r.rank.value() - 1];
     if (!worker.alive) impossible("rank " + std::to_string(r.rank.value()) + " is lost twice");
+    // A node that dies takes all its ranks with it, one after the other.
+    const auto gone = [&](const WorkerState& other) { return other.host == worker.host && !other.alive; };
+    if (std::none_of(state.workers.begin(), state.workers.end(), gone)) ++state.interruptions;
     worker.alive = false;
     if (!state.hosts[worker.host].retired) ledger.lose(r.rank, !worker.trial.has_value());
     if (worker.trial) {
@@ -378,13 +382,15 @@ void Tuner::Impl::apply_one(const study::Snapshot&) {}
 void Tuner::Impl::apply_one(const study::StudyChanged& r) {
     const study::StudySpec later = study::parse_resolved_study(r.spec, "the journal");
     state.now = std::max(state.now, r.at);
-    if (spec.deterministic && study::changes_what_is_decided(study::differences(spec, later))) mark_nondeterministic();
+    const bool decides = study::changes_what_is_decided(study::differences(spec, later));
+    if (spec.deterministic && decides) mark_nondeterministic();
     study::take_over(spec, later);
     scheduler->set_num_trials(spec.num_trials);
     list_evictable();
+    state.early_failures = 0;
+    if (!decides) return; // files lie elsewhere, or are written more often: no trial can tell
     // Results of the old rule say nothing about the new one. (Trials that run have none: they are yet to be started.)
     for (TrialState& t : state.trials) t.window.clear();
-    state.early_failures = 0;
 }
 
 void Tuner::Impl::apply_one(const study::TrialReopened& r) {

@@ -132,7 +132,9 @@ study::StartTrial Tuner::Impl::start_command(TrialId id) const {
     const TrialState& t = state.trials[id.value()];
     StartFrom from = Fresh{};
     if (!t.checkpoints.empty()) from = t.checkpoints.back();
-    return {id, t.attempt, state.incarnation, t.ranks, t.configuration, std::move(from), t.seconds, t.decision_point};
+    return {id,        t.attempt,        state.incarnation,
+            t.ranks,   t.configuration,  std::move(from),
+            t.seconds, t.decision_point, mean_time_between_failures(state, spec.checkpoint)};
 }
 
 bool Tuner::Impl::someone_holds_ranks() const {

@@ -37,6 +37,11 @@ double needed(const State& state, double pace, Iteration iterations) {
 
 } // namespace
 
+base::Duration mean_time_between_failures(const State& state, const study::CheckpointSpec& spec) {
+    const base::Duration seen = spec.mean_time_between_failures + state.now.time_since_epoch();
+    return seen / static_cast<base::Duration::rep>(1 + state.interruptions);
+}
+
 /// Training time counts, not the time between two reports: a leader may have several on the way. `before`: `seconds` of
 /// the report before.
 void Tuner::Impl::learn_from_report(TrialState& t, StudyTime at, Iteration iteration, double seconds, double before) {

@@ -10,7 +10,7 @@
 namespace ranktune::tuner {
 namespace {
 
-constexpr std::uint8_t snapshot_version = 5;
+constexpr std::uint8_t snapshot_version = 6;
 
 struct Writer {
     study::Encoder& out;
@@ -147,9 +147,9 @@ template <class Archive, class S>
 void state_fields(Archive& archive, S& s) {
     const auto each = [&archive](auto&... field) { (archive(field), ...); };
     each(s.uuid, s.version, s.wall_time, s.incarnation, s.now, s.began, s.metrics, s.trials, s.workers, s.hosts,
-         s.words, s.reports, s.records, s.iterations, s.early_failures, s.deaths_alone, s.best, s.keeper,
-         s.checkpoint_bytes, s.deadline, s.pace, s.starting, s.saving, s.draining, s.drain_reason, s.drain_message,
-         s.ended, s.outcome, s.end_reason, s.end_message, s.deterministic_until);
+         s.words, s.reports, s.records, s.iterations, s.early_failures, s.deaths_alone, s.interruptions, s.best,
+         s.keeper, s.checkpoint_bytes, s.deadline, s.pace, s.starting, s.saving, s.draining, s.drain_reason,
+         s.drain_message, s.ended, s.outcome, s.end_reason, s.end_message, s.deterministic_until);
     for (auto& count : s.count) archive(count);
 }
 

@@ -10,6 +10,7 @@
 
 #include "ranktune/space/configuration.hpp"
 #include "ranktune/study/objective.hpp"
+#include "ranktune/study/spec.hpp"
 #include "ranktune/study/vocabulary.hpp"
 #include "tuner/logical.hpp"
 
@@ -115,6 +116,7 @@ struct State {
     std::uint64_t count[7] = {};      ///< trials by phase
     std::uint64_t early_failures = 0; ///< trials that failed before a first report, while no trial has reported
     std::uint64_t deaths_alone = 0;   ///< of the job, while a suspect was tried
+    std::uint64_t interruptions = 0;  ///< ends of a start with attempts under way, and losses of ranks, once for a host
     std::optional<TrialId> best;      ///< trial with the best objective so far, ties to the lower id
     /// The trial whose checkpoints are the study's result: the best one, as of the last time that it saved.
     std::optional<TrialId> keeper;
@@ -140,6 +142,11 @@ struct State {
     [[nodiscard]] std::uint64_t in(TrialPhase phase) const { return count[static_cast<std::size_t>(phase)]; }
     [[nodiscard]] const TrialState& trial(TrialId id) const { return trials.at(id.value()); }
 };
+
+/// Mean time between failures of the job: what the study file says, corrected by what the study has seen in all its
+/// starts. The rate of failures has a Gamma distribution that is worth one failure in the configured time; this is one
+/// over its mean after `interruptions` in the study's running time: (configured + running time) / (1 + interruptions).
+[[nodiscard]] base::Duration mean_time_between_failures(const State& state, const study::CheckpointSpec& spec);
 
 /// A figure that grows whenever a study gets on, and only then: iterations reported for the first time, trials that are
 /// over, and deaths of the job that a single trial was tried for (each brings the study nearer to a conviction). What

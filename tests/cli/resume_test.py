@@ -31,15 +31,49 @@ type = "{scheduler}"
 """
 
 
+# Saves after every iteration, and fails in the fourth until somebody mends it.
+PROGRAM_STUDY = """[study]
+name = "program"
+metric = "score"
+mode = "max"
+num_trials = 2
+max_iterations = 6
+seed = 1
+[trainable]
+command = "python3 train.py"
+[space]
+x = "uniform(0, 1)"
+[checkpoint]
+interval = 1
+"""
+TRAIN = """
+import json, os, socket, sys
+head = socket.socket(fileno=int(os.environ["RANKTUNE_FD"]))
+answers = head.makefile("r")
+start = os.environ.get("RANKTUNE_CHECKPOINT")
+iteration = int(open(start).read()) if start else 0
+while True:
+    iteration += 1
+    if iteration == 4 and not os.path.exists("mended"):
+        sys.exit("not mended")
+    path = os.path.join(os.environ["RANKTUNE_CHECKPOINT_DIR"], f"state-{iteration}")
+    with open(path, "w") as file:
+        file.write(str(iteration))
+    head.sendall((json.dumps({"report": {"score": iteration}, "checkpoint": path}) + "\\n").encode())
+    if json.loads(answers.readline())["decision"] != "continue":
+        break
+"""
+
+
 class Resume(Case):
     def study(self, seconds=0.1, scheduler="fifo", more=""):
         self.write("long.toml", STUDY.format(seconds=seconds, scheduler=scheduler, more=more))
 
-    def start(self, *arguments, directory="long", reports=3):
+    def start(self, *arguments, directory="long", reports=3, **changes):
         """Starts the study and waits until it has so many reports of its own."""
         before = self.reports(directory)
         process = subprocess.Popen([PROGRAM, "run", "long.toml", "--local", "2", "-o", directory, *arguments],
-                                   cwd=self.cwd, env=environment(), stdout=subprocess.PIPE,
+                                   cwd=self.cwd, env=environment(**changes), stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True, start_new_session=True)
         self.addCleanup(self.end, process)
         deadline = time.monotonic() + TIMEOUT
@@ -137,6 +171,57 @@ class Resume(Case):
         self.assertRegex(self.ranktune("replay", "long", "--verify")[0], r"^verified: \d+ records")
         for wrong in (["--until", "-3"], ["--until=-3"], ["--until", "few"]):
             self.assertIn("a number of records", self.ranktune("replay", "long", *wrong, code=2)[1])
+
+    def test_a_killed_study_goes_on_without_file_locks(self):
+        """As on a Lustre or NFS without locks, where a site sets this variable; the undisturbed run has them."""
+        self.study()
+        process = self.start(HDF5_USE_FILE_LOCKING="FALSE")
+        self.kill_all()
+        process.wait(TIMEOUT)
+        out, _ = self.ranktune("run", "long.toml", "--local", "2", HDF5_USE_FILE_LOCKING="FALSE")
+        self.assertRegex(out, r"(?m)^resuming long: start 2; start 1 was cut off without a word")
+        self.check_files()
+        facts = json.loads((self.cwd / "long" / "logs" / "start-2.env.json").read_text())
+        self.assertIn('"HDF5_USE_FILE_LOCKING": "FALSE"', json.dumps(facts))
+        self.ranktune("run", "long.toml", "--local", "1", "-o", "undisturbed", "-q")
+        self.assertEqual(self.digest("long"), self.digest("undisturbed"))
+
+    def test_failed_trials_go_on_from_their_last_checkpoint(self):
+        self.write("program.toml", PROGRAM_STUDY)
+        self.write("train.py", TRAIN)
+        self.ranktune("run", "program.toml", "--local", "1", "-q", code=4)
+        self.assertEqual(self.status("program")["states"]["failed"], 2)
+        (self.cwd / "mended").touch()
+        out, _ = self.ranktune("run", "program.toml", "--local", "1", "--resume-errored")
+        self.assertIn("2 failed", out)
+        whole = json.loads(self.ranktune("export", "program", "--format", "json")[0])
+        for trial in whole["trials"]:
+            self.assertEqual([attempt["from_iteration"] for attempt in trial["attempts"]], [0, 3], trial)
+            self.assertEqual((trial["state"], trial["iterations"]), ("finished", 6))
+        self.ranktune("replay", "program", "--verify")
+
+    def test_a_study_moves_with_its_data_and_other_data_are_refused(self):
+        few = ["study.num_trials=2", "study.max_iterations=2", "--local", "2"]
+        self.cwd = self.cwd / "here"
+        self.cwd.mkdir()
+        self.ranktune("init", "digits")
+        self.ranktune("run", "digits.toml", *few, "-q")
+        self.assertRegex((self.cwd / "digits" / "resolved.toml").read_text(),
+                         r'(?m)^\[inputs\]\ndata = "\d+ bytes, XXH64 [0-9a-f]{16}"$')
+        self.cwd = self.cwd.rename(self.cwd.parent / "there")
+        few[0] = "study.num_trials=3"
+        out, _ = self.ranktune("run", "digits.toml", *few)
+        self.assertRegex(out, r"(?m)^(changed +|          )trainable\.data .*here/digits\.h5.* -> .*there/digits\.h5")
+        self.assertEqual(self.status("digits")["trials"], 3)
+        data = bytearray((self.cwd / "digits.h5").read_bytes())
+        data[len(data) // 2] ^= 1
+        (self.cwd / "digits.h5").write_bytes(data)
+        few[0] = "study.num_trials=4"
+        _, err = self.ranktune("run", "digits.toml", *few, code=2)
+        self.assertRegex(err, r"the file of trainable\.data holds something else   .* -> ")
+        self.assertNotIn("inputs.data", err)
+        self.assertEqual(self.status("digits")["trials"], 3)
+        self.ranktune("replay", "digits", "--verify")
 
     def test_a_finished_study_says_so_and_can_be_extended_or_begun_again(self):
         self.run_tiny("-q")

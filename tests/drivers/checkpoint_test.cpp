@@ -14,6 +14,7 @@
 namespace ranktune::drivers::testing {
 namespace {
 
+using namespace std::chrono_literals;
 using study::AttemptOutcome;
 using study::CheckpointSpec;
 using Interval = CheckpointSpec::Interval;
@@ -58,35 +59,75 @@ std::vector<base::Iteration> iterations_of(const std::vector<study::CheckpointRe
 } // namespace
 
 TEST_CASE("checkpoints by iterations fall on multiples, wherever the attempt began", "[drivers]") {
-    CheckpointClock clock(spec_of(Interval::iterations), 4, 100.0);
-    CHECK(!clock.due(5, 1e9));
-    CHECK(clock.due(6, 100.0));
-    CHECK(clock.due(7, 100.0)); // the one before was still being written
+    CheckpointClock clock(spec_of(Interval::iterations), 24h, 4, 100.0);
+    CHECK(!clock.due(5, 1e9, {}));
+    CHECK(clock.due(6, 100.0, {}));
+    CHECK(clock.due(7, 100.0, {})); // the one before was still being written
     clock.taken(7, 100.0);
-    CHECK(!clock.due(8, 100.0));
-    CHECK(clock.due(9, 100.0));
+    CHECK(!clock.due(8, 100.0, {}));
+    CHECK(clock.due(9, 100.0, {}));
 }
 
 TEST_CASE("checkpoints by time count training time", "[drivers]") {
-    CheckpointClock clock(spec_of(Interval::time), 0, 100.0);
-    CHECK(!clock.due(1000, 159.9));
-    CHECK(clock.due(1001, 160.0));
+    CheckpointClock clock(spec_of(Interval::time), 24h, 0, 100.0);
+    CHECK(!clock.due(1000, 159.9, {}));
+    CHECK(clock.due(1001, 160.0, {}));
     clock.taken(1001, 161.0);
-    CHECK(!clock.due(1002, 220.0));
-    CHECK(clock.due(1003, 221.0));
+    CHECK(!clock.due(1002, 220.0, {}));
+    CHECK(clock.due(1003, 221.0, {}));
 }
 
 TEST_CASE("automatic checkpoints follow Young's optimum, and leave the disk nine tenths of the time", "[drivers]") {
-    CheckpointClock clock(spec_of(Interval::automatic), 0, 0.0);
+    CheckpointClock clock(spec_of(Interval::automatic), 24h, 0, 0.0);
     clock.measured(2.0, 3.0);
     CHECK(*clock.interval_s() == Approx(std::sqrt(2.0 * 2.0 * 86400.0)));
-    CHECK(!clock.due(1, 580.0));
-    CHECK(clock.due(1, 590.0));
+    CHECK(!clock.due(1, 580.0, {}));
+    CHECK(clock.due(1, 590.0, {}));
     clock.measured(2.0, 100.0);
     CHECK(*clock.interval_s() == Approx(1000.0));
     clock.measured(0.0, 0.0); // too small to be measured: still not after every iteration
     CHECK(*clock.interval_s() > 10.0);
-    CHECK(!CheckpointClock(spec_of(Interval::none), 0, 0.0).due(1'000'000, 1e9));
+    CheckpointClock on_a_bad_day(spec_of(Interval::automatic), 1h, 0, 0.0);
+    on_a_bad_day.measured(2.0, 3.0);
+    CHECK(*on_a_bad_day.interval_s() == Approx(std::sqrt(2.0 * 2.0 * 3600.0)));
+    CHECK(!CheckpointClock(spec_of(Interval::none), 24h, 0, 0.0).due(1'000'000, 1e9, {}));
+}
+
+TEST_CASE("checkpoints at rungs are due when a trial was judged there and trains on, beside the others", "[drivers]") {
+    using study::Reason;
+    using study::Verb;
+    CheckpointSpec spec = spec_of(Interval::none);
+    spec.at_rungs = true;
+    CheckpointClock clock(spec, 24h, 0, 0.0);
+    CHECK(!clock.due(1, 1.0, {}));
+    CHECK(!clock.due(2, 1.0, {Verb::go_on, Reason::below_rung}));
+    CHECK(clock.due(3, 1.0, {Verb::go_on, Reason::in_top}));
+    CHECK(clock.due(4, 1.0, {Verb::go_on, Reason::below_rung})); // the one before was still being written
+    clock.taken(4, 1.0);
+    CHECK(!clock.due(5, 1.0, {Verb::go_on, Reason::below_rung}));
+    CHECK(clock.due(9, 1.0, {Verb::go_on, Reason::first_arrival}));
+    clock.taken(9, 1.0);
+    CHECK(!clock.due(27, 1.0, {Verb::stop, Reason::not_in_top}));
+    spec.interval = Interval::iterations;
+    CHECK(CheckpointClock(spec, 24h, 0, 0.0).due(6, 1.0, {}));
+    spec.at_rungs = false;
+    CHECK(!CheckpointClock(spec, 24h, 0, 0.0).due(2, 1.0, {Verb::go_on, Reason::in_top}));
+}
+
+TEST_CASE("a trial that passes a rung saves there, and nowhere else, if that is all that was asked for", "[drivers]") {
+    for (const int ranks : {1, 2}) {
+        TrialCluster cluster(ranks, counting());
+        cluster.spec().checkpoint = spec_of(Interval::none);
+        cluster.spec().checkpoint.at_rungs = true;
+        cluster.prepare(ranks, 1);
+        auto& logs = cluster.run([&](const RunnerReported& report) {
+            const bool rung = report.iteration == 3 || report.iteration == 9;
+            const auto verb = report.iteration == 12 ? study::Verb::stop : study::Verb::go_on;
+            cluster.answer(report.iteration, verb, report.iteration + 1,
+                           rung ? study::Reason::in_top : study::Reason::below_rung);
+        });
+        CHECK(iterations_of(logs[0].saved) == std::vector<base::Iteration>{3, 9, 12});
+    }
 }
 
 TEST_CASE("a state is written while the caller goes on, and its memory is used again", "[drivers]") {

@@ -35,7 +35,8 @@ study::StartTrial start() {
             configuration,
             study::CheckpointRef{3, "checkpoints/300/3-7.1.h5", 1000, 99},
             12.5,
-            9};
+            9,
+            std::chrono::hours(36)};
 }
 
 } // namespace

@@ -140,6 +140,7 @@ class TrialCluster {
         start_.incarnation = base::Incarnation{1};
         start_.configuration = configuration;
         start_.decision_point = decision_point;
+        start_.between_failures = std::chrono::hours(24);
         start_.from = std::move(from);
         for (int r = 0; r < ranks; ++r) start_.ranks.push_back(rank(r));
         return start_;

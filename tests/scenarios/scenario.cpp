@@ -150,6 +150,10 @@ std::string Player::play(const std::string& command, const std::string& body) {
     } else if (verb == "mark") {
         const auto until = live_->state().deterministic_until;
         return until ? "deterministic up to record " + std::to_string(*until) + "\n" : "deterministic\n";
+    } else if (verb == "failures") {
+        const base::Duration between = tuner::mean_time_between_failures(live_->state(), live_->spec().checkpoint);
+        return std::to_string(live_->state().interruptions) + ", one in " +
+               study::duration_text(std::chrono::floor<std::chrono::milliseconds>(between)) + "\n";
     } else if (verb == "trials") {
         return trials();
     } else if (verb == "rungs") {

@@ -16,7 +16,7 @@ TESTBED = SOURCES / "tools" / "slurm-testbed"
 DIRECTORY = f"/tmp/ranktune-slurm-test-{os.getpid()}"
 NODES = 3
 GPUS = 4
-PATIENCE = 240  # seconds for a job of seconds, on a machine that does other things as well
+PATIENCE = 600  # seconds for a job of seconds, which waits for the nodes that other cases use, on a machine that does other things as well
 TUTORIAL_PATIENCE = 1000  # seconds for the tutorial: two studies of PyTorch
 
 STUDY = """
@@ -61,6 +61,9 @@ head.recv(1000)
 """
 PROGRAM_STUDY = STUDY.replace('builtin = "curve"\nseconds = {seconds}', 'command = "python3 train.py"\nkeep_env = ["SLURMD_NODENAME"]').replace(
     "max_iterations = 9", "max_iterations = 1").replace('type = "asha"', 'type = "fifo"')
+
+# The same study on any number of ranks, whatever ends its runs: tests/slurm/endings.py.
+DETERMINISTIC_STUDY = STUDY.replace("seed = 1\n", "seed = 1\ndeterministic = true\nmax_concurrent = 8\n")
 
 environment = {}
 

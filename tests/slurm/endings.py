@@ -1,26 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How jobs end on a real Slurm: signals, limits, preemption, requeue, lost nodes, chains; and that the next start goes on."""
+"""How jobs end on a real Slurm: signals, limits, preemption, requeue, lost nodes, chains. After each ending the next start goes
+on with the study to its end, and it is then what it would have been without: deterministic studies, whose logical digest is
+compared with that of an undisturbed run."""
 import json
 import os
 import pathlib
 import re
 import subprocess
 import tempfile
+import threading
 import time
 
-from bed import (DIRECTORY, PATIENCE, PROGRAM, STUDY, Job, environment, expect, slurm, template)
+from bed import (DETERMINISTIC_STUDY, DIRECTORY, PATIENCE, PROGRAM, Job, environment, expect, slurm, template)
 
 
-def running(folder, launcher, nodes, *options, trials=4000, requeue="false", seconds=0.3):
+def running(folder, launcher, nodes, *options, trials=60, requeue="false", seconds=0.3):
+    """60 trials are 20 s of training on one node: enough for whatever acts at once."""
     job = Job(folder, template("cpu"), f"--nodes={nodes}", "--exclusive", *options, trials=trials, seconds=seconds,
-              variables={"LAUNCHER": launcher}, requeue=requeue)
+              variables={"LAUNCHER": launcher}, requeue=requeue, study=DETERMINISTIC_STUDY)
     job.wait_until_training()
     return job
 
 
 def ending(name, launcher, nodes, act, state, code, reason=None):
     def case(folder):
-        job = running(folder, launcher, nodes, requeue="true" if act in (cancel, stop) else "false")
+        # Slurm looks at times twice a minute.
+        trials = 400 * nodes if act in (warn, time_is_up) else 60
+        job = running(folder, launcher, nodes, trials=trials, requeue="true" if act in (cancel, stop) else "false")
         act(job)
         expect(job, state, code, exit=75)
         assert job.show("Restarts") == "0"
@@ -39,16 +45,47 @@ def trials_of(job):
     return json.loads(done.stdout)["trials"]
 
 
+digests = {}  # of undisturbed runs, by study file
+one_at_a_time = threading.Lock()
+
+
+def digest_of(study):
+    """What the study found out, without times, hosts and attempts; it has to be a whole deterministic one."""
+    done = subprocess.run([PROGRAM, "replay", study, "--verify", "--logical-digest"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr and "verified" in done.stdout, (done.stdout, done.stderr)
+    return done.stdout.split()[0]
+
+
+def undisturbed_digest(file):
+    """Of the same study file, run outside Slurm on other ranks, with nothing to wait for in its iterations."""
+    with one_at_a_time:
+        text = file.read_text()
+        if text not in digests:
+            with tempfile.TemporaryDirectory() as folder:
+                done = subprocess.run([PROGRAM, "run", file, "-o", f"{folder}/study", "-q", "--local", "2", "trainable.seconds=0"],
+                                      env=environment, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
+                assert done.returncode == 0, done
+                digests[text] = digest_of(f"{folder}/study")
+        return digests[text]
+
+
+def check_same(study):
+    """The study is complete, and nobody can tell from it that its runs were disturbed."""
+    assert "exit=0" in (study / "outcome").read_text(), (study / "outcome").read_text()
+    got, want = digest_of(study), undisturbed_digest(study.parent / "study.toml")
+    assert got == want, f"{study}: the logical digest is {got}, undisturbed {want}"
+
+
 def complete(job):
-    """The next start goes on with the study: what there was is there, and a few trials more end it."""
+    """The next start, by the same line, goes on with the study to its end."""
     before = trials_of(job)
+    assert len(before) < 2 or any(trial["state"] in ("running", "paused", "waiting") for trial in before), "nothing is left to do"
     trained = {trial["id"]: trial["iterations"] for trial in before}
-    job.submit(f"study.num_trials={len(before) + 2}")
+    job.submit()
     expect(job, "COMPLETED", 0, exit=0)
-    after = trials_of(job)
-    assert len(after) == len(before) + 2, (len(before), len(after))
-    assert all(trial["iterations"] >= trained.get(trial["id"], 0) for trial in after), "a trial went back"
+    assert all(trial["iterations"] >= trained.get(trial["id"], 0) for trial in trials_of(job)), "a trial went back"
     assert "resuming layout" in job.log(), job.log()
+    check_same(job.study)
 
 
 def at(seconds):
@@ -111,6 +148,7 @@ def goes_on(name, launcher, act, trials, requeue="false", nodes=1):
         starts = sorted(path.name for path in (job.study / "logs").glob("*.env.json"))
         # Under mpirun on several nodes the ranks end before the script hears of a preemption: supervise may try again.
         assert len(starts) == 2 or nodes > 1 and len(starts) > 2, starts
+        check_same(job.study)
     case.__name__ = f"{name}_{launcher}" + (f"_{nodes}" if nodes > 1 else "")
     case.__doc__ = f"{name.replace('_', ' ')}: the same job goes on with the study, to its end"
     return case
@@ -148,6 +186,8 @@ def named(*names):
                 continue
             # Of a slurmstepd the title tells: "slurmstepd: [12.0]".
             step = title.startswith(b"slurmstepd: [" + job.id.encode() + b".")
+            if b"--overlap" in title.split(b"\0"):  # looks after the first node, and runs no study
+                continue
             if step and b".batch]" not in title and b".extern]" not in title or mine and not title.startswith(b"slurmstepd"):
                 found.append(pid)
         return found
@@ -172,7 +212,7 @@ def supervisor(job):
 def killed(launcher, nodes, victims, last=False, restarts=(1,)):
     """kill -9 of a part of the step: the study goes on in the same job, to its end. `restarts`: how many may be needed."""
     def case(folder):
-        job = running(folder, launcher, nodes, trials=60)
+        job = running(folder, launcher, nodes)
         found = victims(job)
         assert found, "nobody to kill"
         os.kill(found[-1 if last else 0], 9)
@@ -181,8 +221,7 @@ def killed(launcher, nodes, victims, last=False, restarts=(1,)):
         assert log.count("starting the study again") in restarts, log
         assert " without n" not in log, log  # every node is alive
         assert len(list((job.study / "logs").glob("*.env.json"))) - 1 in restarts
-        done = subprocess.run([PROGRAM, "replay", job.study, "--verify"], env=environment, capture_output=True, text=True)
-        assert done.returncode == 0 and "verified" in done.stdout, done
+        check_same(job.study)
         end = time.monotonic() + 30
         while job_processes(job) and time.monotonic() < end:
             time.sleep(0.2)
@@ -199,6 +238,8 @@ def killed_supervise(launcher, nodes):
         os.kill(supervisor(job), 9)
         expect(job, "FAILED", 137)
         job.wait_for("the end of the ranks", lambda: not job_processes(job))
+        status = subprocess.run([PROGRAM, "status", job.study], env=environment, capture_output=True, text=True)
+        assert status.returncode == 0 and "trials" in status.stdout, status
         complete(job)
     case.__name__ = f"killed_supervise_{launcher}_{nodes}"
     case.__doc__ = f"kill -9 of supervise with {launcher} on {nodes} node(s): the job ends with everything in it"
@@ -231,19 +272,28 @@ def slurmd_of(node):
     return int((pathlib.Path(DIRECTORY) / f"slurmd.{node}.pid").read_text())
 
 
+def nodes_of(job):
+    return slurm("scontrol", "show", "hostnames", job.show("NodeList")).split()
+
+
+def take_down(node):
+    """Everything on the node dies at once, its slurmd too."""
+    home = uts(slurmd_of(node))
+    assert home and home != uts(os.getpid())
+    for pid in [pid for pid in filter(str.isdigit, os.listdir("/proc")) if uts(pid) == home]:
+        try:
+            os.kill(int(pid), 9)
+        except ProcessLookupError:
+            pass
+
+
 def node_down(launcher):
-    """Everything on the job's second node dies at once, its slurmd too: the study goes on with the first one, after
-    the silence of the lost ranks or, where the launcher ends the step, in a new step."""
+    """The job's second node dies: the study goes on with the first one, after the silence of the lost ranks or, where the
+    launcher ends the step, in a new step."""
     def case(folder):
-        job = running(folder, launcher, 2, trials=60)
-        node = slurm("scontrol", "show", "hostnames", job.show("NodeList")).split()[-1]
-        home = uts(slurmd_of(node))
-        assert home and home != uts(os.getpid())
-        for pid in [pid for pid in filter(str.isdigit, os.listdir("/proc")) if uts(pid) == home]:
-            try:
-                os.kill(int(pid), 9)
-            except ProcessLookupError:
-                pass
+        job = running(folder, launcher, 2)
+        node = nodes_of(job)[-1]
+        take_down(node)
         expect(job, "COMPLETED", 0, exit=0)
         starts = sorted((job.study / "logs").glob("*.env.json"), key=lambda path: path.stat().st_mtime)
         assert launcher == "srun" or len(starts) > 1, job.log()
@@ -253,6 +303,7 @@ def node_down(launcher):
         if len(starts) > 1:
             assert re.search(rf"starting the study again \(restart \d+\) without {node} \(", job.log()), job.log()
         assert job.show("Restarts") == "0"
+        check_same(job.study)
     case.__name__ = f"node_down_{launcher}"
     case.__doc__ = f"a node dies under {launcher}: the job goes on with the others"
     case.alone = True  # it takes the node away from every other job
@@ -281,7 +332,7 @@ def without_slurm_programs(launcher):
         for name in ("scontrol", "squeue", "scancel", "sinfo"):
             (fakes / name).write_text(f"#!/bin/sh\necho '{name}: command not found' >&2; exit 127\n")
             (fakes / name).chmod(0o755)
-        job = Job(folder, template("cpu"), "--nodes=2", "--exclusive", trials=4000, seconds=0.3,
+        job = Job(folder, template("cpu"), "--nodes=2", "--exclusive", trials=60, seconds=0.3, study=DETERMINISTIC_STUDY,
                   variables={"LAUNCHER": launcher, "PATH": f"{fakes}:{environment['PATH']}"})
         job.wait_until_training()
         assert [len(ranks) for ranks in job.layout().values()] == [5, 4], job.layout()
@@ -293,23 +344,44 @@ def without_slurm_programs(launcher):
     return case
 
 
-def out_of_time(folder):
+def first_node_down(launcher, nodes):
+    """The node of the job script and of the head dies: Slurm queues the job again, and it takes the study over on others."""
+    def case(folder):
+        job = running(folder, launcher, nodes, "--requeue")
+        first = nodes_of(job)[0]
+        take_down(first)
+        job.wait_for("the second start", lambda: job.show("Restarts") == "1" and job.show("JobState") != "PENDING")
+        assert first not in nodes_of(job), nodes_of(job)
+        expect(job, "COMPLETED", 0, exit=0)
+        assert "resuming layout" in job.log(), job.log()
+        check_same(job.study)
+    case.__name__ = f"first_node_down_{launcher}_{nodes}"
+    case.__doc__ = f"the first of {nodes} node(s) dies under {launcher}: the job is queued again, and goes on elsewhere"
+    case.alone = True  # it takes the node away from every other job
+    return case
+
+
+def out_of_time(launcher):
     """No signal comes: the head knows when the job ends, stops in time, and the job goes back into the queue."""
-    job = running(folder, "srun", 1, "--requeue", "--time=2", "--signal=B:URG@1", requeue="true")
-    job.wait_for("an end by itself", lambda: (job.study / "outcome").exists() and job.outcome()["exit"] == "75")
-    assert job.outcome()["reason"].startswith("deadline: the job has "), job.outcome()
-    job.wait_for("the second start", lambda: job.show("Restarts") == "1")
-    assert job.outcome()["requeue"] == "yes", job.outcome()
-    slurm("scancel", job.id)
-    job.finish()
-    complete(job)
+    def case(folder):
+        job = running(folder, launcher, 1, "--requeue", "--time=2", "--signal=B:URG@1", trials=800, requeue="true")
+        job.wait_for("an end by itself", lambda: (job.study / "outcome").exists() and job.outcome()["exit"] == "75")
+        assert job.outcome()["reason"].startswith("deadline: the job has "), job.outcome()
+        job.wait_for("the second start", lambda: job.show("Restarts") == "1")
+        assert job.outcome()["requeue"] == "yes", job.outcome()
+        slurm("scancel", job.id)
+        job.finish()
+        complete(job)
+    case.__name__ = f"out_of_time_{launcher}"
+    case.__doc__ = f"the time of a job by {launcher} is up, and nothing says so"
+    return case
 
 
 def array(folder):
     """Tasks of a job array, each with its own study; one is stopped by a signal and requeued as <array>_<task>."""
     script = f'#!/bin/bash\nexec bash {template("cpu")} study.toml -o study-$SLURM_ARRAY_TASK_ID\n'
     job = Job(folder, script, "--array=1-2", "--nodes=1", "--ntasks-per-node=3", "--requeue", "--open-mode=append",
-              trials=120, seconds=0.3, requeue="true")
+              trials=60, seconds=0.3, requeue="true", study=DETERMINISTIC_STUDY)
     job.study = job.folder / "study-2"
     task = f"{job.id}_2"
     job.wait_for("reports", lambda: '"reports": 0' not in (job.study / "status").read_text()
@@ -321,6 +393,8 @@ def array(folder):
         (job.folder / f"study-{i}" / "outcome").exists() and
         "exit=0" in (job.folder / f"study-{i}" / "outcome").read_text() for i in (1, 2)))
     assert "Restarts=0" in slurm("scontrol", "show", "job", f"{job.id}_1")
+    for i in (1, 2):
+        check_same(job.folder / f"study-{i}")
 
 
 def hostile(folder):
@@ -332,7 +406,7 @@ def hostile(folder):
         (fakes / name).write_text(f"#!/bin/sh\n{text}\n")
         (fakes / name).chmod(0o755)
     script = f"#!/bin/bash\n#SBATCH --nodes=1 --ntasks=3\nPATH={fakes}:$PATH srun --mpi=pmix {PROGRAM} run \"$@\"\n"
-    job = Job(folder, script, trials=4000, seconds=0.3, requeue="true")
+    job = Job(folder, script, trials=60, seconds=0.3, requeue="true", study=DETERMINISTIC_STUDY)
     job.wait_until_training()
     slurm("scancel", "--signal=USR1", job.id)
     expect(job, "FAILED", 75, exit=75)
@@ -343,11 +417,11 @@ def hostile(folder):
     complete(job)
 
 
-def submitted(folder, name, *options, trials, seconds=0.05, requeue="false"):
+def submitted(folder, name, *options, trials, seconds=0.05, requeue="false", limit="1:00:00"):
     """A study that `ranktune submit` has handed to Slurm, and the numbers of its jobs."""
     folder = pathlib.Path(tempfile.mkdtemp(dir=folder, prefix=name))
-    (folder / "study.toml").write_text(STUDY.format(trials=trials, seconds=seconds, resources="ranks = 1", requeue=requeue))
-    words = [PROGRAM, "submit", "study.toml", "--time", "1:00:00", "--workers-per-node", "3", *options]
+    (folder / "study.toml").write_text(DETERMINISTIC_STUDY.format(trials=trials, seconds=seconds, resources="ranks = 1", requeue=requeue))
+    words = [PROGRAM, "submit", "study.toml", "--time", limit, "--workers-per-node", "3", *options]
     done = subprocess.run(list(map(str, words)), env=environment, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder / "layout", (folder / "layout" / "submit" / "jobs").read_text().split(), words
@@ -385,6 +459,21 @@ def chain_goes_on(folder):
     wait_until("the end of both", lambda: [state_of(job) for job in jobs] == ["COMPLETED", "COMPLETED"])
     outcome = (study / "outcome").read_text()
     assert "exit=0" in outcome and "start=2" in outcome, outcome
+    check_same(study)
+
+
+def chain_out_of_time(folder):
+    """The first job of a chain stops before its time is up, and its follower finishes the study."""
+    study, jobs, _ = submitted(folder, "chain-time", "--chain", "2", "--", "--time=2", "--signal=B:URG@1", trials=600, seconds=0.3,
+                               limit="0:04:00")
+    wait_until("the end of the first", lambda: state_of(jobs[0]) not in ("PENDING", "RUNNING", "CONFIGURING"))
+    assert state_of(jobs[0]) == "COMPLETED", slurm("scontrol", "show", "job", jobs[0])
+    ended = (study / "outcome").read_text()
+    wait_until("the end of both", lambda: state_of(jobs[1]) == "COMPLETED")
+    outcome = (study / "outcome").read_text()
+    assert "exit=0" in outcome and "start=2" in outcome, outcome
+    assert "reason=deadline" in ended or "start=2" in ended, ended  # the follower may have begun already
+    check_same(study)
 
 
 def chain_stopped(folder):
@@ -459,7 +548,8 @@ def cases():
         *(ending("stop_verb", launcher, nodes, stop, "FAILED", 75, reason="ranktune stop")
           for launcher, nodes in (("srun", 1), ("srun", 2), ("mpirun", 1), ("mpirun", 2))),
         early_signal, without_slurm_programs("srun"), without_slurm_programs("mpirun"),
-        out_of_time, array, hostile, chain_done, chain_goes_on, chain_stopped, chain_alone, submit_again,
+        goes_on("requeued_in_time", "mpirun", warn, 200, requeue="true"), out_of_time("srun"), out_of_time("mpirun"), array, hostile,
+        chain_done, chain_goes_on, chain_out_of_time, chain_stopped, chain_alone, submit_again,
         *(case for launcher in ("srun", "mpirun") for case in (
             killed(launcher, 1, rank(0)), killed(launcher, 2, rank(0)), killed(launcher, 1, rank(3)),
             killed(launcher, 2, rank(3)), killed_supervise(launcher, 2), interrupted(launcher, 2, 1),
@@ -470,5 +560,5 @@ def cases():
         killed("mpirun", 1, named("mpirun", "mpirun.openmpi", "orterun")),
         killed("mpirun", 2, named("mpirun", "mpirun.openmpi", "orterun")),
         killed("mpirun", 2, named("orted")),
-        node_down("srun"), node_down("mpirun"),
+        node_down("srun"), node_down("mpirun"), first_node_down("srun", 2), first_node_down("mpirun", 1), first_node_down("mpirun", 2),
     ]

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranktune/study/change.hpp"
 
+#include <fstream>
+#include <iterator>
+
 #include "ranktune/study/parse.hpp"
 #include "support/any_trainable.hpp"
 #include "support/catch.hpp"
@@ -65,6 +68,68 @@ TEST_CASE("The slots of a deterministic study may not change, and whether it is 
 
     CHECK_FALSE(changes_what_is_decided(changes({"study.name=b", "checkpoint.interval=3", "run.abort_grace=5s"})));
     CHECK(changes_what_is_decided(changes({"study.num_trials=9"})));
+}
+
+TEST_CASE("A file of the trainable may lie elsewhere if it holds the same, and may not hold anything else", "[study]") {
+    TrainableInfo info = ranktune::testing::any_trainable("t");
+    info.options.push_back({"data", OptionInfo::Kind::path, true, "what it is trained with"});
+    const auto with = [&](const std::string& path, const std::string& content, const std::string& rest = {}) {
+        PathChecks paths;
+        paths.content = [content](const std::string&) { return content; };
+        return parse_study(
+            "[study]\nname = \"a\"\nmetric = \"loss\"\nmode = \"min\"\nnum_trials = 6\nmax_iterations = 9\n"
+            "[trainable]\nname = \"t\"\ndata = \"" +
+                path + "\"\n[space]\nlr = \"uniform(0.0, 1.0)\"\n" + rest,
+            "/a.toml", {}, {info}, paths);
+    };
+    StudySpec now = with("old.h5", "5 bytes");
+    REQUIRE(now.trainable.content_of("data") != nullptr);
+    CHECK(*now.trainable.content_of("data") == "5 bytes");
+    CHECK(parse_resolved_study(resolved_toml(now), "/resolved.toml").trainable.inputs == now.trainable.inputs);
+    CHECK(differences(now, with("old.h5", "5 bytes")).empty());
+    // What a copied resolved file says is not believed where somebody can look.
+    CHECK(*with("old.h5", "5 bytes", "[inputs]\ndata = \"7 bytes\"\n").trainable.content_of("data") == "5 bytes");
+
+    const auto changed = differences(now, with("old.h5", "6 bytes"));
+    CHECK(changed == std::vector<KeyChange>{{"inputs.data", "\"5 bytes\"", "\"6 bytes\"", false}});
+    for (const auto& change : differences(now, with("new.h5", "6 bytes"))) CHECK_FALSE(change.may_change);
+
+    const StudySpec moved = with("new.h5", "5 bytes");
+    const auto found = differences(now, moved);
+    CHECK(found == std::vector<KeyChange>{{"trainable.data", "\"/old.h5\"", "\"/new.h5\"", true}});
+    CHECK_FALSE(changes_what_is_decided(found));
+    take_over(now, moved);
+    CHECK(differences(now, moved).empty());
+    take_over(now, with("other.h5", "6 bytes"));
+    CHECK(differences(now, moved).empty());
+
+    StudySpec unseen = with("old.h5", ""); // begun by a version that did not look
+    const auto noted = differences(unseen, with("old.h5", "5 bytes"));
+    CHECK(noted == std::vector<KeyChange>{{"inputs.data", "", "\"5 bytes\"", true}});
+    CHECK_FALSE(changes_what_is_decided(noted));
+    CHECK_FALSE(differences(unseen, moved).front().may_change);
+    take_over(unseen, with("old.h5", "5 bytes"));
+    CHECK(differences(unseen, with("old.h5", "5 bytes")).empty());
+}
+
+TEST_CASE("The guide to failures lists what a running study takes over", "[study]") {
+    std::ifstream in(RANKTUNE_SOURCE_ROOT "/docs/guides/failure.md");
+    const std::string page{std::istreambuf_iterator<char>(in), {}};
+    const auto begin = page.find("\n- Taken over: ");
+    REQUIRE(begin != std::string::npos);
+    const std::string list = page.substr(begin, page.find("\n- Refused", begin) - begin);
+    std::size_t listed = 0;
+    for (const std::string_view key : changeable_keys()) {
+        INFO(key);
+        const std::string text =
+            key.ends_with('.') ? "[" + std::string(key.substr(0, key.size() - 1)) + "]" : std::string(key);
+        CHECK(list.find("`" + text + "`") != std::string::npos);
+        ++listed;
+    }
+    // And nothing else: every word in backquotes is one of these, or the keys that have rules of their own.
+    std::size_t quoted = 0;
+    for (auto at = list.find('`'); at != std::string::npos; at = list.find('`', list.find('`', at + 1) + 1)) ++quoted;
+    CHECK(quoted == listed);
 }
 
 TEST_CASE("The command line of a program may be mended", "[study]") {

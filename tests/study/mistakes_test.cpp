@@ -112,7 +112,7 @@ TEST_CASE("mistakes of the file as a whole", "[study]") {
     const std::vector<Case> cases = {
         {"[serch]\n",
          "12:2 serch: unknown table; known: study, trainable, resources, space, searcher, scheduler, stop, "
-         "failure, checkpoint, journal, run, slurm"},
+         "failure, checkpoint, journal, run, slurm, inputs"},
         {"[searchers]\n", "12:2 searchers: unknown table; did you mean [searcher]?"},
         {"[pruner]\n", "12:2 pruner: is Optuna's name; here: scheduler.type"},
         {"[parameters]\n", "12:2 parameters: is W&B's name; here: the table [space]"},
@@ -540,8 +540,10 @@ TEST_CASE("mistakes of [checkpoint]", "[study]") {
         {"[checkpoint]\ninterval = 5\nmean_time_between_failures = \"1d\"\n",
          "14:1 checkpoint.mean_time_between_failures: only goes with interval = \"auto\""},
         {"[checkpoint]\nfrequency = 5\n",
-         "13:1 checkpoint.frequency: unknown key; known: interval, mean_time_between_failures, keep, max_bytes, "
+         "13:1 checkpoint.frequency: unknown key; known: interval, mean_time_between_failures, at_rungs, keep, "
+         "max_bytes, "
          "direct"},
+        {"[checkpoint]\nat_rungs = true\n", "13:1 checkpoint.at_rungs: only scheduler.type = \"asha\" has rungs"},
         {"[checkpoint]\nkeep = 0\n", "13:8 checkpoint.keep: needs an integer from 1 to 1000, not 0"},
         {"[checkpoint]\nnum_to_keep = 2\n", "13:1 checkpoint.num_to_keep: is Ray Tune's name; here: keep"},
         {"[checkpoint]\nmax_bytes = \"500 apples\"\n",

@@ -119,12 +119,14 @@ TEST_CASE("every key arrives where it belongs", "[study]") {
 TEST_CASE("what checkpoints may take is a number of bytes or text with a unit", "[study]") {
     const auto with = [](const std::string& lines) {
         Parts parts;
-        parts.rest = "[checkpoint]\n" + lines + "\n";
+        parts.rest = (lines.starts_with("[") ? "" : "[checkpoint]\n") + lines + "\n";
         return parse(parts.text()).checkpoint;
     };
     CHECK(!with("").max_bytes);
     CHECK(with("").keep == 1);
     CHECK(with("").direct);
+    CHECK(!with("").at_rungs);
+    CHECK(with("[scheduler]\ntype = \"asha\"\nvariant = \"stop\"\n[checkpoint]\nat_rungs = true").at_rungs);
     CHECK(with("max_bytes = 12345").max_bytes == 12345);
     CHECK(with("max_bytes = \"500GB\"").max_bytes == 500'000'000'000);
     CHECK(with("max_bytes = \"1.5 GiB\"").max_bytes == 1'610'612'736);
@@ -318,6 +320,7 @@ TEST_CASE("the resolved study reads back as the same study", "[study]") {
              "[stop.plateau]\nmetric = \"train_loss\"\nstd = 1e-9\nresults = 2\ngrace = 0\n",
              "[checkpoint]\ninterval = 5\n",
              "[checkpoint]\ninterval = \"none\"\n",
+             "[scheduler]\ntype = \"asha\"\nvariant = \"stop\"\n[checkpoint]\nat_rungs = true\n",
              "[checkpoint]\ninterval = \"10m\"\n",
              "[checkpoint]\ninterval = \"auto\"\nmean_time_between_failures = \"36h\"\n",
              "[failure]\ntolerate = 1\n[journal]\ncommit_interval = \"1ms\"\n[run]\nabort_grace = \"0.5s\"\n",

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real studies under mpirun or srun, killed with -9 at random moments (the head, a worker, the launcher, or everything),
 resumed by the same command until they end. An observer outside the processes reads the journal all the time, with a
-reader of its own, and remembers what it saw: whatever was written has to be there ever after. Most studies are
+reader of its own, and remembers what it saw: whatever was written has to be there ever after. With h5py it opens the
+journal, metrics.h5 and the checkpoints again and again, while the study runs and after each kill: every one has to be
+readable, and reading must change nothing. Most studies are
 deterministic, and start on another number of ranks each time: in the end they have to be what a run without any kill is.
 
     kill_runs.py PROGRAM KILLS [SEED] [--deterministic] [--srun TESTBED] [--sweep]
@@ -11,6 +13,7 @@ deterministic, and start on another number of ranks each time: in the end they h
 started. --sweep: removes what Open MPI leaves behind of killed ranks, which is counted and named in any case. Ends with a line of figures; the exit code is 0 when nothing went wrong.
 """
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -79,15 +82,29 @@ def frames(path):
     return data[page:page + 4096], found
 
 
+def read_all(group):
+    """Every data set and attribute below a group."""
+    for value in group.attrs.values():
+        del value
+    for item in group.values():
+        if isinstance(item, h5py.Group):
+            read_all(item)
+        else:
+            item[()]
+            for value in item.attrs.values():
+                del value
+
+
 class Observer(threading.Thread):
     """Reads the journal again and again. A frame that was followed by another one, or that a run was killed behind, has to
     stay as it was (the newest may be seen half written)."""
 
     def __init__(self, directory):
         super().__init__(daemon=True)
+        self.directory = directory
         self.journal = os.path.join(directory, "journal")
         self.seen = {}
-        self.openings = 0
+        self.openings = {"journal": 0, "metrics": 0, "checkpoints": 0}
         self.problems = []
         self.stop = threading.Event()
 
@@ -103,6 +120,7 @@ class Observer(threading.Thread):
     def look(self, final=False):
         if not os.path.isdir(self.journal):
             return
+        self.look_at_others()
         for name in sorted(n for n in os.listdir(self.journal) if n.endswith(".h5")):
             path = os.path.join(self.journal, name)
             header, found = frames(path)
@@ -114,8 +132,40 @@ class Observer(threading.Thread):
             self.seen[name] = (header, found if final else found[:-1] or before)
             if h5py is not None:
                 with h5py.File(path, "r") as file:
-                    self.openings += int(file["records"].shape[0] > 0)
+                    self.openings["journal"] += int(file["records"].shape[0] > 0)
 
+    def look_at_others(self):
+        """Opens metrics.h5 and every checkpoint, and reads all that is in them. These never change under their name: they are
+        made aside and renamed. So a file that is the same inode after as before has to be the same in bytes and time."""
+        if h5py is None:
+            return
+        found = [("metrics", os.path.join(self.directory, "metrics.h5"))]
+        for folder, _, names in os.walk(os.path.join(self.directory, "checkpoints")):
+            found += [("checkpoints", os.path.join(folder, name)) for name in sorted(names) if name.endswith(".h5")]
+        for kind, path in found:
+            if self.open_one(path):
+                self.openings[kind] += 1
+
+    def open_one(self, path):
+        try:
+            with open(path, "rb") as whole:  # keeps the inode, whatever happens to the name
+                before = os.fstat(whole.fileno())
+                digest = hashlib.sha256(whole.read()).digest()
+                try:
+                    with h5py.File(path, "r") as file:
+                        read_all(file)
+                except (OSError, RuntimeError, KeyError) as error:
+                    if os.path.exists(path):
+                        raise Wrong(f"h5py cannot read {path}: {error}") from error
+                    return False  # released or replaced in between
+                after = os.fstat(whole.fileno())
+                whole.seek(0)
+                if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size) or \
+                        hashlib.sha256(whole.read()).digest() != digest:
+                    raise Wrong(f"{path} has changed while it was read")
+        except FileNotFoundError:
+            return False
+        return True
 
     def check_cuts(self):
         """What a later head says counts of a segment may not be less than what was seen in it."""
@@ -243,6 +293,7 @@ class Study:
             hit = process.poll() is None and self.kill(whom)
             code, output = self.ended(process)
             if hit:
+                self.look_after_a_kill()
                 tally[whom] = tally.get(whom, 0) + 1
             elif code != 0:
                 raise Wrong(f"start {n + 1} ended by itself with exit code {code}: {output}")
@@ -258,6 +309,13 @@ class Study:
         if self.observer.problems:
             raise Wrong("; ".join(self.observer.problems[:3]))
         self.check()
+
+    def look_after_a_kill(self):
+        """What a kill leaves can be read at once, before anybody has cleaned up."""
+        try:
+            self.observer.look_at_others()
+        except Wrong as error:
+            self.observer.problems.append(f"after a kill: {error}")
 
     def check(self):
         self.verb("replay", "study", "--verify")
@@ -316,7 +374,8 @@ def main():
     launch.environment["RANKTUNE_LAST_END"] = "outside"  # no trial is at fault
     program, kills, seed = os.path.abspath(launch.program), launch.kills, launch.seed
     before, sessions = shared_memory(), dead_sessions()
-    tally, wrong, studies, compared, openings, begin = {}, 0, 0, 0, 0, time.monotonic()
+    tally, wrong, studies, compared, begin = {}, 0, 0, 0, time.monotonic()
+    openings = {"journal": 0, "metrics": 0, "checkpoints": 0}
     while sum(tally.values()) < kills:
         studies += 1
         study = Study(program, seed + studies, random.Random(seed + studies), launch)
@@ -331,7 +390,8 @@ def main():
             if wrong >= 5:
                 break
         compared += study.compared
-        openings += study.observer.openings
+        for kind, count in study.observer.openings.items():
+            openings[kind] += count
     new = shared_memory() - before
     left = [n for n in unused(new) if "ranktune" in n]
     if left:
@@ -345,9 +405,12 @@ def main():
     elif foreign:
         print(f"left by Open MPI (--sweep removes it): rm -rf {' '.join(foreign)}")
     figures = ", ".join(f"{who} {count}" for who, count in sorted(tally.items()))
+    opened = "no h5py" if h5py is None else \
+        f"{sum(openings.values())} openings by h5py (" + ", ".join(f"{kind} {count}" for kind, count in openings.items()) + ")"
     print(f"{sum(tally.values())} kills ({figures}) of {studies} studies under {'srun' if launch.srun else 'mpirun'}, {wrong} wrong, "
           f"{compared} compared with an undisturbed run, {len(left)} files left in /dev/shm, "
-          f"{len(foreign)} segments and session folders left by Open MPI{' and removed' if launch.sweep else ''}, {openings} openings by h5py; seed {seed}; {time.monotonic() - begin:.0f} s")
+          f"{len(foreign)} segments and session folders left by Open MPI{' and removed' if launch.sweep else ''}, {opened}; "
+          f"seed {seed}; {time.monotonic() - begin:.0f} s")
     return 1 if wrong or left else 0
 
 

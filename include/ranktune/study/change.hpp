@@ -2,7 +2,9 @@
 #pragma once
 // What differs between two versions of a study file, and which of it a running study can take over.
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ranktune/study/spec.hpp"
@@ -20,6 +22,10 @@ struct KeyChange {
 
 /// All keys that differ, in the order of the resolved file. Defaults that are written out do not differ.
 [[nodiscard]] std::vector<KeyChange> differences(const StudySpec& before, const StudySpec& after);
+
+/// What may change: keys, and tables ("stop.") with everything in them. Beside these, the place of a file that holds
+/// the same as before.
+[[nodiscard]] std::span<const std::string_view> changeable_keys();
 
 /// Whether any of the changes can lead to other results or decisions (limits, failure rules, the command line), and not
 /// only to other files.

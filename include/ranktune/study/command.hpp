@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "ranktune/base/time.hpp"
 #include "ranktune/space/configuration.hpp"
 #include "ranktune/study/vocabulary.hpp"
 
@@ -22,6 +23,8 @@ struct StartTrial {
     StartFrom from;
     double seconds = 0.0;         ///< training time of earlier attempts that counts
     Iteration decision_point = 1; ///< see Decide
+    /// Mean time between failures of the job, as far as the study knows: for checkpoint.interval = "auto".
+    base::Duration between_failures{};
     friend bool operator==(const StartTrial&, const StartTrial&) = default;
 };
 

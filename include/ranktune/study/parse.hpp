@@ -66,6 +66,9 @@ struct TrainableInfo {
 struct PathChecks {
     std::function<std::string(const std::string& path)> file;
     std::function<std::string(const std::string& path)> directory;
+    /// Another answer: what a file that may be used holds, as a short text that is the same for the same bytes wherever
+    /// they lie; empty: not known (a directory).
+    std::function<std::string(const std::string& path)> content = {};
 };
 
 /// Parses and checks a study. `overrides` are `a.b=v` with TOML values (a bare word is a string); `known` are the

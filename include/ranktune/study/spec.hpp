@@ -35,11 +35,22 @@ struct ProgramSpec {
 /// What a trial of a program is called where a trainable has its name.
 inline constexpr const char* program_name = "program";
 
+/// What a file that an option of [trainable] names holds, as far as the study knows ([inputs] of a resolved file).
+struct InputFile {
+    std::string option;
+    std::string content; ///< PathChecks::content
+    friend bool operator==(const InputFile&, const InputFile&) = default;
+};
+
 /// [trainable]: a built-in or registered trainable and its fixed options, or a program.
 struct TrainableSpec {
-    std::string name;             ///< key of the registry: "mlp", "curve", or what a program registered; program_name
-    space::Configuration options; ///< every other key of the table; paths already absolute
+    std::string name;              ///< key of the registry: "mlp", "curve", or what a program registered; program_name
+    space::Configuration options;  ///< every other key of the table; paths already absolute
+    std::vector<InputFile> inputs; ///< of options that are paths; missing: nobody has looked
     std::optional<ProgramSpec> program;
+
+    /// What the file of this option holds; null: nobody has looked.
+    [[nodiscard]] const std::string* content_of(const std::string& option) const;
 };
 
 /// [resources].gpus: what trials get of the GPUs that the job was granted.
@@ -124,14 +135,15 @@ struct CheckpointSpec {
     Interval interval = Interval::automatic;
     Iteration iterations = 0; ///< interval == iterations: after every so many
     base::Duration time{};    ///< interval == time: training time between two
-    /// interval == automatic: of the job, for the optimum of Young (CACM 17(9), 1974) from the measured cost.
+    /// interval == automatic: of the job, before the study has seen any (tuner::mean_time_between_failures).
     base::Duration mean_time_between_failures = std::chrono::hours(24);
     /// Best ones, by the objective, that a trial keeps beside the newest two while it goes on, and that the best trial
     /// keeps when it has ended.
     std::uint32_t keep = 1;
     /// Of all checkpoints of the study: beyond it the worst paused trials lose theirs.
     std::optional<std::uint64_t> max_bytes;
-    bool direct = true; ///< large ones are written past the page cache where the file system can
+    bool at_rungs = false; ///< also when a trial is judged at a rung of ASHA and trains on
+    bool direct = true;    ///< large ones are written past the page cache where the file system can
 };
 
 struct OutputSpec {

@@ -308,8 +308,7 @@ std::uint64_t Attempt::leaders_word(const trainables::Metrics& metrics, bool can
     // Who lends its ranks and has no way to save starts from scratch later: that is no failure.
     const bool unsaved = verdict.reason == study::Reason::yielded && !can_save;
     const Verb verb = unsaved ? Verb::discard : verdict.verb;
-    return static_cast<std::uint64_t>(verb) |
-           checkpoints_.plan(iteration_, watch_.seconds(), verb == Verb::go_on, can_save);
+    return static_cast<std::uint64_t>(verb) | checkpoints_.plan(iteration_, watch_.seconds(), verdict, can_save);
 }
 
 /// Collective. After a verdict other than go_on.

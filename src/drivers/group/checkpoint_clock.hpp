@@ -10,11 +10,14 @@ namespace ranktune::drivers {
 
 class CheckpointClock {
   public:
-    /// `iteration` and `seconds` (training time of the trial) from which the attempt goes on.
-    CheckpointClock(const study::CheckpointSpec& spec, base::Iteration iteration, double seconds);
+    /// `between_failures`: mean time between failures of the job. `iteration` and `seconds` (training time of the
+    /// trial) from which the attempt goes on.
+    CheckpointClock(const study::CheckpointSpec& spec, base::Duration between_failures, base::Iteration iteration,
+                    double seconds);
 
-    /// Whether the state after `iteration` should be saved.
-    [[nodiscard]] bool due(base::Iteration iteration, double seconds) const;
+    /// Whether the state after `iteration` should be saved, after which the head said `verdict`. What is due stays so
+    /// until one was taken. Called once for an iteration.
+    [[nodiscard]] bool due(base::Iteration iteration, double seconds, const study::Verdict& verdict);
     /// It was taken then.
     void taken(base::Iteration iteration, double seconds);
     /// What the last one cost: training time that it held up, and the time until it was safe.
@@ -26,9 +29,11 @@ class CheckpointClock {
 
   private:
     study::CheckpointSpec spec_;
+    double between_failures_s_;
     base::Iteration iteration_;
     double seconds_;
-    double stall_s_ = 1.0; ///< before the first is measured: a guess that is too high for most
+    bool rung_is_due_ = false; ///< a rung was passed since the last one
+    double stall_s_ = 1.0;     ///< before the first is measured: a guess that is too high for most
     double writing_s_ = 0.0;
 };
 

@@ -108,7 +108,7 @@ TrialCheckpoints::TrialCheckpoints(const AttemptSetting& setting, const Assignme
     : setting_(setting),
       assignment_(assignment),
       port_(port),
-      clock_(setting.spec->checkpoint, iteration, assignment.start.seconds),
+      clock_(setting.spec->checkpoint, assignment.start.between_failures, iteration, assignment.start.seconds),
       sharded_(setting.trainable != nullptr && setting.trainable->info.sharded) {}
 
 TrialCheckpoints::~TrialCheckpoints() { static_cast<void>(setting_.writer->wait()); }
@@ -165,11 +165,13 @@ void TrialCheckpoints::restore_shards(const study::CheckpointRef& checkpoint, co
 
 // ---- between two iterations ----
 
-std::uint64_t TrialCheckpoints::plan(base::Iteration iteration, double seconds, bool goes_on, bool can_save) {
+std::uint64_t TrialCheckpoints::plan(base::Iteration iteration, double seconds, const study::Verdict& verdict,
+                                     bool can_save) {
+    const bool goes_on = verdict.verb == study::Verb::go_on;
     std::uint64_t bits = 0;
     if (!sharded_ && is_written(goes_on ? setting_.writer->take() : setting_.writer->wait())) bits |= compare_bit;
     const bool idle = !in_flight_ && setting_.writer->idle();
-    if (goes_on && can_save && idle && clock_.due(iteration, seconds)) bits |= take_bit;
+    if (clock_.due(iteration, seconds, verdict) && goes_on && can_save && idle) bits |= take_bit;
     return bits;
 }
 

@@ -39,7 +39,8 @@ class TrialCheckpoints {
     static constexpr std::uint64_t compare_bit = 4; ///< the checkpoint taken last is written
     static constexpr std::uint64_t take_bit = 8;    ///< take another one
     /// Leader. `seconds`: training time of the trial.
-    [[nodiscard]] std::uint64_t plan(base::Iteration iteration, double seconds, bool goes_on, bool can_save);
+    [[nodiscard]] std::uint64_t plan(base::Iteration iteration, double seconds, const study::Verdict& verdict,
+                                     bool can_save);
     /// Collective. Announces the checkpoint taken last, if it is written; waits for it unless the trial goes on. Throws
     /// on all ranks when their states differ.
     void settle(std::uint64_t plan, bool goes_on);

@@ -33,6 +33,7 @@ void TrialThread::start(const Assignment& assignment) {
         abort_.store(false);
         decision_point_ = assignment.start.decision_point;
         order_.reset();
+        last_go_on_.reset();
         assignment_ = assignment;
         taken_ = false;
     }
@@ -42,10 +43,12 @@ void TrialThread::start(const Assignment& assignment) {
 void TrialThread::decide(const study::Decide& decide) {
     {
         const std::lock_guard lock(mutex_);
-        if (decide.verdict.verb != study::Verb::go_on)
+        if (decide.verdict.verb != study::Verb::go_on) {
             order_ = decide.verdict;
-        else if (decide.decision_point > decision_point_) // a repeated or overtaken one changes nothing
+        } else if (decide.decision_point > decision_point_) { // a repeated or overtaken one changes nothing
             decision_point_ = decide.decision_point;
+            last_go_on_ = decide;
+        }
     }
     changed_.notify_all();
 }
@@ -89,11 +92,17 @@ void TrialThread::push(RunnerEvent event) {
     wake_();
 }
 
+/// What the head said, or that the trial goes on because there was nothing to say. Called with the lock held.
+study::Verdict TrialThread::verdict_on(base::Iteration iteration) const {
+    if (order_) return *order_;
+    return last_go_on_ && last_go_on_->iteration == iteration ? last_go_on_->verdict : study::Verdict{};
+}
+
 study::Verdict TrialThread::verdict_after(base::Iteration iteration) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return abort_.load() || order_ || decision_point_ > iteration; });
     if (abort_.load()) throw ddp::Aborted("the trial was told to give up");
-    return order_.value_or(study::Verdict{});
+    return verdict_on(iteration);
 }
 
 std::optional<study::Verdict> TrialThread::verdict_within(base::Iteration iteration,
@@ -102,7 +111,7 @@ std::optional<study::Verdict> TrialThread::verdict_within(base::Iteration iterat
     const bool decided =
         changed_.wait_for(lock, patience, [&] { return abort_.load() || order_ || decision_point_ > iteration; });
     if (!decided || abort_.load()) return std::nullopt; // the group notices that it is given up, on all ranks
-    return order_.value_or(study::Verdict{});
+    return verdict_on(iteration);
 }
 
 void TrialThread::main() {

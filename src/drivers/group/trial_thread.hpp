@@ -44,6 +44,7 @@ class TrialThread final : public Runner, private AttemptPort {
   private:
     void main();
     void push(RunnerEvent event);
+    [[nodiscard]] study::Verdict verdict_on(base::Iteration iteration) const;
 
     // AttemptPort: called on the trial thread
     void reported(RunnerReported report) override { push(std::move(report)); }
@@ -70,7 +71,8 @@ class TrialThread final : public Runner, private AttemptPort {
     bool quit_ = false;
     // what the head has said about the attempt
     base::Iteration decision_point_ = 0;
-    std::optional<study::Verdict> order_; ///< pause or stop, to be obeyed at the next report
+    std::optional<study::Verdict> order_;     ///< pause or stop, to be obeyed at the next report
+    std::optional<study::Decide> last_go_on_; ///< newest decision to go on: it is about one iteration
     std::deque<RunnerEvent> events_;
     std::thread thread_; // last: starts when everything above is there
 };

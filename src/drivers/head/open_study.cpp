@@ -44,7 +44,9 @@ void refuse_remains(storage::FileSystem& files, const std::string& directory) {
 
 std::string change_text(const study::KeyChange& change) {
     const auto value = [](const std::string& text) { return text.empty() ? std::string("(not there)") : text; };
-    return "\n  " + change.key + "   " + value(change.before) + " -> " + value(change.after);
+    const bool data = change.key.starts_with("inputs.");
+    return "\n  " + (data ? "the file of trainable." + change.key.substr(7) + " holds something else" : change.key) +
+           "   " + value(change.before) + " -> " + value(change.after);
 }
 
 void refuse_changes(const OpenedStudy& opened, const study::StudySpec& spec, const std::string& directory) {

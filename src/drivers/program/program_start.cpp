@@ -128,7 +128,7 @@ void ProgramTrial::prepare() {
         }
         leader_.emplace(limits, Clock::now());
     }
-    clock_.emplace(setting_.spec->checkpoint, base_, assignment_.start.seconds);
+    clock_.emplace(setting_.spec->checkpoint, assignment_.start.between_failures, base_, assignment_.start.seconds);
     // A rank that does not leave within abort_grace is given up: its program has to be gone before.
     const Child::Clock::duration grace =
         std::min<Child::Clock::duration>(Child::usual_term_grace, setting_.spec->output.abort_grace / 2);

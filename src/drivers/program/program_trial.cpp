@@ -230,7 +230,7 @@ bool ProgramTrial::settle_report() {
 void ProgramTrial::apply(const study::Verdict& verdict) {
     const auto now = Clock::now();
     if (verdict.verb == Verb::go_on) {
-        if (state_is_due()) {
+        if (state_is_due(verdict)) {
             due_since_ = now;
         } else {
             leader_->go_on(now);
@@ -257,9 +257,9 @@ bool ProgramTrial::keeps_state() const {
 
 /// Whether what the program saved for this report should be kept, although it goes on. A program that has gone on
 /// already may be writing to it again.
-bool ProgramTrial::state_is_due() const {
-    return current_->checkpoint && program().checkpoints && queue_.empty() &&
-           clock_->due(undecided(), watch_.seconds());
+bool ProgramTrial::state_is_due(const study::Verdict& verdict) {
+    const bool due = clock_->due(undecided(), watch_.seconds(), verdict);
+    return due && current_->checkpoint && program().checkpoints && queue_.empty();
 }
 
 /// Once every rank has made the report, what was saved for it is complete: it is copied, then the program goes on. One

@@ -66,7 +66,7 @@ class ProgramTrial {
     bool settle_report();
     void apply(const study::Verdict& verdict);
     void keep_reported_state();
-    [[nodiscard]] bool state_is_due() const;
+    [[nodiscard]] bool state_is_due(const study::Verdict& verdict);
     void save_on_the_way();
     void close();
     void tell_others();
