@@ -372,6 +372,30 @@ class Resume(Case):
                 self.assertEqual(self.outcome(directory)["exit"], "0")
                 self.check_files(directory)
 
+    def test_checkpoints_that_were_moved_are_waited_for(self):
+        self.study(more='[checkpoint]\ninterval = 2')
+        process = self.start(reports=8)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=TIMEOUT)
+        self.assertEqual(process.returncode, 75, out)
+        home, moved = self.cwd / "long" / "checkpoints", self.cwd / "moved"
+        kept = {p.relative_to(home): p.read_bytes() for p in home.rglob("*.h5")}
+        os.rename(home, moved)
+        out, _ = self.ranktune("run", "long.toml", "--local", "2", "failure.max_losses=1", code=75)
+        self.assertIn("a checkpoint cannot be read, and is kept", " ".join(out.split()))
+        self.assertEqual(self.outcome("long")["cause"], "storage")
+        home.rmdir()
+        os.rename(moved, home)
+        self.assertEqual({p.relative_to(home): p.read_bytes() for p in home.rglob("*.h5")}, kept)
+        # Cut in half it is damaged, and no reason to wait.
+        damaged = home / max(kept, key=lambda p: int(p.name.split("-")[0]))
+        damaged.chmod(0o644)
+        damaged.write_bytes(kept[damaged.relative_to(home)][:1000])
+        out, _ = self.ranktune("run", "long.toml", "--local", "2", "failure.max_losses=1")
+        self.assertIn("1 checkpoint was damaged and given up", " ".join(out.split()))
+        self.assertEqual(self.outcome("long")["exit"], "0")
+        self.assertTrue(damaged.exists())  # whoever looks for the damage needs it
+
     def frames(self):
         """The newest segment: path, and the position of each frame."""
         path = max((self.cwd / "long" / "journal").glob("0*.h5"))

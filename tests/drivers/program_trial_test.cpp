@@ -44,7 +44,7 @@ def report(value, **more):
 /// A study of one program, in a directory of its own.
 struct Programs {
     explicit Programs(int ranks, const std::string& text)
-        : io(storage::posix_file_system(), home.path()),
+        : io(storage::posix_file_system(), home.path(), true, std::chrono::milliseconds(0)),
           setting{{std::string("PATH=") + std::getenv("PATH"), "OMPI_COMM_WORLD_RANK=5"},
                   home.path(),
                   "here",
@@ -423,6 +423,9 @@ TEST_CASE("a checkpoint that cannot be stored or read is no fault of the trial",
     std::ofstream(state) << "damaged";
     programs.cluster.prepare(2, 3, checkpoint);
     CHECK(programs.cluster.run_until(3)[0].ended->outcome == AttemptOutcome::unreadable);
+    fs::remove_all(programs.home.path() + "/" + checkpoint.path); // moved, or not mounted: that is no damage
+    programs.cluster.prepare(2, 3, checkpoint);
+    CHECK(programs.cluster.run_until(3)[0].ended->outcome == AttemptOutcome::unreachable);
 }
 
 TEST_CASE("an error after the last decision is noted and costs nothing", "[drivers]") {

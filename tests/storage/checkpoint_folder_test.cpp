@@ -105,7 +105,7 @@ TEST_CASE("links within what was saved stay links, others are followed", "[stora
 
         fs::remove(place / "latest");
         fs::create_directory_symlink("elsewhere", place / "latest");
-        CHECK_THROWS_AS(saved.store.locate(reference), base::FormatError);
+        CHECK_THROWS_AS(saved.store.locate(reference), DamageError);
     }
 }
 
@@ -165,7 +165,7 @@ TEST_CASE("damage in a program's checkpoint is found before anybody uses it", "[
         const std::string before = read_file(path);
         fs::permissions(path, fs::perms::owner_all);
         std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
-        CHECK_THROWS_AS(saved.store.locate(reference), base::FormatError);
+        CHECK_THROWS_AS(saved.store.locate(reference), DamageError);
         std::ofstream(path, std::ios::binary | std::ios::trunc) << before;
         CHECK(saved.store.locate(reference) == place);
     };

@@ -2,12 +2,14 @@
 #include "storage/checkpoint_store.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
 #include <system_error>
 
 #include "journal_fixture.hpp"
+#include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/bulk_write.hpp"
 #include "support/catch.hpp"
@@ -100,7 +102,7 @@ TEST_CASE("a damaged byte of a checkpoint is found, wherever it lies, or does no
         ++tried;
         try {
             if (!equal(store.load(reference), state)) FAIL("byte " << at << " changed the state unseen");
-        } catch (const base::FormatError&) {
+        } catch (const DamageError&) {
             ++found;
         }
     }
@@ -108,7 +110,7 @@ TEST_CASE("a damaged byte of a checkpoint is found, wherever it lies, or does no
     for (const std::size_t size :
          {std::size_t{0}, std::size_t{10}, std::size_t{64}, good.size() / 2, good.size() - 1}) {
         write_file(path, {good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)});
-        CHECK_THROWS_AS(store.load(reference), base::FormatError);
+        CHECK_THROWS_AS(store.load(reference), DamageError);
     }
     write_file(path, good);
     CHECK(equal(store.load(reference), state));
@@ -122,7 +124,27 @@ TEST_CASE("a checkpoint of other parameters under the same name is refused", "[s
     const std::vector<float> more = {1.0F};
     other.put<float>("more", more);
     CHECK(store.save(key, other).digest != reference.digest);
-    CHECK_THROWS_AS(store.load(reference), base::FormatError);
+    CHECK_THROWS_AS(store.load(reference), DamageError);
+}
+
+TEST_CASE("a checkpoint of a newer version is not damaged", "[storage]") {
+    const TemporaryDirectory home;
+    CheckpointStore store(posix_file_system(), home.path());
+    const auto reference = store.save(key, sample_state());
+    const std::string path = home.path() + "/" + reference.path;
+    auto bytes = read_file(path);
+    const auto seal = std::span(bytes).last(64);
+    seal[7] = '2';
+    const std::uint32_t crc = base::crc32c(std::as_bytes(seal.first(60)));
+    std::memcpy(seal.data() + 60, &crc, sizeof crc);
+    write_file(path, bytes);
+    try {
+        static_cast<void>(store.load(reference));
+        FAIL("it was read");
+    } catch (const base::FormatError& error) {
+        CHECK(dynamic_cast<const DamageError*>(&error) == nullptr);
+        CHECK(std::string(error.what()).find("newer") != std::string::npos);
+    }
 }
 
 TEST_CASE("a missing checkpoint is an I/O error", "[storage]") {
