@@ -176,7 +176,8 @@ void submit_all(const JobScript& script, const std::string& directory, std::uint
         std::cout << ", then " << base::join(std::vector<std::string>(jobs.end() - (chain - 1), jobs.end()))
                   << " one after the other, until the study is complete";
     std::cout << "\nscript    " << file << "\nlog       " << script.name << "-" << first << ".log\n"
-              << "next      ranktune status " << study::shell_text({directory}) << "; scancel " << base::join(jobs, " ") << "\n";
+              << "next      ranktune status " << study::shell_text({directory}) << "; scancel " << base::join(jobs, " ")
+              << "\n";
 }
 
 } // namespace
