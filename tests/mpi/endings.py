@@ -142,12 +142,13 @@ def hung_trial_supervised(make):
 
 
 def check_all_charged(study):
-    """All 4 trials have failed, one or two of them by each end of the job, and none was tried twice."""
+    """All 4 trials have failed, one or two of them by each end of the job, and none was tried twice. (A head that hears of both
+    before the launcher ends it closes the study by itself.)"""
     code, output = study.finish(limit=180)
     assert code == 4, f"exit code {code}\n{output}"
     journal = study.journal()
     restarts = output.count("starting the study again")
-    assert journal["failed"] == 4 and journal["ended"] == 1 and 2 <= restarts <= 4, (restarts, journal, output)
+    assert journal["failed"] == 4 and journal["ended"] == 1 and 1 <= restarts <= 4, (restarts, journal, output)
     assert study.outcome()["start"] == str(restarts + 1), study.outcome()
 
 
