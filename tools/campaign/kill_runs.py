@@ -361,6 +361,15 @@ def unused(names):
     return sorted(n for n in names if f"/dev/shm/{n}" not in mapped)
 
 
+def left_for_good(names, patience=20):
+    """Those that stay, and that nobody takes up: what belongs to another run that begins or ends right now does not count."""
+    end = time.monotonic() + patience
+    while names and time.monotonic() < end:
+        time.sleep(0.5)
+        names = [name for name in unused(names) if os.path.exists(f"/dev/shm/{name}")]
+    return names
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
@@ -393,7 +402,7 @@ def main():
         for kind, count in study.observer.openings.items():
             openings[kind] += count
     new = shared_memory() - before
-    left = [n for n in unused(new) if "ranktune" in n]
+    left = left_for_good([n for n in unused(new) if "ranktune" in n])
     if left:
         print(f"left in /dev/shm: {left}")
     # Open MPI cannot remove its segments and session folders when all its processes are killed.
