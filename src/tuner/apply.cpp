@@ -16,25 +16,16 @@
 #include "tuner/core.hpp"
 
 namespace ranktune::tuner {
-namespace {
 
-[[noreturn]] void impossible(const std::string& what) {
+void impossible(const std::string& what) {
     throw base::FormatError(
         "the journal contradicts itself: " + what +
         ". It was written by another version or is damaged; `ranktune status` shows the last good state");
 }
 
-} // namespace
-
 std::uint64_t digest_of_failure(const std::string& message) {
     const std::size_t colon = message.starts_with("rank ") ? message.find(": ") : std::string::npos;
     return base::digest_of(std::string_view(message).substr(colon == std::string::npos ? 0 : colon + 2));
-}
-
-std::uint64_t digest_of_words(const std::string& message) {
-    std::string words = message;
-    std::erase_if(words, [](char c) { return c >= '0' && c <= '9'; });
-    return digest_of_failure(words);
 }
 
 TrialState& Tuner::Impl::trial(TrialId id) {
@@ -417,106 +408,6 @@ void Tuner::Impl::apply_one(const study::TrialReopened& r) {
 void Tuner::Impl::apply_one(const study::DeadlineSet& r) {
     state.now = std::max(state.now, r.at);
     state.deadline = r.deadline;
-}
-
-void Tuner::Impl::apply_one(const study::JobDied& r) {
-    state.now = std::max(state.now, r.at);
-    for (const auto& [note, retry] : r.notes) {
-        TrialState& t = trial(note.trial);
-        if (t.attempt != note.attempt) impossible("a crash note is about another attempt");
-        ++t.failures;
-        t.failed_at = last_report(note.trial);
-        t.failure = digest_of_failure(note.message);
-        t.message = note.message;
-    }
-    // Reports that were on their way went with the job: how far a trial that is closed now had got depends on the time.
-    if (spec.deterministic && std::any_of(r.notes.begin(), r.notes.end(), [](const auto& n) { return !n.retry; }))
-        mark_nondeterministic();
-    if (!r.notes.empty()) return; // it is known who it was
-    std::vector<TrialId> ran;
-    bool tried = false; // a suspect was being tried: the others ran beside it because they are above suspicion
-    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
-        const TrialId id{i};
-        const TrialPhase phase = state.trials[i].phase;
-        if (phase != TrialPhase::running && phase != TrialPhase::ending) continue;
-        ran.push_back(id);
-        tried = tried || suspects.contains(id);
-    }
-    for (const TrialId id : ran) {
-        TrialState& t = trial(id);
-        if (tried && !suspects.contains(id)) continue;
-        ++t.deaths;
-        if (tried) ++t.deaths_alone;
-        t.died_at = std::max(t.died_at, t.attempt_iteration);
-        if (t.deaths >= deaths_to_suspect) suspects.insert(id);
-    }
-    if (tried) ++state.deaths_alone;
-}
-
-void Tuner::Impl::apply_one(const study::HostRetired& r) {
-    state.now = std::max(state.now, r.at);
-    const auto host =
-        std::find_if(state.hosts.begin(), state.hosts.end(), [&](const HostState& h) { return h.name == r.host; });
-    if (host == state.hosts.end() || host->retired) impossible("host " + r.host + " is taken out of service");
-    host->retired = true;
-    host->failed.clear();
-    const auto position = static_cast<std::uint32_t>(host - state.hosts.begin());
-    for (const WorkerState& worker : state.workers)
-        if (worker.host == position && worker.alive) ledger.lose(worker.info.rank, !worker.trial.has_value());
-    for (const TrialId id : r.trials) {
-        TrialState& t = trial(id);
-        t.failures = 0;
-        t.failed_at = 0;
-        t.failure = 0;
-    }
-}
-
-void Tuner::Impl::clear_of_suspicion(TrialId id) {
-    TrialState& t = trial(id);
-    t.deaths = t.deaths_alone = 0;
-    t.died_at = 0;
-    suspects.erase(id);
-}
-
-bool Tuner::Impl::serves(const WorkerState& worker) const { return worker.alive && !state.hosts[worker.host].retired; }
-
-/// Which host a failure speaks against is only clear when the trial ran on one.
-std::optional<std::uint32_t> Tuner::Impl::only_host_of(TrialId id) const {
-    const TrialState& t = state.trials[id.value()];
-    const auto host_of = [&](Rank rank) { return state.workers[rank.value() - 1].host; };
-    const std::uint32_t host = host_of(t.ranks.front());
-    const bool alone = std::all_of(t.ranks.begin(), t.ranks.end(), [&](Rank rank) { return host_of(rank) == host; });
-    return alone ? std::optional(host) : std::nullopt;
-}
-
-void Tuner::Impl::note_on_hosts(TrialId id, AttemptOutcome outcome, const std::string& message) {
-    if (outcome == AttemptOutcome::failed || outcome == AttemptOutcome::disturbed ||
-        outcome == AttemptOutcome::unreachable) {
-        if (const auto host = only_host_of(id)) note_failure(*host, id, message);
-    } else if (outcome == AttemptOutcome::paused || outcome == AttemptOutcome::stopped ||
-               outcome == AttemptOutcome::finished) {
-        for (const Rank rank : trial(id).ranks) state.hosts[state.workers[rank.value() - 1].host].failed.clear();
-    }
-}
-
-/// Configurations that cannot work fail on every host in the same words; a bad host has words of its own.
-void Tuner::Impl::note_failure(std::uint32_t host, TrialId id, const std::string& message) {
-    const std::uint64_t digest = digest_of_words(message);
-    auto known = std::find_if(state.words.begin(), state.words.end(),
-                              [&](const FailureWords& words) { return words.digest == digest; });
-    if (known == state.words.end()) {
-        if (state.words.size() == max_failure_words) return;
-        known = state.words.insert(known, {digest, host, false});
-    }
-    if (known->host != host && !known->elsewhere) {
-        known->elsewhere = true;
-        for (HostState& each : state.hosts)
-            std::erase_if(each.failed, [&](const HostState::Failure& failure) { return failure.words == digest; });
-    }
-    if (known->elsewhere) return;
-    auto& failed = state.hosts[host].failed;
-    const auto same = [&](const HostState::Failure& failure) { return failure.trial == id; };
-    if (std::none_of(failed.begin(), failed.end(), same)) failed.push_back({id, digest});
 }
 
 void Tuner::Impl::rebuild_derived() {

@@ -36,6 +36,9 @@ inline constexpr std::size_t max_failure_words = 256;
 /// Why a study ends for which a checkpoint is not to be had now, and what to do.
 [[nodiscard]] std::string kept_checkpoint_message(const std::string& message);
 
+/// Throws base::FormatError: a record that cannot follow those before it.
+[[noreturn]] void impossible(const std::string& what);
+
 /// Of what a trial said when it failed, without the place ("rank 3 on nid0041: ...").
 [[nodiscard]] std::uint64_t digest_of_failure(const std::string& message);
 /// The same without numbers: "loss is NaN at iteration 7" says what "loss is NaN at iteration 9" says.

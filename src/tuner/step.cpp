@@ -74,26 +74,6 @@ void Tuner::Impl::on(const study::Began& event, StudyTime now, Output& out) {
     end_if_over(now, out);
 }
 
-/// Records the death, and answers with the trials that are not tried again.
-std::vector<TrialId> Tuner::Impl::job_died(const study::JobDeath& death, StudyTime now, Output& out) {
-    std::vector<TrialId> convicted;
-    study::JobDied record{now, {}};
-    for (const auto& note : death.notes) {
-        if (!is_current(note.trial, note.attempt, state.incarnation)) continue;
-        const auto same = [&](const study::JobDied::Note& entry) { return entry.note.trial == note.trial; };
-        if (std::any_of(record.notes.begin(), record.notes.end(), same)) continue; // two ranks of one trial
-        // (One that has left its slot is judged already.)
-        record.notes.push_back({note, trial(note.trial).winding || may_retry(note.trial, note.message)});
-        if (!record.notes.back().retry) convicted.push_back(note.trial);
-    }
-    // Whoever left word had been given up by the head before the job died: dealt with, and nobody else is suspected.
-    if (record.notes.empty() && !death.notes.empty()) return convicted;
-    commit(std::move(record), out);
-    for (const TrialId id : suspects)
-        if (trial(id).deaths_alone >= deaths_to_convict) convicted.push_back(id);
-    return convicted;
-}
-
 void Tuner::Impl::on(const study::ReportArrived& event, StudyTime now, Output& out) {
     if (spec.deterministic) return take_report(event, now, out);
     if (!is_current(event.trial, event.attempt, event.incarnation) || trial(event.trial).abandoned ||
@@ -238,28 +218,6 @@ void Tuner::Impl::attempt_ended(TrialId id, AttemptOutcome outcome, const std::s
 Iteration Tuner::Impl::last_report(TrialId id) const {
     const TrialState& t = state.trials[id.value()];
     return t.slot != no_slot ? state.logical.slots()[t.slot].received : t.attempt_iteration;
-}
-
-/// A host on which one trial after the other fails, while trials get on elsewhere, is at fault and not the trials.
-void Tuner::Impl::retire_bad_host(TrialId id, StudyTime now, Output& out) {
-    const auto position = only_host_of(id);
-    if (!position || state.draining) return;
-    const HostState& host = state.hosts[*position];
-    if (host.retired || host.failed.size() < failures_to_retire) return;
-    std::uint32_t others = 0; // ranks
-    bool well = false;
-    for (const WorkerState& worker : state.workers) {
-        if (worker.host == *position || !serves(worker)) continue;
-        ++others;
-        well = well || state.hosts[worker.host].well;
-    }
-    if (!well || others < spec.max_ranks_per_trial()) return;
-    std::vector<TrialId> forgiven;
-    for (const auto& failure : host.failed) forgiven.push_back(failure.trial);
-    commit(study::HostRetired{host.name, now, forgiven}, out);
-    if (spec.deterministic) return; // what was admitted stays, wherever it ran
-    for (const TrialId one : forgiven)
-        if (trial(one).phase == TrialPhase::failed) reopen(one, false, now, out);
 }
 
 /// An error that comes again at the same iteration with the same words would come a third time.

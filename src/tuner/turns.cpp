@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "ranktune/base/error.hpp"
 #include "tuner/core.hpp"
 
 namespace ranktune::tuner {
@@ -43,9 +42,7 @@ void Tuner::Impl::apply_turn(const study::Record& record) {
 
 void Tuner::Impl::apply_turn_of(const study::Reported& r) {
     TrialState& t = trial(r.trial);
-    if (t.slot == no_slot)
-        throw base::FormatError("the journal contradicts itself: trial #" + std::to_string(r.trial.value()) +
-                                " reports without having a slot");
+    if (t.slot == no_slot) impossible("trial #" + std::to_string(r.trial.value()) + " reports without having a slot");
     LogicalSlot& slot = state.logical.slot(t.slot);
     if (slot.held.empty())
         slot.received = r.iteration;
@@ -111,9 +108,7 @@ void Tuner::Impl::forget_failure(TrialId id) {
 }
 
 void Tuner::Impl::enter_slot(TrialId id) {
-    if (!state.logical.has_empty_slot())
-        throw base::FormatError("the journal contradicts itself: there is no slot for trial #" +
-                                std::to_string(id.value()));
+    if (!state.logical.has_empty_slot()) impossible("there is no slot for trial #" + std::to_string(id.value()));
     TrialState& t = trial(id);
     unslotted.erase(id);
     t.slot = state.logical.enter(id, t.iteration);
