@@ -149,7 +149,8 @@ def check_all_charged(study):
     journal = study.journal()
     restarts = output.count("starting the study again")
     assert journal["failed"] == 4 and journal["ended"] == 1 and 1 <= restarts <= 4, (restarts, journal, output)
-    assert study.outcome()["start"] == str(restarts + 1), study.outcome()
+    starts = [name for name in os.listdir(os.path.join(study.directory, "logs")) if name.endswith(".env.json")]
+    assert len(starts) == restarts + 1, starts  # (the launcher may end the head before it writes `outcome`)
 
 
 def hung_trial(make):
