@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <deque>
 #include <string>
 #include <vector>
@@ -16,6 +15,7 @@
 
 #include "ranktune/base/rng.hpp"
 #include "ranktune/study/codec.hpp"
+#include "support.hpp"
 #include "tuner/tuner.hpp"
 
 namespace {
@@ -25,12 +25,6 @@ using namespace ranktune;
 enum class Values { random, rising, falling };
 constexpr const char* value_names[] = {"random", "rising", "falling"};
 constexpr std::uint32_t workers = 256;
-
-double cpu_seconds() {
-    timespec time{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 /// With rising values nearly every trial is promoted on the spot and trains to the end: up to 27 iterations only 4 of
 /// 27 reports were at a rung. Up to 9 it is a third, as the other cases have anyway.
@@ -175,13 +169,13 @@ int main(int argc, char** argv) {
             for (int i = 0; i < repetitions; ++i) {
                 // Small studies are repeated within a measurement, so that each takes long enough to be timed.
                 const std::uint32_t inner = std::max(1U, 30000U / trials);
-                const double before = cpu_seconds();
+                const double before = bench::cpu_seconds();
                 std::uint64_t reports = 0;
                 for (std::uint32_t k = 0; k < inner; ++k) {
                     result = run(trials, values);
                     reports += result.reports;
                 }
-                rates.push_back(static_cast<double>(reports) / (cpu_seconds() - before));
+                rates.push_back(static_cast<double>(reports) / (bench::cpu_seconds() - before));
             }
             std::sort(rates.begin(), rates.end());
             std::printf("%8u %8s %12llu %9.0f%% %16.0f %14.0f %14.1f\n", trials, value_names[static_cast<int>(values)],

@@ -8,36 +8,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <string>
 
 #include <sys/resource.h>
 
 #include "drivers/sim/cluster.hpp"
 #include "ranktune/base/rng.hpp"
-#include "ranktune/study/codec.hpp"
+#include "support.hpp"
 
 namespace {
 
 using namespace ranktune;
 using namespace std::chrono_literals;
-
-double cpu_seconds() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-/// A journal without a disk.
-struct Sink final : study::RecordSink {
-    void append(const std::vector<study::Record>& records) override {
-        buffer.clear();
-        for (const study::Record& record : records) study::encode(record, buffer);
-        bytes += buffer.size();
-    }
-    study::Bytes buffer;
-    std::uint64_t bytes = 0;
-};
 
 study::StudySpec make_spec(std::uint32_t groups, std::uint32_t trials, bool deterministic) {
     study::StudySpec spec;
@@ -73,7 +55,7 @@ int main(int argc, char** argv) {
     options.curve.max_iteration = 1500ms;
     options.head_nap = 200us;
     options.check_invariants = false;
-    options.cpu_clock = cpu_seconds;
+    options.cpu_clock = [] { return bench::cpu_seconds(CLOCK_THREAD_CPUTIME_ID); };
     base::RngStream rng(1, base::Purpose::fault);
     for (std::uint32_t i = 0; i < deaths; ++i)
         options.deaths.emplace_back(base::Rank(1 + static_cast<std::uint32_t>(rng.below(groups))),
@@ -81,7 +63,7 @@ int main(int argc, char** argv) {
     tuner::Tuner tuner(make_spec(groups, trials, deterministic));
     tuner::Output created;
     tuner.create("bench", "", "bench", created);
-    Sink sink;
+    bench::EncodingSink sink;
     std::set<std::string> files;
     const auto result = drivers::sim::run_cluster(options, tuner, sink, files);
     for (const auto& problem : result.problems) std::printf("wrong: %s\n", problem.c_str());

@@ -7,22 +7,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <vector>
 
 #include "drivers/head/head_machine.hpp"
-#include "ranktune/study/codec.hpp"
+#include "support.hpp"
 
 namespace {
 
 using namespace ranktune;
 using namespace ranktune::drivers;
-
-double cpu_seconds() {
-    timespec time{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 study::StudySpec make_spec(std::uint32_t trials, std::uint32_t ranks) {
     study::StudySpec spec;
@@ -33,17 +26,6 @@ study::StudySpec make_spec(std::uint32_t trials, std::uint32_t ranks) {
     spec.space = space::SearchSpace({{"lr", space::FloatRange{1e-4, 1.0, true, 0.0}, {}}});
     return spec;
 }
-
-/// A journal without a disk.
-struct Sink final : study::RecordSink {
-    void append(const std::vector<study::Record>& records) override {
-        buffer.clear();
-        for (const study::Record& record : records) study::encode(record, buffer);
-        bytes += buffer.size();
-    }
-    study::Bytes buffer;
-    std::uint64_t bytes = 0;
-};
 
 struct Duties final : HeadDuties {
     void delete_checkpoint(const study::DeleteCheckpoint&) override {}
@@ -100,7 +82,7 @@ int main(int argc, char** argv) {
     tuner::Tuner tuner(make_spec(trials, ranks));
     tuner::Output created;
     tuner.create("bench", "", "bench", created);
-    Sink sink;
+    bench::EncodingSink sink;
     Workers all;
     Duties duties;
     Observer observer;
@@ -111,7 +93,7 @@ int main(int argc, char** argv) {
     options.version = "bench";
     base::StudyTime now{};
     HeadMachine head(options, tuner, sink, all, duties, observer, log, now);
-    const double begin = cpu_seconds();
+    const double begin = bench::cpu_seconds();
     std::uint64_t messages = 0;
     std::vector<Workers::Answer> round;
     for (std::uint32_t r = 1; r <= workers; ++r) all.answer(base::Rank(r), Hello{protocol_version, "bench", "node", 0});
@@ -123,7 +105,7 @@ int main(int argc, char** argv) {
         messages += count;
         head.on_tick(now);
     }
-    const double seconds = cpu_seconds() - begin;
+    const double seconds = bench::cpu_seconds() - begin;
     std::printf(
         "%u trials on %u workers, %u ranks each: %.2f us of CPU per trial, %.1f messages in and %.1f out, "
         "%.0f journal bytes\n",

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -21,16 +20,11 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/parse.hpp"
 #include "storage/journal.hpp"
+#include "support.hpp"
 
 namespace {
 
 using namespace ranktune;
-
-double cpu_seconds() {
-    timespec time{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 constexpr std::uint32_t trials = 10'000;
 
@@ -96,9 +90,9 @@ template <class Run>
 double median_of_five(Run run) {
     std::vector<double> seconds;
     for (int i = 0; i < 5; ++i) {
-        const double begin = cpu_seconds();
+        const double begin = bench::cpu_seconds();
         run();
-        seconds.push_back(cpu_seconds() - begin);
+        seconds.push_back(bench::cpu_seconds() - begin);
     }
     std::sort(seconds.begin(), seconds.end());
     return seconds[2];

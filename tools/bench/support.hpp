@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What several benchmarks need: clocks, and a journal without a disk.
+
+#include <ctime>
+#include <vector>
+
+#include "ranktune/study/codec.hpp"
+#include "ranktune/study/record.hpp"
+
+namespace ranktune::bench {
+
+/// CLOCK_PROCESS_CPUTIME_ID, or CLOCK_THREAD_CPUTIME_ID: of the calling thread alone.
+inline double cpu_seconds(clockid_t clock = CLOCK_PROCESS_CPUTIME_ID) {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// Encodes what it is given, and forgets it.
+struct EncodingSink final : study::RecordSink {
+    void append(const std::vector<study::Record>& records) override {
+        buffer.clear();
+        for (const study::Record& record : records) study::encode(record, buffer);
+        bytes += buffer.size();
+    }
+    study::Bytes buffer;
+    std::uint64_t bytes = 0;
+};
+
+} // namespace ranktune::bench
