@@ -277,40 +277,42 @@ void get(std::vector<MetricValue>& metrics, Decoder& in) {
     }
 }
 
-void put(const Reported& r, ByteWriter& out) {
+/// What Reported and ReportHeld begin with.
+template <class Report>
+void put_beginning(const Report& r, ByteWriter& out) {
     out.varint(r.trial.value());
     out.varint(r.attempt.value());
     out.u64(static_cast<std::uint64_t>(base::to_ns(r.at)));
     out.varint(r.iteration);
     out.f64(r.seconds);
-    put(r.verdict, out);
-    put(r.metrics, out);
 }
-void get(Reported& r, Decoder& in) {
+template <class Report>
+void get_beginning(Report& r, Decoder& in) {
     r.trial = decode_id<TrialId>(in);
     r.attempt = decode_id<Attempt>(in);
     r.at = decode_time(in);
     r.iteration = in.varint();
     r.seconds = in.f64();
+}
+
+void put(const Reported& r, ByteWriter& out) {
+    put_beginning(r, out);
+    put(r.verdict, out);
+    put(r.metrics, out);
+}
+void get(Reported& r, Decoder& in) {
+    get_beginning(r, in);
     r.verdict = decode_verdict(in);
     if (r.verdict.verb == Verb::discard) throw base::FormatError("a record tells a group what only a message may");
     get(r.metrics, in);
 }
 
 void put(const ReportHeld& r, ByteWriter& out) {
-    out.varint(r.trial.value());
-    out.varint(r.attempt.value());
-    out.u64(static_cast<std::uint64_t>(base::to_ns(r.at)));
-    out.varint(r.iteration);
-    out.f64(r.seconds);
+    put_beginning(r, out);
     put(r.metrics, out);
 }
 void get(ReportHeld& r, Decoder& in) {
-    r.trial = decode_id<TrialId>(in);
-    r.attempt = decode_id<Attempt>(in);
-    r.at = decode_time(in);
-    r.iteration = in.varint();
-    r.seconds = in.f64();
+    get_beginning(r, in);
     get(r.metrics, in);
 }
 

@@ -36,6 +36,12 @@ inline constexpr std::size_t max_failure_words = 256;
 /// Why a study ends for which a checkpoint is not to be had now, and what to do.
 [[nodiscard]] std::string kept_checkpoint_message(const std::string& message);
 
+/// Whether such an end counts among the failures of the host, if the trial ran on one alone.
+[[nodiscard]] inline bool speaks_against_host(AttemptOutcome outcome) {
+    return outcome == AttemptOutcome::failed || outcome == AttemptOutcome::disturbed ||
+           outcome == AttemptOutcome::unreachable;
+}
+
 /// Throws base::FormatError: a record that cannot follow those before it.
 [[noreturn]] void impossible(const std::string& what);
 

@@ -90,8 +90,7 @@ std::optional<std::uint32_t> Tuner::Impl::only_host_of(TrialId id) const {
 }
 
 void Tuner::Impl::note_on_hosts(TrialId id, AttemptOutcome outcome, const std::string& message) {
-    if (outcome == AttemptOutcome::failed || outcome == AttemptOutcome::disturbed ||
-        outcome == AttemptOutcome::unreachable) {
+    if (speaks_against_host(outcome)) {
         if (const auto host = only_host_of(id)) note_failure(*host, id, message);
     } else if (outcome == AttemptOutcome::paused || outcome == AttemptOutcome::stopped ||
                outcome == AttemptOutcome::finished) {
