@@ -56,10 +56,9 @@ std::string typed(const RunArguments& arguments) {
 
 /// Says what is wrong with the study's directory before anything began; returns the exit code.
 int tell_trouble(const base::IoError& error) {
-    const bool passes = storage::may_pass(error);
-    const auto outcome = passes ? study::StudyOutcome::resumable : study::StudyOutcome::runtime_error;
-    const int code = static_cast<int>(outcome);
-    std::cerr << error_message(passes ? drivers::words_of_trouble(error) : error.what(), code) << std::flush;
+    const auto trouble = drivers::early_trouble(error);
+    const int code = static_cast<int>(trouble.outcome);
+    std::cerr << error_message(trouble.words, code) << std::flush;
     return code;
 }
 

@@ -441,19 +441,19 @@ HeadRunEnd run_head(comm::Transport& transport, SignalReader* signals, const Run
     } catch (const base::UsageError& error) {
         return end_before_the_beginning(transport, options, study::StudyOutcome::usage, error.what(), !started);
     } catch (const base::IoError& error) {
-        const bool passes = storage::may_pass(error);
-        const auto outcome = passes ? study::StudyOutcome::resumable : study::StudyOutcome::runtime_error;
-        return end_before_the_beginning(transport, options, outcome, passes ? words_of_trouble(error) : error.what(),
-                                        !started);
+        const EarlyTrouble trouble = early_trouble(error);
+        return end_before_the_beginning(transport, options, trouble.outcome, trouble.words, !started);
     } catch (const std::exception& error) {
         return end_before_the_beginning(transport, options, study::StudyOutcome::runtime_error, error.what(), !started);
     }
 }
 
-std::string words_of_trouble(const base::IoError& error) {
-    return std::string(error.what()) +
-           "; nothing that the study had was lost. Make room, or mend the permissions or the file system, and give the "
-           "same command again";
+EarlyTrouble early_trouble(const base::IoError& error) {
+    if (!storage::may_pass(error)) return {study::StudyOutcome::runtime_error, error.what()};
+    return {study::StudyOutcome::resumable,
+            std::string(error.what()) +
+                "; nothing that the study had was lost. Make room, or mend the permissions or the file system, and "
+                "give the same command again"};
 }
 
 void send_all_away(comm::Transport& transport, study::StudyOutcome outcome, const std::string& message) {
