@@ -10,6 +10,7 @@
 #include <map>
 #include <sstream>
 
+#include "drivers/group/signal_text.hpp"
 #include "drivers/study_directory.hpp"
 #include "ranktune/base/error.hpp"
 
@@ -23,26 +24,6 @@ std::atomic<bool> prepared{false};
 std::atomic<bool> left{false};
 std::atomic<unsigned long> trial{0};
 std::atomic<unsigned long> attempt{0}; ///< 0: none
-
-/// Text into a buffer, cut where that is full.
-struct Line {
-    char text[512];
-    std::size_t size = 0;
-
-    void add(const char* more) {
-        while (*more != '\0' && size < sizeof text) text[size++] = *more++;
-    }
-    void add(unsigned long number) {
-        char digits[24];
-        char* at = digits + sizeof digits;
-        *--at = '\0';
-        do {
-            *--at = static_cast<char>('0' + number % 10);
-            number /= 10;
-        } while (number != 0);
-        add(at);
-    }
-};
 
 std::string name_start(std::uint32_t incarnation) { return "crash-" + std::to_string(incarnation) + "-"; }
 
@@ -69,17 +50,11 @@ void note_attempt(const AttemptKey& key) {
 
 void leave_crash_note(const char* message) noexcept {
     if (!prepared.load() || attempt.load() == 0 || left.exchange(true)) return;
-    Line line;
-    line.add(trial.load());
-    line.add(" ");
-    line.add(attempt.load());
-    line.add(" ");
-    line.add(place);
-    line.add(message);
-    line.add("\n");
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0) return;
-    [[maybe_unused]] const auto done = write(fd, line.text, line.size);
+    SignalText line;
+    line.add(static_cast<long>(trial.load())).add(" ").add(static_cast<long>(attempt.load())).add(" ");
+    line.add(place).add(message).add("\n").write_to(fd);
     close(fd);
 }
 

@@ -10,13 +10,13 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #include <sanitizer/common_interface_defs.h>
 #endif
 
 #include "drivers/group/crash_note.hpp"
+#include "drivers/group/signal_text.hpp"
 #include "ranktune/base/error.hpp"
 
 namespace ranktune::drivers {
@@ -40,22 +40,6 @@ struct CrashFacts {
     std::atomic<long> trial{-1};
 };
 CrashFacts facts;
-
-void put(int fd, const char* text) { [[maybe_unused]] const auto done = write(fd, text, std::strlen(text)); }
-
-void put(int fd, long number) {
-    char digits[24];
-    char* at = digits + sizeof digits;
-    *--at = '\0';
-    const bool negative = number < 0;
-    unsigned long left = negative ? 0UL - static_cast<unsigned long>(number) : static_cast<unsigned long>(number);
-    do {
-        *--at = static_cast<char>('0' + left % 10);
-        left /= 10;
-    } while (left != 0);
-    if (negative) *--at = '-';
-    put(fd, at);
-}
 
 /// For the crash note, which the next head reads.
 const char* words_for(int signal) {
@@ -81,16 +65,12 @@ void on_crash(int signal) {
         char last[4096];
         const auto size = read(facts.pipe.load(), last, sizeof last);
         if (size > 0) {
-            put(log, "printed last:\n");
+            SignalText().add("printed last:\n").write_to(log);
             [[maybe_unused]] const auto done = write(log, last, static_cast<std::size_t>(size));
         }
-        put(log, "\ncrash rank=");
-        put(log, facts.rank.load());
-        put(log, " trial=");
-        put(log, facts.trial.load());
-        put(log, " signal=");
-        put(log, signal);
-        put(log, "\n");
+        SignalText line;
+        line.add("\ncrash rank=").add(static_cast<long>(facts.rank.load())).add(" trial=").add(facts.trial.load());
+        line.add(" signal=").add(static_cast<long>(signal)).add("\n").write_to(log);
         void* frames[64];
         backtrace_symbols_fd(frames, backtrace(frames, 64), log);
     }
