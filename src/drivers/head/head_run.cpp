@@ -224,6 +224,9 @@ void HeadRun::begin_records() {
         tuner::Output out;
         tuner().create(opened_.uuid, opened_.resolved, options_.version, out);
         journal_->append(out.records);
+        // From here on every frame says that the first one was safe: a study whose beginning is damaged later is
+        // refused as such, and never taken for one that has not begun.
+        journal_->sync();
         return;
     }
     progress_before_ = tuner::progress_of(tuner().state());
