@@ -267,6 +267,10 @@ class App {
         verb->add_option("--max-restarts", supervise_.max_restarts, "Restarts at most (default: 20)")
             ->type_name("N")
             ->transform(whole_number(0, "a number of restarts"));
+        verb->add_option("--launcher-wait", supervise_.launcher_wait_s,
+                         "End a launcher that still runs so long after its study (default: 90; 0: never)")
+            ->type_name("SECONDS")
+            ->transform(whole_number(0, "a number of seconds"));
         verb->add_option("COMMAND", supervise_.command, "After `--`: the line that runs the study")
             ->required()
             ->type_name("");

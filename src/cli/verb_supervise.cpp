@@ -25,6 +25,7 @@
 #include "drivers/study_directory.hpp"
 #include "drivers/supervise/launch_line.hpp"
 #include "drivers/supervise/node_survey.hpp"
+#include "drivers/supervise/overdue.hpp"
 #include "drivers/supervise/restarts.hpp"
 #include "drivers/supervise/step.hpp"
 #include "ranktune/base/error.hpp"
@@ -90,11 +91,12 @@ void block_signals() {
 
 class Supervisor {
   public:
-    Supervisor(drivers::LaunchLine line, std::string directory, std::uint32_t max_restarts)
+    Supervisor(drivers::LaunchLine line, std::string directory, const SuperviseArguments& arguments)
         : line_(std::move(line)),
           directory_(std::move(directory)),
+          launcher_wait_(arguments.launcher_wait_s),
           before_(standing_of(directory_)),
-          restarts_(max_restarts, before_.progress),
+          restarts_(arguments.max_restarts, before_.progress),
           relay_(line_.launcher == Launcher::none) {
         forget_old_requests();
         if (const auto job = slurm::allocation(drivers::environment_variables()); job && job->nodes) {
@@ -233,6 +235,7 @@ class Supervisor {
             options.variables.emplace_back(drivers::last_end_variable, by_a_node_ ? "outside" : "crash");
         options.ask = [this] { return ask_head(); };
         options.heard = [this] { return !storage::posix_file_system().exists(study().stop_file()); };
+        if (line_.launcher != Launcher::other) options.overdue = launcher_is_overdue(); // a script may have more to do
         nodes_.gone.clear();
         for (const auto& [node, why] : gone_) nodes_.gone.push_back(node);
         if (!gone_.empty()) {
@@ -248,6 +251,21 @@ class Supervisor {
             };
         }
         return options;
+    }
+
+    /// A file system that is away says nothing about the study.
+    [[nodiscard]] std::function<bool()> launcher_is_overdue() const {
+        auto& files = storage::posix_file_system();
+        return [this, &files, overdue = drivers::Overdue(launcher_wait_, storage::read_lease(files, directory_)),
+                earlier = drivers::read_outcome(files, study())]() mutable {
+            const auto lease = storage::read_lease(files, directory_);
+            if (!lease && !files.exists(directory_)) return false;
+            const auto outcome = drivers::read_outcome(files, study());
+            if (!overdue.next(lease, outcome && outcome != earlier)) return false;
+            say("no head of the study has lived for " + std::to_string(launcher_wait_.count()) + " s, and " +
+                fs::path(line_.words.front()).filename().string() + " has not ended (--launcher-wait): it is ended");
+            return true;
+        };
     }
 
     void write_hosts(const std::vector<std::string>& hosts, drivers::StepOptions& options) const {
@@ -293,6 +311,7 @@ class Supervisor {
 
     drivers::LaunchLine line_;
     std::string directory_;
+    std::chrono::seconds launcher_wait_;
     Standing before_;
     drivers::Restarts restarts_;
     drivers::SignalRelay relay_;
@@ -317,7 +336,7 @@ int supervise(const SuperviseArguments& arguments, const ParseRun& parse_run) {
         if (run.dry_run) throw base::UsageError("--dry-run starts nothing that could be supervised");
         directory = directory_for(run, read_study(run.study, run.overrides));
     }
-    return Supervisor(std::move(line), absolute_directory(directory), arguments.max_restarts).run();
+    return Supervisor(std::move(line), absolute_directory(directory), arguments).run();
 }
 
 } // namespace ranktune::cli

@@ -45,6 +45,7 @@ struct SuperviseArguments {
     std::vector<std::string> command;
     std::string directory; ///< of the study; empty: as the command says
     std::uint32_t max_restarts = 20;
+    std::uint32_t launcher_wait_s = 90; ///< 0: for ever
 };
 /// The arguments of `ranktune run`, from its words. Throws base::UsageError.
 using ParseRun = std::function<RunArguments(const std::vector<std::string>& words)>;

@@ -116,6 +116,19 @@ class Supervise(Resume):
         process = self.supervise(*MPIRUN, PROGRAM, "run", "long.toml", options=("--max-restarts", "9"))
         self.kill_in_turn(process, [lambda: self.ranks()[0], lambda: self.ranks()[1], self.mpirun])
 
+    @unittest.skipUnless(open_mpi(), "no mpirun of Open MPI")
+    def test_a_launcher_that_outlives_its_study_is_ended(self):
+        self.write()
+        launcher = self.cwd / "bin" / "mpirun"
+        launcher.parent.mkdir()
+        launcher.write_text(f"#!/bin/sh\n{shutil.which('mpirun')} \"$@\"\nwhile :; do sleep 0.1; done\n")
+        launcher.chmod(0o755)
+        out = self.finish(self.supervise(str(launcher), *MPIRUN[1:], PROGRAM, "run", "tiny.toml", reports=0,
+                                         options=("--launcher-wait", "1")))
+        self.assertIn("tiny finished", out)
+        self.assertIn("supervise: no head of the study has lived for 1 s, and mpirun has not ended (--launcher-wait)", out)
+        self.assertNotIn("starting the study again", out)
+
     def mpirun(self):
         for pid in self.mine():
             with open(f"/proc/{pid}/comm") as file:

@@ -76,6 +76,23 @@ TEST_CASE("A step ends with its own code, or 128 and the signal that killed it",
     CHECK_THROWS_AS(run_step(missing, relay), ranktune::base::IoError);
 }
 
+TEST_CASE("A launcher that has nothing to do any more is told to end, and then made to", "[drivers]") {
+    SignalRelay relay;
+    int readings = 0;
+    StepOptions options = shell("trap 'exit 6' TERM; while :; do sleep 0.01; done");
+    options.look = 1ms;
+    options.overdue = [&] { return ++readings == 3; };
+    const auto told = run_step(options, relay);
+    CHECK(told.code == 6);
+    CHECK_FALSE(told.asked);
+    CHECK(readings == 3);
+
+    options.words = shell("trap '' TERM; while :; do sleep 0.01; done").words;
+    options.grace = 1ms;
+    options.overdue = [] { return true; };
+    CHECK(run_step(options, relay).code == 137);
+}
+
 TEST_CASE("A step has its variables, no input, and its errors are read on the way", "[drivers]") {
     SignalRelay relay;
     StepOptions options =

@@ -260,8 +260,33 @@ class ToChild {
     Steady::time_point until_;
 };
 
+/// Ends a launcher that does not end by itself.
+class OverdueLauncher {
+  public:
+    OverdueLauncher(pid_t child, const StepOptions& options)
+        : child_(child), options_(options), next_(Steady::now() + options.look) {}
+
+    void tick() {
+        if (!options_.overdue || Steady::now() < next_) return;
+        if (told_) {
+            kill(-child_, SIGKILL);
+        } else if (options_.overdue()) {
+            kill(child_, SIGTERM);
+            told_ = true;
+        }
+        next_ = Steady::now() + (told_ ? options_.grace : options_.look);
+    }
+
+  private:
+    pid_t child_;
+    const StepOptions& options_;
+    Steady::time_point next_;
+    bool told_ = false;
+};
+
 /// Waits until the child has ended.
-int wait_for(pid_t child, const SignalsHere& signals, ToChild& to_child, ErrorLines* lines, int lines_fd) {
+int wait_for(pid_t child, const SignalsHere& signals, ToChild& to_child, OverdueLauncher& overdue, ErrorLines* lines,
+             int lines_fd) {
     while (true) {
         int status = 0;
         const pid_t done = waitpid(child, &status, WNOHANG);
@@ -274,6 +299,7 @@ int wait_for(pid_t child, const SignalsHere& signals, ToChild& to_child, ErrorLi
             if (signal != SIGCHLD) to_child.received(signal);
         }
         to_child.tick();
+        overdue.tick();
     }
 }
 
@@ -316,8 +342,9 @@ StepEnded run_step(const StepOptions& options, SignalRelay& relay) {
         if (errors.read) fcntl(errors.read.get(), F_SETFL, O_NONBLOCK);
         ErrorLines lines(errors.read ? errors.read.get() : -1, options.on_error_line);
         ToChild to_child(child, options, relay);
-        status =
-            wait_for(child, signals, to_child, errors.read ? &lines : nullptr, errors.read ? errors.read.get() : -1);
+        OverdueLauncher overdue(child, options);
+        status = wait_for(child, signals, to_child, overdue, errors.read ? &lines : nullptr,
+                          errors.read ? errors.read.get() : -1);
         end_orphans(known);
         pollfd rest{errors.read ? errors.read.get() : -1, POLLIN, 0};
         while (errors.read && poll(&rest, 1, 0) > 0 && lines.take()) {

@@ -52,6 +52,11 @@ struct StepOptions {
     std::function<bool()> ask;
     /// Whether the head has taken what it was asked. Not within seconds: it gets the signal after all.
     std::function<bool()> heard;
+    /// Asked once per `look`; true: the launcher has nothing to do any more, and is ended (TERM, and after `grace` KILL
+    /// for its process group). May be empty.
+    std::function<bool()> overdue;
+    std::chrono::milliseconds look = std::chrono::seconds(5);
+    std::chrono::milliseconds grace = std::chrono::seconds(15);
 };
 
 /// How a step ended.
