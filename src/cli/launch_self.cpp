@@ -16,6 +16,7 @@
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
 #include "drivers/environment_facts.hpp"
+#include "drivers/program/spawn.hpp"
 #include "drivers/study_directory.hpp"
 #include "drivers/supervise/step.hpp"
 #include "ranktune/base/error.hpp"
@@ -34,7 +35,7 @@ std::string find_launcher() {
     if (comm::mpi::library() == comm::mpi::Library::mpich)
         names.insert(names.begin(), {"mpiexec.mpich", "mpiexec.hydra"});
     for (const char* name : names) {
-        if (!drivers::find_program(name).empty()) return name;
+        if (!drivers::find_program(name, drivers::environment_entries()).empty()) return name;
     }
     return {};
 }
@@ -143,7 +144,8 @@ Launch how_launched() {
         return Launch::by_launcher;
     }
     if (!environment("SLURM_JOB_ID").empty()) return Launch::allocation;
-    if (!drivers::find_program("sbatch").empty() && slurm_is_configured()) return Launch::login_node;
+    if (!drivers::find_program("sbatch", drivers::environment_entries()).empty() && slurm_is_configured())
+        return Launch::login_node;
     return Launch::plain;
 }
 

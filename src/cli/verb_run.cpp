@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // run: the only verb that starts MPI.
 
-#include <array>
-#include <cstdio>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -21,6 +20,7 @@
 #include "cli/version.hpp"
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
+#include "drivers/command_output.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/head/head_run.hpp"
 #include "drivers/head/open_study.hpp"
@@ -209,13 +209,8 @@ void RunScreens::end(const drivers::RunEnd& end) {
 
 /// What `srun --mpi=list` prints; empty when there is no srun.
 std::string srun_list() {
-    std::string text;
-    FILE* list = popen("srun --mpi=list 2>&1 </dev/null", "re");
-    if (list == nullptr) return text;
-    std::array<char, 512> part{};
-    while (std::fgets(part.data(), static_cast<int>(part.size()), list) != nullptr) text += part.data();
-    pclose(list);
-    return text;
+    const auto list = drivers::run_command({"srun", "--mpi=list"}, std::chrono::seconds(10));
+    return list.exit ? list.text + list.error : std::string(); // some versions answer on standard error
 }
 
 /// One message from the first task; the others leave in silence.

@@ -10,9 +10,9 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <system_error>
 
 #include "drivers/environment_facts.hpp"
+#include "drivers/program/pipe.hpp"
 #include "drivers/program/spawn.hpp"
 #include "storage/file_descriptor.hpp"
 
@@ -24,17 +24,6 @@ using storage::FileDescriptor;
 
 constexpr std::size_t most_text = 1 << 20;
 constexpr std::size_t most_error = 4096;
-
-struct Pipe {
-    FileDescriptor read;
-    FileDescriptor write;
-};
-
-Pipe make_pipe() {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
-    return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
-}
 
 /// Reads what there is; false at the end of the stream.
 bool take(int fd, std::string& into, std::size_t most) {

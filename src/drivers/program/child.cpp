@@ -12,9 +12,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include "drivers/program/descendants.hpp"
 #include "drivers/program/guard.hpp"
+#include "drivers/program/pipe.hpp"
 #include "drivers/program/spawn.hpp"
 #include "ranktune/base/error.hpp"
 
@@ -39,11 +41,10 @@ struct Pair {
     storage::FileDescriptor theirs;
 };
 
-Pair make_pipe() {
-    int ends[2];
-    checked(pipe2(ends, O_CLOEXEC), "pipe");
-    make_non_blocking(ends[0]);
-    return {storage::FileDescriptor(ends[0]), storage::FileDescriptor(ends[1])};
+Pair make_stream() {
+    Pipe pipe = make_pipe();
+    make_non_blocking(pipe.read.get());
+    return {std::move(pipe.read), std::move(pipe.write)};
 }
 
 Pair make_socket() {
@@ -71,8 +72,8 @@ Child::Child(const std::vector<std::string>& words, const std::vector<std::strin
              const std::string& directory, Output output, Clock::duration term_grace)
     : output_(std::move(output)), term_grace_(term_grace) {
     const storage::FileDescriptor null(checked(open("/dev/null", O_RDONLY | O_CLOEXEC), "/dev/null"));
-    Pair out = make_pipe();
-    Pair error = make_pipe();
+    Pair out = make_stream();
+    Pair error = make_stream();
     Pair control = make_socket();
     std::vector<std::string> variables = environment;
     const std::string& mark = Guard::instance().mark();

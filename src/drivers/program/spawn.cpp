@@ -93,19 +93,6 @@ bool can_run(const std::string& path) {
     return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
-/// As execvp finds it, along the PATH that the program will have.
-std::string find_program(const std::string& name, const std::vector<std::string>& environment) {
-    if (name.find('/') != std::string::npos) return name;
-    const std::string path = variable(environment, "PATH");
-    for (std::size_t at = 0; at <= path.size();) {
-        const std::size_t end = std::min(path.find(':', at), path.size());
-        const std::string candidate = path.substr(at, end - at) + "/" + name;
-        if (end > at && can_run(candidate)) return candidate;
-        at = end + 1;
-    }
-    throw base::Error("cannot start '" + name + "': no such program in PATH (" + path + ")");
-}
-
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
     std::vector<char*> result;
     for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str())); // execve does not write
@@ -125,10 +112,25 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 
 } // namespace
 
+std::string find_program(const std::string& name, const std::vector<std::string>& environment) {
+    if (name.find('/') != std::string::npos) return name;
+    const std::string path = variable(environment, "PATH");
+    for (std::size_t at = 0; at <= path.size();) {
+        const std::size_t end = std::min(path.find(':', at), path.size());
+        const std::string candidate = path.substr(at, end - at) + "/" + name;
+        if (end > at && can_run(candidate)) return candidate;
+        at = end + 1;
+    }
+    return {};
+}
+
 pid_t spawn(const std::vector<std::string>& words, const std::vector<std::string>& environment,
             const std::string& directory, const SpawnDescriptors& descriptors, bool dies_with_thread) {
     if (words.empty() || words.front().empty()) throw base::Error("the command of the trial is empty");
     const std::string path = find_program(words.front(), environment);
+    if (path.empty())
+        throw base::Error("cannot start '" + words.front() + "': no such program in PATH (" +
+                          variable(environment, "PATH") + ")");
     const auto arguments = pointers(words);
     const auto variables = pointers(environment);
     const auto in = lifted(descriptors.in);

@@ -9,6 +9,10 @@
 
 namespace ranktune::drivers {
 
+/// The path of a program, as execvp finds it along the PATH of the environment ("NAME=value" each) that it will have:
+/// `name` itself when it has a slash; empty: not found.
+[[nodiscard]] std::string find_program(const std::string& name, const std::vector<std::string>& environment);
+
 /// What becomes of the new process's descriptors; everything else is closed in it.
 struct SpawnDescriptors {
     int in = -1; ///< 0

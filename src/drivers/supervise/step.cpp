@@ -10,12 +10,13 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <set>
 #include <thread>
 
 #include "drivers/environment_facts.hpp"
 #include "drivers/program/descendants.hpp"
+#include "drivers/program/pipe.hpp"
+#include "drivers/program/spawn.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/file_descriptor.hpp"
 
@@ -63,17 +64,6 @@ class SignalsHere {
     FileDescriptor fd_;
 };
 
-struct Pipe {
-    FileDescriptor read;
-    FileDescriptor write;
-};
-
-Pipe make_pipe() {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw base::IoError("cannot create", "pipe", last_error());
-    return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
-}
-
 /// What the child does between fork and exec; async-signal-safe calls only. Stop signals reach it, whatever this
 /// process blocks. Returns when exec fails.
 void become(const std::string& program, std::vector<char*>& argv, std::vector<char*>& environment, const sigset_t& mask,
@@ -114,12 +104,11 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
 
 /// By fork, because posix_spawn knows no death signal.
 pid_t start(const StepOptions& options, const sigset_t& mask, int error_output) {
-    const std::string program = find_program(options.words.front());
-    if (program.empty())
-        throw base::IoError("cannot start", options.words.front(),
-                            std::make_error_code(std::errc::no_such_file_or_directory));
     std::vector<std::string> words = options.words;
     std::vector<std::string> variables = environment_with(options.variables);
+    const std::string program = find_program(words.front(), variables);
+    if (program.empty())
+        throw base::IoError("cannot start", words.front(), std::make_error_code(std::errc::no_such_file_or_directory));
     std::vector<char*> argv = pointers(words);
     std::vector<char*> environment = pointers(variables);
     Pipe trouble = make_pipe();
@@ -365,17 +354,6 @@ bool pause_unless_asked(std::chrono::milliseconds time, SignalRelay& relay) {
             if (signal != SIGCHLD) static_cast<void>(relay.next(signal, Steady::now()));
     }
     return relay.asked();
-}
-
-std::string find_program(const std::string& name) {
-    if (name.find('/') != std::string::npos) return name;
-    const char* set = std::getenv("PATH");
-    const std::string path = std::string(set == nullptr ? "/usr/bin:/bin" : set) + ":";
-    for (std::size_t begin = 0, end = 0; (end = path.find(':', begin)) != std::string::npos; begin = end + 1) {
-        const std::string candidate = path.substr(begin, end - begin) + "/" + name;
-        if (end > begin && access(candidate.c_str(), X_OK) == 0) return candidate;
-    }
-    return {};
 }
 
 } // namespace ranktune::drivers

@@ -75,7 +75,4 @@ struct StepEnded {
 /// Waits, unless a stop signal comes: then it returns true, and `relay` knows.
 [[nodiscard]] bool pause_unless_asked(std::chrono::milliseconds time, SignalRelay& relay);
 
-/// The path of a program: `name` itself when it has a slash, otherwise from PATH; empty: not found.
-[[nodiscard]] std::string find_program(const std::string& name);
-
 } // namespace ranktune::drivers
