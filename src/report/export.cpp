@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/export.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -92,6 +96,24 @@ std::string csv(const std::string& text) {
 
 std::string csv(double value) { return std::isnan(value) ? "" : space::float_text(value); }
 
+/// The header of a table: its own columns, then the study's names, of which one that is taken gets `prefix` in front
+/// (as in metrics.h5).
+class CsvHeader {
+  public:
+    explicit CsvHeader(std::vector<std::string> names) : names_(std::move(names)) {}
+    void add(std::string name, const std::string& prefix) {
+        while (std::find(names_.begin(), names_.end(), name) != names_.end()) name = prefix + name;
+        names_.push_back(std::move(name));
+    }
+    friend std::ostream& operator<<(std::ostream& out, const CsvHeader& header) {
+        for (std::size_t i = 0; i < header.names_.size(); ++i) out << (i == 0 ? "" : ",") << csv(header.names_[i]);
+        return out << "\r\n";
+    }
+
+  private:
+    std::vector<std::string> names_;
+};
+
 } // namespace
 
 nlohmann::ordered_json json_of(const space::Value& value) {
@@ -143,9 +165,10 @@ void export_json(const LoadedStudy& study, std::ostream& out) {
 void export_trials_csv(const LoadedStudy& study, std::ostream& out) {
     const auto& state = study.tuner->state();
     const auto& parameters = study.tuner->spec().space.parameters();
-    out << "trial,state,reason,iterations,best,best_iteration,last,seconds,attempts,ranks,start,end";
-    for (const auto& parameter : parameters) out << ',' << csv(parameter.name);
-    out << ",message\r\n";
+    CsvHeader header({"trial", "state", "reason", "iterations", "best", "best_iteration", "last", "seconds", "attempts",
+                      "ranks", "start", "end", "message"});
+    for (const auto& parameter : parameters) header.add(parameter.name, "parameter.");
+    out << header;
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
         const TrialState& t = state.trials[i];
         const bool closed = study::is_final(t.phase);
@@ -153,20 +176,21 @@ void export_trials_csv(const LoadedStudy& study, std::ostream& out) {
             << csv(closed ? study::describe(t.closed_by, t.closed_a, t.closed_b) : "") << ',' << t.iteration << ','
             << csv(t.best) << ',' << (t.reported ? std::to_string(t.best_iteration) : "") << ',' << csv(t.last) << ','
             << csv(t.seconds) << ',' << t.attempt.value() << ',' << t.wanted_ranks << ','
-            << (t.attempt.value() > 0 ? csv(seconds(t.started)) : "") << ',' << (closed ? csv(seconds(t.ended)) : "");
+            << (t.attempt.value() > 0 ? csv(seconds(t.started)) : "") << ',' << (closed ? csv(seconds(t.ended)) : "")
+            << ',' << csv(t.message);
         for (const auto& parameter : parameters) {
             const auto* value = t.configuration.find(parameter.name);
             out << ',' << (value == nullptr ? "" : csv(value->text()));
         }
-        out << ',' << csv(t.message) << "\r\n";
+        out << "\r\n";
     }
 }
 
 void export_reports_csv(const LoadedStudy& study, std::ostream& out) {
     const auto& metrics = study.tuner->state().metrics;
-    out << "trial,attempt,iteration,seconds,time";
-    for (const auto& metric : metrics) out << ',' << csv(metric);
-    out << "\r\n";
+    CsvHeader header({"trial", "attempt", "iteration", "seconds", "time"});
+    for (const auto& metric : metrics) header.add(metric, "metric.");
+    out << header;
     for (const auto& report : study.reports) {
         std::vector<std::string> cells(metrics.size());
         for (const auto& metric : report.metrics) {

@@ -32,6 +32,7 @@ lr = "uniform(0.0, 1.0)"
 layers = [[64, 32], [16]]
 note = ["plain", "a \"quoted\", text", "学習"]
 used = { domain = "uniform(0.0, 1.0)", condition = "note == 'plain'" }
+start = "uniform(0.0, 1.0)"
 )toml";
 
 /// What load_study would give, without files.
@@ -63,7 +64,7 @@ LoadedStudy odd_study() {
     study.over(0, study::AttemptOutcome::finished);
     study.report(1, 1, {{"score", nan}});
     study.over(1, study::AttemptOutcome::failed, "bytes \xff\xfe, a \"quote\"\r\nand a second line");
-    study.report(2, 1, {{"score", 0.25}, {"loss, total", 1.5}});
+    study.report(2, 1, {{"score", 0.25}, {"loss, total", 1.5}, {"time", 7}});
     return loaded(std::move(study));
 }
 
@@ -186,6 +187,9 @@ TEST_CASE("CSV fields are quoted where RFC 4180 asks for it", "[report]") {
     CHECK(rows[2][column(header, "best")].empty()); // NaN
     CHECK(rows[2][column(header, "message")] == "bytes \xff\xfe, a \"quote\"\r\nand a second line");
     CHECK(rows[3][column(header, "end")].empty());
+    const auto* start = state.trials[0].configuration.find("start"); // a column of the table is called so, too
+    CHECK(std::stod(rows[1][column(header, "parameter.start")]) == start->as_double());
+    CHECK(std::count(header.begin(), header.end(), "start") == 1);
 }
 
 TEST_CASE("the CSV of reports has a column a metric", "[report]") {
@@ -194,11 +198,12 @@ TEST_CASE("the CSV of reports has a column a metric", "[report]") {
     export_reports_csv(study, out);
     const auto rows = parse_csv(out.str());
     REQUIRE(rows.size() == study.reports.size() + 1);
-    CHECK(rows[0] ==
-          std::vector<std::string>{"trial", "attempt", "iteration", "seconds", "time", "score", "loss, total"});
+    CHECK(rows[0] == std::vector<std::string>{"trial", "attempt", "iteration", "seconds", "time", "score",
+                                              "loss, total", "metric.time"});
     const auto tail = [&](std::size_t i) { return std::vector<std::string>{rows[i][5], rows[i][6]}; };
     CHECK(tail(1) == std::vector<std::string>{"0.5", "inf"});
     CHECK(tail(2) == std::vector<std::string>{"0.75", "-inf"});
     CHECK(tail(3) == std::vector<std::string>{"nan", ""});
     CHECK(rows[2][2] == "2");
+    CHECK(rows[4][7] == "7.0");
 }
