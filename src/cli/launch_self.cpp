@@ -17,6 +17,7 @@
 #include "comm/mpi/launch.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/program/spawn.hpp"
+#include "drivers/signals.hpp"
 #include "drivers/study_directory.hpp"
 #include "drivers/supervise/step.hpp"
 #include "ranktune/base/error.hpp"
@@ -176,6 +177,7 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
     step.words = std::move(words);
     step.variables.emplace_back(drivers::interrupt_variable, "SIGUSR2");
     step.variables.emplace_back(drivers::launch_variable, launch);
+    drivers::block_stop_signals(); // a second Ctrl-C may come while this process says how it ended
     const drivers::StepEnded ended = drivers::run_step(step, relay);
     const int code = ended.code;
     // An earlier run, or one that runs now and has refused this one, may have written another.

@@ -160,7 +160,7 @@ class App {
             return "unknown verb '" + first + "'" + base::suggestion(first, std::span<const std::string>(verbs)) +
                    " (" + base::join(verbs) + ")";
         }
-        if (const std::string unknown = unknown_option(argc, argv); !unknown.empty()) return unknown;
+        if (std::string unknown = unknown_option(argc, argv); !unknown.empty()) return unknown;
         std::string what = error.what();
         if (what.rfind("The ", 0) == 0) what[0] = 't';
         return what + " (ranktune " + (first[0] == '-' ? "" : first + " ") + "--help)";

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -22,6 +21,7 @@
 #include "drivers/environment_facts.hpp"
 #include "drivers/head/last_end.hpp"
 #include "drivers/log_file.hpp"
+#include "drivers/signals.hpp"
 #include "drivers/study_directory.hpp"
 #include "drivers/supervise/launch_line.hpp"
 #include "drivers/supervise/node_survey.hpp"
@@ -79,14 +79,6 @@ Standing standing_of(const std::string& directory) {
         found.has_journal = true;
     }
     return found;
-}
-
-/// Blocked for good: the steps' loops read them, and none is lost between two steps.
-void block_signals() {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&set, signal);
-    sigprocmask(SIG_BLOCK, &set, nullptr);
 }
 
 class Supervisor {
@@ -325,7 +317,7 @@ class Supervisor {
 } // namespace
 
 int supervise(const SuperviseArguments& arguments, const ParseRun& parse_run) {
-    block_signals(); // at once: the job scripts wait for it before they pass a signal on
+    drivers::block_stop_signals(); // at once: the job scripts wait for it before they pass a signal on
     drivers::LaunchLine line = drivers::launch_line(arguments.command);
     std::string directory = arguments.directory;
     if (directory.empty()) {

@@ -66,10 +66,11 @@ struct StepEnded {
 };
 
 /// Runs a step and waits for it. Standard input is /dev/null. INT, TERM, HUP, USR1 and USR2 that this process receives
-/// go through `relay`; a caller that blocks them before loses none between two steps. When this process is killed,
-/// the launcher gets TERM as its death signal, and a guardian process sends TERM, and 15 s later KILL, to its process
-/// group. What the step leaves behind on this machine has 10 s to end by itself, then it is killed. For a process with
-/// one thread. Throws base::IoError when the program cannot be started.
+/// go through `relay`; callers block them before (block_stop_signals): none is lost between two steps, and one that
+/// comes after the last does not take this process's exit code away. When this process is killed, the launcher gets
+/// TERM as its death signal, and a guardian process sends TERM, and 15 s later KILL, to its process group. What the
+/// step leaves behind on this machine has 10 s to end by itself, then it is killed. For a process with one thread.
+/// Throws base::IoError when the program cannot be started.
 [[nodiscard]] StepEnded run_step(const StepOptions& options, SignalRelay& relay);
 
 /// Waits, unless a stop signal comes: then it returns true, and `relay` knows.
