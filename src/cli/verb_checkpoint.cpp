@@ -94,7 +94,9 @@ int extract_checkpoint(const CheckpointArguments& arguments) {
                                                       {"study", name},
                                                       {"trial", std::to_string(id.value())},
                                                       {"iteration", std::to_string(checkpoint.iteration)}};
-    write_whole(path, [&](std::ostream& out) { report::write_safetensors(contents, arguments.all, metadata, out); });
+    write_whole(path, [&, &contents = contents](std::ostream& out) {
+        report::write_safetensors(contents, arguments.all, metadata, out);
+    });
     std::cout << fmt::format("trial #{} at iteration {}: {}\n", id.value(), checkpoint.iteration, path);
     return 0;
 }

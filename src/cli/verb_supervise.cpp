@@ -11,6 +11,8 @@
 
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include "cli/launch_self.hpp"
 #include "cli/message.hpp"
 #include "cli/shared_memory.hpp"
@@ -297,7 +299,7 @@ class Supervisor {
 
     [[nodiscard]] std::string left_out() const {
         std::vector<std::string> words;
-        for (const auto& [node, why] : gone_) words.push_back(node + " (" + why + ")");
+        for (const auto& [node, why] : gone_) words.push_back(fmt::format("{} ({})", node, why));
         return words.empty() ? "" : " without " + base::join(words);
     }
 

@@ -55,7 +55,7 @@ struct GradientReducer::Impl {
         flights.reserve(plan.buckets.size());
     }
 
-    [[nodiscard]] float& status() { return memory[total]; }
+    [[nodiscard]] float& status() { return memory[static_cast<std::ptrdiff_t>(total)]; }
     [[nodiscard]] std::size_t bucket_size(std::size_t b) const {
         return plan.buckets[b].size + (b + 1 == plan.buckets.size() ? 1 : 0);
     }

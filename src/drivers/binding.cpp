@@ -40,7 +40,8 @@ const comm::Machine& machine_of(const Layout& layout, const std::string& node) {
 std::string told(const std::vector<std::pair<std::string, std::string>>& by_node) {
     std::vector<std::pair<std::string, std::vector<std::string>>> groups;
     for (const auto& [node, words] : by_node) {
-        const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == words; });
+        const auto same =
+            std::find_if(groups.begin(), groups.end(), [&words = words](const auto& g) { return g.first == words; });
         if (same == groups.end())
             groups.push_back({words, {node}});
         else

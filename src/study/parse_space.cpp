@@ -54,7 +54,7 @@ bool is_long_form(const Node& node) {
     if (!node.is(Node::Kind::table)) return false;
     if (node.find("domain") == nullptr && node.find("value") == nullptr) return false;
     return std::ranges::all_of(node.members, [](const auto& member) {
-        return member.first == "domain" || member.first == "value" || member.first == "condition";
+        return member.key == "domain" || member.key == "value" || member.key == "condition";
     });
 }
 

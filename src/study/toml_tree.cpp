@@ -24,12 +24,12 @@ void convert_members(const toml::table& from, Node& node) {
     for (const auto& [key, value] : from) {
         Node member = convert(value);
         member.key_at = position(key.source());
-        node.members.emplace_back(std::string(key.str()), std::move(member));
+        node.members.push_back({std::string(key.str()), std::move(member)});
     }
     // The library sorts by name; people, and the space, go by the order of the file.
     std::ranges::stable_sort(node.members, [](const auto& a, const auto& b) {
-        return std::pair(a.second.key_at.line, a.second.key_at.column) <
-               std::pair(b.second.key_at.line, b.second.key_at.column);
+        return std::pair(a.value.key_at.line, a.value.key_at.column) <
+               std::pair(b.value.key_at.line, b.value.key_at.column);
     });
 }
 
@@ -81,7 +81,7 @@ Node override_value(const std::string& value, const std::string& text) {
     std::string why;
     try {
         Node parsed = parse_or_throw("x = " + value);
-        if (parsed.members.size() == 1 && parsed.members[0].first == "x") return std::move(parsed.members[0].second);
+        if (parsed.members.size() == 1 && parsed.members[0].key == "x") return std::move(parsed.members[0].value);
         why = "more than one value";
     } catch (const TomlError& error) {
         why = error.what();
@@ -109,8 +109,8 @@ std::vector<std::string> override_path(const std::string& key, const std::string
         const Node parsed = parse_or_throw(key + " = 0");
         const Node* at = &parsed;
         while (at->is(Node::Kind::table) && at->members.size() == 1) {
-            path.push_back(at->members[0].first);
-            at = &at->members[0].second;
+            path.push_back(at->members[0].key);
+            at = &at->members[0].value;
         }
         if (at->is(Node::Kind::integer) && !path.empty()) return path;
     } catch (const TomlError&) { // the message below says it better
@@ -121,8 +121,8 @@ std::vector<std::string> override_path(const std::string& key, const std::string
 } // namespace
 
 const Node* Node::find(std::string_view key) const {
-    const auto found = std::ranges::find_if(members, [&](const auto& member) { return member.first == key; });
-    return found == members.end() ? nullptr : &found->second;
+    const auto found = std::ranges::find_if(members, [&](const auto& member) { return member.key == key; });
+    return found == members.end() ? nullptr : &found->value;
 }
 
 Node* Node::find(std::string_view key) { return const_cast<Node*>(std::as_const(*this).find(key)); }
@@ -166,8 +166,8 @@ void apply_override(Node& root, const std::string& text) {
         walked += (i == 0 ? "" : ".") + path[i];
         Node* next = at->find(path[i]);
         if (next == nullptr) {
-            at->members.emplace_back(path[i], Node{});
-            next = &at->members.back().second;
+            at->members.push_back({path[i], {}});
+            next = &at->members.back().value;
             next->override_by = text;
         }
         at = next;

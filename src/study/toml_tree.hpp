@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "ranktune/base/error.hpp"
@@ -17,6 +16,8 @@ struct Position {
     std::uint32_t line = 0;
     std::uint32_t column = 0;
 };
+
+struct Member;
 
 struct Node {
     enum class Kind : std::uint8_t { boolean, integer, real, string, time, array, table };
@@ -30,12 +31,18 @@ struct Node {
     double real = 0.0;
     std::string text; ///< string; for a date or time: as TOML writes it
     std::vector<Node> items;
-    std::vector<std::pair<std::string, Node>> members; ///< in the order of the file
+    std::vector<Member> members; ///< in the order of the file
 
     [[nodiscard]] bool is(Kind k) const { return kind == k; }
     [[nodiscard]] bool is_number() const { return kind == Kind::integer || kind == Kind::real; }
     [[nodiscard]] const Node* find(std::string_view key) const;
     [[nodiscard]] Node* find(std::string_view key);
+};
+
+/// Of a table.
+struct Member {
+    std::string key;
+    Node value;
 };
 
 /// "an integer", "a string", ...: for messages.

@@ -72,7 +72,7 @@ template <class T>
 struct PageAllocator {
     using value_type = T;
     static constexpr std::size_t page = 4096;
-    static constexpr std::size_t aligned_from = 64 * 1024;
+    static constexpr std::size_t aligned_from = std::size_t{64} * 1024;
     PageAllocator() = default;
     template <class U>
     PageAllocator(const PageAllocator<U>&) noexcept {} // NOLINT: allocators convert

@@ -35,7 +35,7 @@ std::string component_path() {
     if (MPI_T_cvar_get_index("mca_base_component_path", &index) == MPI_SUCCESS &&
         MPI_T_cvar_handle_alloc(index, nullptr, &handle, &length) == MPI_SUCCESS) {
         std::string text(static_cast<std::size_t>(length) + 1, '\0');
-        if (MPI_T_cvar_read(handle, text.data()) == MPI_SUCCESS) path = text.c_str();
+        if (MPI_T_cvar_read(handle, text.data()) == MPI_SUCCESS) path = text.substr(0, text.find('\0'));
         MPI_T_cvar_handle_free(&handle);
     }
     MPI_T_finalize();

@@ -96,6 +96,7 @@ std::vector<Class> classes_of(const std::vector<CpuSet>& granted) {
     std::map<CpuSet, std::vector<std::size_t>> by_grant;
     for (std::size_t i = 0; i < granted.size(); ++i) by_grant[granted[i]].push_back(i);
     std::vector<Class> classes;
+    classes.reserve(by_grant.size());
     for (auto& [cpus, ranks] : by_grant) classes.push_back({cpus, std::move(ranks)});
     std::sort(classes.begin(), classes.end(), [](const Class& a, const Class& b) { return a.ranks < b.ranks; });
     return classes;
