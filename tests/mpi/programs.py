@@ -161,9 +161,9 @@ def hanging(make):
 
 
 def shared_memory():
-    """Names in /dev/shm but for those of MPI, which may belong to another job."""
+    """Names in /dev/shm but for those of MPI and of launchers, which may belong to another job."""
     names = os.listdir(SHM) if os.path.isdir(SHM) else []
-    return {name for name in names if not name.startswith(("vader_segment", "psm", "ucx", "sm_segment"))}
+    return {name for name in names if not name.startswith(("vader_segment", "psm", "ucx", "sm_segment", "ranktune-"))}
 
 
 def many(make):
