@@ -166,7 +166,7 @@ std::string counts_line(const tuner::State& state, const Style& style) {
     const TrialState& best = state.trial(*state.best);
     constexpr std::size_t gap = 6;
     const std::string text = fmt::format("best {}  #{}", metric_text(best.best), state.best->value());
-    const std::string whole = text + fmt::format(" at it {}", best.best_iteration);
+    std::string whole = text + fmt::format(" at it {}", best.best_iteration);
     const std::size_t width = display_width(whole);
     if (width > style.width) return fit(text, style.width);
     if (width + gap + display_width(parts.front().text) > style.width) return whole;

@@ -13,7 +13,6 @@
 namespace ranktune::drivers {
 namespace {
 
-using base::LogField;
 using base::LogLevel;
 
 std::string decimal(double value, const char* format) {

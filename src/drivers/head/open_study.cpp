@@ -185,7 +185,7 @@ bool holds_study(storage::FileSystem& files, const std::string& directory) {
 
 std::string move_aside(storage::FileSystem& files, const std::string& directory) {
     for (std::uint32_t number = 1;; ++number) {
-        const std::string name = directory + "~" + std::to_string(number);
+        std::string name = directory + "~" + std::to_string(number);
         if (files.exists(name)) continue;
         files.rename(directory, name);
         return name;

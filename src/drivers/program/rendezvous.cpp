@@ -66,8 +66,8 @@ std::string share(ddp::Collective& group, std::string mine) {
 
 std::uint64_t port_start(const std::string& directory, const study::StartTrial& start, std::size_t rank) {
     const std::string study = directory + " " + std::to_string(start.incarnation.value());
-    return base::digest_of(study) % ports + start.ranks[rank].value() * 101 + start.trial.value() * 13 +
-           start.attempt.value();
+    return base::digest_of(study) % ports + start.ranks[rank].value() * std::uint64_t{101} +
+           start.trial.value() * std::uint64_t{13} + start.attempt.value();
 }
 
 std::uint16_t free_port(std::uint64_t start) {

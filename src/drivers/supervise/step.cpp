@@ -96,7 +96,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables) {
     std::vector<std::string> all = environment_entries();
     for (const auto& [name, value] : variables) {
-        std::erase_if(all, [&](const std::string& entry) { return entry.rfind(name + "=", 0) == 0; });
+        std::erase_if(all, [&name = name](const std::string& entry) { return entry.starts_with(name + "="); });
         all.push_back(name + "=" + value);
     }
     return all;
