@@ -16,6 +16,7 @@
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
 #include "drivers/environment_facts.hpp"
+#include "drivers/signal_note.hpp"
 #include "drivers/study_directory.hpp"
 #include "drivers/supervise/step.hpp"
 #include "ranktune/base/error.hpp"

@@ -5,14 +5,12 @@
 
 #include <chrono>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "drivers/signals.hpp"
-#include "ranktune/base/variables.hpp"
 
 namespace ranktune::drivers {
 
@@ -36,11 +34,6 @@ class SignalRelay {
     bool insisted_ = false;
 };
 
-/// Set for ranks that a person has started at a keyboard: the signal that Ctrl-C reaches them as.
-inline constexpr const char* interrupt_variable = "RANKTUNE_INTERRUPT";
-/// For such a rank: what the signals that it receives stand for. Empty for others.
-[[nodiscard]] std::map<std::string, std::string> signal_meanings(const base::Variables& variables);
-
 /// What a step is started with.
 struct StepOptions {
     std::vector<std::string> words; ///< program (a path, or a name on PATH) and its arguments
@@ -50,8 +43,9 @@ struct StepOptions {
     /// Asks the head in words, for a first INT: as a signal of a launcher it could not be told from others. False: that
     /// cannot be done. May be empty.
     std::function<bool()> ask;
-    /// Whether the head has taken what it was asked. Not within seconds: it gets the signal after all.
+    /// Whether the head has taken what it was asked. Not within `hearing`: it gets the signal after all.
     std::function<bool()> heard;
+    std::chrono::milliseconds hearing = std::chrono::seconds(5); ///< a head looks for requests once a second
 };
 
 /// How a step ended.
@@ -64,7 +58,8 @@ struct StepEnded {
 /// go through `relay`; a caller that blocks them before loses none between two steps. When this process is killed,
 /// the launcher gets TERM as its death signal, and a guardian process sends TERM, and 15 s later KILL, to its process
 /// group. What the step leaves behind on this machine has 10 s to end by itself, then it is killed. For a process with
-/// one thread. Throws base::IoError when the program cannot be started.
+/// one thread. What was received, when it is passed on as something else, is in the SignalNote of which the step's
+/// variables tell. Throws base::IoError when the program cannot be started.
 [[nodiscard]] StepEnded run_step(const StepOptions& options, SignalRelay& relay);
 
 /// Waits, unless a stop signal comes: then it returns true, and `relay` knows.
