@@ -17,6 +17,7 @@
 #include "comm/mpi/launch.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/program/spawn.hpp"
+#include "drivers/signal_note.hpp"
 #include "drivers/signals.hpp"
 #include "drivers/study_directory.hpp"
 #include "drivers/supervise/step.hpp"

@@ -51,10 +51,11 @@ void LiveView::on_tick(const tuner::Tuner& tuner, const drivers::HeadFigures& fi
     if (progress_ == Progress::none || tuner.state().ended) return;
     if (progress_ == Progress::table) {
         measure_again(terminal_);
+        const report::Live now = live(tuner, figures);
         // Head lines, titles and the hint take nine lines; a table taller than the terminal could not be drawn over.
-        constexpr std::size_t other_lines = 9;
+        const std::size_t other_lines = 9 + report::checkpoint_lines(now, terminal_.style.width).size();
         const std::size_t trials = terminal_.rows > other_lines + 1 ? terminal_.rows - other_lines : 1;
-        draw(report::live_table(tuner, live(tuner, figures), terminal_.style, std::min<std::size_t>(trials, 20)));
+        draw(report::live_table(tuner, now, terminal_.style, std::min<std::size_t>(trials, 20)));
         return;
     }
     if (figures.elapsed_s < next_line_s_) return;

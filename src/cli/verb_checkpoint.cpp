@@ -6,7 +6,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
-#include <utility>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,6 +15,7 @@
 #include "ranktune/base/error.hpp"
 #include "report/load.hpp"
 #include "report/safetensors.hpp"
+#include "report/take_checkpoint.hpp"
 #include "storage/checkpoint_store.hpp"
 
 namespace ranktune::cli {
@@ -35,20 +36,6 @@ std::vector<study::CheckpointRef> candidates(const tuner::TrialState& trial, stu
     for (auto other = trial.checkpoints.rbegin(); other != trial.checkpoints.rend(); ++other)
         if (other->path != found.front().path) found.push_back(*other);
     return found;
-}
-
-/// The first that can be read; says of which it is not so.
-std::pair<study::CheckpointRef, study::MemoryState> first_readable(
-    storage::CheckpointStore& store, const std::vector<study::CheckpointRef>& candidates) {
-    for (auto candidate = candidates.begin();; ++candidate) {
-        try {
-            return {*candidate, store.load(*candidate).whole()};
-        } catch (const base::Error& error) {
-            if (candidate + 1 == candidates.end()) throw;
-            std::cerr << fmt::format("the checkpoint of iteration {} cannot be used: {}; taking that of iteration {}\n",
-                                     candidate->iteration, error.what(), (candidate + 1)->iteration);
-        }
-    }
 }
 
 /// Writes a file whole: under another name first, so that no half of it is ever taken for it.
@@ -72,21 +59,28 @@ void write_whole(const std::string& path, const std::function<void(std::ostream&
 
 int extract_checkpoint(const CheckpointArguments& arguments) {
     auto& files = storage::posix_file_system();
-    const auto study = report::load_study(files, arguments.directory, false);
-    const auto& state = study.tuner->state();
-    const auto id = trial_of(state, arguments.trial, arguments.directory);
-    const auto& trial = state.trial(id);
-    if (trial.checkpoints.empty())
-        throw base::UsageError(fmt::format(
-            "trial #{} has no checkpoint{}; `ranktune best {}` names one that has", id.value(),
-            study::is_final(trial.phase) ? ": only the best trial keeps one" : " yet", arguments.directory));
-    const auto wanted = candidates(trial, study.tuner->spec().objective.mode);
-    if (std::filesystem::is_directory(arguments.directory + "/" + wanted.front().path))
-        throw base::UsageError(fmt::format("trial #{} was trained by a program, whose own files are in {}/{}",
-                                           id.value(), arguments.directory, wanted.front().path));
     storage::CheckpointStore store(files, arguments.directory);
-    const auto [checkpoint, contents] = first_readable(store, wanted);
-    const auto& name = study.tuner->spec().name;
+    std::optional<report::LoadedStudy> study; // as it was at the last look: it may be running
+    base::TrialId id{};
+    const auto list = [&] {
+        study.emplace(report::load_study(files, arguments.directory, false));
+        const auto& state = study->tuner->state();
+        id = trial_of(state, arguments.trial, arguments.directory);
+        const auto& trial = state.trial(id);
+        if (trial.checkpoints.empty())
+            throw base::UsageError(fmt::format(
+                "trial #{} has no checkpoint{}; `ranktune best {}` names one that has", id.value(),
+                study::is_final(trial.phase) ? ": only the best trial keeps one" : " yet", arguments.directory));
+        auto wanted = candidates(trial, study->tuner->spec().objective.mode);
+        if (study->tuner->spec().trainable.program)
+            throw base::UsageError(fmt::format("trial #{} was trained by a program, whose own files are in {}/{}",
+                                               id.value(), arguments.directory, wanted.front().path));
+        return wanted;
+    };
+    const auto [checkpoint, contents] = report::take_checkpoint(
+        list, [&](const auto& one) { return store.load(one).whole(); },
+        [](const std::string& sentence) { std::cerr << sentence << "\n"; });
+    const auto& name = study->tuner->spec().name;
     const std::string path = arguments.output.empty()
                                  ? fmt::format("{}-{}-{}.safetensors", name, id.value(), checkpoint.iteration)
                                  : arguments.output;

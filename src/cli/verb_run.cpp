@@ -26,9 +26,9 @@
 #include "drivers/head/open_study.hpp"
 #include "drivers/layout.hpp"
 #include "drivers/run.hpp"
+#include "drivers/signal_note.hpp"
 #include "drivers/signals.hpp"
 #include "drivers/study_directory.hpp"
-#include "drivers/supervise/step.hpp"
 #include "report/next_steps.hpp"
 #include "report/screens.hpp"
 #include "storage/hdf5_thread.hpp"
@@ -248,7 +248,7 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
     options.version = version();
     options.build_type = build_type();
     options.layout = drivers::survey(mpi);
-    options.signal_meanings = drivers::signal_meanings(variables);
+    options.signal_meanings = drivers::SignalMeanings::from(variables);
     RunScreens screens(arguments, mpi);
     if (mpi.rank() == 0) {
         try {

@@ -14,6 +14,7 @@
 
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
+#include "drivers/study_directory.hpp"
 #include "report/export.hpp"
 #include "report/life.hpp"
 #include "report/load.hpp"
@@ -41,6 +42,19 @@ std::string running_text(const std::string& directory) {
     return stale ? not_running : "run by " + describe(*holder);
 }
 
+/// What the head knows beyond the journal: the file `status`, made anew by each of its starts.
+void take_status(const std::string& directory, report::Live& live) {
+    std::ifstream in(drivers::StudyDirectory{directory}.status_file());
+    const auto status = nlohmann::json::parse(in, nullptr, false);
+    if (!status.is_object()) return; // none yet
+    try {
+        live.checkpoints_missed = status.value("checkpoints_missed", std::uint64_t{0});
+        live.checkpoint_error = status.value("checkpoint_error", std::string());
+        live.fallbacks = status.value("checkpoint_fallbacks", std::uint64_t{0});
+    } catch (const nlohmann::json::exception&) { // of another version
+    }
+}
+
 report::Live live_of(const report::LoadedStudy& study, const std::string& directory) {
     const auto& state = study.tuner->state();
     report::Live live;
@@ -49,6 +63,7 @@ report::Live live_of(const report::LoadedStudy& study, const std::string& direct
     const char* word = state.outcome == study::StudyOutcome::resumable ? "stopped" : "ended";
     live.deadline =
         state.ended ? fmt::format("{}, exit {}", word, static_cast<int>(state.outcome)) : running_text(directory);
+    if (!state.ended && live.deadline != not_running) take_status(directory, live);
     return live;
 }
 

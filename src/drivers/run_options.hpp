@@ -3,13 +3,13 @@
 // What a run is asked for and what comes of it.
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 
 #include "drivers/head/open_study.hpp"
 #include "drivers/layout.hpp"
 #include "drivers/observer.hpp"
+#include "drivers/signal_note.hpp"
 #include "ranktune/study/spec.hpp"
 #include "tuner/tuner.hpp"
 
@@ -24,13 +24,12 @@ struct RunEnd {
     std::string requeue = {};            ///< what became of the job, in words; empty: nothing to say
 };
 
-/// Rank 0 fills in everything; the other ranks `version`, `layout` and `signal_meanings` only.
+/// Rank 0 fills in everything; the other ranks `version` and `layout` only.
 struct RunOptions {
-    std::string version;    ///< of this program
-    std::string build_type; ///< of this program: "release"
-    Layout layout;          ///< empty: not known, no rank has a GPU
-    /// Signals that the launcher uses for something else, by name: {"SIGUSR1", "Ctrl-C"}.
-    std::map<std::string, std::string> signal_meanings;
+    std::string version;            ///< of this program
+    std::string build_type;         ///< of this program: "release"
+    Layout layout;                  ///< empty: not known, no rank has a GPU
+    SignalMeanings signal_meanings; ///< of what the launcher passes on
     /// The caller (the command line) has refused already, and has said why: the ranks only leave together.
     std::optional<study::StudyOutcome> refused;
     study::StudySpec spec;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <vector>
 
 namespace ranktune::drivers {
 namespace {
@@ -21,12 +22,16 @@ std::chrono::microseconds bounded(std::chrono::microseconds nap, base::StudyTime
     return std::chrono::duration_cast<std::chrono::microseconds>(wake_at - now) + 1us;
 }
 
-void take_signal(const std::string& name, StopStep step, HeadMachine& head, const ProcessClock& clock,
-                 base::LogSink& log, const std::function<void(const std::string& why)>& stopping) {
+/// `name`: what people are told of it; `as`: what this process received.
+void take_signal(const std::string& name, const std::string& as, StopStep step, HeadMachine& head,
+                 const ProcessClock& clock, base::LogSink& log,
+                 const std::function<void(const std::string& why)>& stopping) {
     const char* action = step == StopStep::begin     ? "stop after checkpoints"
                          : step == StopStep::at_once ? "stop at once"
                                                      : "stopping already";
-    log.write(base::LogLevel::warning, "signal", {{"name", name}, {"action", action}});
+    std::vector<base::LogField> fields{{"name", name}, {"action", action}};
+    if (as != name) fields.push_back({"as", as});
+    log.write(base::LogLevel::warning, "signal", fields);
     if (step == StopStep::begin) {
         head.on_stop_request(name, clock.now());
         stopping(name);
@@ -97,13 +102,14 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessC
         while (signals != nullptr) {
             const auto signal = signals->poll();
             if (!signal) break;
-            take_signal(*signal, stops.next(*signal, Steady::now()), head, clock, log, stopping);
+            const StopStep step = stops.next(*signal, Steady::now());
+            take_signal(signals->meaning(*signal), *signal, step, head, clock, log, stopping);
         }
         if (const auto stop = asked ? asked() : std::nullopt) {
             // Signals of the launcher that come after it say the same again.
             const bool first = stops.next(stop->why, Steady::now()) == StopStep::begin;
             const StopStep step = stop->at_once ? StopStep::at_once : first ? StopStep::begin : StopStep::repeat;
-            take_signal(stop->why, step, head, clock, log, stopping);
+            take_signal(stop->why, stop->why, step, head, clock, log, stopping);
         }
         if (each_round) each_round();
         if (const auto now = Steady::now(); now >= next_cpu) {

@@ -65,7 +65,7 @@ void block_stop_signals() {
     for (const int signal : stop_signal_numbers) sigaction(signal, &action, nullptr);
 }
 
-SignalReader::SignalReader(std::map<std::string, std::string> meanings) : meanings_(std::move(meanings)) {
+SignalReader::SignalReader(SignalMeanings meanings) : meanings_(std::move(meanings)) {
     reader_thread.store(pthread_self());
     const sigset_t set = stop_signals();
     fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -77,9 +77,7 @@ SignalReader::~SignalReader() { close(fd_); }
 std::optional<std::string> SignalReader::poll() {
     signalfd_siginfo info{};
     if (read(fd_, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
-    std::string name = signal_name(static_cast<int>(info.ssi_signo));
-    const auto meaning = meanings_.find(name);
-    return meaning == meanings_.end() ? std::move(name) : meaning->second;
+    return signal_name(static_cast<int>(info.ssi_signo));
 }
 
 StopStep StopSequence::next(const std::string& signal, std::chrono::steady_clock::time_point now) {

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "drivers/signal_note.hpp"
+
 namespace ranktune::drivers {
 
 /// "SIGUSR1"; "signal 34" for those that stop nothing.
@@ -21,22 +23,23 @@ void block_stop_signals();
 /// Reads what `block_stop_signals` has blocked. One per process at a time; used by the thread that made it.
 class SignalReader {
   public:
-    /// `meanings`: signals that stand for something else, by name. Throws base::IoError when the process is out of file
-    /// descriptors.
-    explicit SignalReader(std::map<std::string, std::string> meanings = {});
+    /// `meanings`: of signals that stand for others. Throws base::IoError when the process is out of file descriptors.
+    explicit SignalReader(SignalMeanings meanings = {});
     ~SignalReader();
     SignalReader(const SignalReader&) = delete;
     SignalReader& operator=(const SignalReader&) = delete;
 
-    /// Name of the next signal that has arrived ("SIGUSR1"), or what it stands for. Never blocks. One pending signal of
-    /// a kind counts once however often it was sent.
+    /// Name of the next signal that has arrived ("SIGUSR1"). Never blocks. One pending signal of a kind counts once
+    /// however often it was sent.
     [[nodiscard]] std::optional<std::string> poll();
+    /// What people are told of a signal of this name.
+    [[nodiscard]] std::string meaning(const std::string& name) const { return meanings_.of(name); }
     /// For Waker::nap.
     [[nodiscard]] int fd() const { return fd_; }
 
   private:
     int fd_ = -1;
-    std::map<std::string, std::string> meanings_;
+    SignalMeanings meanings_;
 };
 
 /// What a stop signal means, given those before it.
@@ -56,7 +59,7 @@ class StopSequence {
     [[nodiscard]] StopStep next(const std::string& signal, std::chrono::steady_clock::time_point now);
 
   private:
-    std::map<std::string, std::chrono::steady_clock::time_point> first_;
+    std::map<std::string, std::chrono::steady_clock::time_point> first_; ///< by name
 };
 
 } // namespace ranktune::drivers

@@ -69,6 +69,8 @@ struct Live {
 };
 /// What went wrong with checkpoints, in sentences; none: nothing.
 [[nodiscard]] std::vector<std::string> checkpoint_warnings(const Live& live);
+/// The same for the live table, a line of at most `width` columns each.
+[[nodiscard]] std::vector<std::string> checkpoint_lines(const Live& live, std::size_t width);
 /// Iterations that the study will have trained in the end: the plan, or more once that much is certain. The plan of an
 /// asynchronous scheduler is an estimate; the end of a study is exact.
 [[nodiscard]] std::uint64_t expected_iterations(const tuner::Tuner& tuner);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "ranktune/study/objective.hpp"
 #include "report/plan.hpp"
@@ -176,6 +177,7 @@ std::string counts_line(const tuner::State& state, const Style& style) {
 std::string head_lines(const tuner::Tuner& tuner, const Live& live, const Style& style) {
     std::string text = title_line(tuner, live, style) + "\n" + progress_line(tuner, style) + "\n" +
                        counts_line(tuner.state(), style) + "\n";
+    for (const std::string& line : checkpoint_lines(live, style.width)) text += paint(line, Tone::bad, style) + "\n";
     if (const std::string mark = deterministic_text(tuner.state()); !mark.empty())
         text += fit(mark, style.width) + "\n";
     const auto rungs = tuner.scheduler().rungs();
@@ -192,6 +194,17 @@ std::string head_lines(const tuner::Tuner& tuner, const Live& live, const Style&
 }
 
 } // namespace
+
+std::vector<std::string> checkpoint_lines(const Live& live, std::size_t width) {
+    std::vector<std::string> lines;
+    if (live.checkpoints_missed > 0)
+        lines.push_back(fit_ends(fmt::format("{} not written: {}", counted(live.checkpoints_missed, "checkpoint"),
+                                             first_line(live.checkpoint_error)),
+                                 width));
+    if (live.fallbacks > 0)
+        lines.push_back(fit(fmt::format("{} damaged and given up", counted(live.fallbacks, "checkpoint")), width));
+    return lines;
+}
 
 std::uint64_t expected_iterations(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
@@ -260,8 +273,7 @@ std::string status_line(const tuner::Tuner& tuner, const Live& live, const Style
         text +=
             fmt::format("{}best {} #{}", style.dot(), metric_text(state.trial(*state.best).best), state.best->value());
     if (live.busy_share) text += fmt::format("{}workers {:.0f} % busy", style.dot(), 100.0 * *live.busy_share);
-    if (live.checkpoints_missed > 0)
-        text += fmt::format("{}{} not written", style.dot(), counted(live.checkpoints_missed, "checkpoint"));
+    for (const std::string& line : checkpoint_lines(live, SIZE_MAX)) text += std::string(style.dot()) + line;
     return encoded(text + "\n", style);
 }
 

@@ -97,6 +97,14 @@ std::string fit(std::string_view text, std::size_t width) {
     return out;
 }
 
+std::string fit_ends(std::string_view text, std::size_t width) {
+    if (display_width(text) <= width) return fit(text, width);
+    const std::size_t room = width / 2;
+    std::string_view tail = text;
+    while (display_width(tail) > room) tail.remove_prefix(first_rune(tail).bytes);
+    return fit(text, width - display_width(tail)) + printable(tail);
+}
+
 std::string printable(std::string_view text) { return fit(text, std::numeric_limits<std::size_t>::max()); }
 
 std::string escaped(std::string_view text) {

@@ -17,6 +17,8 @@ namespace ranktune::report {
 [[nodiscard]] std::size_t display_width(std::string_view text);
 /// At most `width` columns; what is cut is replaced by "~" at the end. Control characters become "?".
 [[nodiscard]] std::string fit(std::string_view text, std::size_t width);
+/// As `fit`, but cut in the middle: the cause of an error stands at its end.
+[[nodiscard]] std::string fit_ends(std::string_view text, std::size_t width);
 /// Padded with spaces to `width` columns.
 [[nodiscard]] std::string pad_left(std::string_view text, std::size_t width);
 [[nodiscard]] std::string pad_right(std::string_view text, std::size_t width);

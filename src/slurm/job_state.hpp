@@ -23,7 +23,7 @@ struct JobFacts {
 /// How a study stopped before its end, as far as it matters here.
 struct Stopped {
     enum class By : std::uint8_t {
-        signal,   ///< USR1, USR2 or TERM: of --signal, a preemption, or somebody's
+        signal,   ///< USR1, USR2, TERM or HUP: of --signal, a preemption, or somebody's
         deadline, ///< by itself
         other     ///< by a person (INT, `ranktune stop`), or for want of room or of ranks
     };

@@ -162,7 +162,10 @@ class PosixFileSystem final : public FileSystem {
     }
 
     void remove(const std::string& path) override {
-        if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail("cannot remove", path, errno);
+        if (::unlink(path.c_str()) == 0 || errno == ENOENT) return;
+        const int error = errno;
+        // A read-only file system says so before it has looked for the file.
+        if (error != EROFS || kind(path) != Kind::missing) fail("cannot remove", path, error);
     }
 
     void remove_if_empty(const std::string& directory) override { static_cast<void>(::rmdir(directory.c_str())); }

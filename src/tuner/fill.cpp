@@ -138,8 +138,8 @@ study::StartTrial Tuner::Impl::start_command(TrialId id) const {
 }
 
 bool Tuner::Impl::someone_holds_ranks() const {
-    if (spec.deterministic) return ledger.free() != ledger.alive(); // also trials that are paused or closed already
-    return state.in(TrialPhase::running) + state.in(TrialPhase::ending) > 0;
+    // Winding: paused or closed already. (The ledger knows nothing of ranks on hosts out of service.)
+    return state.in(TrialPhase::running) + state.in(TrialPhase::ending) > 0 || !leaving.empty();
 }
 
 void Tuner::Impl::end_if_over(StudyTime now, Output& out) {

@@ -42,6 +42,7 @@ void Tuner::Impl::check_invariants() const {
                         " disagrees");
             if (held_by_this) ++held;
         }
+        require(!holds || !state.ended, named(id) + " has ranks although the study has ended");
         if (holds) require(t.ranks.size() == t.wanted_ranks, named(id) + " has another number of ranks than it wants");
         require(t.reported || std::isnan(t.best), named(id) + " has a best value but no report");
         if (!std::isnan(t.best)) {

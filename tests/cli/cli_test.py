@@ -79,7 +79,7 @@ class Case(unittest.TestCase):
         lines = (self.cwd / directory / "outcome").read_text().splitlines()
         return dict(line.split("=", 1) for line in lines)
 
-    def on_a_terminal(self, *arguments, columns=80, **changes):
+    def on_a_terminal(self, *arguments, columns=80, code=0, **changes):
         """Runs the program on a pseudo-terminal; returns what it shows."""
         parent, child = pty.openpty()
         fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -96,7 +96,7 @@ class Case(unittest.TestCase):
                 break
             shown += part
         os.close(parent)
-        self.assertEqual(process.wait(TIMEOUT), 0, shown)
+        self.assertEqual(process.wait(TIMEOUT), code, shown)
         return shown.decode()
 
 

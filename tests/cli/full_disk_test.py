@@ -1,28 +1,54 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Studies on a disk that is really full: full_disk_test.py PROGRAM SOURCE_ROOT [TEST...]
-The study directory is a small tmpfs of its own, so that nothing else has to suffer; mounting one takes root."""
+"""Studies on a disk that is really full, over its quota, read-only, or not theirs to write to:
+full_disk_test.py PROGRAM SOURCE_ROOT [TEST...]
+The study directory is a small file system of its own, so that nothing else has to suffer; mounting one takes root."""
 import os
+import re
+import shutil
 import subprocess
+import threading
 import unittest
 
-from cli_test import PROGRAM, sys
-from supervise_test import Supervise
+from cli_test import PROGRAM, environment, sys
+from supervise_test import TIMEOUT, Supervise
 
 LOCAL = [PROGRAM, "run", "long.toml", "--local", "2"]
+NOBODY = 65534
 
 
-class FullDisk(Supervise):
+class Disk(Supervise):
+    """A study directory that is mounted. `why`: what the system says when it cannot be written to."""
+    why = "No space left on device"
+
     def setUp(self):
         super().setUp()
         self.disk = self.cwd / "long"
         self.disk.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "ranktune-test", self.disk],
-                                 capture_output=True, text=True) if os.geteuid() == 0 else None
-        if mounted is None or mounted.returncode != 0:
-            self.skipTest("a small disk of its own cannot be mounted here" + (": " + mounted.stderr if mounted else ""))
+        self.mount()
+
+    def need(self, *command):
+        """A step without which there is nothing to test."""
+        done = subprocess.run(command, capture_output=True, text=True) if os.geteuid() == 0 else None
+        if done is None or done.returncode != 0:
+            self.skipTest(f"not possible here: {' '.join(map(str, command))}" + (": " + done.stderr if done else " (not root)"))
+
+    def mount(self):
+        self.need("mount", "-t", "tmpfs", "-o", "size=8m", "ranktune-test", self.disk)
         self.addCleanup(subprocess.run, ["umount", "-l", self.disk], check=True)
 
+    def check_refused(self, err):
+        self.assertRegex(err, rf"(?m)^ranktune: .*{self.why}.* \(exit 75\)$")
+        self.assertRegex(err, r"(?m)Make room, or mend the permissions or the file system, and give the same command again \(exit 75\)$")
+
+    def check_over(self):
+        self.assertEqual({k: self.outcome("long")[k] for k in ("exit", "cause")}, {"exit": "0", "cause": "over"})
+        left = [p.name for p in self.disk.rglob("*") if p.name.endswith((".tmp", ".reserve"))]
+        self.assertEqual(left, [])
+        self.check_files()
+
+
+class FullDisk(Disk):
     def fill(self, free=0):
         """Fills the disk but for `free` KiB."""
         with open(self.disk / "filler", "wb", buffering=0) as filler:
@@ -35,17 +61,6 @@ class FullDisk(Supervise):
 
     def make_room(self):
         (self.disk / "filler").unlink()
-
-    def check_refused(self, err):
-        self.assertRegex(err, r"(?m)^ranktune: .*No space left on device.* \(exit 75\)$")
-        self.assertIn("Make room", err)
-        self.assertIn("give the same command again", err)
-
-    def check_over(self):
-        self.assertEqual({k: self.outcome("long")[k] for k in ("exit", "cause")}, {"exit": "0", "cause": "over"})
-        left = [p.name for p in self.disk.rglob("*") if p.name.endswith((".tmp", ".reserve"))]
-        self.assertEqual(left, [])
-        self.check_files()
 
     def test_a_disk_that_is_full_at_the_start(self):
         self.study(seconds=0.01)
@@ -82,7 +97,7 @@ class FullDisk(Supervise):
         out = self.finish(process, code=75)
         self.assertNotIn("starting the study again", out)
         words = " ".join(out.split())
-        self.assertIn("No space left on device", words)
+        self.assertIn(self.why, words)
         self.assertNotIn("a rank ended before the study did", words)
         self.assertIn("not started again before there is room", words)
         self.assertEqual({k: self.outcome("long")[k] for k in ("exit", "start", "cause")},
@@ -93,6 +108,130 @@ class FullDisk(Supervise):
         self.assertNotIn("death=yes", (self.disk / "logs" / "start-2.log").read_text())
 
 
+class Quota(Disk):
+    """A quota of btrfs, which holds for root, too. Nothing can be overwritten when it is reached, nor the quota itself
+    be changed: only taken off."""
+    why = "Disk quota exceeded"
+
+    def mount(self):
+        if not shutil.which("mkfs.btrfs"):
+            self.skipTest("no mkfs.btrfs (btrfs-progs), for a disk with a quota")
+        image = self.cwd / "image"
+        with open(image, "wb") as file:
+            file.truncate(256 << 20)
+        self.need("mkfs.btrfs", "-q", "-M", image)
+        self.need("mount", "-o", "loop", image, self.disk)
+        self.addCleanup(subprocess.run, ["umount", "-l", self.disk], check=True)
+
+    def limit(self, kib):
+        self.need("btrfs", "quota", "enable", self.disk)
+        self.need("btrfs", "qgroup", "limit", f"{kib}K", self.disk)
+
+    def make_room(self):
+        self.need("btrfs", "quota", "disable", self.disk)
+
+    def test_a_disk_whose_quota_is_reached_at_the_start(self):
+        self.study(seconds=0.01)
+        self.limit(100)
+        self.check_refused(self.ranktune(*LOCAL[1:], code=75)[1])
+        out = self.finish(self.supervise(*LOCAL, reports=0), code=75)
+        self.check_refused(out)
+        self.assertNotIn("starting the study again", out)
+        self.make_room()
+        self.ranktune(*LOCAL[1:])
+        self.check_over()
+
+    def test_a_disk_whose_quota_is_reached_in_mid_run(self):
+        self.study(seconds=0.3, scheduler="asha", more="first_rung = 3")
+        process = self.supervise(*LOCAL, reports=2)
+        self.limit(100)
+        out = self.finish(process, code=75)
+        self.assertNotIn("starting the study again", out)
+        self.assertIn(self.why, " ".join(out.split()))
+        self.check_refused(self.ranktune(*LOCAL[1:], code=75)[1])
+        self.make_room()
+        self.ranktune(*LOCAL[1:])
+        self.check_over()
+
+
+class ReadOnlyDisk(Disk):
+    why = "Read-only file system"
+
+    def remount(self, how):
+        self.need("mount", "-o", f"remount,{how}", self.disk)
+
+    def test_a_disk_that_is_read_only_at_the_start_and_at_a_resume(self):
+        self.study(seconds=0.01)
+        self.remount("ro")
+        self.check_refused(self.ranktune(*LOCAL[1:], code=75)[1])
+        out = self.finish(self.supervise(*LOCAL, reports=0), code=75)
+        self.check_refused(out)
+        self.assertNotIn("starting the study again", out)
+        self.assertEqual(list(self.disk.iterdir()), [])
+        self.remount("rw")
+        self.study()
+        self.start()
+        self.kill_all()
+        self.remount("ro")
+        self.check_refused(self.ranktune(*LOCAL[1:], code=75)[1])
+        self.remount("rw")
+        self.ranktune(*LOCAL[1:])
+        self.check_over()
+
+    def test_a_disk_whose_checkpoints_become_read_only_shows_in_the_table(self):
+        """Trials train on, and the screen says all the while that they have no checkpoints. When the best one is at its
+        end and cannot be kept, the study stops."""
+        self.study(seconds=0.2, more="[checkpoint]\ninterval = 1")
+        checkpoints = self.disk / "checkpoints"
+
+        def lose():
+            self.wait_until(lambda: self.reports() > 0, "a report")
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "ranktune-test", checkpoints], check=True)
+        losing = threading.Thread(target=lose)
+        losing.start()
+        shown = self.on_a_terminal(*LOCAL[1:], columns=100, code=75)
+        losing.join()
+        subprocess.run(["umount", checkpoints], check=True)
+        self.ranktune(*LOCAL[1:])
+        self.check_over()
+        tables = re.sub(r"\x1b\[[0-9;]*m", "", shown[:shown.rindex("long stopped early")])
+        self.assertRegex(tables, r"\d+ checkpoints? not written: .*Read-only file system\x1b\[K")
+        self.assertIn("could not be written", " ".join(shown[shown.rindex("long stopped early"):].split()))
+
+
+class NotTheirs(Disk):
+    """Runs as a user who may not write to the directory."""
+    why = "Permission denied"
+
+    def mount(self):
+        if os.geteuid() != 0 or subprocess.run([PROGRAM, "--version"], user=NOBODY, group=NOBODY, cwd="/",
+                                               capture_output=True).returncode != 0:
+            self.skipTest("the program cannot be run as another user here (not root, or its folder is not readable)")
+        self.cwd.chmod(0o755)
+
+    def as_nobody(self, code):
+        home = self.cwd / "tmp"
+        home.mkdir(exist_ok=True)
+        os.chown(home, NOBODY, NOBODY)
+        done = subprocess.run(LOCAL, cwd=self.cwd, env=environment(HOME=str(home), TMPDIR=str(home)), timeout=TIMEOUT,
+                              user=NOBODY, group=NOBODY, extra_groups=[], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stderr
+
+    def test_a_disk_that_is_not_to_be_written_to_at_the_start_and_at_a_resume(self):
+        self.study(seconds=0.01)
+        self.check_refused(self.as_nobody(75))
+        self.assertEqual(list(self.disk.iterdir()), [])
+        self.study()
+        self.start()
+        self.kill_all()
+        self.check_refused(self.as_nobody(75))  # the journal is root's
+        subprocess.run(["chown", "-R", str(NOBODY), self.disk], check=True)
+        self.as_nobody(0)
+        self.check_over()
+
+
 if __name__ == "__main__":
-    tests = [name for name in dir(FullDisk) if name.startswith("test_a_disk")]
-    unittest.main(argv=sys.argv[:1] + (sys.argv[3:] or [f"FullDisk.{name}" for name in tests]), verbosity=2)
+    tests = [f"{case.__name__}.{name}" for case in (FullDisk, Quota, ReadOnlyDisk, NotTheirs) for name in dir(case)
+             if name.startswith("test_a_disk")]
+    unittest.main(argv=sys.argv[:1] + (sys.argv[3:] or tests), verbosity=2)

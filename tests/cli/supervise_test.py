@@ -143,18 +143,23 @@ class Supervise(Resume):
         out = self.finish(process, code=75)
         self.assertNotIn("starting the study again", out)
         self.assertEqual(self.outcome("long")["cause"], "asked")
-        # What the head of a Slurm job goes by: a signal may put the job back into the queue, Ctrl-C does not.
-        self.assertEqual(self.outcome("long")["reason"] == "Ctrl-C", number == signal.SIGINT, self.outcome("long"))
+        # What was received, not what the launcher passed on. The head of a Slurm job goes by it: a signal may put the
+        # job back into the queue, Ctrl-C does not.
+        words = "Ctrl-C" if number == signal.SIGINT else number.name
+        self.assertEqual(self.outcome("long")["reason"], words)
+        self.assertIn(words, out)
+        logs = sorted((self.cwd / "long" / "logs").glob("start-*.log"), key=lambda log: int(log.stem.split("-")[1]))
+        self.assertIn(f"signal name={words} ", logs[-1].read_text())
         self.assertEqual(self.status()["states"].get("running", 0), 0)
         self.assertFalse((self.cwd / "long" / "stop").exists())
 
-    def test_control_c_term_and_usr1_are_clean_stops_of_a_local_run(self):
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+    def test_control_c_and_signals_are_clean_stops_of_a_local_run(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
             self.check_clean_stop(number, PROGRAM, "run", "long.toml", "--local", "2", "study.num_trials=8")
 
     @unittest.skipUnless(open_mpi(), "no mpirun of Open MPI")
-    def test_control_c_term_and_usr1_are_clean_stops_of_mpirun(self):
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+    def test_control_c_and_signals_are_clean_stops_of_mpirun(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
             self.check_clean_stop(number, *MPIRUN, PROGRAM, "run", "long.toml", "study.num_trials=8")
 
     def test_a_stop_by_file_is_obeyed(self):

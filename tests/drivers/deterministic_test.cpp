@@ -7,12 +7,17 @@
 
 using namespace ranktune::drivers::sim;
 
-TEST_CASE("A deterministic study admits the same sequence for every number of ranks, delay, death and kill",
-          "[drivers]") {
+TEST_CASE(
+    "A deterministic study admits the same sequence for every number of ranks, delay, death and kill, and whatever "
+    "cannot "
+    "be read",
+    "[drivers]") {
     std::uint64_t lost = 0;
     std::uint64_t killed = 0;
     std::uint64_t held = 0;
     std::uint64_t lives = 0;
+    std::uint64_t unreadable = 0;
+    std::uint64_t unreachable = 0;
     std::set<std::uint64_t> digests;
     constexpr std::uint64_t cases = 500;
     for (std::uint64_t seed = 0; seed < cases; ++seed) {
@@ -24,6 +29,8 @@ TEST_CASE("A deterministic study admits the same sequence for every number of ra
         killed += result.heads_killed;
         held += result.held;
         lives += result.lives;
+        unreadable += result.unreadable;
+        unreachable += result.unreachable;
         digests.insert(result.digest);
     }
     // Otherwise the cases are too tame to mean anything.
@@ -31,5 +38,7 @@ TEST_CASE("A deterministic study admits the same sequence for every number of ra
     CHECK(killed > 50);
     CHECK(held > 1000);
     CHECK(lives > 4 * cases);
+    CHECK(unreadable > 200);
+    CHECK(unreachable > 200);
     CHECK(digests.size() > cases * 9 / 10);
 }

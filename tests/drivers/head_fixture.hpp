@@ -78,7 +78,8 @@ struct Log final : base::LogSink {
 class HeadFixture {
   public:
     explicit HeadFixture(std::uint32_t workers, const study::StudySpec& spec = small_study(1),
-                         base::Duration deadline_timeout = 0s)
+                         base::Duration deadline_timeout = 0s,
+                         std::function<std::string(const std::string&)> signal_meaning = {})
         : tuner(spec) {
         tuner::Output created;
         tuner.create("uuid", "[study]\n", "0.1.0", created);
@@ -90,6 +91,7 @@ class HeadFixture {
         options.study_directory = "/study";
         options.check_invariants = true;
         options.deadline_timeout = deadline_timeout;
+        options.signal_meaning = std::move(signal_meaning);
         machine = std::make_unique<HeadMachine>(options, tuner, sink, out, duties, views, log, at(0s));
     }
 

@@ -254,6 +254,15 @@ TEST_CASE("A signal that reached a worker stops the study", "[drivers]") {
     h.out.check_empty();
 }
 
+TEST_CASE("A signal that reached a worker is told by what was received in its place", "[drivers]") {
+    HeadFixture h(1, small_study(1), 0s,
+                  [](const std::string& signal) { return signal == "SIGUSR1" ? "SIGTERM" : signal; });
+    h.join(1);
+    h.from(one, StopAsked{"SIGUSR1"}, 1s);
+    h.tick(1s);
+    CHECK(h.tuner.state().drain_message == "SIGTERM");
+}
+
 TEST_CASE("A duplicate of a report or of an end changes nothing and is counted", "[drivers]") {
     HeadFixture h(1);
     h.join(1);

@@ -107,6 +107,8 @@ TEST_CASE("Which stops may be followed by a requeue", "[drivers]") {
     using study::Reason;
     CHECK(stopped_by(Reason::draining, "SIGUSR1") == By::signal);
     CHECK(stopped_by(Reason::draining, "SIGTERM") == By::signal);
+    CHECK(stopped_by(Reason::draining, "SIGUSR2") == By::signal);
+    CHECK(stopped_by(Reason::draining, "SIGHUP") == By::signal);
     CHECK(stopped_by(Reason::deadline, "deadline: ...") == By::deadline);
     CHECK(stopped_by(Reason::draining, "SIGINT") == By::other);
     CHECK(stopped_by(Reason::draining, "ranktune stop") == By::other);

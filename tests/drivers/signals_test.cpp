@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <map>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <thread>
@@ -49,11 +50,29 @@ TEST_CASE("a stop signal is read by the loop, whichever thread it is given to", 
 
 TEST_CASE("a signal that stands for something else is called so", "[drivers]") {
     block_stop_signals();
-    SignalReader reader(std::map<std::string, std::string>{{"SIGUSR1", "Ctrl-C"}});
-    kill(getpid(), SIGUSR1);
-    CHECK(next_signal(reader) == "Ctrl-C");
-    kill(getpid(), SIGUSR2);
-    CHECK(next_signal(reader) == "SIGUSR2");
+    const SignalReader reader(SignalMeanings::from({{interrupt_variable, "SIGUSR2"}}));
+    CHECK(reader.meaning("SIGUSR2") == "Ctrl-C");
+    CHECK(reader.meaning("SIGUSR1") == "SIGUSR1");
+    CHECK(SignalMeanings::from({}).of("SIGUSR2") == "SIGUSR2");
+}
+
+TEST_CASE("what was received in place of a signal is read from the note, and only there", "[drivers]") {
+    std::string path;
+    {
+        SignalNote note;
+        path = note.path();
+        const auto meanings = SignalMeanings::from({{signal_note_variable, path}});
+        CHECK(meanings.of("SIGUSR1") == "SIGUSR1"); // nothing is written yet
+        note.write(SIGTERM);
+        CHECK(meanings.of("SIGUSR1") == "SIGTERM");
+        CHECK(meanings.of("SIGUSR2") == "SIGTERM");
+        CHECK(meanings.of("SIGHUP") == "SIGHUP"); // nobody passes another on as this one
+        note.write(SIGINT);
+        CHECK(meanings.of("SIGUSR1") == "SIGTERM"); // the first one counts
+        std::ofstream(path) << "anything else\n";
+        CHECK(meanings.of("SIGUSR1") == "SIGUSR1");
+    }
+    CHECK_FALSE(std::filesystem::exists(path));
 }
 
 TEST_CASE("what Slurm sends when the time is up is one request, and leaves time for checkpoints", "[drivers]") {

@@ -32,8 +32,6 @@ TEST_CASE("A first signal means a clean stop, and only insisting means at once",
     CHECK(mixed.next(SIGINT, start) == SIGUSR2);
     CHECK_FALSE(mixed.next(SIGTERM, start + 1s));
     CHECK(mixed.next(SIGTERM, start + 7s) == SIGUSR2); // the one that the ranks have had before
-    CHECK(signal_meanings({{interrupt_variable, "SIGUSR2"}}).at("SIGUSR2") == "Ctrl-C");
-    CHECK(signal_meanings({}).empty());
 
     SignalRelay by_slurm; // TERM comes twice, and after a USR1
     CHECK(by_slurm.next(SIGUSR1, start) == SIGUSR1);
@@ -64,6 +62,51 @@ TEST_CASE("The head is asked in words for a first INT, and for nothing else", "[
         CHECK(ended.asked);
         CHECK(asked == 1);
     }
+}
+
+TEST_CASE("A head that does not take the words in time gets the signal after all", "[drivers]") {
+    const std::string one = "kill -INT $PPID; ";
+    const std::string wait = "while :; do sleep 0.05; done";
+    const auto interrupted = [](const std::string& script, bool can_ask, bool heard,
+                                std::chrono::milliseconds hearing) {
+        SignalRelay relay;
+        StepOptions options = shell("trap 'exit 8' TERM; trap 'exit 9' USR2; " + script);
+        int asked = 0;
+        options.ask = [&] {
+            ++asked;
+            return can_ask;
+        };
+        options.heard = [&] { return heard; };
+        options.hearing = hearing;
+        const int code = run_step(options, relay).code;
+        CHECK(asked == 1);
+        return code;
+    };
+    CHECK(interrupted(one + wait, true, false, 1ms) == 9);
+    CHECK(interrupted(one + "sleep 0.3", true, true, 0ms) == 0);
+    CHECK(interrupted(one + wait, false, false, 1h) == 9); // it could not be asked: at once
+    CHECK(interrupted("while :; do kill -INT $PPID; sleep 0.05; done", true, false, 1h) ==
+          8); // insisting is not put off
+}
+
+TEST_CASE("A step can tell what was received from what is passed on", "[drivers]") {
+    const std::string read_note = "trap 'cat $RANKTUNE_SIGNAL_NOTE >&2; echo >&2; exit' USR1 USR2; ";
+    const std::string wait = " $PPID; while :; do sleep 0.05; done";
+    const auto told = [&](const std::string& signals, bool as_is = false) {
+        SignalRelay relay(as_is);
+        StepOptions options = shell(read_note + "kill -" + signals + wait);
+        std::vector<std::string> lines;
+        options.on_error_line = [&](const std::string& line) { lines.push_back(line); };
+        CHECK(run_step(options, relay).code == 0);
+        REQUIRE_FALSE(lines.empty());
+        return lines.front();
+    };
+    CHECK(told("TERM") == "SIGTERM");
+    CHECK(told("HUP") == "SIGHUP");
+    CHECK(told("USR2") == "SIGUSR2");
+    CHECK(told("INT") == "Ctrl-C");
+    CHECK(told("USR1").find("No such file") != std::string::npos); // passed on as it came
+    CHECK(told("USR2", true).find("No such file") != std::string::npos);
 }
 
 TEST_CASE("A step ends with its own code, or 128 and the signal that killed it", "[drivers]") {

@@ -149,6 +149,27 @@ TEST_CASE("the live table shows running trials first, then the best", "[report]"
     CHECK(widest(table) <= 80);
 }
 
+TEST_CASE("the live table says at once when checkpoints cannot be written, and why", "[report]") {
+    const StudyByHand study = half_way();
+    Live live = figures();
+    live.checkpoints_missed = 3;
+    live.checkpoint_error =
+        "cannot write '/scratch/ann/studies/digits/checkpoints/2/3-1.1.h5.tmp': No space left on device\nmore";
+    live.fallbacks = 1;
+    const std::string table = live_table(study.tuner, live, Style{});
+    CHECK(table == golden("live-missed", table));
+    CHECK(lines_of(table).size() == lines_of(live_table(study.tuner, figures(), Style{})).size() + 2);
+    for (std::size_t width = 20; width <= 130; ++width) {
+        const std::string text = live_table(study.tuner, live, columns(width));
+        CHECK(widest(text) <= width);
+        if (width >= 46) CHECK(contains(text, "No space left")); // the cause is what is never cut
+    }
+    const std::string line = status_line(study.tuner, live, Style{});
+    CHECK(lines_of(line).size() == 1);
+    CHECK(contains(line, "3 checkpoints not written: cannot write '/scratch/ann/"));
+    CHECK(contains(line, "No space left on device \u00b7 1 checkpoint damaged and given up"));
+}
+
 TEST_CASE("a narrow terminal loses hyper-parameters, never the metric", "[report]") {
     const StudyByHand study = half_way();
     const std::string table = live_table(study.tuner, figures(), columns(40));

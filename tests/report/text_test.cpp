@@ -40,6 +40,12 @@ TEST_CASE("a text is cut at whole characters, and the cut is marked", "[report]"
     CHECK(fit("momentum", 7) == "moment~");
     CHECK(fit("momentum", 1) == "~");
     CHECK(fit("momentum", 0).empty());
+    CHECK(fit_ends("cannot write x: no space", 24) == "cannot write x: no space");
+    CHECK(fit_ends("cannot write x: no space", 16) == "cannot ~no space");
+    CHECK(fit_ends("cannot write x: no space", 3) == "c~e");
+    CHECK(fit_ends("cannot", 1) == "~");
+    CHECK(fit_ends("cannot", 0).empty());
+    CHECK(fit_ends("学習率の初期", 6) == "学~期");
     CHECK(fit("学習率", 6) == "学習率");
     CHECK(fit("学習率", 5) == "学習~");
     CHECK(fit("学習率", 4) == "学~"); // one column is left over rather than half a character

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "ranktune/study/parse.hpp"
+#include "report/replay.hpp"
 #include "support/any_trainable.hpp"
 
 namespace ranktune::scenarios {
@@ -58,6 +59,9 @@ std::string Player::play(const std::string& command, const std::string& body) {
     const auto attempt = [&] { return live_->state().trial(base::TrialId{trial}).attempt; };
     const auto incarnation = [&] { return base::Incarnation{incarnation_}; };
     if (verb == "study") {
+        journal_.clear();
+        now_ = {};
+        incarnation_ = 0;
         spec_ = study::parse_study(body, "scenario.toml", {}, known());
         const auto& spec = spec_;
         live_ = std::make_unique<tuner::Tuner>(spec);
@@ -156,6 +160,12 @@ std::string Player::play(const std::string& command, const std::string& body) {
                study::duration_text(std::chrono::floor<std::chrono::milliseconds>(between)) + "\n";
     } else if (verb == "trials") {
         return trials();
+    } else if (verb == "digest") {
+        report::LogicalDigest digest;
+        for (const auto& record : journal_) digest.add(record);
+        std::ostringstream hex;
+        hex << std::hex << digest.value() << "\n";
+        return hex.str();
     } else if (verb == "rungs") {
         return rungs();
     } else {

@@ -15,7 +15,7 @@ namespace ranktune::scenarios {
 /// (lines that begin with `>`). After every command the invariants are checked, and a second core that only applies the
 /// records must have the same digest.
 ///
-///   study            the lines up to `----` are a study file
+///   study            the lines up to `----` are a study file; again: a new study in place of the one before
 ///   began N [hosts H]    a head with N workers on H hosts
 ///   report T IT V    trial T reports value V of the objective (`nan`, `inf` allowed; `-` leaves the metric out)
 ///   saved T IT       its checkpoint is committed
@@ -27,6 +27,7 @@ namespace ranktune::scenarios {
 ///   failures         of the job, and the mean time between them
 ///   trials           phase, iteration and best of every trial
 ///   rungs            entries and promotions
+///   digest           what the study found out (report::LogicalDigest)
 ///   resume N         a new head: the records so far are applied to a fresh core, which begins with N workers
 ///   reload           the same without the beginning, so that these can come between:
 ///   change a.b=V     the study file has changed

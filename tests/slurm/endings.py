@@ -100,6 +100,10 @@ def signal_script_usr2(job):
     slurm("scancel", "--batch", "--signal=USR2", job.id)
 
 
+def terminate_script(job):
+    slurm("scancel", "--batch", "--signal=TERM", job.id)
+
+
 def hang_up_script(job):
     slurm("scancel", "--batch", "--signal=HUP", job.id)
 
@@ -542,9 +546,11 @@ def cases():
         goes_on("preempted", "mpirun", preempt, 100),
         goes_on("preempted", "mpirun", preempt, 200, nodes=2),
         goes_on("requeued_in_time", "srun", warn, 200, requeue="true"),
-        *(ending("signal_usr2_to_the_script", launcher, nodes, signal_script_usr2, "FAILED", 75)
+        *(ending("signal_usr2_to_the_script", launcher, nodes, signal_script_usr2, "FAILED", 75, reason="SIGUSR2")
           for launcher, nodes in (("srun", 1), ("mpirun", 2))),
-        ending("hung_up", "srun", 1, hang_up_script, "FAILED", 75),
+        ending("hung_up", "srun", 1, hang_up_script, "FAILED", 75, reason="SIGHUP"),
+        *(ending("term_to_the_script", launcher, nodes, terminate_script, "FAILED", 75, reason="SIGTERM")
+          for launcher, nodes in (("srun", 2), ("mpirun", 1))),
         *(ending("stop_verb", launcher, nodes, stop, "FAILED", 75, reason="ranktune stop")
           for launcher, nodes in (("srun", 1), ("srun", 2), ("mpirun", 1), ("mpirun", 2))),
         early_signal, without_slurm_programs("srun"), without_slurm_programs("mpirun"),

@@ -204,13 +204,33 @@ def tutorial(folder):
     assert (state, code) == ("COMPLETED", 0), f"{state} {code}\n{job.log()}"
 
 
+def tutorial_job(folder):
+    """The job script of the tutorial's section 6, as it stands there."""
+    if subprocess.run(["/usr/bin/python3", "-c", "import h5py, torch"], capture_output=True).returncode != 0:
+        raise Skipped("no PyTorch and h5py for /usr/bin/python3")
+    page = (SOURCES / "docs/tutorials/pytorch.md").read_text()
+    (script,) = re.findall(r"^```bash\n(#!/bin/bash\n.*?)^```$", page, re.M | re.S)
+    root = pathlib.Path(tempfile.mkdtemp(dir=folder))
+    for part in ("pytorch", "digits"):
+        shutil.copytree(SOURCES / "jobs" / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
+    (root / "bin").mkdir()
+    (root / "bin" / "python3").symlink_to("/usr/bin/python3")
+    job = Job(folder, script, f"--chdir={root / 'pytorch'}",
+              variables={"PATH": f"{root / 'bin'}:{pathlib.Path(PROGRAM).parent}:{environment['PATH']}"})
+    job.study = root / "pytorch" / "pytorch"
+    state, code = job.finish(TUTORIAL_PATIENCE)
+    assert (state, code) == ("COMPLETED", 0), f"{state} {code}\n{job.log()}"
+    assert job.outcome()["exit"] == "0" and "18 trials, 18 ok, 0 failed" in job.log(), job.log()
+    assert sum(map(len, job.layout().values())) == 9 and len(job.layout()) == 2, job.layout()
+
+
 def cases():
     found = [layout_case(name, launcher, nodes)
              for nodes in (1, 2, 3) for name in ("cpu", "gpu") for launcher in ("srun", "mpirun")]
     found += [all_cores("srun"), all_cores("mpirun"), gpu_forms, gpu_programs("srun"),
               gpu_programs("mpirun"), gpu_private_names, gpus_of_the_job("srun"), gpus_of_the_job("mpirun"), gpus_by_task, shared_gpu, shared_gpu_program, no_gpu, broken_launch("none"),
               broken_launch("pmi2")]
-    return found + endings.cases() + [tutorial]
+    return found + endings.cases() + [tutorial, tutorial_job]
 
 
 def unavailable():

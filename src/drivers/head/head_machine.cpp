@@ -259,7 +259,7 @@ struct HeadMachine::Impl {
         if (m.progress > 0) table.training(from, m.key, now);
     }
 
-    void on(Rank, StopAsked& m) { stop(m.why); }
+    void on(Rank, StopAsked& m) { stop(options.signal_meaning ? options.signal_meaning(m.why) : m.why); }
 
     void on(Rank from, study::ReportArrived& m) {
         table.training(from, key_of(m), now);

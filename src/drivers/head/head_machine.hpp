@@ -14,6 +14,7 @@
 //   }
 //   flush the transport; finalise MPI only if end()->clean.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,6 +44,8 @@ struct HeadOptions {
     base::Duration progress_timeout{};    ///< of user code, for Welcome; 0: none
     std::optional<study::JobDeath> death; ///< how the incarnation before ended, if it was one
     base::Duration observer_interval = std::chrono::milliseconds(500);
+    /// What people are told of a signal that reached a worker, given its name; may be empty.
+    std::function<std::string(const std::string& signal)> signal_meaning;
     bool check_invariants = false; ///< of the core, after every event (O(trials) each), whatever the build
 };
 

@@ -285,6 +285,7 @@ HeadOptions HeadRun::head_options() const {
     if (!options_.spec.trainable.program && options_.spec.failure.report_timeout)
         head.progress_timeout = *options_.spec.failure.report_timeout;
     head.death = death_;
+    head.signal_meaning = [this](const std::string& signal) { return options_.signal_meanings.of(signal); };
     return head;
 }
 

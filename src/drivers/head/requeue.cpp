@@ -6,7 +6,7 @@ namespace ranktune::drivers {
 slurm::Stopped::By stopped_by(study::Reason reason, const std::string& why) {
     using By = slurm::Stopped::By;
     if (reason == study::Reason::deadline) return By::deadline;
-    const bool signal = why == "SIGUSR1" || why == "SIGUSR2" || why == "SIGTERM";
+    const bool signal = why == "SIGUSR1" || why == "SIGUSR2" || why == "SIGTERM" || why == "SIGHUP";
     return reason == study::Reason::draining && signal ? By::signal : By::other;
 }
 

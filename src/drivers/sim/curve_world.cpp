@@ -31,6 +31,7 @@ enum Draw : std::uint32_t {
     draw_return = 5U << 16,
     draw_stuck = 6U << 16,
     draw_notice = 7U << 16,
+    draw_load = 8U << 16,
 };
 
 constexpr std::uint32_t low16(std::uint64_t value) { return static_cast<std::uint32_t>(value & 0xFFFFU); }
@@ -229,6 +230,7 @@ void CurveWorld::step(Group& group) {
     group.due.reset();
     switch (group.phase) {
         case Group::Phase::forming:
+            if (const auto trouble = load(group)) return end_all(group, *trouble);
             for (CurveRunner* member : group.members) ++member->progress_count;
             train_on(group);
             break;
@@ -242,6 +244,15 @@ void CurveWorld::step(Group& group) {
         case Group::Phase::over:
             break;
     }
+}
+
+/// How an attempt ends that cannot start from its checkpoint; nothing: it can.
+std::optional<AttemptOutcome> CurveWorld::load(const Group& group) const {
+    if (!std::holds_alternative<study::CheckpointRef>(group.start.from)) return std::nullopt;
+    const double luck = draw(group.start.trial.value(), draw_load + low16(group.start.attempt.value()));
+    if (luck < options_.unreadable_rate) return AttemptOutcome::unreadable;
+    if (luck < options_.unreadable_rate + options_.unreachable_rate) return AttemptOutcome::unreachable;
+    return std::nullopt;
 }
 
 void CurveWorld::train_on(Group& group) {

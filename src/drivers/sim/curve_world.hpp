@@ -32,6 +32,8 @@ struct CurveOptions {
     double done_rate = 0.0;                                     ///< share of trials that end by themselves
     double stuck_rate = 0.0;        ///< share of the ranks told to give up whose user code never returns
     double notice_rate = 0.0;       ///< share of the members that notice a partner's death by themselves
+    double unreadable_rate = 0.0;   ///< share of the starts from a checkpoint that find it damaged
+    double unreachable_rate = 0.0;  ///< and of those that cannot read it now
     base::Iteration save_every = 0; ///< 0: only before a pause or an end
     /// What trials report and how they end depends on this number instead of the seed of the run: the same in every
     /// life.
@@ -78,6 +80,7 @@ class CurveWorld {
     void join(CurveRunner& runner, const Assignment& assignment);
     void leave(CurveRunner& runner);
     void step(Group& group);
+    [[nodiscard]] std::optional<study::AttemptOutcome> load(const Group& group) const;
     void iterate(Group& group);
     void after_report(Group& group);
     void obey(Group& group, const study::Verdict& verdict);

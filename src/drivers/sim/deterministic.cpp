@@ -44,6 +44,9 @@ class Sequence {
             out.u8(static_cast<std::uint8_t>(closed->reason));
         } else if (std::holds_alternative<study::ReportHeld>(record)) {
             ++held_;
+        } else if (const auto* ended = std::get_if<study::AttemptEnded>(&record)) {
+            if (ended->outcome == study::AttemptOutcome::unreadable) ++unreadable_;
+            if (ended->outcome == study::AttemptOutcome::unreachable) ++unreachable_;
         }
     }
     [[nodiscard]] std::uint64_t digest() const {
@@ -53,6 +56,8 @@ class Sequence {
     }
     [[nodiscard]] std::uint64_t reports() const { return reports_; }
     [[nodiscard]] std::uint64_t held() const { return held_; }
+    [[nodiscard]] std::uint64_t unreadable() const { return unreadable_; }
+    [[nodiscard]] std::uint64_t unreachable() const { return unreachable_; }
 
   private:
     static void head(study::Encoder& out, std::uint8_t kind, base::TrialId trial) {
@@ -63,6 +68,8 @@ class Sequence {
     std::vector<std::string> metrics_;
     std::uint64_t reports_ = 0;
     std::uint64_t held_ = 0;
+    std::uint64_t unreadable_ = 0;
+    std::uint64_t unreachable_ = 0;
 };
 
 /// One run of the study over its lives; the last one is undisturbed.
@@ -106,6 +113,8 @@ Sequence run(const study::StudySpec& spec, const std::vector<ClusterOptions>& li
     Sequence sequence;
     journal.for_each([&sequence](const study::Record& record) { sequence.add(record); });
     result.held += sequence.held();
+    result.unreadable += sequence.unreadable();
+    result.unreachable += sequence.unreachable();
     return sequence;
 }
 

@@ -21,6 +21,8 @@ struct DeterministicResult {
     std::uint64_t attempts = 0;     ///< in all runs
     std::uint64_t ranks_lost = 0;   ///< in all runs
     std::uint64_t heads_killed = 0; ///< in all runs
+    std::uint64_t unreadable = 0;   ///< checkpoints that were given up, in all runs
+    std::uint64_t unreachable = 0;  ///< attempts that could not read theirs at the time, in all runs
     std::uint64_t digest = 0;       ///< of the sequence
 };
 
@@ -28,9 +30,9 @@ struct DeterministicResult {
 [[nodiscard]] study::StudySpec draw_deterministic_spec(std::uint64_t seed);
 
 /// Runs the study of `seed` once undisturbed with ranks for all its slots, then `variants` times with other numbers of
-/// ranks (the first time as few as one trial needs), random delays, deaths, kills of the head, early stops and
-/// resumptions. Checks everything that campaign.hpp checks, and that the sequence is the same. Never throws for a
-/// violation: it becomes a problem.
+/// ranks (the first time as few as one trial needs), random delays, deaths, kills of the head, checkpoints that cannot
+/// be read, early stops and resumptions. Checks everything that campaign.hpp checks, and that the sequence is the same.
+/// Never throws for a violation: it becomes a problem.
 [[nodiscard]] DeterministicResult run_deterministic_case(std::uint64_t seed, std::uint32_t variants);
 
 } // namespace ranktune::drivers::sim

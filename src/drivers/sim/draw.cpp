@@ -78,6 +78,8 @@ study::StudySpec draw_spec(RngStream& rng, std::uint32_t workers) {
     if (chance(rng, 0.1)) spec.stop.plateau = study::PlateauStop{"score", 0.02, 3, 3, {}};
     if (chance(rng, 0.1)) spec.stop.trial_time = between(rng, 1s, 5s);
     if (chance(rng, 0.1)) spec.time_budget = between(rng, 5s, 60s);
+    spec.checkpoint.keep = pick(rng, {0U, 1U, 1U, 3U});
+    if (chance(rng, 0.2)) spec.checkpoint.max_bytes = 1000 * (1 + rng.below(20)); // of CurveWorld: 1000 each
     return spec;
 }
 
@@ -116,6 +118,8 @@ void draw_deaths(RngStream& rng, ClusterOptions& life) {
     if (chance(rng, 0.15)) life.deaths.emplace_back(base::head_rank, between(rng, 0s, 20s));
     if (chance(rng, 0.15)) life.stop_at = between(rng, 0s, 20s);
     if (chance(rng, 0.1)) life.stop_at_once_at = between(rng, 0s, 20s);
+    life.curve.unreadable_rate = pick(rng, {0.0, 0.0, 0.3});
+    life.curve.unreachable_rate = pick(rng, {0.0, 0.0, 0.3});
 }
 
 } // namespace ranktune::drivers::sim

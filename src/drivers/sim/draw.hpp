@@ -16,7 +16,7 @@ namespace ranktune::drivers::sim {
 [[nodiscard]] std::string_view scheduler_text(const study::SchedulerSpec& scheduler);
 /// Delays and faults of the wires, and how trials behave; nobody dies.
 [[nodiscard]] ClusterOptions draw_life(base::RngStream& rng, std::uint32_t workers);
-/// Adds deaths of workers and of the head, and early stops, or none.
+/// Adds deaths of workers and of the head, early stops, and checkpoints that cannot be read, or none.
 void draw_deaths(base::RngStream& rng, ClusterOptions& life);
 
 } // namespace ranktune::drivers::sim

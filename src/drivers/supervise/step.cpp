@@ -17,6 +17,7 @@
 #include "drivers/program/descendants.hpp"
 #include "drivers/program/pipe.hpp"
 #include "drivers/program/spawn.hpp"
+#include "drivers/signal_note.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/file_descriptor.hpp"
 
@@ -29,7 +30,6 @@ using storage::FileDescriptor;
 
 constexpr auto orphan_grace = 10s;
 constexpr unsigned guardian_grace_s = 15;
-constexpr auto hearing = 5s; ///< a head looks for requests once a second
 constexpr int stop_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
 std::error_code last_error() { return {errno, std::generic_category()}; }
@@ -103,9 +103,11 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
 }
 
 /// By fork, because posix_spawn knows no death signal.
-pid_t start(const StepOptions& options, const sigset_t& mask, int error_output) {
+pid_t start(const StepOptions& options, const SignalNote& note, const sigset_t& mask, int error_output) {
     std::vector<std::string> words = options.words;
-    std::vector<std::string> variables = environment_with(options.variables);
+    auto added = options.variables;
+    added.emplace_back(signal_note_variable, note.path());
+    std::vector<std::string> variables = environment_with(added);
     const std::string program = find_program(words.front(), variables);
     if (program.empty())
         throw base::IoError("cannot start", words.front(), std::make_error_code(std::errc::no_such_file_or_directory));
@@ -221,16 +223,17 @@ void end_orphans(const std::set<pid_t>& known) {
 /// Passes on what this process receives.
 class ToChild {
   public:
-    ToChild(pid_t child, const StepOptions& options, SignalRelay& relay)
-        : child_(child), options_(options), relay_(relay) {}
+    ToChild(pid_t child, const StepOptions& options, SignalRelay& relay, SignalNote& note)
+        : child_(child), options_(options), relay_(relay), note_(note) {}
 
     void received(int signal) {
         const auto sent = relay_.next(signal, Steady::now());
         if (!sent) return;
+        if (*sent != signal) note_.write(signal);
         waiting_.reset();
         if (signal == SIGINT && *sent == SIGUSR2 && options_.ask && options_.ask()) {
             waiting_ = *sent;
-            until_ = Steady::now() + hearing;
+            until_ = Steady::now() + options_.hearing;
         } else {
             kill(child_, *sent);
         }
@@ -245,6 +248,7 @@ class ToChild {
     pid_t child_;
     const StepOptions& options_;
     SignalRelay& relay_;
+    SignalNote& note_;
     std::optional<int> waiting_; ///< for the head to take what it was asked
     Steady::time_point until_;
 };
@@ -310,19 +314,14 @@ std::optional<int> SignalRelay::next(int signal, std::chrono::steady_clock::time
     return sent_;
 }
 
-std::map<std::string, std::string> signal_meanings(const base::Variables& variables) {
-    const auto interrupt = base::value_of(variables, interrupt_variable);
-    if (!interrupt) return {};
-    return {{std::string(*interrupt), "Ctrl-C"}};
-}
-
 StepEnded run_step(const StepOptions& options, SignalRelay& relay) {
     const SignalsHere signals;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     std::set<pid_t> known = children_of_this_process();
     Pipe errors;
     if (options.on_error_line) errors = make_pipe();
-    const pid_t child = start(options, signals.before(), errors.write ? errors.write.get() : -1);
+    SignalNote note;
+    const pid_t child = start(options, note, signals.before(), errors.write ? errors.write.get() : -1);
     errors.write.reset();
     int status = -1;
     {
@@ -330,7 +329,7 @@ StepEnded run_step(const StepOptions& options, SignalRelay& relay) {
         known.insert(guardian.pid());
         if (errors.read) fcntl(errors.read.get(), F_SETFL, O_NONBLOCK);
         ErrorLines lines(errors.read ? errors.read.get() : -1, options.on_error_line);
-        ToChild to_child(child, options, relay);
+        ToChild to_child(child, options, relay, note);
         OverdueLauncher overdue(child, options);
         status = wait_for(child, signals, to_child, overdue, errors.read ? &lines : nullptr,
                           errors.read ? errors.read.get() : -1);

@@ -5,14 +5,12 @@
 
 #include <chrono>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "drivers/signals.hpp"
-#include "ranktune/base/variables.hpp"
 
 namespace ranktune::drivers {
 
@@ -36,11 +34,6 @@ class SignalRelay {
     bool insisted_ = false;
 };
 
-/// Set for ranks that a person has started at a keyboard: the signal that Ctrl-C reaches them as.
-inline constexpr const char* interrupt_variable = "RANKTUNE_INTERRUPT";
-/// For such a rank: what the signals that it receives stand for. Empty for others.
-[[nodiscard]] std::map<std::string, std::string> signal_meanings(const base::Variables& variables);
-
 /// What a step is started with.
 struct StepOptions {
     std::vector<std::string> words; ///< program (a path, or a name on PATH) and its arguments
@@ -50,13 +43,14 @@ struct StepOptions {
     /// Asks the head in words, for a first INT: as a signal of a launcher it could not be told from others. False: that
     /// cannot be done. May be empty.
     std::function<bool()> ask;
-    /// Whether the head has taken what it was asked. Not within seconds: it gets the signal after all.
+    /// Whether the head has taken what it was asked. Not within `hearing`: it gets the signal after all.
     std::function<bool()> heard;
     /// Asked once per `look`; true: the launcher has nothing to do any more, and is ended (TERM, and after `grace` KILL
     /// for its process group). May be empty.
     std::function<bool()> overdue;
     std::chrono::milliseconds look = std::chrono::seconds(5);
     std::chrono::milliseconds grace = std::chrono::seconds(15);
+    std::chrono::milliseconds hearing = std::chrono::seconds(5); ///< a head looks for requests once a second
 };
 
 /// How a step ended.
@@ -67,9 +61,10 @@ struct StepEnded {
 
 /// Runs a step and waits for it. Standard input is /dev/null. INT, TERM, HUP, USR1 and USR2 that this process receives
 /// go through `relay`; callers block them before (block_stop_signals): none is lost between two steps, and one that
-/// comes after the last does not take this process's exit code away. When this process is killed, the launcher gets
-/// TERM as its death signal, and a guardian process sends TERM, and 15 s later KILL, to its process group. What the
-/// step leaves behind on this machine has 10 s to end by itself, then it is killed. For a process with one thread.
+/// comes after the last does not take this process's exit code away. What was received, when it is passed on as
+/// something else, is in the SignalNote of which the step's variables tell. When this process is killed, the launcher
+/// gets TERM as its death signal, and a guardian process sends TERM, and 15 s later KILL, to its process group. What
+/// the step leaves behind on this machine has 10 s to end by itself, then it is killed. For a process with one thread.
 /// Throws base::IoError when the program cannot be started.
 [[nodiscard]] StepEnded run_step(const StepOptions& options, SignalRelay& relay);
 

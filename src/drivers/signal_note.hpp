@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What was really received. Launchers pass USR1 and USR2 alone on to all ranks, so TERM, HUP and Ctrl-C reach them
+// under these names; who sent them leaves a note on the machine, which the head, on the same one, reads.
+
+#include <map>
+#include <string>
+
+#include "ranktune/base/variables.hpp"
+
+namespace ranktune::drivers {
+
+/// Set for ranks that a person has started at a keyboard: the signal that Ctrl-C reaches them as.
+inline constexpr const char* interrupt_variable = "RANKTUNE_INTERRUPT";
+/// Set for ranks whose launcher is run by this program: the file that SignalNote writes.
+inline constexpr const char* signal_note_variable = "RANKTUNE_SIGNAL_NOTE";
+
+/// Written by whoever runs a launcher, just before it passes a signal on under another name. There is no file until
+/// then, and it goes with this object.
+class SignalNote {
+  public:
+    SignalNote();
+    ~SignalNote();
+    SignalNote(const SignalNote&) = delete;
+    SignalNote& operator=(const SignalNote&) = delete;
+
+    [[nodiscard]] const std::string& path() const { return path_; }
+    /// The first one is kept. Where it cannot be written, the ranks go by the name that they see.
+    void write(int received);
+
+  private:
+    std::string path_; ///< among temporary files, with a name that nobody guesses
+    bool written_ = false;
+};
+
+/// What signals stand for.
+class SignalMeanings {
+  public:
+    SignalMeanings() = default;
+    /// `fixed`: by name, {"SIGUSR2", "Ctrl-C"}; `note`: path of a SignalNote, empty: none.
+    explicit SignalMeanings(std::map<std::string, std::string> fixed, std::string note = {});
+    /// For a rank, by the variables above.
+    [[nodiscard]] static SignalMeanings from(const base::Variables& variables);
+
+    /// The words for `signal`, a name: what was received in its place ("SIGTERM", "Ctrl-C"), or itself.
+    [[nodiscard]] std::string of(const std::string& signal) const;
+
+  private:
+    std::map<std::string, std::string> fixed_;
+    std::string note_;
+};
+
+} // namespace ranktune::drivers
