@@ -35,7 +35,8 @@ struct JournalOptions {
     WriterIdentity writer = this_writer();
     std::string job; ///< Slurm job id or empty, for the header
     std::uint32_t restart_count = 0;
-    std::uint64_t first_segment_bytes = std::uint64_t{256} * 1024; ///< payload; doubles with every segment up to the limit
+    std::uint64_t first_segment_bytes =
+        std::uint64_t{256} * 1024; ///< payload; doubles with every segment up to the limit
     std::uint64_t max_segment_bytes = std::uint64_t{64} * 1024 * 1024;
     base::Duration commit_interval = std::chrono::seconds(1);
     /// Asked for the whole state at every change of segment, on the thread that appends, during `append`: it is written

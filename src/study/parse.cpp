@@ -92,7 +92,7 @@ StudySpec parse_tables(const Node& root, const std::string& file, const std::vec
 
 } // namespace
 
-StudyFileError::StudyFileError(std::string file, std::vector<Mistake> mistakes)
+StudyFileError::StudyFileError(const std::string& file, std::vector<Mistake> mistakes)
     : UsageError(whole_message(file, mistakes)), mistakes_(std::move(mistakes)) {}
 
 StudySpec parse_study(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,

@@ -44,9 +44,9 @@ void Tuner::Impl::take_end(TrialId id, AttemptOutcome outcome, const std::string
     const bool was_winding = t.winding;
     commit(study::AttemptEnded{id, t.attempt, now, outcome, retry, message}, out);
     // It goes on from the checkpoint before, or from nothing. The file stays: whoever looks for the damage needs it.
+    if (falls_back) commit(study::CheckpointReleased{id, std::string(t.checkpoints.back().path)}, out);
     if (was_winding) let_go(id, out);
     if (speaks_against_host(outcome)) retire_bad_host(id, now, out);
-    if (falls_back) commit(study::CheckpointReleased{id, std::string(t.checkpoints.back().path)}, out);
     // Where one cannot save, the next cannot either: the study ends, and is resumed when there is room.
     if (outcome == AttemptOutcome::unsaved) drain(Reason::unsaved, message, now, out);
     if (outcome == AttemptOutcome::unreachable && !retry && !was_winding)

@@ -28,7 +28,7 @@ struct Mistake {
 /// started`.
 class StudyFileError : public base::UsageError {
   public:
-    StudyFileError(std::string file, std::vector<Mistake> mistakes);
+    StudyFileError(const std::string& file, std::vector<Mistake> mistakes);
     [[nodiscard]] const std::vector<Mistake>& mistakes() const { return mistakes_; }
 
   private:
