@@ -22,6 +22,8 @@ void Journal::Impl::main() noexcept {
                 publish_ahead(lock);
             } else if (closing) {
                 finish(lock);
+            } else if (unsynced.wants_spare()) {
+                make_memory_ready(lock);
             } else if (has_unsynced() || wants_next()) {
                 auto until = Clock::time_point::max();
                 if (has_unsynced()) until = oldest_unsynced + options.commit_interval;
@@ -68,22 +70,33 @@ void Journal::Impl::commit(Lock& lock) {
     commits.add(std::chrono::duration<double, std::milli>(took).count());
     retired.erase(retired.begin(), retired.begin() + static_cast<std::ptrdiff_t>(full.size()));
     synced = target;
-    while (has_unsynced() && unsynced.front().first_sequence < synced.sequence) unsynced.pop_front();
+    unsynced.drop_below(synced.sequence);
     oldest_unsynced = began; // of what came during the sync, at the earliest
     changed.notify_all();
+}
+
+/// What the next segment should hold so that half of it lasts for eight publications, at the rate at which the current
+/// one was filled: appends that come by the million must not wait for a disk that syncs, and now and then takes several
+/// times as long.
+std::uint64_t Journal::Impl::expected_bytes() const {
+    const std::chrono::duration<double> open = Clock::now() - current_since;
+    const double bytes = static_cast<double>(current->used - segment_header_bytes);
+    const double expected = open.count() > 0.0 ? 16.0 * bytes * (publication / open) : 0.0;
+    return static_cast<std::uint64_t>(std::min(expected, static_cast<double>(options.max_segment_bytes)));
 }
 
 /// Publishes the next segment before it is needed, or because an append waits for a larger one.
 void Journal::Impl::publish_ahead(Lock& lock) {
     const std::uint32_t number = newest + 1;
     const JournalPosition cut = synced;
-    const std::uint64_t wanted = append_waits ? frame_wanted : 0;
+    const SegmentPublisher::Room room{append_waits ? frame_wanted : 0, expected_bytes()};
     const std::shared_ptr<OpenSegment> too_small = std::move(next);
     next.reset();
     std::shared_ptr<OpenSegment> segment;
     lock.unlock();
+    const auto began = Clock::now();
     try {
-        segment = publisher.publish(number, true, cut, wanted);
+        segment = publisher.publish(number, true, cut, room);
         if (too_small) files.remove(too_small->path);
     } catch (const base::IoError& error) {
         lock.lock();
@@ -94,6 +107,7 @@ void Journal::Impl::publish_ahead(Lock& lock) {
     }
     lock.lock();
     if (!segment) throw taken(number);
+    publication = std::max<std::chrono::duration<double>>(Clock::now() - began, publication / 2);
     newest = number;
     ++statistics.segments;
     next = std::move(segment);
@@ -101,24 +115,31 @@ void Journal::Impl::publish_ahead(Lock& lock) {
     changed.notify_all();
 }
 
+/// The kernel clears every page that it gives: better here than in the middle of an append.
+void Journal::Impl::make_memory_ready(Lock& lock) {
+    lock.unlock();
+    UnsyncedFrames::Piece piece = UnsyncedFrames::make_spare();
+    lock.lock();
+    unsynced.add_spare(std::move(piece));
+}
+
 /// After a failed write or sync: everything that is not known to be on the disk goes to a new segment, whose header
 /// voids what lies behind the last good sync.
 void Journal::Impl::move_to_new_segment(Lock& lock) {
-    std::uint64_t bytes = 0;
-    for (const Unsynced& entry : unsynced) bytes += frame_size(entry.record_bytes);
     const std::uint32_t number = newest + 1;
-    std::shared_ptr<OpenSegment> segment = publisher.publish(number, false, synced, bytes);
+    std::shared_ptr<OpenSegment> segment = publisher.publish(number, false, synced, {unsynced.bytes(), 0});
     if (!segment) throw taken(number);
     newest = number;
     ++statistics.segments;
     end = {number, synced.chain, segment->used, synced.sequence};
-    for (Unsynced& entry : unsynced) place(*segment, entry, synced.sequence);
+    unsynced.for_each([&](const UnsyncedFrames::Frame& entry) { place(*segment, entry, synced.sequence); });
     segment->file->sync();
     ++statistics.syncs;
     if (next) files.remove(next->path);
     next.reset();
     retired.clear();
     current = std::move(segment);
+    current_since = Clock::now();
     synced = end;
     unsynced.clear();
     write_failed = false;

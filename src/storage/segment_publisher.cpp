@@ -48,9 +48,10 @@ SegmentPublisher::SegmentPublisher(FileSystem& files, const JournalOptions& opti
 }
 
 std::unique_ptr<OpenSegment> SegmentPublisher::publish(std::uint32_t number, bool ahead, const JournalPosition& cut,
-                                                       std::uint64_t frame_bytes) {
+                                                       const Room& room) {
     std::uint64_t payload = next_bytes_;
-    while (payload < segment_header_bytes + frame_bytes) payload *= 2;
+    while (payload < room.expected && payload < options_.max_segment_bytes) payload *= 2;
+    while (payload < segment_header_bytes + room.needed) payload *= 2;
     auto segment = std::make_unique<OpenSegment>();
     SegmentHeader& header = segment->header;
     header.segment = number;
