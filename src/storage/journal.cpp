@@ -116,6 +116,7 @@ void Journal::Impl::make_room(Lock& lock, std::uint32_t& count) {
     if (frame.size() > std::numeric_limits<std::uint32_t>::max() / 2) {
         throw base::UsageError("a batch of journal records is larger than 2 GiB");
     }
+    if (!next) take_handed_over();
     while (current->room() < size()) {
         if (!next || next->room() < size()) {
             frame_wanted = size();
@@ -125,6 +126,7 @@ void Journal::Impl::make_room(Lock& lock, std::uint32_t& count) {
             rethrow();
             continue; // a move to a new segment may have come between
         }
+        rate_before = current_rate();
         retired.push_back(std::move(current));
         current = std::move(next);
         end.segment = current->header.segment;
@@ -186,6 +188,7 @@ void Journal::Impl::write_frame(std::uint32_t count) {
     } else if (wants_next() || unsynced.wants_spare()) {
         wake.notify_one();
     }
+    if (unsynced.lacks_memory(entry)) take_handed_over();
     unsynced.push(entry); // its head is filled in if it has to be written once more
     try {
         place(*current, entry, synced.sequence);

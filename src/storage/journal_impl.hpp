@@ -50,8 +50,10 @@ struct Journal::Impl {
     void finish(Lock& lock);
 
     // ---- on either; the lock is held ----
+    void take_handed_over();
     void write_frame(std::uint32_t count);
     void place(OpenSegment& segment, const UnsyncedFrames::Frame& frame, std::uint64_t synced_below);
+    [[nodiscard]] double current_rate() const; ///< bytes per second
     [[nodiscard]] std::uint64_t expected_bytes() const;
     void fail(std::exception_ptr why) noexcept;
     void rethrow() const {
@@ -60,7 +62,7 @@ struct Journal::Impl {
     [[nodiscard]] bool has_unsynced() const { return !unsynced.empty(); }
     [[nodiscard]] bool wants_next() const {
         const std::uint64_t room = current->header.payload_bytes - segment_header_bytes;
-        return !next && !closing && (append_waits || current->room() < room / 2);
+        return !next && !closing && (append_waits || burst || current->room() < room / 2);
     }
     [[nodiscard]] base::UsageError taken(std::uint32_t number) const;
 
@@ -75,7 +77,14 @@ struct Journal::Impl {
     std::condition_variable wake;    ///< for the journal's thread: there is something to do
     std::condition_variable changed; ///< for callers: something was done
     std::shared_ptr<OpenSegment> current;
-    std::shared_ptr<OpenSegment> next;                 ///< published ahead, empty
+    std::shared_ptr<OpenSegment> next; ///< published ahead, empty
+    /// What the journal's thread has made ready, until one of the threads takes it with the lock held: appends that
+    /// follow each other closely hardly ever leave the lock to a thread that sleeps for it.
+    struct {
+        std::mutex mutex; ///< held for a moment only, after `mutex` where both are
+        std::shared_ptr<OpenSegment> segment;
+        std::vector<UnsyncedFrames::Piece> spares;
+    } handed_over;
     std::vector<std::shared_ptr<OpenSegment>> retired; ///< full, to be synced and sealed
     std::uint64_t first_record = 0;                    ///< of this life
     std::uint32_t newest = 0;                          ///< number of the newest published segment
@@ -85,10 +94,12 @@ struct Journal::Impl {
     Clock::time_point oldest_unsynced;
     Clock::time_point retry_publication;         ///< after a failure: not before
     Clock::time_point current_since;             ///< when `current` got its first frame, about
+    double rate_before = 0.0;                    ///< bytes per second, of the segment before
     std::chrono::duration<double> publication{}; ///< how long one takes
     std::vector<std::pair<std::uint64_t, std::function<void()>>> callbacks;
     std::uint64_t frame_wanted = 0; ///< by an append that waits
     bool append_waits = false;
+    bool burst = false; ///< half of the largest segment that a rate may ask for does not last: begin the next at once
     bool write_failed = false; ///< an append waits for move_to_new_segment
     bool sync_now = false;
     bool closing = false;

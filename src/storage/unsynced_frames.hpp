@@ -59,6 +59,10 @@ class UnsyncedFrames {
     };
     /// Frames come so fast that it pays to make memory ready for them on another thread.
     [[nodiscard]] bool wants_spare() const { return bytes_ >= spare_from && spare_.size() < most_spare; }
+    /// The next piece is needed, and would have to come from the kernel.
+    [[nodiscard]] bool lacks_memory(const Frame& frame) const {
+        return spare_.empty() && (pieces_.empty() || pieces_.back().room() < head_bytes + frame.bytes.size());
+    }
     /// Of the largest usual size, every page of it touched. Throws std::bad_alloc. May run beside everything else.
     [[nodiscard]] static Piece make_spare();
     void add_spare(Piece&& piece) { put_aside(std::move(piece)); }

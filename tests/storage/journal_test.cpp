@@ -62,6 +62,7 @@ TEST_CASE("a segment is made large enough for what must and, within the limit, f
     CHECK(published(0, 0) == 32);
     SegmentPublisher other(files, o, log);
     CHECK(other.publish(77, false, {}, {0, 30 * 1024})->header.payload_bytes == 32 * 1024);
+    CHECK(other.publish(78, false, {}, {0, 0})->header.payload_bytes == 16 * 1024); // a burst is no lasting need
 }
 
 TEST_CASE("frames that are not synced are kept in order and forgotten from the beginning", "[storage]") {
