@@ -10,6 +10,12 @@
 #include "storage/journal_walk.hpp"
 
 namespace ranktune::storage {
+namespace {
+
+/// A larger one, of a snapshot, is not kept for the next append.
+constexpr std::size_t kept_frame_bytes = 256 * 1024;
+
+} // namespace
 
 Journal::Impl::Impl(FileSystem& file_system, JournalOptions journal_options, base::LogSink& sink)
     : files(file_system), options(std::move(journal_options)), log(sink), publisher(files, options, log) {
@@ -28,8 +34,11 @@ JournalPosition Journal::Impl::take_over() {
     for (int attempt = 0; attempt < 16; ++attempt) {
         const JournalPosition cut = find_end();
         sync_earlier_segments();
-        current = publisher.publish(newest + 1, false, cut, 0);
+        const auto began = Clock::now();
+        current = publisher.publish(newest + 1, false, cut, {});
         if (current) {
+            current_since = Clock::now();
+            publication = current_since - began;
             ++newest;
             return cut;
         }
@@ -78,16 +87,15 @@ base::UsageError Journal::Impl::taken(std::uint32_t number) const {
 void Journal::Impl::append(const std::vector<study::Record>& records) {
     if (records.empty()) return;
     if (records.size() + 1 >= max_frame_records) throw base::UsageError("a batch of journal records is too large");
-    study::Bytes frame;
-    frame.reserve(frame_header_bytes + 48 * records.size());
     frame.resize(frame_header_bytes);
-    for (const study::Record& record : records) study::encode(record, frame);
+    study::encode(records, frame);
     auto count = static_cast<std::uint32_t>(records.size());
     Lock lock(mutex);
     rethrow();
     if (closing) throw std::logic_error("append to a closed journal");
-    make_room(lock, frame, count);
-    write_frame(std::move(frame), count);
+    make_room(lock, count);
+    write_frame(count);
+    if (frame.capacity() > kept_frame_bytes) study::Bytes().swap(frame);
     if (!write_failed) return;
     wake.notify_one();
     changed.wait(lock, [&] { return !write_failed || failure; });
@@ -95,7 +103,7 @@ void Journal::Impl::append(const std::vector<study::Record>& records) {
 }
 
 /// Makes `current` a segment that holds the frame. At a change of segment the snapshot joins it.
-void Journal::Impl::make_room(Lock& lock, study::Bytes& frame, std::uint32_t& count) {
+void Journal::Impl::make_room(Lock& lock, std::uint32_t& count) {
     const auto size = [&] { return frame_size(frame.size() - frame_header_bytes); };
     if (current->room() >= size()) return;
     if (options.snapshot) {
@@ -108,6 +116,7 @@ void Journal::Impl::make_room(Lock& lock, study::Bytes& frame, std::uint32_t& co
     if (frame.size() > std::numeric_limits<std::uint32_t>::max() / 2) {
         throw base::UsageError("a batch of journal records is larger than 2 GiB");
     }
+    if (!next) take_handed_over();
     while (current->room() < size()) {
         if (!next || next->room() < size()) {
             frame_wanted = size();
@@ -117,10 +126,12 @@ void Journal::Impl::make_room(Lock& lock, study::Bytes& frame, std::uint32_t& co
             rethrow();
             continue; // a move to a new segment may have come between
         }
+        rate_before = current_rate();
         retired.push_back(std::move(current));
         current = std::move(next);
         end.segment = current->header.segment;
         end.bytes = current->used;
+        current_since = Clock::now();
     }
 }
 
@@ -167,38 +178,40 @@ void Journal::Impl::stop() noexcept {
 // ---- either thread ----
 
 /// Writes the frame at the end of the current segment and keeps it. A failure is left for the journal's thread.
-void Journal::Impl::write_frame(study::Bytes frame, std::uint32_t count) {
-    Unsynced entry{end.sequence, count, std::move(frame), 0};
-    entry.record_bytes = static_cast<std::uint32_t>(entry.frame.size() - frame_header_bytes);
+void Journal::Impl::write_frame(std::uint32_t count) {
+    const auto record_bytes = static_cast<std::uint32_t>(frame.size() - frame_header_bytes);
+    frame.resize(frame_size(record_bytes));
+    const UnsyncedFrames::Frame entry{end.sequence, count, record_bytes, frame};
     if (unsynced.empty()) {
         oldest_unsynced = Clock::now();
         wake.notify_one();
-    } else if (wants_next()) {
+    } else if (wants_next() || unsynced.wants_spare()) {
         wake.notify_one();
     }
-    unsynced.push_back(std::move(entry));
+    if (unsynced.lacks_memory(entry)) take_handed_over();
+    unsynced.push(entry); // its head is filled in if it has to be written once more
     try {
-        place(*current, unsynced.back(), synced.sequence);
+        place(*current, entry, synced.sequence);
     } catch (const base::IoError& error) {
         log.write(base::LogLevel::warning, "journal-write", {{"error", error.what()}});
         write_failed = true;
         end.sequence += count;
     }
     statistics.records += count;
-    statistics.bytes += unsynced.back().frame.size();
+    statistics.bytes += frame.size();
 }
 
 /// Chains the frame to the end of the journal and writes it.
-void Journal::Impl::place(OpenSegment& segment, Unsynced& entry, std::uint64_t synced_below) {
+void Journal::Impl::place(OpenSegment& segment, const UnsyncedFrames::Frame& entry, std::uint64_t synced_below) {
     FrameHeader header;
+    header.bytes = entry.record_bytes;
     header.previous = end.chain;
     header.first_sequence = entry.first_sequence;
     header.count = entry.count;
     header.unsynced = entry.first_sequence - synced_below;
-    entry.frame.resize(frame_header_bytes + entry.record_bytes);
-    seal_frame(entry.frame, header, segment.header.crc);
-    segment.file->write_at(segment.header.payload_offset + segment.used, entry.frame);
-    segment.used += entry.frame.size();
+    seal_frame(entry.bytes, header, segment.header.crc);
+    segment.file->write_at(segment.header.payload_offset + segment.used, entry.bytes);
+    segment.used += entry.bytes.size();
     end = {segment.header.segment, header.crc, segment.used, entry.first_sequence + entry.count};
 }
 

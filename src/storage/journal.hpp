@@ -14,6 +14,7 @@
 #include "ranktune/study/codec.hpp"
 #include "ranktune/study/record.hpp"
 #include "storage/file_system.hpp"
+#include "storage/growing_bytes.hpp"
 
 namespace ranktune::storage {
 
@@ -112,7 +113,7 @@ struct JournalTail {
     JournalSummary summary;
     std::string spec; ///< of the newest StudyCreated or StudyChanged at or before the snapshot; empty: no record yet
     std::optional<study::Snapshot> snapshot; ///< none: `records` begin with record 0
-    study::Bytes records;                    ///< encoded one after the other, those behind the snapshot
+    GrowingBytes records;                    ///< encoded one after the other, those behind the snapshot
 };
 /// Reads and checks every frame as `read_journal` does; throws as it does.
 [[nodiscard]] JournalTail read_journal_tail(FileSystem& files, const std::string& directory);

@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -19,16 +18,9 @@
 #include "storage/commit_times.hpp"
 #include "storage/journal.hpp"
 #include "storage/segment_publisher.hpp"
+#include "storage/unsynced_frames.hpp"
 
 namespace ranktune::storage {
-
-/// The records of one frame, kept until they are synced.
-struct Unsynced {
-    std::uint64_t first_sequence = 0;
-    std::uint32_t count = 0;
-    study::Bytes frame; ///< as written; the first 24 bytes are its head
-    std::uint32_t record_bytes = 0;
-};
 
 struct Journal::Impl {
     using Clock = std::chrono::steady_clock;
@@ -41,7 +33,7 @@ struct Journal::Impl {
     [[nodiscard]] JournalPosition find_end();
     void sync_earlier_segments();
     void append(const std::vector<study::Record>& records);
-    void make_room(Lock& lock, study::Bytes& frame, std::uint32_t& count);
+    void make_room(Lock& lock, std::uint32_t& count);
     void sync(Lock& lock);
     void when_synced(std::function<void()> done);
     void close();
@@ -51,14 +43,18 @@ struct Journal::Impl {
     void main() noexcept;
     void commit(Lock& lock);
     void publish_ahead(Lock& lock);
+    void make_memory_ready(Lock& lock);
     void move_to_new_segment(Lock& lock);
     void run_callbacks(Lock& lock);
     void seal(OpenSegment& segment) noexcept;
     void finish(Lock& lock);
 
     // ---- on either; the lock is held ----
-    void write_frame(study::Bytes frame, std::uint32_t count);
-    void place(OpenSegment& segment, Unsynced& frame, std::uint64_t synced_below);
+    void take_handed_over();
+    void write_frame(std::uint32_t count);
+    void place(OpenSegment& segment, const UnsyncedFrames::Frame& frame, std::uint64_t synced_below);
+    [[nodiscard]] double current_rate() const; ///< bytes per second
+    [[nodiscard]] std::uint64_t expected_bytes() const;
     void fail(std::exception_ptr why) noexcept;
     void rethrow() const {
         if (failure) std::rethrow_exception(failure);
@@ -66,7 +62,7 @@ struct Journal::Impl {
     [[nodiscard]] bool has_unsynced() const { return !unsynced.empty(); }
     [[nodiscard]] bool wants_next() const {
         const std::uint64_t room = current->header.payload_bytes - segment_header_bytes;
-        return !next && !closing && (append_waits || current->room() < room / 2);
+        return !next && !closing && (append_waits || burst || current->room() < room / 2);
     }
     [[nodiscard]] base::UsageError taken(std::uint32_t number) const;
 
@@ -75,22 +71,35 @@ struct Journal::Impl {
     base::LogSink& log;
     SegmentPublisher publisher;
 
+    study::Bytes frame; ///< of the append under way, on the caller's thread: memory that is used again
+
     mutable std::mutex mutex;
     std::condition_variable wake;    ///< for the journal's thread: there is something to do
     std::condition_variable changed; ///< for callers: something was done
     std::shared_ptr<OpenSegment> current;
-    std::shared_ptr<OpenSegment> next;                 ///< published ahead, empty
+    std::shared_ptr<OpenSegment> next; ///< published ahead, empty
+    /// What the journal's thread has made ready, until one of the threads takes it with the lock held: appends that
+    /// follow each other closely hardly ever leave the lock to a thread that sleeps for it.
+    struct {
+        std::mutex mutex; ///< held for a moment only, after `mutex` where both are
+        std::shared_ptr<OpenSegment> segment;
+        std::vector<UnsyncedFrames::Piece> spares;
+    } handed_over;
     std::vector<std::shared_ptr<OpenSegment>> retired; ///< full, to be synced and sealed
     std::uint64_t first_record = 0;                    ///< of this life
     std::uint32_t newest = 0;                          ///< number of the newest published segment
     JournalPosition end;                               ///< behind the last frame written
     JournalPosition synced;                            ///< behind the last frame known to be on the disk
-    std::deque<Unsynced> unsynced;
+    UnsyncedFrames unsynced;
     Clock::time_point oldest_unsynced;
-    Clock::time_point retry_publication; ///< after a failure: not before
+    Clock::time_point retry_publication;         ///< after a failure: not before
+    Clock::time_point current_since;             ///< when `current` got its first frame, about
+    double rate_before = 0.0;                    ///< bytes per second, of the segment before
+    std::chrono::duration<double> publication{}; ///< how long one takes
     std::vector<std::pair<std::uint64_t, std::function<void()>>> callbacks;
     std::uint64_t frame_wanted = 0; ///< by an append that waits
     bool append_waits = false;
+    bool burst = false; ///< half of the largest segment that a rate may ask for does not last: begin the next at once
     bool write_failed = false; ///< an append waits for move_to_new_segment
     bool sync_now = false;
     bool closing = false;

@@ -44,33 +44,34 @@ class TailCollector {
 
     void add(std::span<const std::byte> records, std::uint32_t count) {
         study::Decoder in(records);
+        const auto at = [&] { return records.size() - in.left(); };
+        std::size_t kept_from = 0;
         for (std::uint32_t i = 0; i < count; ++i) {
-            const std::size_t begin = records.size() - in.left();
+            const std::size_t begin = at();
             const auto fields = in.bytes();
             if (fields.empty()) throw base::FormatError("a record of the journal is empty");
-            add_one(records.subspan(begin, records.size() - in.left() - begin), static_cast<std::size_t>(fields[0]));
+            const auto kind = static_cast<std::size_t>(fields[0]);
+            const auto decoded = [&] {
+                study::Decoder one(records.subspan(begin, at() - begin));
+                return study::decode_record(one);
+            };
+            if (kind == kind_of<study::Snapshot>()) {
+                tail_.snapshot = std::get<study::Snapshot>(decoded());
+                tail_.records.clear();
+                tail_.spec = newest_spec_;
+                kept_from = at();
+            } else if (kind == kind_of<study::StudyCreated>()) {
+                newest_spec_ = std::get<study::StudyCreated>(decoded()).spec;
+                if (tail_.spec.empty()) tail_.spec = newest_spec_;
+            } else if (kind == kind_of<study::StudyChanged>()) {
+                newest_spec_ = std::get<study::StudyChanged>(decoded()).spec;
+            }
         }
         if (!in.empty()) too_long();
+        tail_.records.append(records.subspan(kept_from));
     }
 
   private:
-    void add_one(std::span<const std::byte> record, std::size_t kind) {
-        study::Decoder in(record);
-        if (kind == kind_of<study::Snapshot>()) {
-            tail_.snapshot = std::get<study::Snapshot>(study::decode_record(in));
-            tail_.records.clear();
-            tail_.spec = newest_spec_;
-            return;
-        }
-        if (kind == kind_of<study::StudyCreated>()) {
-            newest_spec_ = std::get<study::StudyCreated>(study::decode_record(in)).spec;
-            if (tail_.spec.empty()) tail_.spec = newest_spec_;
-        } else if (kind == kind_of<study::StudyChanged>()) {
-            newest_spec_ = std::get<study::StudyChanged>(study::decode_record(in)).spec;
-        }
-        tail_.records.insert(tail_.records.end(), record.begin(), record.end());
-    }
-
     JournalTail& tail_;
     std::string newest_spec_;
 };

@@ -47,7 +47,7 @@ enum At : std::size_t {
 };
 
 template <class T>
-void put(std::vector<std::byte>& page, std::size_t at, T value) {
+void put(std::span<std::byte> page, std::size_t at, T value) {
     std::memcpy(page.data() + at, &value, sizeof value);
 }
 
@@ -59,7 +59,7 @@ T get(std::span<const std::byte> bytes, std::size_t at) {
 }
 
 /// Three bytes, so that a whole frame of one report fits into 64.
-void put_24(std::vector<std::byte>& bytes, std::size_t at, std::uint64_t value) {
+void put_24(std::span<std::byte> bytes, std::size_t at, std::uint64_t value) {
     std::memcpy(bytes.data() + at, &value, 3);
 }
 
@@ -167,16 +167,14 @@ SegmentHeader read_segment_header(File& file, const std::string& path) {
                             "Restore it from a backup");
 }
 
-void seal_frame(std::vector<std::byte>& frame, FrameHeader& header, std::uint32_t segment_crc) {
-    header.bytes = static_cast<std::uint32_t>(frame.size() - frame_header_bytes);
-    frame.resize(frame_size(header.bytes));
+void seal_frame(std::span<std::byte> frame, FrameHeader& header, std::uint32_t segment_crc) {
     put(frame, 0, frame_magic);
     put_24(frame, 6, header.count);
     put_24(frame, 9, std::min(header.unsynced, too_many));
     put(frame, 12, header.bytes);
     put(frame, 16, header.previous);
     put(frame, 20, static_cast<std::uint32_t>(header.first_sequence));
-    header.crc = base::crc32c(std::span(frame).subspan(frame_crc_from), segment_crc);
+    header.crc = base::crc32c(frame.subspan(frame_crc_from), segment_crc);
     put(frame, 2, header.crc);
 }
 

@@ -82,8 +82,9 @@ struct FrameHeader {
                                                  std::uint64_t head_bytes = frame_header_bytes) {
     return (head_bytes + record_bytes + frame_alignment - 1) / frame_alignment * frame_alignment;
 }
-/// Fills in the first 24 bytes of `frame`, whose records stand behind them already, and pads it. Sets header.crc.
-void seal_frame(std::vector<std::byte>& frame, FrameHeader& header, std::uint32_t segment_crc);
+/// Fills in the first 24 bytes of `frame`, of `frame_size(header.bytes)` bytes, whose records and padding stand behind
+/// them already. Sets header.crc.
+void seal_frame(std::span<std::byte> frame, FrameHeader& header, std::uint32_t segment_crc);
 /// Size of the frame that begins here if its head is sound (whether its bytes are, says the checksum), else 0.
 [[nodiscard]] std::uint64_t sound_frame_size(std::span<const std::byte> head, std::uint64_t room);
 /// Reads a whole frame; nothing when its checksum does not hold in this segment. Of the number of its first record a

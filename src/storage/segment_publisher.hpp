@@ -32,11 +32,14 @@ class SegmentPublisher {
   public:
     SegmentPublisher(FileSystem& files, const JournalOptions& options, base::LogSink& log);
 
-    /// Writes segment `number` aside, reserves its space, syncs it, links it into place, syncs the directory. Room for
-    /// at least one frame of `frame_bytes`. Returns null when the number is taken: another head owns the study. Throws
-    /// base::IoError; nothing is left then.
+    struct Room {
+        std::uint64_t needed = 0;   ///< bytes of frames that must fit
+        std::uint64_t expected = 0; ///< that should, within the limit on segments
+    };
+    /// Writes segment `number` aside, reserves its space, syncs it, links it into place, syncs the directory. Returns
+    /// null when the number is taken: another head owns the study. Throws base::IoError; nothing is left then.
     [[nodiscard]] std::unique_ptr<OpenSegment> publish(std::uint32_t number, bool ahead, const JournalPosition& cut,
-                                                       std::uint64_t frame_bytes);
+                                                       const Room& room);
     /// Removes what earlier lives left aside. Only for the owner.
     void remove_leftovers();
 

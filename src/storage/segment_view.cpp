@@ -8,7 +8,8 @@
 namespace ranktune::storage {
 namespace {
 
-constexpr std::uint64_t window_bytes = 1024 * 1024;
+/// Stays in the CPU's cache between the read and the checksum.
+constexpr std::uint64_t window_bytes = 256 * 1024;
 
 } // namespace
 

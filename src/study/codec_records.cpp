@@ -410,6 +410,20 @@ void encode_report(const T& record, std::uint8_t kind, Bytes& out) {
     close_frame(out, start);
 }
 
+/// Writes a report of at most 127 bytes where the caller has made room for `most_bytes`, and returns its size. All in
+/// one function, so that the place to write to stays in a register: the bytes written could be its own.
+template <class T>
+[[gnu::flatten]] std::size_t write_short_report(const T& record, std::uint8_t kind, std::byte* to) {
+    ByteWriter writer(to + 1);
+    writer.u8(kind);
+    put(record, writer);
+    *to = static_cast<std::byte>(writer.at());
+    return 1 + writer.at();
+}
+constexpr std::size_t few_metrics = 5;
+constexpr std::size_t most_bytes = 1 + max_reported_bytes + few_metrics * max_metric_bytes;
+static_assert(most_bytes <= 128, "the length of a short report takes one byte");
+
 template <std::size_t Kind>
 Record decode_as(Decoder& in) {
     Record record{std::in_place_index<Kind>};
@@ -440,6 +454,28 @@ void encode(const Record& record, Bytes& out) {
         },
         record);
     close_frame(out, start);
+}
+
+void encode(std::span<const Record> records, Bytes& out) {
+    std::size_t at = out.size(); // behind it lies room for reports to come, made for many of them at once
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        const Record& record = records[i];
+        const auto kind = static_cast<std::uint8_t>(record.index());
+        if (out.size() - at < most_bytes)
+            out.resize(at + std::min<std::size_t>((records.size() - i + 1) * most_bytes, 4096));
+        const auto* reported = std::get_if<Reported>(&record);
+        const auto* held = std::get_if<ReportHeld>(&record);
+        if (reported != nullptr && reported->metrics.size() <= few_metrics) {
+            at += write_short_report(*reported, kind, out.data() + at);
+        } else if (held != nullptr && held->metrics.size() <= few_metrics) {
+            at += write_short_report(*held, kind, out.data() + at);
+        } else {
+            out.resize(at);
+            encode(record, out);
+            at = out.size();
+        }
+    }
+    out.resize(at);
 }
 
 Record decode_record(Decoder& in) {

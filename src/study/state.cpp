@@ -5,11 +5,50 @@
 #include <cstring>
 #include <limits>
 
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 
 namespace ranktune::study {
 namespace {
+
+/// From here on a copy of a state goes past the CPU's caches. It is read next by a disk or by another core, and an
+/// ordinary store would first read what it overwrites: half as much memory traffic again, while training waits. The C
+/// library does the same, but only for copies much larger than most tensors.
+constexpr std::size_t past_caches_from = 256 * 1024;
+
+#if defined(__x86_64__)
+/// `to` is a multiple of 16. Four pages at a time, so that more of the memory's banks are open.
+void copy_past_caches(std::byte* to, const std::byte* from, std::size_t size) {
+    constexpr std::size_t page = 4096;
+    constexpr std::size_t line = 64;
+    std::size_t done = 0;
+    for (; size - done >= 4 * page; done += 4 * page) {
+        for (std::size_t at = done; at < done + page; at += line) {
+            for (std::size_t i = 0; i < 4; ++i) {
+                for (std::size_t part = i * page; part < i * page + line; part += sizeof(__m128i)) {
+                    _mm_stream_si128(reinterpret_cast<__m128i*>(to + at + part),
+                                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at + part)));
+                }
+            }
+        }
+    }
+    _mm_sfence(); // other threads see it in order
+    std::memcpy(to + done, from + done, size - done);
+}
+#endif
+
+void copy_state(std::span<const std::byte> from, std::byte* to) {
+    if (from.empty()) return;
+#if defined(__x86_64__)
+    if (from.size() >= past_caches_from && reinterpret_cast<std::uintptr_t>(to) % sizeof(__m128i) == 0)
+        return copy_past_caches(to, from.data(), from.size());
+#endif
+    std::memcpy(to, from.data(), from.size());
+}
 
 std::string shape_text(const TensorInfo& info) {
     std::string text = std::string(name(info.type)) + "[";
@@ -115,7 +154,7 @@ StateBytes MemoryState::copy(std::span<const std::byte> bytes) {
         spare_.pop_back();
     }
     memory.resize(bytes.size());
-    if (!bytes.empty()) std::memcpy(memory.data(), bytes.data(), bytes.size());
+    copy_state(bytes, memory.data());
     return memory;
 }
 

@@ -25,6 +25,27 @@ TEST_CASE("crc32c of pieces is the crc32c of the whole", "[base]") {
     CHECK(crc32c(bytes("56789"), crc32c(bytes("1234"))) == crc32c(bytes("123456789")));
 }
 
+TEST_CASE("crc32c is what its polynomial says, for every length and alignment", "[base]") {
+    const auto bit_by_bit = [](std::span<const std::byte> of, std::uint32_t seed) {
+        std::uint32_t crc = ~seed;
+        for (const std::byte byte : of) {
+            crc ^= std::to_integer<std::uint32_t>(byte);
+            for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1U) != 0 ? 0x82F63B78U : 0U);
+        }
+        return ~crc;
+    };
+    std::vector<std::byte> all(9000);
+    std::uint32_t state = 1;
+    for (std::byte& byte : all) {
+        state = state * 1664525U + 1013904223U;
+        byte = static_cast<std::byte>(state >> 24U);
+    }
+    for (std::size_t size = 0; size < 8900; size += size < 900 ? 1 : 97) {
+        const auto part = std::span(all).subspan(size % 13, size);
+        REQUIRE(crc32c(part, state) == bit_by_bit(part, state));
+    }
+}
+
 TEST_CASE("Digest gives the published XXH64 values", "[base]") {
     CHECK(Digest().value() == 0xEF46DB3751D8E999ULL);
     CHECK(Digest().add(bytes("a")).value() == 0xD24EC4F1A98C6E5BULL);

@@ -21,6 +21,12 @@ void put(study::Bytes& bytes, std::size_t at, T value) {
     std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
+void pad_and_seal(study::Bytes& frame, FrameHeader& header) {
+    header.bytes = static_cast<std::uint32_t>(frame.size() - frame_header_bytes);
+    frame.resize(frame_size(header.bytes));
+    seal_frame(frame, header, 42);
+}
+
 /// A frame as format 1 wrote it.
 study::Bytes old_frame(const std::vector<study::Record>& records, std::uint64_t first, std::uint32_t previous,
                        std::uint32_t segment_crc, std::uint32_t& crc) {
@@ -105,7 +111,7 @@ TEST_CASE("a frame holds the lower half of its number: the reader knows the uppe
         header.count = 1;
         header.unsynced = std::min<std::uint64_t>(first, 3);
         header.previous = 77;
-        seal_frame(frame, header, 42);
+        pad_and_seal(frame, header);
         REQUIRE(sound_frame_size(frame, 1000) == frame.size());
         for (const std::uint64_t near : {first, first + 100, first < 100 ? 0 : first - 100}) {
             const auto read = decode_frame(frame, 42, near);
@@ -126,7 +132,7 @@ TEST_CASE("too many unsynced records to be counted mean that none is known to be
     header.first_sequence = 1ULL << 30U;
     header.count = 1;
     header.unsynced = 1ULL << 29U;
-    seal_frame(frame, header, 42);
+    pad_and_seal(frame, header);
     const auto read = decode_frame(frame, 42, 1ULL << 30U);
     REQUIRE(read);
     CHECK(read->synced_below() == 0);

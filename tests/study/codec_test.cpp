@@ -184,6 +184,22 @@ TEST_CASE("every record comes back as it was, one after the other from one buffe
     CHECK(in.empty());
 }
 
+TEST_CASE("records encoded together are the bytes of each, one after the other", "[study]") {
+    std::vector<Record> records = examples();
+    for (std::size_t metrics = 0; metrics < 20; ++metrics) {
+        for (int i = 0; i < 40; ++i) records.push_back(small_report(metrics));
+        records.push_back(MetricDefined{MetricId(1), "next"});
+    }
+    for (const std::size_t begin : {std::size_t{0}, std::size_t{1}, records.size() / 2, records.size()}) {
+        const auto some = std::span<const Record>(records).subspan(begin);
+        Bytes each(24);
+        for (const Record& record : some) encode(record, each);
+        Bytes together(24);
+        encode(some, together);
+        CHECK((together == each));
+    }
+}
+
 TEST_CASE("the examples cover every kind of record", "[study]") {
     std::vector<bool> seen(std::variant_size_v<Record>, false);
     for (const Record& record : examples()) seen[record.index()] = true;

@@ -157,6 +157,23 @@ TEST_CASE("a state that is reset saves the next one into the same memory", "[stu
     CHECK((state.blob("counters") == std::vector<std::byte>(raw.begin(), raw.end())));
 }
 
+TEST_CASE("a large tensor is copied to its last byte, from any place in memory", "[study]") {
+    std::vector<std::uint8_t> source(600'000);
+    std::uint32_t state = 1;
+    for (auto& byte : source) {
+        state = state * 1664525U + 1013904223U;
+        byte = static_cast<std::uint8_t>(state >> 24U);
+    }
+    for (const std::size_t size : {262'143U, 262'144U, 262'145U, 278'528U, 500'001U}) {
+        for (const std::size_t from : {0U, 1U, 63U}) {
+            const auto values = std::span<const std::uint8_t>(source).subspan(from, size);
+            MemoryState saved;
+            saved.put<std::uint8_t>("large", values);
+            CHECK(std::ranges::equal(saved.stored_tensors().front().bytes, std::as_bytes(values)));
+        }
+    }
+}
+
 TEST_CASE("the digest of a state needs no copy of it", "[study]") {
     StateDigest sink;
     sink.put<float>("weight", weights, {2, 3});

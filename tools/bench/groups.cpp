@@ -74,9 +74,11 @@ int main(int argc, char** argv) {
     const double reports = static_cast<double>(state.reports);
     std::printf(
         "%u groups, %zu trials, %.0f reports in %.0f s of virtual time (%.2f per group and second), %u deaths: head "
-        "%.1f us of CPU per report, %.2f %% of a core; %.0f journal bytes per report; %.0f MB in all\n",
+        "%.1f us of CPU per report, %.2f %% of a core, so %.2f %% at one report per group and second; %.0f bytes of "
+        "journal per report; %.0f MB in all\n",
         groups, state.trials.size(), reports, seconds, reports / seconds / groups, deaths,
         1e6 * result.head_cpu_s / reports, 100.0 * result.head_cpu_s / seconds,
-        static_cast<double>(sink.bytes) / reports, static_cast<double>(usage.ru_maxrss) / 1024.0);
+        100.0 * groups * result.head_cpu_s / reports, static_cast<double>(sink.bytes) / reports,
+        static_cast<double>(usage.ru_maxrss) / 1024.0);
     return result.problems.empty() && state.trials.size() == trials ? 0 : 1;
 }

@@ -65,8 +65,9 @@ struct Measured {
     std::uint64_t bytes = 0;
 };
 
-/// Appends with the journal; `sync`: after every batch.
-Measured with_journal(const std::string& directory, const std::vector<std::vector<study::Record>>& all, bool sync) {
+/// Appends `count` batches, one after the other and then again from the first, with the journal; `sync`: after each.
+Measured with_journal(const std::string& directory, const std::vector<std::vector<study::Record>>& all,
+                      std::uint64_t count, bool sync) {
     std::filesystem::remove_all(directory);
     base::NullLog log;
     storage::JournalOptions options;
@@ -74,8 +75,8 @@ Measured with_journal(const std::string& directory, const std::vector<std::vecto
     options.uuid = "bench";
     storage::Journal journal(storage::posix_file_system(), options, log);
     const double began = now_s();
-    for (const auto& batch : all) {
-        journal.append(batch);
+    for (std::uint64_t i = 0; i < count; ++i) {
+        journal.append(all[i % all.size()]);
         if (sync) journal.sync();
     }
     const double took = now_s() - began;
@@ -83,14 +84,16 @@ Measured with_journal(const std::string& directory, const std::vector<std::vecto
 }
 
 /// The same bytes by write(2), already encoded.
-Measured with_write(const std::string& directory, const std::vector<study::Bytes>& all, bool sync) {
+Measured with_write(const std::string& directory, const std::vector<study::Bytes>& all, std::uint64_t count,
+                    bool sync) {
     std::filesystem::remove_all(directory);
     std::filesystem::create_directories(directory);
     const int fd = ::open((directory + "/plain").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0644);
     if (fd < 0) throw base::Error("cannot create a file in " + directory);
     Measured result;
     const double began = now_s();
-    for (const study::Bytes& bytes : all) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const study::Bytes& bytes = all[i % all.size()];
         if (::write(fd, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()) ||
             (sync && ::fdatasync(fd) != 0)) {
             throw base::Error("a plain write failed");
@@ -102,8 +105,15 @@ Measured with_write(const std::string& directory, const std::vector<study::Bytes
     return result;
 }
 
-void compare(const std::string& directory, std::uint64_t reports, std::uint64_t batch, bool sync, int pairs) {
-    const auto records = batches(reports, batch);
+/// A head appends what the core has made a moment before: both sides take their batches from a ring of 2000 reports, or
+/// what fits into a batch, that stays in the CPU's cache. `from_memory`: of as many reports as are written, so that the
+/// journal reads 150 bytes of memory for each and the plain append the 36 that it writes.
+void compare(const std::string& directory, std::uint64_t reports, std::uint64_t batch, bool sync, int pairs,
+             bool from_memory = false) {
+    constexpr std::uint64_t in_cache = 2000;
+    const std::uint64_t count = reports / batch;
+    reports = count * batch;
+    const auto records = batches(from_memory ? reports : std::max(batch, in_cache / batch * batch), batch);
     std::vector<study::Bytes> encoded;
     for (const auto& list : records) {
         encoded.emplace_back(24); // a frame's head
@@ -115,8 +125,8 @@ void compare(const std::string& directory, std::uint64_t reports, std::uint64_t 
     std::vector<double> ratio;
     std::uint64_t bytes = 0;
     for (int i = 0; i < pairs; ++i) {
-        const Measured a = with_journal(directory, records, sync);
-        const Measured b = with_write(directory, encoded, sync);
+        const Measured a = with_journal(directory, records, count, sync);
+        const Measured b = with_write(directory, encoded, count, sync);
         if (a.bytes != b.bytes) throw base::Error("the two sides wrote different bytes");
         bytes = a.bytes;
         journal.push_back(static_cast<double>(reports) / a.seconds);
@@ -124,10 +134,11 @@ void compare(const std::string& directory, std::uint64_t reports, std::uint64_t 
         ratio.push_back(b.seconds / a.seconds);
     }
     std::printf(
-        "%8llu reports, %5llu a batch, %-9s journal %10.0f /s   write(2) %10.0f /s   ratio %.2f   %.1f bytes each\n",
+        "%8llu reports, %5llu a batch, %-9s journal %10.0f /s   write(2) %10.0f /s   ratio %.2f   %.1f bytes each%s\n",
         static_cast<unsigned long long>(reports), static_cast<unsigned long long>(batch),
         sync ? "synced:" : "unsynced:", median(journal), median(plain), median(ratio),
-        static_cast<double>(bytes) / static_cast<double>(reports));
+        static_cast<double>(bytes) / static_cast<double>(reports), from_memory ? ", from memory" : "");
+    std::fflush(stdout);
 }
 
 void sizes() {
@@ -204,7 +215,7 @@ void extents(const std::string& directory) {
 }
 
 void reading(const std::string& directory, std::uint64_t reports) {
-    static_cast<void>(with_journal(directory, batches(reports, 50), false));
+    static_cast<void>(with_journal(directory, batches(reports, 50), reports / 50, false));
     const double wall = now_s();
     const double cpu = cpu_s();
     std::uint64_t records = 0;
@@ -233,6 +244,7 @@ int main(int argc, char** argv) {
         for (const std::uint64_t batch : {std::uint64_t{1}, std::uint64_t{10}, std::uint64_t{100}}) {
             compare(directory, reports / (batch == 1 ? 4 : 1), batch, false, pairs);
         }
+        compare(directory, reports, 100, false, pairs, true);
         for (const std::uint64_t batch : {std::uint64_t{10}, std::uint64_t{100}, std::uint64_t{1000}}) {
             compare(directory, batch * 200, batch, true, pairs);
         }
