@@ -12,11 +12,11 @@ namespace ranktune::storage {
 namespace {
 
 /// Large enough for every file system, small enough that the disk starts early.
-constexpr std::size_t block_bytes = 16 * 1024 * 1024;
+constexpr std::size_t block_bytes = std::size_t{16} * 1024 * 1024;
 /// Below, a thread costs more than it brings.
-constexpr std::uint64_t threaded_from = 4 * 1024 * 1024;
+constexpr std::uint64_t threaded_from = std::uint64_t{4} * 1024 * 1024;
 /// Below, what is written will hardly push anything useful out of the page cache.
-constexpr std::uint64_t direct_from = 16 * 1024 * 1024;
+constexpr std::uint64_t direct_from = std::uint64_t{16} * 1024 * 1024;
 constexpr std::size_t page = 4096;
 
 /// Bytes of the part that can go past the page cache, from its beginning.

@@ -30,7 +30,7 @@ void write_parts(File& file, const std::vector<WrittenPart>& parts, bool direct,
 /// The CRC-32C of bytes, which `also` gets in pieces that stay in the CPU's cache: memory is read once.
 template <class Also>
 [[nodiscard]] std::uint32_t in_pieces(std::span<const std::byte> bytes, Also&& also) {
-    constexpr std::size_t piece_bytes = 128 * 1024;
+    constexpr std::size_t piece_bytes = std::size_t{128} * 1024;
     std::uint32_t crc = 0;
     while (!bytes.empty()) {
         const auto piece = bytes.first(std::min(piece_bytes, bytes.size()));

@@ -14,7 +14,7 @@ namespace {
 constexpr char seal_magic[8] = {'R', 'T', 'C', 'H', 'K', 'P', 'T', '1'};
 constexpr std::size_t seal_crc_at = checkpoint_seal_bytes - 4;
 constexpr const char* newer_version = "' was written by a newer ranktune: use that version or a later one";
-constexpr std::uint64_t aligned_tensor_bytes = 64 * 1024;
+constexpr std::uint64_t aligned_tensor_bytes = std::uint64_t{64} * 1024;
 
 /// Types in the file are little-endian, those of the program are too (ranktune/base/digest.cpp asserts it).
 hid_t type_of(study::DType type) {

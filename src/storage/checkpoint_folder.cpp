@@ -11,7 +11,7 @@
 namespace ranktune::storage {
 namespace {
 
-constexpr std::size_t block_bytes = 4 * 1024 * 1024;
+constexpr std::size_t block_bytes = std::size_t{4} * 1024 * 1024;
 constexpr std::string_view first_line = "ranktune checkpoint folder 1";
 
 struct Listed {

@@ -13,7 +13,7 @@ namespace ranktune::storage {
 namespace {
 
 /// A larger one, of a snapshot, is not kept for the next append.
-constexpr std::size_t kept_frame_bytes = 256 * 1024;
+constexpr std::size_t kept_frame_bytes = std::size_t{256} * 1024;
 
 } // namespace
 

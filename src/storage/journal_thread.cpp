@@ -7,8 +7,8 @@
 namespace ranktune::storage {
 namespace {
 
-constexpr std::uint64_t smallest_burst = 1024 * 1024;
-constexpr std::uint64_t smallest_sample = 64 * 1024;
+constexpr std::uint64_t smallest_burst = std::uint64_t{1024} * 1024;
+constexpr std::uint64_t smallest_sample = std::uint64_t{64} * 1024;
 
 /// What the rate of appends may ask of a segment: snapshots come with segments, and resuming begins at one.
 std::uint64_t largest_expected(const JournalOptions& options) { return options.max_segment_bytes / 4; }

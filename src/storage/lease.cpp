@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view first_line = "ranktune lease 1";
 
-constexpr std::uint64_t most_bytes = 64 * 1024; ///< of whatever lies there; a lease is smaller
+constexpr std::uint64_t most_bytes = std::uint64_t{64} * 1024; ///< of whatever lies there; a lease is smaller
 
 bool missing(const base::IoError& error) { return error.code() == std::errc::no_such_file_or_directory; }
 

@@ -19,7 +19,7 @@ inline constexpr std::uint16_t journal_minor = 0;
 /// The first page of the payload; also the step at which a reader looks for it in the file.
 inline constexpr std::uint64_t segment_header_bytes = 4096;
 /// The payload begins within this many bytes of the file.
-inline constexpr std::uint64_t segment_search_bytes = 64 * 1024;
+inline constexpr std::uint64_t segment_search_bytes = std::uint64_t{64} * 1024;
 inline constexpr std::uint64_t frame_header_bytes = 24;
 /// Of frames that programs with journal format 1 wrote: they are read like those of today.
 inline constexpr std::uint64_t old_frame_header_bytes = 32;

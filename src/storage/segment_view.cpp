@@ -9,7 +9,7 @@ namespace ranktune::storage {
 namespace {
 
 /// Stays in the CPU's cache between the read and the checksum.
-constexpr std::uint64_t window_bytes = 256 * 1024;
+constexpr std::uint64_t window_bytes = std::uint64_t{256} * 1024;
 
 } // namespace
 

@@ -12,9 +12,9 @@
 namespace ranktune::storage {
 namespace {
 
-constexpr std::size_t smallest_piece = 64 * 1024;
+constexpr std::size_t smallest_piece = std::size_t{64} * 1024;
 /// Of memory from which the kernel gives huge pages: a page fault for each 4 KiB costs as much as writing them.
-constexpr std::size_t huge_page = 2 * 1024 * 1024;
+constexpr std::size_t huge_page = std::size_t{2} * 1024 * 1024;
 
 constexpr std::size_t cache_line = 64;
 constexpr std::size_t most_prefetched = 8192;

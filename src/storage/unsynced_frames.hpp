@@ -71,7 +71,7 @@ class UnsyncedFrames {
     /// Number of the first record, number of records, their bytes: before every frame.
     static constexpr std::size_t head_bytes = 16;
     static constexpr std::size_t most_spare = 8;
-    static constexpr std::uint64_t spare_from = 512 * 1024;
+    static constexpr std::uint64_t spare_from = std::uint64_t{512} * 1024;
 
     [[nodiscard]] static Frame frame_at(const Piece& piece, std::size_t at);
     [[nodiscard]] static Piece new_piece(std::size_t size);

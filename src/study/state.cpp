@@ -18,7 +18,7 @@ namespace {
 /// From here on a copy of a state goes past the CPU's caches. It is read next by a disk or by another core, and an
 /// ordinary store would first read what it overwrites: half as much memory traffic again, while training waits. The C
 /// library does the same, but only for copies much larger than most tensors.
-constexpr std::size_t past_caches_from = 256 * 1024;
+constexpr std::size_t past_caches_from = std::size_t{256} * 1024;
 
 #if defined(__x86_64__)
 /// `to` is a multiple of 16. Four pages at a time, so that more of the memory's banks are open.
