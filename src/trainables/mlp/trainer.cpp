@@ -42,11 +42,12 @@ std::uint64_t dataset_digest(const data::Dataset& dataset) {
 
 /// Sum over samples and targets of the squared distance from the target's mean.
 double squared_deviation(std::span<const float> targets, std::size_t width) {
+    const std::size_t samples = targets.size() / width;
     double total = 0.0;
     for (std::size_t column = 0; column < width; ++column) {
         double sum = 0.0;
         for (std::size_t i = column; i < targets.size(); i += width) sum += static_cast<double>(targets[i]);
-        const double mean = sum / static_cast<double>(targets.size() / width);
+        const double mean = sum / static_cast<double>(samples);
         for (std::size_t i = column; i < targets.size(); i += width) {
             const double difference = static_cast<double>(targets[i]) - mean;
             total += difference * difference;
