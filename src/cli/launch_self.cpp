@@ -2,6 +2,7 @@
 #include "cli/launch_self.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -16,10 +17,12 @@
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
 #include "drivers/environment_facts.hpp"
+#include "drivers/program/descendants.hpp"
 #include "drivers/program/spawn.hpp"
 #include "drivers/signal_note.hpp"
 #include "drivers/signals.hpp"
 #include "drivers/study_directory.hpp"
+#include "drivers/supervise/overdue.hpp"
 #include "drivers/supervise/step.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
@@ -28,6 +31,9 @@
 
 namespace ranktune::cli {
 namespace {
+
+/// After the end of all ranks.
+constexpr std::chrono::seconds launcher_wait{30};
 
 /// The launcher that belongs to this program's MPI: where several are installed, a plain `mpirun` is often Open MPI's,
 /// under which ranks of MPICH would each be alone. A name on PATH and not a path: what Open MPI is called by with a
@@ -178,6 +184,12 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
     step.words = std::move(words);
     step.variables.emplace_back(drivers::interrupt_variable, "SIGUSR2");
     step.variables.emplace_back(drivers::launch_variable, launch);
+    // A launcher that has locked itself up after the death of a rank.
+    step.overdue = [overdue = drivers::Overdue(launcher_wait, std::nullopt)](pid_t launcher) mutable {
+        if (!overdue.next({false, {}, false, drivers::has_living_children(launcher)})) return false;
+        std::cerr << "ranktune: mpirun has not ended, although all ranks have: it is ended\n" << std::flush;
+        return true;
+    };
     drivers::block_stop_signals(); // a second Ctrl-C may come while this process says how it ended
     const drivers::StepEnded ended = drivers::run_step(step, relay);
     const int code = ended.code;

@@ -23,6 +23,7 @@
 #include "drivers/environment_facts.hpp"
 #include "drivers/head/last_end.hpp"
 #include "drivers/log_file.hpp"
+#include "drivers/program/descendants.hpp"
 #include "drivers/signals.hpp"
 #include "drivers/study_directory.hpp"
 #include "drivers/supervise/launch_line.hpp"
@@ -187,7 +188,9 @@ class Supervisor {
         drivers::StepOptions options = step();
         // Of its own, so that nothing stays behind of ranks that are killed, nor after a kill of this process.
         std::optional<SharedMemoryFolder> shared_memory;
-        if (on_this_node_alone()) shared_memory.emplace();
+        if (ranks_are_here() && comm::mpi::library() == comm::mpi::Library::open_mpi &&
+            environment(backing_directory).empty())
+            shared_memory.emplace();
         if (shared_memory && !shared_memory->path().empty())
             options.variables.emplace_back(backing_directory, shared_memory->path());
         const drivers::StepEnded ended = drivers::run_step(options, relay_);
@@ -208,10 +211,8 @@ class Supervisor {
     }
 
     /// All ranks of the step run where this process does, as far as its line and the job tell.
-    [[nodiscard]] bool on_this_node_alone() const {
-        const bool knows =
-            comm::mpi::library() == comm::mpi::Library::open_mpi && environment(backing_directory).empty();
-        if (!knows || (line_.launcher != Launcher::srun && line_.launcher != Launcher::mpirun)) return false;
+    [[nodiscard]] bool ranks_are_here() const {
+        if (line_.launcher != Launcher::srun && line_.launcher != Launcher::mpirun) return false;
         if (!nodes_.all.empty()) return nodes_.all.size() == 1 && nodes_.all.front() == drivers::host_name();
         // Outside Slurm, a line that names hosts may go anywhere.
         const auto names_hosts = [](const std::string& word) {
@@ -247,16 +248,19 @@ class Supervisor {
         return options;
     }
 
-    /// A file system that is away says nothing about the study.
-    [[nodiscard]] std::function<bool()> launcher_is_overdue() const {
+    /// srun's tasks are not its children.
+    [[nodiscard]] std::function<bool(pid_t)> launcher_is_overdue() const {
         auto& files = storage::posix_file_system();
         return [this, &files, overdue = drivers::Overdue(launcher_wait_, storage::read_lease(files, directory_)),
-                earlier = drivers::read_outcome(files, study())]() mutable {
+                earlier = drivers::read_outcome(files, study()),
+                here = line_.launcher == Launcher::mpirun && ranks_are_here()](pid_t launcher) mutable {
             const auto lease = storage::read_lease(files, directory_);
-            if (!lease && !files.exists(directory_)) return false;
             const auto outcome = drivers::read_outcome(files, study());
-            if (!overdue.next(lease, outcome && outcome != earlier)) return false;
-            say("no head of the study has lived for " + std::to_string(launcher_wait_.count()) + " s, and " +
+            const bool known = lease || files.exists(directory_);
+            const auto children = here ? drivers::has_living_children(launcher) : std::nullopt;
+            if (!overdue.next({known, lease, outcome && outcome != earlier, children})) return false;
+            say("no head of the study, or no process of its step, has lived for " +
+                std::to_string(launcher_wait_.count()) + " s, and " +
                 fs::path(line_.words.front()).filename().string() + " has not ended (--launcher-wait): it is ended");
             return true;
         };

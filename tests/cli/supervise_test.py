@@ -126,8 +126,18 @@ class Supervise(Resume):
         out = self.finish(self.supervise(str(launcher), *MPIRUN[1:], PROGRAM, "run", "tiny.toml", reports=0,
                                          options=("--launcher-wait", "1")))
         self.assertIn("tiny finished", out)
-        self.assertIn("supervise: no head of the study has lived for 1 s, and mpirun has not ended (--launcher-wait)", out)
+        self.assertIn("and mpirun has not ended (--launcher-wait): it is ended", out)
         self.assertNotIn("starting the study again", out)
+
+    def test_a_launcher_that_has_lost_all_its_ranks_before_there_was_a_head_is_ended(self):
+        self.write()
+        launcher = self.cwd / "bin" / "mpirun"
+        launcher.parent.mkdir()
+        launcher.write_text("#!/bin/sh\nsleep 6.5\nmkfifo never\nread line <>never\n")  # one child, and then none
+        launcher.chmod(0o755)
+        out = self.finish(self.supervise(str(launcher), "-n", "3", PROGRAM, "run", "tiny.toml", reports=0,
+                                         options=("--launcher-wait", "1", "--max-restarts", "0")), code=75)
+        self.assertIn("and mpirun has not ended (--launcher-wait)", out)
 
     def mpirun(self):
         for pid in self.mine():

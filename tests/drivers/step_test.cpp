@@ -124,7 +124,10 @@ TEST_CASE("A launcher that has nothing to do any more is told to end, and then m
     int readings = 0;
     StepOptions options = shell("trap 'exit 6' TERM; while :; do sleep 0.01; done");
     options.look = 1ms;
-    options.overdue = [&] { return ++readings == 3; };
+    options.overdue = [&](pid_t launcher) {
+        CHECK(launcher > 0);
+        return ++readings == 3;
+    };
     const auto told = run_step(options, relay);
     CHECK(told.code == 6);
     CHECK_FALSE(told.asked);
@@ -132,7 +135,7 @@ TEST_CASE("A launcher that has nothing to do any more is told to end, and then m
 
     options.words = shell("trap '' TERM; while :; do sleep 0.01; done").words;
     options.grace = 1ms;
-    options.overdue = [] { return true; };
+    options.overdue = [](pid_t) { return true; };
     CHECK(run_step(options, relay).code == 137);
 }
 

@@ -264,9 +264,12 @@ class Study:
         try:
             output, _ = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
+            left = self.processes()
             self.kill("all")
-            process.communicate()
-            raise Wrong(f"it hung for {PATIENCE} s") from None
+            output, _ = process.communicate()
+            if left["head"] or left["worker"] or self.launch.srun:
+                raise Wrong(f"it hung for {PATIENCE} s: {left}") from None
+            self.launch.locked_up += 1  # every rank has ended; `ranktune supervise` would have ended it
         deadline = time.monotonic() + 60
         while any(self.processes().values()):
             if time.monotonic() > deadline:
@@ -381,6 +384,7 @@ def main():
     launch = parser.parse_args()
     launch.environment = srun_environment(launch.srun) if launch.srun else mpirun_environment()
     launch.environment["RANKTUNE_LAST_END"] = "outside"  # no trial is at fault
+    launch.locked_up = 0  # times that mpirun did not end although every rank had: a rank that dies in MPI_Init may do that
     program, kills, seed = os.path.abspath(launch.program), launch.kills, launch.seed
     before, sessions = shared_memory(), dead_sessions()
     tally, wrong, studies, compared, begin = {}, 0, 0, 0, time.monotonic()
@@ -418,7 +422,7 @@ def main():
         f"{sum(openings.values())} openings by h5py (" + ", ".join(f"{kind} {count}" for kind, count in openings.items()) + ")"
     print(f"{sum(tally.values())} kills ({figures}) of {studies} studies under {'srun' if launch.srun else 'mpirun'}, {wrong} wrong, "
           f"{compared} compared with an undisturbed run, {len(left)} files left in /dev/shm, "
-          f"{len(foreign)} segments and session folders left by Open MPI{' and removed' if launch.sweep else ''}, {opened}; "
+          f"{launch.locked_up} mpiruns locked up after the end of all ranks, {len(foreign)} segments and session folders left by Open MPI{' and removed' if launch.sweep else ''}, {opened}; "
           f"seed {seed}; {time.monotonic() - begin:.0f} s")
     return 1 if wrong or left else 0
 

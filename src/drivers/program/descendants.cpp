@@ -4,14 +4,17 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "drivers/program/guard.hpp"
 
@@ -33,19 +36,37 @@ Family& family() {
     return instance;
 }
 
-} // namespace
-
-// Each thread lists those that it started, orphans are with one of
-// them.
-std::set<pid_t> children_of_this_process() {
+/// Each thread lists those that it started, orphans are with one of them. Nothing: there is no such list.
+std::optional<std::set<pid_t>> children_of(const std::string& process) {
     std::set<pid_t> found;
     std::error_code error;
-    for (std::filesystem::directory_iterator task("/proc/self/task", error), end; !error && task != end;
+    bool any = false;
+    for (std::filesystem::directory_iterator task("/proc/" + process + "/task", error), end; !error && task != end;
          task.increment(error)) {
         std::ifstream list(task->path() / "children");
+        any = any || list;
         for (pid_t pid = 0; list >> pid;) found.insert(pid);
     }
-    return found;
+    return any ? std::optional(std::move(found)) : std::nullopt;
+}
+
+/// Neither gone nor waiting to be waited for.
+bool lives(pid_t process) {
+    std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
+    const std::string text{std::istreambuf_iterator<char>(stat), {}};
+    const auto name_end = text.rfind(") "); // a name may hold anything
+    return name_end != std::string::npos && name_end + 2 < text.size() && text[name_end + 2] != 'Z' &&
+           text[name_end + 2] != 'X';
+}
+
+} // namespace
+
+std::set<pid_t> children_of_this_process() { return children_of("self").value_or(std::set<pid_t>()); }
+
+std::optional<bool> has_living_children(pid_t parent) {
+    const auto children = children_of(std::to_string(parent));
+    if (!children) return std::nullopt;
+    return std::any_of(children->begin(), children->end(), lives);
 }
 
 pid_t start_as_child(const std::function<pid_t()>& spawn) {

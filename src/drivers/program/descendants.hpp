@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <optional>
 #include <set>
 
 namespace ranktune::drivers {
@@ -20,5 +21,8 @@ void end_descendants_of(pid_t program);
 
 /// All children of this process, zombies included.
 [[nodiscard]] std::set<pid_t> children_of_this_process();
+
+/// Whether a process of this machine has children that live; nothing: it cannot be found out.
+[[nodiscard]] std::optional<bool> has_living_children(pid_t parent);
 
 } // namespace ranktune::drivers

@@ -263,7 +263,7 @@ class OverdueLauncher {
         if (!options_.overdue || Steady::now() < next_) return;
         if (told_) {
             kill(-child_, SIGKILL);
-        } else if (options_.overdue()) {
+        } else if (options_.overdue(child_)) {
             kill(child_, SIGTERM);
             told_ = true;
         }

@@ -3,6 +3,8 @@
 // One launcher as a child of this process: in a process group of its own, told to stop in the way that its ranks
 // understand, and never left behind.
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -45,9 +47,9 @@ struct StepOptions {
     std::function<bool()> ask;
     /// Whether the head has taken what it was asked. Not within `hearing`: it gets the signal after all.
     std::function<bool()> heard;
-    /// Asked once per `look`; true: the launcher has nothing to do any more, and is ended (TERM, and after `grace` KILL
-    /// for its process group). May be empty.
-    std::function<bool()> overdue;
+    /// Asked once per `look`; true: the launcher (its process) has nothing to do any more, and is ended: TERM, and
+    /// after `grace` KILL for its process group. May be empty.
+    std::function<bool(pid_t launcher)> overdue;
     std::chrono::milliseconds look = std::chrono::seconds(5);
     std::chrono::milliseconds grace = std::chrono::seconds(15);
     std::chrono::milliseconds hearing = std::chrono::seconds(5); ///< a head looks for requests once a second
