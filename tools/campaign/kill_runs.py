@@ -222,7 +222,7 @@ class Study:
         if self.deterministic:
             command.append("--deterministic")
         if self.launch.srun:
-            launcher = ["srun", "--mpi=pmix", "-n", str(workers + 1), "--time=10", "-Q"]
+            launcher = ["srun", "--mpi=pmix", "-n", str(workers + 1), "--time=10", "-Q", "-J", os.path.basename(self.base)]
         else:
             launcher = ["mpirun", "-n", str(workers + 1), "--oversubscribe", "--bind-to", "none", "--quiet"]
         return subprocess.Popen(launcher + command, cwd=self.base, env=self.launch.environment, stdin=subprocess.DEVNULL,
@@ -270,6 +270,8 @@ class Study:
             if left["head"] or left["worker"] or self.launch.srun:
                 raise Wrong(f"it hung for {PATIENCE} s: {left}") from None
             self.launch.locked_up += 1  # every rank has ended; `ranktune supervise` would have ended it
+        if self.launch.srun:  # a killed srun leaves its job behind, which would keep the next one waiting for its nodes
+            subprocess.run(["scancel", "--name", os.path.basename(self.base)], env=self.launch.environment, timeout=PATIENCE)
         deadline = time.monotonic() + 60
         while any(self.processes().values()):
             if time.monotonic() > deadline:
