@@ -156,7 +156,7 @@ class Resume(Case):
             self.assertRegex(self.ranktune("replay", directory, "--verify")[0], r"^verified: \d+ records")
 
     def test_a_killed_study_goes_on(self):
-        self.study(scheduler="asha", more="first_rung = 2")
+        self.study(seconds=0.3, scheduler="asha", more="first_rung = 2")
         for start in (1, 2):
             process = self.start()
             seen = self.reports()
@@ -373,8 +373,8 @@ class Resume(Case):
                 self.check_files(directory)
 
     def test_checkpoints_that_were_moved_are_waited_for(self):
-        self.study(more='[checkpoint]\ninterval = 2')
-        process = self.start(reports=8)
+        self.study(seconds=0.3, more='[checkpoint]\ninterval = 2')
+        process = self.start(reports=4)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=TIMEOUT)
         self.assertEqual(process.returncode, 75, out)
