@@ -66,7 +66,7 @@ std::set<std::string> own_descriptors() {
     return names;
 }
 
-std::string mistake(const Words& words, const std::string& directory = "/") {
+[[maybe_unused]] std::string mistake(const Words& words, const std::string& directory = "/") {
     try {
         Child child(words, environment(), directory, [](std::string_view) {});
     } catch (const base::Error& error) {
