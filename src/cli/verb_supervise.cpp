@@ -207,7 +207,27 @@ class Supervisor {
         facts.has_journal = now.has_journal;
         facts.progress = now.progress;
         facts.nodes_left_out = !gone_.empty();
+        const bool speechless = !facts.outcome && facts.code == static_cast<int>(study::StudyOutcome::resumable);
+        facts.can_write = !speechless || can_write();
         return facts;
+    }
+
+    /// Room for about as much as a head needs to begin.
+    [[nodiscard]] bool can_write() const {
+        auto& files = storage::posix_file_system();
+        const std::string probe = (fs::path(directory_) / (".room-" + drivers::make_uuid())).string();
+        bool done = true;
+        try {
+            files.make_directories(directory_);
+            drivers::publish_text(files, probe, std::string(1 << 20, '\n'), true);
+        } catch (const base::IoError&) {
+            done = false;
+        }
+        try {
+            files.remove(probe);
+        } catch (const base::IoError&) { // there is none, or it takes little room
+        }
+        return done;
     }
 
     /// All ranks of the step run where this process does, as far as its line and the job tell.

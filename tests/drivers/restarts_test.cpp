@@ -60,6 +60,8 @@ TEST_CASE("A head that could not even leave word has said so by its code, and is
     Restarts restarts(100, 0);
     StepFacts facts = killed(0);
     facts.code = 75;
+    CHECK(restarts.after(facts).restart); // its directory can be written to: it was killed, and its workers ended so
+    facts.can_write = false;
     const auto end = restarts.after(facts);
     CHECK_FALSE(end.restart);
     CHECK(end.code == 75);

@@ -19,6 +19,7 @@ struct StepFacts {
     bool has_journal = false;           ///< there is something to go on with
     std::uint64_t progress = 0;         ///< tuner::progress_of now
     bool nodes_left_out = false;        ///< the step ran without nodes that are gone
+    bool can_write = true;              ///< the study's directory takes a few files now
 };
 
 struct RestartDecision {
