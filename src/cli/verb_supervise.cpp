@@ -248,6 +248,10 @@ class Supervisor {
         options.variables.emplace_back(supervised_variable, "1");
         if (restarts_.count() > 0)
             options.variables.emplace_back(drivers::last_end_variable, by_a_node_ ? "outside" : "crash");
+        // A step that lost its slurmstepd stays in Slurm's books until the job ends, with all that it was given:
+        // without this, srun would wait for that.
+        if (restarts_.count() > 0 && line_.launcher == Launcher::srun && !asks_for_cores_of_its_own())
+            options.variables.emplace_back("SLURM_OVERLAP", "1");
         options.ask = [this] { return ask_head(); };
         options.heard = [this] { return !storage::posix_file_system().exists(study().stop_file()); };
         if (line_.launcher != Launcher::other) options.overdue = launcher_is_overdue(); // a script may have more to do
@@ -266,6 +270,13 @@ class Supervisor {
             };
         }
         return options;
+    }
+
+    /// srun refuses --overlap beside --exclusive.
+    [[nodiscard]] bool asks_for_cores_of_its_own() const {
+        return !environment("SLURM_EXCLUSIVE").empty() ||
+               std::any_of(line_.words.begin(), line_.words.end(),
+                           [](const std::string& word) { return word.starts_with("--exclusive"); });
     }
 
     /// srun's tasks are not its children.
