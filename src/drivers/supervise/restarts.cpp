@@ -22,8 +22,8 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
                    "where there are more");
     }
     if (!facts.outcome && cannot_be_started(facts.code)) return end(facts.code);
-    // The program's own code, but not a word in the directory: it could not write there, and has said so. (Workers whose
-    // head was killed end with this code, too.)
+    // The program's own code, but not a word in the directory: it could not write there, and has said so. (Workers
+    // whose head was killed end with this code, too.)
     if (!facts.outcome && facts.code == resumable && !facts.can_write)
         return end(resumable,
                    "the study left no word in its directory, where it says above why it ended: it is not started again "
