@@ -29,8 +29,8 @@ std::string read_note(const std::string& path) {
     std::array<char, 16> text{};
     const ssize_t size = file ? read(file.get(), text.data(), text.size()) : 0;
     const std::string_view word(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
-    constexpr std::array known{SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-    const bool is_one = std::any_of(known.begin(), known.end(), [&](int signal) { return word == word_for(signal); });
+    const bool is_one = std::any_of(stop_signal_numbers.begin(), stop_signal_numbers.end(),
+                                    [&](int signal) { return word == word_for(signal); });
     return is_one ? std::string(word) : std::string();
 }
 

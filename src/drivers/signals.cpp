@@ -15,8 +15,6 @@
 namespace ranktune::drivers {
 namespace {
 
-constexpr int stop_signal_numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-
 sigset_t stop_signals() {
     sigset_t set;
     sigemptyset(&set);

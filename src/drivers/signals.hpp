@@ -2,7 +2,9 @@
 #pragma once
 // Signals that end a run: blocked in every thread, read from a file descriptor by one loop.
 
+#include <array>
 #include <chrono>
+#include <csignal>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,6 +12,9 @@
 #include "drivers/signal_note.hpp"
 
 namespace ranktune::drivers {
+
+/// The signals that end a run.
+inline constexpr std::array stop_signal_numbers{SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
 /// "SIGUSR1"; "signal 34" for those that stop nothing.
 [[nodiscard]] std::string signal_name(int signal);

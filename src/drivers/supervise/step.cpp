@@ -18,6 +18,7 @@
 #include "drivers/program/pipe.hpp"
 #include "drivers/program/spawn.hpp"
 #include "drivers/signal_note.hpp"
+#include "drivers/signals.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/file_descriptor.hpp"
 
@@ -30,7 +31,6 @@ using storage::FileDescriptor;
 
 constexpr auto orphan_grace = 10s;
 constexpr unsigned guardian_grace_s = 15;
-constexpr int stop_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
 std::error_code last_error() { return {errno, std::generic_category()}; }
 
@@ -41,7 +41,7 @@ class SignalsHere {
         sigset_t set;
         sigemptyset(&set);
         sigaddset(&set, SIGCHLD);
-        for (const int signal : stop_signals) sigaddset(&set, signal);
+        for (const int signal : stop_signal_numbers) sigaddset(&set, signal);
         sigprocmask(SIG_BLOCK, &set, &before_);
         fd_.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
         if (!fd_) throw base::IoError("cannot create", "signalfd", last_error());
@@ -80,7 +80,7 @@ void become(const std::string& program, std::vector<char*>& argv, std::vector<ch
     }
     if (error_output >= 0) dup2(error_output, STDERR_FILENO);
     sigset_t own = mask;
-    for (const int signal : stop_signals) sigdelset(&own, signal);
+    for (const int signal : stop_signal_numbers) sigdelset(&own, signal);
     sigprocmask(SIG_SETMASK, &own, nullptr);
     execve(program.c_str(), argv.data(), environment.data());
 }
