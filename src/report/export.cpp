@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/export.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <ostream>
 #include <string>
@@ -10,6 +9,8 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "storage/results.hpp"
 
 namespace ranktune::report {
 namespace {
@@ -96,23 +97,13 @@ std::string csv(const std::string& text) {
 
 std::string csv(double value) { return std::isnan(value) ? "" : space::float_text(value); }
 
-/// The header of a table: its own columns, then the study's names, of which one that is taken gets `prefix` in front
-/// (as in metrics.h5).
-class CsvHeader {
-  public:
-    explicit CsvHeader(std::vector<std::string> names) : names_(std::move(names)) {}
-    void add(std::string name, const std::string& prefix) {
-        while (std::find(names_.begin(), names_.end(), name) != names_.end()) name = prefix + name;
-        names_.push_back(std::move(name));
-    }
-    friend std::ostream& operator<<(std::ostream& out, const CsvHeader& header) {
-        for (std::size_t i = 0; i < header.names_.size(); ++i) out << (i == 0 ? "" : ",") << csv(header.names_[i]);
-        return out << "\r\n";
-    }
-
-  private:
-    std::vector<std::string> names_;
-};
+/// The header of a table: its own columns, then the study's names, as they are called in metrics.h5.
+void write_header(std::ostream& out, std::vector<std::string> columns, const std::vector<storage::ChosenName>& chosen) {
+    for (auto& name : storage::column_names({columns.begin(), columns.end()}, chosen))
+        columns.push_back(std::move(name));
+    for (std::size_t i = 0; i < columns.size(); ++i) out << (i == 0 ? "" : ",") << csv(columns[i]);
+    out << "\r\n";
+}
 
 } // namespace
 
@@ -165,10 +156,12 @@ void export_json(const LoadedStudy& study, std::ostream& out) {
 void export_trials_csv(const LoadedStudy& study, std::ostream& out) {
     const auto& state = study.tuner->state();
     const auto& parameters = study.tuner->spec().space.parameters();
-    CsvHeader header({"trial", "state", "reason", "iterations", "best", "best_iteration", "last", "seconds", "attempts",
-                      "ranks", "start", "end", "message"});
-    for (const auto& parameter : parameters) header.add(parameter.name, "parameter.");
-    out << header;
+    std::vector<storage::ChosenName> chosen;
+    for (const auto& parameter : parameters) chosen.push_back({parameter.name, "parameter"});
+    write_header(out,
+                 {"trial", "state", "reason", "iterations", "best", "best_iteration", "last", "seconds", "attempts",
+                  "ranks", "start", "end", "message"},
+                 chosen);
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
         const TrialState& t = state.trials[i];
         const bool closed = study::is_final(t.phase);
@@ -188,9 +181,9 @@ void export_trials_csv(const LoadedStudy& study, std::ostream& out) {
 
 void export_reports_csv(const LoadedStudy& study, std::ostream& out) {
     const auto& metrics = study.tuner->state().metrics;
-    CsvHeader header({"trial", "attempt", "iteration", "seconds", "time"});
-    for (const auto& metric : metrics) header.add(metric, "metric.");
-    out << header;
+    std::vector<storage::ChosenName> chosen;
+    for (const auto& metric : metrics) chosen.push_back({metric, "metric"});
+    write_header(out, {"trial", "attempt", "iteration", "seconds", "time"}, chosen);
     for (const auto& report : study.reports) {
         std::vector<std::string> cells(metrics.size());
         for (const auto& metric : report.metrics) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/results.hpp"
 
-#include <set>
 #include <stdexcept>
 
 #include "storage/hdf5_names.hpp"
@@ -23,33 +22,24 @@ const char* text_of(Column::Role role) {
     return "field";
 }
 
-/// Names in the file, one per column. Fields of the table have theirs; then everything whose name is free; what is left
-/// gets its role in front ("metric.time"), once more for each time that this is taken too. So no name that people chose
-/// depends on the order in which they came.
+/// Names in the file, one per column.
 std::vector<std::string> link_names(const ResultTable& table) {
-    std::set<std::string> taken;
+    std::set<std::string> fields;
+    std::vector<ChosenName> chosen;
     for (const Column& column : table.columns) {
-        const bool field = column.role == Column::Role::field;
-        if (field && !taken.insert(column.name).second)
+        if (column.role != Column::Role::field)
+            chosen.push_back({column.name, text_of(column.role)});
+        else if (!fields.insert(column.name).second)
             throw std::invalid_argument("two columns of table '" + table.name + "' are called '" + column.name + "'");
         if (column.size() != table.columns.front().size())
             throw std::invalid_argument("columns of table '" + table.name + "' differ in length");
     }
-    std::vector<std::string> names(table.columns.size());
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        const Column& column = table.columns[i];
-        if (column.role == Column::Role::field || taken.insert(column.name).second) names[i] = column.name;
-    }
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        const Column& column = table.columns[i];
-        if (!names[i].empty() || column.name.empty()) continue;
-        names[i] = column.name;
-        do {
-            names[i].insert(0, std::string(text_of(column.role)) + ".");
-        } while (!taken.insert(names[i]).second);
-    }
-    for (std::string& name : names) name = hdf5::link_name(name);
-    return names;
+    const std::vector<std::string> names = column_names(fields, chosen);
+    std::vector<std::string> links;
+    auto next = names.begin();
+    for (const Column& column : table.columns)
+        links.push_back(hdf5::link_name(column.role == Column::Role::field ? column.name : *next++));
+    return links;
 }
 
 void describe(hid_t dataset, const Column& column) {
@@ -98,6 +88,20 @@ hdf5::Shell build(const Results& results) {
 }
 
 } // namespace
+
+std::vector<std::string> column_names(std::set<std::string> taken, const std::vector<ChosenName>& chosen) {
+    std::vector<std::string> names(chosen.size());
+    for (std::size_t i = 0; i < names.size(); ++i)
+        if (taken.insert(chosen[i].name).second) names[i] = chosen[i].name;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if (!names[i].empty() || chosen[i].name.empty()) continue;
+        names[i] = chosen[i].name;
+        do {
+            names[i].insert(0, chosen[i].role + ".");
+        } while (!taken.insert(names[i]).second);
+    }
+    return names;
+}
 
 std::size_t Column::size() const {
     return std::visit([](const auto& list) { return list.size(); }, values);

@@ -4,6 +4,7 @@
 // journal stays the truth. Layout: docs/reference/files.md.
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -30,6 +31,16 @@ struct Column {
 
     [[nodiscard]] std::size_t size() const;
 };
+
+/// A name that people chose for a column, and what goes in front of it where it is taken: "metric", "parameter".
+struct ChosenName {
+    std::string name;
+    std::string role;
+};
+/// Names for the columns of a table, one per chosen name. A table's own names are `taken`; then everything whose name
+/// is free keeps it; what is left gets its role in front ("metric.time"), once more for each time that this is taken
+/// too. So no name depends on the order in which they came.
+[[nodiscard]] std::vector<std::string> column_names(std::set<std::string> taken, const std::vector<ChosenName>& chosen);
 
 /// A group of columns of equal length; row i of all of them belongs together.
 struct ResultTable {
