@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "ranktune/base/error.hpp"
-
 #include <fmt/format.h>
+
+#include "ranktune/base/error.hpp"
 
 namespace ranktune::report {
 namespace {
@@ -44,8 +44,7 @@ std::pair<study::CheckpointRef, study::MemoryState> take_checkpoint(
     }
     throw base::UsageError(
         "the study replaces the checkpoints of this trial faster than they can be read; try again, or when the trial "
-        "has "
-        "paused or ended");
+        "has paused or ended");
 }
 
 } // namespace ranktune::report
