@@ -5,8 +5,6 @@
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/resource.h>
-#include <sys/statvfs.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -179,15 +177,14 @@ FileTrial try_a_file(const fs::path& directory) {
 
 void file_system(const std::string& directory, std::vector<Check>& checks) {
     const fs::path path = existing(directory);
-    struct statfs info {};
-    if (statfs(path.c_str(), &info) != 0) {
-        checks.push_back({"file system", State::wrong, path.string() + ": " + std::strerror(errno),
+    const drivers::FileSystemFacts facts = drivers::file_system_facts(path);
+    if (facts.error) {
+        checks.push_back({"file system", State::wrong, path.string() + ": " + facts.error.message(),
                           "give a directory that can be read"});
         return;
     }
-    const std::string type = drivers::file_system_facts(path).type;
     const FileTrial trial = try_a_file(path);
-    Check check{"file system", State::good, fmt::format("{} at {}", type, path.string())};
+    Check check{"file system", State::good, fmt::format("{} at {}", facts.type, path.string())};
     if (!trial.error.empty()) {
         check.state = State::wrong;
         check.text += ": a file cannot be written there (" + trial.error + ")";
@@ -195,7 +192,7 @@ void file_system(const std::string& directory, std::vector<Check>& checks) {
     } else {
         check.text += fmt::format(", sync {:.1f} ms, {}hard links, {}locks (not needed)", trial.sync_ms,
                                   trial.links ? "" : "no ", trial.locks ? "" : "no ");
-        if (type == "tmpfs") {
+        if (facts.type == "tmpfs") {
             check.state = State::note;
             check.mend = "it is this node's memory: a study there is gone with the node, and other nodes do not see it";
         } else if (trial.sync_ms > 100.0) {
@@ -206,13 +203,12 @@ void file_system(const std::string& directory, std::vector<Check>& checks) {
     }
     checks.push_back(std::move(check));
 
-    const double room = static_cast<double>(info.f_bavail) * static_cast<double>(info.f_bsize);
-    Check space{"space", room < 1024.0 * 1024.0 * 1024.0 ? State::note : State::good,
-                report::bytes_text(static_cast<std::uint64_t>(room)) + " free"};
-    if (info.f_files > 0) space.text += fmt::format(", {} inodes", static_cast<std::uint64_t>(info.f_ffree));
+    Check space{"space", facts.free_bytes < (1ULL << 30U) ? State::note : State::good,
+                report::bytes_text(facts.free_bytes) + " free"};
+    if (facts.free_inodes) space.text += fmt::format(", {} inodes", *facts.free_inodes);
     if (space.state == State::note)
         space.mend = "checkpoints may not fit; a study that finds no room ends with 75 and goes on when there is";
-    if (info.f_files > 0 && info.f_ffree < 1000) {
+    if (facts.free_inodes && *facts.free_inodes < 1000) {
         space.state = State::wrong;
         space.mend = "remove files: a study needs one for each checkpoint that it keeps";
     }
@@ -254,20 +250,14 @@ void limits(std::vector<Check>& checks) {
     }
     checks.push_back(std::move(open));
 
-    struct statfs shm {};
-    Check memory{"/dev/shm", State::good, ""};
-    if (statfs("/dev/shm", &shm) != 0) {
-        memory = {"/dev/shm", State::wrong, std::strerror(errno),
+    const drivers::FileSystemFacts shm = drivers::file_system_facts("/dev/shm");
+    Check memory{"/dev/shm", State::good, report::bytes_text(shm.free_bytes) + " free"};
+    if (shm.error) {
+        memory = {"/dev/shm", State::wrong, shm.error.message(),
                   "ranks of one node talk through it: mount a tmpfs there"};
-    } else {
-        const double room = static_cast<double>(shm.f_bavail) * static_cast<double>(shm.f_bsize);
-        memory.text = report::bytes_text(static_cast<std::uint64_t>(room)) + " free";
-        // Open MPI takes about 4 MiB for each rank of a node.
-        if (room < 64.0 * 1024.0 * 1024.0) {
-            memory.state = State::wrong;
-            memory.mend =
-                "ranks need some 4 MiB each: remove what is left behind (below), or in a container --shm-size=1g";
-        }
+    } else if (shm.free_bytes < (64U << 20U)) { // Open MPI takes about 4 MiB for each rank of a node
+        memory.state = State::wrong;
+        memory.mend = "ranks need some 4 MiB each: remove what is left behind (below), or in a container --shm-size=1g";
     }
     checks.push_back(std::move(memory));
 

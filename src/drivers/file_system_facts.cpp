@@ -4,6 +4,7 @@
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <iterator>
 
@@ -29,15 +30,16 @@ std::string file_system_name(std::uint64_t number) {
 }
 
 FileSystemFacts file_system_facts(const std::string& path) {
-    FileSystemFacts facts{"unknown"};
+    FileSystemFacts facts;
     struct statfs kind {};
-    if (statfs(path.c_str(), &kind) == 0)
-        facts.type = file_system_name(static_cast<std::uint64_t>(kind.f_type) & 0xFFFFFFFFU);
     struct statvfs room {};
-    if (statvfs(path.c_str(), &room) == 0) {
-        facts.free_bytes = static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize;
-        facts.free_inodes = room.f_favail;
+    if (statfs(path.c_str(), &kind) != 0 || statvfs(path.c_str(), &room) != 0) {
+        facts.error = {errno, std::generic_category()};
+        return facts;
     }
+    facts.type = file_system_name(static_cast<std::uint64_t>(kind.f_type) & 0xFFFFFFFFU);
+    facts.free_bytes = static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize;
+    if (room.f_files > 0) facts.free_inodes = room.f_favail;
     return facts;
 }
 

@@ -31,7 +31,10 @@ TEST_CASE("file systems are told by name and room", "[drivers]") {
     const auto facts = file_system_facts(home.path());
     CHECK(facts.type != "unknown");
     CHECK(facts.free_bytes > 0);
-    CHECK(file_system_facts(home.path() + "/nowhere").type == "unknown");
+    CHECK_FALSE(facts.error);
+    const auto nowhere = file_system_facts(home.path() + "/nowhere");
+    CHECK(nowhere.type == "unknown");
+    CHECK(nowhere.error == std::errc::no_such_file_or_directory);
 }
 
 TEST_CASE("env.json has every variable of Slurm but those that may hold a secret", "[drivers]") {

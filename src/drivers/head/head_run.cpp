@@ -190,7 +190,7 @@ void HeadRun::open_log(const std::string& mpi) {
                  {"mpi", mpi},
                  {"fs", disk.type},
                  {"free", binary_size(disk.free_bytes)},
-                 {"inodes_free", std::to_string(disk.free_inodes)},
+                 {"inodes_free", disk.free_inodes ? std::to_string(*disk.free_inodes) : "-"},
                  {"deadline", deadline.empty() ? "-" : deadline}});
 }
 

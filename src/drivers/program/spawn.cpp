@@ -94,13 +94,6 @@ bool can_run(const std::string& path) {
     return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-    std::vector<char*> result;
-    for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str())); // execve does not write
-    result.push_back(nullptr);
-    return result;
-}
-
 [[noreturn]] void fail(const std::string& program, const Plan& plan, const std::string& directory) {
     const std::string why = std::strerror(plan.error);
     if (!plan.in_directory)
@@ -112,6 +105,13 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 }
 
 } // namespace
+
+std::vector<char*> exec_pointers(const std::vector<std::string>& texts) {
+    std::vector<char*> result;
+    for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
+    result.push_back(nullptr);
+    return result;
+}
 
 std::string find_program(const std::string& name, const std::vector<std::string>& environment) {
     if (name.find('/') != std::string::npos) return name;
@@ -132,8 +132,8 @@ pid_t spawn(const std::vector<std::string>& words, const std::vector<std::string
     if (path.empty())
         throw base::Error("cannot start '" + words.front() + "': no such program in PATH (" +
                           variable(environment, "PATH") + ")");
-    const auto arguments = pointers(words);
-    const auto variables = pointers(environment);
+    const auto arguments = exec_pointers(words);
+    const auto variables = exec_pointers(environment);
     const auto in = lifted(descriptors.in);
     const auto out = lifted(descriptors.out);
     const auto error = lifted(descriptors.error);

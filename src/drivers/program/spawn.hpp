@@ -13,6 +13,9 @@ namespace ranktune::drivers {
 /// `name` itself when it has a slash; empty: not found.
 [[nodiscard]] std::string find_program(const std::string& name, const std::vector<std::string>& environment);
 
+/// What execve takes: a pointer to each text, which the texts keep, and a null pointer. execve changes none of them.
+[[nodiscard]] std::vector<char*> exec_pointers(const std::vector<std::string>& texts);
+
 /// What becomes of the new process's descriptors; everything else is closed in it.
 struct SpawnDescriptors {
     int in = -1; ///< 0

@@ -66,8 +66,8 @@ class SignalsHere {
 
 /// What the child does between fork and exec; async-signal-safe calls only. Stop signals reach it, whatever this
 /// process blocks. Returns when exec fails.
-void become(const std::string& program, std::vector<char*>& argv, std::vector<char*>& environment, const sigset_t& mask,
-            pid_t parent, int error_output) {
+void become(const std::string& program, const std::vector<char*>& argv, const std::vector<char*>& environment,
+            const sigset_t& mask, pid_t parent, int error_output) {
     // A process group of its own: Ctrl-C reaches the parent alone, which turns it into a clean stop.
     setpgid(0, 0);
     // Whoever kills the parent with -9 does not want its ranks to go on. Launchers end them on TERM.
@@ -85,13 +85,6 @@ void become(const std::string& program, std::vector<char*>& argv, std::vector<ch
     execve(program.c_str(), argv.data(), environment.data());
 }
 
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-    std::vector<char*> all;
-    for (auto& text : texts) all.push_back(text.data());
-    all.push_back(nullptr);
-    return all;
-}
-
 /// This process's environment with the variables on top.
 std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables) {
     std::vector<std::string> all = environment_entries();
@@ -104,15 +97,15 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
 
 /// By fork, because posix_spawn knows no death signal.
 pid_t start(const StepOptions& options, const SignalNote& note, const sigset_t& mask, int error_output) {
-    std::vector<std::string> words = options.words;
     auto added = options.variables;
     added.emplace_back(signal_note_variable, note.path());
-    std::vector<std::string> variables = environment_with(added);
-    const std::string program = find_program(words.front(), variables);
+    const std::vector<std::string> variables = environment_with(added);
+    const std::string program = find_program(options.words.front(), variables);
     if (program.empty())
-        throw base::IoError("cannot start", words.front(), std::make_error_code(std::errc::no_such_file_or_directory));
-    std::vector<char*> argv = pointers(words);
-    std::vector<char*> environment = pointers(variables);
+        throw base::IoError("cannot start", options.words.front(),
+                            std::make_error_code(std::errc::no_such_file_or_directory));
+    const std::vector<char*> argv = exec_pointers(options.words);
+    const std::vector<char*> environment = exec_pointers(variables);
     Pipe trouble = make_pipe();
     const pid_t parent = getpid();
     const pid_t child = fork();
