@@ -261,6 +261,15 @@ void get(Decoder& in, CheckpointMissed& m) {
     get_string(in, m.why);
 }
 
+void put(Encoder& out, const ReportsTaken& m) {
+    put_key(out, m.key);
+    out.varint(m.reports);
+}
+void get(Decoder& in, ReportsTaken& m) {
+    get_key(in, m.key);
+    m.reports = in.varint();
+}
+
 /// Position of T in the variant.
 template <class T, std::size_t I = 0>
 constexpr std::uint8_t kind_of() {
@@ -310,6 +319,7 @@ template void encode_message(const Ready&, study::Bytes&);
 template void encode_message(const Go&, study::Bytes&);
 template void encode_message(const MemberOver&, study::Bytes&);
 template void encode_message(const CheckpointMissed&, study::Bytes&);
+template void encode_message(const ReportsTaken&, study::Bytes&);
 
 void decode_message(std::span<const std::byte> bytes, Message& into) {
     Decoder in(bytes);

@@ -6,8 +6,15 @@
 //
 //   worker -> head    Hello, Heartbeat, StopAsked, Bye
 //   leader -> head    ReportArrived, CheckpointSaved, CheckpointMissed, GroupOver (all living ranks of the attempt are
-//   free) head   -> worker  Welcome, StartTrial, Abandon, Alive, Leave head   -> leader  Decide, Interrupt member ->
-//   leader  Ready, MemberOver leader -> member  Go
+//   free)
+//   head   -> worker  Welcome, StartTrial, Abandon, Alive, Leave
+//   head   -> leader  Decide, Interrupt, ReportsTaken
+//   member -> leader  Ready, MemberOver
+//   leader -> member  Go
+//
+// Flow control: what a leader sends faster than the head takes it would pile up in the head's MPI, which knows no bound
+// for it. A leader is at most `report_window` reports ahead of the last ReportsTaken; the trial waits meanwhile. All
+// other messages are answers, or follow a report, or a clock.
 //
 // One attempt:  StartTrial to all members -> Ready to the leader -> Go to all members -> training -> MemberOver to the
 // leader -> GroupOver to the head.  After Abandon (a rank of the attempt is dead; it lists the living ones) every
@@ -32,7 +39,12 @@
 namespace ranktune::drivers {
 
 /// Version of the messages below: both sides must have the same one (checked in Hello, whose layout never changes).
-inline constexpr std::uint16_t protocol_version = 3;
+inline constexpr std::uint16_t protocol_version = 4;
+
+/// Reports of an attempt that may be on their way to the head, or not looked at by it.
+inline constexpr std::uint64_t report_window = 256;
+/// How many the head takes from a leader before it says so again.
+inline constexpr std::uint64_t report_window_step = report_window / 4;
 
 /// What identifies an attempt on the wire.
 struct AttemptKey {
@@ -131,10 +143,17 @@ struct CheckpointMissed {
     friend bool operator==(const CheckpointMissed&, const CheckpointMissed&) = default;
 };
 
+/// The head has taken so many reports of this attempt (repeated ones too), since it began.
+struct ReportsTaken {
+    AttemptKey key;
+    std::uint64_t reports = 0;
+    friend bool operator==(const ReportsTaken&, const ReportsTaken&) = default;
+};
+
 /// The order is the number on the wire.
 using Message = std::variant<Hello, Heartbeat, StopAsked, study::ReportArrived, study::CheckpointSaved, GroupOver, Bye,
                              Welcome, study::StartTrial, study::Decide, study::Interrupt, study::Abandon, Alive, Leave,
-                             Ready, Go, MemberOver, CheckpointMissed>;
+                             Ready, Go, MemberOver, CheckpointMissed, ReportsTaken>;
 
 /// Replaces the contents of `out` (whose capacity is reused) by the encoded message.
 template <class T>

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The function form of a trainable on the trial thread.
 
+#include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
 #include "drivers/trial_cluster.hpp"
 #include "support/catch.hpp"
@@ -135,6 +138,52 @@ TEST_CASE("a function that goes on from a checkpoint has to load it before it re
     auto& logs = cluster.run_until(5);
     CHECK(logs[0].ended->outcome == AttemptOutcome::failed);
     CHECK(logs[0].ended->message.find("call checkpoints(save, load)") != std::string::npos);
+}
+
+TEST_CASE("user code that reports waits until what it said is taken", "[drivers]") {
+    std::atomic<std::uint64_t> made{0};
+    TrialCluster cluster(1, function([&](trainables::TrialContext& context) {
+                             do made.fetch_add(1);
+                             while (context.report({}));
+                         }));
+    cluster.prepare(1, 1'000'000'000);
+    cluster.start();
+    // It comes to the bound, and waits there.
+    while (made.load() <= TrialThread::most_events || !cluster.thread(0).waits()) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    CHECK(made.load() == TrialThread::most_events + 1);
+    CHECK(cluster.thread(0).waits());
+    std::uint64_t taken = 0;
+    while (taken < 1000) cluster.pump([&](const RunnerReported&) { ++taken; });
+    CHECK(made.load() <= taken + TrialThread::most_events + 1);
+
+    SECTION("until it is to stop") {
+        cluster.thread(0).interrupt({study::Verb::stop, study::Reason::none, 0.0, 0.0});
+        while (!cluster.all_ended()) cluster.pump([](const RunnerReported&) {});
+        CHECK(cluster.logs[0].ended->outcome == study::AttemptOutcome::stopped);
+    }
+    SECTION("or is given up, even if nobody polls") {
+        while (!cluster.thread(0).waits()) std::this_thread::yield();
+        cluster.thread(0).abandon();
+        while (!cluster.all_ended()) cluster.pump([](const RunnerReported&) {});
+        CHECK(cluster.logs[0].ended->outcome == study::AttemptOutcome::lost);
+    }
+    CHECK_FALSE(cluster.thread(0).waits());
+}
+
+TEST_CASE("ranks that wait for the reports of others have not hung", "[drivers]") {
+    std::atomic<bool> go{false};
+    TrialCluster cluster(2, function([&](trainables::TrialContext& context) {
+                             while (context.rank() == 1 && !go.load()) std::this_thread::yield();
+                             static_cast<void>(context.report({}));
+                         }));
+    cluster.prepare(2, 27);
+    cluster.start();
+    while (!cluster.thread(0).waits()) std::this_thread::yield();
+    CHECK_FALSE(cluster.thread(1).waits()); // its own code runs
+    go.store(true);
+    while (!cluster.all_ended()) cluster.pump([](const RunnerReported&) {});
+    CHECK_FALSE(cluster.thread(0).waits());
 }
 
 } // namespace ranktune::drivers::testing

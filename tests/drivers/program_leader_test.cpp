@@ -178,4 +178,17 @@ TEST_CASE("a trial without a report for too long fails and says who reported how
     }
 }
 
+TEST_CASE("a program that waits for the verdict on its report does not hang", "[drivers]") {
+    Scene scene(1, {.report_timeout = 10min});
+    scene.leader.reported(scene.now);
+    scene.ranks[0].reports = 1;
+    for (int i = 0; i < 4; ++i) {
+        CHECK(scene.after(9min) == End::go_on);
+        scene.leader.undecided(scene.now);
+    }
+    scene.leader.go_on(scene.now);
+    CHECK(scene.after(9min) == End::go_on);
+    CHECK_THROWS_AS(scene.after(1min), base::Error);
+}
+
 } // namespace ranktune::drivers::testing

@@ -46,6 +46,7 @@ TEST_CASE("Every message comes out of the codec as it went in", "[drivers]") {
     check_round_trip(Heartbeat{key, 1234567});
     check_round_trip(StopAsked{"SIGTERM"});
     check_round_trip(CheckpointMissed{{base::TrialId{3}, base::Attempt{2}, base::Incarnation{1}}, "no space"});
+    check_round_trip(ReportsTaken{{base::TrialId{3}, base::Attempt{2}, base::Incarnation{1}}, 192});
     check_round_trip(Bye{"out of memory", false});
     check_round_trip(Bye{"hung", true});
     check_round_trip(Welcome{Incarnation(7), "[study]\n", "/data/study", 1s, 60s, 30s, 5s});

@@ -29,10 +29,12 @@ class ScriptedRunner final : public Runner {
         return event;
     }
     std::uint64_t progress() const override { return steps; }
+    bool waits() const override { return waiting; }
 
     std::vector<std::string> calls;
     std::optional<Assignment> started;
     std::deque<RunnerEvent> events;
+    bool waiting = false;
     std::uint64_t steps = 100; ///< of earlier attempts: a machine counts from the start of its own
 };
 

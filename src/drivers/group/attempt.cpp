@@ -70,6 +70,18 @@ constexpr std::uint64_t verb_bits = 3;
 static_assert(static_cast<std::uint64_t>(Verb::discard) <= verb_bits);
 static_assert((verb_bits & (TrialCheckpoints::compare_bit | TrialCheckpoints::take_bit)) == 0);
 
+/// While it lives, user code waits for the head or for reports of other ranks.
+class Waiting {
+  public:
+    explicit Waiting(AttemptPort& port) : port_(port) { port_.waits(true); }
+    ~Waiting() { port_.waits(false); }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+  private:
+    AttemptPort& port_;
+};
+
 /// The state of one attempt on one rank, and what user code sees of it.
 class Attempt final : public trainables::TrialContext {
   public:
@@ -118,6 +130,7 @@ class Attempt final : public trainables::TrialContext {
     void restore(const std::function<void(study::StateSource&)>& load);
     using SaveState = std::function<void(study::StateSink&)>;
     [[nodiscard]] Verb finish_iteration(const trainables::Metrics& metrics, const SaveState& save_state);
+    [[nodiscard]] std::uint64_t verdict_for_all(const trainables::Metrics& metrics, bool can_save);
     [[nodiscard]] std::uint64_t leaders_word(const trainables::Metrics& metrics, bool can_save);
     void end_with_checkpoint(Verb verb, const SaveState& save_state);
     [[nodiscard]] const study::CheckpointRef* checkpoint() const {
@@ -286,17 +299,22 @@ Verb Attempt::finish_iteration(const trainables::Metrics& metrics, const SaveSta
     ++iteration_;
     port_.progressed();
     const bool can_save = setting_.trainable->info.can_checkpoint && save_state;
-    std::uint64_t word = assignment_.leads() ? leaders_word(metrics, can_save) : 0;
-    if (group_->size() > 1)
-        word = group_->min_max(word).second; // the others say 0: the leader's word wins, in one reduction
-    else if (port_.abort_flag().load())
-        throw ddp::Aborted("the trial was told to give up");
+    const std::uint64_t word = verdict_for_all(metrics, can_save);
     const auto verb = static_cast<Verb>(word & verb_bits);
     value_ = objective_value(metrics, setting_.spec->objective);
     checkpoints_.settle(word, verb == Verb::go_on);
     watch_.start();
     if ((word & TrialCheckpoints::take_bit) != 0) checkpoints_.take(iteration_, watch_.seconds(), value_, save_state);
     return verb;
+}
+
+/// Collective.
+std::uint64_t Attempt::verdict_for_all(const trainables::Metrics& metrics, bool can_save) {
+    const Waiting waiting(port_);
+    const std::uint64_t word = assignment_.leads() ? leaders_word(metrics, can_save) : 0;
+    if (group_->size() > 1) return group_->min_max(word).second; // the others say 0: the leader's word wins
+    if (port_.abort_flag().load()) throw ddp::Aborted("the trial was told to give up");
+    return word;
 }
 
 std::uint64_t Attempt::leaders_word(const trainables::Metrics& metrics, bool can_save) {

@@ -45,6 +45,7 @@ class CheckpointIo {
 class AttemptPort {
   public:
     virtual ~AttemptPort() = default;
+    /// Leader only. Waits while what was reported before is still on its way, at most until the trial has to give up.
     virtual void reported(RunnerReported report) = 0;
     virtual void saved(study::CheckpointRef checkpoint) = 0;
     /// Leader only: a checkpoint could not be written; training goes on.
@@ -57,6 +58,8 @@ class AttemptPort {
                                                                        std::chrono::milliseconds patience) = 0;
     /// User code made progress.
     virtual void progressed() noexcept = 0;
+    /// From now on, user code waits for the head or for reports of other ranks; or no longer.
+    virtual void waits(bool waits) noexcept = 0;
     /// Set when the trial has to give up; every wait of the group looks at it.
     [[nodiscard]] virtual const std::atomic<bool>& abort_flag() const = 0;
     /// One line of the trainable's for the log.

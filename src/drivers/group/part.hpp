@@ -43,6 +43,8 @@ struct Part {
     base::StudyTime ended;                     ///< when user code was over here
     std::optional<study::Verdict> interrupt;   ///< came before the start
     base::Iteration decided = 0;               ///< newest report with a verdict
+    std::uint64_t reports = 0;                 ///< leader: sent to the head
+    std::uint64_t reports_taken = 0;           ///< leader: of these, as the head last said
     std::vector<Member> members;               ///< leader only; in the order of the roster
     std::vector<std::string> unread;           ///< as the runner said at the end
 
@@ -54,6 +56,8 @@ struct Part {
     [[nodiscard]] bool may_go() const;
     /// Leader: every living member is over.
     [[nodiscard]] bool all_over() const;
+    /// Leader: one more report would be more than the head has room for.
+    [[nodiscard]] bool held_up() const { return !abandoned && reports - reports_taken >= report_window; }
     /// Leader: gives up; members that are not among `living` are dead.
     void abandon(const std::vector<base::Rank>& living);
     /// Leader, when all are over: one outcome from all. Lost when it was given up; otherwise unreadable when any could

@@ -44,6 +44,7 @@ struct RunnerEnded {
 using RunnerEvent = std::variant<RunnerReported, RunnerSaved, RunnerUnsaved, RunnerEnded>;
 
 /// Executes at most one attempt at a time. Every call returns at once; what happens comes back by `poll`, in order.
+/// When nobody polls, user code that reports is held up: what waits for `poll` is bounded.
 /// Called from one thread (the service thread).
 class Runner {
   public:
@@ -59,6 +60,9 @@ class Runner {
     [[nodiscard]] virtual std::optional<RunnerEvent> poll() = 0;
     /// Grows whenever user code makes progress (report, should_stop, reducer steps): for the hang watchdog.
     [[nodiscard]] virtual std::uint64_t progress() const = 0;
+    /// The user code of this rank waits, without a fault of its own: for the head, or for reports of other ranks. That
+    /// is no hanging.
+    [[nodiscard]] virtual bool waits() const { return false; }
 };
 
 } // namespace ranktune::drivers

@@ -74,6 +74,7 @@ std::optional<RunnerEvent> TrialThread::poll() {
     if (events_.empty()) return std::nullopt;
     RunnerEvent event = std::move(events_.front());
     events_.pop_front();
+    if (events_.size() + 1 == most_events) changed_.notify_all();
     return event;
 }
 
@@ -88,6 +89,16 @@ void TrialThread::push(RunnerEvent event) {
     {
         const std::lock_guard lock(mutex_);
         events_.push_back(std::move(event));
+    }
+    wake_();
+}
+
+void TrialThread::reported(RunnerReported report) {
+    {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return abort_.load() || events_.size() < most_events; });
+        if (abort_.load()) return; // nobody wants to know
+        events_.emplace_back(std::move(report));
     }
     wake_();
 }

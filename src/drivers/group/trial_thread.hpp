@@ -16,9 +16,12 @@
 namespace ranktune::drivers {
 
 /// The thread is the only user of the group's communicator. Everything that passes between it and the service thread
-/// goes through one mutex that is never held while user code runs.
+/// goes through one mutex that is never held while user code runs. A report waits until fewer than `most_events` are
+/// to be polled.
 class TrialThread final : public Runner, private AttemptPort {
   public:
+    static constexpr std::size_t most_events = 64;
+
     /// `wake` is called (from the trial thread) when `poll` has something new; `log` receives the trainable's lines.
     /// Everything in `setting` outlives this object.
     TrialThread(AttemptSetting setting, std::function<void()> wake,
@@ -35,6 +38,7 @@ class TrialThread final : public Runner, private AttemptPort {
     void abandon() override;
     [[nodiscard]] std::optional<RunnerEvent> poll() override;
     [[nodiscard]] std::uint64_t progress() const override;
+    [[nodiscard]] bool waits() const override { return waits_.load(std::memory_order_relaxed); }
 
     /// An attempt has been started whose RunnerEnded is not out yet.
     [[nodiscard]] bool busy() const;
@@ -47,13 +51,14 @@ class TrialThread final : public Runner, private AttemptPort {
     [[nodiscard]] study::Verdict verdict_on(base::Iteration iteration) const;
 
     // AttemptPort: called on the trial thread
-    void reported(RunnerReported report) override { push(std::move(report)); }
+    void reported(RunnerReported report) override;
     void saved(study::CheckpointRef checkpoint) override { push(RunnerSaved{std::move(checkpoint)}); }
     void unsaved(std::string why) override { push(RunnerUnsaved{std::move(why)}); }
     [[nodiscard]] study::Verdict verdict_after(base::Iteration iteration) override;
     [[nodiscard]] std::optional<study::Verdict> verdict_within(base::Iteration iteration,
                                                                std::chrono::milliseconds patience) override;
     void progressed() noexcept override { progress_.fetch_add(1, std::memory_order_relaxed); }
+    void waits(bool waits) noexcept override { waits_.store(waits, std::memory_order_relaxed); }
     [[nodiscard]] const std::atomic<bool>& abort_flag() const override { return abort_; }
     void log(base::TrialId trial, std::string_view line) override { log_(trial, line); }
 
@@ -63,6 +68,7 @@ class TrialThread final : public Runner, private AttemptPort {
     std::function<void(base::TrialId, std::string_view)> log_;
     std::atomic<bool> abort_{false};
     std::atomic<std::uint64_t> progress_{0};
+    std::atomic<bool> waits_{false};
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;

@@ -232,6 +232,12 @@ struct WorkerMachine::Impl {
         runner->decide(m);
     }
 
+    void on(const ReportsTaken& m, StudyTime) {
+        Part* part = find(m.key);
+        if (part == nullptr || !part->leads() || m.reports > part->reports) return count_stale();
+        part->reports_taken = std::max(part->reports_taken, m.reports);
+    }
+
     void on(const study::Interrupt& m, StudyTime) {
         Part* part = find(key_of(m));
         if (part == nullptr || !part->leads() || part->stage == Stage::over) return count_stale();
@@ -318,7 +324,9 @@ struct WorkerMachine::Impl {
     void poll_runner(StudyTime now) {
         if (!runner) return;
         note_progress(now);
-        while (auto event = runner->poll()) {
+        while (!held_up()) {
+            auto event = runner->poll();
+            if (!event) return;
             if (!current || current->stage != Stage::running) {
                 count_stale();
                 continue;
@@ -327,8 +335,12 @@ struct WorkerMachine::Impl {
         }
     }
 
+    /// The trial waits until the head has taken what it was sent.
+    [[nodiscard]] bool held_up() const { return current && current->stage == Stage::running && current->held_up(); }
+
     void note_progress(StudyTime now) {
         if (!current || current->stage != Stage::running) return;
+        if (held_up() || runner->waits()) current->moved = now;
         const std::uint64_t progress = runner->progress();
         if (!current->progressed && progress != current->progress_base) current->progressed = now;
         if (current->moved && progress == current->progress_seen) return;
@@ -349,6 +361,7 @@ struct WorkerMachine::Impl {
         if (!current->leads() || current->abandoned) return;
         current->trained_s = happened.seconds - current->assignment.start.seconds;
         const AttemptKey& key = current->key;
+        ++current->reports;
         send(base::head_rank, study::ReportArrived{key.trial, key.attempt, key.incarnation, happened.iteration,
                                                    happened.seconds, std::move(happened.metrics)});
     }

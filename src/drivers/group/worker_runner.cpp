@@ -49,6 +49,7 @@ class WorkerRunner final : public Runner {
     void abandon() override { thread_.abandon(); }
     [[nodiscard]] std::optional<RunnerEvent> poll() override { return thread_.poll(); }
     [[nodiscard]] std::uint64_t progress() const override { return thread_.progress(); }
+    [[nodiscard]] bool waits() const override { return thread_.waits(); }
 
     TrialThread& thread() { return thread_; }
 

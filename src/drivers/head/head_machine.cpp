@@ -28,6 +28,8 @@ struct Worker {
     bool told_to_leave = false;
     StudyTime heard;
     StudyTime spoken_to;
+    AttemptKey reporting;      ///< the attempt of its last report
+    std::uint64_t reports = 0; ///< taken of that attempt
 };
 
 std::string seconds_text(base::Duration duration) {
@@ -263,7 +265,16 @@ struct HeadMachine::Impl {
 
     void on(Rank from, study::ReportArrived& m) {
         table.training(from, key_of(m), now);
+        take_note(from, key_of(m));
         step(m);
+    }
+
+    /// Of a report, whatever becomes of it: its leader may send another one.
+    void take_note(Rank from, const AttemptKey& key) {
+        Worker& worker = workers[from.value()];
+        if (worker.reporting != key) worker.reports = 0;
+        worker.reporting = key;
+        if (++worker.reports % report_window_step == 0) send(from, ReportsTaken{key, worker.reports});
     }
 
     void on(Rank, study::CheckpointSaved& m) { step(m); }

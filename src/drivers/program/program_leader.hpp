@@ -46,7 +46,7 @@ struct ProgramOrder {
 /// - No rank is waited for without a limit once the trial is to end. The next report of any rank has to come within
 ///   `abort_grace` and three times the longest iteration seen; a state has to be saved within ten times `abort_grace`
 ///   and three such iterations. Otherwise all are stopped by signal: the ranks that are waited for hang.
-/// - More than `report_timeout` without a report of rank 0: the trial fails.
+/// - More than `report_timeout` without a report of rank 0, unless it waits for the verdict on one: the trial fails.
 class ProgramLeader {
   public:
     using Time = std::chrono::steady_clock::time_point;
@@ -69,6 +69,8 @@ class ProgramLeader {
         heard_ = now;
         longest_ = std::max(longest_, Duration(now - iteration_began_));
     }
+    /// What becomes of it is still not known, which is not the program's fault.
+    void undecided(Time now) { heard_ = now; }
     /// It goes on.
     void go_on(Time now) {
         ++order_.decided;

@@ -210,7 +210,10 @@ void ProgramTrial::give_up_waiting(ProgramLeader::Duration limit, const std::str
 bool ProgramTrial::settle_report() {
     if (awaiting_) {
         const auto verdict = port_.verdict_within(undecided(), verdict_turn);
-        if (!verdict) return false;
+        if (!verdict) {
+            leader_->undecided(Clock::now());
+            return false;
+        }
         awaiting_ = false;
         apply(*verdict);
         return true;
