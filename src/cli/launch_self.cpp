@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include <sched.h>
 #include <sys/uio.h>
@@ -34,6 +35,8 @@ namespace {
 
 /// After the end of all ranks.
 constexpr std::chrono::seconds launcher_wait{30};
+/// Until it has started a first one.
+constexpr std::chrono::seconds launcher_start{120};
 
 /// The launcher that belongs to this program's MPI: where several are installed, a plain `mpirun` is often Open MPI's,
 /// under which ranks of MPICH would each be alone. A name on PATH and not a path: what Open MPI is called by with a
@@ -179,15 +182,22 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
 
     auto& files = storage::posix_file_system();
     const std::string launch = drivers::make_uuid();
+    const auto before = drivers::read_outcome(files, {directory});
     drivers::SignalRelay relay;
     drivers::StepOptions step;
     step.words = std::move(words);
     step.variables.emplace_back(drivers::interrupt_variable, "SIGUSR2");
     step.variables.emplace_back(drivers::launch_variable, launch);
-    // A launcher that has locked itself up after the death of a rank.
-    step.overdue = [overdue = drivers::Overdue(launcher_wait, std::nullopt)](pid_t launcher) mutable {
-        if (!overdue.next({false, {}, false, drivers::has_living_children(launcher)})) return false;
-        std::cerr << "ranktune: mpirun has not ended, although all ranks have: it is ended\n" << std::flush;
+    // A launcher that has locked itself up: after the death of a rank, or before there was any.
+    bool had_ranks = false;
+    step.overdue = [&had_ranks,
+                    overdue = drivers::Overdue(launcher_wait, std::nullopt, launcher_start)](pid_t launcher) mutable {
+        const std::optional<bool> has_ranks = drivers::has_living_children(launcher);
+        had_ranks = had_ranks || has_ranks.value_or(false);
+        if (!overdue.next({false, {}, false, has_ranks})) return false;
+        std::cerr << (had_ranks ? "ranktune: mpirun has not ended, although all ranks have: it is ended\n"
+                                : "ranktune: mpirun has started no rank in 2 minutes: it is ended\n")
+                  << std::flush;
         return true;
     };
     drivers::block_stop_signals(); // a second Ctrl-C may come while this process says how it ended
@@ -197,6 +207,13 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
     const auto written = drivers::read_outcome(files, {directory});
     const bool told = written && written->launch == launch;
     const int outcome = told ? static_cast<int>(written->outcome) : code;
+    if (code == 0 && !told && written == before) { // no study began, none went on, and nobody said why
+        std::cerr << error_message(
+            "mpirun ended without an error, but no rank of ranktune has run: is the mpirun on PATH that of " +
+                comm::mpi::library_version() + "? The line that was run is above",
+            1);
+        return 1;
+    }
     constexpr int resumable = static_cast<int>(study::StudyOutcome::resumable);
     constexpr int usage = static_cast<int>(study::StudyOutcome::usage); // refused: its words are on the screen
     if (ended.asked && !told && code != 0 && code != usage) {           // before the head was there, or twice in a row

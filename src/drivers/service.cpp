@@ -107,7 +107,7 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessC
         }
         if (const auto stop = asked ? asked() : std::nullopt) {
             // Signals of the launcher that come after it say the same again.
-            const bool first = stops.next(stop->why, Steady::now()) == StopStep::begin;
+            const bool first = stops.next(stop->as.empty() ? stop->why : stop->as, Steady::now()) == StopStep::begin;
             const StopStep step = stop->at_once ? StopStep::at_once : first ? StopStep::begin : StopStep::repeat;
             take_signal(stop->why, stop->why, step, head, clock, log, stopping);
         }

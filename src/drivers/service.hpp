@@ -46,6 +46,7 @@ class TransportOutbox final : public Outbox {
 struct EndAsked {
     std::string why;
     bool at_once = false;
+    std::string as = {}; ///< the signal that says the same, should it come as well; empty: none
 };
 
 /// Runs the head to its end. The first signal ends the study cleanly; one that insists (StopSequence), at once.

@@ -58,6 +58,12 @@ void SignalNote::write(int received) {
 SignalMeanings::SignalMeanings(std::map<std::string, std::string> fixed, std::string note)
     : fixed_(std::move(fixed)), note_(std::move(note)) {}
 
+std::string SignalMeanings::noted() const { return note_.empty() ? std::string() : read_note(note_); }
+
+std::string SignalMeanings::passed_on_as(const std::string& noted) {
+    return noted == asked_by_interrupt ? "SIGUSR2" : "SIGUSR1";
+}
+
 SignalMeanings SignalMeanings::from(const base::Variables& variables) {
     std::map<std::string, std::string> fixed;
     if (const auto interrupt = base::value_of(variables, interrupt_variable))

@@ -15,8 +15,8 @@ inline constexpr const char* interrupt_variable = "RANKTUNE_INTERRUPT";
 /// Set for ranks whose launcher is run by this program: the file that SignalNote writes.
 inline constexpr const char* signal_note_variable = "RANKTUNE_SIGNAL_NOTE";
 
-/// Written by whoever runs a launcher, just before it passes a signal on under another name. There is no file until
-/// then, and it goes with this object.
+/// Written by whoever runs a launcher, just before it passes a signal on, mostly under another name. A launcher that is
+/// still starting loses what it is sent: the note stays. There is no file until then, and it goes with this object.
 class SignalNote {
   public:
     SignalNote();
@@ -44,6 +44,10 @@ class SignalMeanings {
 
     /// The words for `signal`, a name: what was received in its place ("SIGTERM", "Ctrl-C"), or itself.
     [[nodiscard]] std::string of(const std::string& signal) const;
+    /// What the note says; empty: there is none.
+    [[nodiscard]] std::string noted() const;
+    /// The signal that `noted` is passed on as.
+    [[nodiscard]] static std::string passed_on_as(const std::string& noted);
 
   private:
     std::map<std::string, std::string> fixed_;

@@ -66,6 +66,13 @@ TEST_CASE("A launcher is overdue when all that it has started is gone, whether o
     CHECK(with(false));
 }
 
+TEST_CASE("A launcher that never starts anything is overdue where that may not take for ever", "[drivers]") {
+    Overdue overdue(20s, std::nullopt, 60s);
+    const auto with = [&](std::optional<bool> children) { return overdue.next({false, {}, false, children}); };
+    for (int n = 0; n < 11; ++n) CHECK_FALSE(with(false));
+    CHECK(with(false));
+}
+
 TEST_CASE("A launcher that may take as long as it likes is never overdue", "[drivers]") {
     Overdue overdue(0s, std::nullopt);
     CHECK_FALSE(overdue.next({true, lease("a", 1), false, {}}));

@@ -63,15 +63,21 @@ TEST_CASE("what was received in place of a signal is read from the note, and onl
         path = note.path();
         const auto meanings = SignalMeanings::from({{signal_note_variable, path}});
         CHECK(meanings.of("SIGUSR1") == "SIGUSR1"); // nothing is written yet
+        CHECK(meanings.noted().empty());
         note.write(SIGTERM);
         CHECK(meanings.of("SIGUSR1") == "SIGTERM");
         CHECK(meanings.of("SIGUSR2") == "SIGTERM");
         CHECK(meanings.of("SIGHUP") == "SIGHUP"); // nobody passes another on as this one
+        CHECK(meanings.noted() == "SIGTERM");
         note.write(SIGINT);
         CHECK(meanings.of("SIGUSR1") == "SIGTERM"); // the first one counts
         std::ofstream(path) << "anything else\n";
         CHECK(meanings.of("SIGUSR1") == "SIGUSR1");
+        CHECK(meanings.noted().empty());
     }
+    CHECK(SignalMeanings().noted().empty());
+    CHECK(SignalMeanings::passed_on_as("Ctrl-C") == "SIGUSR2");
+    CHECK(SignalMeanings::passed_on_as("SIGHUP") == "SIGUSR1");
     CHECK_FALSE(std::filesystem::exists(path));
 }
 

@@ -289,6 +289,31 @@ HeadOptions HeadRun::head_options() const {
     return head;
 }
 
+/// What this process was to be sent through a launcher that lost it, because it was still starting.
+class NotedStop {
+  public:
+    explicit NotedStop(const SignalMeanings& meanings) : meanings_(meanings) {}
+
+    /// Looks from time to time; what is found is said once.
+    std::optional<EndAsked> asked() {
+        using namespace std::chrono_literals;
+        const auto now = std::chrono::steady_clock::now();
+        if (known_ || now < next_) return std::nullopt;
+        next_ = now + 500ms;
+        const std::string noted = meanings_.noted();
+        if (noted.empty()) return std::nullopt;
+        known_ = true;
+        return EndAsked{noted, false, SignalMeanings::passed_on_as(noted)};
+    }
+    /// The study is about to stop.
+    void known() { known_ = true; }
+
+  private:
+    const SignalMeanings& meanings_;
+    std::chrono::steady_clock::time_point next_;
+    bool known_ = false;
+};
+
 HeadRunEnd HeadRun::run(SignalReader* signals) {
     HeadEnd end;
     HeadFigures figures;
@@ -310,12 +335,17 @@ HeadRunEnd HeadRun::run(SignalReader* signals) {
         std::optional<JobWatch> watch;
         if (job_) watch.emplace(*job_, options_.spec.slurm.lead_time, waker_, *log_);
         HeadMachine head(head_options(), tuner(), *journal_, outbox_, services, observer, *log_, clock_->now());
+        NotedStop noted(options_.signal_meanings);
         end = serve_head(
             transport_, head, *clock_, waker_, signals, *log_,
-            [this](const std::string& why) {
+            [this, &noted](const std::string& why) {
+                noted.known();
                 write_outcome(study::StudyOutcome::resumable, study::Reason::draining, why);
             },
-            [&keeper] { return keeper.asked(); },
+            [&keeper, &noted] {
+                auto asked = keeper.asked();
+                return asked ? asked : noted.asked();
+            },
             [&] {
                 const auto news = watch ? watch->news() : std::nullopt;
                 if (!news) return;

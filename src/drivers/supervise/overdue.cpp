@@ -6,9 +6,17 @@
 
 namespace ranktune::drivers {
 
-Overdue::Overdue(base::Duration wait, std::optional<storage::LeaseHolder> before)
-    : wait_(static_cast<std::uint32_t>((wait + storage::lease_period - base::Duration(1)) / storage::lease_period)),
-      last_(std::move(before)) {}
+namespace {
+
+/// Rounded up.
+std::uint32_t readings_in(base::Duration time) {
+    return static_cast<std::uint32_t>((time + storage::lease_period - base::Duration(1)) / storage::lease_period);
+}
+
+} // namespace
+
+Overdue::Overdue(base::Duration wait, std::optional<storage::LeaseHolder> before, base::Duration start)
+    : wait_(readings_in(wait)), start_(readings_in(start)), last_(std::move(before)) {}
 
 void Overdue::look_at_lease(const StepReading& now) {
     if (!now.known) {
@@ -35,7 +43,8 @@ bool Overdue::next(const StepReading& now) {
     childless_ = now.children.value_or(true) ? 0 : childless_ + 1;
     // A reading may come just before a renewal: a lease is stale one reading later than its holder's clock says.
     const auto stale = std::max<std::uint32_t>(wait_, storage::lease_periods + 1);
-    return (held_ && (gone_ >= wait_ || still_ >= stale)) || (had_children_ && childless_ >= wait_);
+    return (held_ && (gone_ >= wait_ || still_ >= stale)) || (had_children_ && childless_ >= wait_) ||
+           (start_ > 0 && !had_children_ && childless_ >= start_);
 }
 
 } // namespace ranktune::drivers

@@ -27,17 +27,19 @@ class Overdue {
     /// `wait`: how long a launcher may take after its study; zero: for ever. `before`: the lease when the step started,
     /// left by an earlier head. Time is counted in readings, so a job that was suspended for an hour is not overdue
     /// when it goes on.
-    Overdue(base::Duration wait, std::optional<storage::LeaseHolder> before);
+    /// `start`: how long it may take to start its first process; zero: for ever.
+    Overdue(base::Duration wait, std::optional<storage::LeaseHolder> before, base::Duration start = {});
 
     /// Called once per storage::lease_period. True: there was a head in this step, and for the whole wait the lease was
     /// given back, or not renewed for as long as makes it stale; or the launcher had children, and for the whole wait
-    /// had none.
+    /// had none; or it never had any in all the time that it may take to start one.
     [[nodiscard]] bool next(const StepReading& now);
 
   private:
     void look_at_lease(const StepReading& now);
 
-    std::uint32_t wait_; ///< readings
+    std::uint32_t wait_;  ///< readings
+    std::uint32_t start_; ///< readings
     std::optional<storage::LeaseHolder> last_;
     bool held_ = false; ///< by a head of this step
     bool had_children_ = false;

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "drivers/environment_facts.hpp"
 #include "drivers/program/descendants.hpp"
@@ -222,7 +223,7 @@ class ToChild {
     void received(int signal) {
         const auto sent = relay_.next(signal, Steady::now());
         if (!sent) return;
-        if (*sent != signal) note_.write(signal);
+        if (!relay_.as_is()) note_.write(signal);
         waiting_.reset();
         if (signal == SIGINT && *sent == SIGUSR2 && options_.ask && options_.ask()) {
             waiting_ = *sent;
@@ -252,11 +253,17 @@ class OverdueLauncher {
     OverdueLauncher(pid_t child, const StepOptions& options)
         : child_(child), options_(options), next_(Steady::now() + options.look) {}
 
+    /// Somebody has told it to end at once.
+    void insist() {
+        if (insisted_) return;
+        insisted_ = true;
+        next_ = Steady::now() + options_.grace;
+    }
     void tick() {
-        if (!options_.overdue || Steady::now() < next_) return;
+        if ((!options_.overdue && !insisted_) || Steady::now() < next_) return;
         if (told_) {
             kill(-child_, SIGKILL);
-        } else if (options_.overdue(child_)) {
+        } else if (insisted_ || options_.overdue(child_)) {
             kill(child_, SIGTERM);
             told_ = true;
         }
@@ -267,12 +274,13 @@ class OverdueLauncher {
     pid_t child_;
     const StepOptions& options_;
     Steady::time_point next_;
+    bool insisted_ = false;
     bool told_ = false;
 };
 
 /// Waits until the child has ended.
-int wait_for(pid_t child, const SignalsHere& signals, ToChild& to_child, OverdueLauncher& overdue, ErrorLines* lines,
-             int lines_fd) {
+int wait_for(pid_t child, const SignalsHere& signals, const SignalRelay& relay, ToChild& to_child,
+             OverdueLauncher& overdue, ErrorLines* lines, int lines_fd) {
     while (true) {
         int status = 0;
         const pid_t done = waitpid(child, &status, WNOHANG);
@@ -285,6 +293,7 @@ int wait_for(pid_t child, const SignalsHere& signals, ToChild& to_child, Overdue
             if (signal != SIGCHLD) to_child.received(signal);
         }
         to_child.tick();
+        if (relay.insisted()) overdue.insist();
         overdue.tick();
     }
 }
@@ -302,9 +311,8 @@ std::optional<int> SignalRelay::next(int signal, std::chrono::steady_clock::time
         case StopStep::at_once:
             break;
     }
-    if (signal == SIGINT || insisted_) return SIGTERM;
-    insisted_ = true;
-    return sent_;
+    const bool again = std::exchange(insisted_, true);
+    return signal == SIGINT || again ? SIGTERM : sent_;
 }
 
 StepEnded run_step(const StepOptions& options, SignalRelay& relay) {
@@ -324,7 +332,7 @@ StepEnded run_step(const StepOptions& options, SignalRelay& relay) {
         ErrorLines lines(errors.read ? errors.read.get() : -1, options.on_error_line);
         ToChild to_child(child, options, relay, note);
         OverdueLauncher overdue(child, options);
-        status = wait_for(child, signals, to_child, overdue, errors.read ? &lines : nullptr,
+        status = wait_for(child, signals, relay, to_child, overdue, errors.read ? &lines : nullptr,
                           errors.read ? errors.read.get() : -1);
         end_orphans(known);
         pollfd rest{errors.read ? errors.read.get() : -1, POLLIN, 0};

@@ -26,6 +26,9 @@ class SignalRelay {
     explicit SignalRelay(bool as_is = false) : as_is_(as_is) {}
     /// The signal to send; nothing: the launcher's, or Slurm's, way to say the same again.
     [[nodiscard]] std::optional<int> next(int signal, std::chrono::steady_clock::time_point now);
+    [[nodiscard]] bool as_is() const { return as_is_; }
+    /// Somebody has insisted: what does not end soon is made to.
+    [[nodiscard]] bool insisted() const { return insisted_; }
     /// Anything was received.
     [[nodiscard]] bool asked() const { return sent_ != 0; }
 
@@ -64,7 +67,8 @@ struct StepEnded {
 /// Runs a step and waits for it. Standard input is /dev/null. INT, TERM, HUP, USR1 and USR2 that this process receives
 /// go through `relay`; callers block them before (block_stop_signals): none is lost between two steps, and one that
 /// comes after the last does not take this process's exit code away. What was received, when it is passed on as
-/// something else, is in the SignalNote of which the step's variables tell. When this process is killed, the launcher
+/// something else, is in the SignalNote of which the step's variables tell. A launcher that does not end within
+/// `grace` after somebody has insisted gets TERM, and KILL after another one. When this process is killed, the launcher
 /// gets TERM as its death signal, and a guardian process sends TERM, and 15 s later KILL, to its process group. What
 /// the step leaves behind on this machine has 10 s to end by itself, then it is killed. For a process with one thread.
 /// Throws base::IoError when the program cannot be started.

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What must not go wrong while a study starts, and with trials that are too fast: start_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from cli_test import PROGRAM, TIMEOUT, Case, environment, sys
+
+
+class Start(Case):
+    def launcher(self, script):
+        """A program called mpirun, first on PATH; {real} is the one that it hides."""
+        self.write()
+        folder = self.cwd / "bin"
+        folder.mkdir()
+        (folder / "mpirun").write_text("#!/bin/sh\n" + script.format(real=shutil.which("mpirun")))
+        (folder / "mpirun").chmod(0o755)
+        (folder / "mpiexec.mpich").symlink_to("mpirun")
+        return environment(PATH=f"{folder}:{os.environ['PATH']}")
+
+    def start(self, env, *arguments):
+        return subprocess.Popen([PROGRAM, "run", "tiny.toml", "--local", "2", *arguments], cwd=self.cwd, env=env,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def wait_for(self, name):
+        deadline = time.monotonic() + TIMEOUT
+        while not (self.cwd / name).exists():
+            self.assertLess(time.monotonic(), deadline, name)
+            time.sleep(0.01)
+
+    def test_a_signal_that_a_starting_launcher_loses_still_stops_the_study(self):
+        env = self.launcher("trap '' USR1 USR2\n: >starting\nwhile [ ! -e sent ]; do sleep 0.05; done\n"
+                            "trap - USR1 USR2\nexec {real} \"$@\"\n")
+        for sent, reason in ((signal.SIGTERM, "SIGTERM"), (signal.SIGHUP, "SIGHUP"), (signal.SIGUSR1, "SIGUSR1"),
+                             (signal.SIGINT, "Ctrl-C")):
+            for name in ("starting", "sent"):
+                (self.cwd / name).unlink(missing_ok=True)
+            process = self.start(env, "trainable.seconds=0.2", "study.max_iterations=1000", "scheduler.type=fifo",
+                                 "-o", reason)
+            self.wait_for("starting")
+            process.send_signal(sent)
+            time.sleep(0.3)  # until it has passed that on
+            (self.cwd / "sent").touch()
+            out, _ = process.communicate(timeout=TIMEOUT)
+            self.assertEqual(process.returncode, 75, out)
+            self.assertEqual(self.outcome(reason)["reason"], reason)
+            self.assertIn("stopped early, resumable", out)
+
+    def test_a_launcher_that_starts_nothing_is_no_success(self):
+        process = self.start(self.launcher("exit 0\n"))
+        out, _ = process.communicate(timeout=TIMEOUT)
+        self.assertEqual(process.returncode, 1, out)
+        self.assertIn("no rank of ranktune has run", out)
+
+    def test_a_trial_that_reports_without_end_is_held_up_and_stopped(self):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        out, _ = self.run_tiny("study.num_trials=1", "study.max_iterations=2147483647", "scheduler.type=fifo",
+                               "study.time_budget=1s", "-o", "fast")
+        self.assertRegex(out, r"(?m)^why +the study's time budget of 1 s is used up$")
+        self.assertEqual(self.outcome("fast")["exit"], "0")
+        if "libasan" not in (out + os.environ.get("ASAN_OPTIONS", "")):
+            self.assertLess(max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss), 1_000_000)  # KiB
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
