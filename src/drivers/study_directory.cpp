@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <set>
 #include <span>
 #include <sstream>
 #include <utility>
@@ -127,11 +128,37 @@ std::optional<std::string> take_stop_request(storage::FileSystem& files, const s
     return std::string(text.starts_with(asked_by_interrupt) ? asked_by_interrupt : asked_by_verb);
 }
 
-void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study) {
+void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study,
+                            bool is_new) {
     files.make_directories(directory.path);
     files.make_directories(directory.checkpoints());
     files.make_directories(directory.logs());
-    if (!study.empty()) publish_text(files, directory.study_file(), study, true);
+    if (study.empty()) return;
+    const std::string path = directory.study_file();
+    if (is_new && files.exists(path) && storage::read_text(files, path) != study)
+        files.rename(path, storage::free_name(files, path));
+    publish_text(files, path, study, true);
+}
+
+std::string foreign_entry(storage::FileSystem& files, const StudyDirectory& directory) {
+    // What starts that were killed before their first record have left.
+    const auto is_own = [](const std::string& name) {
+        if (name.starts_with(".") || name == "lost+found" || name.starts_with("lease")) return true;
+        if (name.ends_with(".tmp") || name.starts_with("study.toml")) return true;
+        static const std::set<std::string> own{"logs",    "submit",      "stop",    "python",
+                                               "journal", "checkpoints", "attempts"};
+        return own.contains(name);
+    };
+    for (const std::string& name : files.list(directory.path))
+        if (!is_own(name)) return name;
+    // Of these a later start removes what its study does not know.
+    for (const std::string& folder : {directory.checkpoints(), directory.attempts()})
+        for (const std::string& name : files.list(folder)) return folder.substr(directory.path.size() + 1) + "/" + name;
+    for (const std::string& name : files.list(directory.python()))
+        if (!name.starts_with("ranktune.py") && name != "__pycache__") return "python/" + name;
+    for (const std::string& name : files.list(directory.path + "/journal"))
+        if (!name.ends_with(".tmp")) return "journal/" + name;
+    return {};
 }
 
 std::string trace_of_a_journal(storage::FileSystem& files, const StudyDirectory& directory) {

@@ -93,8 +93,13 @@ void ask_to_stop(storage::FileSystem& files, const StudyDirectory& directory, st
 /// Takes the request away, if there is one: who asks. Throws base::IoError.
 [[nodiscard]] std::optional<std::string> take_stop_request(storage::FileSystem& files, const std::string& stop_file);
 
-/// Creates the folders and writes study.toml (unless `study` is empty). Throws base::IoError.
-void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study);
+/// Creates the folders and writes study.toml (unless `study` is empty). One of a `is_new` study's directory that says
+/// something else is not ours: it is kept as study.toml~N. Throws base::IoError.
+void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study,
+                            bool is_new);
+/// The first thing that is neither from this program nor to be expected in a directory that it was given (hidden files,
+/// `submit` and `logs`), where there is no journal yet; by its name in the directory. Empty: there is none.
+[[nodiscard]] std::string foreign_entry(storage::FileSystem& files, const StudyDirectory& directory);
 /// The first file that is there only because there was a journal before it, by its name in the directory; empty: none.
 [[nodiscard]] std::string trace_of_a_journal(storage::FileSystem& files, const StudyDirectory& directory);
 

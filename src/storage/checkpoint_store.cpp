@@ -123,6 +123,26 @@ std::string shard_path(const std::string& path, std::uint32_t shard) {
     return path.substr(0, dot) + "." + std::to_string(shard) + path.substr(dot);
 }
 
+bool is_checkpoint_name(std::string_view name) {
+    const auto skip = [&name](std::string_view end) {
+        if (name.ends_with(end)) name.remove_suffix(end.size());
+    };
+    skip(".tmp");
+    skip(".h5");
+    const auto take_number = [&name] {
+        const auto end = std::min(name.find_first_not_of("0123456789"), name.size());
+        name.remove_prefix(end);
+        return end > 0;
+    };
+    const auto take = [&name](char expected) {
+        const bool there = name.starts_with(expected);
+        if (there) name.remove_prefix(1);
+        return there;
+    };
+    if (!take_number() || !take('-') || !take_number() || !take('.') || !take_number()) return false;
+    return name.empty() || (take('.') && take_number() && name.empty());
+}
+
 std::vector<std::string> paths_of(const std::string& path, std::size_t shards) {
     if (shards == 0) return {path};
     std::vector<std::string> paths;

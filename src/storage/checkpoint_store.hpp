@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ranktune/base/error.hpp"
@@ -29,6 +30,9 @@ struct CheckpointKey {
 [[nodiscard]] std::string checkpoint_path(const CheckpointKey& key);
 /// `<iteration>-<incarnation>.<attempt>.<shard>.h5`: where shard `shard` of the checkpoint `path` lies.
 [[nodiscard]] std::string shard_path(const std::string& path, std::uint32_t shard);
+/// Whether a file or folder in the folder of a trial has a name of the forms above, or of a checkpoint that was being
+/// written: nothing else there is from a study.
+[[nodiscard]] bool is_checkpoint_name(std::string_view name);
 /// The files (or the one folder) of a checkpoint.
 [[nodiscard]] std::vector<std::string> paths_of(const std::string& path, std::size_t shards);
 /// The reference to a checkpoint from those to its shards, in their order.

@@ -283,6 +283,13 @@ void FileSystem::remove_all(const std::string& path) {
     remove_if_empty(path);
 }
 
+std::string free_name(const FileSystem& files, const std::string& path) {
+    for (std::uint32_t number = 1;; ++number) {
+        std::string name = path + "~" + std::to_string(number);
+        if (!files.exists(name)) return name;
+    }
+}
+
 bool may_pass(const base::IoError& error) {
     constexpr std::array passing{ENOSPC, EDQUOT, EROFS, EACCES, EPERM, EIO, ESTALE};
     return std::find(passing.begin(), passing.end(), error.code().value()) != passing.end();

@@ -79,6 +79,9 @@ class FileSystem {
     void remove_all(const std::string& path);
 };
 
+/// `path~N`, N being the first number whose name is free.
+[[nodiscard]] std::string free_name(const FileSystem& files, const std::string& path);
+
 /// Trouble that ends when somebody makes room, mends permissions or brings the file system back: no space, quota,
 /// read-only, not permitted, input/output error, stale handle.
 [[nodiscard]] bool may_pass(const base::IoError& error);

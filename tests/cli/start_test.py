@@ -51,6 +51,42 @@ class Start(Case):
             self.assertEqual(self.outcome(reason)["reason"], reason)
             self.assertIn("stopped early, resumable", out)
 
+    def test_a_new_study_leaves_alone_what_is_not_its_own(self):
+        self.write()
+        kept = {"checkpoints/run1/best.pt": "theirs", "attempts/1/notes": "theirs", "train.py": "theirs",
+                "python/mine.py": "theirs", "journal/notes.txt": "theirs"}
+        for number, name in enumerate(kept):
+            folder = self.cwd / f"d{number}"
+            (folder / name).parent.mkdir(parents=True)
+            (folder / name).write_text("theirs")
+            (folder / "logs").mkdir()
+            _, err = self.run_tiny("-o", folder.name, code=2)
+            shown = "/".join(name.split("/")[:2])
+            self.assertIn(f"is no directory of a study and not empty (there is '{shown}')", err)
+            self.assertIn("-o ", err)
+            self.run_tiny("-o", folder.name, "--fresh", code=2)
+            self.assertEqual({p.name for p in folder.iterdir()}, {name.split("/")[0], "logs"})
+        self.run_tiny("-o", ".", code=2)
+
+    def test_what_was_expected_in_a_directory_is_no_hindrance(self):
+        folder = self.cwd / "given"
+        for name in ("logs/slurm-1.out", "submit/jobs", ".hidden", "study.toml"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text("# theirs\n")
+        self.run_tiny("-o", "given", "-q")
+        self.assertEqual((folder / "study.toml~1").read_text(), "# theirs\n")
+        self.assertEqual((folder / "study.toml").read_text(), (self.cwd / "tiny.toml").read_text())
+        # What people put there later stays, too.
+        later = [folder / name for name in ("checkpoints/mine/best.pt", "checkpoints/0/best.pt", "attempts/mine/notes")]
+        for path in later:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("theirs")
+        orphan = folder / "checkpoints/0/99-1.1.h5"
+        orphan.write_text("of a killed rank")
+        self.run_tiny("-o", "given", "-q", "study.num_trials=7")
+        self.assertFalse(orphan.exists())
+        self.assertTrue(all(path.read_text() == "theirs" for path in later))
+
     def test_a_launcher_that_starts_nothing_is_no_success(self):
         process = self.start(self.launcher("exit 0\n"))
         out, _ = process.communicate(timeout=TIMEOUT)

@@ -72,6 +72,18 @@ TEST_CASE("a checkpoint comes back with names, types, shapes, order and bytes", 
     CHECK(posix_file_system().list(home.path() + "/checkpoints/7").size() == 1);
 }
 
+TEST_CASE("names of checkpoints are told from all others", "[storage]") {
+    for (const char* name : {"9-1.1.h5", "9-1.1", "9-1.1.h5.tmp", "12345-10.2.3.h5", "0-1.1.0.h5.tmp"}) {
+        INFO(name);
+        CHECK(is_checkpoint_name(name));
+    }
+    for (const char* name : {"", "best.pt", "9", "9-1", "9-1.", "9-1.1.h5x", "a9-1.1.h5", "9-1.1.2.3.h5", "-1.1.h5",
+                             "9-1.1..h5", "9-1.1 .h5", ".h5", ".tmp", "9.1-1.h5"}) {
+        INFO(name);
+        CHECK_FALSE(is_checkpoint_name(name));
+    }
+}
+
 TEST_CASE("an empty state and one of hundreds of tensors come back", "[storage]") {
     const TemporaryDirectory home;
     CheckpointStore store(posix_file_system(), home.path());

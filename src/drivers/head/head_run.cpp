@@ -150,7 +150,7 @@ HeadRun::HeadRun(comm::Transport& transport, const RunOptions& options, const st
       outbox_(transport),
       job_(slurm::allocation(environment_variables())) {
     if (opened_.uuid.empty()) opened_.uuid = make_uuid();
-    create_study_directory(files_, directory_, options.study_text);
+    create_study_directory(files_, directory_, options.study_text, opened_.is_new);
     if (options.spec.trainable.program) publish_python_module(files_, directory_);
     if (const auto before = read_outcome(files_, directory_)) earlier_progress_ = before->progress;
     open_log(mpi);

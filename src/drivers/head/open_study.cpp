@@ -7,6 +7,7 @@
 
 #include "drivers/study_directory.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
 #include "storage/checkpoint_store.hpp"
 #include "tuner/resume.hpp"
@@ -40,6 +41,15 @@ void refuse_remains(storage::FileSystem& files, const std::string& directory) {
     throw base::UsageError("'" + directory + "' holds a study (there is '" + trace +
                            "') whose journal is gone: restore the folder 'journal' from a backup or a snapshot of the "
                            "file system. Or begin again: --fresh moves the old directory aside, -o takes another one");
+}
+
+/// A study's directory is its own: what it does not know there, a later start takes for something killed ranks left.
+void refuse_foreign(storage::FileSystem& files, const std::string& directory) {
+    const std::string name = foreign_entry(files, StudyDirectory{directory});
+    if (name.empty()) return;
+    throw base::UsageError("'" + directory + "' is no directory of a study and not empty (there is '" + name +
+                           "'); a new study needs one of its own: give another with -o, such as -o " +
+                           study::shell_text({directory + "/study"}));
 }
 
 std::string change_text(const study::KeyChange& change) {
@@ -89,6 +99,10 @@ std::vector<Interrupted> interrupted_trials(const tuner::State& state) {
     return found;
 }
 
+bool is_number(const std::string& text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
 std::string how_it_ended(storage::FileSystem& files, const std::string& directory, const OpenedStudy& opened) {
     const auto outcome = read_outcome(files, {directory});
     const std::string job = opened.journal.job.empty() ? "" : "job " + opened.journal.job + " ";
@@ -102,13 +116,18 @@ std::string how_it_ended(storage::FileSystem& files, const std::string& director
 
 } // namespace
 
+bool holds_study(storage::FileSystem& files, const std::string& directory) {
+    return storage::has_journal(files, directory) || !trace_of_a_journal(files, StudyDirectory{directory}).empty();
+}
+
 OpenedStudy open_study(storage::FileSystem& files, const std::string& directory, const study::StudySpec& spec,
                        const OpenRequest& request) {
     OpenedStudy opened;
     opened.resolved = study::resolved_toml(spec);
-    if (request.fresh) return opened;
+    if (request.fresh && holds_study(files, directory)) return opened;
     if (!storage::has_journal(files, directory)) {
         refuse_remains(files, directory);
+        refuse_foreign(files, directory);
         return opened;
     }
     const storage::JournalTail tail = storage::read_journal_tail(files, directory);
@@ -158,8 +177,9 @@ std::uint64_t remove_orphans(storage::FileSystem& files, const std::string& dire
     std::uint64_t removed = 0;
     const std::string all = StudyDirectory{directory}.checkpoints();
     for (const std::string& trial : files.list(all)) {
+        if (!is_number(trial)) continue;
         for (const std::string& name : files.list(all + "/" + trial)) {
-            if (kept.contains("checkpoints/" + trial + "/" + name)) continue;
+            if (!storage::is_checkpoint_name(name) || kept.contains("checkpoints/" + trial + "/" + name)) continue;
             try {
                 files.remove_all(all + "/" + trial + "/" + name); // a file, or the folder of a program
                 ++removed;
@@ -171,6 +191,7 @@ std::uint64_t remove_orphans(storage::FileSystem& files, const std::string& dire
     // Of programs that were killed: nobody runs in there now.
     const std::string attempts = StudyDirectory{directory}.attempts();
     for (const std::string& name : files.list(attempts)) {
+        if (!storage::is_checkpoint_name(name)) continue; // attempts have the same names
         try {
             files.remove_all(attempts + "/" + name);
         } catch (const base::IoError&) { // as above
@@ -179,17 +200,10 @@ std::uint64_t remove_orphans(storage::FileSystem& files, const std::string& dire
     return removed;
 }
 
-bool holds_study(storage::FileSystem& files, const std::string& directory) {
-    return storage::has_journal(files, directory) || !trace_of_a_journal(files, StudyDirectory{directory}).empty();
-}
-
 std::string move_aside(storage::FileSystem& files, const std::string& directory) {
-    for (std::uint32_t number = 1;; ++number) {
-        std::string name = directory + "~" + std::to_string(number);
-        if (files.exists(name)) continue;
-        files.rename(directory, name);
-        return name;
-    }
+    std::string name = storage::free_name(files, directory);
+    files.rename(directory, name);
+    return name;
 }
 
 std::string resolved_file_of(storage::FileSystem& files, const std::string& directory) {
