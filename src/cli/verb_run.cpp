@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <optional>
 
 #include <unistd.h>
@@ -28,6 +29,7 @@
 #include "drivers/run.hpp"
 #include "drivers/signal_note.hpp"
 #include "drivers/signals.hpp"
+#include "drivers/start_watch.hpp"
 #include "drivers/study_directory.hpp"
 #include "report/next_steps.hpp"
 #include "report/screens.hpp"
@@ -241,13 +243,22 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
     for (const auto& [name, value] : comm::mpi::settings_before_init(variables, facts.library, cores)) {
         setenv(name.c_str(), value.c_str(), 0);
     }
+    std::chrono::seconds patience{};
+    try {
+        patience = drivers::StartWatch::limit_from_environment();
+    } catch (const base::UsageError&) {
+        if (!speaks()) return static_cast<int>(study::StudyOutcome::usage);
+        throw;
+    }
     drivers::block_stop_signals();
+    auto watch = std::make_unique<drivers::StartWatch>(patience, "a rank on " + drivers::host_name());
     comm::mpi::Environment mpi;
     if (const auto broken = comm::mpi::examine_world(variables, facts, mpi.size())) return refuse_launch(*broken);
     drivers::RunOptions options;
     options.version = version();
     options.build_type = build_type();
     options.layout = drivers::survey(mpi);
+    watch.reset(); // everybody has answered
     options.signal_meanings = drivers::SignalMeanings::from(variables);
     RunScreens screens(arguments, mpi);
     if (mpi.rank() == 0) {

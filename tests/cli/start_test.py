@@ -87,6 +87,25 @@ class Start(Case):
         self.assertFalse(orphan.exists())
         self.assertTrue(all(path.read_text() == "theirs" for path in later))
 
+    def test_ranks_do_not_wait_for_ever_for_one_that_never_comes(self):
+        version = subprocess.run(["mpirun", "--version"], capture_output=True, text=True).stdout
+        if "Open MPI" not in version:
+            self.skipTest("needs an mpirun that starts two programs as one job")
+        self.write()
+        env = environment(RANKTUNE_START_TIMEOUT="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                          OMPI_MCA_btl_vader_single_copy_mechanism="none")
+        done = subprocess.run(["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "2", PROGRAM, "run", "tiny.toml", ":",
+                               "-n", "1", "sleep", "1000"], cwd=self.cwd, env=env, capture_output=True, text=True,
+                              timeout=TIMEOUT)
+        self.assertEqual(done.returncode, 75, done.stderr)
+        self.assertRegex(done.stderr, r"ranktune: a rank on \S+ has waited 1 s for the other ranks to start, and ends \(exit 75\)")
+        self.assertFalse((self.cwd / "tiny").exists())
+        env["RANKTUNE_START_TIMEOUT"] = "soon"
+        done = subprocess.run(["mpirun", "--oversubscribe", "-n", "2", PROGRAM, "run", "tiny.toml"], cwd=self.cwd, env=env,
+                              capture_output=True, text=True, timeout=TIMEOUT)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.stderr.count("it needs a number of seconds"), 1, done.stderr)
+
     def test_a_launcher_that_starts_nothing_is_no_success(self):
         process = self.start(self.launcher("exit 0\n"))
         out, _ = process.communicate(timeout=TIMEOUT)

@@ -222,7 +222,7 @@ class Study:
         if self.deterministic:
             command.append("--deterministic")
         if self.launch.srun:
-            launcher = ["srun", "--mpi=pmix", "-n", str(workers + 1), "--time=10", "-Q", "-J", os.path.basename(self.base)]
+            launcher = ["srun", "--mpi=pmix", "-n", str(workers + 1), "--time=10", "--wait=60", "-Q", "-J", os.path.basename(self.base)]
         else:
             launcher = ["mpirun", "-n", str(workers + 1), "--oversubscribe", "--bind-to", "none", "--quiet"]
         return subprocess.Popen(launcher + command, cwd=self.base, env=self.launch.environment, stdin=subprocess.DEVNULL,

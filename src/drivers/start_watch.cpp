@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/start_watch.hpp"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/vocabulary.hpp"
+
+namespace ranktune::drivers {
+namespace {
+
+[[noreturn]] void give_up(std::chrono::milliseconds limit, const std::string& who) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit).count();
+    const std::string text = "ranktune: " + who + " has waited " + std::to_string(seconds) +
+                             " s for the other ranks to start, and ends (exit 75): one of them has died, or waits for "
+                             "something; what it said is above. Longer: " +
+                             start_timeout_variable + "=SECONDS\n";
+    static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
+    _exit(static_cast<int>(study::StudyOutcome::resumable));
+}
+
+} // namespace
+
+StartWatch::StartWatch(std::chrono::milliseconds limit, std::string who) {
+    if (limit.count() <= 0) return;
+    thread_ = std::thread([this, limit, who = std::move(who)] {
+        std::unique_lock lock(mutex_);
+        if (!changed_.wait_for(lock, limit, [this] { return up_; })) give_up(limit, who);
+    });
+}
+
+StartWatch::~StartWatch() {
+    {
+        const std::lock_guard lock(mutex_);
+        up_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+}
+
+std::chrono::seconds StartWatch::limit_from_environment() {
+    constexpr std::chrono::seconds by_default{300};
+    const char* set = std::getenv(start_timeout_variable);
+    if (set == nullptr) return by_default;
+    const std::string_view text(set);
+    long seconds = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+    if (error != std::errc() || end != text.data() + text.size() || seconds < 0)
+        throw base::UsageError(std::string(start_timeout_variable) + " in the environment is '" + set +
+                               "'; it needs a number of seconds, 0 for no limit");
+    return std::chrono::seconds(seconds);
+}
+
+} // namespace ranktune::drivers

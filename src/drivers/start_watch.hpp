@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// An end to waiting for ranks that will never come.
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace ranktune::drivers {
+
+/// Seconds that MPI may take to come up; 0: for ever.
+inline constexpr const char* start_timeout_variable = "RANKTUNE_START_TIMEOUT";
+
+/// MPI_Init waits for all ranks. One that dies before it has joined (its library is missing on that node, memory ran
+/// out, it was killed) is nobody's loss: srun, for one, lets the others wait until the job's time is up. While this
+/// object lives, a thread of its own counts, and ends the process with exit code 75 when the time is up, with a word
+/// on standard error.
+class StartWatch {
+  public:
+    /// `limit`: zero or less: for ever. `who`: this process, for people: "a rank on n17".
+    StartWatch(std::chrono::milliseconds limit, std::string who);
+    ~StartWatch();
+    StartWatch(const StartWatch&) = delete;
+    StartWatch& operator=(const StartWatch&) = delete;
+
+    /// What the variable says, 5 minutes without it. Throws base::UsageError when it is no number of seconds.
+    [[nodiscard]] static std::chrono::seconds limit_from_environment();
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool up_ = false;
+    std::thread thread_; // last: starts when everything above is there
+};
+
+} // namespace ranktune::drivers
