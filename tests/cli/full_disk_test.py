@@ -51,7 +51,7 @@ class Disk(Supervise):
 class FullDisk(Disk):
     def fill(self, free=0):
         """Fills the disk but for `free` KiB."""
-        with open(self.disk / "filler", "wb", buffering=0) as filler:
+        with open(self.disk / ".filler", "wb", buffering=0) as filler:
             try:
                 while True:
                     filler.write(bytes(4096))
@@ -60,7 +60,7 @@ class FullDisk(Disk):
             filler.truncate(max(0, filler.tell() - free * 1024))
 
     def make_room(self):
-        (self.disk / "filler").unlink()
+        (self.disk / ".filler").unlink()
 
     def test_a_disk_that_is_full_at_the_start(self):
         self.study(seconds=0.01)

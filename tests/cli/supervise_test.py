@@ -10,7 +10,7 @@ import time
 import unittest
 
 from cli_test import PROGRAM, TIMEOUT, environment, sys
-from resume_test import Resume
+from resume_test import STUDY, Resume
 
 PROGRAMS = """[study]
 name = "long"
@@ -109,6 +109,23 @@ class Supervise(Resume):
         self.study(seconds=0.2)
         process = self.supervise(PROGRAM, "run", "long.toml", "--local", "2", reports=0)
         self.kill_in_turn(process, [lambda: self.ranks()[2], lambda: self.ranks()[0], self.mpirun])
+
+    def test_a_rank_that_crashes_in_a_local_run_is_charged_to_its_trial(self):
+        self.study(seconds=0.2, more="\n[failure]\nmax_failures = 3")
+        process = self.supervise(PROGRAM, "run", "long.toml", "--local", "2", reports=3)
+        os.kill(self.ranks()[1], signal.SIGSEGV)
+        self.check_goes_on(process)
+        logs = self.cwd / "long" / "logs"
+        self.assertRegex((logs / "start-2.log").read_text(), r" last-end death=yes notes=[1-9]")
+        self.assertRegex("".join(path.read_text() for path in logs.glob("workers-*")), r"(?m)^crash rank=1 trial=\d+ signal=11$")
+
+    def test_trials_that_hang_in_a_local_run_fail_and_the_study_ends(self):
+        self.write("long.toml", STUDY.format(seconds=900, scheduler="fifo", more='\n[failure]\nreport_timeout = "2s"'))
+        out = self.finish(self.supervise(PROGRAM, "run", "long.toml", "--local", "2", "study.num_trials=2", reports=0), code=4)
+        self.assertGreaterEqual(out.count("starting the study again"), 1, out)
+        workers = "".join(path.read_text() for path in (self.cwd / "long" / "logs").glob("workers-*"))
+        self.assertIn("no report, should_stop or gradient step for 2s (failure.report_timeout)", workers)
+        self.assertIn("the trial does not return; its stack follows", workers)
 
     @unittest.skipUnless(open_mpi(), "no mpirun of Open MPI")
     def test_a_step_by_mpirun_goes_on_whatever_is_killed(self):

@@ -79,10 +79,12 @@ class Job:
     """A job script, submitted with a small study; everything in a directory of its own."""
 
     def __init__(self, folder, script, *options, resources="ranks = 1", trials=12, seconds=0.01, variables=(), study=STUDY,
-                 requeue="false"):
+                 requeue="false", disk=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(dir=folder))
         self.study = self.folder / "study"
         self.log_file = self.folder / "job.log"
+        if disk:  # the study's directory
+            self.study.symlink_to(disk)
         (self.folder / "train.py").write_text(TRAIN)
         (self.folder / "study.toml").write_text(
             study.format(trials=trials, seconds=seconds, resources=resources, requeue=requeue))

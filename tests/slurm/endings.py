@@ -14,10 +14,10 @@ import time
 from bed import (DETERMINISTIC_STUDY, DIRECTORY, PATIENCE, PROGRAM, Job, environment, expect, slurm, template)
 
 
-def running(folder, launcher, nodes, *options, trials=60, requeue="false", seconds=0.3):
+def running(folder, launcher, nodes, *options, trials=60, requeue="false", seconds=0.3, study=DETERMINISTIC_STUDY, disk=None):
     """60 trials are 20 s of training on one node: enough for whatever acts at once."""
     job = Job(folder, template("cpu"), f"--nodes={nodes}", "--exclusive", *options, trials=trials, seconds=seconds,
-              variables={"LAUNCHER": launcher}, requeue=requeue, study=DETERMINISTIC_STUDY)
+              variables={"LAUNCHER": launcher}, requeue=requeue, study=study, disk=disk)
     job.wait_until_training()
     return job
 

@@ -20,6 +20,7 @@ import tempfile
 import time
 
 import endings
+import faults
 from bed import (DIRECTORY, GPUS, NODES, PROGRAM, PROGRAM_STUDY, SOURCES, TESTBED, TUTORIAL_PATIENCE, Job, environment, expect,
                  expected_layout, template)
 
@@ -230,7 +231,7 @@ def cases():
     found += [all_cores("srun"), all_cores("mpirun"), gpu_forms, gpu_programs("srun"),
               gpu_programs("mpirun"), gpu_private_names, gpus_of_the_job("srun"), gpus_of_the_job("mpirun"), gpus_by_task, shared_gpu, shared_gpu_program, no_gpu, broken_launch("none"),
               broken_launch("pmi2")]
-    return found + endings.cases() + [tutorial, tutorial_job]
+    return found + endings.cases() + faults.cases() + [tutorial, tutorial_job]
 
 
 def unavailable():
@@ -291,6 +292,7 @@ def main():
     folder = tempfile.mkdtemp(prefix="ranktune-slurm-")
     good = True
     try:
+        faults.mount_disks(folder)
         bring_up()
         if (pathlib.Path(DIRECTORY) / "apart").read_text().strip() != "yes":
             print("this machine allows no namespaces: all nodes have one host name, so mpirun, gpu_programs and node_down are left out")
@@ -311,6 +313,7 @@ def main():
             bring_up()
     finally:
         subprocess.run([TESTBED, "stop", "--directory", DIRECTORY], check=False)
+        faults.unmount_disks()
         shutil.rmtree(folder, ignore_errors=True)
     assert not os.path.exists(DIRECTORY) and not left_behind(), left_behind()
     return 0 if good else 1
