@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "comm/transport/mpi_transport.hpp"
 #include "drivers/binding.hpp"
@@ -85,7 +86,8 @@ int run_worker(comm::Transport& transport, comm::GroupFactory& groups, SignalRea
 
 int run_study(const comm::mpi::Environment& environment, const RunOptions& options) {
     SignalReader signals(options.signal_meanings);
-    const auto transport = comm::make_mpi_transport(environment); // collective, like the next
+    auto transport = comm::make_mpi_transport(environment); // collective, like the next
+    if (options.wrap) transport = options.wrap(std::move(transport));
     comm::GroupFactory groups(environment);
     if (environment.rank() != 0) {
         show_own_gpus(options.layout.gpus_of(transport->rank()));

@@ -3,9 +3,11 @@
 // What a run is asked for and what comes of it.
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "comm/transport/transport.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/layout.hpp"
 #include "drivers/observer.hpp"
@@ -24,12 +26,15 @@ struct RunEnd {
     std::string requeue = {};            ///< what became of the job, in words; empty: nothing to say
 };
 
-/// Rank 0 fills in everything; the other ranks `version` and `layout` only.
+/// Rank 0 fills in everything; the other ranks `version`, `layout` and `wrap` only.
 struct RunOptions {
     std::string version;            ///< of this program
     std::string build_type;         ///< of this program: "release"
     Layout layout;                  ///< empty: not known, no rank has a GPU
     SignalMeanings signal_meanings; ///< of what the launcher passes on
+    /// Puts something around this rank's end of all links, for tests of what links can do; may be empty. On all ranks or
+    /// on none.
+    std::function<std::unique_ptr<comm::Transport>(std::unique_ptr<comm::Transport>)> wrap;
     /// The caller (the command line) has refused already, and has said why: the ranks only leave together.
     std::optional<study::StudyOutcome> refused;
     study::StudySpec spec;

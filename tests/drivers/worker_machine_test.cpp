@@ -378,7 +378,7 @@ TEST_CASE("User code without progress for too long ends the process, and the hea
     w.tick(at(1s));
     CHECK(w.machine->wake_at() <= at(11s));
     w.tick(at(8s));
-    ++w.runner->steps; // should_stop, a report, a gradient step
+    ++w.runner->steps; // a report, a gradient step
     w.tick(at(9s));
     w.tick(at(18s));
     CHECK_FALSE(w.machine->end().has_value());
@@ -388,7 +388,7 @@ TEST_CASE("User code without progress for too long ends the process, and the hea
     CHECK(w.machine->end()->guilty);
     const auto bye = w.out.take<Bye>(w.head);
     CHECK(bye.guilty);
-    CHECK(bye.why == "no report, should_stop or gradient step for 10s (failure.report_timeout)");
+    CHECK(bye.why == "no report or gradient step for 10s (failure.report_timeout)");
     w.out.check_empty();
 }
 

@@ -125,7 +125,7 @@ struct FailureSpec {
     std::uint32_t max_failures = 0; ///< attempts that end with an exception and are retried from the last checkpoint
     std::uint32_t max_losses = 3;   ///< attempts lost with their ranks before the trial is failed
     /// Longest time without progress of a trial: programs, between two reports; trainables in this process, between any
-    /// two of report, should_stop and gradient step.
+    /// two of reports and gradient steps.
     std::optional<base::Duration> report_timeout;
 };
 

@@ -58,7 +58,7 @@ class Runner {
     /// Give up without a checkpoint: ends with outcome `lost` as soon as user code returns.
     virtual void abandon() = 0;
     [[nodiscard]] virtual std::optional<RunnerEvent> poll() = 0;
-    /// Grows whenever user code makes progress (report, should_stop, reducer steps): for the hang watchdog.
+    /// Grows whenever user code makes progress (report, reducer steps): for the hang watchdog.
     [[nodiscard]] virtual std::uint64_t progress() const = 0;
     /// The user code of this rank waits, without a fault of its own: for the head, or for reports of other ranks. That
     /// is no hanging.

@@ -421,7 +421,7 @@ struct WorkerMachine::Impl {
             return finish(leave->outcome, why, false, true); // the exit code stays that of the study
         }
         if (const auto limit = hung_at(); limit && now >= *limit)
-            return give_up("no report, should_stop or gradient step for " +
+            return give_up("no report or gradient step for " +
                                study::duration_text(welcome->progress_timeout) + " (failure.report_timeout)",
                            true, true);
         if (now - heard_head >= head_timeout())
