@@ -79,7 +79,7 @@ void parse_study_table(ParseContext& context) {
     table.require("mode", "\"min\" or \"max\"");
     spec.objective.mode = table.word("mode", modes).value_or(Mode::max);
 
-    context.has_num_trials = table.has("num_trials");
+    context.has_num_trials = table.has("num_trials") || table.is_wrong();
     spec.num_trials = static_cast<std::uint32_t>(table.integer("num_trials", 1, most_trials).value_or(0));
     table.require("max_iterations", "the ceiling of iterations that a trial may train");
     if (const auto ceiling = table.integer("max_iterations", 1, most_iterations)) {
