@@ -117,9 +117,10 @@ int checked_output(int code, bool ran_a_study) {
     std::cout.flush();
     if (std::cout && std::ferror(stdout) == 0) return code;
     const int told = ran_a_study || code != 0 ? code : exit_runtime_error;
-    std::cerr << error_message("standard output could not be written, and what was to be shown is lost; is there room, "
-                               "and does somebody read it?",
-                               told);
+    std::cerr << error_message(
+        "standard output could not be written, and what was to be shown is lost; is there room, "
+        "and does somebody read it?",
+        told);
     return told;
 }
 

@@ -50,8 +50,8 @@ void refuse_file_in_the_way(const std::string& directory) {
         const fs::file_type type = fs::status(at, error).type();
         if (type == fs::file_type::directory) continue;
         const bool dangling = link == fs::file_type::symlink && type == fs::file_type::not_found;
-        if (!dangling && (type == fs::file_type::not_found || type == fs::file_type::none ||
-                          type == fs::file_type::unknown))
+        if (!dangling &&
+            (type == fs::file_type::not_found || type == fs::file_type::none || type == fs::file_type::unknown))
             return; // it will be made, or whoever makes it is told why not
         throw base::UsageError("'" + directory + "' cannot be the directory of the study: '" + at.string() + "' " +
                                (dangling ? "is a link that leads nowhere" : kind_of(type)) +
@@ -77,10 +77,10 @@ void refuse_to_rename(const std::string& directory, const std::string& study, co
     if (!input.directory.empty() && std::filesystem::equivalent(input.directory, directory, error)) return;
     const bool holds_study = lies_in(study, directory);
     if (!holds_study && !lies_in(".", directory)) return;
-    throw base::UsageError("--fresh would rename '" + directory + "', " +
-                           (holds_study ? "which holds the study file '" + study + "'"
-                                        : std::string("in which you are working")) +
-                           "; give the study a directory of its own with -o");
+    throw base::UsageError(
+        "--fresh would rename '" + directory + "', " +
+        (holds_study ? "which holds the study file '" + study + "'" : std::string("in which you are working")) +
+        "; give the study a directory of its own with -o");
 }
 
 } // namespace

@@ -71,8 +71,8 @@ void finish(const study::StudySpec& spec, std::vector<Bracket>& brackets) {
     while (at_the_top < spec.scheduler.finish_top) {
         const auto [bracket, rung] = highest_with_paused(brackets);
         if (bracket == nullptr) return;
-        const std::uint64_t more = std::min(spec.scheduler.finish_top - at_the_top,
-                                            bracket->trials[rung] - bracket->trials[rung + 1]);
+        const std::uint64_t more =
+            std::min(spec.scheduler.finish_top - at_the_top, bracket->trials[rung] - bracket->trials[rung + 1]);
         for (std::size_t i = rung + 1; i < bracket->trials.size(); ++i) bracket->trials[i] += more;
         at_the_top += more;
     }

@@ -25,10 +25,12 @@ constexpr std::size_t most_levels = 64;
     throw TomlError("tables and lists are nested more than " + std::to_string(most_levels) + " deep", at);
 }
 
-/// Refuses a key or header with too many dots before the library makes a table of each.
-void check_dots(std::string_view text) {
+/// Refuses too many dots in a key or header, and too many brackets in each other, before the library makes a table or
+/// list of each.
+void check_depth(std::string_view text) {
     Position at{1, 1};
     std::size_t dots = 0;
+    std::size_t brackets = 0;
     std::string_view open; // of the string or comment that we are in: what ends it
     for (std::size_t i = 0; i < text.size(); ++i, ++at.column) {
         const char c = text[i];
@@ -56,6 +58,9 @@ void check_dots(std::string_view text) {
             if (++dots > most_levels) refuse_depth(at);
         } else if (std::string_view("=[]{},\n").find(c) != std::string_view::npos) {
             dots = 0;
+            if (c == '[' || c == '{') ++brackets;
+            if ((c == ']' || c == '}') && brackets > 0) --brackets;
+            if (brackets > most_levels) refuse_depth(at);
         }
         if (i < text.size() && text[i] == '\n') at = {at.line + 1, 0};
     }
@@ -107,7 +112,7 @@ Node convert(const toml::node& from, std::size_t depth) {
 }
 
 Node parse_or_throw(const std::string& text) {
-    check_dots(text);
+    check_depth(text);
     try {
         return convert(toml::parse(text));
     } catch (const toml::parse_error& error) {

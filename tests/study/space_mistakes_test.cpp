@@ -112,9 +112,9 @@ TEST_CASE("tables and keys too deep are refused before they are read", "[study]"
         return text;
     };
     const std::string said = "tables and lists are nested more than 64 deep";
-    for (const std::string& text :
-         {"[" + nested(20'000) + "]\n", nested(20'000) + " = 1\n", "[ x ]\n" + nested(66) + "=1\n",
-          "[" + nested(40) + "]\n" + nested(40) + " = 1\n", "a = { " + nested(20'000) + " = 1 }\n"})
+    for (const std::string& text : {"[" + nested(20'000) + "]\n", nested(20'000) + " = 1\n",
+                                    "[ x ]\n" + nested(66) + "=1\n", "[" + nested(40) + "]\n" + nested(40) + " = 1\n",
+                                    "a = " + std::string(200, '[') + "\n", "a = { " + nested(20'000) + " = 1 }\n"})
         CHECK(mistake(text).find(said) != std::string::npos);
     Parts parts = free_parts();
     CHECK(mistake(parts.text(), {nested(20'000) + "=1"}).find("is not a dotted key") != std::string::npos);
