@@ -44,6 +44,8 @@ TEST_CASE("mistakes of [study]", "[study]") {
         {"name = \"a/b\"\n",
          "2:8 study.name: letters, digits, '_', '-' and '.' only, beginning with a letter, digit or '_', "
          "at most 100: \"a/b\""},
+        {"name = \"" + std::string(101, 'n') + "\"\n",
+         "2:8 study.name: has 101 characters; a name, which is also that of a folder, has at most 100"},
         {"name = \"\"\n",
          "2:8 study.name: letters, digits, '_', '-' and '.' only, beginning with a letter, digit or '_', at "
          "most 100: \"\""},
