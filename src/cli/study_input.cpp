@@ -78,8 +78,8 @@ void refuse_to_rename(const std::string& directory, const std::string& study, co
     const bool holds_study = lies_in(study, directory);
     if (!holds_study && !lies_in(".", directory)) return;
     throw base::UsageError(
-        "--fresh would rename '" + directory + "', " +
-        (holds_study ? "which holds the study file '" + study + "'" : std::string("in which you are working")) +
+        "--fresh renames the directory that is there, and '" + directory + "' " +
+        (holds_study ? "holds the study file '" + study + "', too" : std::string("is where you are working")) +
         "; give the study a directory of its own with -o");
 }
 

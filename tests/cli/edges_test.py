@@ -75,11 +75,11 @@ class Directory(Case):
         (self.cwd / "here").mkdir()
         (self.cwd / "here" / "own.toml").write_text(TINY)
         for output in (".", "..", str(self.cwd), str(self.cwd.parent), "here/.."):
-            self.assertIn(f"--fresh would rename '{output}', which holds the study file 'tiny.toml'; give the study",
+            self.assertIn(f"--fresh renames the directory that is there, and '{output}' holds the study file 'tiny.toml', too; ",
                           self.refused("run", "tiny.toml", "--fresh", "-o", output))
-        self.assertIn("in which you are working",
+        self.assertIn("is where you are working; give the study a directory of its own with -o",
                       self.refused("run", "../tiny.toml", "--fresh", "-o", "../here", cwd=self.cwd / "here"))
-        self.assertIn("which holds the study file", self.refused("run", "here/own.toml", "--fresh", "-o", "here"))
+        self.assertIn("holds the study file", self.refused("run", "here/own.toml", "--fresh", "-o", "here"))
         self.assertEqual(self.names(), ["here", "tiny.toml"])
 
     def test_fresh_renames_the_study_that_was_named(self):
@@ -87,7 +87,7 @@ class Directory(Case):
         self.ranktune("run", "tiny.toml", "--local", "1", "-q", "--fresh")
         self.ranktune("run", "tiny", "--local", "1", "-q", "--fresh")
         self.assertEqual(self.names(), ["tiny", "tiny.toml", "tiny~1", "tiny~2"])
-        self.assertIn("which holds the study file", self.refused("run", "tiny/study.toml", "--fresh", "-o", "tiny"))
+        self.assertIn("holds the study file", self.refused("run", "tiny/study.toml", "--fresh", "-o", "tiny"))
 
 
 class Launch(Case):
