@@ -20,6 +20,15 @@ std::string_view nearest_of(std::string_view name, std::span<const Text> candida
             best_distance = distance;
         }
     }
+    // `stat` is the beginning of `status` rather than `stop` with a letter changed.
+    constexpr std::size_t shortest_beginning = 3;
+    if (best_distance > 1 && name.size() >= shortest_beginning) {
+        std::string_view longer;
+        for (const Text& candidate : candidates)
+            if (std::string_view(candidate).starts_with(name) && (longer.empty() || candidate.size() < longer.size()))
+                longer = candidate;
+        if (!longer.empty()) return longer;
+    }
     return best;
 }
 

@@ -49,8 +49,10 @@ report::Live LiveView::live(const tuner::Tuner& tuner, const drivers::HeadFigure
 
 void LiveView::on_tick(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) {
     if (progress_ == Progress::none || tuner.state().ended) return;
-    if (progress_ == Progress::table) {
-        measure_again(terminal_);
+    if (progress_ == Progress::table) measure_again(terminal_);
+    if (progress_ == Progress::table && terminal_.narrow) {
+        lines_drawn_ = 0; // wrapped by now: how many lines to go back nobody knows
+    } else if (progress_ == Progress::table) {
         const report::Live now = live(tuner, figures);
         // Head lines, titles and the hint take nine lines; a table taller than the terminal could not be drawn over.
         const std::size_t other_lines = 9 + report::checkpoint_lines(now, terminal_.style.width).size();

@@ -4,6 +4,7 @@
 #include "ranktune/main.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -100,6 +101,29 @@ CLI::Validator whole_number(std::uint32_t low, const std::string& what) {
     return CLI::Validator(check, "");
 }
 
+/// A path that a variable of the shell has left empty would be the default, and not what was meant.
+CLI::Validator no_empty_path() {
+    return CLI::Validator(
+        [](std::string& word) {
+            return word.empty() ? std::string("needs a path, not ''; is the variable unset that should hold it?")
+                                : std::string();
+        },
+        "");
+}
+
+/// What could not be written is not passed over in silence. `code` of a study that was run stays: what became of it is
+/// in its directory.
+int checked_output(int code, bool ran_a_study) {
+    std::cout.flush();
+    if (std::cout && std::ferror(stdout) == 0) return code;
+    const int told = ran_a_study || code != 0 ? code : exit_runtime_error;
+    std::cerr << error_message(
+        "standard output could not be written, and what was to be shown is lost; is there room, "
+        "and does somebody read it?",
+        told);
+    return told;
+}
+
 /// The number of a trial, or "best".
 CLI::Validator trial_or_best() {
     const auto number = whole_number(0, "the number of a trial, or best");
@@ -136,27 +160,27 @@ class App {
         }
         try {
             app_.parse(argc, argv);
-        } catch (const CLI::CallForHelp& call) {
-            return app_.exit(call);
-        } catch (const CLI::CallForVersion& call) {
-            return app_.exit(call);
-        } catch (const CLI::CallForAllHelp& call) {
-            return app_.exit(call);
+        } catch (const CLI::Success& call) { // help, or the version
+            return checked_output(app_.exit(call), false);
         } catch (const CLI::ParseError& error) {
             if (speaks()) std::cerr << error_message(explain(error, argc, argv), exit_usage);
             return exit_usage;
         }
-        return verb_();
+        return checked_output(verb_(), runs_study_);
     }
 
   private:
     /// CLI11 only says that a subcommand is required: the nearest verb helps more.
     std::string explain(const CLI::ParseError& error, int argc, char** argv) const {
-        std::vector<std::string> verbs;
-        for (const auto* verb : app_.get_subcommands({})) verbs.push_back(verb->get_name());
+        std::vector<std::string> verbs; // those of the list
+        bool is_verb = false;
         const std::string first = argc > 1 ? argv[1] : "";
+        for (const auto* verb : app_.get_subcommands({})) {
+            is_verb = is_verb || verb->get_name() == first;
+            if (!verb->get_group().empty()) verbs.push_back(verb->get_name());
+        }
         if (argc <= 1) return "a verb is needed: " + base::join(verbs) + " (ranktune --help)";
-        if (first[0] != '-' && std::find(verbs.begin(), verbs.end(), first) == verbs.end()) {
+        if (first[0] != '-' && !is_verb) {
             return "unknown verb '" + first + "'" + base::suggestion(first, std::span<const std::string>(verbs)) +
                    " (" + base::join(verbs) + ")";
         }
@@ -214,7 +238,9 @@ class App {
             ->required()
             ->type_name("");
         add_overrides(verb, overrides);
-        verb->add_option("-o,--output", run.directory, "Study directory (default: ./<study.name>)")->type_name("DIR");
+        verb->add_option("-o,--output", run.directory, "Study directory (default: ./<study.name>)")
+            ->type_name("DIR")
+            ->check(no_empty_path());
         verb->add_option("--local", run.local, "Start mpirun on this machine with N workers")
             ->type_name("N")
             ->transform(whole_number(1, "a number of workers, 1 at least"));
@@ -241,6 +267,7 @@ class App {
         add_run_options(verb, run_, overrides_);
         verb->callback([this, verb] {
             run_.overrides = overrides_.in_order(*verb);
+            runs_study_ = !run_.dry_run;
             verb_ = [this] { return run(run_, invocation_); };
         });
     }
@@ -274,7 +301,10 @@ class App {
         verb->add_option("COMMAND", supervise_.command, "After `--`: the line that runs the study")
             ->required()
             ->type_name("");
-        verb->callback([this] { verb_ = [this] { return supervise(supervise_, run_arguments); }; });
+        verb->callback([this] {
+            runs_study_ = true;
+            verb_ = [this] { return supervise(supervise_, run_arguments); };
+        });
     }
     void add_init() {
         auto* verb =
@@ -306,7 +336,8 @@ class App {
             ->type_name("");
         add_overrides(verb, overrides_);
         verb->add_option("-o,--output", submit_.directory, "Study directory (default: ./<study.name>)")
-            ->type_name("DIR");
+            ->type_name("DIR")
+            ->check(no_empty_path());
         number("-N,--nodes", submit_.nodes, "Nodes, all alike (default 1)");
         number("--gpus-per-node", submit_.gpus_per_node, "GPUs of each node: one worker for each");
         number("--workers-per-node", submit_.workers_per_node, "Without GPUs: workers of each node (default 4)");
@@ -339,7 +370,7 @@ class App {
         auto* pack =
             app_.add_subcommand("support", "What somebody who helps needs, as DIR-support.tar.gz, 5 MB at most");
         pack->add_option("DIR", directory_, "Study directory")->required()->type_name("");
-        pack->add_option("-o,--output", output_, "File to write")->type_name("FILE");
+        pack->add_option("-o,--output", output_, "File to write")->type_name("FILE")->check(no_empty_path());
         pack->callback([this] { verb_ = [this] { return support(directory_, output_); }; });
     }
     void add_stop_and_replay() {
@@ -384,7 +415,9 @@ class App {
         table->add_option("--table", table_, "csv: trials (default) or reports")
             ->check(CLI::IsMember({"trials", "reports"}))
             ->type_name("NAME");
-        table->add_option("-o,--output", output_, "File to write (default: standard output)")->type_name("FILE");
+        table->add_option("-o,--output", output_, "File to write (default: standard output)")
+            ->type_name("FILE")
+            ->check(no_empty_path());
         table->callback([this] { verb_ = [this] { return export_study(directory_, format_, table_, output_); }; });
     }
     void add_checkpoint() {
@@ -400,7 +433,8 @@ class App {
         verb->add_flag("-a,--all", checkpoint_.all, "The state of the optimizer and the scaling of the data, too");
         verb->add_option("-o,--output", checkpoint_.output,
                          "File to write (default: STUDY-TRIAL-ITERATION.safetensors)")
-            ->type_name("FILE");
+            ->type_name("FILE")
+            ->check(no_empty_path());
         verb->callback([this] { verb_ = [this] { return extract_checkpoint(checkpoint_); }; });
     }
     CLI::Option* add_format(CLI::App* verb, const Names<Format>& accepted, const std::string& words) {
@@ -426,6 +460,7 @@ class App {
     CLI::App app_{"Hyper-parameter optimisation and distributed training over MPI: one sbatch, one srun, one program.",
                   "ranktune"};
     std::function<int()> verb_;
+    bool runs_study_ = false; ///< the exit code is that of a study
 };
 
 Invocation invocation_of(int argc, char** argv) {

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/message.hpp"
 
+#include "report/text.hpp"
+
 namespace ranktune::cli {
 
-std::string error_message(std::string_view what, int exit_code) {
+std::string error_message(std::string_view words, int exit_code) {
+    // Names from a study file or the command line could move the cursor of a terminal, or worse.
+    const std::string what = report::escaped(words);
     const std::size_t end = what.find('\n');
     std::string text = "ranktune: " + std::string(what.substr(0, end)) + " (exit " + std::to_string(exit_code) + ")";
-    if (end != std::string_view::npos) text += what.substr(end);
+    if (end != std::string::npos) text += what.substr(end);
     if (text.back() != '\n') text += '\n';
     return text;
 }

@@ -34,6 +34,55 @@ study::PathChecks path_checks() {
                 }};
 }
 
+/// "is a file" for what is in the way.
+std::string kind_of(std::filesystem::file_type type) {
+    return type == std::filesystem::file_type::regular ? "is a file" : "is no directory";
+}
+
+/// Looks at every part of the path, from the root on.
+void refuse_file_in_the_way(const std::string& directory) {
+    namespace fs = std::filesystem;
+    fs::path at;
+    for (const fs::path& part : fs::absolute(directory)) {
+        at /= part;
+        std::error_code error;
+        const fs::file_type link = fs::symlink_status(at, error).type();
+        const fs::file_type type = fs::status(at, error).type();
+        if (type == fs::file_type::directory) continue;
+        const bool dangling = link == fs::file_type::symlink && type == fs::file_type::not_found;
+        if (!dangling &&
+            (type == fs::file_type::not_found || type == fs::file_type::none || type == fs::file_type::unknown))
+            return; // it will be made, or whoever makes it is told why not
+        throw base::UsageError("'" + directory + "' cannot be the directory of the study: '" + at.string() + "' " +
+                               (dangling ? "is a link that leads nowhere" : kind_of(type)) +
+                               "; move it away, or give another directory with -o");
+    }
+}
+
+/// Whether `inner` is `outer` or somewhere below it, whatever the paths are called.
+bool lies_in(const std::filesystem::path& inner, const std::filesystem::path& outer) {
+    std::error_code error;
+    std::filesystem::path at = std::filesystem::canonical(inner, error);
+    if (error) return false;
+    for (;; at = at.parent_path()) {
+        if (std::filesystem::equivalent(at, outer, error)) return true;
+        if (at == at.parent_path()) return false;
+    }
+}
+
+void refuse_to_rename(const std::string& directory, const std::string& study, const StudyInput& input) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(directory, error)) return;
+    // The study itself was named: it is renamed with all that is in it.
+    if (!input.directory.empty() && std::filesystem::equivalent(input.directory, directory, error)) return;
+    const bool holds_study = lies_in(study, directory);
+    if (!holds_study && !lies_in(".", directory)) return;
+    throw base::UsageError(
+        "--fresh renames the directory that is there, and '" + directory + "' " +
+        (holds_study ? "holds the study file '" + study + "', too" : std::string("is where you are working")) +
+        "; give the study a directory of its own with -o");
+}
+
 } // namespace
 
 StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides) {
@@ -60,6 +109,11 @@ void refuse_too_few_ranks(const study::StudySpec& spec, std::uint32_t workers, c
     if (workers >= most) return;
     throw base::UsageError("a trial may ask for " + std::to_string(most) + " ranks, which is more than the " +
                            report::counted(workers, "worker") + " here (one rank more is the head); " + remedy);
+}
+
+void refuse_directory(const std::string& directory, const std::string& study, const StudyInput& input, bool fresh) {
+    refuse_file_in_the_way(directory);
+    if (fresh) refuse_to_rename(directory, study, input);
 }
 
 std::string absolute_directory(const std::string& directory) {

@@ -24,6 +24,11 @@ struct StudyInput {
 /// Where `ranktune run` puts a study: -o, the directory that was given as the study, or ./<study.name>.
 [[nodiscard]] std::string directory_for(const RunArguments& arguments, const StudyInput& input);
 
+/// Before anything is started: throws base::UsageError when something is in the way of a study in `directory` (a file,
+/// a link that leads nowhere), or when --fresh would rename a folder that holds more than a study: the study file, or
+/// the working directory. `study`: as it was given.
+void refuse_directory(const std::string& directory, const std::string& study, const StudyInput& input, bool fresh);
+
 /// The same path absolute, without "." and "..", and without a slash at its end.
 [[nodiscard]] std::string absolute_directory(const std::string& directory);
 

@@ -34,10 +34,14 @@ std::size_t rows_of_terminal() {
     return rows > 0 ? static_cast<std::size_t>(rows) : 24;
 }
 
+constexpr int fewest_columns = 20;
+
 // The tables are made for 80 columns; narrower terminals get fewer columns, wider ones no wider lines.
 std::size_t line_width(int columns) {
-    return columns > 0 ? static_cast<std::size_t>(std::clamp(columns, 20, 120)) : 80;
+    return columns > 0 ? static_cast<std::size_t>(std::clamp(columns, fewest_columns, 120)) : 80;
 }
+
+bool is_narrow(int columns) { return columns > 0 && columns < fewest_columns; }
 
 bool utf8_locale() {
     for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
@@ -55,7 +59,8 @@ Terminal detect_terminal() {
     Terminal terminal;
     const int columns = columns_of_terminal();
     const bool dumb = environment("TERM") == "dumb";
-    terminal.interactive = columns > 0 && !dumb;
+    terminal.narrow = is_narrow(columns);
+    terminal.interactive = columns > 0 && !dumb && !terminal.narrow;
     terminal.rows = rows_of_terminal();
     terminal.style.colour = terminal.interactive && environment("NO_COLOR").empty();
     terminal.style.utf8 = utf8_locale();
@@ -69,6 +74,7 @@ void measure_again(Terminal& terminal) {
     const int fd = device.empty() ? STDOUT_FILENO : open(device.c_str(), O_RDONLY | O_NOCTTY | O_CLOEXEC);
     winsize size{};
     if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        terminal.narrow = is_narrow(size.ws_col);
         if (std::atoi(environment("COLUMNS").c_str()) <= 0) terminal.style.width = line_width(size.ws_col);
         if (size.ws_row > 0) terminal.rows = size.ws_row;
     }

@@ -16,6 +16,7 @@ inline constexpr const char* rows_variable = "RANKTUNE_TERMINAL_ROWS";
 
 struct Terminal {
     bool interactive = false; ///< lines may be drawn over
+    bool narrow = false;      ///< lines are longer than its width, and would be wrapped: nothing can be drawn over
     std::size_t rows = 24;    ///< what is taller cannot be drawn over
     report::Style style;
 };

@@ -47,7 +47,7 @@ void write_whole(const std::string& path, const std::function<void(std::ostream&
     try {
         write(out);
         out.close();
-        if (!out) throw base::UsageError("writing '" + path + "' failed; is there room?");
+        if (!out) throw base::Error("writing '" + path + "' failed; is there room?");
         std::filesystem::rename(aside, path);
     } catch (...) {
         std::filesystem::remove(aside, ignored);
@@ -67,6 +67,11 @@ int extract_checkpoint(const CheckpointArguments& arguments) {
         const auto& state = study->tuner->state();
         id = trial_of(state, arguments.trial, arguments.directory);
         const auto& trial = state.trial(id);
+        if (trial.checkpoints.empty() && state.best == id)
+            throw base::UsageError(fmt::format(
+                "trial #{}, the best one, has no checkpoint{}: see [checkpoint] of the study file, and the warnings of "
+                "`ranktune status {}`",
+                id.value(), study::is_final(trial.phase) ? "; none was kept" : " yet", arguments.directory));
         if (trial.checkpoints.empty())
             throw base::UsageError(fmt::format(
                 "trial #{} has no checkpoint{}; `ranktune best {}` names one that has", id.value(),

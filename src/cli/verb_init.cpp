@@ -27,8 +27,10 @@ void write_new(const fs::path& path, std::span<const std::byte> bytes) {
     std::cout << "wrote     " << path.string() << "\n";
 }
 
+constexpr std::size_t longest_name = 100;
+
 bool is_study_name(const std::string& name) {
-    return !name.empty() && name.size() <= 100 && name[0] != '.' && name[0] != '-' &&
+    return !name.empty() && name[0] != '.' && name[0] != '-' &&
            name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
                std::string::npos;
 }
@@ -53,10 +55,15 @@ void write_unless_there(const fs::path& path, std::span<const std::byte> bytes) 
 
 } // namespace
 
-int init(const std::string& name, const std::string& kind) {
+int init(const std::string& given, const std::string& kind) {
+    // The name of the file that is written is as good.
+    const std::string name = given.ends_with(".toml") ? given.substr(0, given.size() - 5) : given;
+    if (name.size() > longest_name)
+        throw base::UsageError(fmt::format("the name of a study has {} characters at most, not {}; give a shorter one",
+                                           longest_name, name.size()));
     if (!is_study_name(name)) {
         throw base::UsageError(
-            "'" + name + "' is no name for a study: letters, digits, '_', '-' and '.', not beginning with '.' or '-'");
+            "'" + given + "' is no name for a study: letters, digits, '_', '-' and '.', not beginning with '.' or '-'");
     }
     const fs::path study = name + ".toml";
     // Nothing of the user's is ever overwritten.

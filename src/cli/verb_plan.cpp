@@ -119,6 +119,7 @@ int validate(const std::string& study, const std::vector<std::string>& overrides
 
 int dry_run(const RunArguments& arguments) {
     const StudyInput input = read_study(arguments.study, arguments.overrides);
+    refuse_directory(directory_for(arguments, input), arguments.study, input, arguments.fresh);
     auto style = detect_terminal().style;
     style.colour = false; // comments hold no escape sequences
     std::string text;

@@ -67,6 +67,7 @@ int tell_trouble(const base::IoError& error) {
 int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     const StudyInput input = read_study(arguments.study, arguments.overrides);
     const std::string directory = directory_for(arguments, input);
+    refuse_directory(directory, arguments.study, input, arguments.fresh);
     // What can be said without any rank is said before they start.
     drivers::OpenedStudy opened;
     try {
@@ -135,6 +136,7 @@ class RunScreens {
     void prepare(drivers::RunOptions& options) {
         StudyInput input = read_study(arguments_.study, arguments_.overrides);
         directory_ = directory_for(arguments_, input);
+        refuse_directory(directory_, arguments_.study, input, arguments_.fresh);
         view_.set_directory(directory_);
         refuse_too_few_ranks(input.spec, static_cast<std::uint32_t>(mpi_.size() - 1),
                              fmt::format("start at least {} ranks", input.spec.max_ranks_per_trial() + 1));

@@ -188,6 +188,7 @@ int submit(const SubmitArguments& arguments, const Invocation& invocation) {
     if (directory.empty()) directory = input.spec.name;
     directory = fs::absolute(directory).lexically_normal().string();
     if (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+    refuse_directory(directory, arguments.study, input, false);
     const auto opened = drivers::open_study(storage::posix_file_system(), directory, input.spec, {});
     if (opened.finished) {
         std::cout << "the study in " << directory

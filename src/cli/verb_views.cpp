@@ -183,9 +183,7 @@ int export_study(const std::string& directory, Format format, const std::string&
         report::export_trials_csv(study, out);
     }
     out.flush();
-    if (!out)
-        throw base::UsageError("writing " + (output.empty() ? std::string("the export") : "'" + output + "'") +
-                               " failed; is there room?");
+    if (!output.empty() && !out) throw base::Error("writing '" + output + "' failed; is there room?");
     return 0;
 }
 

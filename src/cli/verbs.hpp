@@ -74,7 +74,7 @@ int submit(const SubmitArguments& arguments, const Invocation& invocation);
 int run(const RunArguments& arguments, const Invocation& invocation);
 int dry_run(const RunArguments& arguments);
 int validate(const std::string& study, const std::vector<std::string>& overrides);
-int init(const std::string& name, const std::string& kind);
+int init(const std::string& given, const std::string& kind);
 int stop(const std::string& directory);
 struct ReplayArguments {
     std::string directory;

@@ -2,12 +2,12 @@
 #include "report/endings.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "ranktune/study/command_template.hpp"
+#include "tuner/verdict.hpp"
 
 #include <fmt/format.h>
 
@@ -44,12 +44,8 @@ std::optional<study::TrialId> first_failed(const tuner::State& state) {
 
 std::string why_text(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
-    if (state.outcome == study::StudyOutcome::too_many_failures) {
-        const double tolerate = tuner.spec().failure.tolerate;
-        const auto trials = static_cast<double>(state.trials.size());
-        return fmt::format("{} of {} failed; failure.tolerate = {} allows {:.0f}", state.in(TrialPhase::failed),
-                           counted(state.trials.size(), "trial"), tolerate, std::floor(tolerate * trials));
-    }
+    if (state.outcome == study::StudyOutcome::too_many_failures)
+        return tuner::failures_sentence(state, tuner.spec().failure);
     if (state.end_reason == study::Reason::study_complete) return {};
     if (state.end_reason == study::Reason::draining) return asked_to_stop(state.end_message);
     const bool told = std::any_of(state.trials.begin(), state.trials.end(), [&](const TrialState& trial) {

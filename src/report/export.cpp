@@ -72,7 +72,8 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, const std::vector<s
                   {"message", t.message},
                   {"iterations", t.iteration},
                   {"seconds", t.seconds}};
-    trial["best"] = t.reported ? Json{{"value", number(t.best)}, {"iteration", t.best_iteration}} : Json(nullptr);
+    trial["best"] = t.reported && !std::isnan(t.best) ? Json{{"value", number(t.best)}, {"iteration", t.best_iteration}}
+                                                      : Json(nullptr);
     trial["last"] = t.reported ? Json{{"value", number(t.last)}, {"iteration", t.attempt_iteration}} : Json(nullptr);
     trial["checkpoints"] = checkpoints;
     trial["attempts"] = runs;

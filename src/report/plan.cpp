@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "ranktune/space/enumeration.hpp"
 #include "report/text.hpp"
@@ -27,7 +28,12 @@ std::vector<base::Iteration> levels_of(const study::StudySpec& spec, std::uint32
     return levels;
 }
 
-/// Trials that train up to each level of one bracket with `entrants` trials.
+struct Bracket {
+    std::vector<base::Iteration> levels;
+    std::vector<std::uint64_t> trials; ///< that train up to each
+};
+
+/// Trials that train up to each level of one bracket with `entrants` trials, without finish_top.
 std::vector<std::uint64_t> survivors(const study::StudySpec& spec, std::size_t levels, std::uint64_t entrants) {
     std::vector<std::uint64_t> trials;
     double left = static_cast<double>(entrants);
@@ -37,11 +43,39 @@ std::vector<std::uint64_t> survivors(const study::StudySpec& spec, std::size_t l
         // The stopping variant lets the best so far pass, however few there are.
         left = spec.scheduler.variant == study::AshaVariant::stop && left > 0.0 ? std::max(next, 1.0) : next;
     }
-    if (spec.scheduler.variant == study::AshaVariant::promote && entrants > 0) {
-        trials.back() = std::max(trials.back(), std::min<std::uint64_t>(spec.scheduler.finish_top, entrants));
-        for (std::size_t i = trials.size() - 1; i > 0; --i) trials[i - 1] = std::max(trials[i - 1], trials[i]);
-    }
     return trials;
+}
+
+/// The highest rung of all brackets at which a trial is left behind; null: none is. Its bracket and its number.
+std::pair<Bracket*, std::size_t> highest_with_paused(std::vector<Bracket>& brackets) {
+    Bracket* found = nullptr;
+    std::size_t rung = 0;
+    for (Bracket& bracket : brackets) {
+        for (std::size_t i = bracket.levels.size() - 1; i-- > 0;) {
+            if (bracket.trials[i] == bracket.trials[i + 1]) continue;
+            if (found == nullptr || bracket.levels[i] > found->levels[rung]) {
+                found = &bracket;
+                rung = i;
+            }
+            break;
+        }
+    }
+    return {found, rung};
+}
+
+/// finish_top, which counts once for all brackets: trials that are paused at the highest rung go to the ceiling.
+void finish(const study::StudySpec& spec, std::vector<Bracket>& brackets) {
+    if (spec.scheduler.variant != study::AshaVariant::promote) return;
+    std::uint64_t at_the_top = 0;
+    for (const Bracket& bracket : brackets) at_the_top += bracket.trials.back();
+    while (at_the_top < spec.scheduler.finish_top) {
+        const auto [bracket, rung] = highest_with_paused(brackets);
+        if (bracket == nullptr) return;
+        const std::uint64_t more =
+            std::min(spec.scheduler.finish_top - at_the_top, bracket->trials[rung] - bracket->trials[rung + 1]);
+        for (std::size_t i = rung + 1; i < bracket->trials.size(); ++i) bracket->trials[i] += more;
+        at_the_top += more;
+    }
 }
 
 /// Of one bracket whose rungs see so many trials. A trial at its first rung has no second one yet, unless it saves on
@@ -57,7 +91,8 @@ std::uint64_t paused_at_most(const study::StudySpec& spec, const std::vector<std
     return checkpoints;
 }
 
-void add(Plan& plan, const std::vector<base::Iteration>& levels, const std::vector<std::uint64_t>& trials) {
+void add(Plan& plan, const Bracket& bracket) {
+    const auto& [levels, trials] = bracket;
     base::Iteration before = 0;
     for (std::size_t i = 0; i < levels.size(); ++i) {
         plan.iterations += trials[i] * (levels[i] - before);
@@ -93,20 +128,25 @@ Plan plan(const study::StudySpec& spec) {
     std::vector<std::uint64_t> entrants(spec.scheduler.brackets, 0);
     const schedulers::BracketDraw draw(spec.seed, rungs);
     for (std::uint32_t i = 0; i < spec.num_trials; ++i) ++entrants[draw(base::TrialId{i})];
-    std::uint64_t to_the_top = 0;
+    std::vector<Bracket> brackets;
     for (std::uint32_t b = 0; b < spec.scheduler.brackets; ++b) {
-        const auto levels = levels_of(spec, b);
-        const auto trials = survivors(spec, levels.size(), entrants[b]);
-        to_the_top += trials.back();
-        plan.paused_checkpoints += paused_at_most(spec, trials);
-        add(plan, levels, trials);
+        auto levels = levels_of(spec, b);
+        auto trials = survivors(spec, levels.size(), entrants[b]);
+        brackets.push_back({std::move(levels), std::move(trials)});
+    }
+    finish(spec, brackets);
+    std::uint64_t to_the_top = 0;
+    for (const Bracket& bracket : brackets) {
+        to_the_top += bracket.trials.back();
+        plan.paused_checkpoints += paused_at_most(spec, bracket.trials);
+        add(plan, bracket);
     }
     if (to_the_top == 0) {
         plan.warning = fmt::format(
             "no trial can reach {}: {} thin out by {} at each of {}; raise study.num_trials or scheduler.first_rung, "
             "or set scheduler.finish_top = 1",
             counted(spec.max_iterations, "iteration"), counted(spec.num_trials, "trial"), spec.scheduler.eta,
-            counted(rungs.front(), "rung"));
+            counted(rungs.front() - 1, "rung"));
     }
     return plan;
 }

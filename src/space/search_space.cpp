@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
+#include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "ranktune/base/error.hpp"
@@ -114,6 +117,19 @@ std::vector<std::size_t> grid_positions(const std::vector<Parameter>& parameters
     return at;
 }
 
+/// A position in [0, 1) has 53 bits: of a longer range it would only ever reach every second, fourth, ... integer.
+std::optional<Value> drawn_in_full(const Domain& domain, base::RngStream& stream) {
+    constexpr std::uint64_t most_positions = std::uint64_t{1} << 53;
+    const auto* range = std::get_if<IntRange>(&domain);
+    if (range == nullptr || range->log) return std::nullopt;
+    const std::uint64_t count = *cardinality(domain);
+    if (count <= most_positions) return std::nullopt;
+    using Limits = std::numeric_limits<std::int64_t>;
+    const bool all = range->quantum == 1 && range->lower == Limits::min() && range->upper == Limits::max();
+    if (all) return Value(static_cast<std::int64_t>(stream())); // 2^64 is no number of 64 bits
+    return value_at(domain, stream.below(count));
+}
+
 } // namespace
 
 Configuration SearchSpace::sample(std::uint64_t seed, base::TrialId trial) const {
@@ -123,6 +139,7 @@ Configuration SearchSpace::sample(std::uint64_t seed, base::TrialId trial) const
         const Domain& domain = parameters_[i].domain;
         if (const auto* grid = std::get_if<Grid>(&domain)) return grid->values[grids.empty() ? 0 : grids[i]];
         base::RngStream stream(seed, base::Purpose::sample, trial.value(), static_cast<std::uint32_t>(i));
+        if (auto value = drawn_in_full(domain, stream)) return *std::move(value);
         return space::decode(domain, stream.uniform());
     });
 }

@@ -23,10 +23,15 @@ std::string number_text(double value) {
     return space::float_text(value);
 }
 
-/// "an integer from 1 to 8", "an integer >= 1"
-std::string range_text(const std::string& what, double low, double high, double unbounded) {
-    if (high < unbounded) return what + " from " + number_text(low) + " to " + number_text(high);
+/// "an integer from 1 to 8", "an integer >= 1": an upper limit that nobody meets is left out.
+std::string range_text(const std::string& what, double low, double high, bool bounded) {
+    if (bounded) return what + " from " + number_text(low) + " to " + number_text(high);
     return what + " >= " + number_text(low);
+}
+
+std::string range_text(std::int64_t low, std::int64_t high, bool bounded) {
+    if (bounded) return "an integer from " + std::to_string(low) + " to " + std::to_string(high);
+    return "an integer >= " + std::to_string(low);
 }
 
 std::string value_text(const Node& node) {
@@ -71,6 +76,9 @@ std::string either(std::span<const std::string_view> texts) {
 }
 
 void Mistakes::add(Position at, std::string key, std::string message) {
+    // A key may hold anything between quotes; the message is one line per mistake.
+    for (std::size_t i = 0; (i = key.find_first_of("\n\t", i)) != std::string::npos; i += 2)
+        key.replace(i, 1, key[i] == '\n' ? "\\n" : "\\t");
     mistakes_.push_back({at.line, at.column, std::move(key), std::move(message)});
 }
 void Mistakes::value(const Node& node, std::string key, std::string message) {
@@ -97,6 +105,7 @@ TableReader::TableReader(const Node* table, std::string name, Mistakes& mistakes
     if (table_ == nullptr || table_->is(Node::Kind::table)) return;
     mistakes_.value(*table_, name_, "needs a table, not " + std::string(kind_text(*table_)));
     table_ = nullptr;
+    wrong_ = true;
 }
 
 const Node* TableReader::take(std::string_view key) {
@@ -130,7 +139,8 @@ std::optional<bool> TableReader::boolean(std::string_view key) {
 std::optional<std::int64_t> TableReader::integer(std::string_view key, std::int64_t low, std::int64_t high) {
     const Node* node = take(key);
     if (node == nullptr) return std::nullopt;
-    const std::string wanted = range_text("an integer", static_cast<double>(low), static_cast<double>(high), 1e9);
+    const bool too_large = node->is(Node::Kind::integer) && node->integer > high;
+    const std::string wanted = range_text(low, high, too_large || high < 1'000'000'000);
     if (!node->is(Node::Kind::integer)) {
         wrong_kind(*node, key, wanted);
     } else if (node->integer < low || node->integer > high) {
@@ -144,7 +154,7 @@ std::optional<std::int64_t> TableReader::integer(std::string_view key, std::int6
 std::optional<double> TableReader::number(std::string_view key, double low, double high) {
     const Node* node = take(key);
     if (node == nullptr) return std::nullopt;
-    const std::string wanted = range_text("a number", low, high, 1e15);
+    const std::string wanted = range_text("a number", low, high, high < 1e15);
     if (!node->is_number()) {
         wrong_kind(*node, key, wanted);
         return std::nullopt;
@@ -155,7 +165,7 @@ std::optional<double> TableReader::number(std::string_view key, double low, doub
     return std::nullopt;
 }
 
-std::optional<base::Duration> TableReader::duration(std::string_view key) {
+std::optional<base::Duration> TableReader::duration(std::string_view key, base::Duration low, std::string_view why) {
     const Node* node = take(key);
     if (node == nullptr) return std::nullopt;
     if (!node->is(Node::Kind::string)) {
@@ -164,8 +174,12 @@ std::optional<base::Duration> TableReader::duration(std::string_view key) {
     }
     try {
         const base::Duration duration = parse_duration(node->text);
-        if (duration > base::Duration::zero()) return duration;
-        mistakes_.value(*node, dotted(key), "needs a duration longer than zero, not " + in_quotes(node->text));
+        if (duration > base::Duration::zero() && duration >= low) return duration;
+        const std::string wanted =
+            low > base::Duration::zero() ? "of at least " + duration_text(low) : "longer than zero";
+        mistakes_.value(*node, dotted(key),
+                        "needs a duration " + wanted + ", not " + in_quotes(node->text) +
+                            (why.empty() ? "" : "; " + std::string(why)));
     } catch (const base::UsageError& error) {
         mistakes_.value(*node, dotted(key), error.what());
     }
@@ -193,13 +207,13 @@ std::optional<std::size_t> TableReader::one_of(std::string_view key, std::span<c
 }
 
 void TableReader::require(std::string_view key, const std::string& what) {
-    if (!has(key)) mistakes_.missing(table_, dotted(key), "missing; " + what);
+    if (!has(key) && !wrong_) mistakes_.missing(table_, dotted(key), "missing; " + what);
 }
 
 void TableReader::complain(std::string_view key, const std::string& message) {
     if (const Node* node = take(key); node != nullptr) {
         mistakes_.value(*node, dotted(key), message);
-    } else {
+    } else if (!wrong_) {
         mistakes_.missing(table_, dotted(key), message);
     }
 }

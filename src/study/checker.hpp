@@ -50,6 +50,8 @@ class TableReader {
     TableReader(const Node* table, std::string name, Mistakes& mistakes);
 
     [[nodiscard]] const Node* table() const { return table_; }
+    /// The file has something of this name that is no table, which has been told.
+    [[nodiscard]] bool is_wrong() const { return wrong_; }
     /// The value of a key, whatever it is, or null.
     [[nodiscard]] const Node* take(std::string_view key);
     [[nodiscard]] bool has(std::string_view key) const { return table_ != nullptr && table_->find(key) != nullptr; }
@@ -61,8 +63,9 @@ class TableReader {
     [[nodiscard]] std::optional<std::int64_t> integer(std::string_view key, std::int64_t low, std::int64_t high);
     /// A finite number in [low, high]; integers are numbers.
     [[nodiscard]] std::optional<double> number(std::string_view key, double low, double high);
-    /// A string such as "90m"; longer than zero.
-    [[nodiscard]] std::optional<base::Duration> duration(std::string_view key);
+    /// A string such as "90m"; longer than zero, and not below `low`; `why`: what is behind that limit.
+    [[nodiscard]] std::optional<base::Duration> duration(std::string_view key, base::Duration low = {},
+                                                         std::string_view why = {});
     template <class Enum, std::size_t N>
     [[nodiscard]] std::optional<Enum> word(std::string_view key, const Word<Enum> (&words)[N]) {
         std::string_view texts[N];
@@ -71,7 +74,7 @@ class TableReader {
         return chosen ? std::optional(words[*chosen].value) : std::nullopt;
     }
 
-    /// Says that a required key is missing, unless it is there.
+    /// Says that a required key is missing, unless it is there, or the table is none.
     void require(std::string_view key, const std::string& what);
     /// Something is wrong with a value, given or not: its position, or else that of the table.
     void complain(std::string_view key, const std::string& message);
@@ -89,6 +92,7 @@ class TableReader {
     const Node* table_;
     std::string name_;
     Mistakes& mistakes_;
+    bool wrong_ = false;
     std::vector<std::string_view> taken_;
 };
 

@@ -95,6 +95,7 @@ constexpr Foreign foreign[] = {
     {"", "time_budget_s", "Ray Tune", "study.time_budget"},
     {"", "max_concurrent_trials", "Ray Tune", "study.max_concurrent"},
     {"", "search_alg", "Ray Tune", "searcher.type"},
+    {"", "tune", "Ray Tune", "the tables [study], [searcher] and [scheduler]"},
     {"", "param_space", "Ray Tune", "the table [space]"},
     {"", "tune_config", "Ray Tune", "the table [study]"},
     {"", "run_config", "Ray Tune", "the tables [study], [stop] and [failure]"},
@@ -284,6 +285,9 @@ std::string explain_unknown_key(std::string_view table, std::string_view key) {
 std::string explain_unknown_table(std::string_view name) {
     if (std::string text = explain_later(name); !text.empty()) return text;
     if (std::string text = explain_foreign("", name); !text.empty()) return text;
+    // One letter too many is nearer than a key of another table.
+    for (const View known : tables)
+        if (base::edit_distance(name, known) <= 1) return "unknown table; did you mean [" + std::string(known) + "]?";
     if (const auto elsewhere = same_name_elsewhere(name); !elsewhere.empty())
         return "unknown table; did you mean the key " + base::join(elsewhere, " or ") + "?";
     if (const View best = base::nearest(name, std::span<const View>(tables)); !best.empty())

@@ -185,7 +185,8 @@ std::string option_problem(const OptionInfo& option, const space::Domain& domain
 }
 
 space::Value resolved(const OptionInfo& option, const space::Value& value, const std::filesystem::path& directory) {
-    if (option.kind != OptionInfo::Kind::path || !value.is_string()) return value;
+    // An empty path is a mistake, which is told; as a path it would be the folder itself, or nothing.
+    if (option.kind != OptionInfo::Kind::path || !value.is_string() || value.as_string().empty()) return value;
     const std::filesystem::path path = directory / value.as_string();
     return std::filesystem::absolute(path).lexically_normal().string();
 }

@@ -57,10 +57,22 @@ Node parse_tree(const std::string& text, const std::string& file, const std::vec
     return root;
 }
 
+/// A key that stands outside of all tables, as in `--set lr=0.1`: where one of this name belongs, or nothing.
+std::string place_in_a_table(const Node& root, const std::string& name, const Node& node) {
+    if (node.is(Node::Kind::table)) return "";
+    for (const char* table : {"space", "trainable"})
+        if (const Node* in = root.find(table); in != nullptr && in->find(name) != nullptr)
+            return "unknown table; did you mean the key " + std::string(table) + "." + name + "?";
+    return "";
+}
+
 void check_tables(const Node& root, Mistakes& mistakes) {
     const auto known = accepted_tables();
-    for (const auto& [name, node] : root.members)
-        if (std::ranges::find(known, name) == known.end()) mistakes.key(node, name, explain_unknown_table(name));
+    for (const auto& [name, node] : root.members) {
+        if (std::ranges::find(known, name) != known.end()) continue;
+        const std::string place = place_in_a_table(root, name, node);
+        mistakes.key(node, name, place.empty() ? explain_unknown_table(name) : place);
+    }
 }
 
 /// `mistakes`: those that were found on the way here; all are told together.

@@ -4,6 +4,13 @@
 #include "study/parse_tables.hpp"
 
 namespace ranktune::study {
+namespace {
+
+/// Three of the beats that ranks send each second (HeadOptions::heartbeat_interval): with fewer, a rank that is late
+/// by a moment would count as dead, and end the study.
+constexpr base::Duration shortest_heartbeat_timeout = std::chrono::seconds(3);
+
+} // namespace
 
 void parse_limits(ParseContext& context) {
     TableReader failure = context.reader("failure");
@@ -23,7 +30,10 @@ void parse_limits(ParseContext& context) {
 
     TableReader run = context.reader("run");
     output.abort_grace = run.duration("abort_grace").value_or(output.abort_grace);
-    output.heartbeat_timeout = run.duration("heartbeat_timeout").value_or(output.heartbeat_timeout);
+    output.heartbeat_timeout =
+        run.duration("heartbeat_timeout", context.trust_trainable ? base::Duration{} : shortest_heartbeat_timeout,
+                     "ranks give a sign of life each second, and one that is late by a moment is not dead")
+            .value_or(output.heartbeat_timeout);
     run.finish();
 
     TableReader job = context.reader("slurm");

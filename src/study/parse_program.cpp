@@ -74,6 +74,9 @@ void parse_keep_env(TableReader& table, ProgramSpec& program) {
 void parse_directory(ParseContext& context, TableReader& table, ProgramSpec& program) {
     const OptionInfo path{.name = "directory", .kind = OptionInfo::Kind::path, .description = ""};
     const std::string given = table.string("directory").value_or(".");
+    if (given.empty())
+        return table.complain("directory",
+                              "needs a directory, not \"\"; \".\" is that of the study file, as without the key");
     program.directory = resolved(path, space::Value(given), context.directory).as_string();
     if (program.directory.size() > 1 && program.directory.ends_with('/')) program.directory.pop_back();
     if (!context.paths.directory) return;

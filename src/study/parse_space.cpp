@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "ranktune/base/text.hpp"
+#include "study/condition_checks.hpp"
 #include "study/key_table.hpp"
 #include "study/options.hpp"
 #include "study/parse_tables.hpp"
@@ -17,36 +18,30 @@ using space::Domain;
 /// Reads the table and all nested ones.
 class SpaceReader {
   public:
-    SpaceReader(Mistakes& mistakes, std::vector<std::string>& condition_names)
-        : mistakes_(mistakes), condition_names_(condition_names) {}
+    /// `trusted`: a resolved study, whose keys are not asked for spelling mistakes.
+    SpaceReader(Mistakes& mistakes, bool trusted) : mistakes_(mistakes), trusted_(trusted) {}
 
-    void read_table(const Node& table, const std::string& prefix, const std::optional<Condition>& outer);
-    /// After all tables: conditions may mention parameters that come later.
-    void check_conditions();
+    void read_table(const Node& table, const std::string& prefix, const Conditions& outer);
 
+    /// Of all tables read: conditions may mention parameters that come later.
+    [[nodiscard]] const ConditionChecks& checks() const { return checks_; }
     [[nodiscard]] std::vector<space::Parameter> take() { return std::move(parameters_); }
 
   private:
-    void read_entry(const Node& node, const std::string& name, const std::optional<Condition>& outer);
-    void read_long_form(const Node& node, const std::string& name, const std::optional<Condition>& outer);
-    [[nodiscard]] std::optional<Condition> read_condition(const Node& node, const std::string& key);
+    void read_entry(const Node& node, const std::string& name, const Conditions& outer);
+    void read_long_form(const Node& node, const std::string& name, const Conditions& outer);
+    [[nodiscard]] bool refuse_misspelt(const Node& node, const std::string& name);
+    void read_condition(const Node& node, const std::string& key, Conditions& to);
     [[nodiscard]] std::optional<Domain> read_domain(const Node& node, const std::string& key);
     [[nodiscard]] std::optional<Domain> read_call(const Node& node, const std::string& key);
     [[nodiscard]] std::optional<Domain> read_choice(const Node& node, const std::string& key);
     [[nodiscard]] std::optional<Domain> read_constant(const Node& node, const std::string& key);
-    void add(const std::string& name, std::optional<Domain> domain, const std::optional<Condition>& own,
-             const std::optional<Condition>& outer);
+    void add(const Node& node, const std::string& name, std::optional<Domain> domain, Conditions conditions);
 
-    struct Use {
-        Condition condition;
-        const Node* node;
-        std::string key;
-    };
     Mistakes& mistakes_;
-    std::vector<std::string>& condition_names_;
+    bool trusted_;
     std::vector<space::Parameter> parameters_;
-    std::vector<std::string> names_; ///< all parameters, wrong ones too
-    std::vector<Use> uses_;
+    ConditionChecks checks_;
 };
 
 /// `{ domain = ..., condition = ... }` or `{ value = ... }`: these keys and no others.
@@ -58,8 +53,58 @@ bool is_long_form(const Node& node) {
     });
 }
 
-void SpaceReader::read_table(const Node& table, const std::string& prefix, const std::optional<Condition>& outer) {
-    std::optional<Condition> inner = outer;
+bool is_near(const std::string& key, std::string_view word) {
+    return key != word && !base::nearest(key, {word}).empty();
+}
+
+bool is_condition(const Node& node) {
+    if (!node.is(Node::Kind::string)) return false;
+    try {
+        static_cast<void>(Condition::parse(node.text));
+        return true;
+    } catch (const base::UsageError&) {
+        return false;
+    }
+}
+
+bool is_call(const Node& node) { return node.is(Node::Kind::string) && space::looks_like_call(node.text); }
+
+/// The word of the long form that the member of a table was probably meant to be, or nothing.
+std::string_view meant_word(const Node& table, const Member& member) {
+    if (is_near(member.key, "condition") && is_condition(member.value)) return "condition";
+    if (is_near(member.key, "domain") && is_call(member.value)) return "domain";
+    // Alone, or beside a condition: a nested table would have no more than this one parameter.
+    const bool alone = std::ranges::all_of(table.members, [&](const Member& other) {
+        return other.key == member.key || other.key == "condition" || is_near(other.key, "condition");
+    });
+    if (alone && is_near(member.key, "value") && !member.value.is(Node::Kind::table)) return "value";
+    return {};
+}
+
+/// A table of [space] that is nearly a long form. As a nested table it would give parameters called `lr.domain`.
+bool SpaceReader::refuse_misspelt(const Node& node, const std::string& name) {
+    if (trusted_) return false;
+    const Node* domain = node.find("domain");
+    const bool has_domain = domain != nullptr && (is_call(*domain) || domain->is(Node::Kind::array));
+    const std::size_t before = mistakes_.size();
+    for (const Member& member : node.members) {
+        if (member.key == "domain" || member.key == "value" || member.key == "condition") continue;
+        const std::string key = "space." + name + "." + member.key;
+        const std::string way_out =
+            "; a hyper-parameter of this name is written " + member.key + " = { value = ... } or { domain = ... }";
+        if (const auto word = meant_word(node, member); !word.empty()) {
+            mistakes_.key(member.value, key, "unknown key; did you mean '" + std::string(word) + "'?" + way_out);
+        } else if (has_domain) {
+            mistakes_.key(member.value, key,
+                          "unknown key beside 'domain', which goes with 'condition' alone; a hyper-parameter called "
+                          "domain is written domain = { domain = ... }");
+        }
+    }
+    return mistakes_.size() != before;
+}
+
+void SpaceReader::read_table(const Node& table, const std::string& prefix, const Conditions& outer) {
+    Conditions inner = outer;
     // As a string, `condition` is that of the table; in any other form it is a hyper-parameter of that name.
     if (const Node* node = table.find("condition"); node != nullptr && node->is(Node::Kind::string)) {
         const std::string key = "space." + prefix + "condition";
@@ -67,8 +112,8 @@ void SpaceReader::read_table(const Node& table, const std::string& prefix, const
             mistakes_.key(*node, key,
                           "a condition belongs to a parameter or to a nested table, not to the whole space; a "
                           "hyper-parameter of this name is written condition = { value = ... }");
-        } else if (const auto own = read_condition(*node, key)) {
-            inner = outer ? Condition::both(*outer, *own) : *own;
+        } else {
+            read_condition(*node, key, inner);
         }
     }
     bool any = false;
@@ -82,26 +127,26 @@ void SpaceReader::read_table(const Node& table, const std::string& prefix, const
         mistakes_.value(table, "space." + prefix.substr(0, prefix.size() - 1), "a nested table without parameters");
 }
 
-void SpaceReader::read_entry(const Node& node, const std::string& name, const std::optional<Condition>& outer) {
+void SpaceReader::read_entry(const Node& node, const std::string& name, const Conditions& outer) {
     if (is_long_form(node)) {
         read_long_form(node, name, outer);
     } else if (node.is(Node::Kind::table)) {
-        read_table(node, name + ".", outer);
+        if (refuse_misspelt(node, name)) {
+            add(node, name, {}, outer); // others may mention it
+        } else {
+            read_table(node, name + ".", outer);
+        }
     } else {
         const std::string key = "space." + name;
-        const bool call = node.is(Node::Kind::string) && space::looks_like_call(node.text);
-        if (call || node.is(Node::Kind::array)) {
-            add(name, read_domain(node, key), {}, outer);
-        } else {
-            add(name, read_constant(node, key), {}, outer);
-        }
+        const bool drawn = is_call(node) || node.is(Node::Kind::array);
+        add(node, name, drawn ? read_domain(node, key) : read_constant(node, key), outer);
     }
 }
 
-void SpaceReader::read_long_form(const Node& node, const std::string& name, const std::optional<Condition>& outer) {
+void SpaceReader::read_long_form(const Node& node, const std::string& name, const Conditions& outer) {
     const std::string key = "space." + name;
-    std::optional<Condition> own;
-    if (const Node* condition = node.find("condition")) own = read_condition(*condition, key + ".condition");
+    Conditions conditions = outer;
+    if (const Node* condition = node.find("condition")) read_condition(*condition, key + ".condition", conditions);
     const Node* domain = node.find("domain");
     const Node* value = node.find("value");
     std::optional<Domain> read;
@@ -112,21 +157,18 @@ void SpaceReader::read_long_form(const Node& node, const std::string& name, cons
     } else {
         read = read_constant(*value, key + ".value");
     }
-    add(name, std::move(read), own, outer);
+    add(node, name, std::move(read), std::move(conditions));
 }
 
-std::optional<Condition> SpaceReader::read_condition(const Node& node, const std::string& key) {
+void SpaceReader::read_condition(const Node& node, const std::string& key, Conditions& to) {
     if (!node.is(Node::Kind::string)) {
         mistakes_.value(node, key, "needs a string, as in \"optimizer == 'sgd'\", not " + std::string(kind_text(node)));
-        return std::nullopt;
+        return;
     }
     try {
-        Condition condition = Condition::parse(node.text);
-        uses_.push_back({condition, &node, key});
-        return condition;
+        checks_.add_condition(Condition::parse(node.text), node, key, to);
     } catch (const base::UsageError& error) {
         mistakes_.value(node, key, std::string(error.what()) + ":  " + in_quotes(node.text));
-        return std::nullopt;
     }
 }
 
@@ -171,25 +213,11 @@ std::optional<Domain> SpaceReader::read_constant(const Node& node, const std::st
     return space::Constant{*value};
 }
 
-void SpaceReader::add(const std::string& name, std::optional<Domain> domain, const std::optional<Condition>& own,
-                      const std::optional<Condition>& outer) {
-    names_.push_back(name);
-    if (!domain) return;
-    std::optional<Condition> condition = own ? own : outer;
-    if (own && outer) condition = Condition::both(*outer, *own);
-    parameters_.push_back({name, std::move(*domain), std::move(condition)});
-}
-
-void SpaceReader::check_conditions() {
-    for (const Use& use : uses_) {
-        for (const std::string& name : use.condition.names()) {
-            condition_names_.push_back(name);
-            if (std::ranges::find(names_, name) != names_.end()) continue;
-            mistakes_.value(*use.node, use.key,
-                            "unknown parameter '" + name + "'" + base::suggestion(name, names_) + ":  " +
-                                in_quotes(use.node->text));
-        }
-    }
+void SpaceReader::add(const Node& node, const std::string& name, std::optional<Domain> domain, Conditions conditions) {
+    // One that is pinned from the command line may leave conditions of the file without a case.
+    const bool pinned = !node.override_by.empty() || (domain && std::holds_alternative<space::Constant>(*domain));
+    checks_.add_parameter(name, pinned ? std::nullopt : domain, conditions);
+    if (domain) parameters_.push_back({name, std::move(*domain), std::move(conditions.all)});
 }
 
 const Node* find_dotted(const Node& table, std::string_view name) {
@@ -254,9 +282,9 @@ void parse_space(ParseContext& context) {
     const TableReader reader = context.reader("space");
     const std::size_t before = context.mistakes.size();
     if (reader.table() != nullptr) {
-        SpaceReader entries(context.mistakes, context.condition_names);
-        entries.read_table(*reader.table(), "", std::nullopt);
-        entries.check_conditions();
+        SpaceReader entries(context.mistakes, context.trust_trainable);
+        entries.read_table(*reader.table(), "", {});
+        entries.checks().check(context.mistakes, context.condition_names, context.trust_trainable);
         context.parameters = entries.take();
         if (context.mistakes.size() != before) return;
         try {

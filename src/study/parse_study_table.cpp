@@ -16,12 +16,14 @@ constexpr std::uint32_t most_slots = 100'000;
 /// Rungs are found by multiplying: far enough from overflow.
 constexpr std::int64_t most_iterations = 1'000'000'000'000'000;
 
+constexpr std::size_t longest_name = 100;
+
 /// The name becomes a folder, and part of a job's name.
 bool is_study_name(const std::string& name) {
     const auto plain = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     };
-    return !name.empty() && name.size() <= 100 && plain(name[0]) &&
+    return !name.empty() && name.size() <= longest_name && plain(name[0]) &&
            std::ranges::all_of(name, [&](char c) { return plain(c) || c == '-' || c == '.'; });
 }
 
@@ -29,7 +31,12 @@ void parse_name(TableReader& table, StudySpec& spec) {
     table.require("name", "a short name, which is also the folder of the results");
     if (const auto name = table.string("name")) {
         spec.name = *name;
-        if (!is_study_name(*name))
+        if (name->size() > longest_name)
+            table.complain("name", "has " + std::to_string(name->size()) +
+                                       " characters; a name, which is also that of a "
+                                       "folder, has at most " +
+                                       std::to_string(longest_name));
+        else if (!is_study_name(*name))
             table.complain("name",
                            "letters, digits, '_', '-' and '.' only, beginning with a letter, digit or '_', at "
                            "most 100: " +
@@ -79,7 +86,7 @@ void parse_study_table(ParseContext& context) {
     table.require("mode", "\"min\" or \"max\"");
     spec.objective.mode = table.word("mode", modes).value_or(Mode::max);
 
-    context.has_num_trials = table.has("num_trials");
+    context.has_num_trials = table.has("num_trials") || table.is_wrong();
     spec.num_trials = static_cast<std::uint32_t>(table.integer("num_trials", 1, most_trials).value_or(0));
     table.require("max_iterations", "the ceiling of iterations that a trial may train");
     if (const auto ceiling = table.integer("max_iterations", 1, most_iterations)) {

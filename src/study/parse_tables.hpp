@@ -26,7 +26,7 @@ struct ParseContext {
     // Filled in on the way:
     const TrainableInfo* info = nullptr;        ///< of the trainable; null: unknown or wrong
     TrainableInfo program_info{};               ///< what `info` points to when the trainable is a program
-    bool has_num_trials = false;                ///< the key is there, right or wrong
+    bool has_num_trials = false;                ///< the key is there, right or wrong, or has no table
     bool has_max_iterations = false;            ///< and valid
     bool space_is_valid = false;                ///< spec.space is built
     std::vector<space::Parameter> parameters{}; ///< of [space], those that are right by themselves

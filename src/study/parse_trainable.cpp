@@ -121,7 +121,7 @@ void parse_trainable(ParseContext& context) {
     const bool has_name = table.has("name");
     if (has_builtin && has_name) {
         table.refuse("name", "is given beside builtin; give one of them");
-    } else if (!has_builtin && !has_name) {
+    } else if (!has_builtin && !has_name && !table.is_wrong()) {
         context.mistakes.missing(table.table(), "trainable.builtin",
                                  "missing; builtin = \"...\", command = \"...\" of a program, or name = \"...\" of a "
                                  "trainable that this program registers; known: " +

@@ -18,11 +18,59 @@ std::string written(const T& value) {
     return out.str();
 }
 
-Node convert(const toml::node& from);
+/// Everything below is recursive, in the library too, which limits values alone.
+constexpr std::size_t most_levels = 64;
 
-void convert_members(const toml::table& from, Node& node) {
+[[noreturn]] void refuse_depth(Position at) {
+    throw TomlError("tables and lists are nested more than " + std::to_string(most_levels) + " deep", at);
+}
+
+/// Refuses too many dots in a key or header, and too many brackets in each other, before the library makes a table or
+/// list of each.
+void check_depth(std::string_view text) {
+    Position at{1, 1};
+    std::size_t dots = 0;
+    std::size_t brackets = 0;
+    std::string_view open; // of the string or comment that we are in: what ends it
+    for (std::size_t i = 0; i < text.size(); ++i, ++at.column) {
+        const char c = text[i];
+        if (!open.empty()) {
+            if (open.front() == '"' && c == '\\') {
+                ++i; // the next one ends nothing
+                ++at.column;
+                if (i == text.size() || text[i] != '\n') continue;
+            } else if (text.substr(i).starts_with(open)) {
+                i += open.size() - 1;
+                at.column += static_cast<std::uint32_t>(open.size()) - 1;
+                if (open == "\n") dots = 0;
+                open = {};
+            } else if (c == '\n' && open.size() == 1) {
+                open = {}; // a string that is not closed: the library says so
+            }
+        } else if (c == '"' || c == '\'') {
+            const std::string_view three = c == '"' ? R"(""")" : "'''";
+            open = text.substr(i).starts_with(three) ? three : three.substr(0, 1);
+            i += open.size() - 1;
+            at.column += static_cast<std::uint32_t>(open.size()) - 1;
+        } else if (c == '#') {
+            open = "\n";
+        } else if (c == '.') {
+            if (++dots > most_levels) refuse_depth(at);
+        } else if (std::string_view("=[]{},\n").find(c) != std::string_view::npos) {
+            dots = 0;
+            if (c == '[' || c == '{') ++brackets;
+            if ((c == ']' || c == '}') && brackets > 0) --brackets;
+            if (brackets > most_levels) refuse_depth(at);
+        }
+        if (i < text.size() && text[i] == '\n') at = {at.line + 1, 0};
+    }
+}
+
+Node convert(const toml::node& from, std::size_t depth = 0);
+
+void convert_members(const toml::table& from, Node& node, std::size_t depth) {
     for (const auto& [key, value] : from) {
-        Node member = convert(value);
+        Node member = convert(value, depth + 1);
         member.key_at = position(key.source());
         node.members.push_back({std::string(key.str()), std::move(member)});
     }
@@ -33,14 +81,15 @@ void convert_members(const toml::table& from, Node& node) {
     });
 }
 
-Node convert(const toml::node& from) {
+Node convert(const toml::node& from, std::size_t depth) {
     Node node;
     node.at = position(from.source());
+    if (depth > most_levels) refuse_depth(node.at);
     if (const auto* table = from.as_table()) {
-        convert_members(*table, node);
+        convert_members(*table, node, depth);
     } else if (const auto* array = from.as_array()) {
         node.kind = Node::Kind::array;
-        for (const toml::node& item : *array) node.items.push_back(convert(item));
+        for (const toml::node& item : *array) node.items.push_back(convert(item, depth + 1));
     } else if (const auto* boolean = from.as_boolean()) {
         node.kind = Node::Kind::boolean;
         node.boolean = boolean->get();
@@ -63,6 +112,7 @@ Node convert(const toml::node& from) {
 }
 
 Node parse_or_throw(const std::string& text) {
+    check_depth(text);
     try {
         return convert(toml::parse(text));
     } catch (const toml::parse_error& error) {
@@ -76,6 +126,12 @@ std::string trimmed(const std::string& text) {
     return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
+/// "18446744073709551615": digits, which TOML refuses when they are too many.
+bool is_large_integer(std::string_view text) {
+    if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+    return text.size() > 18 && text.front() != '0' && text.find_first_not_of("0123456789_") == std::string_view::npos;
+}
+
 /// The value of an override: TOML, or else a bare word. Something that began as TOML stays an error.
 Node override_value(const std::string& value, const std::string& text) {
     std::string why;
@@ -86,9 +142,15 @@ Node override_value(const std::string& value, const std::string& text) {
     } catch (const TomlError& error) {
         why = error.what();
     }
-    if (value.empty() || std::string_view("[{\"'").find(value[0]) != std::string_view::npos ||
+    // `{workers}` is how resources.ranks names a parameter: a shell would take quotes around it away.
+    const bool placeholder = value.size() > 2 && value.front() == '{' && value.back() == '}' &&
+                             value.find_first_of("=,{}\"' \t\n", 1) == value.size() - 1;
+    if (value.empty() || (!placeholder && std::string_view("[{\"'").find(value[0]) != std::string_view::npos) ||
         value.find('\n') != std::string::npos)
         throw base::UsageError("override '" + text + "': " + (value.empty() ? "the value is missing" : why));
+    if (is_large_integer(value))
+        throw base::UsageError("override '" + text +
+                               "': integers go from -9223372036854775808 to 9223372036854775807 (64 bits)");
     Node node;
     node.kind = Node::Kind::string;
     node.text = value;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tuner/core.hpp"
+#include "tuner/verdict.hpp"
 
 namespace ranktune::tuner {
 namespace {
@@ -184,17 +185,17 @@ StudyEnded Tuner::Impl::verdict_on_study(StudyTime now) const {
         // fill() could not place them although nothing runs: too few ranks are left.
         return {now, StudyOutcome::resumable, Reason::no_ranks, text(Reason::no_ranks, 0.0)};
     }
-    const std::uint64_t failed = state.in(TrialPhase::failed);
-    const std::uint64_t all = state.trials.size();
     const bool any_success = std::any_of(state.trials.begin(), state.trials.end(), [](const TrialState& t) {
         return t.reported && t.phase != TrialPhase::failed;
     });
     if (!any_success)
         return {now, StudyOutcome::no_success, Reason::no_trial_succeeded, text(Reason::no_trial_succeeded, 0.0)};
-    const bool too_many = static_cast<double>(failed) > spec.failure.tolerate * static_cast<double>(all);
     const Reason reason = state.draining ? Reason::study_time : Reason::study_complete;
-    return {now, too_many ? StudyOutcome::too_many_failures : StudyOutcome::ok, reason,
-            text(reason, budget_seconds(spec))};
+    if (too_many_failed(state, spec.failure))
+        return {
+            now, StudyOutcome::too_many_failures, reason,
+            (state.draining ? text(reason, budget_seconds(spec)) + "; " : "") + failures_sentence(state, spec.failure)};
+    return {now, StudyOutcome::ok, reason, text(reason, budget_seconds(spec))};
 }
 
 } // namespace ranktune::tuner

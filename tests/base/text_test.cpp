@@ -27,6 +27,12 @@ TEST_CASE("nearest offers the closest name, the first of equals, and nothing far
     CHECK(nearest("", keys).empty());
     CHECK(nearest("bat", {"cat", "hat"}) == "cat");
     CHECK(nearest("bat", {"rat", "cat"}) == "rat");
+    // The beginning of a word is nearer than another word two steps away, not than one a step away.
+    CHECK(nearest("stat", {"stop", "status"}) == "status");
+    CHECK(nearest("commit", {"commit_interval", "commit_at"}) == "commit_at");
+    CHECK(nearest("stat", {"state", "statistics"}) == "state");
+    CHECK(nearest("slot", {"stop", "slots_at_most", "slop"}) == "slop");
+    CHECK(nearest("me", {"metric"}).empty());
 }
 
 TEST_CASE("suggestion is the end of a sentence, or nothing", "[base]") {

@@ -370,6 +370,15 @@ class Run(Case):
         self.assertEqual(self.outcome()["exit"], "3")
         self.assertRegex(out, r"(?m)^why       \d of 6 trials failed; failure.tolerate = 0.05 allows 0$")
         self.assertIn("ranktune run tiny --restart-errored", out)
+        self.assertRegex(self.outcome()["reason"], r"^\d of 6 trials failed; failure.tolerate = 0.05 allows 0$")
+        # The limit may be changed afterwards: then the study is judged by it.
+        more = [*failing, "failure.tolerate=0.9"]
+        out, _ = self.run_tiny(*more)
+        self.assertRegex(out, r"(?m)failure.tolerate +0.05 -> 0.9")
+        self.assertEqual((self.outcome()["exit"], self.outcome()["reason"]), ("0", "the study is complete"))
+        self.assertIn("nothing was started", self.run_tiny(*more)[0])
+        self.run_tiny(*failing, code=3)
+        self.assertEqual(self.outcome()["exit"], "3")
         _, err = self.run_tiny(*failing, "-o", "quiet", "-q", code=3)
         self.assertRegex(err, r"^ranktune: \d of 6 trials failed; .*; ranktune run quiet --restart-errored +# .* \(exit 3\)\n$")
         self.run_tiny(*failing, "failure.tolerate=0.9", "-o", "tolerant", "-q")

@@ -440,7 +440,7 @@ class Resume(Case):
 
     def test_fresh_from_within_and_through_a_link(self):
         self.run_tiny("-q")
-        for number, words in enumerate((["run", ".", "--fresh"], ["run", "../tiny.toml", "-o", ".", "--fresh"],
+        for number, words in enumerate((["run", ".", "--fresh"], ["run", ".", "-o", "../tiny", "--fresh"],
                                         ["run", "../tiny/", "--fresh"]), 1):
             done = subprocess.run([PROGRAM, *words, "--local", "2"], cwd=self.cwd / "tiny", env=environment(),
                                   capture_output=True, text=True, timeout=TIMEOUT)

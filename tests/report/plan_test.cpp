@@ -70,6 +70,28 @@ TEST_CASE("each bracket thins out the trials that are drawn into it", "[report]"
     CHECK(expected.iterations < expected.full);
 }
 
+TEST_CASE("a study does what was planned, also with brackets and finish_top", "[report]") {
+    // The earlier trials are the better ones: so no trial is promoted that better ones overtake later.
+    const auto by_number = [](std::uint32_t trial, base::Iteration) { return -static_cast<double>(trial); };
+    for (const std::uint32_t trials : {8U, 40U, 60U}) {
+        for (const std::string scheduler :
+             {"brackets = 1\nfinish_top = 1", "brackets = 1\nfinish_top = 7", "brackets = 3\nfinish_top = 5",
+              "brackets = 3\nfinish_top = 0", "brackets = 2\nfinish_top = 30", "brackets = 3\nfinish_top = 1"}) {
+            INFO(trials << " trials, " << scheduler);
+            const study::StudySpec spec = study_of(trials, 27, "type = \"asha\"\n" + scheduler);
+            ranktune::report::testing::StudyByHand study(study::resolved_toml(spec));
+            study.began(1);
+            study.play_out(by_number);
+            REQUIRE(study.tuner.state().ended);
+            std::uint64_t at_the_top = 0;
+            for (const auto& trial : study.tuner.state().trials) at_the_top += trial.iteration == 27 ? 1 : 0;
+            const Plan planned = plan(spec);
+            CHECK(planned.rungs.back().trials == at_the_top);
+            CHECK(planned.iterations == study.tuner.state().iterations);
+        }
+    }
+}
+
 TEST_CASE("without early stopping every trial trains to the end", "[report]") {
     const Plan expected = plan(study_of(10, 5, "type = \"fifo\""));
     CHECK(rungs_of(expected) == Rungs{{5, 10}});
@@ -88,7 +110,7 @@ TEST_CASE("a study in which no trial can reach the top is warned of", "[report]"
     const Plan short_of = plan(study_of(8, 27, "type = \"asha\"\nfinish_top = 0"));
     CHECK(rungs_of(short_of) == Rungs{{1, 8}, {3, 2}, {9, 0}, {27, 0}});
     CHECK(short_of.warning ==
-          "no trial can reach 27 iterations: 8 trials thin out by 3 at each of 4 rungs; raise "
+          "no trial can reach 27 iterations: 8 trials thin out by 3 at each of 3 rungs; raise "
           "study.num_trials or scheduler.first_rung, or set scheduler.finish_top = 1");
     // finish_top = 1, the default, takes the best one there.
     const Plan finished = plan(study_of(8, 27, "type = \"asha\""));

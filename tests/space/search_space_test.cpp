@@ -58,6 +58,32 @@ TEST_CASE("sample is decode of the documented streams", "[space]") {
     CHECK(space.sample(42, TrialId(0)) != space.sample(43, TrialId(0)));
 }
 
+TEST_CASE("of ranges too long for a position in [0, 1) every integer can be drawn", "[space]") {
+    const auto odd_among = [](const std::string& call) {
+        const SearchSpace space({parameter("n", parse_domain(call))});
+        std::size_t odd = 0;
+        for (std::uint32_t trial = 0; trial < 400; ++trial) {
+            const auto configuration = space.sample(7, TrialId(trial));
+            const std::int64_t n = configuration.at("n").as_int();
+            CHECK(contains(space.parameters().front().domain, n));
+            odd += n % 2 != 0 ? 1 : 0;
+        }
+        return odd;
+    };
+    for (const char* call : {"randint(0, 9223372036854775807)", "qrandint(-9223372036854775808, 9223372036854775807)",
+                             "randint(-9223372036854775808, 9223372036854775807)", "randint(0, 9007199254740993)"}) {
+        INFO(call);
+        const std::size_t odd = odd_among(call);
+        CHECK(odd > 150);
+        CHECK(odd < 250);
+    }
+    // Up to 2^53 integers it is the position in [0, 1), as ever.
+    const SearchSpace space({parameter("n", parse_domain("randint(0, 9007199254740992)"))});
+    RngStream stream(7, Purpose::sample, 3, 0);
+    const auto expected = static_cast<std::int64_t>(stream.uniform() * 0x1p53);
+    CHECK(space.sample(7, TrialId(3)).at("n").as_int() == expected);
+}
+
 TEST_CASE("samples do not depend on other parameters being active or added behind", "[space]") {
     std::vector<Parameter> parameters = example().parameters();
     const SearchSpace before(parameters);

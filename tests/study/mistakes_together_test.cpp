@@ -84,3 +84,55 @@ TEST_CASE("a Sobol search over more parameters than there are directions for is 
     parts.rest = "[searcher]\ntype = \"sobol\"\n";
     CHECK(mistake(parts.text()).find("has directions for 1111 parameters, the space has 1112") != std::string::npos);
 }
+
+TEST_CASE("an empty path is a mistake among the others", "[study]") {
+    // As the file's own folder is empty when it is named without one.
+    const auto told = [](const std::string& text) {
+        std::string all;
+        try {
+            static_cast<void>(parse_study(text, "s.toml", {}, known_trainables()));
+        } catch (const StudyFileError& error) {
+            for (const Mistake& mistake : error.mistakes())
+                all += std::to_string(mistake.line) + " " + mistake.key + ": " + mistake.message + "\n";
+        }
+        return all;
+    };
+    Parts parts;
+    parts.trainable = "builtin = \"mlp\"\ndata = \"\"\n";
+    parts.space = "lr = \"uniform(2, 1)\"\n";
+    const std::string both = told(parts.text());
+    CHECK(both.starts_with("9 trainable.data: the option takes a path, not \"\"\n11 space.lr: "));
+    parts.trainable = "builtin = \"mlp\"\n";
+    parts.space = "data = [\"digits.h5\", \"\"]\n";
+    CHECK(told(parts.text()) == "10 space.data: the option takes a path, not \"\"\n");
+    parts.trainable = "command = \"./train {args}\"\ndirectory = \"\"\n";
+    parts.space = "lr = \"uniform(0, 1)\"\n";
+    CHECK(told(parts.text()) ==
+          "9 trainable.directory: needs a directory, not \"\"; \".\" is that of the study file, as without the key\n");
+}
+
+TEST_CASE("something that is no table makes one mistake, not one for each key that it lacks", "[study]") {
+    const std::string rest = "[trainable]\nname = \"curve\"\n[space]\na = 1\n";
+    CHECK(mistake("study = 3\n" + rest) == "1:9 study: needs a table, not an integer");
+    CHECK(mistake("[[study]]\nname = \"s\"\n" + rest) == "1:1 study: needs a table, not a list");
+    Parts parts;
+    CHECK(mistake("trainable = 3\n[study]\n" + parts.study) == "1:13 trainable: needs a table, not an integer");
+}
+
+TEST_CASE("an override says where its key belongs, and what integers there are", "[study]") {
+    Parts parts;
+    CHECK(mistake(parts.text(), {"lr=0.1"}) ==
+          "0:0 lr: unknown table; did you mean the key space.lr?  (override \"lr=0.1\")");
+    CHECK(mistake(parts.text(), {"data=x.h5"}).find("did you mean the key trainable.data?") != std::string::npos);
+    CHECK(mistake(parts.text(), {"study.seed=18446744073709551615"}) ==
+          "0:0 : override 'study.seed=18446744073709551615': integers go from -9223372036854775808 to "
+          "9223372036854775807 (64 bits)");
+}
+
+TEST_CASE("a placeholder is a bare word of an override", "[study]") {
+    Parts parts = free_parts();
+    parts.space = "w = [1, 2]\n";
+    CHECK(parse(parts.text(), {"resources.ranks={w}"}).resources.ranks_parameter == "w");
+    CHECK(mistake(parts.text(), {"resources.ranks={w"}).find("override 'resources.ranks={w'") != std::string::npos);
+    CHECK(mistake(parts.text(), {"resources.ranks={}"}).find("needs an integer") != std::string::npos);
+}

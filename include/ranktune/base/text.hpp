@@ -15,7 +15,9 @@ namespace ranktune::base {
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// The candidate that `name` was probably meant to be: the one at the smallest edit distance, the first of equals;
-/// empty when none is within 1 + length / 4, or nothing of `name` would be left. The result points into `candidates`.
+/// empty when none is within 1 + length / 4, or nothing of `name` would be left. Further than one step away the
+/// shortest candidate that begins with `name` (of three letters at least) comes first. The result points into
+/// `candidates`.
 ///
 ///   nearest("logunifrom", {"uniform", "loguniform"}) -> "loguniform"      nearest("colour", {"lr"}) -> ""
 [[nodiscard]] std::string_view nearest(std::string_view name, std::span<const std::string_view> candidates);

@@ -35,8 +35,8 @@ class SearchSpace {
     [[nodiscard]] const Parameter* find(std::string_view name) const;
 
     /// Random configuration of a trial: a function of (seed, trial) only. Parameter i (in file order, grids and
-    /// constants counted) is `decode` of the first `uniform()` of the stream (seed, sample, trial, i), whether or not
-    /// other parameters are active; the grid point is trial modulo grid_size().
+    /// constants counted) is `decode` of the first `uniform()` of the stream (seed, sample, trial, i), or of more than
+    /// 2^53 integers `below` their number, whichever others are active; the grid point is trial modulo grid_size().
     [[nodiscard]] Configuration sample(std::uint64_t seed, base::TrialId trial) const;
 
     /// Number of unit-cube coordinates: one per parameter that is neither Grid nor Constant, in file order.

@@ -11,6 +11,7 @@
 #include "ranktune/study/parse.hpp"
 #include "storage/checkpoint_store.hpp"
 #include "tuner/resume.hpp"
+#include "tuner/verdict.hpp"
 
 namespace ranktune::drivers {
 namespace {
@@ -78,13 +79,19 @@ bool budget_grew(const study::StudySpec& before, const study::StudySpec& now) {
     return before.time_budget && (!now.time_budget || *now.time_budget > *before.time_budget);
 }
 
+/// A limit that is raised or lowered afterwards counts: the trials are all there, and are judged by it.
+bool is_judged_otherwise(const tuner::State& state, const study::StudySpec& spec) {
+    return state.end_reason == study::Reason::study_complete &&
+           tuner::too_many_failed(state, spec.failure) != (state.outcome == StudyOutcome::too_many_failures);
+}
+
 /// Whether a study that has ended for good has more to do with this study file.
 bool goes_on(const tuner::Tuner& tuner, const study::StudySpec& spec) {
     const auto& state = tuner.state();
     // Every trial would end the same way.
     if (state.outcome == study::StudyOutcome::usage) return false;
     if (state.end_reason == study::Reason::study_time) return budget_grew(tuner.spec(), spec);
-    return spec.num_trials > tuner.spec().num_trials;
+    return spec.num_trials > tuner.spec().num_trials || is_judged_otherwise(state, spec);
 }
 
 std::vector<Interrupted> interrupted_trials(const tuner::State& state) {

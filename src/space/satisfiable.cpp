@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// A condition compares parameters with literals only: between two neighbouring literals all values of a number are
+// alike, so that one of each interval, and the literals themselves, stand for all.
+#include "space/satisfiable.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ranktune::space {
+namespace {
+
+constexpr std::uint64_t most_listed = 64; ///< values of a finite domain that are looked at one by one
+constexpr std::size_t most_combinations = 50'000;
+
+/// Every number in the text of a condition, with both signs. (One inside a string does no harm.)
+std::vector<double> numbers_in(const std::string& text) {
+    std::vector<double> numbers;
+    const auto in_name = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
+    for (std::size_t at = 0; at < text.size();) {
+        double number = 0.0;
+        const bool begins =
+            (at == 0 || !in_name(text[at - 1])) && ((text[at] >= '0' && text[at] <= '9') || text[at] == '.');
+        const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), number);
+        if (!begins || error != std::errc() || !std::isfinite(number)) {
+            ++at;
+            continue;
+        }
+        numbers.insert(numbers.end(), {number, -number});
+        at = static_cast<std::size_t>(end - text.data());
+    }
+    return numbers;
+}
+
+/// Sorted points and the middles between them.
+std::vector<double> with_middles(std::vector<double> points) {
+    std::ranges::sort(points);
+    const std::size_t count = points.size();
+    for (std::size_t i = 1; i < count; ++i) points.push_back(points[i - 1] * 0.5 + points[i] * 0.5);
+    return points;
+}
+
+std::int64_t to_integer(double x, const IntRange& d) {
+    if (x <= static_cast<double>(d.lower)) return d.lower;
+    if (x >= static_cast<double>(d.upper)) return d.upper;
+    return static_cast<std::int64_t>(std::floor(x));
+}
+
+/// A quantum is not looked at here: a value too many only means that a condition is not refused.
+std::vector<Value> values_of(const FloatRange& d, std::vector<double> points) {
+    points.insert(points.end(), {d.lower, d.upper});
+    std::vector<Value> values;
+    for (const double x : with_middles(std::move(points)))
+        if (x >= d.lower && (x < d.upper || d.quantum > 0.0 || d.lower == d.upper) && x <= d.upper)
+            values.emplace_back(x);
+    return values;
+}
+
+std::vector<Value> values_of(const IntRange& d, const std::vector<double>& points) {
+    std::vector<Value> values;
+    const auto add = [&](std::int64_t from, std::int64_t step) {
+        std::int64_t x = 0;
+        if (__builtin_mul_overflow(step, d.quantum, &step) || __builtin_add_overflow(from, step, &x)) return;
+        if (contains(d, x)) values.emplace_back(x);
+    };
+    std::vector<std::int64_t> around{d.lower, d.upper};
+    for (const double point : points) around.push_back(to_integer(point, d));
+    for (const std::int64_t x : around)
+        for (std::int64_t step = -2; step <= 2; ++step) add(x - x % d.quantum, step);
+    return values;
+}
+
+std::vector<Value> values_of(const Normal&, std::vector<double> points) {
+    constexpr double most = std::numeric_limits<double>::max();
+    points.insert(points.end(), {-most, most});
+    std::vector<Value> values;
+    for (const double x : with_middles(std::move(points))) values.emplace_back(x);
+    return values;
+}
+
+std::vector<Value> values_of(const Choice& d, const std::vector<double>&) { return d.values; }
+std::vector<Value> values_of(const Grid& d, const std::vector<double>&) { return d.values; }
+std::vector<Value> values_of(const Constant& d, const std::vector<double>&) { return {d.value}; }
+
+std::vector<Value> values_of(const Domain& domain, const std::vector<double>& points) {
+    const auto count = cardinality(domain);
+    if (!count || *count > most_listed) return std::visit([&](const auto& d) { return values_of(d, points); }, domain);
+    std::vector<Value> values;
+    for (std::uint64_t i = 0; i < *count; ++i) values.push_back(value_at(domain, i));
+    return values;
+}
+
+/// Goes through all combinations as an odometer does.
+bool holds_for_some(const Condition& condition, const std::vector<std::vector<std::optional<Value>>>& values) {
+    const auto& names = condition.names();
+    std::vector<std::size_t> at(names.size(), 0);
+    for (;;) {
+        Configuration configuration;
+        for (std::size_t i = 0; i < names.size(); ++i)
+            if (values[i][at[i]]) configuration.append(names[i], *values[i][at[i]]);
+        if (condition.holds(configuration)) return true;
+        std::size_t turning = 0;
+        while (turning < at.size() && ++at[turning] == values[turning].size()) at[turning++] = 0;
+        if (turning == at.size()) return false;
+    }
+}
+
+} // namespace
+
+bool can_hold(const Condition& condition, const std::function<Range(std::string_view name)>& range_of) {
+    const std::vector<double> points = numbers_in(condition.text());
+    std::vector<std::vector<std::optional<Value>>> values;
+    std::size_t combinations = 1;
+    for (const std::string& name : condition.names()) {
+        const Range range = range_of(name);
+        if (range.domain == nullptr) return true;
+        auto& of_name = values.emplace_back();
+        for (Value& value : values_of(*range.domain, points)) of_name.emplace_back(std::move(value));
+        if (range.may_be_absent) of_name.emplace_back(std::nullopt);
+        combinations *= of_name.size();
+        if (of_name.empty() || combinations > most_combinations) return true;
+    }
+    return holds_for_some(condition, values);
+}
+
+} // namespace ranktune::space

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/condition_checks.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "ranktune/base/text.hpp"
+#include "space/satisfiable.hpp"
+
+namespace ranktune::study {
+namespace {
+
+constexpr std::size_t longest_domain = 60;
+
+/// All that can be reached from `from`, itself only by a way around.
+std::vector<bool> reached(const std::vector<std::vector<std::size_t>>& edges, std::size_t from) {
+    std::vector<bool> found(edges.size(), false);
+    std::vector<std::size_t> open{from};
+    while (!open.empty()) {
+        const std::size_t at = open.back();
+        open.pop_back();
+        for (const std::size_t next : edges[at]) {
+            if (found[next]) continue;
+            found[next] = true;
+            open.push_back(next);
+        }
+    }
+    return found;
+}
+
+} // namespace
+
+void ConditionChecks::add_condition(space::Condition condition, const Node& node, std::string key, Conditions& to) {
+    to.all = to.all ? space::Condition::both(*to.all, condition) : condition;
+    to.parts.push_back(written_.size());
+    written_.push_back({std::move(condition), &node, std::move(key)});
+}
+
+void ConditionChecks::add_parameter(std::string name, std::optional<space::Domain> domain, Conditions conditions) {
+    members_.push_back({std::move(name), std::move(domain), std::move(conditions)});
+}
+
+const ConditionChecks::Member* ConditionChecks::find(std::string_view name) const {
+    const auto found = std::ranges::find(members_, name, &Member::name);
+    return found == members_.end() ? nullptr : &*found;
+}
+
+void ConditionChecks::check(Mistakes& mistakes, std::vector<std::string>& names, bool trusted) const {
+    const bool known = check_names(mistakes, names);
+    const bool ordered = check_circles(mistakes);
+    if (known && ordered && !trusted) check_possible(mistakes);
+}
+
+bool ConditionChecks::check_names(Mistakes& mistakes, std::vector<std::string>& names) const {
+    std::vector<std::string> known;
+    for (const Member& member : members_) known.push_back(member.name);
+    bool right = true;
+    for (const Written& each : written_) {
+        for (const std::string& name : each.condition.names()) {
+            names.push_back(name);
+            if (find(name) != nullptr) continue;
+            right = false;
+            mistakes.value(*each.node, each.key,
+                           "unknown parameter '" + name + "'" + base::suggestion(name, known) + ":  " +
+                               in_quotes(each.node->text));
+        }
+    }
+    return right;
+}
+
+/// For each parameter those that its conditions mention.
+std::vector<std::vector<std::size_t>> ConditionChecks::needs() const {
+    std::vector<std::vector<std::size_t>> needs(members_.size());
+    for (std::size_t i = 0; i < members_.size(); ++i)
+        for (const std::size_t part : members_[i].conditions.parts)
+            for (const std::string& name : written_[part].condition.names())
+                if (const Member* needed = find(name))
+                    needs[i].push_back(static_cast<std::size_t>(needed - members_.data()));
+    return needs;
+}
+
+bool ConditionChecks::check_circles(Mistakes& mistakes) const {
+    const auto edges = needs();
+    std::vector<bool> told(members_.size(), false);
+    bool right = true;
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+        if (told[i] || edges[i].empty()) continue;
+        const auto from_here = reached(edges, i);
+        if (!from_here[i]) continue;
+        right = false;
+        std::vector<std::size_t> circle;
+        for (std::size_t j = 0; j < members_.size(); ++j)
+            if (from_here[j] && reached(edges, j)[i]) circle.push_back(j);
+        for (const std::size_t j : circle) told[j] = true;
+        tell_circle(mistakes, circle);
+    }
+    return right;
+}
+
+/// At the condition of the first of them that leads into the circle.
+void ConditionChecks::tell_circle(Mistakes& mistakes, const std::vector<std::size_t>& circle) const {
+    std::vector<std::string> names;
+    for (const std::size_t i : circle) names.push_back(members_[i].name);
+    for (const std::size_t part : members_[circle.front()].conditions.parts) {
+        const Written& at = written_[part];
+        const bool leads = std::ranges::any_of(at.condition.names(), [&](const std::string& name) {
+            return std::ranges::find(names, name) != names.end();
+        });
+        if (!leads) continue;
+        mistakes.value(*at.node, at.key,
+                       (names.size() == 1 ? "the condition of '" + names.front() + "' mentions '" + names.front() +
+                                                "' itself; it may mention other parameters only"
+                                          : "conditions that wait for each other: " + base::join(names) +
+                                                "; one of them has to do without the others") +
+                           ":  " + in_quotes(at.node->text));
+        return;
+    }
+}
+
+bool ConditionChecks::possible(const space::Condition& condition) const {
+    return space::can_hold(condition, [this](std::string_view name) -> space::Range {
+        const Member* member = find(name);
+        if (member == nullptr || !member->domain) return {};
+        return {&*member->domain, member->conditions.all.has_value()};
+    });
+}
+
+/// "a is drawn from [1, 2]", for each parameter that the condition mentions.
+std::string ConditionChecks::drawn_from(const space::Condition& condition) const {
+    std::string text;
+    for (const std::string& name : condition.names()) {
+        std::string domain = space::text(*find(name)->domain);
+        if (domain.size() > longest_domain) domain = domain.substr(0, longest_domain - 3) + "...";
+        text += (text.empty() ? "'" : ", '") + name + "' is drawn from " + domain;
+    }
+    return text;
+}
+
+void ConditionChecks::tell_impossible(Mistakes& mistakes, std::size_t part, const std::string& why) const {
+    const Written& at = written_[part];
+    mistakes.value(
+        *at.node, at.key,
+        why + ": " + drawn_from(at.condition) + "; compare with values that can be:  " + in_quotes(at.node->text));
+}
+
+void ConditionChecks::check_possible(Mistakes& mistakes) const {
+    std::set<std::size_t> never;
+    for (std::size_t part = 0; part < written_.size(); ++part) {
+        if (possible(written_[part].condition)) continue;
+        never.insert(part);
+        tell_impossible(mistakes, part, "can never hold");
+    }
+    for (const Member& member : members_) {
+        const auto& parts = member.conditions.parts;
+        if (parts.size() < 2 || std::ranges::any_of(parts, [&](std::size_t part) { return never.contains(part); }))
+            continue;
+        if (possible(*member.conditions.all) || !never.insert(parts.back()).second) continue;
+        tell_impossible(mistakes, parts.back(), "can never hold together with the condition of the table around it");
+    }
+}
+
+} // namespace ranktune::study

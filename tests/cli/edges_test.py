@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What is typed wrongly, or stands in the way, is refused before anything is started: edges_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import termios
+import unittest
+
+import cli_test
+from cli_test import PROGRAM, TIMEOUT, environment, sys
+
+TINY = """[study]
+name = "tiny"
+metric = "score"
+mode = "max"
+num_trials = 3
+max_iterations = 2
+[trainable]
+builtin = "curve"
+[space]
+lr = "loguniform(1e-3, 1.0)"
+"""
+
+
+class Case(cli_test.Case):
+    def setUp(self):
+        super().setUp()
+        self.cwd = self.cwd / "work"  # the folder around it is ours too
+        self.cwd.mkdir()
+        self.write(text=TINY)
+
+    def ranktune(self, *arguments, code=0, cwd=None, stdout=subprocess.PIPE, **changes):
+        """Runs the program; checks its exit code; returns (standard output, standard error)."""
+        done = subprocess.run([PROGRAM, *arguments], cwd=cwd or self.cwd, env=environment(**changes), timeout=TIMEOUT,
+                              stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        return done.stdout, done.stderr
+
+    def refused(self, *arguments, **changes):
+        _, err = self.ranktune(*arguments, code=2, **changes)
+        self.assertIn("(exit 2)", err.splitlines()[0])
+        return err
+
+    def names(self):
+        return sorted(p.name for p in self.cwd.iterdir())
+
+
+class Directory(Case):
+    def test_an_empty_output_is_no_directory(self):
+        for verb in (["run", "tiny.toml"], ["run", "--dry-run", "tiny.toml"], ["submit", "tiny.toml", "-t", "1h"],
+                     ["export", "tiny", "-f", "json"], ["checkpoint", "tiny", "best"], ["support", "tiny"]):
+            self.assertIn("needs a path, not ''; is the variable unset that should hold it?", self.refused(*verb, "-o", ""))
+            self.refused(*verb, "--output=")
+        self.assertEqual(self.names(), ["tiny.toml"])
+
+    def test_what_is_in_the_way_is_named_before_anything_is_started(self):
+        (self.cwd / "file").write_text("mine\n")
+        (self.cwd / "link").symlink_to("nowhere")
+        (self.cwd / "tiny").write_text("mine\n")
+        nothing = str(self.cwd / "empty")  # no mpirun there: it is not even looked for
+        for output, said in (("file", "/file' is a file"), ("file/x", "/file' is a file"), ("link", "/link' is a link that leads"),
+                             ("link/x", "/link' is a link that leads"), ("/dev/null", "'/dev/null' is no directory")):
+            for verb in (["run"], ["run", "--dry-run"]):
+                err = self.refused(*verb, "tiny.toml", "-o", output, PATH=nothing)
+                self.assertIn(f"'{output}' cannot be the directory of the study: '", err)
+                self.assertIn(said, err)
+        self.assertIn("/tiny' is a file; move it away, or give another directory with -o", self.refused("run", "tiny.toml"))
+        self.assertIn("is a file", self.refused("submit", "tiny.toml", "-t", "1h", "-o", "file/x"))
+        self.assertEqual((self.cwd / "file").read_text(), "mine\n")
+
+    def test_fresh_renames_no_folder_that_holds_more_than_a_study(self):
+        (self.cwd / "here").mkdir()
+        (self.cwd / "here" / "own.toml").write_text(TINY)
+        for output in (".", "..", str(self.cwd), str(self.cwd.parent), "here/.."):
+            self.assertIn(f"--fresh renames the directory that is there, and '{output}' holds the study file 'tiny.toml', too; ",
+                          self.refused("run", "tiny.toml", "--fresh", "-o", output))
+        self.assertIn("is where you are working; give the study a directory of its own with -o",
+                      self.refused("run", "../tiny.toml", "--fresh", "-o", "../here", cwd=self.cwd / "here"))
+        self.assertIn("holds the study file", self.refused("run", "here/own.toml", "--fresh", "-o", "here"))
+        self.assertEqual(self.names(), ["here", "tiny.toml"])
+
+    def test_fresh_renames_the_study_that_was_named(self):
+        self.ranktune("run", "tiny.toml", "--local", "1", "-q")
+        self.ranktune("run", "tiny.toml", "--local", "1", "-q", "--fresh")
+        self.ranktune("run", "tiny", "--local", "1", "-q", "--fresh")
+        self.assertEqual(self.names(), ["tiny", "tiny.toml", "tiny~1", "tiny~2"])
+        self.assertIn("holds the study file", self.refused("run", "tiny/study.toml", "--fresh", "-o", "tiny"))
+
+
+class Launch(Case):
+    """How a run knows where it is, without Slurm: a folder of programs that do nothing, and variables."""
+
+    def slurm(self, **changes):
+        programs = self.cwd / "programs"
+        programs.mkdir(exist_ok=True)
+        for name in ("sbatch", "srun", "squeue"):
+            (programs / name).write_text("#!/bin/sh\nexit 1\n")
+            (programs / name).chmod(0o755)
+        return {"PATH": str(programs), **changes}
+
+    def test_a_login_node_starts_nothing_by_itself(self):
+        login = self.slurm(SLURM_CONF="/nowhere/slurm.conf")
+        err = self.refused("run", "tiny.toml", **login)
+        self.assertIn("this looks like a login node (Slurm is here, but this is no job); submit a job script", err)
+        self.assertIn("srun --mpi=pmix ranktune run tiny.toml", err)
+        self.assertIn("or say --local N to run here", err)
+        # With --local it goes on to look for mpirun; so it does where Slurm is installed for no cluster.
+        self.assertIn("neither mpirun nor mpiexec is on PATH", self.refused("run", "tiny.toml", "--local", "2", **login))
+        if not any(os.access(file, os.R_OK) for file in ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf",
+                                                         "/usr/local/etc/slurm.conf", "/run/slurm/conf/slurm.conf")):
+            self.assertIn("neither mpirun nor mpiexec is on PATH", self.refused("run", "tiny.toml", **self.slurm()))
+        self.assertEqual(self.names(), ["programs", "tiny.toml"])
+
+    def test_an_allocation_needs_a_launcher_or_local(self):
+        for job in ({"SLURM_JOB_ID": "7"}, {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "0",
+                                            "SLURM_STEP_NUM_TASKS": "1"}):
+            err = self.refused("run", "tiny.toml", **self.slurm(**job))
+            self.assertIn("this is a Slurm job, but ranktune was not started by a launcher; try `srun --mpi=pmix ranktune run "
+                          "tiny.toml`, `mpirun ranktune run tiny.toml`, or --local N for this node alone", err)
+            self.assertIn("neither mpirun nor mpiexec is on PATH",
+                          self.refused("run", "tiny.toml", "--local", "2", **self.slurm(**job)))
+        self.assertEqual(self.names(), ["programs", "tiny.toml"])
+
+
+class Output(Case):
+    def test_output_that_is_lost_is_no_success(self):
+        self.ranktune("run", "tiny.toml", "--local", "1", "-q")
+        for words in (["validate", "tiny.toml"], ["run", "--dry-run", "tiny.toml"], ["status", "tiny"], ["best", "tiny"],
+                      ["logs", "tiny", "0"], ["export", "tiny", "-f", "csv"], ["replay", "tiny"], ["--help"], ["--version"],
+                      ["status", "tiny", "-f", "json"], ["init", "mine"]):
+            with open("/dev/full", "w") as full:
+                _, err = self.ranktune(*words, code=1, stdout=full)
+            self.assertIn("ranktune: standard output could not be written", err, words)
+            self.assertIn("(exit 1)", err)
+        # What became of a study is in its directory, and its exit code is what scripts go by.
+        with open("/dev/full", "w") as full:
+            self.ranktune("run", "tiny.toml", stdout=full)
+        self.assertIn("writing '/dev/full' failed", self.ranktune("export", "tiny", "-f", "csv", "-o", "/dev/full", code=1)[1])
+
+    def test_names_do_not_reach_the_terminal_as_they_are(self):
+        (self.cwd / "odd.toml").write_text(TINY + '"a\\u001b[31m" = 1\n["b\\nc"]\n')
+        err = self.refused("validate", "odd.toml", "study.name=\x1b]0;x\x07")
+        self.assertNotIn("\x1b", err)
+        self.assertIn("space.a\\x1b[31m: ", err)
+        self.assertIn("b\\nc: unknown table", err)
+
+    def test_a_terminal_too_narrow_for_a_table_gets_lines(self):
+        parent, child = pty.openpty()
+        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 15, 0, 0))
+        process = subprocess.Popen([PROGRAM, "run", "tiny.toml", "--local", "1", "trainable.seconds=0.4"], cwd=self.cwd,
+                                   env=environment(), stdout=child, stderr=child, stdin=subprocess.DEVNULL)
+        os.close(child)
+        shown = b""
+        try:
+            while part := os.read(parent, 65536):
+                shown += part
+        except OSError:  # the other end is closed
+            pass
+        os.close(parent)
+        self.assertEqual(process.wait(TIMEOUT), 0, shown)
+        self.assertNotIn(b"\x1b[", shown)
+
+
+class Words(Case):
+    def test_the_beginning_of_a_verb_is_offered_first(self):
+        self.assertIn("unknown verb 'stat'; did you mean 'status'?", self.refused("stat", "tiny"))
+        listed = self.refused("nonsense")
+        self.assertIn("run, supervise, init, validate", listed)
+        self.assertNotIn("hosts", listed)  # of the job scripts, and not in --help
+        self.assertIn("there is no Slurm job here", self.refused("hosts"))
+        self.assertIn("unknown option '--foo'", self.refused("hosts", "--foo"))
+
+    def test_init_takes_the_name_of_the_file_too(self):
+        self.assertIn("wrote     mine.toml", self.ranktune("init", "mine.toml", "--template", "program")[0])
+        self.assertIn('name = "mine"', (self.cwd / "mine.toml").read_text())
+        self.assertIn("'.toml' is no name for a study", self.refused("init", ".toml"))
+        self.assertIn("has 100 characters at most, not 101", self.refused("init", "x" * 101))
+
+    def test_a_best_trial_without_a_checkpoint_is_not_referred_to_itself(self):
+        (self.cwd / "score.sh").write_text('echo "{\\"report\\": {\\"score\\": $1}}" >&"$RANKTUNE_FD"\n')
+        self.write(text=TINY.replace('builtin = "curve"', 'command = "sh score.sh {lr}"\ncheckpoints = false'))
+        self.ranktune("run", "tiny.toml", "--local", "1", "-q", "study.max_iterations=1")
+        self.assertIn("no checkpoint was kept", self.ranktune("best", "tiny")[0])
+        err = self.refused("checkpoint", "tiny", "best")
+        self.assertRegex(err, r"trial #\d, the best one, has no checkpoint; none was kept: see \[checkpoint\] of the study file")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
