@@ -165,6 +165,72 @@ def chain():
     assert "--dependency=afterany:103" in place.asked()[-1] and jobs.read_text().split() == ["102", "103", "104"]
 
 
+def a_queue_that_does_not_answer():
+    """It is no empty queue: a job beside a living one would be the end of both, and the chain would lose its followers."""
+    place = Place()
+    words = ("--time", "90m", "--workers-per-node", "4")
+    place.submit(*words, "--chain", "3")
+    jobs = place.path / "long" / "submit" / "jobs"
+    script = (place.path / "long" / "submit" / "job.sbatch").read_text()
+    calls = place.path / "calls"
+    error = "slurm_load_jobs error: Unable to contact slurm controller"
+    place.fake("squeue", f'#!/bin/sh\necho x >> {calls}\necho "{error}" >&2\nexit 1')
+    done = place.submit(*words, "--nodes", "2", code=2)
+    has(done.stderr, error, "so nothing was submitted (exit 2)\n", "submitted  101, 102, 103\n", f"rm {jobs}\n")
+    assert jobs.read_text().split() == ["101", "102", "103"] and len(place.asked()) == 3
+    assert calls.read_text().split() == ["x"] * 3 and (jobs.parent / "job.sbatch").read_text() == script
+    # One that answers a moment later is waited for.
+    place.fake("squeue", f"#!/bin/sh\n[ -e {place.path}/once ] && echo 103 && exit 0\ntouch {place.path}/once; exit 1")
+    has(place.submit(*words).stdout, "job       104 submitted, to begin when job 103 of this study has ended")
+    # A study without jobs needs no queue.
+    place.fake("squeue", "#!/bin/sh\nexit 1")
+    has(place.submit(*words, "-o", "other").stdout, "job       105 submitted\n")
+
+
+def a_chain_that_is_refused_halfway():
+    """What sbatch took is named, and how to end it; it stands in submit/jobs."""
+    place = Place()
+    words = ("--time", "90m", "--workers-per-node", "4", "--chain", "4")
+    place.fake("sbatch", SBATCH.format(log=place.log).replace("*refuse*", "*afterany:102*"))
+    done = place.submit(*words, code=2)
+    has(done.stderr, "sbatch refused the job: sbatch: error: Invalid qos specification (exit 2)\n", "submit/job.sbatch\n",
+        "submitted  2 of 4 jobs: 101, 102\n", "scancel 101 102\n")
+    assert (place.path / "long" / "submit" / "jobs").read_text().split() == ["101", "102"]
+    # Nothing was taken: there is nothing to name.
+    place.fake("sbatch", "#!/bin/sh\nexit 1")
+    error = place.submit(*words, "-o", "other", code=2).stderr
+    has(error, "sbatch refused the job: it ended with 1 and not a word (exit 2)")
+    assert "scancel" not in error and not (place.path / "other" / "submit" / "jobs").exists()
+    # Nor is there a number that could be.
+    place.fake("sbatch", "#!/bin/sh\nexit 0")
+    has(place.submit(*words, "-o", "other", code=2).stderr, "sbatch gave no number of a job")
+
+
+def options_that_submit_sets_itself():
+    """After `--` they would contradict the layout and the cost that are shown."""
+    place = Place()
+    words = ("--time", "1h", "--print")
+    for option, own in ((("--nodes=7",), "--nodes N"), (("-N", "7"), "--nodes N"), (("-N7",), "--nodes N"),
+                        (("--qos=x", "--time", "9:00"), "--time TIME"), (("-t9:00",), "--time TIME"),
+                        (("--ntasks=3",), "--workers-per-node N"), (("-n3",), "--workers-per-node N"),
+                        (("--ntasks-per-node=3",), "--workers-per-node N"), (("--cpus-per-task=2",), "--cpus-per-worker N"),
+                        (("--gpus=8",), "--gpus-per-node N"), (("--gpus-per-task=1",), "--gpus-per-node N"),
+                        (("--gres=gpu:4",), "--gpus-per-node N"), (("--array=0-9",), "--chain K"),
+                        (("--dependency=afterok:1",), "--chain K"), (("--signal=USR1@9",), "lead_time"),
+                        (("--chdir=/tmp",), "directory"), (("--output=x.log",), "study.name=NAME")):
+        done = place.submit(*words, "--", *option, code=2)
+        has(done.stderr, "after `--` contradicts what submit writes itself", own)
+        assert done.stdout == "" and done.stderr.count("\n") == 1, done
+    has(place.submit(*words, "--", "--gres=nvme:1", "--nodelist=n7", "--time-min=10", "--comment=x -N").stdout,
+        "#SBATCH --gres=nvme:1 --nodelist=n7 --time-min=10 '--comment=x -N'\n")
+    for value in ("x y", "x\n#SBATCH --nodes=9", "x'", "x#y"):
+        has(place.submit(*words, "-p", value, code=2).stderr, "--partition needs one word", "'x")
+        has(place.submit(*words, "-A", value, code=2).stderr, "--account needs one word")
+    has(place.submit(*words, "--", "--comment=a\nrm -r", code=2).stderr, "'--comment=a...' after `--` has several lines")
+    place.site('[slurm]\npartition = "a b"\n')
+    has(place.submit(*words, code=2).stderr, f"--partition ({place.path}/site.toml:2) needs one word", "'a b'")
+
+
 def refusals():
     place = Place(resources="gpus = 2")
     has(place.submit("--time", "1h", code=2).stderr, "say how many a node has, --gpus-per-node 4")
@@ -259,6 +325,7 @@ def support():
 
 
 if __name__ == "__main__":
-    for case in (printed, gpus_of_a_script, hosts, chain, refusals, site_mistakes, doctor, support):
+    for case in (printed, gpus_of_a_script, hosts, chain, a_queue_that_does_not_answer,
+                 a_chain_that_is_refused_halfway, options_that_submit_sets_itself, refusals, site_mistakes, doctor, support):
         case()
         print("ok", case.__name__)
