@@ -41,7 +41,6 @@ constexpr OwnOption own_options[] = {
     {"job-name", 'J', "study.name=NAME of submit"},
     {"output", 'o', "the log is named after the study: study.name=NAME of submit"},
     {"chdir", 'D', folder},
-    {"signal", 0, "`lead_time` in the site file"},
     {"wait", 'W', "submit does not wait for the job; `ranktune status` shows how it gets on"},
 };
 

@@ -206,6 +206,35 @@ def a_chain_that_is_refused_halfway():
     has(place.submit(*words, "-o", "other", code=2).stderr, "sbatch gave no number of a job")
 
 
+def followers():
+    """A job that another one would only repeat cancels those behind it: the study is over, or supervise has given up."""
+    place = Place()
+    place.submit("--time", "90m", "--chain", "4")  # 101 to 104
+    (place.path / "queue").write_text("103\n104\n")  # 102 was cancelled by hand
+    text = (place.path / "long" / "submit" / "job.sbatch").read_text().replace(os.path.realpath(PROGRAM), "the-program")
+    (place.path / "job").write_text(text)
+    place.fake("the-program", '#!/bin/sh\n[ "$1" = hosts ] && echo n1 && exit\nexit $CODE\n')
+    cancelled = place.path / "cancelled"
+
+    def end(code, scancel=0):
+        cancelled.write_text("")
+        place.fake("scancel", f'#!/bin/sh\necho "$@" >> {cancelled}\nexit {scancel}\n')
+        environment = dict(place.environment, SLURM_JOB_ID="101", SLURM_JOB_NUM_NODES="1", CODE=str(code))
+        done = subprocess.run(["bash", place.path / "job"], cwd=place.path, env=environment, text=True, capture_output=True,
+                              timeout=100)
+        return done.returncode, cancelled.read_text(), done.stderr
+
+    for code in (0, 2, 3, 4):
+        assert end(code) == (code, "--state=PENDING 103 104\n", ""), end(code)
+    gave_up = "job.sbatch: the study ended with 1 (see above): jobs 103 104, which would only do the same, are cancelled; mend it, then submit again\n"
+    assert end(1) == (1, "--state=PENDING 103 104\n", gave_up), end(1)
+    has(end(1, scancel=1)[2], "the jobs that follow could not be cancelled; type: scancel 103 104\n")
+    assert "are cancelled" not in end(1, scancel=1)[2]
+    assert end(75) == (0, "", "") and end(137) == (137, "", ""), (end(75), end(137))
+    (place.path / "queue").write_text("")
+    assert end(1) == (1, "", ""), end(1)
+
+
 def options_that_submit_sets_itself():
     """After `--` they would contradict the layout and the cost that are shown."""
     place = Place()
@@ -216,8 +245,7 @@ def options_that_submit_sets_itself():
                         (("--ntasks-per-node=3",), "--workers-per-node N"), (("--cpus-per-task=2",), "--cpus-per-worker N"),
                         (("--gpus=8",), "--gpus-per-node N"), (("--gpus-per-task=1",), "--gpus-per-node N"),
                         (("--gres=gpu:4",), "--gpus-per-node N"), (("--array=0-9",), "--chain K"),
-                        (("--dependency=afterok:1",), "--chain K"), (("--signal=USR1@9",), "lead_time"),
-                        (("--chdir=/tmp",), "directory"), (("--output=x.log",), "study.name=NAME")):
+                        (("--dependency=afterok:1",), "--chain K"), (("--chdir=/tmp",), "directory"), (("--output=x.log",), "study.name=NAME")):
         done = place.submit(*words, "--", *option, code=2)
         has(done.stderr, "after `--` contradicts what submit writes itself", own)
         assert done.stdout == "" and done.stderr.count("\n") == 1, done
@@ -326,6 +354,6 @@ def support():
 
 if __name__ == "__main__":
     for case in (printed, gpus_of_a_script, hosts, chain, a_queue_that_does_not_answer,
-                 a_chain_that_is_refused_halfway, options_that_submit_sets_itself, refusals, site_mistakes, doctor, support):
+                 a_chain_that_is_refused_halfway, followers, options_that_submit_sets_itself, refusals, site_mistakes, doctor, support):
         case()
         print("ok", case.__name__)
