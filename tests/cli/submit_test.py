@@ -290,6 +290,12 @@ def site_mistakes():
     text = place.submit("--time", "1h", "--print").stdout
     has(text, "--account=mine\n", f"# from {own}/site.toml:2:", "mpi_type=${MPI_TYPE:-pmix_v4}")
     assert "--account=centre" not in text
+    (own / "site.toml").write_text('[slurm]\npartition = ""\naccount = """a\nb"""\n[environment]\nEMPTY = ""\nN = 1\n')
+    has(place.submit("--time", "1h", "--print", code=2).stderr, "slurm.partition is empty; leave the key out",
+        "slurm.account: needs a string of one line; this one has several", "environment.N: needs a string of one line, not an integer")
+    place.site('[environment]\nEMPTY = ""\n')
+    (place.path / "home" / ".config" / "ranktune" / "site.toml").unlink()
+    has(place.submit("--time", "1h", "--print").stdout, "export EMPTY=''\n")
     place.environment["RANKTUNE_SITE"] = "/no/such/site.toml"
     has(place.submit("--time", "1h", "--print", code=2).stderr, "cannot read the site file '/no/such/site.toml'")
 
