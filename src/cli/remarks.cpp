@@ -18,8 +18,8 @@ std::string why_not(const tuner::Tuner& tuner) {
         return "every trial would end as the first ones did; mend the study file, and begin again with --fresh";
     if (state.end_reason == study::Reason::study_time && spec.time_budget)
         return fmt::format(
-            "the study ended because study.time_budget ({}) was used up; more of it needs a longer "
-            "one, as in study.time_budget={}",
+            "study.time_budget ({}) is used up; the study goes on with a longer one, as in "
+            "study.time_budget={}",
             study::duration_text(*spec.time_budget), study::duration_text(2 * *spec.time_budget));
     return fmt::format("the study is finished and has nothing more to do; it has with study.num_trials above {}{}",
                        spec.num_trials,

@@ -37,8 +37,8 @@ class Words(Case):
         self.run_tiny(*slow, "study.time_budget=1s", "-q")
         out, err = self.run_tiny(*slow, "study.time_budget=1s", "study.num_trials=30")
         self.assertIn("tiny is finished", out)
-        self.assertEqual(err, "not taken over: study.num_trials 6 -> 30, because the study ended because study.time_budget (1s) was used "
-                              "up; more of it needs a longer one, as in study.time_budget=2s\n")
+        self.assertEqual(err, "not taken over: study.num_trials 6 -> 30, because study.time_budget (1s) is used up; the study "
+                              "goes on with a longer one, as in study.time_budget=2s\n")
 
     def test_an_end_of_the_job_that_is_past_is_no_deadline(self):
         for name in ("squeue", "scontrol"):
@@ -50,6 +50,19 @@ class Words(Case):
         log, = (self.cwd / "tiny" / "logs").glob("*start-1.log")
         self.assertRegex(log.read_text(), r" W deadline left_s=unknown reason=\"SLURM_JOB_END_TIME=1000 is past; squeue: ")
         self.assertEqual(self.outcome()["exit"], "0")
+
+    def test_the_deadline_of_the_job_and_the_last_new_trial(self):
+        (self.cwd / "squeue").write_text("#!/bin/sh\necho 2:00:00\n")
+        (self.cwd / "squeue").chmod(0o755)
+        job = {"SLURM_JOB_ID": "7", "PATH": f"{self.cwd}:{os.environ['PATH']}"}
+        slow = ["trainable.seconds=0.2", "study.max_iterations=9", "scheduler.type=fifo"]
+        out, _ = self.run_tiny(*slow, **job)
+        self.assertRegex(out, r"(?m)^deadline  \d{4}-\d\d-\d\dT\d\d:\d\dZ")
+        out, _ = self.run_tiny(*slow, "study.num_trials=10", **job)  # by now it is known what an iteration takes
+        shown = re.findall(r"(?m)^deadline  .*$", out)
+        self.assertEqual(len(shown), 1, out)
+        self.assertRegex(shown[0], r"^deadline  \d{4}-\d\d-\d\dT\d\d:\d\dZ, last new trial about \d\d:\d\dZ$")
+        self.assertNotIn("deadline", self.run_tiny(*slow, "study.num_trials=12")[0])
 
     def test_a_rank_that_was_killed_is_not_called_a_signal_to_the_study(self):
         self.write()
