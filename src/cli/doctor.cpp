@@ -228,14 +228,15 @@ rlim_t soft_limit(decltype(RLIMIT_NOFILE) resource) {
 }
 
 Check left_behind() {
-    constexpr std::size_t most = 100;
+    constexpr std::size_t most = 5;
     const auto left = abandoned_by_ranks();
     if (left.empty()) return {"left behind", State::good, "nothing of ranks that were killed"};
     Check check{"left behind", State::note,
                 fmt::format("memory in /dev/shm or session folders of {} runs that were killed", left.size()),
-                "no process here holds it: rm -rf"};
-    for (std::size_t i = 0; i < std::min(left.size(), most); ++i) check.mend += " " + left[i];
-    if (left.size() > most) check.mend += fmt::format("; and {} more: look again then", left.size() - most);
+                "no process here holds"};
+    for (std::size_t i = 0; i < std::min(left.size(), most); ++i) check.mend += (i == 0 ? " " : ", ") + left[i];
+    if (left.size() > most) check.mend += fmt::format(" and {} more", left.size() - most);
+    check.mend += "; ranktune doctor --clean looks again, and removes what nobody holds then";
     return check;
 }
 

@@ -2,6 +2,7 @@
 #include "cli/live.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <ostream>
 
 namespace ranktune::cli {
@@ -49,6 +50,7 @@ report::Live LiveView::live(const tuner::Tuner& tuner, const drivers::HeadFigure
 
 void LiveView::on_tick(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) {
     if (progress_ == Progress::none || tuner.state().ended) return;
+    show_deadline(tuner.state());
     if (progress_ == Progress::table) measure_again(terminal_);
     if (progress_ == Progress::table && terminal_.narrow) {
         lines_drawn_ = 0; // wrapped by now: how many lines to go back nobody knows
@@ -69,6 +71,14 @@ void LiveView::on_tick(const tuner::Tuner& tuner, const drivers::HeadFigures& fi
         out_ << report::status_line(tuner, live(tuner, figures), terminal_.style);
     }
     out_.flush();
+}
+
+void LiveView::show_deadline(const tuner::State& state) {
+    if (deadline_shown_ || !state.deadline) return;
+    deadline_shown_ = true;
+    finish();
+    const auto wall = std::chrono::system_clock::now().time_since_epoch();
+    out_ << report::deadline_line(state, std::chrono::duration_cast<std::chrono::seconds>(wall).count()) << std::flush;
 }
 
 void LiveView::draw(const std::string& table) {

@@ -25,6 +25,8 @@ class LiveView final : public drivers::Observer {
 
   private:
     void draw(const std::string& table);
+    /// Once, as soon as the head knows: Slurm answers after the first screen has been shown.
+    void show_deadline(const tuner::State& state);
     [[nodiscard]] report::Live live(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) const;
 
     std::ostream& out_;
@@ -32,6 +34,7 @@ class LiveView final : public drivers::Observer {
     Progress progress_;
     std::string directory_;
     std::size_t lines_drawn_ = 0;
+    bool deadline_shown_ = false;
     double next_line_s_ = 60.0;
     double next_table_s_ = 600.0;
 };

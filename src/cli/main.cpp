@@ -365,7 +365,8 @@ class App {
             app_.add_subcommand("doctor", "What this machine has for a study, what is wrong, and what mends it");
         look->add_option("DIR", directory_, "Study directory, or where one is to be (default: here)")->type_name("");
         add_format(look, formats, "text or json");
-        look->callback([this] { verb_ = [this] { return doctor(directory_, format_); }; });
+        look->add_flag("--clean", clean_, "Remove what killed ranks have left in /dev/shm and $TMPDIR");
+        look->callback([this] { verb_ = [this] { return doctor(directory_, format_, clean_); }; });
 
         auto* pack =
             app_.add_subcommand("support", "What somebody who helps needs, as DIR-support.tar.gz, 5 MB at most");
@@ -384,7 +385,7 @@ class App {
                         "Ask every algorithm again and compare its decisions with the journal's");
         again->add_option("--until", replay_.until, "Stop after N records")
             ->type_name("N")
-            ->transform(whole_number(0, "a number of records"));
+            ->transform(whole_number(1, "a number of records, 1 at least"));
         again->add_flag("--logical-digest", replay_.logical_digest,
                         "Print a digest of suggestions, outcomes and decisions, without times, hosts and attempts");
         again->callback([this] { verb_ = [this] { return replay(replay_); }; });
@@ -452,6 +453,7 @@ class App {
     std::string directory_;
     Format format_ = Format::text;
     bool all_ = false;
+    bool clean_ = false;
     std::uint32_t trial_ = 0;
     CheckpointArguments checkpoint_;
     std::string checkpoint_format_ = "safetensors";

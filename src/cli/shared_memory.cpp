@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -95,6 +96,46 @@ std::vector<std::string> abandoned_by_ranks() {
     for (const auto& session : owned(sessions, "pid."))
         if (!fs::exists("/proc/" + session.substr(session.rfind('.') + 1), error)) found.push_back(session);
     return found;
+}
+
+namespace {
+
+/// A rank that is just beginning has made its segment, and not mapped it yet.
+bool is_young(const std::vector<std::string>& paths) {
+    const auto limit = fs::file_time_type::clock::now() - std::chrono::minutes(1);
+    std::error_code error;
+    return std::any_of(paths.begin(), paths.end(), [&](const std::string& path) {
+        const auto time = fs::last_write_time(path, error);
+        return !error && time > limit;
+    });
+}
+
+} // namespace
+
+CleanedUp remove_abandoned_by_ranks() {
+    CleanedUp done;
+    const std::string own = std::string(all) + "/" + prefix();
+    for (const std::string& name : abandoned_by_ranks()) {
+        const bool is_pattern = name.ends_with(".*");
+        const bool is_own = name.starts_with(own);
+        const auto paths = is_pattern ? owned(all, fs::path(name.substr(0, name.size() - 1)).filename().string())
+                                      : std::vector<std::string>{name};
+        if (!is_own && is_young(paths)) {
+            ++done.young;
+            continue;
+        }
+        const int lock = is_own ? locked(name) : -1;
+        if (is_own && lock < 0) continue; // somebody has it now
+        const std::size_t failures = done.failures.size();
+        for (const auto& path : paths) {
+            std::error_code error;
+            fs::remove_all(path, error);
+            if (error) done.failures.push_back(path + ": " + error.message());
+        }
+        if (lock >= 0) close(lock);
+        if (failures == done.failures.size()) ++done.runs;
+    }
+    return done;
 }
 
 SharedMemoryFolder::SharedMemoryFolder() {

@@ -2,6 +2,7 @@
 #pragma once
 // Where ranks that this program starts keep the memory that they share.
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,14 @@ inline constexpr const char* backing_directory = "OMPI_MCA_btl_vader_backing_dir
 /// What killed ranks of this user have left on this machine, and no process holds: folders like the one
 /// below, Open MPI's segments in /dev/shm (one pattern for each of its jobs), and session folders of mpirun in TMPDIR.
 [[nodiscard]] std::vector<std::string> abandoned_by_ranks();
+
+struct CleanedUp {
+    std::size_t runs = 0;              ///< whose remains are gone
+    std::size_t young = 0;             ///< whose remains were made within the last minute: one may be just beginning
+    std::vector<std::string> failures; ///< what is still there, and why
+};
+/// Looks again and removes what abandoned_by_ranks() names, but for what is too young to be judged.
+CleanedUp remove_abandoned_by_ranks();
 
 /// A folder in /dev/shm that goes with this object, and with everything that killed ranks left in it. Nobody removes
 /// what is left when this process is killed itself; so each new folder first removes those of this user whose owners

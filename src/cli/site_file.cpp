@@ -54,10 +54,15 @@ class SiteReader {
         if (node == nullptr) return std::nullopt;
         return text_of(*node, "slurm." + key);
     }
-    std::optional<std::string> text_of(const Node& node, const std::string& key) {
-        if (node.is(Node::Kind::string) && !node.text.empty() && node.text.find('\n') == std::string::npos)
+    std::optional<std::string> text_of(const Node& node, const std::string& key, bool may_be_empty = false) {
+        if (!node.is(Node::Kind::string))
+            mistakes_.value(node, key, "needs a string of one line, not " + std::string(study::kind_text(node)));
+        else if (node.text.find_first_of("\n\r") != std::string::npos)
+            mistakes_.value(node, key, "needs a string of one line; this one has several");
+        else if (node.text.empty() && !may_be_empty)
+            mistakes_.value(node, key, "is empty; leave the key out, or give it a value");
+        else
             return node.text;
-        mistakes_.value(node, key, "needs a string of one line, not " + std::string(study::kind_text(node)));
         return std::nullopt;
     }
     void line(const Node& table, const std::string& key, std::optional<ScriptLine>& into) {
@@ -130,7 +135,7 @@ class SiteReader {
                     std::string::npos &&
                 (name[0] < '0' || name[0] > '9');
             if (!good) mistakes_.key(node, "environment." + name, "is no name of a variable");
-            if (auto text = text_of(node, "environment." + name); text && good)
+            if (auto text = text_of(node, "environment." + name, true); text && good)
                 settings_.commands.push_back({"export " + name + "=" + study::shell_text({*text}), place(node)});
         }
     }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // checkpoint: the weights of a trial, for use elsewhere.
 
-#include <filesystem>
-#include <fstream>
-#include <functional>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -11,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/output_file.hpp"
 #include "cli/verbs.hpp"
 #include "ranktune/base/error.hpp"
 #include "report/load.hpp"
@@ -38,26 +36,11 @@ std::vector<study::CheckpointRef> candidates(const tuner::TrialState& trial, stu
     return found;
 }
 
-/// Writes a file whole: under another name first, so that no half of it is ever taken for it.
-void write_whole(const std::string& path, const std::function<void(std::ostream&)>& write) {
-    const std::string aside = path + ".tmp";
-    std::ofstream out(aside, std::ios::binary | std::ios::trunc);
-    if (!out) throw base::UsageError("cannot write '" + path + "'; give another path with -o");
-    std::error_code ignored;
-    try {
-        write(out);
-        out.close();
-        if (!out) throw base::Error("writing '" + path + "' failed; is there room?");
-        std::filesystem::rename(aside, path);
-    } catch (...) {
-        std::filesystem::remove(aside, ignored);
-        throw;
-    }
-}
-
 } // namespace
 
 int extract_checkpoint(const CheckpointArguments& arguments) {
+    std::optional<OutputFile> output; // what cannot be written is refused before anything is read
+    if (!arguments.output.empty()) output.emplace(arguments.output);
     auto& files = storage::posix_file_system();
     storage::CheckpointStore store(files, arguments.directory);
     std::optional<report::LoadedStudy> study; // as it was at the last look: it may be running
@@ -86,17 +69,18 @@ int extract_checkpoint(const CheckpointArguments& arguments) {
         list, [&](const auto& one) { return store.load(one).whole(); },
         [](const std::string& sentence) { std::cerr << sentence << "\n"; });
     const auto& name = study->tuner->spec().name;
-    const std::string path = arguments.output.empty()
-                                 ? fmt::format("{}-{}-{}.safetensors", name, id.value(), checkpoint.iteration)
-                                 : arguments.output;
+    if (!output) output.emplace(fmt::format("{}-{}-{}.safetensors", name, id.value(), checkpoint.iteration));
     const std::map<std::string, std::string> metadata{{"format", "pt"},
                                                       {"study", name},
                                                       {"trial", std::to_string(id.value())},
                                                       {"iteration", std::to_string(checkpoint.iteration)}};
-    write_whole(path, [&, &contents = contents](std::ostream& out) {
+    write_whole(*output, [&, &contents = contents](std::ostream& out) {
         report::write_safetensors(contents, arguments.all, metadata, out);
     });
-    std::cout << fmt::format("trial #{} at iteration {}: {}\n", id.value(), checkpoint.iteration, path);
+    // Whoever reads the weights from a pipe wants nothing else in it.
+    (output->through ? std::cerr : std::cout)
+        << fmt::format("trial #{} at iteration {}: {}\n", id.value(), checkpoint.iteration,
+                       arguments.output.empty() ? output->path : arguments.output);
     return 0;
 }
 

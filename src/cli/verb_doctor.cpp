@@ -14,8 +14,10 @@
 #include <fmt/format.h>
 
 #include "cli/doctor.hpp"
+#include "cli/shared_memory.hpp"
 #include "cli/verbs.hpp"
 #include "drivers/command_output.hpp"
+#include "drivers/head/open_study.hpp"
 #include "drivers/study_directory.hpp"
 #include "ranktune/base/error.hpp"
 #include "report/load.hpp"
@@ -96,7 +98,7 @@ class Collection {
     }
     void pack(const std::string& archive) const {
         const auto done =
-            drivers::run_command({"tar", "-czf", archive, "-C", root_.string(), name_}, std::chrono::minutes(2));
+            drivers::run_command({"tar", "-czf", archive, "-C", root_.string(), "--", name_}, std::chrono::minutes(2));
         if (!done.ok()) throw base::UsageError("cannot write " + archive + ": " + done.error);
     }
     [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
@@ -163,7 +165,16 @@ void collect(const drivers::StudyDirectory& directory, Collection& files) {
 
 } // namespace
 
-int doctor(const std::string& directory, Format format) {
+int doctor(const std::string& directory, Format format, bool clean) {
+    if (clean) {
+        const CleanedUp done = remove_abandoned_by_ranks();
+        std::cerr << fmt::format("removed what {} run{} that {} killed had left behind\n", done.runs,
+                                 done.runs == 1 ? "" : "s", done.runs == 1 ? "was" : "were");
+        if (done.young > 0)
+            std::cerr << fmt::format("left what {} other{} left less than a minute ago: the same command again then\n",
+                                     done.young, done.young == 1 ? " has" : "s have");
+        for (const auto& failure : done.failures) std::cerr << "could not remove " << failure << "\n";
+    }
     const auto checks = examine(directory);
     std::cout << (format == Format::json ? doctor_json(checks) : doctor_text(checks));
     return std::ranges::any_of(checks, [](const Check& c) { return c.state == Check::State::wrong; }) ? 1 : 0;
@@ -172,7 +183,12 @@ int doctor(const std::string& directory, Format format) {
 int support(const std::string& directory, const std::string& output) {
     if (!fs::is_directory(directory)) throw base::UsageError("there is no study directory '" + directory + "'");
     const fs::path study = fs::absolute(directory).lexically_normal();
-    const std::string name = (study.has_filename() ? study : study.parent_path()).filename().string() + "-support";
+    std::string name = (study.has_filename() ? study : study.parent_path()).filename().string();
+    name = (name.empty() ? "ranktune" : name) + "-support";
+    if (!drivers::holds_study(storage::posix_file_system(), study.string()))
+        std::cerr
+            << "there is no study in '" << directory
+            << "', so the archive says no more than `ranktune doctor`; give the directory that `ranktune run` made\n";
     const std::string archive = fs::absolute(output.empty() ? name + ".tar.gz" : output).string();
     Collection files(name);
     collect(drivers::StudyDirectory{study.string()}, files);

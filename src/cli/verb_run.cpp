@@ -15,6 +15,7 @@
 #include "cli/launch_self.hpp"
 #include "cli/live.hpp"
 #include "cli/message.hpp"
+#include "cli/remarks.hpp"
 #include "cli/study_input.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
@@ -24,6 +25,7 @@
 #include "drivers/command_output.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/head/head_run.hpp"
+#include "drivers/head/last_end.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/layout.hpp"
 #include "drivers/run.hpp"
@@ -64,6 +66,11 @@ int tell_trouble(const base::IoError& error) {
     return code;
 }
 
+void remark(const RunArguments& arguments, const drivers::OpenedStudy& opened) {
+    if (arguments.progress == Progress::none) return;
+    for (const auto& sentence : without_effect(arguments, opened)) std::cerr << sentence << "\n" << std::flush;
+}
+
 int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     const StudyInput input = read_study(arguments.study, arguments.overrides);
     const std::string directory = directory_for(arguments, input);
@@ -76,6 +83,7 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
         return tell_trouble(error);
     }
     if (opened.finished) {
+        remark(arguments, opened);
         if (arguments.progress != Progress::none)
             std::cout << report::finished_screen(*opened.tuner, {0, 0, directory, typed(arguments)},
                                                  detect_terminal().style);
@@ -99,10 +107,19 @@ report::FilesInfo files_of(const std::string& directory, const std::string& abso
     return info;
 }
 
+/// mpirun ends the other ranks by SIGTERM when one has died, and the file `outcome` knows the signal alone. After a
+/// real one the study has closed its books.
+std::string how_it_ended(const drivers::OpenedStudy& opened) {
+    if (!opened.ended.ends_with(": SIGTERM") || opened.tuner->state().ended) return opened.ended;
+    const std::string told = environment(drivers::last_end_variable);
+    if (told == "crash") return opened.ended + " from its launcher, after a rank was killed or lost";
+    return told == "outside" ? opened.ended : opened.ended + ", which a launcher sends when a rank was killed or lost";
+}
+
 report::ResumeInfo resume_info(const drivers::OpenedStudy& opened) {
     report::ResumeInfo found;
     found.start = opened.incarnation.value();
-    found.ended = opened.ended;
+    found.ended = how_it_ended(opened);
     found.records = opened.journal.records;
     found.cut_bytes = opened.journal.cut_bytes;
     found.cut_records = opened.journal.cut_records;
@@ -162,6 +179,7 @@ class RunScreens {
     void opening(const drivers::OpenedStudy& opened, const study::StudySpec& spec, const std::string& moved_to) const {
         if (arguments_.progress == Progress::none) return;
         const auto& style = terminal_.style;
+        remark(arguments_, opened);
         if (!moved_to.empty())
             std::cout << "the study that was in " << directory_ << " is now in "
                       << fs::path(moved_to).filename().string() << "\n";

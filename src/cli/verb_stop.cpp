@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // stop: ends a running study through a file in its directory, for sites where signals do not arrive.
 
+#include <filesystem>
 #include <iostream>
 
 #include "cli/verbs.hpp"
@@ -14,6 +15,8 @@ namespace ranktune::cli {
 
 int stop(const std::string& directory) {
     auto& files = storage::posix_file_system();
+    if (std::error_code error; std::filesystem::exists(directory, error) && !std::filesystem::is_directory(directory))
+        throw base::UsageError("'" + directory + "' is a file; give the directory that `ranktune run` made");
     const auto holder = storage::read_lease(files, directory);
     if (!holder) {
         if (!storage::has_journal(files, directory))

@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // submit: a study as a Slurm job, or as a chain of them.
 
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <sstream>
-
-#include <unistd.h>
 
 #include <fmt/format.h>
 
+#include "cli/job_chain.hpp"
+#include "cli/sbatch_options.hpp"
 #include "cli/site_file.hpp"
 #include "cli/study_input.hpp"
 #include "cli/verbs.hpp"
-#include "drivers/command_output.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/study_directory.hpp"
 #include "ranktune/base/error.hpp"
@@ -28,8 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using slurm::JobScript;
-
-constexpr auto patience = std::chrono::seconds(120); // a controller under load
 
 std::chrono::seconds time_limit(const std::string& text) {
     const auto time = std::chrono::duration_cast<std::chrono::seconds>(study::parse_duration(text));
@@ -54,16 +48,17 @@ std::uint32_t gpus_of(const SubmitArguments& arguments, const study::StudySpec& 
 }
 
 void site_options(const SubmitArguments& arguments, const SiteSettings& site, JobScript& script) {
-    const auto option = [&](const char* name, const std::string& given,
+    const auto option = [&](const std::string& name, const std::string& given,
                             const std::optional<slurm::ScriptLine>& of_site) {
-        if (!given.empty())
-            script.options.push_back({name + given, ""});
-        else if (of_site)
-            script.options.push_back({name + of_site->text, of_site->from});
+        if (given.empty() && !of_site) return;
+        const slurm::ScriptLine value = given.empty() ? *of_site : slurm::ScriptLine{given, ""};
+        refuse_several_words(name + (value.from.empty() ? "" : " (" + value.from + ")"), value.text);
+        script.options.push_back({name + "=" + value.text, value.from});
     };
-    option("--account=", arguments.account, site.account);
-    option("--partition=", arguments.partition, site.partition);
+    option("--account", arguments.account, site.account);
+    option("--partition", arguments.partition, site.partition);
     script.options.insert(script.options.end(), site.options.begin(), site.options.end());
+    refuse_own_options(arguments.sbatch);
     // In one line: an option and its value may be two words.
     if (!arguments.sbatch.empty()) script.options.push_back({study::shell_text(arguments.sbatch), ""});
     script.commands = site.commands;
@@ -125,59 +120,22 @@ std::string plan_text(const JobScript& script, const study::StudySpec& spec, std
     return text + "\n";
 }
 
-/// Jobs of this study that wait or run, in the order in which they were submitted.
-std::vector<std::string> living_jobs(const std::string& list) {
-    std::ifstream file(list);
-    std::vector<std::string> known;
-    for (std::string id; std::getline(file, id);)
-        if (!id.empty()) known.push_back(id);
-    if (known.empty()) return {};
-    const auto queue =
-        drivers::run_command({"squeue", "--noheader", "--user=" + std::to_string(geteuid()), "--format=%i"}, patience);
-    std::istringstream lines(queue.text);
-    std::vector<std::string> present;
-    for (std::string id; lines >> id;) present.push_back(id);
-    std::erase_if(known, [&](const std::string& id) { return std::ranges::find(present, id) == present.end(); });
-    return known;
-}
-
-/// Hands the script to sbatch; the number of the job.
-std::string submit_one(const std::string& file, const std::string& after) {
-    std::vector<std::string> words{"sbatch", "--parsable", "--chdir=" + fs::current_path().string()};
-    if (!after.empty()) words.push_back("--dependency=afterany:" + after);
-    words.push_back(file);
-    const auto done = drivers::run_command(words, patience);
-    if (!done.ok())
-        throw base::UsageError("sbatch refused the job: " + (done.error.empty() ? done.text : done.error) +
-                               "\n  script  " + file);
-    std::string id = done.text.substr(0, done.text.find_first_of(";\n"));
-    if (id.empty()) throw base::Error("sbatch gave no number of a job: " + done.text);
-    return id;
-}
-
 void submit_all(const JobScript& script, const std::string& directory, std::uint32_t chain) {
-    const std::string list = directory + "/submit/jobs";
     const std::string file = directory + "/submit/" + script.file;
     auto& files = storage::posix_file_system();
     files.make_directories(directory + "/submit");
-    const auto before = living_jobs(list);
+    const auto before = living_jobs(directory);
     drivers::publish_text(files, file, slurm::render(script), false);
-    std::vector<std::string> jobs = before;
-    for (std::uint32_t i = 0; i < chain; ++i) {
-        jobs.push_back(submit_one(file, jobs.empty() ? "" : jobs.back()));
-        std::string text;
-        for (const auto& id : jobs) text += id + "\n";
-        drivers::publish_text(files, list, text, false); // after each: the first may already run
-    }
-    const std::string first = jobs[before.size()];
-    std::cout << "job       " << first << " submitted";
+    const auto jobs = submit_chain(directory, file, before, chain);
+    std::cout << "job       " << jobs.front() << " submitted";
     if (!before.empty()) std::cout << ", to begin when job " << before.back() << " of this study has ended";
     if (chain > 1)
-        std::cout << ", then " << base::join(std::vector<std::string>(jobs.end() - (chain - 1), jobs.end()))
+        std::cout << ", then " << base::join(std::vector<std::string>(jobs.begin() + 1, jobs.end()))
                   << " one after the other, until the study is complete";
-    std::cout << "\nscript    " << file << "\nlog       " << script.name << "-" << first << ".log\n"
-              << "next      ranktune status " << study::shell_text({directory}) << "; scancel " << base::join(jobs, " ")
-              << "\n";
+    std::cout << "\nscript    " << file << "\nlog       " << script.name << "-" << jobs.front() << ".log\n"
+              << "next      ranktune status " << study::shell_text({directory}) << "; scancel ";
+    for (const auto& id : before) std::cout << id << " ";
+    std::cout << base::join(jobs, " ") << "\n";
 }
 
 } // namespace

@@ -88,8 +88,8 @@ int best(const std::string& directory, Format format);
 int logs(const std::string& directory, std::uint32_t trial);
 int export_study(const std::string& directory, Format format, const std::string& table, const std::string& output);
 
-/// 0: nothing is wrong; 1: something is.
-int doctor(const std::string& directory, Format format);
+/// 0: nothing is wrong; 1: something is. `clean`: before it looks, what killed ranks have left is removed.
+int doctor(const std::string& directory, Format format, bool clean);
 int support(const std::string& directory, const std::string& output);
 
 int extract_checkpoint(const CheckpointArguments& arguments);

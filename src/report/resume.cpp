@@ -2,7 +2,10 @@
 // The screens of a study that was there before: resumed, or finished.
 
 #include <algorithm>
+#include <chrono>
+#include <ctime>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "report/endings.hpp"
@@ -90,6 +93,19 @@ std::string resume_screen(const tuner::Tuner& tuner, const StartInfo& info, cons
     text += labelled("ranks", ranks_text(tuner.spec(), info, found));
     text += labelled("study", info.directory);
     return encoded(std::move(text), style);
+}
+
+std::string deadline_line(const tuner::State& state, std::int64_t wall) {
+    if (!state.deadline) return {};
+    const auto clock = [&](base::StudyTime at) {
+        const auto away = std::chrono::duration_cast<std::chrono::seconds>(at - state.now).count();
+        return fmt::gmtime(static_cast<std::time_t>(wall + away));
+    };
+    std::string text = fmt::format("{:%Y-%m-%dT%H:%M}Z", clock(*state.deadline));
+    if (const auto last = tuner::last_start(state))
+        text += *last > state.now ? fmt::format(", last new trial about {:%H:%M}Z", clock(*last))
+                                  : std::string(", no time for a new trial");
+    return labelled("deadline", text);
 }
 
 std::string finished_screen(const tuner::Tuner& tuner, const FilesInfo& files, const Style& style) {

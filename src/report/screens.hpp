@@ -53,6 +53,10 @@ struct ResumeInfo {
 [[nodiscard]] std::string resume_screen(const tuner::Tuner& tuner, const StartInfo& info, const ResumeInfo& found,
                                         const Style& style);
 
+/// When the study ends for its job's sake, and until when new trials begin, for the screen that a study starts with.
+/// Empty: no deadline is known. `wall`: seconds since 1970 at `state.now`.
+[[nodiscard]] std::string deadline_line(const tuner::State& state, std::int64_t wall);
+
 /// Figures of the running head that are not part of the state.
 struct Live {
     double elapsed_s = 0.0;

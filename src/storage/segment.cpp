@@ -164,7 +164,8 @@ SegmentHeader read_segment_header(File& file, const std::string& path) {
         if (auto header = decode_segment_header(found.subspan(at, segment_header_bytes), at)) return *header;
     }
     throw base::FormatError("'" + path + "' has no valid journal header: it is damaged, or not a journal segment. " +
-                            "Restore it from a backup");
+                            "Restore it from a backup or a snapshot of the file system; without one, begin again "
+                            "with the study file (not the directory) and --fresh");
 }
 
 void seal_frame(std::span<std::byte> frame, FrameHeader& header, std::uint32_t segment_crc) {

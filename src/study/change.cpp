@@ -99,7 +99,8 @@ bool changes_what_is_decided(const std::vector<KeyChange>& changes) {
     };
     return std::ranges::any_of(changes, [&](const KeyChange& change) {
         return change.key != "study.name" && !moved(change.key) && !change.key.starts_with("checkpoint.") &&
-               !change.key.starts_with("journal.") && !change.key.starts_with("run.");
+               !change.key.starts_with("journal.") && !change.key.starts_with("run.") &&
+               !change.key.starts_with("slurm.");
     });
 }
 

@@ -42,6 +42,12 @@ base::Duration mean_time_between_failures(const State& state, const study::Check
     return seen / static_cast<base::Duration::rep>(1 + state.interruptions);
 }
 
+std::optional<StudyTime> last_start(const State& state) {
+    if (!state.deadline || state.pace <= 0.0) return std::nullopt;
+    return *state.deadline -
+           std::chrono::duration_cast<base::Duration>(std::chrono::duration<double>(needed(state, state.pace, 1)));
+}
+
 /// Training time counts, not the time between two reports: a leader may have several on the way. `before`: `seconds` of
 /// the report before.
 void Tuner::Impl::learn_from_report(TrialState& t, StudyTime at, Iteration iteration, double seconds, double before) {

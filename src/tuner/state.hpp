@@ -148,6 +148,10 @@ struct State {
 /// over its mean after `interruptions` in the study's running time: (configured + running time) / (1 + interruptions).
 [[nodiscard]] base::Duration mean_time_between_failures(const State& state, const study::CheckpointSpec& spec);
 
+/// Until when a new trial may begin, so that its first checkpoint is safe before the deadline. Nothing: there is no
+/// deadline, or nobody knows yet how long an iteration takes.
+[[nodiscard]] std::optional<StudyTime> last_start(const State& state);
+
 /// A figure that grows whenever a study gets on, and only then: iterations reported for the first time, trials that are
 /// over, and deaths of the job that a single trial was tried for (each brings the study nearer to a conviction). What
 /// is trained again after a restart does not count. O(trials).

@@ -5,6 +5,7 @@ checkpoint_test.py PROGRAM SOURCE_ROOT"""
 import json
 import os
 import pathlib
+import stat
 import struct
 import subprocess
 import sys
@@ -54,6 +55,42 @@ def accuracy(tensors):
     return float((x.argmax(axis=1) == y).mean())
 
 
+def where_it_goes(cwd, study, whole):
+    """A directory is refused, what is no regular file is written through, and a link stays a link."""
+    (cwd / "folder").mkdir()
+    said = ranktune(cwd, "checkpoint", study, "best", "-o", "folder", code=2)
+    assert "'folder' is a directory; name a file in it: -o folder/FILE (exit 2)" in said and said.count("\n") == 1, said
+    assert not list((cwd / "folder").iterdir()) and "is a directory" in ranktune(cwd, "checkpoint", study, "best", "-o", "folder/", code=2)
+
+    (cwd / "folder" / "old").write_text("old")
+    for link, target in (("link", "folder/old"), ("folder/second", "../link"), ("dangling", "folder/new")):
+        (cwd / link).symlink_to(target)
+    for link, target in (("link", "old"), ("folder/second", "old"), ("dangling", "new")):
+        ranktune(cwd, "checkpoint", study, "best", "--all", "-o", link)
+        assert (cwd / link).is_symlink() and (cwd / "folder" / target).read_bytes() == whole, link
+        (cwd / "folder" / target).write_text("old")
+    assert sorted(p.name for p in (cwd / "folder").iterdir()) == ["new", "old", "second"]
+
+    os.mkfifo(cwd / "pipe")
+    with subprocess.Popen("exec cat pipe > taken", shell=True, cwd=cwd) as reader:
+        ranktune(cwd, "checkpoint", study, "best", "--all", "-o", "pipe")
+        assert reader.wait(100) == 0
+    assert (cwd / "taken").read_bytes() == whole and stat.S_ISFIFO((cwd / "pipe").stat().st_mode)
+    piped = subprocess.run([PROGRAM, "checkpoint", study, "best", "--all", "-o", "/dev/stdout"], cwd=cwd, capture_output=True,
+                           timeout=100)
+    assert piped.returncode == 0 and piped.stdout == whole and b"trial #" in piped.stderr, piped.stderr
+    try:
+        os.mknod(cwd / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        os.mknod(cwd / "full", stat.S_IFCHR | 0o666, os.makedev(1, 7))
+        (cwd / "to-null").symlink_to("null")
+    except PermissionError:
+        return  # root alone makes devices
+    for device in ("null", "to-null"):
+        ranktune(cwd, "checkpoint", study, "best", "-o", device)
+    assert "writing 'full' failed" in ranktune(cwd, "checkpoint", study, "best", "-o", "full", code=2)
+    assert all(stat.S_ISCHR((cwd / device).stat().st_mode) for device in ("null", "full")) and (cwd / "to-null").is_symlink()
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="ranktune-checkpoint-") as name:
         cwd = pathlib.Path(name)
@@ -67,6 +104,7 @@ def main():
         if metadata["iteration"] == str(best["iteration"]):  # otherwise the checkpoint is of a later, worse iteration
             assert abs(accuracy(tensors) - best["value"]) < 1.5 / 359, (accuracy(tensors), best)
         assert accuracy(tensors) > 0.5, accuracy(tensors)
+        where_it_goes(cwd, "d", (cwd / "all.safetensors").read_bytes())
 
         ranktune(cwd, "checkpoint", "d", str(best["trial"]))
         weights_file, = cwd.glob("digits-*.safetensors")
@@ -99,7 +137,7 @@ def main():
                 break
             taken = other
         assert fell_back, said
-        assert not list(cwd.glob("*.tmp"))
+        assert not list(cwd.glob("*.tmp*"))
     print("2 studies, weights verified")
 
 

@@ -165,6 +165,100 @@ def chain():
     assert "--dependency=afterany:103" in place.asked()[-1] and jobs.read_text().split() == ["102", "103", "104"]
 
 
+def a_queue_that_does_not_answer():
+    """It is no empty queue: a job beside a living one would be the end of both, and the chain would lose its followers."""
+    place = Place()
+    words = ("--time", "90m", "--workers-per-node", "4")
+    place.submit(*words, "--chain", "3")
+    jobs = place.path / "long" / "submit" / "jobs"
+    script = (place.path / "long" / "submit" / "job.sbatch").read_text()
+    calls = place.path / "calls"
+    error = "slurm_load_jobs error: Unable to contact slurm controller"
+    place.fake("squeue", f'#!/bin/sh\necho x >> {calls}\necho "{error}" >&2\nexit 1')
+    done = place.submit(*words, "--nodes", "2", code=2)
+    has(done.stderr, error, "so nothing was submitted (exit 2)\n", "submitted  101, 102, 103\n", f"rm {jobs}\n")
+    assert jobs.read_text().split() == ["101", "102", "103"] and len(place.asked()) == 3
+    assert calls.read_text().split() == ["x"] * 3 and (jobs.parent / "job.sbatch").read_text() == script
+    # One that answers a moment later is waited for.
+    place.fake("squeue", f"#!/bin/sh\n[ -e {place.path}/once ] && echo 103 && exit 0\ntouch {place.path}/once; exit 1")
+    has(place.submit(*words).stdout, "job       104 submitted, to begin when job 103 of this study has ended")
+    # A study without jobs needs no queue.
+    place.fake("squeue", "#!/bin/sh\nexit 1")
+    has(place.submit(*words, "-o", "other").stdout, "job       105 submitted\n")
+
+
+def a_chain_that_is_refused_halfway():
+    """What sbatch took is named, and how to end it; it stands in submit/jobs."""
+    place = Place()
+    words = ("--time", "90m", "--workers-per-node", "4", "--chain", "4")
+    place.fake("sbatch", SBATCH.format(log=place.log).replace("*refuse*", "*afterany:102*"))
+    done = place.submit(*words, code=2)
+    has(done.stderr, "sbatch refused the job: sbatch: error: Invalid qos specification (exit 2)\n", "submit/job.sbatch\n",
+        "submitted  2 of 4 jobs: 101, 102\n", "scancel 101 102\n")
+    assert (place.path / "long" / "submit" / "jobs").read_text().split() == ["101", "102"]
+    # Nothing was taken: there is nothing to name.
+    place.fake("sbatch", "#!/bin/sh\nexit 1")
+    error = place.submit(*words, "-o", "other", code=2).stderr
+    has(error, "sbatch refused the job: it ended with 1 and not a word (exit 2)")
+    assert "scancel" not in error and not (place.path / "other" / "submit" / "jobs").exists()
+    # Nor is there a number that could be.
+    place.fake("sbatch", "#!/bin/sh\nexit 0")
+    has(place.submit(*words, "-o", "other", code=2).stderr, "sbatch gave no number of a job")
+
+
+def followers():
+    """A job that another one would only repeat cancels those behind it: the study is over, or supervise has given up."""
+    place = Place()
+    place.submit("--time", "90m", "--chain", "4")  # 101 to 104
+    (place.path / "queue").write_text("103\n104\n")  # 102 was cancelled by hand
+    text = (place.path / "long" / "submit" / "job.sbatch").read_text().replace(os.path.realpath(PROGRAM), "the-program")
+    (place.path / "job").write_text(text)
+    place.fake("the-program", '#!/bin/sh\n[ "$1" = hosts ] && echo n1 && exit\nexit $CODE\n')
+    cancelled = place.path / "cancelled"
+
+    def end(code, scancel=0):
+        cancelled.write_text("")
+        place.fake("scancel", f'#!/bin/sh\necho "$@" >> {cancelled}\nexit {scancel}\n')
+        environment = dict(place.environment, SLURM_JOB_ID="101", SLURM_JOB_NUM_NODES="1", CODE=str(code))
+        done = subprocess.run(["bash", place.path / "job"], cwd=place.path, env=environment, text=True, capture_output=True,
+                              timeout=100)
+        return done.returncode, cancelled.read_text(), done.stderr
+
+    for code in (0, 2, 3, 4):
+        assert end(code) == (code, "--state=PENDING 103 104\n", ""), end(code)
+    gave_up = "job.sbatch: the study ended with 1 (see above): jobs 103 104, which would only do the same, are cancelled; mend it, then submit again\n"
+    assert end(1) == (1, "--state=PENDING 103 104\n", gave_up), end(1)
+    has(end(1, scancel=1)[2], "the jobs that follow could not be cancelled; type: scancel 103 104\n")
+    assert "are cancelled" not in end(1, scancel=1)[2]
+    assert end(75) == (0, "", "") and end(137) == (137, "", ""), (end(75), end(137))
+    (place.path / "queue").write_text("")
+    assert end(1) == (1, "", ""), end(1)
+
+
+def options_that_submit_sets_itself():
+    """After `--` they would contradict the layout and the cost that are shown."""
+    place = Place()
+    words = ("--time", "1h", "--print")
+    for option, own in ((("--nodes=7",), "--nodes N"), (("-N", "7"), "--nodes N"), (("-N7",), "--nodes N"),
+                        (("--qos=x", "--time", "9:00"), "--time TIME"), (("-t9:00",), "--time TIME"),
+                        (("--ntasks=3",), "--workers-per-node N"), (("-n3",), "--workers-per-node N"),
+                        (("--ntasks-per-node=3",), "--workers-per-node N"), (("--cpus-per-task=2",), "--cpus-per-worker N"),
+                        (("--gpus=8",), "--gpus-per-node N"), (("--gpus-per-task=1",), "--gpus-per-node N"),
+                        (("--gres=gpu:4",), "--gpus-per-node N"), (("--array=0-9",), "--chain K"),
+                        (("--dependency=afterok:1",), "--chain K"), (("--chdir=/tmp",), "directory"), (("--output=x.log",), "study.name=NAME")):
+        done = place.submit(*words, "--", *option, code=2)
+        has(done.stderr, "after `--` contradicts what submit writes itself", own)
+        assert done.stdout == "" and done.stderr.count("\n") == 1, done
+    has(place.submit(*words, "--", "--gres=nvme:1", "--nodelist=n7", "--time-min=10", "--comment=x -N").stdout,
+        "#SBATCH --gres=nvme:1 --nodelist=n7 --time-min=10 '--comment=x -N'\n")
+    for value in ("x y", "x\n#SBATCH --nodes=9", "x'", "x#y"):
+        has(place.submit(*words, "-p", value, code=2).stderr, "--partition needs one word", "'x")
+        has(place.submit(*words, "-A", value, code=2).stderr, "--account needs one word")
+    has(place.submit(*words, "--", "--comment=a\nrm -r", code=2).stderr, "'--comment=a...' after `--` has several lines")
+    place.site('[slurm]\npartition = "a b"\n')
+    has(place.submit(*words, code=2).stderr, f"--partition ({place.path}/site.toml:2) needs one word", "'a b'")
+
+
 def refusals():
     place = Place(resources="gpus = 2")
     has(place.submit("--time", "1h", code=2).stderr, "say how many a node has, --gpus-per-node 4")
@@ -196,6 +290,12 @@ def site_mistakes():
     text = place.submit("--time", "1h", "--print").stdout
     has(text, "--account=mine\n", f"# from {own}/site.toml:2:", "mpi_type=${MPI_TYPE:-pmix_v4}")
     assert "--account=centre" not in text
+    (own / "site.toml").write_text('[slurm]\npartition = ""\naccount = """a\nb"""\n[environment]\nEMPTY = ""\nN = 1\n')
+    has(place.submit("--time", "1h", "--print", code=2).stderr, "slurm.partition is empty; leave the key out",
+        "slurm.account: needs a string of one line; this one has several", "environment.N: needs a string of one line, not an integer")
+    place.site('[environment]\nEMPTY = ""\n')
+    (place.path / "home" / ".config" / "ranktune" / "site.toml").unlink()
+    has(place.submit("--time", "1h", "--print").stdout, "export EMPTY=''\n")
     place.environment["RANKTUNE_SITE"] = "/no/such/site.toml"
     has(place.submit("--time", "1h", "--print", code=2).stderr, "cannot read the site file '/no/such/site.toml'")
 
@@ -259,6 +359,7 @@ def support():
 
 
 if __name__ == "__main__":
-    for case in (printed, gpus_of_a_script, hosts, chain, refusals, site_mistakes, doctor, support):
+    for case in (printed, gpus_of_a_script, hosts, chain, a_queue_that_does_not_answer,
+                 a_chain_that_is_refused_halfway, followers, options_that_submit_sets_itself, refusals, site_mistakes, doctor, support):
         case()
         print("ok", case.__name__)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/head/requeue.hpp"
 
+#include <limits>
+
 #include "drivers/head/job_watch.hpp"
 #include "support/catch.hpp"
 
@@ -59,9 +61,25 @@ TEST_CASE("The deadline comes from squeue, otherwise from scontrol, otherwise fr
 
     slurm.answers.clear();
     CHECK(left(slurm, told, why) == TimeLeft{TimeLeft::Kind::known, 90s});
-    told.end = 999'000; // over
-    CHECK(left(slurm, told, why) == TimeLeft{TimeLeft::Kind::known, 0s});
     CHECK(why.empty());
+}
+
+TEST_CASE("An end in the environment that is past, or beyond all measure, is no deadline", "[drivers]") {
+    // The limit was extended after the start, and there is nobody to ask: who lives has time left.
+    for (const std::int64_t end :
+         {std::int64_t{1'000'000}, std::int64_t{999'000}, std::int64_t{0}, std::int64_t{-5},
+          std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
+        Slurm slurm;
+        std::string why;
+        slurm::Allocation told = job();
+        told.end = end;
+        INFO(end);
+        CHECK(left(slurm, told, why).kind == TimeLeft::Kind::unknown);
+        CHECK(why.starts_with("SLURM_JOB_END_TIME=" + std::to_string(end)));
+        CHECK(why.find("no such program") != std::string::npos);
+        slurm.answers["squeue"] = {0, "1:30:00\n", ""};
+        CHECK(left(slurm, told, why) == TimeLeft{TimeLeft::Kind::known, 90min});
+    }
 }
 
 TEST_CASE("Without Slurm's programs, or with nonsense from them, the deadline is not known", "[drivers]") {

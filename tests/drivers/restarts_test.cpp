@@ -35,6 +35,15 @@ TEST_CASE("A step that was killed is started again as long as it gets on", "[dri
     CHECK(restarts.count() == 10);
 }
 
+TEST_CASE("A launcher that ends with 0 before its study has killed nothing", "[drivers]") {
+    Restarts restarts(100, 0);
+    StepFacts facts = killed(1);
+    facts.code = 0;
+    const auto decision = restarts.after(facts);
+    CHECK(decision.restart);
+    CHECK(decision.words == "its launcher ended with exit code 0 before the study had ended");
+}
+
 TEST_CASE("Two steps in a row without a new report are the last ones", "[drivers]") {
     Restarts restarts(100, 5);
     CHECK(restarts.after(killed(5)).restart);

@@ -378,6 +378,21 @@ TEST_CASE("The screen of a resumed study says what was found and what becomes of
     CHECK(at_the_beginning == golden("resume-early", at_the_beginning));
 }
 
+TEST_CASE("The deadline is told in the time of day, with the last new trial where that is known", "[report]") {
+    constexpr std::int64_t wall = 1'795'222'680; // 2026-11-21T00:58:00Z
+    tuner::State state;
+    CHECK(deadline_line(state, wall).empty());
+    state.now = base::StudyTime{std::chrono::seconds(100)};
+    state.deadline = state.now + std::chrono::hours(30);
+    CHECK(deadline_line(state, wall) == "deadline  2026-11-22T06:58Z\n");
+    state.pace = 600.0; // of an iteration
+    state.starting = 60.0;
+    state.saving = 300.0;
+    CHECK(deadline_line(state, wall) == "deadline  2026-11-22T06:58Z, last new trial about 06:42Z\n");
+    state.deadline = state.now + std::chrono::minutes(16);
+    CHECK(deadline_line(state, wall) == "deadline  2026-11-21T01:14Z, no time for a new trial\n");
+}
+
 TEST_CASE("A study that is finished says so, and how to get more out of it", "[report]") {
     StudyByHand study = half_way();
     study.play_out([](std::uint32_t trial, base::Iteration iteration) {

@@ -421,12 +421,14 @@ def hostile(folder):
     complete(job)
 
 
-def submitted(folder, name, *options, trials, seconds=0.05, requeue="false", limit="1:00:00"):
+def submitted(folder, name, *options, trials, seconds=0.05, requeue="false", limit="1:00:00", lead="2m"):
     """A study that `ranktune submit` has handed to Slurm, and the numbers of its jobs."""
     folder = pathlib.Path(tempfile.mkdtemp(dir=folder, prefix=name))
     (folder / "study.toml").write_text(DETERMINISTIC_STUDY.format(trials=trials, seconds=seconds, resources="ranks = 1", requeue=requeue))
+    (folder / "site.toml").write_text(f'[slurm]\nlead_time = "{lead}"\n')
     words = [PROGRAM, "submit", "study.toml", "--time", limit, "--workers-per-node", "3", *options]
-    done = subprocess.run(list(map(str, words)), env=environment, cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(list(map(str, words)), env=dict(environment, RANKTUNE_SITE=str(folder / "site.toml")), cwd=folder,
+                          capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder / "layout", (folder / "layout" / "submit" / "jobs").read_text().split(), words
 
@@ -468,8 +470,8 @@ def chain_goes_on(folder):
 
 def chain_out_of_time(folder):
     """The first job of a chain stops before its time is up, and its follower finishes the study."""
-    study, jobs, _ = submitted(folder, "chain-time", "--chain", "2", "--", "--time=2", "--signal=B:URG@1", trials=600, seconds=0.3,
-                               limit="0:04:00")
+    study, jobs, _ = submitted(folder, "chain-time", "--chain", "2", "--", "--signal=B:URG@1", trials=600, seconds=0.3,
+                               limit="0:02:00", lead="1m")
     wait_until("the end of the first", lambda: state_of(jobs[0]) not in ("PENDING", "RUNNING", "CONFIGURING"))
     assert state_of(jobs[0]) == "COMPLETED", slurm("scontrol", "show", "job", jobs[0])
     ended = (study / "outcome").read_text()

@@ -184,6 +184,7 @@ TEST_CASE("a damaged header page is refused", "[storage]") {
         const auto left = files.after_kill(end);
         Payload(*left, 1).flip(at);
         REQUIRE(contains(message_of(*left), "no valid journal header"));
+        REQUIRE(contains(message_of(*left), "and --fresh"));
     }
 }
 

@@ -67,6 +67,8 @@ TEST_CASE("The slots of a deterministic study may not change, and whether it is 
     CHECK_FALSE(back.front().may_change);
 
     CHECK_FALSE(changes_what_is_decided(changes({"study.name=b", "checkpoint.interval=3", "run.abort_grace=5s"})));
+    CHECK_FALSE(changes_what_is_decided(
+        changes({"slurm.requeue=true", "slurm.max_requeues=3", "slurm.lead_time=9s", "journal.commit_interval=9s"})));
     CHECK(changes_what_is_decided(changes({"study.num_trials=9"})));
 }
 

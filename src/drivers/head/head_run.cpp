@@ -349,6 +349,7 @@ HeadRunEnd HeadRun::run(SignalReader* signals) {
             [&] {
                 const auto news = watch ? watch->news() : std::nullopt;
                 if (!news) return;
+                if (!news->warning.empty() && options_.on_note) options_.on_note(news->warning);
                 const auto now = clock_->now();
                 head.on_deadline(news->end ? std::optional(now + (*news->end - JobWatch::Clock::now())) : std::nullopt,
                                  now);

@@ -15,6 +15,16 @@ constexpr auto period = 60s;
 /// A controller under load answers late; one that does not answer at all may not hold up the end of the head.
 constexpr auto patience = 5s;
 
+constexpr const char* without_a_deadline = "signals alone end the study before the job ends";
+
+/// What Slurm wrote into the environment when the job began. It does not follow a limit that is extended later.
+TimeLeft left_at_the_start(std::int64_t end, std::int64_t now, std::string& why) {
+    constexpr std::int64_t longest = 10LL * 365 * 86'400;
+    if (end > now && end < now + longest) return {TimeLeft::Kind::known, std::chrono::seconds(end - now)};
+    why = "SLURM_JOB_END_TIME=" + std::to_string(end) + " is " + (end > now ? "years ahead" : "past") + "; ";
+    return {};
+}
+
 } // namespace
 
 TimeLeft ask_time_left(const slurm::Allocation& job, std::int64_t seconds_since_1970,
@@ -24,10 +34,12 @@ TimeLeft ask_time_left(const slurm::Allocation& job, std::int64_t seconds_since_
     const auto control = ask({"scontrol", "show", "job", job.job, "--oneliner"});
     if (const auto left = slurm::time_left_in_job(control.text); control.ok() && left.kind != TimeLeft::Kind::unknown)
         return left;
+    why.clear();
     if (job.end)
-        return {TimeLeft::Kind::known, std::chrono::seconds(std::max<std::int64_t>(0, *job.end - seconds_since_1970))};
-    why = "squeue: " + (queue.error.empty() ? "an answer that is not known" : queue.error) +
-          "; scontrol: " + (control.error.empty() ? "an answer that is not known" : control.error);
+        if (const auto left = left_at_the_start(*job.end, seconds_since_1970, why); left.kind == TimeLeft::Kind::known)
+            return left;
+    why += "squeue: " + (queue.error.empty() ? "an answer that is not known" : queue.error) +
+           "; scontrol: " + (control.error.empty() ? "an answer that is not known" : control.error);
     return {};
 }
 
@@ -69,7 +81,11 @@ void JobWatch::look() {
     // A later round without an answer says nothing about an answer before.
     if (std::exchange(first_, false) || left.kind != TimeLeft::Kind::unknown) {
         const std::lock_guard lock(mutex_);
-        news_ = News{known ? std::optional(asked + left.left - lead_) : std::nullopt};
+        news_ = News{known ? std::optional(asked + left.left - lead_) : std::nullopt, {}};
+        if (left.kind == TimeLeft::Kind::unknown && job_.end)
+            news_->warning =
+                why.substr(0, why.find(';')) +
+                ", and neither squeue nor scontrol says when the job ends (the log has why): " + without_a_deadline;
     }
     std::string word = left.kind == TimeLeft::Kind::unlimited ? "unlimited" : known ? "known" : why;
     if (word != last_word_) {
@@ -80,9 +96,8 @@ void JobWatch::look() {
         else if (left.kind == TimeLeft::Kind::unlimited)
             log_.write(base::LogLevel::info, "deadline", {{"left_s", "unlimited"}});
         else
-            log_.write(
-                base::LogLevel::warning, "deadline",
-                {{"left_s", "unknown"}, {"reason", why}, {"then", "signals alone end the study before the job ends"}});
+            log_.write(base::LogLevel::warning, "deadline",
+                       {{"left_s", "unknown"}, {"reason", why}, {"then", without_a_deadline}});
         last_word_ = std::move(word);
     }
     waker_.wake();

@@ -21,7 +21,8 @@
 namespace ranktune::drivers {
 
 /// One round of questions: `squeue`, then `scontrol`, then what the environment said at the start (`seconds_since_1970`
-/// is now). `ask` runs a program. `why` becomes the reason when nobody knows.
+/// is now). An end there that is past counts as unknown: the limit was extended, or this process would not be. `ask`
+/// runs a program. `why` becomes the reason when nobody knows.
 [[nodiscard]] slurm::TimeLeft ask_time_left(const slurm::Allocation& job, std::int64_t seconds_since_1970,
                                             const std::function<CommandOutput(const std::vector<std::string>&)>& ask,
                                             std::string& why);
@@ -38,6 +39,7 @@ class JobWatch {
 
     struct News {
         std::optional<Clock::time_point> end; ///< lead taken off; nothing: no limit, or not known
+        std::string warning;                  ///< what the environment says cannot be; for the screen
     };
     /// What has been found out since the last call; after the first round in any case. Never blocks.
     [[nodiscard]] std::optional<News> news();

@@ -46,6 +46,7 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
 std::string how_it_ended(const StepFacts& facts) {
     if (facts.outcome && facts.outcome->cause != EndCause::asked && !facts.outcome->reason.empty())
         return facts.outcome->reason;
+    if (facts.code == 0) return "its launcher ended with exit code 0 before the study had ended";
     return "a process of it was killed or lost (exit code " + std::to_string(facts.code) + ")";
 }
 

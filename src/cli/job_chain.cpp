@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/job_chain.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "drivers/command_output.hpp"
+#include "drivers/study_directory.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto patience = 120s; // a controller under load
+
+std::string list_of(const std::string& directory) { return directory + "/submit/jobs"; }
+
+/// What went wrong with a program, in its own words.
+std::string complaint(const drivers::CommandOutput& done) {
+    if (!done.error.empty()) return done.error;
+    if (!done.text.empty()) return done.text;
+    return done.exit ? fmt::format("it ended with {} and not a word", *done.exit) : std::string("it was killed");
+}
+
+drivers::CommandOutput ask_queue() {
+    const std::vector<std::string> words{"squeue", "--noheader", "--user=" + std::to_string(geteuid()), "--format=%i"};
+    auto queue = drivers::run_command(words, patience);
+    // A controller that is being restarted, or has too much to do, answers a little later.
+    for (const auto pause : {1s, 3s}) {
+        if (queue.ok()) break;
+        std::this_thread::sleep_for(pause);
+        queue = drivers::run_command(words, patience);
+    }
+    return queue;
+}
+
+/// Hands the script to sbatch; the number of the job.
+std::string submit_one(const std::string& file, const std::string& after) {
+    std::vector<std::string> words{"sbatch", "--parsable", "--chdir=" + std::filesystem::current_path().string()};
+    if (!after.empty()) words.push_back("--dependency=afterany:" + after);
+    words.push_back(file);
+    const auto done = drivers::run_command(words, patience);
+    if (!done.ok()) throw base::UsageError("sbatch refused the job: " + complaint(done) + "\n  script  " + file);
+    std::string id = done.text.substr(0, done.text.find_first_of(";\n"));
+    if (id.empty())
+        throw base::UsageError("sbatch gave no number of a job: " + complaint(done) + "\n  script  " + file);
+    return id;
+}
+
+} // namespace
+
+std::vector<std::string> living_jobs(const std::string& directory) {
+    std::ifstream file(list_of(directory));
+    std::vector<std::string> known;
+    for (std::string id; std::getline(file, id);)
+        if (!id.empty()) known.push_back(id);
+    if (known.empty()) return {};
+    const auto queue = ask_queue();
+    if (!queue.ok())
+        throw base::UsageError(fmt::format(
+            "squeue does not say which of this study's jobs still wait or run ({}), so nothing was submitted\n"
+            "  submitted  {}\n"
+            "  next       the same line again when squeue answers; or, if none of them is left: rm {}",
+            complaint(queue), base::join(known), list_of(directory)));
+    std::istringstream lines(queue.text);
+    std::vector<std::string> present;
+    for (std::string id; lines >> id;) present.push_back(id);
+    std::erase_if(known, [&](const std::string& id) { return std::ranges::find(present, id) == present.end(); });
+    return known;
+}
+
+std::vector<std::string> submit_chain(const std::string& directory, const std::string& file,
+                                      const std::vector<std::string>& before, std::uint32_t count) {
+    std::vector<std::string> submitted;
+    std::string list;
+    for (const auto& id : before) list += id + "\n";
+    std::string last = before.empty() ? "" : before.back();
+    try {
+        while (submitted.size() < count) {
+            last = submit_one(file, last);
+            submitted.push_back(last);
+            list += last + "\n";
+            drivers::publish_text(storage::posix_file_system(), list_of(directory), list, false); // it may already run
+        }
+    } catch (const std::exception& error) {
+        if (submitted.empty()) throw;
+        throw base::UsageError(
+            fmt::format("{}\n"
+                        "  submitted  {} of {} jobs: {}\n"
+                        "  next       they wait or run, one after the other; scancel {}\n"
+                        "             ends them, the same line again adds jobs behind them",
+                        error.what(), submitted.size(), count, base::join(submitted), base::join(submitted, " ")));
+    }
+    return submitted;
+}
+
+} // namespace ranktune::cli

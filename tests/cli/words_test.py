@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What is said when something has no effect, or is not what it was taken for: words_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tarfile
+import time
+import unittest
+
+from cli_test import PROGRAM, TIMEOUT, Case, environment, sys
+
+
+class Words(Case):
+    def test_second_chances_without_a_failed_trial(self):
+        _, err = self.run_tiny("--resume-errored")
+        self.assertEqual(err, "--resume-errored has no effect: the study is new, and no trial has failed yet\n")
+        out, err = self.run_tiny("--restart-errored")
+        self.assertIn("tiny is finished", out)
+        self.assertEqual(err, "--restart-errored has no effect: no trial of this study has failed\n")
+        self.assertEqual(self.run_tiny("--restart-errored", "-q"), ("", ""))
+        self.assertEqual(self.run_tiny()[1], "")
+
+    def test_changes_of_a_finished_study_are_not_dropped_in_silence(self):
+        self.run_tiny("-q")
+        out, err = self.run_tiny("checkpoint.keep=3", "journal.commit_interval=9s")
+        self.assertIn("tiny is finished", out)
+        self.assertEqual(err, "not taken over: checkpoint.keep 1 -> 3, journal.commit_interval \"1s\" -> \"9s\", because the study is "
+                              "finished and has nothing more to do; it has with study.num_trials above 6\n")
+        self.assertEqual(self.run_tiny("checkpoint.keep=3", "study.num_trials=7")[1], "")
+
+    def test_more_trials_for_a_study_whose_time_is_used_up(self):
+        slow = ["trainable.seconds=0.2", "scheduler.type=fifo", "study.max_iterations=50"]
+        self.run_tiny(*slow, "study.time_budget=1s", "-q")
+        out, err = self.run_tiny(*slow, "study.time_budget=1s", "study.num_trials=30")
+        self.assertIn("tiny is finished", out)
+        self.assertEqual(err, "not taken over: study.num_trials 6 -> 30, because study.time_budget (1s) is used up; the study "
+                              "goes on with a longer one, as in study.time_budget=2s\n")
+
+    def test_an_end_of_the_job_that_is_past_is_no_deadline(self):
+        for name in ("squeue", "scontrol"):
+            (self.cwd / name).write_text("#!/bin/sh\nexit 1\n")
+            (self.cwd / name).chmod(0o755)
+        _, err = self.run_tiny(SLURM_JOB_ID="7", SLURM_JOB_END_TIME="1000", PATH=f"{self.cwd}:{os.environ['PATH']}")
+        self.assertEqual(err, "SLURM_JOB_END_TIME=1000 is past, and neither squeue nor scontrol says when the job ends (the log has "
+                              "why): signals alone end the study before the job ends\n")
+        log, = (self.cwd / "tiny" / "logs").glob("*start-1.log")
+        self.assertRegex(log.read_text(), r" W deadline left_s=unknown reason=\"SLURM_JOB_END_TIME=1000 is past; squeue: ")
+        self.assertEqual(self.outcome()["exit"], "0")
+
+    def test_the_deadline_of_the_job_and_the_last_new_trial(self):
+        (self.cwd / "squeue").write_text("#!/bin/sh\necho 2:00:00\n")
+        (self.cwd / "squeue").chmod(0o755)
+        job = {"SLURM_JOB_ID": "7", "PATH": f"{self.cwd}:{os.environ['PATH']}"}
+        slow = ["trainable.seconds=0.2", "study.max_iterations=9", "scheduler.type=fifo"]
+        out, _ = self.run_tiny(*slow, **job)
+        self.assertRegex(out, r"(?m)^deadline  \d{4}-\d\d-\d\dT\d\d:\d\dZ")
+        out, _ = self.run_tiny(*slow, "study.num_trials=10", **job)  # by now it is known what an iteration takes
+        shown = re.findall(r"(?m)^deadline  .*$", out)
+        self.assertEqual(len(shown), 1, out)
+        self.assertRegex(shown[0], r"^deadline  \d{4}-\d\d-\d\dT\d\d:\d\dZ, last new trial about \d\d:\d\dZ$")
+        self.assertNotIn("deadline", self.run_tiny(*slow, "study.num_trials=12")[0])
+
+    def test_a_rank_that_was_killed_is_not_called_a_signal_to_the_study(self):
+        self.write()
+        more = ["trainable.seconds=0.1", "scheduler.type=fifo", "study.max_iterations=10"]
+        process = subprocess.Popen([PROGRAM, "run", "tiny.toml", "--local", "2", *more], cwd=self.cwd, env=environment(),
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        victim = None
+        end = time.monotonic() + TIMEOUT
+        while victim is None:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.1)
+            victim = self.worker() if list((self.cwd / "tiny").glob("journal/*")) else None
+        time.sleep(0.5)
+        os.kill(victim, signal.SIGKILL)
+        process.wait(TIMEOUT)
+        # What the head writes when mpirun leaves it the time between its SIGTERM and its SIGKILL.
+        (self.cwd / "tiny" / "outcome").write_text("exit=75\nreason=SIGTERM\nresumable=true\nprogress=true\nstart=1\n"
+                                                   "time=2026-01-02T03:04:05.678Z\ncause=asked\nreports=1\n")
+        saved = self.cwd / "saved"
+        shutil.copytree(self.cwd / "tiny", saved)
+        for told, words in ((None, ": SIGTERM, which a launcher sends when a rank was killed or lost"),
+                            ("crash", ": SIGTERM from its launcher, after a rank was killed or lost"), ("outside", ": SIGTERM")):
+            shutil.rmtree(self.cwd / "tiny")
+            shutil.copytree(saved, self.cwd / "tiny")
+            out, _ = self.run_tiny(*more, **({"RANKTUNE_LAST_END": told} if told else {}))
+            first = " ".join(re.search(r"(?s)resuming .*?\njournal ", out)[0].split())
+            self.assertEqual(first, f"resuming tiny: start 2; start 1 ended at 2026-01-02T03:04:05Z{words} journal")
+
+    def worker(self):
+        """A process of this test that has the rank 2."""
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if os.readlink(f"/proc/{pid}/cwd") == str(self.cwd):
+                    with open(f"/proc/{pid}/environ", "rb") as file:
+                        if b"OMPI_COMM_WORLD_RANK=2" in file.read().split(b"\0"):
+                            return int(pid)
+            except OSError:
+                pass
+        return None
+
+    def test_verbs_that_are_given_something_else(self):
+        self.write()
+        self.assertIn("'tiny.toml' is a file; give the directory", self.ranktune("stop", "tiny.toml", code=2)[1])
+        self.run_tiny("-q")
+        self.assertIn("1 at least", self.ranktune("replay", "tiny", "--until", "0", code=2)[1])
+        self.assertIn("1 records", self.ranktune("replay", "tiny", "--until", "1")[0])
+
+    def test_an_archive_without_a_study_says_so(self):
+        for directory, name in ((".", self.cwd.name), ("/", "ranktune"), ("./-x", "-x")):
+            (self.cwd / "-x").mkdir(exist_ok=True)
+            out, err = self.ranktune("support", directory, "-o", "archive.tar.gz", TMPDIR=str(self.cwd))
+            self.assertIn(f"there is no study in '{directory}'", err)
+            with tarfile.open(self.cwd / "archive.tar.gz") as tar:
+                self.assertIn(f"{name}-support/doctor.txt", tar.getnames())
+
+    def test_what_killed_runs_left_fits_on_the_screen_and_goes_with_one_command(self):
+        sessions = self.cwd / f"ompi.{socket.gethostname()}.{os.geteuid()}"
+        for number in range(300):
+            (sessions / f"pid.{99_000_000 + number}").mkdir(parents=True)
+            os.utime(sessions / f"pid.{99_000_000 + number}", (1, 1))
+        (sessions / "pid.99999999").mkdir()  # just made: nobody knows yet
+        (sessions / f"pid.{os.getpid()}").mkdir()
+        os.utime(sessions / f"pid.{os.getpid()}", (1, 1))
+        done = subprocess.run([PROGRAM, "doctor"], cwd=self.cwd, env=environment(TMPDIR=str(self.cwd)), capture_output=True, text=True,
+                              timeout=TIMEOUT)
+        line, = [line for line in done.stdout.splitlines() if "no process here holds" in line]
+        self.assertLess(len(line), 800)
+        self.assertRegex(line, r" and \d+ more; ranktune doctor --clean ")
+        done = subprocess.run([PROGRAM, "doctor", "--clean"], cwd=self.cwd, env=environment(TMPDIR=str(self.cwd)), capture_output=True,
+                              text=True, timeout=TIMEOUT)
+        self.assertRegex(done.stderr, r"removed what \d{3,} runs that were killed had left behind\nleft what \d+ others? ")
+        self.assertEqual(sorted(path.name for path in sessions.iterdir()), sorted(["pid.99999999", f"pid.{os.getpid()}"]))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
