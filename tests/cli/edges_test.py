@@ -54,6 +54,7 @@ class Directory(Case):
                      ["export", "tiny", "-f", "json"], ["checkpoint", "tiny", "best"], ["support", "tiny"]):
             self.assertIn("needs a path, not ''; is the variable unset that should hold it?", self.refused(*verb, "-o", ""))
             self.refused(*verb, "--output=")
+        self.assertIn("is the variable unset", self.refused("supervise", "--dir", "", "--", "ranktune", "run", "tiny.toml"))
         self.assertEqual(self.names(), ["tiny.toml"])
 
     def test_what_is_in_the_way_is_named_before_anything_is_started(self):
