@@ -187,6 +187,8 @@ class Words(Case):
         self.assertIn("no checkpoint was kept", self.ranktune("best", "tiny")[0])
         err = self.refused("checkpoint", "tiny", "best")
         self.assertRegex(err, r"trial #\d, the best one, has no checkpoint; none was kept: see \[checkpoint\] of the study file")
+        number = int(err[err.index("#") + 1])
+        self.assertIn("`ranktune status tiny` tells what there is", self.refused("checkpoint", "tiny", str((number + 1) % 3)))
 
 
 if __name__ == "__main__":
