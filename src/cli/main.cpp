@@ -290,7 +290,8 @@ class App {
             app_.add_subcommand("supervise", "Run `srun|mpirun ... ranktune run`; start it again when a rank dies");
         verb->footer(supervise_footer);
         verb->add_option("--dir", supervise_.directory, "Study directory (default: as the command says)")
-            ->type_name("DIR");
+            ->type_name("DIR")
+            ->check(no_empty_path());
         verb->add_option("--max-restarts", supervise_.max_restarts, "Restarts at most (default: 20)")
             ->type_name("N")
             ->transform(whole_number(0, "a number of restarts"));

@@ -55,10 +55,12 @@ int extract_checkpoint(const CheckpointArguments& arguments) {
                 "trial #{}, the best one, has no checkpoint{}: see [checkpoint] of the study file, and the warnings of "
                 "`ranktune status {}`",
                 id.value(), study::is_final(trial.phase) ? "; none was kept" : " yet", arguments.directory));
+        const bool best_has = state.best && !state.trial(*state.best).checkpoints.empty();
         if (trial.checkpoints.empty())
             throw base::UsageError(fmt::format(
-                "trial #{} has no checkpoint{}; `ranktune best {}` names one that has", id.value(),
-                study::is_final(trial.phase) ? ": only the best trial keeps one" : " yet", arguments.directory));
+                "trial #{} has no checkpoint{}; `ranktune {} {}` {}", id.value(),
+                study::is_final(trial.phase) ? ": only the best trial keeps one" : " yet", best_has ? "best" : "status",
+                arguments.directory, best_has ? "names one that has" : "tells what there is"));
         auto wanted = candidates(trial, study->tuner->spec().objective.mode);
         if (study->tuner->spec().trainable.program)
             throw base::UsageError(fmt::format("trial #{} was trained by a program, whose own files are in {}/{}",

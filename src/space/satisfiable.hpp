@@ -17,7 +17,7 @@ struct Range {
 };
 
 /// False only when no values of the parameters satisfy the condition. In doubt true: for a parameter that is not known,
-/// and when there are too many combinations to look at (50 000). `range_of` is asked for each name once.
+/// and when there are too many combinations to look at (10 000). `range_of` is asked for each name once.
 [[nodiscard]] bool can_hold(const Condition& condition, const std::function<Range(std::string_view name)>& range_of);
 
 } // namespace ranktune::space

@@ -54,6 +54,7 @@ class Directory(Case):
                      ["export", "tiny", "-f", "json"], ["checkpoint", "tiny", "best"], ["support", "tiny"]):
             self.assertIn("needs a path, not ''; is the variable unset that should hold it?", self.refused(*verb, "-o", ""))
             self.refused(*verb, "--output=")
+        self.assertIn("is the variable unset", self.refused("supervise", "--dir", "", "--", "ranktune", "run", "tiny.toml"))
         self.assertEqual(self.names(), ["tiny.toml"])
 
     def test_what_is_in_the_way_is_named_before_anything_is_started(self):
@@ -186,6 +187,8 @@ class Words(Case):
         self.assertIn("no checkpoint was kept", self.ranktune("best", "tiny")[0])
         err = self.refused("checkpoint", "tiny", "best")
         self.assertRegex(err, r"trial #\d, the best one, has no checkpoint; none was kept: see \[checkpoint\] of the study file")
+        number = int(err[err.index("#") + 1])
+        self.assertIn("`ranktune status tiny` tells what there is", self.refused("checkpoint", "tiny", str((number + 1) % 3)))
 
 
 if __name__ == "__main__":

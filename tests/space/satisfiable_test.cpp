@@ -50,6 +50,8 @@ TEST_CASE("integers between two literals are found, also with a quantum", "[spac
     CHECK(possible("qrandint(0, 1000000, 5)", "a > 3 and a < 8"));
     CHECK_FALSE(possible("qrandint(0, 1000000, 5)", "a > 5 and a < 10"));
     CHECK(possible("qrandint(-9223372036854775807, 9223372036854775807, 9)", "a > 9223372036854775790"));
+    CHECK(possible("randint(0, 4611686018427387904)", "a == 1152921504606846977"));
+    CHECK(possible("randint(-4611686018427387904, 0)", "a == -1152921504606846977"));
     CHECK(possible("quniform(0, 1000, 0.5)", "a > 0.4 and a < 0.6"));
 }
 
