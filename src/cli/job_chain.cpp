@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <thread>
 
@@ -16,13 +15,15 @@
 #include "drivers/study_directory.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
+#include "storage/file_system.hpp"
 
 namespace ranktune::cli {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto patience = 120s; // a controller under load
+constexpr auto patience = 120s;      // a controller under load
+constexpr auto queue_patience = 40s; // asked up to three times
 
 std::string list_of(const std::string& directory) { return directory + "/submit/jobs"; }
 
@@ -33,14 +34,21 @@ std::string complaint(const drivers::CommandOutput& done) {
     return done.exit ? fmt::format("it ended with {} and not a word", *done.exit) : std::string("it was killed");
 }
 
+/// One that is there and cannot be read is no empty one.
+std::string list_text(const std::string& directory) {
+    auto& files = storage::posix_file_system();
+    if (!files.exists(list_of(directory))) return {};
+    return storage::read_text(files, list_of(directory));
+}
+
 drivers::CommandOutput ask_queue() {
     const std::vector<std::string> words{"squeue", "--noheader", "--user=" + std::to_string(geteuid()), "--format=%i"};
-    auto queue = drivers::run_command(words, patience);
+    auto queue = drivers::run_command(words, queue_patience);
     // A controller that is being restarted, or has too much to do, answers a little later.
     for (const auto pause : {1s, 3s}) {
         if (queue.ok()) break;
         std::this_thread::sleep_for(pause);
-        queue = drivers::run_command(words, patience);
+        queue = drivers::run_command(words, queue_patience);
     }
     return queue;
 }
@@ -51,6 +59,10 @@ std::string submit_one(const std::string& file, const std::string& after) {
     if (!after.empty()) words.push_back("--dependency=afterany:" + after);
     words.push_back(file);
     const auto done = drivers::run_command(words, patience);
+    if (!done.exit && !done.error.starts_with("cannot start"))
+        throw base::UsageError("sbatch did not end well: " + complaint(done) +
+                               "; look with squeue whether it took the job, before you submit again\n  script  " +
+                               file);
     if (!done.ok()) throw base::UsageError("sbatch refused the job: " + complaint(done) + "\n  script  " + file);
     std::string id = done.text.substr(0, done.text.find_first_of(";\n"));
     if (id.empty())
@@ -61,9 +73,9 @@ std::string submit_one(const std::string& file, const std::string& after) {
 } // namespace
 
 std::vector<std::string> living_jobs(const std::string& directory) {
-    std::ifstream file(list_of(directory));
     std::vector<std::string> known;
-    for (std::string id; std::getline(file, id);)
+    std::istringstream list(list_text(directory));
+    for (std::string id; std::getline(list, id);)
         if (!id.empty()) known.push_back(id);
     if (known.empty()) return {};
     const auto queue = ask_queue();

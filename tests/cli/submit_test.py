@@ -182,6 +182,13 @@ def a_queue_that_does_not_answer():
     # One that answers a moment later is waited for.
     place.fake("squeue", f"#!/bin/sh\n[ -e {place.path}/once ] && echo 103 && exit 0\ntouch {place.path}/once; exit 1")
     has(place.submit(*words).stdout, "job       104 submitted, to begin when job 103 of this study has ended")
+    # A list that cannot be read is no empty list.
+    known = jobs.read_text()
+    jobs.unlink()
+    jobs.mkdir()
+    has(place.submit(*words, code=1).stderr, "submit/jobs")
+    jobs.rmdir()
+    jobs.write_text(known)
     # A study without jobs needs no queue.
     place.fake("squeue", "#!/bin/sh\nexit 1")
     has(place.submit(*words, "-o", "other").stdout, "job       105 submitted\n")
@@ -201,6 +208,9 @@ def a_chain_that_is_refused_halfway():
     error = place.submit(*words, "-o", "other", code=2).stderr
     has(error, "sbatch refused the job: it ended with 1 and not a word (exit 2)")
     assert "scancel" not in error and not (place.path / "other" / "submit" / "jobs").exists()
+    # Nobody knows.
+    place.fake("sbatch", "#!/bin/sh\nkill -9 $$")
+    has(place.submit(*words, "-o", "other", code=2).stderr, "it was killed; look with squeue whether it took the job")
     # Nor is there a number that could be.
     place.fake("sbatch", "#!/bin/sh\nexit 0")
     has(place.submit(*words, "-o", "other", code=2).stderr, "sbatch gave no number of a job")
@@ -271,7 +281,7 @@ def refusals():
         "submit/job.sbatch")
     (place.path / "bin" / "sbatch").unlink()
     place.environment["PATH"] = str(place.path / "bin")
-    has(place.submit("--time", "1h", "--gpus-per-node", "4", code=2).stderr, "'sbatch': no such program in PATH")
+    has(place.submit("--time", "1h", "--gpus-per-node", "4", code=2).stderr, "sbatch refused the job: cannot start 'sbatch': no such program in PATH")
 
 
 def site_mistakes():
