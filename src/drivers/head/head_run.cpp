@@ -387,7 +387,8 @@ void HeadRun::write_outcome(study::StudyOutcome outcome, study::Reason why, cons
                            wall_time_now(),
                            end_cause(outcome, why),
                            requeued_.result,
-                           options_.launch};
+                           options_.launch,
+                           journal_->statistics().synced};
     try {
         publish_text(files_, directory_.outcome_file(), outcome_text(file), true);
     } catch (const std::exception& error) {
