@@ -58,6 +58,21 @@ class MissingFiles(Resume):
         self.assertRegex(out, r"(?m)^resuming long: start 2")
         self.check_files()
 
+    def test_supervise_begins_no_new_study_where_one_was_moved_away(self):
+        self.study(seconds=0.3)
+        process = subprocess.Popen([PROGRAM, "supervise", "--", PROGRAM, "run", "long.toml", "--local", "2"], cwd=self.cwd,
+                                   env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   start_new_session=True)
+        self.addCleanup(self.end, process)
+        deadline = time.monotonic() + TIMEOUT
+        while self.reports() < 3:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.1)
+        os.rename(self.cwd / "long", self.cwd / "moved")
+        words = self.end_of(process)
+        self.assertIn("It is not started again, which would begin a new study in its place", words)
+        self.assertFalse((self.cwd / "long").exists())
+
     def test_a_lease_that_is_removed_is_not_another_heads(self):
         self.study(seconds=0.9)
         process = self.start(reports=1)
