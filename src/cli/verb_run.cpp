@@ -24,7 +24,7 @@
 #include "comm/mpi/launch.hpp"
 #include "drivers/command_output.hpp"
 #include "drivers/environment_facts.hpp"
-#include "drivers/head/head_run.hpp"
+#include "drivers/head/early_trouble.hpp"
 #include "drivers/head/last_end.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/layout.hpp"
@@ -207,16 +207,19 @@ class RunScreens {
 
 void RunScreens::end(const drivers::RunEnd& end) {
     view_.finish();
+    // The study's own end, and not that of a head that could not keep what the study has recorded.
+    const bool regular = end.tuner != nullptr && end.tuner->state().ended &&
+                         end.outcome == end.tuner->state().outcome &&
+                         (end.message.empty() || end.message == end.tuner->state().end_message);
     // The end screen says why; without one (nothing began, or --quiet) an error still needs its sentence.
     if (end.tuner == nullptr || arguments_.progress == Progress::none) {
         if (end.outcome == study::StudyOutcome::ok) return;
-        const bool regular = end.tuner != nullptr && end.tuner->state().ended;
         const std::string what =
             regular ? report::end_sentence(*end.tuner, {0, 0, directory_, typed(arguments_)}) : end.message;
         if (!what.empty()) std::cerr << error_message(what, static_cast<int>(end.outcome)) << std::flush;
         return;
     }
-    if (!end.tuner->state().ended) { // the end screen would call it finished
+    if (!regular) { // the end screen would call it finished
         std::cerr << error_message(
                          "the study was cut short: " + end.message + "; what there is: ranktune status " + directory_,
                          static_cast<int>(end.outcome))

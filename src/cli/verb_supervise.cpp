@@ -185,6 +185,7 @@ class Supervisor {
     drivers::StepFacts run_once() {
         auto& files = storage::posix_file_system();
         const auto earlier = drivers::read_outcome(files, {directory_});
+        const bool had_directory = files.exists(directory_);
         drivers::StepOptions options = step();
         // Of its own, so that nothing stays behind of ranks that are killed, nor after a kill of this process.
         std::optional<SharedMemoryFolder> shared_memory;
@@ -207,6 +208,9 @@ class Supervisor {
         facts.has_journal = now.has_journal;
         facts.progress = now.progress;
         facts.nodes_left_out = !gone_.empty();
+        // A head makes it before anything else, and ends with this code when that fails.
+        facts.directory_lost = !files.exists(directory_) &&
+                               (had_directory || facts.code == static_cast<int>(study::StudyOutcome::resumable));
         const bool speechless = !facts.outcome && facts.code == static_cast<int>(study::StudyOutcome::resumable);
         facts.can_write = !speechless || can_write();
         return facts;
@@ -218,7 +222,6 @@ class Supervisor {
         const std::string probe = (fs::path(directory_) / (".room-" + drivers::make_uuid())).string();
         bool done = true;
         try {
-            files.make_directories(directory_);
             drivers::publish_text(files, probe, std::string(1 << 20, '\n'), true);
         } catch (const base::IoError&) {
             done = false;

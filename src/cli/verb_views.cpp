@@ -14,22 +14,47 @@
 
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
+#include "drivers/journal_extent.hpp"
 #include "drivers/study_directory.hpp"
 #include "report/export.hpp"
 #include "report/life.hpp"
 #include "report/load.hpp"
 #include "report/next_steps.hpp"
 #include "report/screens.hpp"
+#include "storage/checkpoint_store.hpp"
 #include "storage/lease.hpp"
 
 namespace ranktune::cli {
 namespace {
 
+/// `read` gives a study of that directory. Says it when its newest records are missing.
+template <class Read>
+report::LoadedStudy told(const std::string& directory, const Read& read) {
+    auto& files = storage::posix_file_system();
+    const auto known = drivers::known_extents(files, {directory});
+    report::LoadedStudy study = read(files);
+    if (const auto missing = drivers::what_is_missing(known, study.journal, directory); !missing.empty())
+        std::cerr << "ranktune: " << missing << "\n" << std::flush;
+    return study;
+}
+
 report::LoadedStudy load(const std::string& directory, bool with_reports = false) {
-    return report::load_study(storage::posix_file_system(), directory, with_reports);
+    return told(directory, [&](auto& files) { return report::load_study(files, directory, with_reports); });
 }
 report::LoadedStudy load_state(const std::string& directory) {
-    return report::load_state(storage::posix_file_system(), directory);
+    return told(directory, [&](auto& files) { return report::load_state(files, directory); });
+}
+
+/// Whether a file of the best trial's checkpoint is not where the journal says.
+bool best_is_missing(const report::LoadedStudy& study, const std::string& directory) {
+    const auto& state = study.tuner->state();
+    if (!state.best) return false;
+    const auto* checkpoint = tuner::best_checkpoint(state.trial(*state.best), study.tuner->spec().objective.mode);
+    if (checkpoint == nullptr) return false;
+    const auto paths = storage::paths_of(checkpoint->path, checkpoint->shards.size());
+    return !std::all_of(paths.begin(), paths.end(), [&](const std::string& path) {
+        return storage::posix_file_system().exists(directory + "/" + path);
+    });
 }
 
 constexpr const char* not_running = "not running";
@@ -128,10 +153,13 @@ int status(const std::string& directory, Format format, bool all) {
 
 int best(const std::string& directory, Format format) {
     const auto study = load_state(directory);
+    const bool missing = best_is_missing(study, directory);
     if (format == Format::json) {
-        print({{"schema", 1}, {"best", summary(study)["best"]}});
+        auto best = summary(study)["best"];
+        if (missing) best["checkpoint_missing"] = true;
+        print({{"schema", 1}, {"best", best}});
     } else {
-        std::cout << report::best_screen(*study.tuner, directory, detect_terminal().style);
+        std::cout << report::best_screen(*study.tuner, directory, detect_terminal().style, missing);
     }
     return 0;
 }

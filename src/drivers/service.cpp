@@ -22,22 +22,22 @@ std::chrono::microseconds bounded(std::chrono::microseconds nap, base::StudyTime
     return std::chrono::duration_cast<std::chrono::microseconds>(wake_at - now) + 1us;
 }
 
-/// `name`: what people are told of it; `as`: what this process received.
-void take_signal(const std::string& name, const std::string& as, StopStep step, HeadMachine& head,
+/// `what.why`: what people are told of it; `as`: what this process received.
+void take_signal(const EndAsked& what, const std::string& as, StopStep step, HeadMachine& head,
                  const ProcessClock& clock, base::LogSink& log,
-                 const std::function<void(const std::string& why)>& stopping) {
+                 const std::function<void(const EndAsked& what)>& stopping) {
     const char* action = step == StopStep::begin     ? "stop after checkpoints"
                          : step == StopStep::at_once ? "stop at once"
                                                      : "stopping already";
-    std::vector<base::LogField> fields{{"name", name}, {"action", action}};
-    if (as != name) fields.push_back({"as", as});
+    std::vector<base::LogField> fields{{"name", what.why}, {"action", action}};
+    if (as != what.why) fields.push_back({"as", as});
     log.write(base::LogLevel::warning, "signal", fields);
     if (step == StopStep::begin) {
-        head.on_stop_request(name, clock.now());
-        stopping(name);
+        head.on_stop_request(what.why, clock.now());
+        stopping(what);
     } else if (step == StopStep::at_once) {
-        stopping(name);
-        head.on_stop_at_once(name, clock.now());
+        stopping(what);
+        head.on_stop_at_once(what.why, clock.now(), what.reason);
     }
 }
 
@@ -85,8 +85,7 @@ WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const 
 }
 
 HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessClock& clock, Waker& waker,
-                   SignalReader* signals, base::LogSink& log,
-                   const std::function<void(const std::string& why)>& stopping,
+                   SignalReader* signals, base::LogSink& log, const std::function<void(const EndAsked& what)>& stopping,
                    const std::function<std::optional<EndAsked>()>& asked, const std::function<void()>& each_round) {
     AdaptiveNap naps(50us, 1000us);
     StopSequence stops;
@@ -103,13 +102,13 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessC
             const auto signal = signals->poll();
             if (!signal) break;
             const StopStep step = stops.next(*signal, Steady::now());
-            take_signal(signals->meaning(*signal), *signal, step, head, clock, log, stopping);
+            take_signal({signals->meaning(*signal)}, *signal, step, head, clock, log, stopping);
         }
         if (const auto stop = asked ? asked() : std::nullopt) {
             // Signals of the launcher that come after it say the same again.
             const bool first = stops.next(stop->as.empty() ? stop->why : stop->as, Steady::now()) == StopStep::begin;
             const StopStep step = stop->at_once ? StopStep::at_once : first ? StopStep::begin : StopStep::repeat;
-            take_signal(stop->why, stop->why, step, head, clock, log, stopping);
+            take_signal(*stop, stop->why, step, head, clock, log, stopping);
         }
         if (each_round) each_round();
         if (const auto now = Steady::now(); now >= next_cpu) {

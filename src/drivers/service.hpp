@@ -46,6 +46,7 @@ class TransportOutbox final : public Outbox {
 struct EndAsked {
     std::string why;
     bool at_once = false;
+    study::Reason reason = study::Reason::draining; ///< of an end at once
     std::string as = {}; ///< the signal that says the same, should it come as well; empty: none
 };
 
@@ -55,7 +56,7 @@ struct EndAsked {
 /// empty) is called in every round and must not block, like `each_round` (may be empty).
 [[nodiscard]] HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessClock& clock, Waker& waker,
                                  SignalReader* signals, base::LogSink& log,
-                                 const std::function<void(const std::string& why)>& stopping,
+                                 const std::function<void(const EndAsked& what)>& stopping,
                                  const std::function<std::optional<EndAsked>()>& asked = {},
                                  const std::function<void()>& each_round = {});
 

@@ -67,6 +67,7 @@ std::string outcome_text(const OutcomeFile& outcome) {
     text += std::string("progress=") + (outcome.progress ? "true" : "false") + "\n";
     text += "reports=" + std::to_string(outcome.reports) + "\n";
     text += "start=" + std::to_string(outcome.start) + "\n";
+    if (outcome.records > 0) text += "records=" + std::to_string(outcome.records) + "\n";
     text += "cause=" + std::string(name(outcome.cause)) + "\n";
     text += "time=" + outcome.time + "\n";
     text += "requeue=" + outcome.requeue + "\n";
@@ -94,6 +95,8 @@ std::optional<OutcomeFile> parse_outcome(const std::string& text) {
             found.reports = std::strtoull(value.c_str(), nullptr, 10);
         } else if (key == "start") {
             found.start = static_cast<std::uint32_t>(std::strtoul(value.c_str(), nullptr, 10));
+        } else if (key == "records") {
+            found.records = std::strtoull(value.c_str(), nullptr, 10);
         } else if (key == "cause") {
             found.cause = cause_named(value);
         } else if (key == "time") {

@@ -73,6 +73,7 @@ struct OutcomeFile {
     EndCause cause = EndCause::over;
     std::string requeue = "no"; ///< whether Slurm was asked to queue the job again: "no", "yes" or "failed"
     std::string launch = {};    ///< value of launch_variable; empty: nobody gave one
+    std::uint64_t records = 0;  ///< of the journal that were on the disk, all starts; 0: not known
     friend bool operator==(const OutcomeFile&, const OutcomeFile&) = default;
 };
 [[nodiscard]] std::string outcome_text(const OutcomeFile& outcome);

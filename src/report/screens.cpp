@@ -168,7 +168,8 @@ std::string end_sentence(const tuner::Tuner& tuner, const FilesInfo& files) {
     return printable(text);
 }
 
-std::string best_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style) {
+std::string best_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style,
+                        bool weights_missing) {
     const auto& state = tuner.state();
     if (!state.best)
         return encoded("no trial has reported a finite " + printable(tuner.spec().objective.metric) +
@@ -185,6 +186,9 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
     text += labelled("weights", checkpoint == nullptr ? "no checkpoint was kept"
                                                       : fmt::format("{}/{} (iteration {})", directory, checkpoint->path,
                                                                     checkpoint->iteration));
+    if (weights_missing)
+        text += labelled("", "That file is missing: restore it, or see whether an earlier one is left with") +
+                labelled("", command_text({"checkpoint", directory, "best"}));
     return encoded(std::move(text), style);
 }
 

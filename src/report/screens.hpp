@@ -102,7 +102,8 @@ struct FilesInfo {
 [[nodiscard]] std::string finished_screen(const tuner::Tuner& tuner, const FilesInfo& files, const Style& style);
 
 /// The best trial: metric, configuration, checkpoint, and what to type next.
-[[nodiscard]] std::string best_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style);
+[[nodiscard]] std::string best_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style,
+                                      bool weights_missing = false);
 /// Trials in the order of the live table.
 [[nodiscard]] std::vector<study::TrialId> by_rank(const tuner::Tuner& tuner);
 

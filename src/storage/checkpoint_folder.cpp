@@ -263,7 +263,7 @@ study::CheckpointRef CheckpointStore::adopt(const CheckpointKey& key, const std:
     if (of_program([&] { return files_.kind(from); }) == FileSystem::Kind::missing)
         throw base::Error("there is no '" + from + "'");
     const Inventory inventory(files_, from, entry, move);
-    files_.make_directories(folder);
+    files_.make_below(directory_, reference.path);
     try {
         Adoption adoption(files_, folder);
         adoption.bring(inventory);

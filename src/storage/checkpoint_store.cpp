@@ -168,7 +168,7 @@ CheckpointStore::CheckpointStore(FileSystem& files, std::string study_directory,
 study::CheckpointRef CheckpointStore::save(const CheckpointKey& key, const study::MemoryState& state) {
     study::CheckpointRef reference{key.iteration, checkpoint_path(key), 0, 0};
     const std::string path = key.shards == 0 ? reference.path : shard_path(reference.path, key.shard);
-    files_.make_directories(directory_ + "/checkpoints/" + std::to_string(key.trial.value()));
+    files_.make_below(directory_, "checkpoints/" + std::to_string(key.trial.value()));
     files_.write_whole(directory_ + "/" + path, [&](File& file) { write(file, key, state, reference); });
     return reference;
 }

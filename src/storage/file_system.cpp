@@ -27,6 +27,8 @@ std::string parent_of(const std::string& path) {
     return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+FileIdentity identity_of(const struct stat& info) { return {info.st_dev, info.st_ino}; }
+
 class PosixFile final : public File {
   public:
     PosixFile(FileDescriptor fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
@@ -62,6 +64,12 @@ class PosixFile final : public File {
         struct stat info {};
         if (::fstat(fd_.get(), &info) != 0) fail("cannot read the size of", path_, errno);
         return static_cast<std::uint64_t>(info.st_size);
+    }
+
+    [[nodiscard]] FileIdentity identity() const override {
+        struct stat info {};
+        if (::fstat(fd_.get(), &info) != 0) fail("cannot look at", path_, errno);
+        return identity_of(info);
     }
 
     bool reserve(std::uint64_t bytes) override {
@@ -199,6 +207,13 @@ class PosixFileSystem final : public FileSystem {
         return S_ISLNK(info.st_mode) ? Kind::link : Kind::other;
     }
 
+    [[nodiscard]] std::optional<FileIdentity> identity(const std::string& path) const override {
+        struct stat info {};
+        if (::stat(path.c_str(), &info) == 0) return identity_of(info);
+        if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
+        fail("cannot look at", path, errno);
+    }
+
     [[nodiscard]] std::string link_text(const std::string& path) const override {
         char text[4096];
         const ssize_t size = ::readlink(path.c_str(), text, sizeof text);
@@ -275,6 +290,11 @@ void FileSystem::write_whole(const std::string& path, const std::function<void(F
         throw;
     }
     if (sync) sync_directory(parent_of(path));
+}
+
+void FileSystem::make_below(const std::string& there, const std::string& folder) {
+    if (!identity(there)) fail("cannot create '" + folder + "' in", there, ENOENT);
+    make_directories(there + "/" + folder);
 }
 
 void FileSystem::remove_all(const std::string& path) {

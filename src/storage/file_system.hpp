@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,13 @@
 #include "ranktune/base/error.hpp"
 
 namespace ranktune::storage {
+
+/// Which file or folder it is, whatever it is called now.
+struct FileIdentity {
+    std::uint64_t device = 0;
+    std::uint64_t number = 0;
+    friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
 
 /// An open file. Move-only by pointer; closing never throws. All calls throw base::IoError.
 class File {
@@ -27,6 +35,7 @@ class File {
     /// fdatasync. A failed sync is never retried on the same file: the kernel may have dropped the pages.
     virtual void sync() = 0;
     [[nodiscard]] virtual std::uint64_t size() const = 0;
+    [[nodiscard]] virtual FileIdentity identity() const = 0;
     /// Reserves space without changing the size where the file system can; false where it cannot (the file stays
     /// sparse).
     virtual bool reserve(std::uint64_t bytes) = 0;
@@ -61,6 +70,8 @@ class FileSystem {
     enum class Kind { missing, file, directory, link, other };
     /// What is there; of a symbolic link, the link itself.
     [[nodiscard]] virtual Kind kind(const std::string& path) const = 0;
+    /// Of what the name leads to, links followed; nothing when nothing is there.
+    [[nodiscard]] virtual std::optional<FileIdentity> identity(const std::string& path) const = 0;
     /// The text of a symbolic link. A file system without links need not care about this and the next two.
     [[nodiscard]] virtual std::string link_text(const std::string& path) const;
     virtual void make_link(const std::string& text, const std::string& path);
@@ -74,6 +85,9 @@ class FileSystem {
     void publish(const std::string& path, std::span<const std::byte> bytes, bool sync = true);
     /// The same with a function that writes the new, empty file. What it throws is passed on.
     void write_whole(const std::string& path, const std::function<void(File&)>& write, bool sync = true);
+    /// Makes a folder below another one that has to be there: who removed that, or moved it away, does not get it back.
+    /// Throws base::IoError.
+    void make_below(const std::string& there, const std::string& folder);
     /// Removes a file, or a folder with everything in it, file by file; links are not followed. No error when nothing
     /// is there.
     void remove_all(const std::string& path);

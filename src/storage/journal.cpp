@@ -22,6 +22,7 @@ Journal::Impl::Impl(FileSystem& file_system, JournalOptions journal_options, bas
     files.make_directories(journal_directory(options.directory));
     const JournalPosition cut = take_over();
     publisher.remove_leftovers();
+    seal_earlier_segments();
     statistics.segments = 1;
     end = {newest, cut.chain, segment_header_bytes, cut.sequence};
     synced = end;
@@ -75,6 +76,16 @@ void Journal::Impl::sync_earlier_segments() {
     for (const std::uint32_t number : list_segments(files, options.directory))
         files.open(segment_path(options.directory, number), FileSystem::Open::read)->sync();
     files.sync_directory(journal_directory(options.directory));
+}
+
+/// Those of a head that was killed: nothing is ever written to them again.
+void Journal::Impl::seal_earlier_segments() noexcept {
+    try {
+        for (const std::uint32_t number : list_segments(files, options.directory))
+            if (number < newest) seal(segment_path(options.directory, number));
+    } catch (const base::IoError& error) { // as for one of them
+        log.write(base::LogLevel::debug, "journal-seal", {{"error", error.what()}});
+    }
 }
 
 base::UsageError Journal::Impl::taken(std::uint32_t number) const {
@@ -238,11 +249,21 @@ void Journal::when_synced(std::function<void()> done) { impl_->when_synced(std::
 
 void Journal::close() { impl_->close(); }
 
+std::string Journal::displaced() const {
+    std::shared_ptr<OpenSegment> segment;
+    {
+        const Impl::Lock lock(impl_->mutex);
+        segment = impl_->current;
+    }
+    return impl_->files.identity(segment->path) == segment->file->identity() ? std::string() : segment->path;
+}
+
 std::uint64_t Journal::first_record() const { return impl_->first_record; }
 
 Journal::Statistics Journal::statistics() const {
     const Impl::Lock lock(impl_->mutex);
     Statistics result = impl_->statistics;
+    result.synced = impl_->synced.sequence;
     result.commit_p99_ms = impl_->commits.percentile(0.99);
     result.commit_max_ms = impl_->commits.largest();
     return result;

@@ -71,12 +71,18 @@ class Journal final : public study::RecordSink {
     /// Syncs, seals the segment (mode 0444), ends the thread. Nothing can be appended afterwards. Throws as `append`.
     void close();
 
+    /// Path of the segment that is written, when its file does not lie there any more: somebody has removed or moved
+    /// it, and what is appended is lost. Empty: all is well. Asks the file system, so it may block; throws
+    /// base::IoError when that cannot say.
+    [[nodiscard]] std::string displaced() const;
+
     /// Number of the first record of this life: how many earlier lives left behind.
     [[nodiscard]] std::uint64_t first_record() const;
 
     struct Statistics {
         std::uint64_t records = 0; ///< appended by this writer, snapshots at segment changes included
         std::uint64_t bytes = 0;   ///< of their frames
+        std::uint64_t synced = 0;  ///< records of all lives that are known to be on the disk
         std::uint64_t syncs = 0;
         std::uint64_t segments = 0; ///< published by this writer
         double commit_p99_ms = 0.0; ///< of the newest 1024 syncs

@@ -32,6 +32,7 @@ struct Journal::Impl {
     [[nodiscard]] JournalPosition take_over();
     [[nodiscard]] JournalPosition find_end();
     void sync_earlier_segments();
+    void seal_earlier_segments() noexcept;
     void append(const std::vector<study::Record>& records);
     void make_room(Lock& lock, std::uint32_t& count);
     void sync(Lock& lock);
@@ -46,8 +47,10 @@ struct Journal::Impl {
     void make_memory_ready(Lock& lock);
     void move_to_new_segment(Lock& lock);
     void run_callbacks(Lock& lock);
-    void seal(OpenSegment& segment) noexcept;
     void finish(Lock& lock);
+
+    // ---- on either ----
+    void seal(const std::string& path) noexcept;
 
     // ---- on either; the lock is held ----
     void take_handed_over();

@@ -68,7 +68,7 @@ void Journal::Impl::commit(Lock& lock) {
     }
     const auto took = Clock::now() - began;
     if (good) {
-        for (const auto& segment : full) seal(*segment);
+        for (const auto& segment : full) seal(segment->path);
     }
     lock.lock();
     if (!good) {
@@ -201,9 +201,9 @@ void Journal::Impl::run_callbacks(Lock& lock) {
     lock.lock();
 }
 
-void Journal::Impl::seal(OpenSegment& segment) noexcept {
+void Journal::Impl::seal(const std::string& path) noexcept {
     try {
-        files.set_read_only(segment.path);
+        files.set_read_only(path);
     } catch (const base::IoError& error) { // a courtesy to people: nothing depends on it
         log.write(base::LogLevel::debug, "journal-seal", {{"error", error.what()}});
     }
@@ -212,8 +212,8 @@ void Journal::Impl::seal(OpenSegment& segment) noexcept {
 /// Everything is synced and nothing more will come.
 void Journal::Impl::finish(Lock& lock) {
     lock.unlock();
-    for (const auto& segment : retired) seal(*segment);
-    seal(*current);
+    for (const auto& segment : retired) seal(segment->path);
+    seal(current->path);
     if (next) files.remove(next->path);
     lock.lock();
     finished = true;

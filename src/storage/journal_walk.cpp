@@ -16,16 +16,13 @@ struct Planned {
 };
 
 [[noreturn]] void damaged(const SegmentView& view, std::uint64_t at, std::uint64_t record, const std::string& why) {
-    throw base::FormatError(
-        "'" + view.path() + "' is damaged at byte " + std::to_string(view.header().payload_offset + at) + ", record " +
-        std::to_string(record) + ": " + why +
-        ". This is not the unfinished end of a crashed run: restore the file from a backup or a snapshot of the file "
-        "system. Without one, start again with the study file (not the directory) and --fresh; checkpoints and result "
-        "files stay readable");
+    throw base::FormatError("'" + view.path() + "' is damaged at byte " +
+                            std::to_string(view.header().payload_offset + at) + ", record " + std::to_string(record) +
+                            ": " + why + ". This is not the unfinished end of a crashed run. " + restore_advice);
 }
 
 [[noreturn]] void missing(const std::string& path) {
-    throw base::FormatError("'" + path + "' is missing, but records of it are needed: restore it from a backup");
+    throw base::FormatError("'" + path + "' is missing, but records of it are needed. " + restore_advice);
 }
 
 /// From the newest segment backwards: each says what counts of those before it.
@@ -39,8 +36,8 @@ std::vector<Planned> plan(FileSystem& files, const std::string& directory, const
         end.reset();
         if (header.ahead) {
             if (++at == numbers.rend()) {
-                throw base::FormatError("'" + planned.back().view->path() +
-                                        "' continues a segment that is missing: restore it from a backup");
+                throw base::FormatError("'" + planned.back().view->path() + "' continues a segment that is missing. " +
+                                        restore_advice);
             }
         } else {
             if (header.cut.segment == 0) break;

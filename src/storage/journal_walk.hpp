@@ -15,6 +15,11 @@
 
 namespace ranktune::storage {
 
+/// What to do about a journal that is damaged or of which files are missing.
+inline constexpr const char* restore_advice =
+    "Restore the file from a backup or a snapshot of the file system. Without one, start again with the study file "
+    "(not the directory) and --fresh; checkpoints and result files stay readable";
+
 /// A frame in a buffer of the walker: valid until the next call.
 struct FrameView {
     FrameHeader header;

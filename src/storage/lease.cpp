@@ -32,6 +32,12 @@ void write_aside(FileSystem& files, const std::string& path, const LeaseHolder& 
     files.open(name, FileSystem::Open::create_new)->write_at(0, std::as_bytes(std::span(text)));
 }
 
+/// The directory is somebody else's, or not to be written to by anybody.
+bool not_permitted(const base::IoError& error) {
+    return error.code() == std::errc::permission_denied || error.code() == std::errc::operation_not_permitted ||
+           error.code() == std::errc::read_only_file_system;
+}
+
 /// False: there is a lease already. (Who takes one sweeps the files of all others: this one is written again then.)
 bool link_aside(FileSystem& files, const std::string& path, const LeaseHolder& me) {
     write_aside(files, path, me);
@@ -183,13 +189,31 @@ void watch(FileSystem& files, const std::string& directory, const LeaseHolder& h
     }
 }
 
+/// What link_aside does; where it may not write, a holder that lives is the better reason.
+bool link_or_refuse(FileSystem& files, const std::string& directory, const LeaseHolder& me, const LeaseWait& wait) {
+    try {
+        return link_aside(files, lease_path(directory), me);
+    } catch (const base::IoError& error) {
+        if (!not_permitted(error)) throw;
+        std::optional<LeaseHolder> holder;
+        try {
+            holder = read_lease(files, directory);
+        } catch (const base::IoError&) { // not to be read either
+        }
+        const LeaseState state = holder ? judge(*holder, me, process_start) : LeaseState::stale;
+        if (state == LeaseState::held) refuse(directory, *holder);
+        if (state == LeaseState::unknown) watch(files, directory, *holder, wait);
+        throw;
+    }
+}
+
 } // namespace
 
 Lease Lease::take(FileSystem& files, const std::string& study_directory, const LeaseHolder& me, const LeaseWait& wait) {
     Lease lease(files, lease_path(study_directory), me);
     try {
         for (int attempt = 0; attempt < 8; ++attempt) {
-            if (link_aside(files, lease.path_, me)) {
+            if (link_or_refuse(files, study_directory, me, wait)) {
                 sweep(files, study_directory);
                 return lease;
             }
@@ -216,18 +240,19 @@ Lease Lease::take(FileSystem& files, const std::string& study_directory, const L
     throw base::UsageError("other heads are taking '" + study_directory + "' over at the same time: try again");
 }
 
-bool Lease::renew() {
+Renewal Lease::renew() {
     std::optional<LeaseHolder> found;
     try {
         found = parse_lease(read_text(*files_, path_, most_bytes));
     } catch (const base::IoError& error) {
         if (!missing(error)) throw;
     }
-    if (!found || found->nonce != me_.nonce) return false;
+    if (!found) return Renewal::gone;
+    if (found->nonce != me_.nonce) return Renewal::taken;
     ++me_.counter;
     write_aside(*files_, path_, me_);
     files_->rename(aside(path_, me_), path_);
-    return true;
+    return Renewal::renewed;
 }
 
 void Lease::release() noexcept {

@@ -58,16 +58,23 @@ struct LeaseWait {
 };
 [[nodiscard]] LeaseWait real_wait(std::function<void(const std::string&)> say);
 
+/// What became of a lease when it was to be renewed.
+enum class Renewal : std::uint8_t {
+    renewed,
+    gone, ///< there is none any more, or nothing that is one: somebody removed it, or another head came and went
+    taken ///< it is another head's
+};
+
 /// A lease that is held. Destroying it leaves the file, as a crash would.
 class Lease {
   public:
     /// Waits for as long as the present holder's state is unknown. Throws base::UsageError naming host, pid and job
-    /// of a holder that lives.
+    /// of a holder that lives, also where this process could not write to the directory in any case.
     [[nodiscard]] static Lease take(FileSystem& files, const std::string& study_directory, const LeaseHolder& me,
                                     const LeaseWait& wait);
-    /// Counts on. False: the file is another's, who took it over; nothing was written. Throws base::IoError when the
-    /// file cannot be read or written now; it may work the next time.
-    [[nodiscard]] bool renew();
+    /// Counts on, or writes nothing. Throws base::IoError when the file cannot be read or written now; it may work the
+    /// next time.
+    [[nodiscard]] Renewal renew();
     /// Removes the file if it is still this holder's. Never throws.
     void release() noexcept;
     [[nodiscard]] const LeaseHolder& holder() const { return me_; }

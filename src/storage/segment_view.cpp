@@ -21,6 +21,14 @@ SegmentView::SegmentView(FileSystem& files, const std::string& study_directory, 
         throw base::FormatError("'" + path_ + "' is segment " + std::to_string(header_.segment) +
                                 " under another number: journal files were renamed or copied over each other");
     }
+    // Size and header were on the disk before the segment had its name: no crash makes it shorter.
+    if (const std::uint64_t all = header_.payload_offset + header_.payload_bytes; file_->size() < all) {
+        throw base::FormatError("'" + path_ + "' is cut short: " + std::to_string(file_->size()) + " of " +
+                                std::to_string(all) +
+                                " bytes are there. This is not the unfinished end of a crashed run: a copy was not "
+                                "finished, or something has truncated the file. " +
+                                restore_advice);
+    }
 }
 
 std::span<const std::byte> SegmentView::bytes(std::uint64_t at, std::uint64_t size) {

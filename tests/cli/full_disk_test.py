@@ -20,6 +20,7 @@ NOBODY = 65534
 class Disk(Supervise):
     """A study directory that is mounted. `why`: what the system says when it cannot be written to."""
     why = "No space left on device"
+    mend = "Make room"
 
     def setUp(self):
         super().setUp()
@@ -39,7 +40,7 @@ class Disk(Supervise):
 
     def check_refused(self, err):
         self.assertRegex(err, rf"(?m)^ranktune: .*{self.why}.* \(exit 75\)$")
-        self.assertRegex(err, r"(?m)Make room, or mend the permissions or the file system, and give the same command again \(exit 75\)$")
+        self.assertRegex(err, rf"(?m){self.mend}.*, and give the same command again \(exit 75\)$")
 
     def check_over(self):
         self.assertEqual({k: self.outcome("long")[k] for k in ("exit", "cause")}, {"exit": "0", "cause": "over"})
@@ -112,6 +113,7 @@ class Quota(Disk):
     """A quota of btrfs, which holds for root, too. Nothing can be overwritten when it is reached, nor the quota itself
     be changed: only taken off."""
     why = "Disk quota exceeded"
+    mend = "Make room"
 
     def mount(self):
         if not shutil.which("mkfs.btrfs"):
@@ -156,6 +158,7 @@ class Quota(Disk):
 
 class ReadOnlyDisk(Disk):
     why = "Read-only file system"
+    mend = "Have the file system made writable"
 
     def remount(self, how):
         self.need("mount", "-o", f"remount,{how}", self.disk)
@@ -202,6 +205,7 @@ class ReadOnlyDisk(Disk):
 class NotTheirs(Disk):
     """Runs as a user who may not write to the directory."""
     why = "Permission denied"
+    mend = "This user may not do that there: have the permissions mended"
 
     def mount(self):
         if os.geteuid() != 0 or subprocess.run([PROGRAM, "--version"], user=NOBODY, group=NOBODY, cwd="/",
@@ -229,6 +233,11 @@ class NotTheirs(Disk):
         subprocess.run(["chown", "-R", str(NOBODY), self.disk], check=True)
         self.as_nobody(0)
         self.check_over()
+
+    def test_a_disk_on_which_somebody_else_runs_the_study(self):
+        self.study(seconds=0.6)
+        self.start(reports=1)
+        self.assertRegex(self.as_nobody(2), r"is being run already: host \S+, pid \d+; nothing was started")
 
 
 if __name__ == "__main__":

@@ -485,7 +485,8 @@ class Resume(Case):
                               capture_output=True, text=True, timeout=TIMEOUT)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("is damaged at byte", done.stderr)
-        self.assertIn("restore the file from a backup", done.stderr)
+        self.assertIn("Restore the file from a backup", done.stderr)
+        (self.cwd / "long" / "status").unlink()  # which may know that the last one had reached the disk
         data = bytearray(whole)
         data[frames[-1] + 33:] = bytes(len(data) - frames[-1] - 33)  # the last write got 33 bytes far
         path.write_bytes(data)

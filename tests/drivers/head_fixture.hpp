@@ -52,9 +52,11 @@ struct Duties final : HeadDuties {
     void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) override { deleted.push_back(checkpoint.path); }
     void publish(const study::EndStudy& end) override { results.push_back(end); }
     bool published() override { return ready; }
+    std::optional<study::EndStudy> instead() override { return other; }
     std::vector<std::string> deleted;
     std::vector<study::EndStudy> results;
     bool ready = true;
+    std::optional<study::EndStudy> other;
 };
 
 struct Views final : Observer {

@@ -219,6 +219,23 @@ TEST_CASE("A worker that never says Bye is not waited for for ever", "[drivers]"
     CHECK(h.log.lines.back() == "silent rank=2 host=node");
 }
 
+TEST_CASE("What could not be kept makes another end of the study", "[drivers]") {
+    HeadFixture h(1);
+    h.join(1);
+    h.out.drop<study::StartTrial>();
+    h.duties.ready = false;
+    h.machine->on_rank_gone(one, "killed", at(1s));
+    h.tick(1s);
+    REQUIRE(h.duties.results.size() == 1);
+    h.duties.other = study::EndStudy{StudyOutcome::resumable, study::Reason::unsaved, "the journal is gone"};
+    h.duties.ready = true;
+    h.tick(2s);
+    REQUIRE(h.machine->end().has_value());
+    CHECK(h.machine->end()->outcome == StudyOutcome::resumable);
+    CHECK(h.machine->end()->reason == study::Reason::unsaved);
+    CHECK(h.machine->end()->message == "the journal is gone");
+}
+
 TEST_CASE("A stop request lets running trials checkpoint, and starts nothing", "[drivers]") {
     HeadFixture h(1);
     h.join(1);

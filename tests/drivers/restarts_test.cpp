@@ -80,6 +80,18 @@ TEST_CASE("A head that could not even leave word has said so by its code, and is
     CHECK(Restarts(100, 0).after(facts).code == 75);
 }
 
+TEST_CASE("A study whose directory was removed under its hands is not begun again", "[drivers]") {
+    StepFacts facts = killed(5);
+    facts.directory_lost = true;
+    for (const int code : {75, 137}) {
+        facts.code = code;
+        const auto end = Restarts(100, 0).after(facts);
+        CHECK_FALSE(end.restart);
+        CHECK(end.code == code);
+        CHECK(end.words.find("Move the directory back") != std::string::npos);
+    }
+}
+
 TEST_CASE("A study that is over ends with its own code, whatever the launcher says", "[drivers]") {
     for (const int code : {0, 3, 4}) {
         StepFacts facts = killed(1);

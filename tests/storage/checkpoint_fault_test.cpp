@@ -24,11 +24,22 @@ study::MemoryState state() {
 
 } // namespace
 
+TEST_CASE("a study directory that was removed is not made again by a checkpoint", "[storage]") {
+    CrashFileSystem files;
+    study::MemoryState state;
+    state.blob("step", std::as_bytes(std::span("12")));
+    CheckpointStore store(files, "/study");
+    CHECK_THROWS_AS(store.save({study::TrialId{3}, 5, base::Incarnation{1}, base::Attempt{1}}, state), base::IoError);
+    CHECK_FALSE(files.exists("/study"));
+    CHECK(files.operations() == 0);
+}
+
 TEST_CASE("a checkpoint fails at every operation of its save with an error, and leaves nothing", "[storage]") {
     for (const int error : {ENOSPC, EDQUOT, EROFS, EIO, EACCES}) {
         std::size_t operations = 0;
         for (std::size_t bad = 0;; ++bad) {
             CrashFileSystem files;
+            files.make_directories("/study");
             CheckpointStore store(files, "/study");
             std::size_t seen = 0;
             bool failed = false;

@@ -42,6 +42,7 @@ struct Saved {
     CheckpointStore store{posix_file_system(), study};
 
     Saved() {
+        posix_file_system().make_directories(study);
         write_file(scratch + "/model/weights.bin", std::string(5'000'000, 'w'));
         write_file(scratch + "/model/optimizer/state 1", "abc");
         write_file(scratch + "/model/empty", "");
@@ -146,7 +147,7 @@ TEST_CASE("what is no checkpoint is refused and leaves nothing behind", "[storag
     Saved saved;
     CHECK_THROWS_WITH(saved.store.adopt(key, saved.scratch + "/nothing", true),
                       "there is no '" + saved.scratch + "/nothing'");
-    CHECK_FALSE(fs::exists(saved.study));
+    CHECK(fs::is_empty(saved.study));
     write_file(saved.scratch + "/" + manifest_name, "x");
     CHECK_THROWS_AS(saved.store.adopt(key, saved.scratch + "/" + manifest_name, true), base::Error);
     write_file(saved.scratch + "/model/two\nlines", "x");

@@ -196,6 +196,7 @@ TEST_CASE("what is written beside the checksums fails as one write would", "[sto
         std::size_t read_at(std::uint64_t, std::span<std::byte>) override { return 0; }
         void sync() override {}
         [[nodiscard]] std::uint64_t size() const override { return 0; }
+        [[nodiscard]] FileIdentity identity() const override { return {}; }
         bool reserve(std::uint64_t) override { return false; }
         void truncate(std::uint64_t) override {}
         std::uint64_t written = 0;

@@ -176,6 +176,29 @@ TEST_CASE("a whole segment that is missing in the middle of a life is noticed", 
     CHECK(contains(message_of(files), "a segment that is missing"));
 }
 
+TEST_CASE("a segment that is shorter than its header says is damaged, and no unfinished end", "[storage]") {
+    CrashFileSystem files;
+    write_frames(files, 5, 0); // nothing says that these records were synced
+    const std::size_t end = files.operations();
+    const Payload payload(files, 1);
+    const std::uint64_t all = payload.header().payload_offset + payload.header().payload_bytes;
+    const auto cut_to = [&](std::uint64_t size) {
+        auto left = files.after_kill(end);
+        left->open(segment_path(home, 1), FileSystem::Open::read_write)->truncate(size);
+        return left;
+    };
+    for (const std::uint64_t size : {all - 1, all / 2, payload.header().payload_offset + segment_header_bytes + 100}) {
+        const auto left = cut_to(size);
+        const std::string message = message_of(*left);
+        CHECK(contains(message, "is cut short: " + std::to_string(size) + " of " + std::to_string(all)));
+        CHECK(contains(message, "from a backup"));
+        base::NullLog log;
+        CHECK_THROWS_AS(Journal(*left, options(home, 2), log), base::FormatError);
+    }
+    CHECK(read_all(*cut_to(all), home).size() == 15);
+    CHECK(contains(message_of(*cut_to(1000)), "no valid journal header"));
+}
+
 TEST_CASE("a damaged header page is refused", "[storage]") {
     CrashFileSystem files;
     write_frames(files, 2, 0);

@@ -38,6 +38,9 @@ class InterferingFiles final : public FileSystem {
     void sync_directory(const std::string& path) override { files_.sync_directory(path); }
     void set_read_only(const std::string& path) override { files_.set_read_only(path); }
     [[nodiscard]] Kind kind(const std::string& path) const override { return files_.kind(path); }
+    [[nodiscard]] std::optional<FileIdentity> identity(const std::string& path) const override {
+        return files_.identity(path);
+    }
     [[nodiscard]] bool exists(const std::string& path) const override { return files_.exists(path); }
     [[nodiscard]] std::vector<std::string> list(const std::string& path) const override { return files_.list(path); }
 
@@ -264,6 +267,57 @@ TEST_CASE("the end of a journal seals its segments and leaves nothing aside", "[
     }
     for (const std::string& name : files.list(home + "/journal")) CHECK(name.ends_with(".h5"));
     CHECK(read_all(files, home) == reports(0, next));
+}
+
+TEST_CASE("segments of a head that was killed are sealed by the next one", "[storage]") {
+    CrashFileSystem files;
+    base::NullLog log;
+    {
+        Journal journal(files, options(home), log);
+        for (std::uint64_t i = 0; i < 300; ++i) journal.append(reports(i, 1));
+    } // not closed
+    const auto before = list_segments(files, home);
+    REQUIRE(before.size() > 1);
+    CHECK_FALSE(files.is_read_only(segment_path(home, before.back())));
+    Journal journal(files, options(home, 2), log);
+    for (const std::uint32_t number : before) CHECK(files.is_read_only(segment_path(home, number)));
+    CHECK_FALSE(files.is_read_only(segment_path(home, before.back() + 1)));
+    journal.append(reports(300, 1));
+}
+
+TEST_CASE("a writer finds out that its segment was removed, moved or replaced", "[storage]") {
+    CrashFileSystem files;
+    base::NullLog log;
+    Journal journal(files, options(home), log);
+    journal.append(reports(0, 3));
+    CHECK(journal.displaced().empty());
+    const std::string path = segment_path(home, 1);
+    files.rename(path, home + "/journal/elsewhere.h5");
+    CHECK(journal.displaced() == path);
+    journal.append(reports(3, 3)); // which nobody would notice otherwise
+    journal.sync();
+    files.publish(path, {}); // another file of the same name
+    CHECK(journal.displaced() == path);
+    files.rename(home + "/journal/elsewhere.h5", path);
+    CHECK(journal.displaced().empty());
+    files.remove(path);
+    CHECK(journal.displaced() == path);
+}
+
+TEST_CASE("the count of synced records is what a loss of power leaves", "[storage]") {
+    CrashFileSystem files;
+    base::NullLog log;
+    {
+        Journal journal(files, options(home), log);
+        CHECK(journal.statistics().synced == 0);
+        journal.append(reports(0, 3));
+        CHECK(journal.statistics().synced == 0);
+        journal.sync();
+        journal.append(reports(3, 3));
+        CHECK(journal.statistics().synced == 3);
+    }
+    Journal journal(files, options(home, 2), log); // which has synced what it found
+    CHECK(journal.statistics().synced == 6);
 }
 
 TEST_CASE("callbacks run when what was appended before them is synced, and not earlier", "[storage]") {

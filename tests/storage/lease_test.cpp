@@ -114,25 +114,25 @@ TEST_CASE("A free directory is taken without waiting, and freed again", "[storag
     Study study;
     Lease lease = study.take(holder("nid1", 1, "a"));
     CHECK(study.waiting.now == 0s);
-    CHECK(lease.renew());
+    CHECK(lease.renew() == Renewal::renewed);
     CHECK(read_lease(study.files, home)->counter == 1);
     lease.release();
     CHECK(!read_lease(study.files, home));
     CHECK(study.files.list(home).empty());
-    CHECK(!lease.renew());
+    CHECK(lease.renew() == Renewal::gone); // nobody has taken it
 }
 
 TEST_CASE("A holder on another node whose counter moves is not disturbed", "[storage]") {
     Study study;
     Lease held = study.take(holder("nid1", 1, "a"));
     study.waiting.meanwhile = [&] {
-        if (study.waiting.now == 4s) REQUIRE(held.renew());
+        if (study.waiting.now == 4s) REQUIRE(held.renew() == Renewal::renewed);
     };
     const std::string why = refusal(study, holder("nid2", 2, "b"));
     CHECK(why.find("'/study' is being run already: host nid1, pid 1; nothing was started") == 0);
     CHECK(study.waiting.now == 4s);
     CHECK(study.waiting.said == 1);
-    CHECK(held.renew());
+    CHECK(held.renew() == Renewal::renewed);
     CHECK(study.files.list(home) == std::vector<std::string>{"lease"});
 }
 
@@ -143,10 +143,10 @@ TEST_CASE("A holder on another node whose counter stands still for three periods
     Lease taken = study.take(holder("nid2", 2, "b"));
     CHECK(study.waiting.now >= 15s);
     CHECK(study.waiting.now < 17s);
-    CHECK(!held.renew());
+    CHECK(held.renew() == Renewal::taken);
     held.release(); // not its own any more
     CHECK(read_lease(study.files, home)->nonce == "b");
-    CHECK(taken.renew());
+    CHECK(taken.renew() == Renewal::renewed);
 }
 
 TEST_CASE("A holder that ends while it is watched makes room", "[storage]") {
@@ -155,15 +155,54 @@ TEST_CASE("A holder that ends while it is watched makes room", "[storage]") {
     study.waiting.meanwhile = [&] {
         if (study.waiting.now == 2s) held.release();
     };
-    CHECK(study.take(holder("nid2", 2, "b")).renew());
+    CHECK(study.take(holder("nid2", 2, "b")).renew() == Renewal::renewed);
     CHECK(study.waiting.now == 2s);
+}
+
+TEST_CASE("Who may not write is told of a holder that lives, and of the permissions otherwise", "[storage]") {
+    for (const int error : {EACCES, EPERM, EROFS}) {
+        Study study;
+        const auto forbid = [&] {
+            study.files.set_fault(
+                [error](auto kind, const std::string&) { return kind == CrashFileSystem::Kind::create ? error : 0; });
+        };
+        LeaseHolder here = this_holder("", 0); // lives, and is on this machine
+        Lease held = study.take(here);
+        forbid();
+        here.nonce = "b";
+        CHECK(refusal(study, here).find("is being run already: host") != std::string::npos);
+        CHECK(study.waiting.now == 0s);
+        // Of one on another node only its counter tells.
+        CHECK_THROWS_AS(study.take(holder("nid2", 2, "c")), base::IoError);
+        CHECK(study.waiting.now >= 15s);
+        study.waiting.now = 0s;
+        study.waiting.meanwhile = [&] {
+            if (study.waiting.now != 4s) return;
+            study.files.set_fault({});
+            REQUIRE(held.renew() == Renewal::renewed);
+            forbid();
+        };
+        CHECK(refusal(study, holder("nid2", 2, "c")).find("is being run already") != std::string::npos);
+        study.files.set_fault({});
+        held.release();
+        forbid();
+        CHECK_THROWS_AS(study.take(here), base::IoError);
+    }
+}
+
+TEST_CASE("A lease that is gone is not another's", "[storage]") {
+    Study study;
+    Lease held = study.take(holder("nid1", 1, "a"));
+    study.files.remove(lease_path(home));
+    CHECK(held.renew() == Renewal::gone);
+    CHECK_FALSE(study.files.exists(lease_path(home)));
 }
 
 TEST_CASE("A lease that was torn in half holds nobody off", "[storage]") {
     Study study;
     const std::string half = "ranktune lease 1\nhost=ni";
     study.files.open(lease_path(home), FileSystem::Open::create_new)->write_at(0, std::as_bytes(std::span(half)));
-    CHECK(study.take(holder("nid2", 2, "b")).renew());
+    CHECK(study.take(holder("nid2", 2, "b")).renew() == Renewal::renewed);
 }
 
 TEST_CASE("This process is alive, and knows since when", "[storage]") {

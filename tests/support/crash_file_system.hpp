@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -106,6 +107,14 @@ class CrashFileSystem final : public storage::FileSystem {
         return now_.names.count(path) != 0 || directories_.count(path) != 0;
     }
     [[nodiscard]] storage::FileSystem::Kind kind(const std::string& path) const override;
+    /// Device 0: files, by inode. Device 1: directories, which are known by their names alone.
+    [[nodiscard]] std::optional<storage::FileIdentity> identity(const std::string& path) const override {
+        const std::lock_guard lock(mutex_);
+        if (const auto found = now_.names.find(path); found != now_.names.end())
+            return storage::FileIdentity{0, found->second};
+        if (directories_.count(path) != 0) return storage::FileIdentity{1, std::hash<std::string>{}(path)};
+        return std::nullopt;
+    }
     [[nodiscard]] std::vector<std::string> list(const std::string& path) const override;
     [[nodiscard]] bool is_read_only(const std::string& path) const {
         const std::lock_guard lock(mutex_);
@@ -215,6 +224,7 @@ class CrashFileSystem::OpenFile final : public storage::File {
         const std::lock_guard lock(files_.mutex_);
         return files_.now_.data[inode_].size();
     }
+    [[nodiscard]] storage::FileIdentity identity() const override { return {0, inode_}; }
     bool reserve(std::uint64_t) override { return files_.reserves_; }
     void truncate(std::uint64_t size) override {
         const std::lock_guard lock(files_.mutex_);

@@ -16,8 +16,10 @@
 #include <string>
 #include <vector>
 
+#include "drivers/head/head_observer.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/sim/campaign.hpp"
+#include "drivers/study_directory.hpp"
 #include "ranktune/study/parse.hpp"
 #include "report/replay.hpp"
 #include "storage/checkpoint_store.hpp"
@@ -44,8 +46,9 @@ constexpr const char* window_names[] = {"start-up",         "frame write", "jour
 /// release is synced.
 class RecordedLife final : public study::RecordSink {
   public:
-    RecordedLife(CrashFileSystem& files, storage::Journal& journal, std::uint64_t records, RngStream& rng)
-        : files_(files), journal_(journal), store_(files, home), records_(records), rng_(rng) {
+    RecordedLife(CrashFileSystem& files, storage::Journal& journal, const tuner::Tuner& tuner, std::uint64_t records,
+                 RngStream& rng)
+        : files_(files), journal_(journal), tuner_(tuner), store_(files, home), records_(records), rng_(rng) {
         note();
     }
 
@@ -65,6 +68,10 @@ class RecordedLife final : public study::RecordSink {
             journal_.sync();
             synced.push_back({files_.operations(), records_});
         }
+        // As the head does beside its loop: what it says of the journal may never be more than any crash leaves.
+        if (rng_.below(6) == 0)
+            drivers::publish_text(files_, drivers::StudyDirectory{home}.status_file(),
+                                  drivers::status_json(tuner_, {}, journal_.statistics().synced), false);
     }
 
     struct Known {
@@ -104,6 +111,7 @@ class RecordedLife final : public study::RecordSink {
 
     CrashFileSystem& files_;
     storage::Journal& journal_;
+    const tuner::Tuner& tuner_;
     storage::CheckpointStore store_;
     std::uint64_t records_;
     RngStream& rng_;
@@ -240,7 +248,7 @@ class Campaign {
             orphans_ += drivers::remove_orphans(files, home, opened.tuner->state());
             check_checkpoints(files, opened.tuner->state());
         }
-        RecordedLife sink(files, journal, journal.first_record() + journal.statistics().records, rng);
+        RecordedLife sink(files, journal, *opened.tuner, journal.first_record() + journal.statistics().records, rng);
         Lived lived;
         lived.began_at = before;
         drivers::sim::ClusterOptions cluster = drawn.lives[std::min<std::size_t>(number, drawn.lives.size()) - 1];

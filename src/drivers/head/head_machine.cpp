@@ -409,7 +409,10 @@ struct HeadMachine::Impl {
 
     void leave_or_end() {
         // A worker that has not even said Hello may never come: then nobody may wait for it in MPI_Finalize.
-        if (phase == Phase::publishing && duties.published()) leave(all_alive() && greeted == options.workers);
+        if (phase == Phase::publishing && duties.published()) {
+            if (auto other = duties.instead()) result = std::move(*other);
+            leave(all_alive() && greeted == options.workers);
+        }
         if (phase != Phase::leaving) return;
         const bool silent = now >= *leave_until;
         bool clean = true;
@@ -505,10 +508,10 @@ void HeadMachine::on_deadline(std::optional<StudyTime> at, StudyTime now) {
     impl_->step(body);
 }
 
-void HeadMachine::on_stop_at_once(const std::string& why, StudyTime now) {
+void HeadMachine::on_stop_at_once(const std::string& why, StudyTime now, study::Reason reason) {
     impl_->now = std::max(impl_->now, now);
     impl_->flush();
-    impl_->finish({StudyOutcome::resumable, study::Reason::draining, why});
+    impl_->finish({StudyOutcome::resumable, reason, why});
     if (impl_->phase == Phase::publishing) impl_->leave(false);
 }
 

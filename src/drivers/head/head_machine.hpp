@@ -59,6 +59,9 @@ class HeadDuties {
     virtual void publish(const study::EndStudy& end) = 0;
     /// Whether that is done. Workers are told to leave only then.
     [[nodiscard]] virtual bool published() = 0;
+    /// Asked when it is done: the end that counts instead of the one given to `publish`, because what that one follows
+    /// from could not be kept.
+    [[nodiscard]] virtual std::optional<study::EndStudy> instead() { return std::nullopt; }
 };
 
 /// How the head's part ended.
@@ -89,7 +92,7 @@ class HeadMachine {
     /// When the job ends, as far as somebody has just found out; nothing: no limit, or not known any more.
     void on_deadline(std::optional<base::StudyTime> at, base::StudyTime now);
     /// End now, resumably: nothing is waited for but the workers' Bye.
-    void on_stop_at_once(const std::string& why, base::StudyTime now);
+    void on_stop_at_once(const std::string& why, base::StudyTime now, study::Reason reason = study::Reason::draining);
     /// Time-outs and timers; then appends the records of all events since the last call, then sends their commands.
     void on_tick(base::StudyTime now);
 

@@ -105,7 +105,7 @@ void HeadObserver::on_tick(const tuner::Tuner& tuner, const HeadFigures& figures
     }
     if (figures.elapsed_s >= next_status_s_ || tuner.state().ended) {
         next_status_s_ = figures.elapsed_s + 1.0;
-        status_.publish(status_json(tuner, figures));
+        status_.publish(status_json(tuner, figures, journal_.statistics().synced));
     }
     if (next_ != nullptr) next_->on_tick(tuner, figures);
 }
@@ -126,7 +126,7 @@ void HeadObserver::write_stat(const tuner::Tuner& tuner, const HeadFigures& figu
                 {"stale", std::to_string(figures.stale_messages + state.stale_events)}});
 }
 
-std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures) {
+std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures, std::uint64_t synced) {
     const auto& state = tuner.state();
     JsonObject phases(2);
     for (const auto phase :
@@ -139,6 +139,7 @@ std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures) {
         .text("uuid", state.uuid)
         .text("time", wall_time_now())
         .integer("start", state.incarnation.value())
+        .integer("records_synced", synced)
         .number("elapsed_s", figures.elapsed_s)
         .boolean("ended", state.ended)
         .boolean("draining", state.draining)

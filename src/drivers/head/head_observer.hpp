@@ -33,7 +33,8 @@ class HeadObserver final : public Observer {
     double next_status_s_ = 0.0;
 };
 
-/// The text of the status file: JSON, `"schema": 1`, a snapshot for `status --watch`.
-[[nodiscard]] std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures);
+/// The text of the status file: JSON, `"schema": 1`, a snapshot for `status --watch`. `synced`: records of the journal
+/// that are on the disk.
+[[nodiscard]] std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures, std::uint64_t synced);
 
 } // namespace ranktune::drivers

@@ -11,6 +11,7 @@
 #include "drivers/binding.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/file_system_facts.hpp"
+#include "drivers/head/early_trouble.hpp"
 #include "drivers/head/head_machine.hpp"
 #include "drivers/head/head_observer.hpp"
 #include "drivers/head/head_services.hpp"
@@ -114,6 +115,7 @@ class HeadRun {
     void write_outcome(study::StudyOutcome outcome, study::Reason why, const std::string& reason);
     void use_outcome_reserve(const std::string& text);
     void requeue_job(const HeadEnd& end);
+    [[nodiscard]] bool is_mine() const;
     [[nodiscard]] HeadOptions head_options() const;
     [[nodiscard]] storage::JournalOptions journal_options();
     [[nodiscard]] tuner::Tuner& tuner() { return *opened_.tuner; }
@@ -125,6 +127,7 @@ class HeadRun {
     const Binding binding_;
     HeldLease lease_;
     OpenedStudy opened_;
+    std::optional<storage::FileIdentity> place_; ///< of the study directory
     std::string start_;
     std::unique_ptr<LogFile> log_;
     Waker waker_;
@@ -151,6 +154,7 @@ HeadRun::HeadRun(comm::Transport& transport, const RunOptions& options, const st
       job_(slurm::allocation(environment_variables())) {
     if (opened_.uuid.empty()) opened_.uuid = make_uuid();
     create_study_directory(files_, directory_, options.study_text, opened_.is_new);
+    place_ = files_.identity(directory_.path);
     if (options.spec.trainable.program) publish_python_module(files_, directory_);
     if (const auto before = read_outcome(files_, directory_)) earlier_progress_ = before->progress;
     open_log(mpi);
@@ -303,7 +307,7 @@ class NotedStop {
         const std::string noted = meanings_.noted();
         if (noted.empty()) return std::nullopt;
         known_ = true;
-        return EndAsked{noted, false, SignalMeanings::passed_on_as(noted)};
+        return EndAsked{.why = noted, .as = SignalMeanings::passed_on_as(noted)};
     }
     /// The study is about to stop.
     void known() { known_ = true; }
@@ -318,7 +322,7 @@ HeadRunEnd HeadRun::run(SignalReader* signals) {
     HeadEnd end;
     HeadFigures figures;
     {
-        Publisher status(files_, directory_.status_file());
+        Publisher status(files_, directory_.status_file(), [this] { return is_mine(); });
         HeadObserver observer(options_.observer, *log_, status, *journal_);
         Refresher tables(tables_interval, [this] { refresh_tables(); });
         HeadServices services(
@@ -331,16 +335,16 @@ HeadRunEnd HeadRun::run(SignalReader* signals) {
                 write_outcome(how.outcome, how.reason,
                               how.message.empty() ? study::describe(how.reason, 0, 0) : how.message);
             });
-        Keeper keeper(files_, *lease_, directory_.stop_file(), waker_, *log_);
+        Keeper keeper(files_, *lease_, *journal_, directory_, waker_, *log_);
         std::optional<JobWatch> watch;
         if (job_) watch.emplace(*job_, options_.spec.slurm.lead_time, waker_, *log_);
         HeadMachine head(head_options(), tuner(), *journal_, outbox_, services, observer, *log_, clock_->now());
         NotedStop noted(options_.signal_meanings);
         end = serve_head(
             transport_, head, *clock_, waker_, signals, *log_,
-            [this, &noted](const std::string& why) {
+            [this, &noted](const EndAsked& what) {
                 noted.known();
-                write_outcome(study::StudyOutcome::resumable, study::Reason::draining, why);
+                write_outcome(study::StudyOutcome::resumable, what.reason, what.why);
             },
             [&keeper, &noted] {
                 auto asked = keeper.asked();
@@ -381,13 +385,15 @@ void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {
     } catch (const std::exception& error) {
         log_->write(base::LogLevel::error, "journal", {{"error", error.what()}});
     }
-    files_.remove_if_empty(directory_.attempts());
     std::string reason = end.message;
     const auto& state = tuner().state();
     if (reason.empty() && state.ended)
         reason = state.end_message.empty() ? study::describe(state.end_reason, 0, 0) : state.end_message;
     write_outcome(end.outcome, end.reason, reason);
-    files_.remove(directory_.outcome_reserve());
+    if (is_mine()) {
+        files_.remove_if_empty(directory_.attempts());
+        files_.remove(directory_.outcome_reserve());
+    }
     log_->write(base::LogLevel::info, "leave",
                 {{"exit", std::to_string(static_cast<int>(end.outcome))},
                  {"clean", end.clean ? "yes" : "no"},
@@ -400,6 +406,11 @@ void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {
 /// Written before any worker may leave, and again at the very end, when everything is known. On a full disk there is
 /// the file that was set aside when there was room: without a word, this end would pass for a crash.
 void HeadRun::write_outcome(study::StudyOutcome outcome, study::Reason why, const std::string& reason) {
+    if (!is_mine()) {
+        log_->write(base::LogLevel::error, "outcome",
+                    {{"error", "not written: the study directory is gone, or another head's"}, {"reason", reason}});
+        return;
+    }
     const auto& state = tuner().state();
     const OutcomeFile file{outcome,
                            reason,
@@ -409,12 +420,25 @@ void HeadRun::write_outcome(study::StudyOutcome outcome, study::Reason why, cons
                            wall_time_now(),
                            end_cause(outcome, why),
                            requeued_.result,
-                           options_.launch};
+                           options_.launch,
+                           journal_->statistics().synced};
     try {
         publish_text(files_, directory_.outcome_file(), outcome_text(file), true);
     } catch (const std::exception& error) {
         log_->write(base::LogLevel::warning, "outcome", {{"error", error.what()}, {"instead", "in its reserve"}});
         use_outcome_reserve(outcome_text(file));
+    }
+}
+
+/// Whether the study directory is the one that this life began in, and nobody else's by now: under the name of one that
+/// was moved away there may be another study. Never throws.
+bool HeadRun::is_mine() const {
+    try {
+        if (files_.identity(directory_.path) != place_) return false;
+        const auto holder = storage::read_lease(files_, directory_.path);
+        return !holder || holder->nonce == lease_->holder().nonce;
+    } catch (const base::IoError&) { // not to be told: what is written then fails, or does no harm
+        return true;
     }
 }
 
@@ -437,6 +461,7 @@ void HeadRun::use_outcome_reserve(const std::string& text) {
 void HeadRun::requeue_job(const HeadEnd& end) {
     const auto& state = tuner().state();
     if (!job_ || end.outcome != study::StudyOutcome::resumable || !state.ended) return;
+    if (end.reason == study::Reason::unsaved) return; // the next job would find the same disk
     const slurm::Stopped stopped{stopped_by(state.end_reason, state.end_message), trials_started(state),
                                  tuner::progress_of(state) > progress_before_, earlier_progress_};
     const auto ask = [](const auto& words) { return run_command(words, std::chrono::seconds(30)); };
@@ -481,14 +506,6 @@ HeadRunEnd run_head(comm::Transport& transport, SignalReader* signals, const Run
     } catch (const std::exception& error) {
         return end_before_the_beginning(transport, options, study::StudyOutcome::runtime_error, error.what(), !started);
     }
-}
-
-EarlyTrouble early_trouble(const base::IoError& error) {
-    if (!storage::may_pass(error)) return {study::StudyOutcome::runtime_error, error.what()};
-    return {study::StudyOutcome::resumable,
-            std::string(error.what()) +
-                "; nothing that the study had was lost. Make room, or mend the permissions or the file system, and "
-                "give the same command again"};
 }
 
 void send_all_away(comm::Transport& transport, study::StudyOutcome outcome, const std::string& message) {

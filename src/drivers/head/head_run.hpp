@@ -22,14 +22,6 @@ struct HeadRunEnd {
 [[nodiscard]] HeadRunEnd run_head(comm::Transport& transport, SignalReader* signals, const RunOptions& options,
                                   const std::string& mpi);
 
-/// How a run ends whose directory makes trouble before anything began: resumably when it may pass (storage::may_pass),
-/// with what to do about it.
-struct EarlyTrouble {
-    study::StudyOutcome outcome;
-    std::string words;
-};
-[[nodiscard]] EarlyTrouble early_trouble(const base::IoError& error);
-
 /// Tells every worker to leave before anything began, and gives the messages two seconds to go.
 void send_all_away(comm::Transport& transport, study::StudyOutcome outcome, const std::string& message);
 

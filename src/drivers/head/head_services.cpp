@@ -4,6 +4,8 @@
 #include <exception>
 #include <utility>
 
+#include "drivers/head/journal_place.hpp"
+#include "ranktune/base/error.hpp"
 #include "storage/checkpoint_store.hpp"
 
 namespace ranktune::drivers {
@@ -34,17 +36,41 @@ void HeadServices::publish(const study::EndStudy& end) {
 }
 
 void HeadServices::publish_now(const study::EndStudy& end) {
-    const char* kept = "what the journal could take: everything that was acknowledged";
-    try {
-        journal_.sync();
-        kept = "the journal is complete";
-        publish_results_(end);
-    } catch (const std::exception& error) {
-        log_.write(base::LogLevel::error, "results", {{"error", error.what()}, {"kept", kept}});
-    }
-    leave_word_(end);
+    const std::string trouble = keep(end);
+    // An end that the journal has caused has said so already.
+    if (!trouble.empty() && end.reason != study::Reason::unsaved)
+        instead_ = study::EndStudy{study::StudyOutcome::resumable, study::Reason::unsaved, trouble};
+    leave_word_(instead_.value_or(end));
     published_.store(true);
     waker_.wake();
 }
+
+/// Syncs the journal and publishes the results. Returns what is wrong with the journal; empty: nothing.
+std::string HeadServices::keep(const study::EndStudy& end) {
+    const auto say = [this](const char* error, const char* kept) {
+        log_.write(base::LogLevel::error, "results", {{"error", error}, {"kept", kept}});
+    };
+    try {
+        journal_.sync();
+        if (const std::string trouble = trouble_with_place(files_, journal_, directory_); !trouble.empty()) {
+            say(trouble.c_str(), "what is in the journal, wherever that is now");
+            return trouble;
+        }
+    } catch (const std::exception& error) {
+        say(error.what(), "what the journal could take: everything that was acknowledged");
+        return std::string("the journal cannot be written: ") + error.what();
+    }
+    try {
+        publish_results_(end);
+    } catch (const base::FormatError& error) {
+        say(error.what(), "the journal, as far as it can be read");
+        return error.what();
+    } catch (const std::exception& error) {
+        say(error.what(), "the journal is complete");
+    }
+    return {};
+}
+
+std::optional<study::EndStudy> HeadServices::instead() { return published() ? instead_ : std::nullopt; }
 
 } // namespace ranktune::drivers

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -18,8 +19,9 @@
 namespace ranktune::drivers {
 
 /// Checkpoints are unlinked once their release is synced, on a thread of their own: removing a large file can take
-/// longer than a commit may wait. Results are written on another one, at the end. What fails is logged: the journal has
-/// everything, and tables can be made again from it.
+/// longer than a commit may wait. Results are written on another one, at the end. Tables that fail are logged: the
+/// journal has everything, and they can be made again from it. A journal that is not on the disk, or not where the next
+/// start looks for it, makes another end of the study's.
 class HeadServices final : public HeadDuties {
   public:
     using AtTheEnd = std::function<void(const study::EndStudy&)>;
@@ -34,9 +36,11 @@ class HeadServices final : public HeadDuties {
     void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) override;
     void publish(const study::EndStudy& end) override;
     [[nodiscard]] bool published() override { return published_.load(); }
+    [[nodiscard]] std::optional<study::EndStudy> instead() override; ///< once published
 
   private:
     void publish_now(const study::EndStudy& end);
+    [[nodiscard]] std::string keep(const study::EndStudy& end);
 
     storage::FileSystem& files_;
     storage::Journal& journal_;
@@ -45,7 +49,8 @@ class HeadServices final : public HeadDuties {
     base::LogSink& log_;
     AtTheEnd publish_results_;
     AtTheEnd leave_word_;
-    std::shared_ptr<Unlinker> unlinker_; ///< shared with the journal's callbacks, which may come after this object
+    std::shared_ptr<Unlinker> unlinker_;     ///< shared with the journal's callbacks, which may come after this object
+    std::optional<study::EndStudy> instead_; ///< written before `published_`
     std::atomic<bool> published_{false};
     std::thread publisher_;
 };

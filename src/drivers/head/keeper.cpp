@@ -4,16 +4,20 @@
 #include <chrono>
 #include <utility>
 
-#include "drivers/study_directory.hpp"
+#include "drivers/head/journal_place.hpp"
 #include "ranktune/base/error.hpp"
 
 namespace ranktune::drivers {
 
-Keeper::Keeper(storage::FileSystem& files, storage::Lease& lease, std::string stop_file, Waker& waker,
-               base::LogSink& log)
-    : files_(files), lease_(lease), stop_file_(std::move(stop_file)), waker_(waker), log_(log), thread_([this] {
-          main();
-      }) {}
+Keeper::Keeper(storage::FileSystem& files, storage::Lease& lease, const storage::Journal& journal,
+               StudyDirectory directory, Waker& waker, base::LogSink& log)
+    : files_(files),
+      lease_(lease),
+      journal_(journal),
+      directory_(std::move(directory)),
+      waker_(waker),
+      log_(log),
+      thread_([this] { main(); }) {}
 
 Keeper::~Keeper() {
     {
@@ -35,8 +39,9 @@ void Keeper::main() {
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, std::chrono::seconds(1), [this] { return quit_; })) {
         lock.unlock();
-        look_for_stop();
-        if (Clock::now() >= next_renewal) {
+        if (!over_) look_for_journal();
+        if (!over_) look_for_stop();
+        if (!over_ && Clock::now() >= next_renewal) {
             next_renewal = Clock::now() + storage::lease_period;
             renew();
         }
@@ -46,23 +51,46 @@ void Keeper::main() {
 
 void Keeper::look_for_stop() {
     try {
-        if (auto who = take_stop_request(files_, stop_file_)) ask({std::move(*who), false});
+        if (auto who = take_stop_request(files_, directory_.stop_file())) ask({std::move(*who)});
     } catch (const base::IoError& error) {
         log_.write(base::LogLevel::warning, "stop-file", {{"error", error.what()}});
     }
 }
 
-void Keeper::renew() {
-    if (taken_) return;
+/// Without its file the journal would be written to the end, and nobody would ever find it.
+void Keeper::look_for_journal() {
     try {
-        if (lease_.renew()) return;
+        const std::string trouble = trouble_with_place(files_, journal_, directory_.path);
+        misses_ = trouble.empty() ? 0 : misses_ + 1;
+        // Not at the first look: a name server that has just changed its mind is believed the second time.
+        if (misses_ >= 2) end_at_once("journal", trouble, study::Reason::unsaved);
+    } catch (const base::IoError&) { // it cannot be told now
+    }
+}
+
+void Keeper::renew() {
+    storage::Renewal renewal{};
+    try {
+        renewal = lease_.renew();
     } catch (const base::IoError& error) { // a full disk, a server that restarts: the next period may go better
         log_.write(base::LogLevel::warning, "lease", {{"error", error.what()}});
         return;
     }
-    taken_ = true;
-    log_.write(base::LogLevel::error, "lease", {{"error", "another head has taken the study over"}});
-    ask({"another head has taken the study over", true});
+    if (renewal == storage::Renewal::taken)
+        end_at_once("lease", "another head has taken the study over", study::Reason::draining);
+    if (renewal == storage::Renewal::gone)
+        end_at_once(
+            "lease",
+            "the file 'lease' of the study directory is gone: somebody has removed it, or another head took the "
+            "study over and has ended. This run ends, because it no longer keeps others away; the same command "
+            "goes on",
+            study::Reason::draining);
+}
+
+void Keeper::end_at_once(const std::string& event, std::string why, study::Reason reason) {
+    over_ = true;
+    log_.write(base::LogLevel::error, event, {{"error", why}});
+    ask({std::move(why), true, reason});
 }
 
 void Keeper::ask(EndAsked what) {

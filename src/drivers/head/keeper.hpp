@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Keeper: the head's thread that renews the lease and looks for the file `stop`. A file system that hangs keeps it
-// waiting, never the head's loop.
+// Keeper: the head's thread that renews the lease, looks for the file `stop`, and sees that the journal still lies in
+// its place. A file system that hangs keeps it waiting, never the head's loop.
 
 #include <condition_variable>
 #include <mutex>
@@ -10,16 +10,20 @@
 #include <thread>
 
 #include "drivers/service.hpp"
+#include "drivers/study_directory.hpp"
 #include "drivers/wake.hpp"
 #include "ranktune/base/log.hpp"
+#include "storage/journal.hpp"
 #include "storage/lease.hpp"
 
 namespace ranktune::drivers {
 
 class Keeper {
   public:
-    /// References outlive it. `stop_file` is looked for once a second, and removed when it is found.
-    Keeper(storage::FileSystem& files, storage::Lease& lease, std::string stop_file, Waker& waker, base::LogSink& log);
+    /// References outlive it. The file `stop` and the journal are looked for once a second; `stop` is removed when it
+    /// is found.
+    Keeper(storage::FileSystem& files, storage::Lease& lease, const storage::Journal& journal, StudyDirectory directory,
+           Waker& waker, base::LogSink& log);
     ~Keeper();
     Keeper(const Keeper&) = delete;
     Keeper& operator=(const Keeper&) = delete;
@@ -30,18 +34,22 @@ class Keeper {
   private:
     void main();
     void look_for_stop();
+    void look_for_journal();
     void renew();
+    void end_at_once(const std::string& event, std::string why, study::Reason reason);
     void ask(EndAsked what);
 
     storage::FileSystem& files_;
     storage::Lease& lease_;
-    std::string stop_file_;
+    const storage::Journal& journal_;
+    StudyDirectory directory_;
     Waker& waker_;
     base::LogSink& log_;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::optional<EndAsked> asked_;
-    bool taken_ = false; ///< by another head: nothing is renewed any more
+    bool over_ = false; ///< the study is not this head's any more, or its journal is gone: nothing is looked for
+    int misses_ = 0;    ///< looks in a row that did not find the journal
     bool quit_ = false;
     std::thread thread_; // last: starts when everything above is there
 };

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "drivers/journal_extent.hpp"
 #include "drivers/study_directory.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
@@ -137,7 +138,10 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
         refuse_foreign(files, directory);
         return opened;
     }
+    const auto known = known_extents(files, {directory});
     const storage::JournalTail tail = storage::read_journal_tail(files, directory);
+    if (const auto missing = what_is_missing(known, tail.summary, directory); !missing.empty())
+        throw base::FormatError(missing);
     opened.journal = tail.summary;
     opened.uuid = tail.summary.uuid;
     opened.incarnation = base::Incarnation{tail.summary.incarnation + 1};

@@ -52,7 +52,7 @@ struct OpenedStudy {
 
 /// Reads what is there and changes nothing. `spec` is the study file of this start. Throws base::UsageError when the
 /// study cannot go on with it (with the difference), or when its journal is gone, and base::FormatError for a damaged
-/// journal or one of a newer format.
+/// journal, one that ends before the place that `outcome` or `status` knows of, or one of a newer format.
 [[nodiscard]] OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
                                      const study::StudySpec& spec, const OpenRequest& request);
 

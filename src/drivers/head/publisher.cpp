@@ -8,8 +8,8 @@
 
 namespace ranktune::drivers {
 
-Publisher::Publisher(storage::FileSystem& files, std::string path)
-    : files_(files), path_(std::move(path)), thread_([this] { main(); }) {}
+Publisher::Publisher(storage::FileSystem& files, std::string path, std::function<bool()> allowed)
+    : files_(files), path_(std::move(path)), allowed_(std::move(allowed)), thread_([this] { main(); }) {}
 
 Publisher::~Publisher() {
     {
@@ -37,7 +37,7 @@ void Publisher::main() {
         text_.reset();
         lock.unlock();
         try {
-            publish_text(files_, path_, text, false);
+            if (allowed_()) publish_text(files_, path_, text, false);
         } catch (const base::Error&) { // full disk: the next text may fit, and nothing depends on it
         }
         lock.lock();

@@ -3,6 +3,7 @@
 // Publisher: writes a small file again and again, always the newest text, without holding up who gives it.
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -17,7 +18,8 @@ namespace ranktune::drivers {
 /// Failures are dropped: the file is a convenience.
 class Publisher {
   public:
-    Publisher(storage::FileSystem& files, std::string path);
+    /// `allowed` is asked before each write, on that thread: whether the place is still the one that was meant.
+    Publisher(storage::FileSystem& files, std::string path, std::function<bool()> allowed);
     ~Publisher(); ///< writes what is left
     Publisher(const Publisher&) = delete;
     Publisher& operator=(const Publisher&) = delete;
@@ -29,6 +31,7 @@ class Publisher {
 
     storage::FileSystem& files_;
     std::string path_;
+    std::function<bool()> allowed_;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::optional<std::string> text_;

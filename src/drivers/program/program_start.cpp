@@ -154,8 +154,8 @@ void ProgramTrial::make_scratch() {
         fs::path(StudyDirectory{setting_.program->directory}.attempts()) / name_of(assignment_.start);
     std::error_code error;
     fs::remove_all(folder, error);
-    fs::create_directories(folder / "checkpoint", error);
-    if (error) throw base::IoError("cannot create the folder", folder.string(), error);
+    storage::posix_file_system().make_below(setting_.program->directory,
+                                            "attempts/" + name_of(assignment_.start) + "/checkpoint");
     scratch_ = folder.string();
     std::ofstream config(folder / "config.json");
     config << trainables::configuration_json(configuration_);

@@ -22,6 +22,11 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
                    "where there are more");
     }
     if (!facts.outcome && cannot_be_started(facts.code)) return end(facts.code);
+    if (!facts.outcome && facts.directory_lost)
+        return end(facts.code == 0 ? resumable : facts.code,
+                   "the study's directory is not there: it could not be made, or was removed or moved away while the "
+                   "study ran. It is not started again, which would begin a new study in its place. Move the directory "
+                   "back, or restore it, and the same command goes on");
     // The program's own code, but not a word in the directory: it could not write there, and has said so. (Workers
     // whose head was killed end with this code, too.)
     if (!facts.outcome && facts.code == resumable && !facts.can_write)

@@ -20,6 +20,7 @@ struct StepFacts {
     std::uint64_t progress = 0;         ///< tuner::progress_of now
     bool nodes_left_out = false;        ///< the step ran without nodes that are gone
     bool can_write = true;              ///< the study's directory takes a few files now
+    bool directory_lost = false;        ///< a head must have had it, and it is not there now
 };
 
 struct RestartDecision {
