@@ -21,7 +21,7 @@ void write_into(const std::string& opened, const std::string& named, const std::
     if (!out) throw base::UsageError("cannot write '" + named + "'; give another path with -o");
     write(out);
     out.close();
-    if (!out) throw base::UsageError("writing '" + named + "' failed; is there room?");
+    if (!out) throw base::Error("writing '" + named + "' failed; is there room?");
 }
 
 } // namespace
