@@ -17,8 +17,8 @@ struct OutputFile {
 };
 
 /// Calls `write` with the open file. A regular file is written under another name first, so that no half of it is ever
-/// taken for it. Throws UsageError when it cannot be written, and whatever `write` throws; then there is no file, or
-/// the one that was there.
+/// taken for it. Throws UsageError when it cannot be opened, Error when there is no room, and whatever `write` throws;
+/// then there is no file, or the one that was there.
 void write_whole(const OutputFile& file, const std::function<void(std::ostream&)>& write);
 
 } // namespace ranktune::cli
