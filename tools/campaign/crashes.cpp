@@ -69,7 +69,7 @@ class RecordedLife final : public study::RecordSink {
             synced.push_back({files_.operations(), records_});
         }
         // As the head does beside its loop: what it says of the journal may never be more than any crash leaves.
-        if (rng_.below(6) == 0)
+        if (rng_.below(2) == 0)
             drivers::publish_text(files_, drivers::StudyDirectory{home}.status_file(),
                                   drivers::status_json(tuner_, {}, journal_.statistics().synced), false);
     }
