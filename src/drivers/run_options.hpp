@@ -32,8 +32,8 @@ struct RunOptions {
     std::string build_type;         ///< of this program: "release"
     Layout layout;                  ///< empty: not known, no rank has a GPU
     SignalMeanings signal_meanings; ///< of what the launcher passes on
-    /// Puts something around this rank's end of all links, for tests of what links can do; may be empty. On all ranks or
-    /// on none.
+    /// Puts something around this rank's end of all links, for tests of what links can do; may be empty. On all ranks
+    /// or on none.
     std::function<std::unique_ptr<comm::Transport>(std::unique_ptr<comm::Transport>)> wrap;
     /// The caller (the command line) has refused already, and has said why: the ranks only leave together.
     std::optional<study::StudyOutcome> refused;

@@ -421,8 +421,8 @@ struct WorkerMachine::Impl {
             return finish(leave->outcome, why, false, true); // the exit code stays that of the study
         }
         if (const auto limit = hung_at(); limit && now >= *limit)
-            return give_up("no report or gradient step for " +
-                               study::duration_text(welcome->progress_timeout) + " (failure.report_timeout)",
+            return give_up("no report or gradient step for " + study::duration_text(welcome->progress_timeout) +
+                               " (failure.report_timeout)",
                            true, true);
         if (now - heard_head >= head_timeout())
             finish(study::StudyOutcome::resumable, "no sign of life of the head for " + study_seconds(head_timeout()),
