@@ -18,6 +18,7 @@
 #include "drivers/head/job_watch.hpp"
 #include "drivers/head/keeper.hpp"
 #include "drivers/head/last_end.hpp"
+#include "drivers/head/noted_stop.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/head/publisher.hpp"
 #include "drivers/head/refresher.hpp"
@@ -292,31 +293,6 @@ HeadOptions HeadRun::head_options() const {
     head.signal_meaning = [this](const std::string& signal) { return options_.signal_meanings.of(signal); };
     return head;
 }
-
-/// What this process was to be sent through a launcher that lost it, because it was still starting.
-class NotedStop {
-  public:
-    explicit NotedStop(const SignalMeanings& meanings) : meanings_(meanings) {}
-
-    /// Looks from time to time; what is found is said once.
-    std::optional<EndAsked> asked() {
-        using namespace std::chrono_literals;
-        const auto now = std::chrono::steady_clock::now();
-        if (known_ || now < next_) return std::nullopt;
-        next_ = now + 500ms;
-        const std::string noted = meanings_.noted();
-        if (noted.empty()) return std::nullopt;
-        known_ = true;
-        return EndAsked{.why = noted, .as = SignalMeanings::passed_on_as(noted)};
-    }
-    /// The study is about to stop.
-    void known() { known_ = true; }
-
-  private:
-    const SignalMeanings& meanings_;
-    std::chrono::steady_clock::time_point next_;
-    bool known_ = false;
-};
 
 HeadRunEnd HeadRun::run(SignalReader* signals) {
     HeadEnd end;
