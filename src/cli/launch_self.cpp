@@ -182,7 +182,9 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
 
     auto& files = storage::posix_file_system();
     const std::string launch = drivers::make_uuid();
-    const auto before = drivers::read_outcome(files, {directory});
+    // Of this process, whose own directory --fresh may rename.
+    const drivers::StudyDirectory study{std::filesystem::absolute(directory).lexically_normal().string()};
+    const auto before = drivers::read_outcome(files, study);
     drivers::SignalRelay relay;
     drivers::StepOptions step;
     step.words = std::move(words);
@@ -204,7 +206,7 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
     const drivers::StepEnded ended = drivers::run_step(step, relay);
     const int code = ended.code;
     // An earlier run, or one that runs now and has refused this one, may have written another.
-    const auto written = drivers::read_outcome(files, {directory});
+    const auto written = drivers::read_outcome(files, study);
     const bool told = written && written->launch == launch;
     const int outcome = told ? static_cast<int>(written->outcome) : code;
     if (code == 0 && !told && written == before) { // no study began, none went on, and nobody said why

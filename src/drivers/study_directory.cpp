@@ -143,6 +143,10 @@ void create_study_directory(storage::FileSystem& files, const StudyDirectory& di
     publish_text(files, path, study, true);
 }
 
+bool is_number(std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 std::string foreign_entry(storage::FileSystem& files, const StudyDirectory& directory) {
     // What starts that were killed before their first record have left.
     const auto is_own = [](const std::string& name) {
@@ -154,9 +158,10 @@ std::string foreign_entry(storage::FileSystem& files, const StudyDirectory& dire
     };
     for (const std::string& name : files.list(directory.path))
         if (!is_own(name)) return name;
-    // Of these a later start removes what its study does not know.
-    for (const std::string& folder : {directory.checkpoints(), directory.attempts()})
-        for (const std::string& name : files.list(folder)) return folder.substr(directory.path.size() + 1) + "/" + name;
+    // Of these a later start removes what its study does not know. (A trial's own folder may have been made.)
+    for (const std::string& name : files.list(directory.checkpoints()))
+        if (!is_number(name) || !files.list(directory.checkpoints() + "/" + name).empty()) return "checkpoints/" + name;
+    for (const std::string& name : files.list(directory.attempts())) return "attempts/" + name;
     for (const std::string& name : files.list(directory.python()))
         if (!name.starts_with("ranktune.py") && name != "__pycache__") return "python/" + name;
     for (const std::string& name : files.list(directory.path + "/journal"))

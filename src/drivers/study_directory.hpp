@@ -98,6 +98,8 @@ void ask_to_stop(storage::FileSystem& files, const StudyDirectory& directory, st
 /// something else is not ours: it is kept as study.toml~N. Throws base::IoError.
 void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study,
                             bool is_new);
+/// Digits alone, as the folders of trials are called.
+[[nodiscard]] bool is_number(std::string_view text);
 /// The first thing that is neither from this program nor to be expected in a directory that it was given (hidden files,
 /// `submit` and `logs`), where there is no journal yet; by its name in the directory. Empty: there is none.
 [[nodiscard]] std::string foreign_entry(storage::FileSystem& files, const StudyDirectory& directory);

@@ -107,10 +107,6 @@ std::vector<Interrupted> interrupted_trials(const tuner::State& state) {
     return found;
 }
 
-bool is_number(const std::string& text) {
-    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-}
-
 std::string how_it_ended(storage::FileSystem& files, const std::string& directory, const OpenedStudy& opened) {
     const auto outcome = read_outcome(files, {directory});
     const std::string job = opened.journal.job.empty() ? "" : "job " + opened.journal.job + " ";
