@@ -11,6 +11,9 @@
 #include <map>
 #include <span>
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
 #include "cli/launch_self.hpp"
@@ -111,12 +114,14 @@ CLI::Validator no_empty_path() {
         "");
 }
 
-/// What could not be written is not passed over in silence. `code` of a study that was run stays: what became of it is
-/// in its directory.
-int checked_output(int code, bool ran_a_study) {
+/// What could not be written is not passed over in silence. The code of a verb that has done something stays: a script
+/// that takes its words for its failure would do it twice.
+int checked_output(int code, bool has_effects) {
     std::cout.flush();
     if (std::cout && std::ferror(stdout) == 0) return code;
-    const int told = ran_a_study || code != 0 ? code : exit_runtime_error;
+    pollfd out{STDOUT_FILENO, POLLOUT, 0};
+    if (poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0) return code; // a pipe: `head` has what it wanted
+    const int told = has_effects || code != 0 ? code : exit_runtime_error;
     std::cerr << error_message(
         "standard output could not be written, and what was to be shown is lost; is there room, "
         "and does somebody read it?",
@@ -166,7 +171,10 @@ class App {
             if (speaks()) std::cerr << error_message(explain(error, argc, argv), exit_usage);
             return exit_usage;
         }
-        return checked_output(verb_(), runs_study_);
+        const int code = verb_();
+        const auto called = [this](const char* name) { return app_.got_subcommand(name); };
+        const bool has_effects = called("submit") || called("stop") || called("init") || called("checkpoint");
+        return checked_output(code, runs_study_ || has_effects);
     }
 
   private:

@@ -255,10 +255,6 @@ class Supervisor {
         // without this, srun would wait for that.
         if (restarts_.count() > 0 && line_.launcher == Launcher::srun && !asks_for_cores_of_its_own())
             options.variables.emplace_back("SLURM_OVERLAP", "1");
-        // A rank that dies before Slurm's PMIx server knows it leaves the others waiting in MPI_Init, and srun with
-        // them.
-        if (line_.launcher == Launcher::srun && environment("SLURM_WAIT").empty())
-            options.variables.emplace_back("SLURM_WAIT", "60");
         options.ask = [this] { return ask_head(); };
         options.heard = [this] { return !storage::posix_file_system().exists(study().stop_file()); };
         if (line_.launcher != Launcher::other) options.overdue = launcher_is_overdue(); // a script may have more to do

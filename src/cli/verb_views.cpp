@@ -27,13 +27,15 @@
 namespace ranktune::cli {
 namespace {
 
-/// `read` gives a study of that directory. Says it when its newest records are missing.
+/// `read` gives a study of that directory. Says it when its newest records are missing (of one that runs, this machine
+/// may not see them yet).
 template <class Read>
 report::LoadedStudy told(const std::string& directory, const Read& read) {
     auto& files = storage::posix_file_system();
     const auto known = drivers::known_extents(files, {directory});
     report::LoadedStudy study = read(files);
-    if (const auto missing = drivers::what_is_missing(known, study.journal, directory); !missing.empty())
+    const auto missing = drivers::what_is_missing(known, study.journal, directory);
+    if (!missing.empty() && !storage::read_lease(files, directory))
         std::cerr << "ranktune: " << missing << "\n" << std::flush;
     return study;
 }

@@ -65,10 +65,11 @@ std::string what_is_missing(const std::vector<JournalExtent>& known, const stora
     return "the journal of '" + study_directory + "' ends with start " + std::to_string(found.incarnation) + " and " +
            std::to_string(found.records) + " records, but " + files + " in that directory " +
            (told_by.size() == 1 ? "says" : "say") + " that it had reached " + reached +
-           ": its newest files are missing or damaged. Nothing was changed. Restore '" + study_directory +
-           "/journal' from a backup or a snapshot of the file system. Without one, begin again with the study file and "
-           "--fresh; or give up what is missing by hand: remove " +
-           files + ", and the same command goes on with what is left";
+           ": its newest files are missing or damaged. Nothing was changed. If this directory was copied while the "
+           "study "
+           "ran, or its journal has just been restored, or what is missing is lost for good: remove " +
+           files + ", and the same command goes on with what is there. Otherwise restore '" + study_directory +
+           "/journal' from a backup or a snapshot of the file system, or begin again with the study file and --fresh";
 }
 
 } // namespace ranktune::drivers

@@ -5,12 +5,25 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "drivers/study_directory.hpp"
+#include "ranktune/base/error.hpp"
 #include "storage/journal.hpp"
 
 namespace ranktune::drivers {
+
+/// The journal reaches less far than it once did.
+class JournalBehind : public base::FormatError {
+  public:
+    /// `writer`: the machine of the newest life that was found.
+    JournalBehind(const std::string& what, std::string writer) : FormatError(what), writer_(std::move(writer)) {}
+    [[nodiscard]] const std::string& writer() const { return writer_; }
+
+  private:
+    std::string writer_;
+};
 
 /// A lower bound. What it says was on the disk before it was written, so no crash and no loss of power makes it wrong,
 /// whether the file that says it was synced or not.

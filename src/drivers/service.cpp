@@ -89,6 +89,7 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessC
                    const std::function<std::optional<EndAsked>()>& asked, const std::function<void()>& each_round) {
     AdaptiveNap naps(50us, 1000us);
     StopSequence stops;
+    std::string awaited; ///< a signal that is still to come for a stop that was noted
     Steady::time_point next_cpu{};
     while (!head.end()) {
         bool busy = false;
@@ -101,11 +102,15 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessC
         while (signals != nullptr) {
             const auto signal = signals->poll();
             if (!signal) break;
-            const StopStep step = stops.next(*signal, Steady::now());
+            // However late the launcher delivers what was noted already, nobody insists with it.
+            const bool noted = !awaited.empty() && *signal == awaited;
+            if (noted) awaited.clear();
+            const StopStep step = noted ? StopStep::repeat : stops.next(*signal, Steady::now());
             take_signal({signals->meaning(*signal)}, *signal, step, head, clock, log, stopping);
         }
         if (const auto stop = asked ? asked() : std::nullopt) {
             // Signals of the launcher that come after it say the same again.
+            awaited = stop->as;
             const bool first = stops.next(stop->as.empty() ? stop->why : stop->as, Steady::now()) == StopStep::begin;
             const StopStep step = stop->at_once ? StopStep::at_once : first ? StopStep::begin : StopStep::repeat;
             take_signal(*stop, stop->why, step, head, clock, log, stopping);

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
@@ -30,7 +31,10 @@ StartWatch::StartWatch(std::chrono::milliseconds limit, std::string who) {
     if (limit.count() <= 0) return;
     thread_ = std::thread([this, limit, who = std::move(who)] {
         std::unique_lock lock(mutex_);
-        if (!changed_.wait_for(lock, limit, [this] { return up_; })) give_up(limit, who);
+        // Counted, not measured: a job that was suspended meanwhile is not late.
+        for (auto left = limit; left.count() > 0; left -= std::chrono::seconds(1))
+            if (changed_.wait_for(lock, std::chrono::seconds(1), [this] { return up_; })) return;
+        give_up(limit, who);
     });
 }
 
@@ -44,9 +48,13 @@ StartWatch::~StartWatch() {
 }
 
 std::chrono::seconds StartWatch::limit_from_environment() {
-    constexpr std::chrono::seconds by_default{300};
     const char* set = std::getenv(start_timeout_variable);
-    if (set == nullptr) return by_default;
+    if (set == nullptr) {
+        long tasks = 0; // thousands take longer to load their libraries
+        for (const char* name : {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+            if (const char* size = std::getenv(name)) tasks = std::max(tasks, std::strtol(size, nullptr, 10));
+        return std::chrono::seconds(300 + std::min(tasks, 100'000L) / 10);
+    }
     const std::string_view text(set);
     long seconds = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);

@@ -25,7 +25,8 @@ class StartWatch {
     StartWatch(const StartWatch&) = delete;
     StartWatch& operator=(const StartWatch&) = delete;
 
-    /// What the variable says, 5 minutes without it. Throws base::UsageError when it is no number of seconds.
+    /// What the variable says; without it, 5 minutes and 0.1 s for each task. Throws base::UsageError when it is no
+    /// number of seconds.
     [[nodiscard]] static std::chrono::seconds limit_from_environment();
 
   private:

@@ -206,21 +206,15 @@ if [ -n "$followers" ]; then
     known=$SLURM_JOB_ID,${followers// /,}
     waiting=$(squeue --noheader --states=PENDING --format=%i --jobs="$known" 2>/dev/null) && followers=$(xargs <<<"$waiting")
 fi
-cancel_followers() { # false: there are none, or they are still there
-    [ -n "$followers" ] || return
-    scancel --state=PENDING $followers && return
-    echo "@FILE@: the jobs that follow could not be cancelled; type: scancel $followers" >&2
-    false
+cancel_followers() {
+    [ -z "$followers" ] || scancel --state=PENDING $followers ||
+        echo "@FILE@: the jobs that follow could not be cancelled; type: scancel $followers" >&2
 }
 outcome=$directory/outcome
 [ -n "$launched" ] || outcome=/dev/null # it is of an earlier start
 case $code in
 0 | 2 | 3 | 4) # complete, or nothing that trying again would mend: they have nothing to do
     cancel_followers
-    ;;
-1) # `supervise` gave up: two starts in a row brought nothing new
-    cancel_followers &&
-        echo "@FILE@: the study ended with 1 (see above): jobs $followers, which would only do the same, are cancelled; mend it, then submit again" >&2
     ;;
 75) # stopped early: by a person, who wants no further job; or queued again by the head, or one of them goes on
     if grep -qxE 'reason=(ranktune stop|Ctrl-C)' "$outcome" 2>/dev/null; then

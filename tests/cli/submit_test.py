@@ -217,7 +217,7 @@ def a_chain_that_is_refused_halfway():
 
 
 def followers():
-    """A job that another one would only repeat cancels those behind it: the study is over, or supervise has given up."""
+    """A job that another one would only repeat cancels those behind it: the study is over, or wrong."""
     place = Place()
     place.submit("--time", "90m", "--chain", "4")  # 101 to 104
     (place.path / "queue").write_text("103\n104\n")  # 102 was cancelled by hand
@@ -236,13 +236,12 @@ def followers():
 
     for code in (0, 2, 3, 4):
         assert end(code) == (code, "--state=PENDING 103 104\n", ""), end(code)
-    gave_up = "job.sbatch: the study ended with 1 (see above): jobs 103 104, which would only do the same, are cancelled; mend it, then submit again\n"
-    assert end(1) == (1, "--state=PENDING 103 104\n", gave_up), end(1)
-    has(end(1, scancel=1)[2], "the jobs that follow could not be cancelled; type: scancel 103 104\n")
-    assert "are cancelled" not in end(1, scancel=1)[2]
+    has(end(3, scancel=1)[2], "the jobs that follow could not be cancelled; type: scancel 103 104\n")
+    # supervise gave up: on other nodes, hours later, it may well go on
+    assert end(1) == (1, "", ""), end(1)
     assert end(75) == (0, "", "") and end(137) == (137, "", ""), (end(75), end(137))
     (place.path / "queue").write_text("")
-    assert end(1) == (1, "", ""), end(1)
+    assert end(3) == (3, "", ""), end(3)
 
 
 def options_that_submit_sets_itself():

@@ -171,19 +171,27 @@ TEST_CASE("user code that reports waits until what it said is taken", "[drivers]
     CHECK_FALSE(cluster.thread(0).waits());
 }
 
-TEST_CASE("ranks that wait for the reports of others have not hung", "[drivers]") {
+TEST_CASE("ranks that wait for their leader have not hung, and a leader that waits for them may have", "[drivers]") {
+    const int slow = GENERATE(0, 1);
     std::atomic<bool> go{false};
     TrialCluster cluster(2, function([&](trainables::TrialContext& context) {
-                             while (context.rank() == 1 && !go.load()) std::this_thread::yield();
+                             while (context.rank() == slow && !go.load()) std::this_thread::yield();
                              static_cast<void>(context.report({}));
                          }));
     cluster.prepare(2, 27);
     cluster.start();
-    while (!cluster.thread(0).waits()) std::this_thread::yield();
-    CHECK_FALSE(cluster.thread(1).waits()); // its own code runs
+    if (slow == 0) {
+        while (!cluster.thread(1).waits()) std::this_thread::yield();
+    } else {
+        while (cluster.logs[0].reports.empty()) cluster.pump([](const RunnerReported&) {});
+        while (cluster.thread(0).waits()) std::this_thread::yield();
+        CHECK_FALSE(cluster.thread(1).waits());
+    }
+    CHECK_FALSE(cluster.thread(0).waits());
     go.store(true);
     while (!cluster.all_ended()) cluster.pump([](const RunnerReported&) {});
     CHECK_FALSE(cluster.thread(0).waits());
+    CHECK_FALSE(cluster.thread(1).waits());
 }
 
 } // namespace ranktune::drivers::testing

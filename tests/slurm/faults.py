@@ -21,7 +21,7 @@ def named(case, name, launcher):
 def thrown(launcher):
     def case(folder):
         """Half of the trials throw: they have failed, and the study is what it would be anywhere."""
-        study = (DETERMINISTIC_STUDY + "[failure]\ntolerate = 0.9\n").replace("seconds =", "fail_rate = 0.5\nseconds =")
+        study = (DETERMINISTIC_STUDY + "[failure]\ntolerate = 0.9\n").replace("seconds =", "fail_rate = 0.5\nfail_iteration = 1\nseconds =")
         job = Job(folder, template("cpu"), f"--nodes={NODES}", "--exclusive", variables={"LAUNCHER": launcher}, study=study, trials=20)
         expect(job, "COMPLETED", 0, exit=0)
         failed = [trial for trial in trials_of(job) if trial["state"] == "failed"]
@@ -54,7 +54,7 @@ def crashed(launcher):
 def hung(launcher):
     def case(folder):
         """Every trial hangs: each start charges those of the one before, and the study ends with all of them failed."""
-        job = Job(folder, template("cpu"), f"--nodes={NODES}", "--exclusive", variables={"LAUNCHER": launcher}, trials=4, seconds=900,
+        job = Job(folder, template("cpu"), f"--nodes={NODES}", "--exclusive", variables={"LAUNCHER": launcher}, trials=4, seconds=900, resources="ranks = 4",
                   study=STUDY + '[failure]\nreport_timeout = "3s"\n')
         expect(job, "FAILED", 4)
         assert job.log().count("starting the study again") >= 1, job.log()

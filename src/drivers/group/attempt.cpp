@@ -70,7 +70,7 @@ constexpr std::uint64_t verb_bits = 3;
 static_assert(static_cast<std::uint64_t>(Verb::discard) <= verb_bits);
 static_assert((verb_bits & (TrialCheckpoints::compare_bit | TrialCheckpoints::take_bit)) == 0);
 
-/// While it lives, user code waits for the head or for reports of other ranks.
+/// While it lives, user code waits for the head, itself or through its leader.
 class Waiting {
   public:
     explicit Waiting(AttemptPort& port) : port_(port) { port_.waits(true); }
@@ -308,11 +308,15 @@ Verb Attempt::finish_iteration(const trainables::Metrics& metrics, const SaveSta
     return verb;
 }
 
-/// Collective.
+/// Collective. The leader waits for the head, the others for the leader. (Not all of them at once: a reduction that
+/// does not come to its end hangs on the leader.)
 std::uint64_t Attempt::verdict_for_all(const trainables::Metrics& metrics, bool can_save) {
-    const Waiting waiting(port_);
-    const std::uint64_t word = assignment_.leads() ? leaders_word(metrics, can_save) : 0;
-    if (group_->size() > 1) return group_->min_max(word).second; // the others say 0: the leader's word wins
+    if (!assignment_.leads()) {
+        const Waiting waiting(port_);
+        return group_->min_max(0).second; // the leader's word wins
+    }
+    const std::uint64_t word = leaders_word(metrics, can_save);
+    if (group_->size() > 1) return group_->min_max(word).second;
     if (port_.abort_flag().load()) throw ddp::Aborted("the trial was told to give up");
     return word;
 }
@@ -321,8 +325,11 @@ std::uint64_t Attempt::leaders_word(const trainables::Metrics& metrics, bool can
     RunnerReported report{iteration_, watch_.seconds(), {}};
     report.metrics.reserve(metrics.size());
     for (const auto& [name, value] : metrics) report.metrics.push_back({name, value});
-    port_.reported(std::move(report));
-    const study::Verdict verdict = port_.verdict_after(iteration_);
+    const study::Verdict verdict = [&] {
+        const Waiting waiting(port_);
+        port_.reported(std::move(report));
+        return port_.verdict_after(iteration_);
+    }();
     // Who lends its ranks and has no way to save starts from scratch later: that is no failure.
     const bool unsaved = verdict.reason == study::Reason::yielded && !can_save;
     const Verb verb = unsaved ? Verb::discard : verdict.verb;

@@ -58,7 +58,7 @@ class AttemptPort {
                                                                        std::chrono::milliseconds patience) = 0;
     /// User code made progress.
     virtual void progressed() noexcept = 0;
-    /// From now on, user code waits for the head or for reports of other ranks; or no longer.
+    /// From now on, user code waits for the head, itself or through its leader; or no longer.
     virtual void waits(bool waits) noexcept = 0;
     /// Set when the trial has to give up; every wait of the group looks at it.
     [[nodiscard]] virtual const std::atomic<bool>& abort_flag() const = 0;

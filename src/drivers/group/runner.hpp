@@ -60,7 +60,7 @@ class Runner {
     [[nodiscard]] virtual std::optional<RunnerEvent> poll() = 0;
     /// Grows whenever user code makes progress (report, reducer steps): for the hang watchdog.
     [[nodiscard]] virtual std::uint64_t progress() const = 0;
-    /// The user code of this rank waits, without a fault of its own: for the head, or for reports of other ranks. That
+    /// The user code of this rank waits, without a fault of its own: for the head, itself or through its leader. That
     /// is no hanging.
     [[nodiscard]] virtual bool waits() const { return false; }
 };

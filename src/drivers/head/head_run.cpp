@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "drivers/binding.hpp"
@@ -24,6 +25,7 @@
 #include "drivers/head/refresher.hpp"
 #include "drivers/head/requeue.hpp"
 #include "drivers/head/results.hpp"
+#include "drivers/journal_extent.hpp"
 #include "drivers/log_file.hpp"
 #include "drivers/service.hpp"
 #include "drivers/study_directory.hpp"
@@ -72,6 +74,19 @@ struct Entered {
     std::string moved_to; ///< where --fresh put the old directory
 };
 
+/// What a head on another machine wrote before it died may be there, and not be seen yet: the lists of folders that NFS
+/// keeps are up to a minute old.
+OpenedStudy open_when_visible(storage::FileSystem& files, const RunOptions& options) {
+    for (int looks_left = 35;; --looks_left) {
+        try {
+            return open_study(files, options.directory, options.spec, {false, options.open.errored});
+        } catch (const JournalBehind& behind) {
+            if (behind.writer() == host_name() || looks_left == 0) throw;
+            std::this_thread::sleep_for(std::chrono::seconds(2));
+        }
+    }
+}
+
 Entered enter(storage::FileSystem& files, const RunOptions& options) {
     Entered entered;
     files.make_directories(options.directory);
@@ -89,7 +104,7 @@ Entered enter(storage::FileSystem& files, const RunOptions& options) {
         files.make_directories(real);
         entered.lease = take_lease(files, options);
     }
-    entered.opened = open_study(files, options.directory, options.spec, {false, options.open.errored});
+    entered.opened = open_when_visible(files, options);
     return entered;
 }
 

@@ -52,13 +52,16 @@ std::string HeadServices::keep(const study::EndStudy& end) {
     };
     try {
         journal_.sync();
+    } catch (const std::exception& error) {
+        say(error.what(), "what the journal could take: everything that was acknowledged");
+        return std::string("the journal cannot be written: ") + error.what();
+    }
+    try {
         if (const std::string trouble = trouble_with_place(files_, journal_, directory_); !trouble.empty()) {
             say(trouble.c_str(), "what is in the journal, wherever that is now");
             return trouble;
         }
-    } catch (const std::exception& error) {
-        say(error.what(), "what the journal could take: everything that was acknowledged");
-        return std::string("the journal cannot be written: ") + error.what();
+    } catch (const base::IoError&) { // nobody can say; everything is synced
     }
     try {
         publish_results_(end);

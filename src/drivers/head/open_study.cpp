@@ -137,7 +137,7 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
     const auto known = known_extents(files, {directory});
     const storage::JournalTail tail = storage::read_journal_tail(files, directory);
     if (const auto missing = what_is_missing(known, tail.summary, directory); !missing.empty())
-        throw base::FormatError(missing);
+        throw JournalBehind(missing, tail.summary.writer.host);
     opened.journal = tail.summary;
     opened.uuid = tail.summary.uuid;
     opened.incarnation = base::Incarnation{tail.summary.incarnation + 1};

@@ -223,22 +223,26 @@ class ToChild {
     void received(int signal) {
         const auto sent = relay_.next(signal, Steady::now());
         if (!sent) return;
-        if (!relay_.as_is()) note_.write(signal);
         waiting_.reset();
         if (signal == SIGINT && *sent == SIGUSR2 && options_.ask && options_.ask()) {
             waiting_ = *sent;
             until_ = Steady::now() + options_.hearing;
         } else {
-            kill(child_, *sent);
+            send(signal, *sent);
         }
     }
     void tick() {
         if (!waiting_ || Steady::now() < until_) return;
-        if (!options_.heard || !options_.heard()) kill(child_, *waiting_);
+        if (!options_.heard || !options_.heard()) send(SIGINT, *waiting_);
         waiting_.reset();
     }
 
   private:
+    void send(int received, int as) {
+        if (!relay_.as_is()) note_.write(received);
+        kill(child_, as);
+    }
+
     pid_t child_;
     const StepOptions& options_;
     SignalRelay& relay_;
