@@ -131,11 +131,22 @@ class Output(Case):
         self.ranktune("run", "tiny.toml", "--local", "1", "-q")
         for words in (["validate", "tiny.toml"], ["run", "--dry-run", "tiny.toml"], ["status", "tiny"], ["best", "tiny"],
                       ["logs", "tiny", "0"], ["export", "tiny", "-f", "csv"], ["replay", "tiny"], ["--help"], ["--version"],
-                      ["status", "tiny", "-f", "json"], ["init", "mine"]):
+                      ["status", "tiny", "-f", "json"]):
             with open("/dev/full", "w") as full:
                 _, err = self.ranktune(*words, code=1, stdout=full)
             self.assertIn("ranktune: standard output could not be written", err, words)
             self.assertIn("(exit 1)", err)
+        # What is done is done: a script must not do it again.
+        with open("/dev/full", "w") as full:
+            _, err = self.ranktune("init", "mine", stdout=full)
+        self.assertIn("standard output could not be written", err)
+        # A reader that has seen enough is no trouble, even where SIGPIPE is ignored.
+        reading, writing = os.pipe()
+        os.close(reading)
+        with os.fdopen(writing, "w") as closed:
+            done = subprocess.run([PROGRAM, "status", "tiny"], cwd=self.cwd, env=environment(), timeout=TIMEOUT, stdout=closed,
+                                  stderr=subprocess.PIPE, text=True, restore_signals=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
         # What became of a study is in its directory, and its exit code is what scripts go by.
         with open("/dev/full", "w") as full:
             self.ranktune("run", "tiny.toml", stdout=full)

@@ -215,7 +215,9 @@ TEST_CASE("A journal that ends before what outcome and status know of is refused
     CHECK(contains(missing(2, 99), "but 'outcome' and 'status' in that directory say"));
     const std::string earlier = missing(1, 500);
     CHECK(contains(earlier, "ends with start 1 and 500 records"));
-    CHECK(contains(earlier, "Restore '/study/journal' from a backup"));
+    CHECK(contains(earlier, "restore '/study/journal' from a backup"));
+    CHECK(contains(earlier, "copied while the study ran"));
+    CHECK(contains(earlier, "remove 'outcome' and 'status', and the same command goes on"));
     CHECK(contains(earlier, "--fresh"));
     // Half a file, or one of another version, says nothing.
     publish_text(files, directory.status_file(), "{\n  \"start\": 2,\n  \"records_sy", false);
