@@ -108,7 +108,7 @@ class MissingFiles(Resume):
         words = self.refused()
         self.assertRegex(words, r"ends with start 1 and \d+ records, but 'outcome' and 'status' in that directory say that it "
                                 r"had reached start 2 and \d+ records")
-        self.assertIn("Restore", words)
+        self.assertIn("restore", words)
         self.assertIn("--fresh", words)
         self.assertIn("newest files are missing", " ".join(self.ranktune("status", "long")[1].split()))
         # A frame that had reached the disk, cut off at the end of the newest segment.
