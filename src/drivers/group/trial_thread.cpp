@@ -98,9 +98,8 @@ void TrialThread::reported(RunnerReported report) {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return abort_.load() || events_.size() < most_events; });
         if (abort_.load()) return; // nobody wants to know
-        events_.emplace_back(std::move(report));
     }
-    wake_();
+    push(std::move(report)); // there is room still: only this thread adds
 }
 
 /// What the head said, or that the trial goes on because there was nothing to say. Called with the lock held.
