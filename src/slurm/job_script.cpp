@@ -142,12 +142,15 @@ tasks=$(wc -l <"$hosts")
 if [ "$SLURM_JOB_NUM_NODES" -gt 1 ]; then
     first=$(head -n 1 "$hosts")
     last=$(tail -n 1 "$hosts")
-    env -u SLURM_GPUS srun --overlap --nodes=1 --ntasks=1 --nodelist="$last" bash -c '
+    exec {watch}< <(env -u SLURM_GPUS srun --overlap --nodes=1 --ntasks=1 --nodelist="$last" bash -c '
+        echo watching
         while sleep 60; do
             nodes=$(squeue --noheader --states=RUNNING --format=%N --jobs="$SLURM_JOB_ID") && [ -n "$nodes" ] || continue
             nodes=$(scontrol show hostnames "$nodes") && [ -n "$nodes" ] || continue
             grep -qx "$0" <<<"$nodes" || scontrol requeue "$SLURM_JOB_ID"
-        done' "$first" </dev/null >/dev/null 2>&1 &
+        done >/dev/null' "$first" </dev/null 2>/dev/null)
+    read -r -t 30 -u $watch # the study waits for it: a busy Slurm may start a step late, and the node may die before
+    exec {watch}<&-
 fi
 
 # The head naps between messages and shares the cores of the workers beside it: --overcommit, --oversubscribe. No
