@@ -119,9 +119,11 @@ void Journal::Impl::make_room(Lock& lock, std::uint32_t& count) {
     if (current->room() >= size()) return;
     if (options.snapshot) {
         lock.unlock(); // foreign code, and it may take long
+        const std::size_t before = frame.size();
         study::encode(options.snapshot(), frame);
         ++count;
         lock.lock();
+        snapshot_bytes = frame.size() - before;
         rethrow();
     }
     if (frame.size() > std::numeric_limits<std::uint32_t>::max() / 2) {

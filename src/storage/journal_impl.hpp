@@ -58,6 +58,7 @@ struct Journal::Impl {
     void place(OpenSegment& segment, const UnsyncedFrames::Frame& frame, std::uint64_t synced_below);
     [[nodiscard]] double current_rate() const; ///< bytes per second
     [[nodiscard]] std::uint64_t expected_bytes() const;
+    [[nodiscard]] std::uint64_t largest_usual() const;
     void fail(std::exception_ptr why) noexcept;
     void rethrow() const {
         if (failure) std::rethrow_exception(failure);
@@ -100,7 +101,8 @@ struct Journal::Impl {
     double rate_before = 0.0;                    ///< bytes per second, of the segment before
     std::chrono::duration<double> publication{}; ///< how long one takes
     std::vector<std::pair<std::uint64_t, std::function<void()>>> callbacks;
-    std::uint64_t frame_wanted = 0; ///< by an append that waits
+    std::uint64_t frame_wanted = 0;   ///< by an append that waits
+    std::uint64_t snapshot_bytes = 0; ///< of the newest one that joined a segment
     bool append_waits = false;
     bool burst = false; ///< half of the largest segment that a rate may ask for does not last: begin the next at once
     bool write_failed = false; ///< an append waits for move_to_new_segment

@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::uint64_t smallest_burst = std::uint64_t{1024} * 1024;
 constexpr std::uint64_t smallest_sample = std::uint64_t{64} * 1024;
+constexpr std::uint64_t smallest_usual = std::uint64_t{8} * 1024 * 1024;
+constexpr std::uint64_t snapshots_per_segment = 16;
 
 /// What the rate of appends may ask of a segment: snapshots come with segments, and resuming begins at one.
 std::uint64_t largest_expected(const JournalOptions& options) { return options.max_segment_bytes / 4; }
@@ -99,11 +101,18 @@ std::uint64_t Journal::Impl::expected_bytes() const {
     return static_cast<std::uint64_t>(std::min(expected, static_cast<double>(largest_expected(options))));
 }
 
+/// Up to which segments double. Whoever resumes or looks applies what lies behind the newest snapshot, record by
+/// record: a segment is large only where its snapshot is.
+std::uint64_t Journal::Impl::largest_usual() const {
+    if (!options.snapshot) return options.max_segment_bytes;
+    return std::max(smallest_usual, snapshots_per_segment * snapshot_bytes);
+}
+
 /// Publishes the next segment before it is needed, or because an append waits for a larger one.
 void Journal::Impl::publish_ahead(Lock& lock) {
     const std::uint32_t number = newest + 1;
     const JournalPosition cut = synced;
-    const SegmentPublisher::Room room{append_waits ? frame_wanted : 0, expected_bytes()};
+    const SegmentPublisher::Room room{append_waits ? frame_wanted : 0, expected_bytes(), largest_usual()};
     burst = room.expected >= std::max(smallest_burst, largest_expected(options));
     const std::shared_ptr<OpenSegment> too_small = std::move(next);
     next.reset();
@@ -163,7 +172,8 @@ void Journal::Impl::make_memory_ready(Lock& lock) {
 /// voids what lies behind the last good sync.
 void Journal::Impl::move_to_new_segment(Lock& lock) {
     const std::uint32_t number = newest + 1;
-    std::shared_ptr<OpenSegment> segment = publisher.publish(number, false, synced, {unsynced.bytes(), 0});
+    std::shared_ptr<OpenSegment> segment =
+        publisher.publish(number, false, synced, {unsynced.bytes(), 0, largest_usual()});
     if (!segment) throw taken(number);
     newest = number;
     ++statistics.segments;

@@ -49,7 +49,12 @@ class SegmentView {
 
   private:
     /// `size` bytes at `at` of the payload, fewer at its end.
-    [[nodiscard]] std::span<const std::byte> bytes(std::uint64_t at, std::uint64_t size);
+    [[nodiscard]] std::span<const std::byte> bytes(std::uint64_t at, std::uint64_t size) {
+        const std::uint64_t skip = at - window_at_;
+        if (at < window_at_ || skip + size > window_size_) return bytes_behind_window(at, size);
+        return {window_.data() + skip, static_cast<std::size_t>(size)};
+    }
+    [[nodiscard]] std::span<const std::byte> bytes_behind_window(std::uint64_t at, std::uint64_t size);
 
     std::string path_;
     std::unique_ptr<File> file_;

@@ -88,7 +88,7 @@ std::unique_ptr<OpenSegment> SegmentPublisher::publish(std::uint32_t number, boo
     remove_aside();
     if (!won) return nullptr;
     files_.sync_directory(journal_directory(options_.directory));
-    next_bytes_ = std::max(next_bytes_, std::min(usual * 2, options_.max_segment_bytes));
+    next_bytes_ = std::max(next_bytes_, std::min({usual * 2, room.most, options_.max_segment_bytes}));
     log_.write(base::LogLevel::debug, "journal-segment",
                {{"path", segment->path}, {"bytes", std::to_string(payload)}, {"ahead", ahead ? "yes" : "no"}});
     return segment;

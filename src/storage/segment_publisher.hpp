@@ -3,6 +3,7 @@
 // Creates and publishes journal segments.
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -33,8 +34,9 @@ class SegmentPublisher {
     SegmentPublisher(FileSystem& files, const JournalOptions& options, base::LogSink& log);
 
     struct Room {
-        std::uint64_t needed = 0;   ///< bytes of frames that must fit
-        std::uint64_t expected = 0; ///< that should, within the limit on segments
+        std::uint64_t needed = 0;                                       ///< bytes of frames that must fit
+        std::uint64_t expected = 0;                                     ///< that should, within the limit on segments
+        std::uint64_t most = std::numeric_limits<std::uint64_t>::max(); ///< up to which segments double
     };
     /// Writes segment `number` aside, reserves its space, syncs it, links it into place, syncs the directory. Returns
     /// null when the number is taken: another head owns the study. Throws base::IoError; nothing is left then.

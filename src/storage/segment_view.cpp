@@ -31,11 +31,12 @@ SegmentView::SegmentView(FileSystem& files, const std::string& study_directory, 
     }
 }
 
-std::span<const std::byte> SegmentView::bytes(std::uint64_t at, std::uint64_t size) {
-    size = std::min(size, header_.payload_bytes - std::min(at, header_.payload_bytes));
+/// Reads a window from `at` on, unless the payload ends in the present one.
+std::span<const std::byte> SegmentView::bytes_behind_window(std::uint64_t at, std::uint64_t size) {
+    const std::uint64_t left = header_.payload_bytes - std::min(at, header_.payload_bytes);
+    size = std::min(size, left);
     if (at < window_at_ || at + size > window_at_ + window_size_) {
-        const std::uint64_t wanted =
-            std::min(std::max(size, window_bytes), header_.payload_bytes - std::min(at, header_.payload_bytes));
+        const std::uint64_t wanted = std::min(std::max(size, window_bytes), left);
         if (window_.size() < wanted) window_.resize(wanted);
         window_at_ = at;
         window_size_ = file_->read_at(header_.payload_offset + at, std::span(window_).first(wanted));

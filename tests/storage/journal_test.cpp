@@ -63,6 +63,16 @@ TEST_CASE("a segment is made large enough for what must and, within the limit, f
     SegmentPublisher other(files, o, log);
     CHECK(other.publish(77, false, {}, {0, 30 * 1024})->header.payload_bytes == 32 * 1024);
     CHECK(other.publish(78, false, {}, {0, 0})->header.payload_bytes == 16 * 1024); // a burst is no lasting need
+    // Doubling ends where the snapshots are not worth it, and goes on when they are.
+    SegmentPublisher slow(files, o, log);
+    auto bounded = [&, number = 100U](std::uint64_t most) mutable {
+        return slow.publish(++number, false, {}, {0, 0, most})->header.payload_bytes / 1024;
+    };
+    CHECK(bounded(16 * 1024) == 8);
+    CHECK(bounded(16 * 1024) == 16);
+    CHECK(bounded(1024 * 1024) == 16);
+    CHECK(bounded(16 * 1024) == 32);
+    CHECK(bounded(16 * 1024) == 32);
 }
 
 TEST_CASE("frames that are not synced are kept in order and forgotten from the beginning", "[storage]") {
