@@ -67,6 +67,10 @@ class Case(unittest.TestCase):
             self.assertIn("(exit 2)", done.stderr.splitlines()[0])
         return done.stdout, done.stderr
 
+    def exported(self, directory):
+        """What `export --format json` says."""
+        return json.loads(self.ranktune("export", directory, "--format", "json")[0])
+
     def write(self, name="tiny.toml", text=TINY):
         (self.cwd / name).write_text(text)
 
@@ -332,7 +336,7 @@ class Run(Case):
         self.assertIn("holds no study", self.ranktune("status", ".", code=2)[1])
 
     def check_exports(self):
-        whole = json.loads(self.ranktune("export", "tiny", "--format", "json")[0])
+        whole = self.exported("tiny")
         self.assertEqual(whole["schema"], 1)
         self.assertEqual([t["id"] for t in whole["trials"]], list(range(6)))
         self.assertEqual(len(whole["reports"]), int(self.outcome()["reports"]))

@@ -119,7 +119,7 @@ class Resume(Case):
 
     def check_files(self, directory="long"):
         """Every checkpoint that the journal names is there, and no other; nothing temporary is left."""
-        whole = json.loads(self.ranktune("export", directory, "--format", "json")[0])
+        whole = self.exported(directory)
         named = {c["path"] for t in whole["trials"] for c in t.get("checkpoints", [])} or \
                 {t["checkpoint"] for t in whole["trials"] if t.get("checkpoint")}
         there = {str(p.relative_to(self.cwd / directory)) for p in (self.cwd / directory).glob("checkpoints/*/*")}
@@ -194,7 +194,7 @@ class Resume(Case):
         (self.cwd / "mended").touch()
         out, _ = self.ranktune("run", "program.toml", "--local", "1", "--resume-errored")
         self.assertIn("2 failed", out)
-        whole = json.loads(self.ranktune("export", "program", "--format", "json")[0])
+        whole = self.exported("program")
         for trial in whole["trials"]:
             self.assertEqual([attempt["from_iteration"] for attempt in trial["attempts"]], [0, 3], trial)
             self.assertEqual((trial["state"], trial["iterations"]), ("finished", 6))
@@ -262,7 +262,7 @@ class Resume(Case):
         self.assertIn("--restart-errored", out)
         out, _ = self.run_tiny(*failing, "--restart-errored", code=3)  # told to fail, they fail again
         self.assertRegex(out, rf"(?m)^trials .* {failed} failed ones? (is|are) tried again$|\bagain$")
-        whole = json.loads(self.ranktune("export", "tiny", "--format", "json")[0])
+        whole = self.exported("tiny")
         attempts = sorted(len(t["attempts"]) for t in whole["trials"])
         self.assertEqual(attempts, sorted([1] * (6 - failed) + [2] * failed))
         self.ranktune("replay", "tiny", "--verify")
@@ -270,7 +270,7 @@ class Resume(Case):
     def test_retries_inside_a_run(self):
         self.run_tiny("trainable.fail_rate=0.5", "trainable.fail_iteration=2", "scheduler.type=fifo",
                       "failure.max_failures=3", "-q", code=3)
-        whole = json.loads(self.ranktune("export", "tiny", "--format", "json")[0])
+        whole = self.exported("tiny")
         # The same error at the same iteration is not tried a third time.
         self.assertEqual({len(t["attempts"]) for t in whole["trials"]}, {1, 2})
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`ranktune supervise` as a user meets it: supervise_test.py PROGRAM SOURCE_ROOT [TEST...]"""
-import json
 import os
 import re
 import shutil
@@ -96,7 +95,7 @@ class Supervise(Resume):
                                    "trainable.fail_iteration=1", reports=0), code=4)
 
     def reporting(self):
-        whole = json.loads(self.ranktune("export", "long", "--format", "json")[0])
+        whole = self.exported("long")
         return {report["trial"] for report in whole["reports"]}
 
     def path(self):

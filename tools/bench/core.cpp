@@ -2,6 +2,7 @@
 // Cost of the tuning core alone: ASHA (promote, eta 3, rungs 1 3 9 27) over n trials, without MPI and disks. Counted is
 // the CPU time of everything: making and decoding each report, the step, encoding its records. One line per case: the
 // median of the repetitions.
+//   bench_core [REPETITIONS [TRIALS]]
 
 #include <algorithm>
 #include <cstdint>
@@ -160,10 +161,12 @@ Result run(std::uint32_t trials, Values values) {
 
 int main(int argc, char** argv) {
     const int repetitions = argc > 1 ? std::max(1, std::atoi(argv[1])) : 5;
+    std::vector<std::uint32_t> sizes{1000, 10000, 100000};
+    if (argc > 2) sizes = {static_cast<std::uint32_t>(std::max(1, std::atoi(argv[2])))};
     std::printf("%8s %8s %12s %10s %16s %14s %14s\n", "trials", "values", "reports", "at a rung", "reports/CPU-s",
                 "bytes/trial", "journal B/rep");
     for (const Values values : {Values::random, Values::rising, Values::falling}) {
-        for (const std::uint32_t trials : {1000U, 10000U, 100000U}) {
+        for (const std::uint32_t trials : sizes) {
             std::vector<double> rates;
             Result result;
             for (int i = 0; i < repetitions; ++i) {
