@@ -39,7 +39,7 @@ namespace fs = std::filesystem;
 using State = Check::State;
 using namespace std::chrono_literals;
 
-constexpr auto patience = 10s;
+constexpr auto answer_within = 10s;
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -57,7 +57,7 @@ Check mpi() {
 }
 
 Check launcher() {
-    const auto found = drivers::run_command({"mpirun", "--version"}, patience);
+    const auto found = drivers::run_command({"mpirun", "--version"}, answer_within);
     if (!found.ok())
         return {"mpirun", State::note, "not found: " + first_line(found.error),
                 "not needed where srun starts ranks; otherwise load the MPI that ranktune was built with"};
@@ -70,7 +70,7 @@ Check launcher() {
 }
 
 Check slurm_programs() {
-    const auto found = drivers::run_command({"sinfo", "--version"}, patience);
+    const auto found = drivers::run_command({"sinfo", "--version"}, answer_within);
     if (found.error.find("no such program") != std::string::npos) return {"slurm", State::good, "none here"};
     if (!found.ok())
         return {"slurm", State::note, "its programs are here, but do not work: " + first_line(found.error),
@@ -78,7 +78,7 @@ Check slurm_programs() {
     Check check{"slurm", State::good, first_line(found.text)};
     const auto job = slurm::allocation(drivers::environment_variables());
     if (job) check.text += ", in job " + job->job;
-    const auto ping = drivers::run_command({"scontrol", "ping"}, patience);
+    const auto ping = drivers::run_command({"scontrol", "ping"}, answer_within);
     if (!ping.ok()) {
         check.state = State::note;
         check.text +=
@@ -89,7 +89,7 @@ Check slurm_programs() {
 }
 
 Check pmix() {
-    const auto list = drivers::run_command({"srun", "--mpi=list"}, patience);
+    const auto list = drivers::run_command({"srun", "--mpi=list"}, answer_within);
     const std::string offered = comm::mpi::offered_interfaces(list.text + list.error);
     if (offered.empty()) return {"pmix", State::good, "no srun that offers an interface; mpirun brings its own"};
     const std::string wanted = comm::mpi::library() == comm::mpi::Library::mpich ? "pmi2" : "pmix";

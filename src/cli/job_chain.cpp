@@ -22,8 +22,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto patience = 120s;      // a controller under load
-constexpr auto queue_patience = 40s; // asked up to three times
+constexpr auto controller_patience = 120s; // a controller under load
+constexpr auto queue_patience = 40s;       // asked up to three times
 
 std::string list_of(const std::string& directory) { return directory + "/submit/jobs"; }
 
@@ -58,7 +58,7 @@ std::string submit_one(const std::string& file, const std::string& after) {
     std::vector<std::string> words{"sbatch", "--parsable", "--chdir=" + std::filesystem::current_path().string()};
     if (!after.empty()) words.push_back("--dependency=afterany:" + after);
     words.push_back(file);
-    const auto done = drivers::run_command(words, patience);
+    const auto done = drivers::run_command(words, controller_patience);
     if (!done.exit && !done.error.starts_with("cannot start"))
         throw base::UsageError("sbatch did not end well: " + complaint(done) +
                                "; look with squeue whether it took the job, before you submit again\n  script  " +

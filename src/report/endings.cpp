@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "ranktune/study/command_template.hpp"
@@ -31,6 +30,8 @@ std::string asked_to_stop(const std::string& by) {
     return first_line(by);
 }
 
+} // namespace
+
 std::optional<study::TrialId> first_failed(const tuner::State& state) {
     std::optional<study::TrialId> first;
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
@@ -39,8 +40,6 @@ std::optional<study::TrialId> first_failed(const tuner::State& state) {
     }
     return first;
 }
-
-} // namespace
 
 std::string why_text(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();

@@ -6,6 +6,7 @@
 
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
+#include "report/endings.hpp"
 #include "report/plan.hpp"
 
 #include <fmt/format.h>
@@ -45,12 +46,6 @@ std::uint64_t more_trials(const study::StudySpec& spec) {
     return std::max<std::uint64_t>(spec.num_trials, std::min<std::uint64_t>(most, 2ULL * spec.num_trials));
 }
 
-std::string first_failed(const tuner::State& state) {
-    for (std::size_t i = 0; i < state.trials.size(); ++i)
-        if (state.trials[i].phase == TrialPhase::failed) return std::to_string(i);
-    return "0";
-}
-
 } // namespace
 
 std::string steps_text(const std::vector<NextStep>& steps, const Style& style) {
@@ -86,9 +81,11 @@ std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& fi
     if (state.outcome == StudyOutcome::resumable)
         return {{command_text({"run", directory}), "goes on"}, {command_text({"status", directory}), "what there is"}};
     if (state.outcome == StudyOutcome::usage) return {{files.command + " --fresh", "when the study is mended"}};
-    if (state.outcome == StudyOutcome::no_success)
+    if (state.outcome == StudyOutcome::no_success) {
+        const auto failed = first_failed(state).value_or(study::TrialId{});
         return {{files.command + " --restart-errored", "when it is mended"},
-                {command_text({"logs", directory, first_failed(state)}), "what the first one said"}};
+                {command_text({"logs", directory, std::to_string(failed.value())}), "what the first one said"}};
+    }
     std::vector<NextStep> steps;
     add_views(steps, state, directory);
     if (state.outcome == StudyOutcome::too_many_failures) add_retries(steps, state, directory);

@@ -60,7 +60,7 @@ std::string trials_text(const tuner::State& state, const ResumeInfo& found) {
     return text;
 }
 
-std::string ranks_text(const study::StudySpec& spec, const StartInfo& info, const ResumeInfo& found) {
+std::string ranks_of_start(const study::StudySpec& spec, const StartInfo& info, const ResumeInfo& found) {
     const std::uint32_t most = spec.max_ranks_per_trial();
     if (found.workers_before == info.workers || found.workers_before == 0)
         return fmt::format("{} = head + {} on {}", info.workers + 1, counted(info.workers, "worker"), info.hosts);
@@ -90,7 +90,7 @@ std::string resume_screen(const tuner::Tuner& tuner, const StartInfo& info, cons
                                                              value(change.before), value(change.after)));
         first = false;
     }
-    text += labelled("ranks", ranks_text(tuner.spec(), info, found));
+    text += labelled("ranks", ranks_of_start(tuner.spec(), info, found));
     text += labelled("study", info.directory);
     return encoded(std::move(text), style);
 }

@@ -12,7 +12,7 @@
 namespace ranktune::schedulers {
 namespace {
 
-constexpr std::uint8_t snapshot_version = 1;
+constexpr std::uint8_t promote_version = 1;
 
 // One byte per trial; the rung and, with several brackets, the bracket follow.
 constexpr std::uint8_t entered_bit = 1;
@@ -29,7 +29,7 @@ void require_format(bool holds, const std::string& what) {
 
 // The scores of trials that stand at a rung and the heaps of paused trials follow from the entries: not written.
 void AshaPromote::snapshot(study::Encoder& out) const {
-    out.u8(snapshot_version);
+    out.u8(promote_version);
     objective_.snapshot(out);
     out.varint(slots_.size());
     for (const Slot& at : slots_) {
@@ -49,7 +49,7 @@ void AshaPromote::snapshot(study::Encoder& out) const {
 }
 
 void AshaPromote::restore(study::Decoder& in) {
-    require_format(in.u8() == snapshot_version, "has another version");
+    require_format(in.u8() == promote_version, "has another version");
     objective_.restore(in);
     read_slots(in);
     read_rungs(in);

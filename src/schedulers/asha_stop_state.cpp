@@ -10,11 +10,11 @@
 
 namespace ranktune::schedulers {
 namespace {
-constexpr std::uint8_t snapshot_version = 1;
+constexpr std::uint8_t stop_version = 1;
 } // namespace
 
 void AshaStop::snapshot(study::Encoder& out) const {
-    out.u8(snapshot_version);
+    out.u8(stop_version);
     objective_.snapshot(out);
     out.varint(slots_.size());
     for (const Slot& at : slots_) {
@@ -32,7 +32,7 @@ void AshaStop::snapshot(study::Encoder& out) const {
 }
 
 void AshaStop::restore(study::Decoder& in) {
-    if (in.u8() != snapshot_version) throw base::FormatError("the snapshot of scheduler asha has another version");
+    if (in.u8() != stop_version) throw base::FormatError("the snapshot of scheduler asha has another version");
     objective_.restore(in);
     slots_.assign(in.count(), Slot{});
     for (Slot& at : slots_) {

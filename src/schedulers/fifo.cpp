@@ -7,7 +7,7 @@
 
 namespace ranktune::schedulers {
 namespace {
-constexpr std::uint8_t snapshot_version = 1;
+constexpr std::uint8_t fifo_version = 1;
 } // namespace
 
 study::Verdict Fifo::decide(const Report& report, bool) const {
@@ -19,10 +19,10 @@ base::Iteration Fifo::next_decision_point(base::TrialId, base::Iteration current
     return std::max(ceiling_, current + 1);
 }
 
-void Fifo::snapshot(study::Encoder& out) const { out.u8(snapshot_version); }
+void Fifo::snapshot(study::Encoder& out) const { out.u8(fifo_version); }
 
 void Fifo::restore(study::Decoder& in) {
-    if (in.u8() != snapshot_version) throw base::FormatError("the snapshot of scheduler fifo has another version");
+    if (in.u8() != fifo_version) throw base::FormatError("the snapshot of scheduler fifo has another version");
 }
 
 } // namespace ranktune::schedulers

@@ -18,13 +18,13 @@ namespace {
 using study::Reason;
 using study::Verb;
 
-constexpr std::uint8_t snapshot_version = 1;
+constexpr std::uint8_t median_version = 1;
 constexpr double worst = -std::numeric_limits<double>::infinity();
 
-constexpr std::uint8_t told_bit = 1;
-constexpr std::uint8_t paused_bit = 2;
-constexpr std::uint8_t released_bit = 4;
-constexpr std::uint8_t closed_bit = 8;
+constexpr std::uint8_t median_told = 1;
+constexpr std::uint8_t median_paused = 2;
+constexpr std::uint8_t median_released = 4;
+constexpr std::uint8_t median_closed = 8;
 
 } // namespace
 
@@ -175,13 +175,13 @@ void MedianStopping::refresh() {
 }
 
 void MedianStopping::snapshot(study::Encoder& out) const {
-    out.u8(snapshot_version);
+    out.u8(median_version);
     objective_.snapshot(out);
     out.varint(first_);
     out.varint(slots_.size());
     for (const Slot& at : slots_) {
-        out.u8(static_cast<std::uint8_t>((at.told ? told_bit : 0) | (at.paused ? paused_bit : 0) |
-                                         (at.released ? released_bit : 0) | (at.closed ? closed_bit : 0)));
+        out.u8(static_cast<std::uint8_t>((at.told ? median_told : 0) | (at.paused ? median_paused : 0) |
+                                         (at.released ? median_released : 0) | (at.closed ? median_closed : 0)));
         out.varint(at.next);
         out.varint(at.count);
         out.f64(at.best);
@@ -195,7 +195,7 @@ void MedianStopping::restore(study::Decoder& in) {
     const auto require_format = [](bool holds, const char* what) {
         if (!holds) throw base::FormatError(std::string("the snapshot of scheduler median ") + what);
     };
-    require_format(in.u8() == snapshot_version, "has another version");
+    require_format(in.u8() == median_version, "has another version");
     objective_.restore(in);
     require_format(in.varint() == first_, "has another grace period");
     slots_.assign(in.count(), Slot{.best = worst});
@@ -203,10 +203,10 @@ void MedianStopping::restore(study::Decoder& in) {
     for (std::uint32_t i = 0; i < slots_.size(); ++i) {
         Slot& at = slots_[i];
         const std::uint8_t bits = in.u8();
-        at.told = (bits & told_bit) != 0;
-        at.paused = (bits & paused_bit) != 0;
-        at.released = (bits & released_bit) != 0;
-        at.closed = (bits & closed_bit) != 0;
+        at.told = (bits & median_told) != 0;
+        at.paused = (bits & median_paused) != 0;
+        at.released = (bits & median_released) != 0;
+        at.closed = (bits & median_closed) != 0;
         at.next = in.varint();
         at.count = in.varint();
         at.best = in.f64();

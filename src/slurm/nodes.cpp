@@ -13,7 +13,7 @@
 namespace ranktune::slurm {
 namespace {
 
-std::uint32_t number(std::string_view digits) {
+std::uint32_t number_or_zero(std::string_view digits) {
     std::uint32_t value = 0;
     std::from_chars(digits.data(), digits.data() + digits.size(), value);
     return value;
@@ -51,7 +51,7 @@ std::vector<NodeFacts> nodes_in(std::string_view scontrol) {
         const auto state = field(line, "State=");
         if (name.empty() || state.empty()) continue;
         nodes.push_back({std::string(name), std::string(state), std::string(field(line, "NodeAddr=")),
-                         number(field(line, "Port="))});
+                         number_or_zero(field(line, "Port="))});
     }
     return nodes;
 }
@@ -74,7 +74,7 @@ std::uint32_t slurmd_port(std::string_view config) {
         auto line = next_part(config, '\n');
         if (line.find("SlurmdPort") == std::string_view::npos) continue;
         const auto digits = line.find_first_of("0123456789");
-        if (const auto port = digits == std::string_view::npos ? 0 : number(line.substr(digits)); port != 0)
+        if (const auto port = digits == std::string_view::npos ? 0 : number_or_zero(line.substr(digits)); port != 0)
             return port;
     }
     return 6818;

@@ -6,6 +6,7 @@
 
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
+#include "storage/fields.hpp"
 #include "storage/hdf5_names.hpp"
 
 namespace ranktune::storage {
@@ -100,18 +101,6 @@ std::vector<StoredPart> read_parts(hid_t file, const char* name) {
     for (hsize_t i = 0; i < info.nlinks; ++i) parts.push_back(read_part(group.get(), i));
     std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
     return parts;
-}
-
-template <class T>
-void put(std::vector<std::byte>& bytes, std::size_t at, T value) {
-    std::memcpy(bytes.data() + at, &value, sizeof value);
-}
-
-template <class T>
-T get(std::span<const std::byte> bytes, std::size_t at) {
-    T value;
-    std::memcpy(&value, bytes.data() + at, sizeof value);
-    return value;
 }
 
 } // namespace

@@ -11,8 +11,8 @@
 namespace ranktune::storage {
 namespace {
 
-constexpr std::size_t block_bytes = std::size_t{4} * 1024 * 1024;
-constexpr std::string_view first_line = "ranktune checkpoint folder 1";
+constexpr std::size_t read_at_once = std::size_t{4} * 1024 * 1024;
+constexpr std::string_view manifest_title = "ranktune checkpoint folder 1";
 
 struct Listed {
     std::string path; ///< within the folder
@@ -37,7 +37,7 @@ std::string hex(std::uint64_t number) {
 /// Calls `take` with all bytes of a file, in blocks. `read`: File::read_at of it.
 template <class Read, class Take>
 void read_blocks(std::uint64_t file_size, Read&& read, Take&& take) {
-    std::vector<std::byte> block(std::min<std::uint64_t>(std::max<std::uint64_t>(file_size, 1), block_bytes));
+    std::vector<std::byte> block(std::min<std::uint64_t>(std::max<std::uint64_t>(file_size, 1), read_at_once));
     for (std::uint64_t at = 0;;) {
         const std::size_t size = read(at, std::span(block));
         if (size == 0) return;
@@ -199,7 +199,7 @@ class Adoption {
 
 std::string manifest_text(const CheckpointKey& key, const std::string& entry, const std::vector<Listed>& files,
                           const std::vector<Link>& links) {
-    std::string text(first_line);
+    std::string text(manifest_title);
     text += "\ntrial " + std::to_string(key.trial.value()) + "\niteration " + std::to_string(key.iteration);
     text += "\nentry " + entry + "\n";
     for (const Listed& file : files)
@@ -229,7 +229,7 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
     for (std::size_t at = 0, end = 0; at < text.size(); at = end + 1) {
         end = std::min(text.find('\n', at), text.size());
         const std::string line = text.substr(at, end - at);
-        if (line_number == 0 && line != first_line)
+        if (line_number == 0 && line != manifest_title)
             throw base::FormatError("'" + path + "' is a manifest of another version: " + line);
         if (line.starts_with("entry ")) manifest.entry = line.substr(6);
         if (++line_number <= 4) continue;

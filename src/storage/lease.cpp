@@ -16,7 +16,7 @@
 namespace ranktune::storage {
 namespace {
 
-constexpr std::string_view first_line = "ranktune lease 1";
+constexpr std::string_view lease_title = "ranktune lease 1";
 
 constexpr std::uint64_t most_bytes = std::uint64_t{64} * 1024; ///< of whatever lies there; a lease is smaller
 
@@ -91,7 +91,7 @@ std::string describe(const LeaseHolder& holder) {
 
 std::string lease_text(const LeaseHolder& holder) {
     std::ostringstream out;
-    out << first_line << "\nhost=" << holder.writer.host << "\nboot=" << holder.writer.boot_id
+    out << lease_title << "\nhost=" << holder.writer.host << "\nboot=" << holder.writer.boot_id
         << "\npid=" << holder.writer.pid << "\nnamespace=" << holder.pid_namespace
         << "\nstarted=" << holder.process_started << "\njob=" << holder.job << "\nrestart=" << holder.restart_count
         << "\nnonce=" << holder.nonce << "\ncounter=" << holder.counter << "\n";
@@ -101,7 +101,7 @@ std::string lease_text(const LeaseHolder& holder) {
 
 std::optional<LeaseHolder> parse_lease(const std::string& text) {
     const std::size_t check = text.rfind("check=");
-    if (!text.starts_with(first_line) || check == std::string::npos) return {};
+    if (!text.starts_with(lease_title) || check == std::string::npos) return {};
     const auto crc = base::crc32c(std::as_bytes(std::span(text).first(check)));
     if (text.substr(check) != "check=" + std::to_string(crc) + "\n") return {};
     LeaseHolder holder;

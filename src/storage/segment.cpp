@@ -9,6 +9,7 @@
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/codec.hpp"
+#include "storage/fields.hpp"
 
 namespace ranktune::storage {
 namespace {
@@ -45,18 +46,6 @@ enum At : std::size_t {
     at_job = 208,     // 64
     at_host = 272,    // 256
 };
-
-template <class T>
-void put(std::span<std::byte> page, std::size_t at, T value) {
-    std::memcpy(page.data() + at, &value, sizeof value);
-}
-
-template <class T>
-T get(std::span<const std::byte> bytes, std::size_t at) {
-    T value;
-    std::memcpy(&value, bytes.data() + at, sizeof value);
-    return value;
-}
 
 /// Three bytes, so that a whole frame of one report fits into 64.
 void put_24(std::span<std::byte> bytes, std::size_t at, std::uint64_t value) {

@@ -9,7 +9,7 @@
 namespace ranktune::study {
 namespace {
 
-constexpr int max_list_depth = 8;
+constexpr int max_option_depth = 8;
 
 std::string bound_text(double value) {
     return value == std::trunc(value) && std::abs(value) < 1e15 ? std::to_string(static_cast<std::int64_t>(value))
@@ -114,8 +114,8 @@ std::optional<space::Value> to_value(const Node& node, const std::string& key, M
             mistakes.value(node, key, "needs a boolean, number, string or list, not " + std::string(kind_text(node)));
             return std::nullopt;
     }
-    if (depth >= max_list_depth) {
-        mistakes.value(node, key, "lists are nested more than " + std::to_string(max_list_depth) + " deep");
+    if (depth >= max_option_depth) {
+        mistakes.value(node, key, "lists are nested more than " + std::to_string(max_option_depth) + " deep");
         return std::nullopt;
     }
     space::Value::List list;

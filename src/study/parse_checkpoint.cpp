@@ -13,7 +13,6 @@ namespace {
 
 using Interval = CheckpointSpec::Interval;
 
-constexpr std::int64_t most_iterations = 1'000'000'000'000'000;
 constexpr std::string_view accepted = "a number of iterations, a duration such as \"10m\", \"auto\" or \"none\"";
 
 void parse_interval(ParseContext& context, TableReader& table, const Node& node) {
@@ -37,18 +36,18 @@ void parse_interval(ParseContext& context, TableReader& table, const Node& node)
     }
 }
 
-struct Unit {
+struct ByteUnit {
     std::string_view name;
     double bytes;
 };
-constexpr std::array<Unit, 8> units = {{{"KB", 1e3},
-                                        {"MB", 1e6},
-                                        {"GB", 1e9},
-                                        {"TB", 1e12},
-                                        {"KiB", 0x1p10},
-                                        {"MiB", 0x1p20},
-                                        {"GiB", 0x1p30},
-                                        {"TiB", 0x1p40}}};
+constexpr std::array<ByteUnit, 8> byte_units = {{{"KB", 1e3},
+                                                 {"MB", 1e6},
+                                                 {"GB", 1e9},
+                                                 {"TB", 1e12},
+                                                 {"KiB", 0x1p10},
+                                                 {"MiB", 0x1p20},
+                                                 {"GiB", 0x1p30},
+                                                 {"TiB", 0x1p40}}};
 
 /// `500GB`, `1.5 TiB`.
 std::optional<std::uint64_t> bytes_of(std::string_view text) {
@@ -57,7 +56,7 @@ std::optional<std::uint64_t> bytes_of(std::string_view text) {
     if (error != std::errc()) return std::nullopt;
     std::string_view name(end, static_cast<std::size_t>(text.data() + text.size() - end));
     while (name.starts_with(' ')) name.remove_prefix(1);
-    for (const Unit& unit : units) {
+    for (const ByteUnit& unit : byte_units) {
         const double bytes = std::floor(number * unit.bytes);
         if (name == unit.name && bytes >= 1.0 && bytes < 0x1p63) return static_cast<std::uint64_t>(bytes);
     }

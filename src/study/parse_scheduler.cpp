@@ -10,7 +10,7 @@
 namespace ranktune::study {
 namespace {
 
-constexpr Word<SchedulerKind> kinds[] = {
+constexpr Word<SchedulerKind> scheduler_kinds[] = {
     {"fifo", SchedulerKind::fifo}, {"asha", SchedulerKind::asha}, {"median", SchedulerKind::median}};
 constexpr Word<AshaVariant> variants[] = {{"promote", AshaVariant::promote}, {"stop", AshaVariant::stop}};
 constexpr Word<AshaRule> rules[] = {{"floor", AshaRule::floor}, {"ray", AshaRule::ray}};
@@ -18,7 +18,6 @@ constexpr Word<AshaRule> rules[] = {{"floor", AshaRule::floor}, {"ray", AshaRule
 constexpr std::int64_t most_brackets = 64;
 constexpr int most_rungs = 64; // of a bracket: schedulers::AshaStop keeps a bit for each
 constexpr std::int64_t most_32 = std::numeric_limits<std::int32_t>::max();
-constexpr double most_iterations = 1e15;
 
 using Keys = std::span<const std::string_view>;
 constexpr std::string_view asha_keys[] = {
@@ -49,7 +48,7 @@ void parse_rungs(TableReader& table, SchedulerSpec& scheduler) {
         check_whole("eta", *eta);
         if (*eta == 1.0) table.complain("eta", "needs a number > 1: one in eta goes on");
     }
-    if (const auto first = table.number("first_rung", fractions ? 0.0 : 1.0, most_iterations)) {
+    if (const auto first = table.number("first_rung", fractions ? 0.0 : 1.0, static_cast<double>(most_iterations))) {
         scheduler.first_rung = *first;
         check_whole("first_rung", *first);
         if (*first == 0.0) table.complain("first_rung", "needs a number > 0");
@@ -133,7 +132,7 @@ void parse_asha(ParseContext& context, TableReader& table) {
 
 void parse_median(ParseContext& context, TableReader& table) {
     SchedulerSpec& scheduler = context.spec.scheduler;
-    if (const auto grace = table.number("grace", 0.0, most_iterations)) {
+    if (const auto grace = table.number("grace", 0.0, static_cast<double>(most_iterations))) {
         scheduler.grace = *grace;
         if (context.has_max_iterations && *grace > static_cast<double>(context.spec.max_iterations))
             table.complain("grace", iterations_text(*grace) + " is above the ceiling study.max_iterations (" +
@@ -150,7 +149,7 @@ void parse_median(ParseContext& context, TableReader& table) {
 void parse_scheduler(ParseContext& context) {
     TableReader table = context.reader("scheduler");
     const std::size_t before = context.mistakes.size();
-    const auto kind = table.word("type", kinds);
+    const auto kind = table.word("type", scheduler_kinds);
     if (table.table() != nullptr) table.require("type", "\"fifo\", \"asha\" or \"median\"");
     if (context.mistakes.size() != before) {
         // Without a type nobody knows which of its keys are right: only names that no type has are reported.

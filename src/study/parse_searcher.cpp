@@ -9,7 +9,7 @@
 namespace ranktune::study {
 namespace {
 
-constexpr Word<SearcherKind> kinds[] = {
+constexpr Word<SearcherKind> searcher_kinds[] = {
     {"random", SearcherKind::random}, {"grid", SearcherKind::grid}, {"sobol", SearcherKind::sobol}};
 
 /// A grid crosses all domains: each must have finitely many values.
@@ -54,7 +54,7 @@ void parse_searcher(ParseContext& context) {
     TableReader table = context.reader("searcher");
     SearcherSpec& searcher = context.spec.searcher;
     const std::size_t before = context.mistakes.size();
-    searcher.kind = table.word("type", kinds).value_or(SearcherKind::random);
+    searcher.kind = table.word("type", searcher_kinds).value_or(SearcherKind::random);
     const bool type_is_valid = context.mistakes.size() == before;
     if (searcher.kind == SearcherKind::sobol || !type_is_valid) {
         searcher.scramble = table.boolean("scramble").value_or(true);

@@ -13,8 +13,6 @@ constexpr Word<Mode> modes[] = {{"min", Mode::min}, {"max", Mode::max}};
 
 constexpr std::int64_t most_trials = std::numeric_limits<std::int32_t>::max();
 constexpr std::uint32_t most_slots = 100'000;
-/// Rungs are found by multiplying: far enough from overflow.
-constexpr std::int64_t most_iterations = 1'000'000'000'000'000;
 
 constexpr std::size_t longest_name = 100;
 

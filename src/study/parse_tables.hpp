@@ -2,6 +2,7 @@
 #pragma once
 // The tables of a study file, one function each. They fill in `spec` as far as the file allows and note every mistake.
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -11,6 +12,9 @@
 #include "study/checker.hpp"
 
 namespace ranktune::study {
+
+/// Of a trial. Rungs are found by multiplying: far enough from overflow.
+inline constexpr std::int64_t most_iterations = 1'000'000'000'000'000;
 
 /// What the functions share.
 struct ParseContext {

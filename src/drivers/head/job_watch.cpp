@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 /// Centres ask not to be asked more often.
 constexpr auto period = 60s;
 /// A controller under load answers late; one that does not answer at all may not hold up the end of the head.
-constexpr auto patience = 5s;
+constexpr auto squeue_patience = 5s;
 
 constexpr const char* without_a_deadline = "signals alone end the study before the job ends";
 
@@ -75,7 +75,7 @@ void JobWatch::look() {
     const auto since_1970 =
         std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());
     const TimeLeft left = ask_time_left(
-        job_, since_1970.count(), [](const auto& words) { return run_command(words, patience); }, why);
+        job_, since_1970.count(), [](const auto& words) { return run_command(words, squeue_patience); }, why);
     const bool known = left.kind == TimeLeft::Kind::known;
     if (known && !std::exchange(known_, true)) lead_ = std::min<std::chrono::nanoseconds>(lead_, left.left / 10);
     // A later round without an answer says nothing about an answer before.

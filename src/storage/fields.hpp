@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Numbers at fixed places of a block of bytes, as they lie in memory (little-endian; the codec refuses other machines).
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+namespace ranktune::storage {
+
+/// Requires that the value fits behind `at`, as does `get`.
+template <class T>
+void put(std::span<std::byte> bytes, std::size_t at, T value) {
+    std::memcpy(bytes.data() + at, &value, sizeof value);
+}
+
+template <class T>
+[[nodiscard]] T get(std::span<const std::byte> bytes, std::size_t at) {
+    T value;
+    std::memcpy(&value, bytes.data() + at, sizeof value);
+    return value;
+}
+
+} // namespace ranktune::storage
