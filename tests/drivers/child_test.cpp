@@ -215,8 +215,12 @@ TEST_CASE("a child that is destroyed is stopped", "[drivers]") {
 TEST_CASE("a child dies with the thread that started it", "[drivers]") {
     // Release without destroying: what happens when the worker is killed.
     Child* leaked = nullptr;
+    bool runs = false;
     std::thread([&] {
-        leaked = new Child({"/bin/sleep", "1000"}, environment(), "/", [](std::string_view) {});
+        leaked = new Child({"/bin/sh", "-c", "echo runs; exec sleep 1000"}, environment(), "/",
+                           [&](std::string_view) { runs = true; });
+        // Under ThreadSanitizer vfork is fork: this thread could be gone before the child asks to die with it.
+        while (!runs) leaked->wait(50ms);
     }).join();
     while (!leaked->exited()) leaked->wait(50ms);
     CHECK(leaked->exited()->signal == SIGKILL);
