@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/missing_records.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
 #include "report/replay.hpp"
@@ -19,24 +20,29 @@ struct Replayed {
     std::unique_ptr<tuner::Tuner> tuner;
     report::LogicalDigest digest;
     std::uint64_t records = 0;
+    bool newest_missing = false; ///< which has been said
 };
 
 Replayed replayed(const ReplayArguments& arguments) {
     Replayed study;
     tuner::Regrown grown(arguments.directory);
-    storage::read_journal(storage::posix_file_system(), arguments.directory, [&](study::Record&& record) {
-        if (arguments.until && study.records >= *arguments.until) return;
-        grown.apply(record);
-        study.digest.add(record);
-        ++study.records;
-    });
+    const MissingRecords missing(arguments.directory);
+    const auto found =
+        storage::read_journal(storage::posix_file_system(), arguments.directory, [&](study::Record&& record) {
+            if (arguments.until && study.records >= *arguments.until) return;
+            grown.apply(record);
+            study.digest.add(record);
+            ++study.records;
+        });
     study.tuner = grown.take();
     if (!study.tuner) throw base::UsageError("the study in '" + arguments.directory + "' has no record yet");
     study.tuner->check_invariants();
+    study.newest_missing = missing.tell(found);
     return study;
 }
 
-int verify(const ReplayArguments& arguments) {
+/// Returns the exit code.
+int verify(const ReplayArguments& arguments, const Replayed& study) {
     const auto result = report::verify_journal(storage::posix_file_system(), arguments.directory,
                                                arguments.until.value_or(std::numeric_limits<std::uint64_t>::max()));
     if (!result.difference.empty()) {
@@ -48,7 +54,7 @@ int verify(const ReplayArguments& arguments) {
     if (result.rounded > 0)
         std::cout << fmt::format("{} suggestions differ in the last bit (another processor or library)\n",
                                  result.rounded);
-    return 0;
+    return study.newest_missing ? 1 : 0;
 }
 
 } // namespace
@@ -59,9 +65,9 @@ int replay(const ReplayArguments& arguments) {
         std::cout << fmt::format("{:016x}\n", study.digest.value());
         if (const auto mark = report::deterministic_text(study.tuner->state()); !mark.empty())
             std::cerr << mark << "\n";
-        return arguments.verify ? verify(arguments) : 0;
+        return arguments.verify ? verify(arguments, study) : 0;
     }
-    if (arguments.verify) return verify(arguments);
+    if (arguments.verify) return verify(arguments, study);
     const auto& state = study.tuner->state();
     std::cout << fmt::format("{} records, {} reports, start {}; state digest {:016x}\n", study.records, state.reports,
                              state.incarnation.value(), study.tuner->digest());

@@ -12,9 +12,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/missing_records.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
-#include "drivers/journal_extent.hpp"
 #include "drivers/study_directory.hpp"
 #include "report/export.hpp"
 #include "report/life.hpp"
@@ -27,16 +27,12 @@
 namespace ranktune::cli {
 namespace {
 
-/// `read` gives a study of that directory. Says it when its newest records are missing (of one that runs, this machine
-/// may not see them yet).
+/// `read` gives a study of that directory. Says it when its newest records are missing.
 template <class Read>
 report::LoadedStudy told(const std::string& directory, const Read& read) {
-    auto& files = storage::posix_file_system();
-    const auto known = drivers::known_extents(files, {directory});
-    report::LoadedStudy study = read(files);
-    const auto missing = drivers::what_is_missing(known, study.journal, directory);
-    if (!missing.empty() && !storage::read_lease(files, directory))
-        std::cerr << "ranktune: " << missing << "\n" << std::flush;
+    const MissingRecords missing(directory);
+    report::LoadedStudy study = read(storage::posix_file_system());
+    missing.tell(study.journal);
     return study;
 }
 

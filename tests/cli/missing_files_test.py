@@ -111,6 +111,10 @@ class MissingFiles(Resume):
         self.assertIn("restore", words)
         self.assertIn("--fresh", words)
         self.assertIn("newest files are missing", " ".join(self.ranktune("status", "long")[1].split()))
+        self.assertIn("newest files are missing", " ".join(self.ranktune("replay", "long")[1].split()))
+        out, err = self.ranktune("replay", "long", "--verify", code=1)  # what is there is right, and it is not all
+        self.assertRegex(out, r"verified: \d+ records")
+        self.assertIn("newest files are missing", " ".join(err.split()))
         # A frame that had reached the disk, cut off at the end of the newest segment.
         os.rename(away, segments[-1])
         path, data, frames = self.frames()
