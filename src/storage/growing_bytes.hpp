@@ -28,9 +28,8 @@ class GrowingBytes {
     [[nodiscard]] std::size_t size() const { return size_; }
     [[nodiscard]] bool empty() const { return size_ == 0; }
     /// Valid until the next append. Implicit: whoever reads bytes need not know where they lie.
-    operator std::span<const std::byte>() const {
-        return {memory_.get(), size_};
-    } // NOLINT(google-explicit-constructor)
+    // NOLINTNEXTLINE(google-explicit-constructor)
+    operator std::span<const std::byte>() const { return {memory_.get(), size_}; }
 
   private:
     struct Free {
