@@ -11,6 +11,7 @@ constexpr std::uint64_t smallest_burst = std::uint64_t{1024} * 1024;
 constexpr std::uint64_t smallest_sample = std::uint64_t{64} * 1024;
 constexpr std::uint64_t smallest_usual = std::uint64_t{8} * 1024 * 1024;
 constexpr std::uint64_t snapshots_per_segment = 16;
+constexpr std::uint64_t segments_of_a_long_life = 16;
 
 /// What the rate of appends may ask of a segment: snapshots come with segments, and resuming begins at one.
 std::uint64_t largest_expected(const JournalOptions& options) { return options.max_segment_bytes / 4; }
@@ -102,10 +103,11 @@ std::uint64_t Journal::Impl::expected_bytes() const {
 }
 
 /// Up to which segments double. Whoever resumes or looks applies what lies behind the newest snapshot, record by
-/// record: a segment is large only where its snapshot is.
+/// record: a segment is large only where its snapshot is, or what this life has written before it.
 std::uint64_t Journal::Impl::largest_usual() const {
     if (!options.snapshot) return options.max_segment_bytes;
-    return std::max(smallest_usual, snapshots_per_segment * snapshot_bytes);
+    return std::max(
+        {smallest_usual, snapshots_per_segment * snapshot_bytes, statistics.bytes / segments_of_a_long_life});
 }
 
 /// Publishes the next segment before it is needed, or because an append waits for a larger one.
