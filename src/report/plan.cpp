@@ -95,14 +95,15 @@ void add(Plan& plan, const Bracket& bracket) {
     const auto& [levels, trials] = bracket;
     base::Iteration before = 0;
     for (std::size_t i = 0; i < levels.size(); ++i) {
-        plan.iterations += trials[i] * (levels[i] - before);
-        before = levels[i];
+        const base::Iteration level = levels[i];
+        plan.iterations += trials[i] * (level - before);
+        before = level;
         const auto place =
-            std::find_if(plan.rungs.begin(), plan.rungs.end(), [&](const auto& r) { return r.iteration >= levels[i]; });
-        if (place != plan.rungs.end() && place->iteration == levels[i]) {
+            std::find_if(plan.rungs.begin(), plan.rungs.end(), [&](const auto& r) { return r.iteration >= level; });
+        if (place != plan.rungs.end() && place->iteration == level) {
             place->trials += trials[i];
         } else {
-            plan.rungs.insert(place, {levels[i], trials[i]});
+            plan.rungs.insert(place, {level, trials[i]});
         }
     }
 }

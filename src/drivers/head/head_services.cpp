@@ -57,7 +57,7 @@ std::string HeadServices::keep(const study::EndStudy& end) {
         return std::string("the journal cannot be written: ") + error.what();
     }
     try {
-        if (const std::string trouble = trouble_with_place(files_, journal_, directory_); !trouble.empty()) {
+        if (std::string trouble = trouble_with_place(files_, journal_, directory_); !trouble.empty()) {
             say(trouble.c_str(), "what is in the journal, wherever that is now");
             return trouble;
         }
