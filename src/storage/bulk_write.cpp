@@ -31,12 +31,6 @@ std::uint64_t sum_of(const std::vector<WrittenPart>& parts, std::size_t (*size)(
     return bytes;
 }
 
-std::uint64_t end_of(const std::vector<WrittenPart>& parts) {
-    std::uint64_t end = 0;
-    for (const WrittenPart& part : parts) end = std::max(end, part.offset + part.bytes.size());
-    return end;
-}
-
 template <class Write>
 void in_blocks(std::uint64_t offset, std::span<const std::byte> bytes, Write&& write) {
     while (!bytes.empty()) {
@@ -52,7 +46,6 @@ bool write_direct(File& file, const std::vector<WrittenPart>& parts) {
     if (sum_of(parts, direct_bytes) < direct_from || !file.set_direct(true)) return false;
     bool done = true;
     try {
-        file.truncate(end_of(parts)); // else each block would extend the file, in a transaction of its own
         for (const WrittenPart& part : parts)
             in_blocks(part.offset, part.bytes.first(direct_bytes(part)),
                       [&](std::uint64_t at, std::span<const std::byte> block) { file.write_at(at, block); });

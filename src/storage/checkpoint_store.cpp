@@ -179,7 +179,9 @@ void CheckpointStore::write(File& file, const CheckpointKey& key, const study::M
     const std::unique_ptr<CheckpointBuilder, decltype(end)> builder(
         hdf5_call([&] { return new CheckpointBuilder(key, state); }), end);
     const std::vector<std::uint64_t> offsets = hdf5_call([&] { return builder->offsets(); });
-    file.reserve(offsets.back() + checkpoint_seal_bytes); // "no space" shows here, before anything is written
+    const std::uint64_t most = offsets.back() + checkpoint_seal_bytes;
+    const bool reserved = file.reserve(most);     // "no space" shows here, before anything is written
+    if (reserved && direct_) file.truncate(most); // else each block would extend the file, in a transaction of its own
 
     std::vector<WrittenPart> parts;
     for (const auto& tensor : state.stored_tensors()) parts.push_back({offsets[parts.size()], tensor.bytes});
