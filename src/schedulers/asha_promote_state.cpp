@@ -2,12 +2,10 @@
 // AshaPromote: snapshots and the check of its invariants.
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
-#include <string>
 
-#include "ranktune/base/error.hpp"
 #include "schedulers/asha_promote.hpp"
 #include "schedulers/invariants.hpp"
+#include "schedulers/restore_checks.hpp"
 
 namespace ranktune::schedulers {
 namespace {
@@ -20,10 +18,6 @@ constexpr std::uint8_t paused_bit = 2;
 constexpr std::uint8_t closed_bit = 4;
 constexpr std::uint8_t finishing_bit = 8;
 constexpr std::uint8_t told_bit = 16;
-
-void require_format(bool holds, const std::string& what) {
-    if (!holds) throw base::FormatError("the snapshot of scheduler asha " + what);
-}
 
 } // namespace
 
@@ -49,16 +43,12 @@ void AshaPromote::snapshot(study::Encoder& out) const {
 }
 
 void AshaPromote::restore(study::Decoder& in) {
-    require_format(in.u8() == promote_version, "has another version");
+    require_format(in.u8() == promote_version, "asha", "has another version");
     objective_.restore(in);
     read_slots(in);
     read_rungs(in);
     completed_ = in.varint();
-    try {
-        check_invariants();
-    } catch (const std::logic_error& error) {
-        throw base::FormatError(std::string("the snapshot of scheduler asha does not fit together: ") + error.what());
-    }
+    require_invariants(*this, "asha");
 }
 
 void AshaPromote::read_slots(study::Decoder& in) {
@@ -74,23 +64,23 @@ void AshaPromote::read_slots(study::Decoder& in) {
         at.told = (bits & told_bit) != 0;
         at.rung = in.u8();
         at.bracket = first_.size() > 1 ? in.u8() : std::uint8_t{0};
-        require_format(at.bracket < first_.size(), "names an unknown bracket");
+        require_format(at.bracket < first_.size(), "asha", "names an unknown bracket");
         const std::size_t end = at.bracket + 1U < first_.size() ? first_[at.bracket + 1U] : rungs_.size();
-        require_format(first_[at.bracket] + at.rung < end, "names an unknown rung");
+        require_format(first_[at.bracket] + at.rung < end, "asha", "names an unknown rung");
         if (!at.paused && !at.closed) ++active_;
         if (at.finishing) ++finishing_;
     }
 }
 
 void AshaPromote::read_rungs(study::Decoder& in) {
-    require_format(in.varint() == rungs_.size(), "has other rungs");
+    require_format(in.varint() == rungs_.size(), "asha", "has other rungs");
     for (Rung& each : rungs_) {
-        require_format(in.varint() == each.level, "has other rungs");
+        require_format(in.varint() == each.level, "asha", "has other rungs");
         each.promoted = in.varint();
         each.entries.restore(in);
         each.paused.clear();
         each.entries.for_each([this, &each](const study::Ranked& entry) {
-            require_format(entry.trial.value() < slots_.size(), "names an unknown trial");
+            require_format(entry.trial.value() < slots_.size(), "asha", "names an unknown trial");
             Slot& at = slots_[entry.trial.value()];
             if (!at.entered || at.bracket != each.bracket || at.rung != each.index) return;
             at.score = entry.score;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // AshaStop: snapshots and the check of its invariants.
 #include <bit>
-#include <stdexcept>
-#include <string>
 
-#include "ranktune/base/error.hpp"
 #include "schedulers/asha_stop.hpp"
 #include "schedulers/invariants.hpp"
+#include "schedulers/restore_checks.hpp"
 
 namespace ranktune::schedulers {
 namespace {
@@ -32,7 +30,7 @@ void AshaStop::snapshot(study::Encoder& out) const {
 }
 
 void AshaStop::restore(study::Decoder& in) {
-    if (in.u8() != stop_version) throw base::FormatError("the snapshot of scheduler asha has another version");
+    require_format(in.u8() == stop_version, "asha", "has another version");
     objective_.restore(in);
     slots_.assign(in.count(), Slot{});
     for (Slot& at : slots_) {
@@ -40,18 +38,14 @@ void AshaStop::restore(study::Decoder& in) {
         at.closed = in.boolean();
         at.bracket = options_.brackets > 1 ? in.u8() : std::uint8_t{0};
     }
-    if (in.varint() != rungs_.size()) throw base::FormatError("the snapshot of scheduler asha has other rungs");
+    require_format(in.varint() == rungs_.size(), "asha", "has other rungs");
     for (Rung& each : rungs_) {
-        if (in.varint() != each.level) throw base::FormatError("the snapshot of scheduler asha has other rungs");
+        require_format(in.varint() == each.level, "asha", "has other rungs");
         each.entries = in.varint();
         each.promoted = in.varint();
         each.ranked.restore(in);
     }
-    try {
-        check_invariants();
-    } catch (const std::logic_error& error) {
-        throw base::FormatError(std::string("the snapshot of scheduler asha does not fit together: ") + error.what());
-    }
+    require_invariants(*this, "asha");
 }
 
 void AshaStop::check_invariants() const {

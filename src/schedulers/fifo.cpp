@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ranktune/base/error.hpp"
+#include "schedulers/restore_checks.hpp"
 
 namespace ranktune::schedulers {
 namespace {
@@ -21,8 +21,6 @@ base::Iteration Fifo::next_decision_point(base::TrialId, base::Iteration current
 
 void Fifo::snapshot(study::Encoder& out) const { out.u8(fifo_version); }
 
-void Fifo::restore(study::Decoder& in) {
-    if (in.u8() != fifo_version) throw base::FormatError("the snapshot of scheduler fifo has another version");
-}
+void Fifo::restore(study::Decoder& in) { require_format(in.u8() == fifo_version, "fifo", "has another version"); }
 
 } // namespace ranktune::schedulers

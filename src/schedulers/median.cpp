@@ -5,12 +5,12 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <variant>
 
 #include "ranktune/base/error.hpp"
 #include "schedulers/invariants.hpp"
+#include "schedulers/restore_checks.hpp"
 
 namespace ranktune::schedulers {
 namespace {
@@ -192,12 +192,9 @@ void MedianStopping::snapshot(study::Encoder& out) const {
 }
 
 void MedianStopping::restore(study::Decoder& in) {
-    const auto require_format = [](bool holds, const char* what) {
-        if (!holds) throw base::FormatError(std::string("the snapshot of scheduler median ") + what);
-    };
-    require_format(in.u8() == median_version, "has another version");
+    require_format(in.u8() == median_version, "median", "has another version");
     objective_.restore(in);
-    require_format(in.varint() == first_, "has another grace period");
+    require_format(in.varint() == first_, "median", "has another grace period");
     slots_.assign(in.count(), Slot{.best = worst});
     paused_.clear();
     for (std::uint32_t i = 0; i < slots_.size(); ++i) {
@@ -215,11 +212,7 @@ void MedianStopping::restore(study::Decoder& in) {
     }
     levels_.assign(in.count(), MedianSet{});
     for (MedianSet& level : levels_) level.restore(in);
-    try {
-        check_invariants();
-    } catch (const std::logic_error& error) {
-        throw base::FormatError(std::string("the snapshot of scheduler median does not fit together: ") + error.what());
-    }
+    require_invariants(*this, "median");
 }
 
 void MedianStopping::check_invariants() const {

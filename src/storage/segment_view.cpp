@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
 
 #include "ranktune/base/error.hpp"
+#include "storage/fields.hpp"
 #include "storage/journal_walk.hpp"
 
 namespace ranktune::storage {
@@ -67,9 +67,7 @@ SegmentView::Rest SegmentView::scan(std::uint64_t at, std::uint64_t near) {
         if (block.size() < frame_alignment) break;
         std::uint64_t step = 0;
         for (; step + frame_alignment <= block.size(); step += frame_alignment) {
-            std::uint64_t word = 0;
-            std::memcpy(&word, block.data() + step, sizeof word);
-            if (word == 0) continue;
+            if (get<std::uint64_t>(block, step) == 0) continue;
             // The head of a frame may go on behind this block: the next one begins here.
             const bool more = at + block.size() < header_.payload_bytes;
             if (more && step > 0 && block.size() - step < frame_header_bytes) break;

@@ -89,7 +89,7 @@ void install_crash_notes() {
     for (const int signal : crash_signals) sigaction(signal, &action, nullptr);
 }
 
-int or_not_taken_over(int result, const char* what) {
+int checked_takeover(int result, const char* what) {
     if (result < 0)
         throw base::IoError("cannot take over the output", what, std::error_code(errno, std::generic_category()));
     return result;
@@ -100,11 +100,11 @@ int or_not_taken_over(int result, const char* what) {
 WorkerOutput::WorkerOutput(WorkerLog& log) : log_(log) {
     std::fflush(nullptr);
     int ends[2] = {-1, -1};
-    or_not_taken_over(pipe2(ends, O_CLOEXEC), "pipe");
+    checked_takeover(pipe2(ends, O_CLOEXEC), "pipe");
     pipe_ = ends[0];
     fcntl(pipe_, F_SETFL, O_NONBLOCK);
-    kept_out_ = or_not_taken_over(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), "standard output");
-    kept_error_ = or_not_taken_over(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3), "standard error");
+    kept_out_ = checked_takeover(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), "standard output");
+    kept_error_ = checked_takeover(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3), "standard error");
     dup2(ends[1], STDOUT_FILENO);
     dup2(ends[1], STDERR_FILENO);
     close(ends[1]);

@@ -29,7 +29,7 @@ constexpr std::size_t last_lines = 12;
 constexpr std::size_t last_bytes = 2000;
 constexpr int most_reads = 16; // per stream and turn: a program that floods one must not hide the others
 
-int or_not_started(int result, const char* what) {
+int checked_start(int result, const char* what) {
     if (result < 0) throw base::Error(std::string("cannot start a program: ") + what + ": " + std::strerror(errno));
     return result;
 }
@@ -49,7 +49,7 @@ Pair make_stream() {
 
 Pair make_socket() {
     int ends[2];
-    or_not_started(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), "socket");
+    checked_start(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), "socket");
     make_non_blocking(ends[0]);
     return {storage::FileDescriptor(ends[0]), storage::FileDescriptor(ends[1])};
 }
@@ -71,7 +71,7 @@ std::string ChildExit::text() const {
 Child::Child(const std::vector<std::string>& words, const std::vector<std::string>& environment,
              const std::string& directory, Output output, Clock::duration term_grace)
     : output_(std::move(output)), term_grace_(term_grace) {
-    const storage::FileDescriptor null(or_not_started(open("/dev/null", O_RDONLY | O_CLOEXEC), "/dev/null"));
+    const storage::FileDescriptor null(checked_start(open("/dev/null", O_RDONLY | O_CLOEXEC), "/dev/null"));
     Pair out = make_stream();
     Pair error = make_stream();
     Pair control = make_socket();
