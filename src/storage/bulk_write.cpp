@@ -11,8 +11,10 @@
 namespace ranktune::storage {
 namespace {
 
-/// Large enough for every file system, small enough that the disk starts early.
+/// Through the page cache: large enough for every file system, small enough that the disk starts early.
 constexpr std::size_t block_bytes = std::size_t{16} * 1024 * 1024;
+/// Past it: the disk idles from the end of one write to the first pages of the next, so that there should be few.
+constexpr std::size_t direct_block_bytes = std::size_t{64} * 1024 * 1024;
 /// Below, a thread costs more than it brings.
 constexpr std::uint64_t threaded_from = std::uint64_t{4} * 1024 * 1024;
 /// Below, what is written will hardly push anything useful out of the page cache.
@@ -32,9 +34,9 @@ std::uint64_t sum_of(const std::vector<WrittenPart>& parts, std::size_t (*size)(
 }
 
 template <class Write>
-void in_blocks(std::uint64_t offset, std::span<const std::byte> bytes, Write&& write) {
+void in_blocks(std::size_t size, std::uint64_t offset, std::span<const std::byte> bytes, Write&& write) {
     while (!bytes.empty()) {
-        const auto block = bytes.first(std::min(block_bytes, bytes.size()));
+        const auto block = bytes.first(std::min(size, bytes.size()));
         write(offset, block);
         offset += block.size();
         bytes = bytes.subspan(block.size());
@@ -47,7 +49,7 @@ bool write_direct(File& file, const std::vector<WrittenPart>& parts) {
     bool done = true;
     try {
         for (const WrittenPart& part : parts)
-            in_blocks(part.offset, part.bytes.first(direct_bytes(part)),
+            in_blocks(direct_block_bytes, part.offset, part.bytes.first(direct_bytes(part)),
                       [&](std::uint64_t at, std::span<const std::byte> block) { file.write_at(at, block); });
     } catch (const base::IoError& error) {
         if (error.code() != std::errc::invalid_argument) throw;
@@ -60,7 +62,7 @@ void write_all(File& file, const std::vector<WrittenPart>& parts, bool direct) {
     const bool went = direct && write_direct(file, parts);
     for (const WrittenPart& part : parts) {
         const std::size_t done = went ? direct_bytes(part) : 0;
-        in_blocks(part.offset + done, part.bytes.subspan(done),
+        in_blocks(block_bytes, part.offset + done, part.bytes.subspan(done),
                   [&](std::uint64_t at, std::span<const std::byte> block) {
                       file.write_at(at, block);
                       if (block.size() == block_bytes) file.start_sync(at, block.size());

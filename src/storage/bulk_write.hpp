@@ -27,15 +27,16 @@ struct WrittenPart {
 void write_parts(File& file, const std::vector<WrittenPart>& parts, bool direct,
                  const std::function<void()>& meanwhile);
 
-/// The CRC-32C of bytes, which `also` gets in pieces that stay in the CPU's cache: memory is read once.
+/// The CRC-32C of bytes, which `also` gets in pieces that stay in the CPU's cache: memory is read once, by `also`. (The
+/// CRC's three streams come from memory at half the speed of one, and from the cache faster than any.)
 template <class Also>
 [[nodiscard]] std::uint32_t in_pieces(std::span<const std::byte> bytes, Also&& also) {
     constexpr std::size_t piece_bytes = std::size_t{128} * 1024;
     std::uint32_t crc = 0;
     while (!bytes.empty()) {
         const auto piece = bytes.first(std::min(piece_bytes, bytes.size()));
-        crc = base::crc32c(piece, crc);
         also(piece);
+        crc = base::crc32c(piece, crc);
         bytes = bytes.subspan(piece.size());
     }
     return crc;

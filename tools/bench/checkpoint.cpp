@@ -203,6 +203,7 @@ int main(int argc, char** argv) {
         const std::string directory = std::string(argv[1]) + "/bench-checkpoint";
         const std::size_t bytes = (argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1024) * mib;
         const int pairs = argc > 3 ? std::atoi(argv[3]) : 10;
+        std::filesystem::remove_all(directory); // of a run that was cut off
         std::filesystem::create_directories(directory);
         {
             study::MemoryState state;
