@@ -85,8 +85,8 @@ bool same_but_for_rounding(const Record& a, const Record& b) {
     const auto* one = std::get_if<study::TrialCreated>(&a);
     const auto* other = std::get_if<study::TrialCreated>(&b);
     if (one == nullptr || other == nullptr) return false;
-    const auto& left = one->configuration.entries();
-    const auto& right = other->configuration.entries();
+    const auto left = one->configuration.entries();
+    const auto right = other->configuration.entries();
     if (left.size() != right.size() || one->ranks != other->ranks || one->bracket != other->bracket) return false;
     for (std::size_t i = 0; i < left.size(); ++i)
         if (left[i].name != right[i].name || !same_value(left[i].value, right[i].value)) return false;

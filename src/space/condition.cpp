@@ -82,19 +82,19 @@ struct Condition::Node {
     Operator op = Operator::equal;
     std::vector<Value> literals; ///< one, except for in and not in
 
-    [[nodiscard]] bool holds(const Configuration& configuration) const {
-        const auto child_holds = [&](const std::shared_ptr<const Node>& child) { return child->holds(configuration); };
+    [[nodiscard]] bool holds(const LookUp& value_of) const {
+        const auto child_holds = [&](const std::shared_ptr<const Node>& child) { return child->holds(value_of); };
         switch (kind) {
             case Kind::any:
                 return std::any_of(children.begin(), children.end(), child_holds);
             case Kind::all:
                 return std::all_of(children.begin(), children.end(), child_holds);
             case Kind::negation:
-                return !children.front()->holds(configuration);
+                return !children.front()->holds(value_of);
             case Kind::comparison:
                 break;
         }
-        const Value* const value = configuration.find(name);
+        const Value* const value = value_of(name);
         return value != nullptr && satisfied(*value, op, literals);
     }
 };
@@ -207,7 +207,11 @@ Condition Condition::parse(const std::string& text) {
     return condition;
 }
 
-bool Condition::holds(const Configuration& configuration) const { return root_->holds(configuration); }
+bool Condition::holds(const LookUp& value_of) const { return root_->holds(value_of); }
+
+bool Condition::holds(const Configuration& configuration) const {
+    return holds([&](std::string_view name) { return configuration.find(name); });
+}
 const std::vector<std::string>& Condition::names() const { return *names_; }
 const std::string& Condition::text() const { return text_; }
 

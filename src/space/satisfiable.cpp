@@ -113,10 +113,11 @@ bool holds_for_some(const Condition& condition, const std::vector<std::vector<st
     const auto& names = condition.names();
     std::vector<std::size_t> at(names.size(), 0);
     for (;;) {
-        Configuration configuration;
-        for (std::size_t i = 0; i < names.size(); ++i)
-            if (values[i][at[i]]) configuration.append(names[i], *values[i][at[i]]);
-        if (condition.holds(configuration)) return true;
+        const auto value_of = [&](std::string_view name) -> const Value* {
+            const auto i = static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
+            return values[i][at[i]] ? &*values[i][at[i]] : nullptr;
+        };
+        if (condition.holds(std::cref(value_of))) return true; // by reference: no allocation for each combination
         std::size_t turning = 0;
         while (turning < at.size() && ++at[turning] == values[turning].size()) at[turning++] = 0;
         if (turning == at.size()) return false;

@@ -85,7 +85,10 @@ SearchSpace::SearchSpace(std::vector<Parameter> parameters) : parameters_(std::m
             grid_size_ = saturating_product(grid_size_, grid->values.size());
     }
     order_ = order_of(parameters_, positions_of(parameters_));
-    in_file_order_ = std::is_sorted(order_.begin(), order_.end());
+    conditional_ = std::ranges::any_of(parameters_, [](const Parameter& p) { return p.condition.has_value(); });
+    Configuration::Names names;
+    for (const Parameter& parameter : parameters_) names.push_back(parameter.name);
+    names_ = std::make_shared<const Configuration::Names>(std::move(names));
 }
 
 const Parameter* SearchSpace::find(std::string_view name) const {
@@ -94,13 +97,20 @@ const Parameter* SearchSpace::find(std::string_view name) const {
     return at == parameters_.end() ? nullptr : &*at;
 }
 
-void SearchSpace::sort_by_file(Configuration& configuration) const {
-    Configuration sorted;
-    sorted.reserve(configuration.entries().size());
-    for (const Parameter& parameter : parameters_) {
-        if (const Value* value = configuration.find(parameter.name)) sorted.append(parameter.name, *value);
-    }
-    configuration = std::move(sorted);
+bool SearchSpace::exists(std::size_t i, const std::vector<std::optional<Value>>& values) const {
+    if (!parameters_[i].condition) return true;
+    return parameters_[i].condition->holds([&](std::string_view name) -> const Value* {
+        const auto at = std::ranges::find(*names_, name) - names_->begin();
+        const auto& value = values[static_cast<std::size_t>(at)]; // the constructor refused names that are not there
+        return value ? &*value : nullptr;
+    });
+}
+
+Configuration SearchSpace::of_present(std::vector<std::optional<Value>> values) const {
+    std::vector<std::pair<std::string, Value>> entries;
+    for (std::size_t i = 0; i < values.size(); ++i)
+        if (values[i]) entries.emplace_back((*names_)[i], *std::move(values[i]));
+    return Configuration(std::move(entries));
 }
 
 namespace {
@@ -161,7 +171,7 @@ Configuration SearchSpace::decode(std::span<const double> unit, std::uint64_t gr
 }
 
 std::vector<double> SearchSpace::encode(const Configuration& configuration) const {
-    for (const Configuration::Entry& entry : configuration.entries()) {
+    for (const Configuration::Entry entry : configuration.entries()) {
         const Parameter* const parameter = find(entry.name);
         if (parameter == nullptr) throw base::UsageError("'" + entry.name + "' is not in the search space");
         if (!space::contains(parameter->domain, entry.value))

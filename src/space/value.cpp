@@ -80,12 +80,12 @@ double Value::as_double() const {
 
 const std::string& Value::as_string() const {
     if (!is_string()) wrong_kind("a string", *this);
-    return std::get<std::string>(data_);
+    return *std::get<Shared<std::string>>(data_).at;
 }
 
 const Value::List& Value::as_list() const {
     if (!is_list()) wrong_kind("a list", *this);
-    return std::get<List>(data_);
+    return *std::get<Shared<List>>(data_).at;
 }
 
 std::string_view Value::kind() const {
@@ -94,8 +94,8 @@ std::string_view Value::kind() const {
 }
 
 std::string Value::text() const {
-    if (is_string()) return std::get<std::string>(data_);
-    if (is_list()) return list_text(std::get<List>(data_), ",", [](const Value& v) { return v.text(); });
+    if (is_string()) return as_string();
+    if (is_list()) return list_text(as_list(), ",", [](const Value& v) { return v.text(); });
     return literal();
 }
 
@@ -103,8 +103,8 @@ std::string Value::literal() const {
     if (is_bool()) return std::get<bool>(data_) ? "true" : "false";
     if (is_int()) return int_text(std::get<std::int64_t>(data_));
     if (is_double()) return float_text(std::get<double>(data_));
-    if (is_string()) return quoted(std::get<std::string>(data_));
-    return list_text(std::get<List>(data_), ", ", [](const Value& v) { return v.literal(); });
+    if (is_string()) return quoted(as_string());
+    return list_text(as_list(), ", ", [](const Value& v) { return v.literal(); });
 }
 
 std::string float_text(double value) {

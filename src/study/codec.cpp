@@ -83,10 +83,10 @@ void encode(const space::Configuration& configuration, Encoder& out) {
 
 space::Configuration decode_configuration(Decoder& in) {
     const std::size_t size = in.count();
-    std::vector<space::Configuration::Entry> entries;
+    std::vector<std::pair<std::string, space::Value>> entries;
     for (std::size_t i = 0; i < size; ++i) {
         std::string name = in.string();
-        entries.push_back({std::move(name), decode_value(in)});
+        entries.emplace_back(std::move(name), decode_value(in));
     }
     return space::Configuration(std::move(entries));
 }

@@ -82,10 +82,8 @@ void parse_inputs(ParseContext& context) {
         context.mistakes.value(*table, "inputs", "needs to be a table, which ranktune writes");
         return;
     }
-    const auto& options = context.spec.trainable.options.entries();
     for (const auto& [name, node] : table->members) {
-        const bool is_option =
-            std::ranges::any_of(options, [&name = name](const auto& option) { return option.name == name; });
+        const bool is_option = context.spec.trainable.options.contains(name);
         if (node.is(Node::Kind::string) && is_option && context.spec.trainable.content_of(name) == nullptr)
             note_content(context, name, node.text);
     }

@@ -28,10 +28,7 @@ std::uint64_t digest_of_failure(const std::string& message) {
     return base::digest_of(std::string_view(message).substr(colon == std::string::npos ? 0 : colon + 2));
 }
 
-TrialState& Tuner::Impl::trial(TrialId id) {
-    if (id.value() >= state.trials.size()) impossible("trial #" + std::to_string(id.value()) + " was never created");
-    return state.trials[id.value()];
-}
+void never_created(TrialId id) { impossible("trial #" + std::to_string(id.value()) + " was never created"); }
 
 void Tuner::Impl::set_phase(TrialId id, TrialPhase phase) {
     TrialState& t = trial(id);
@@ -146,6 +143,7 @@ void Tuner::Impl::apply_one(const study::TrialCreated& r) {
     t.bracket = r.bracket;
     t.last = t.best = not_a_number;
     t.configuration = r.configuration;
+    if (!state.trials.empty()) t.configuration.share_names(state.trials.back().configuration);
     state.trials.push_back(std::move(t));
     ++state.count[static_cast<std::size_t>(TrialPhase::waiting)];
     waiting.insert(r.trial);

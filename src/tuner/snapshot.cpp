@@ -64,13 +64,18 @@ struct Writer {
 
 struct Reader {
     study::Decoder& in;
+    space::Configuration before{}; ///< of the trial before, whose parameters are mostly the same
 
     void operator()(bool& v) { v = in.boolean(); }
     void operator()(double& v) { v = in.f64(); }
     void operator()(std::string& v) { v = in.string(); }
     void operator()(StudyTime& v) { v = base::from_ns(in.svarint()); }
     void operator()(CheckpointRef& v) { v = study::decode_checkpoint(in); }
-    void operator()(space::Configuration& v) { v = study::decode_configuration(in); }
+    void operator()(space::Configuration& v) {
+        v = study::decode_configuration(in);
+        v.share_names(before);
+        before = v;
+    }
     void operator()(Verdict& v) { v = study::decode_verdict(in); }
     template <class T>
     requires std::is_unsigned_v<T>

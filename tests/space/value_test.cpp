@@ -64,6 +64,21 @@ TEST_CASE("Value accessors are exact and name both kinds when they refuse", "[sp
     CHECK(Value(1) != Value(true));
 }
 
+TEST_CASE("A value that is assigned leaves its copies as they were", "[space]") {
+    Value text("sgd");
+    Value list(Value::List{1, "a"});
+    const Value copy_of_text = text;
+    const Value copy_of_list = list;
+    CHECK(copy_of_text == Value("sgd"));
+    CHECK(copy_of_list == Value(Value::List{1, "a"}));
+    text = "adam";
+    list = Value::List{2};
+    CHECK(copy_of_text.as_string() == "sgd");
+    CHECK(copy_of_list.text() == "[1,a]");
+    CHECK(text != copy_of_text);
+    CHECK(Value(Value::List{1, "a"}) != Value(Value::List{1, "b"}));
+}
+
 TEST_CASE("Configuration keeps its order, replaces in place and names what it has", "[space]") {
     Configuration configuration;
     configuration.set("lr", 0.1);

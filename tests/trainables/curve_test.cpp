@@ -11,7 +11,7 @@ using testing::Context;
 
 namespace {
 
-space::Configuration configuration(std::vector<space::Configuration::Entry> entries) {
+space::Configuration configuration(std::vector<std::pair<std::string, space::Value>> entries) {
     return space::Configuration(std::move(entries));
 }
 

@@ -87,7 +87,7 @@ TEST_CASE("the size of mlp's state is known before it runs", "[trainables]") {
 
 TEST_CASE("mlp refuses what it cannot do with the name of the option", "[trainables]") {
     const auto group = ddp::make_self_collective();
-    const auto message_of = [&](std::vector<space::Configuration::Entry> entries) -> std::string {
+    const auto message_of = [&](std::vector<std::pair<std::string, space::Value>> entries) -> std::string {
         Context context(*group, space::Configuration(std::move(entries)));
         try {
             make()->setup(context);

@@ -2,8 +2,10 @@
 #pragma once
 // Conditions: when a parameter exists. `optimizer == 'sgd' and batch_size in [32, 64]`.
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ranktune/space/configuration.hpp"
@@ -29,7 +31,11 @@ class Condition {
     /// Throws base::UsageError with what was expected at which column of the text (counted from 1).
     [[nodiscard]] static Condition parse(const std::string& text);
 
+    /// The value of a parameter by its name; null: it is absent.
+    using LookUp = std::function<const Value*(std::string_view name)>;
+
     [[nodiscard]] bool holds(const Configuration& configuration) const;
+    [[nodiscard]] bool holds(const LookUp& value_of) const;
     /// Names of the parameters that it mentions, each once, in order of appearance.
     [[nodiscard]] const std::vector<std::string>& names() const;
     [[nodiscard]] const std::string& text() const;

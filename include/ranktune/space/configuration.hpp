@@ -15,31 +15,35 @@
 namespace ranktune::space {
 
 /// An ordered list of (name, value). Names of nested tables are joined by dots ("optimizer.lr"). Order is that of the
-/// study file, on every rank and in every life.
+/// study file, on every rank and in every life. Copies share names and values; the configurations of a space without
+/// conditions share their names.
 class Configuration {
   public:
+    using Names = std::vector<std::string>;
+    /// Refers to the configuration that it was looked up in.
     struct Entry {
-        std::string name;
-        Value value;
-        friend bool operator==(const Entry&, const Entry&) = default;
+        const std::string& name;
+        const Value& value;
     };
+    /// Refers to its configuration, which outlives it and is not set meanwhile.
+    class Entries;
 
     Configuration() = default;
-    explicit Configuration(std::vector<Entry> entries) : entries_(std::move(entries)) {}
+    /// The names differ (the caller's duty).
+    explicit Configuration(std::vector<std::pair<std::string, Value>> entries);
 
-    /// Adds a parameter, or replaces the value of one that is there.
+    /// Adds a parameter, or replaces the value of one that is there. O(parameters). What was looked up before is gone.
     void set(std::string_view name, Value value);
-    /// Adds a parameter that is not there yet (the caller knows), without a search.
-    void append(std::string name, Value value) { entries_.push_back({std::move(name), std::move(value)}); }
-    void reserve(std::size_t parameters) { entries_.reserve(parameters); }
     [[nodiscard]] const Value* find(std::string_view name) const;
     [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
     /// Throws base::UsageError naming the parameter and those that exist.
     [[nodiscard]] const Value& at(std::string_view name) const;
 
     /// Looks every parameter up.
-    [[nodiscard]] const std::vector<Entry>& entries() const;
-    [[nodiscard]] bool empty() const { return entries_.empty(); }
+    [[nodiscard]] Entries entries() const&;
+    [[nodiscard]] Entries entries() const&& = delete;
+    [[nodiscard]] bool empty() const { return size() == 0; }
+    [[nodiscard]] std::size_t size() const { return names_ ? names_->size() : 0; }
     /// `lr=0.0312 batch_size=32 hidden=[128,64]`
     [[nodiscard]] std::string text() const;
 
@@ -49,11 +53,56 @@ class Configuration {
         on_look_ = std::make_shared<const std::function<void(std::size_t)>>(std::move(on_look));
     }
 
-    friend bool operator==(const Configuration& a, const Configuration& b) { return a.entries_ == b.entries_; }
+    /// Holds the names of `other` in place of its own, if they are equal: saves memory, and changes nothing else.
+    void share_names(const Configuration& other);
+
+    /// The same names and values in the same order.
+    friend bool operator==(const Configuration& a, const Configuration& b);
 
   private:
-    std::vector<Entry> entries_;
+    friend class SearchSpace;
+    /// One value for each name.
+    Configuration(std::shared_ptr<const Names> names, std::shared_ptr<const Value[]> values)
+        : names_(std::move(names)), values_(std::move(values)) {}
+
+    [[nodiscard]] const Value& value(std::size_t position) const { return values_.get()[position]; }
+
+    // One value for each name; without names there are no parameters. What they point to never changes.
+    std::shared_ptr<const Names> names_;
+    std::shared_ptr<const Value[]> values_;
     std::shared_ptr<const std::function<void(std::size_t)>> on_look_; ///< null: not watched
+};
+
+class Configuration::Entries {
+  public:
+    class Iterator {
+      public:
+        using value_type = Entry;
+        using difference_type = std::ptrdiff_t;
+        Iterator() = default;
+        Iterator(const Configuration& of, std::size_t at) : of_(&of), at_(at) {}
+        [[nodiscard]] Entry operator*() const { return {(*of_->names_)[at_], of_->value(at_)}; }
+        Iterator& operator++() {
+            ++at_;
+            return *this;
+        }
+        Iterator operator++(int) { return {*of_, at_++}; }
+        friend bool operator==(const Iterator&, const Iterator&) = default;
+
+      private:
+        const Configuration* of_ = nullptr;
+        std::size_t at_ = 0;
+    };
+
+    explicit Entries(const Configuration& of) : of_(&of) {}
+    [[nodiscard]] Iterator begin() const { return {*of_, 0}; }
+    [[nodiscard]] Iterator end() const { return {*of_, of_->size()}; }
+    [[nodiscard]] std::size_t size() const { return of_->size(); }
+    /// Requires position < size().
+    [[nodiscard]] Entry operator[](std::size_t position) const { return *Iterator(*of_, position); }
+
+  private:
+    const Configuration* of_;
 };
 
 } // namespace ranktune::space

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -58,26 +59,30 @@ class SearchSpace {
     [[nodiscard]] Configuration assemble(ValueOf value) const;
 
   private:
-    void sort_by_file(Configuration& configuration) const;
+    /// Position i: the value of parameter i, if it has one.
+    [[nodiscard]] Configuration of_present(std::vector<std::optional<Value>> values) const;
+    /// Does parameter i exist beside the values found so far?
+    [[nodiscard]] bool exists(std::size_t i, const std::vector<std::optional<Value>>& values) const;
 
     std::vector<Parameter> parameters_;
+    std::shared_ptr<const Configuration::Names> names_; ///< of all parameters, for the configurations to share
+    bool conditional_ = false;                          ///< some parameter has a condition
     std::vector<std::size_t> order_; ///< positions in parameters_, each after those that its condition mentions
-    bool in_file_order_ = true;      ///< order_ is 0, 1, 2 ...
     std::size_t dimensions_ = 0;
     std::uint64_t grid_size_ = 1;
 };
 
 template <class ValueOf>
 Configuration SearchSpace::assemble(ValueOf value) const {
-    Configuration configuration;
-    configuration.reserve(parameters_.size());
-    for (const std::size_t i : order_) {
-        const Parameter& parameter = parameters_[i];
-        if (parameter.condition && !parameter.condition->holds(configuration)) continue;
-        configuration.append(parameter.name, value(i));
+    if (!conditional_) {
+        auto values = std::make_shared<Value[]>(parameters_.size());
+        for (std::size_t i = 0; i < parameters_.size(); ++i) values.get()[i] = value(i);
+        return Configuration(names_, std::move(values));
     }
-    if (!in_file_order_) sort_by_file(configuration);
-    return configuration;
+    std::vector<std::optional<Value>> values(parameters_.size());
+    for (const std::size_t i : order_)
+        if (exists(i, values)) values[i] = value(i);
+    return of_present(std::move(values));
 }
 
 } // namespace ranktune::space

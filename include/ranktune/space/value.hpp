@@ -3,6 +3,7 @@
 // The value of a hyper-parameter: bool, integer, float, string or a list of these.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,7 @@
 
 namespace ranktune::space {
 
+/// Changes by assignment alone, so that copies share a string or a list: 24 bytes, quick to copy.
 class Value {
   public:
     using List = std::vector<Value>;
@@ -20,16 +22,18 @@ class Value {
     Value(int value) : data_(static_cast<std::int64_t>(value)) {} // NOLINT(google-explicit-constructor)
     Value(std::int64_t value) : data_(value) {}                   // NOLINT(google-explicit-constructor)
     Value(double value) : data_(value) {}                         // NOLINT(google-explicit-constructor)
-    Value(const char* value) : data_(std::string(value)) {}       // NOLINT(google-explicit-constructor)
-    Value(std::string value) : data_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
-    Value(List value) : data_(std::move(value)) {}                // NOLINT(google-explicit-constructor)
+    Value(const char* value) : Value(std::string(value)) {}       // NOLINT(google-explicit-constructor)
+    Value(std::string value)                                      // NOLINT(google-explicit-constructor)
+        : data_(Shared<std::string>(std::move(value))) {}
+    Value(List value) // NOLINT(google-explicit-constructor)
+        : data_(Shared<List>(std::move(value))) {}
 
     [[nodiscard]] bool is_bool() const { return std::holds_alternative<bool>(data_); }
     [[nodiscard]] bool is_int() const { return std::holds_alternative<std::int64_t>(data_); }
     [[nodiscard]] bool is_double() const { return std::holds_alternative<double>(data_); }
     [[nodiscard]] bool is_number() const { return is_int() || is_double(); }
-    [[nodiscard]] bool is_string() const { return std::holds_alternative<std::string>(data_); }
-    [[nodiscard]] bool is_list() const { return std::holds_alternative<List>(data_); }
+    [[nodiscard]] bool is_string() const { return std::holds_alternative<Shared<std::string>>(data_); }
+    [[nodiscard]] bool is_list() const { return std::holds_alternative<Shared<List>>(data_); }
 
     /// Exact accessors: throw base::UsageError naming the wanted and the actual kind. `as_double` also takes an
     /// integer.
@@ -48,12 +52,21 @@ class Value {
     /// As a literal of a study file: `0.5`, `'adam'`, `[128, 64]`. Valid TOML, and what `parse_domain` reads.
     [[nodiscard]] std::string literal() const;
 
-    [[nodiscard]] const std::variant<bool, std::int64_t, double, std::string, List>& data() const { return data_; }
     /// Same kind and same value: 1 and 1.0 differ.
     friend bool operator==(const Value&, const Value&) = default;
 
   private:
-    std::variant<bool, std::int64_t, double, std::string, List> data_;
+    /// Is copied where others are moved: so it always holds something.
+    template <class T>
+    struct Shared {
+        explicit Shared(T value) : at(std::make_shared<const T>(std::move(value))) {}
+        Shared(const Shared&) = default;
+        Shared& operator=(const Shared&) = default;
+        ~Shared() = default;
+        friend bool operator==(const Shared& a, const Shared& b) { return *a.at == *b.at; }
+        std::shared_ptr<const T> at;
+    };
+    std::variant<bool, std::int64_t, double, Shared<std::string>, Shared<List>> data_;
 };
 
 /// Shortest decimal text that reads back as `value`, with a decimal point or an exponent (outside 1e-4 <= |value| <

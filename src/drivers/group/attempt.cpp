@@ -170,7 +170,7 @@ RunnerEnded Attempt::run() {
 }
 
 void Attempt::watch() {
-    looks_ = std::make_shared<Looks>(configuration_.entries().size());
+    looks_ = std::make_shared<Looks>(configuration_.size());
     configuration_.watch([looks = looks_](std::size_t i) { (*looks)[i].store(true, std::memory_order_relaxed); });
 }
 
