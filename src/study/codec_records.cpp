@@ -424,6 +424,17 @@ constexpr std::size_t few_metrics = 5;
 constexpr std::size_t most_bytes = 1 + max_reported_bytes + few_metrics * max_metric_bytes;
 static_assert(most_bytes <= 128, "the length of a short report takes one byte");
 
+bool is_short_report(const Record& record) {
+    if (const auto* reported = std::get_if<Reported>(&record)) return reported->metrics.size() <= few_metrics;
+    const auto* held = std::get_if<ReportHeld>(&record);
+    return held != nullptr && held->metrics.size() <= few_metrics;
+}
+std::size_t write_short_report(const Record& record, std::byte* to) {
+    const auto kind = static_cast<std::uint8_t>(record.index());
+    if (const auto* reported = std::get_if<Reported>(&record)) return write_short_report(*reported, kind, to);
+    return write_short_report(*std::get_if<ReportHeld>(&record), kind, to);
+}
+
 template <std::size_t Kind>
 Record decode_as(Decoder& in) {
     Record record{std::in_place_index<Kind>};
@@ -457,25 +468,22 @@ void encode(const Record& record, Bytes& out) {
 }
 
 void encode(std::span<const Record> records, Bytes& out) {
-    std::size_t at = out.size(); // behind it lies room for reports to come, made for many of them at once
-    for (std::size_t i = 0; i < records.size(); ++i) {
-        const Record& record = records[i];
-        const auto kind = static_cast<std::uint8_t>(record.index());
-        if (out.size() - at < most_bytes)
-            out.resize(at + std::min<std::size_t>((records.size() - i + 1) * most_bytes, 4096));
-        const auto* reported = std::get_if<Reported>(&record);
-        const auto* held = std::get_if<ReportHeld>(&record);
-        if (reported != nullptr && reported->metrics.size() <= few_metrics) {
-            at += write_short_report(*reported, kind, out.data() + at);
-        } else if (held != nullptr && held->metrics.size() <= few_metrics) {
-            at += write_short_report(*held, kind, out.data() + at);
-        } else {
-            out.resize(at);
-            encode(record, out);
-            at = out.size();
+    while (!records.empty()) {
+        constexpr std::size_t together = 32; // room is made for so many reports at once
+        const auto others =
+            std::ranges::find_if_not(records.first(std::min(together, records.size())), is_short_report);
+        const auto reports = static_cast<std::size_t>(others - records.begin());
+        if (reports == 0) {
+            encode(records.front(), out);
+            records = records.subspan(1);
+            continue;
         }
+        std::size_t at = out.size();
+        out.resize(at + reports * most_bytes);
+        for (const Record& report : records.first(reports)) at += write_short_report(report, out.data() + at);
+        out.resize(at);
+        records = records.subspan(reports);
     }
-    out.resize(at);
 }
 
 Record decode_record(Decoder& in) {

@@ -44,6 +44,7 @@ inline constexpr std::size_t max_failure_words = 256;
 
 /// Throws base::FormatError: a record that cannot follow those before it.
 [[noreturn]] void impossible(const std::string& what);
+[[noreturn]] void never_created(TrialId id);
 
 /// Of what a trial said when it failed, without the place ("rank 3 on nid0041: ...").
 [[nodiscard]] std::uint64_t digest_of_failure(const std::string& message);
@@ -105,7 +106,10 @@ struct Tuner::Impl {
     void apply_one(const study::ReportHeld&);
     void apply_one(const study::JobDied&);
     void apply_one(const study::HostRetired&);
-    TrialState& trial(TrialId id);
+    TrialState& trial(TrialId id) {
+        if (id.value() >= state.trials.size()) never_created(id);
+        return state.trials[id.value()];
+    }
     void set_phase(TrialId id, TrialPhase phase);
     void free_ranks(TrialId id);
     void after_lost_attempt(TrialId id);

@@ -158,6 +158,9 @@ void Tuner::Impl::end_if_over(StudyTime now, Output& out) {
 /// a checkpoint.
 void Tuner::Impl::close_what_is_left(StudyTime now, Output& out) {
     const Reason reason = state.draining ? state.drain_reason : Reason::not_promoted;
+    const std::size_t open = state.in(TrialPhase::waiting) + state.in(TrialPhase::paused);
+    out.records.reserve(out.records.size() + 2 * open); // a trial is closed and mostly gives up one checkpoint
+    out.commands.reserve(out.commands.size() + open);
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
         const TrialId id{i};
         const TrialState& t = state.trials[i];

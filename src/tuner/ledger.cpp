@@ -142,12 +142,19 @@ void Ledger::add(PlaceIndex place, std::int32_t ranks) {
 }
 
 void Ledger::recount(ByFree& places, PlaceIndex place, std::uint32_t before, std::uint32_t after) {
+    std::set<PlaceIndex>::node_type node; // goes from one set to the other without an allocation
     if (before > 0) {
         const auto level = places.find(before);
-        level->second.erase(place);
+        node = level->second.extract(place);
         if (level->second.empty()) places.erase(level);
     }
-    if (after > 0) places[after].insert(place);
+    if (after == 0) return;
+    std::set<PlaceIndex>& level = places[after];
+    if (node) {
+        level.insert(std::move(node));
+    } else {
+        level.insert(place);
+    }
 }
 
 } // namespace ranktune::tuner

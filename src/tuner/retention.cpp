@@ -46,7 +46,7 @@ std::vector<const CheckpointRef*> Tuner::Impl::to_release(TrialId id) const {
 
     std::vector<const CheckpointRef*> others; // than the newest
     for (std::size_t i = 0; i + newest < all.size(); ++i) others.push_back(&all[i]);
-    if (others.empty()) return others;
+    if (others.empty() || best == 0) return others;
     // Of all, the newest ones too: they may be the best already.
     std::vector<const CheckpointRef*> kept = ranked(all, spec.objective.mode);
     kept.resize(std::min(kept.size(), best));

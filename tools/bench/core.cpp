@@ -69,8 +69,13 @@ double loss_of(Values values, std::uint32_t trial, base::Iteration iteration, st
     return base + 0.01 / static_cast<double>(iteration);
 }
 
+std::size_t allocated() {
+    const auto info = mallinfo2();
+    return info.uordblks + info.hblkhd; // from the heap, and in pages of their own
+}
+
 Result run(std::uint32_t trials, Values values) {
-    const std::size_t memory_before = mallinfo2().uordblks;
+    const std::size_t memory_before = allocated();
     tuner::Tuner tuner(make_spec(trials, values));
     tuner::Output out;
     tuner.create("bench", "bench", "bench", out);
@@ -90,8 +95,8 @@ Result run(std::uint32_t trials, Values values) {
         for (const auto& event : inbox) tuner.step(event, out);
         inbox.clear();
         journal.clear();
+        study::encode(out.records, journal);
         for (const auto& record : out.records) {
-            study::encode(record, journal);
             if (const auto* report = std::get_if<study::Reported>(&record)) {
                 ++result.reports;
                 if (report->verdict.reason != study::Reason::below_rung) ++result.at_rung;
@@ -153,7 +158,9 @@ Result run(std::uint32_t trials, Values values) {
         inbox.push_back({base::from_ns(now), std::move(report)});
         if (!waits) running.push_back({who.trial, who.attempt, who.next + 1});
     }
-    result.bytes_per_trial = static_cast<double>(mallinfo2().uordblks - memory_before) / trials;
+    out = {}; // the last batch closes all that are left
+    study::Bytes().swap(journal);
+    result.bytes_per_trial = static_cast<double>(allocated() - memory_before) / trials;
     return result;
 }
 
