@@ -168,7 +168,7 @@ TEST_CASE("a missing checkpoint is an I/O error", "[storage]") {
 TEST_CASE("a large state goes past the page cache and beside its checksums, to the same file", "[storage]") {
     const TemporaryDirectory home;
     study::MemoryState state;
-    std::vector<float> large(9'000'001); // 34 MiB, three blocks, not whole pages
+    std::vector<float> large(17'000'001); // 65 MiB, two blocks past the page cache, five elsewhere, not whole pages
     std::iota(large.begin(), large.end(), 0.0F);
     const std::vector<float> small(100, 1.5F);
     state.put<float>("small", small);
