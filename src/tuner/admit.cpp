@@ -56,9 +56,7 @@ void Tuner::Impl::take_end(TrialId id, AttemptOutcome outcome, const std::string
 /// A trial without ranks that is paused or closed: what it saved may be of no more use.
 void Tuner::Impl::let_go(TrialId id, Output& out) {
     retain(id, out);
-    if (trial(id).phase != TrialPhase::paused || !spec.checkpoint.max_bytes) return;
-    evictable.insert(as_evictable(id)); // it may have been thrown out before it saved
-    evict(out);
+    if (trial(id).phase == TrialPhase::paused) evict(out);
 }
 
 /// Admits what is due, fills slots, and gives ranks away. May be called at any time: what it decides depends on the

@@ -36,11 +36,8 @@ void Tuner::Impl::set_phase(TrialId id, TrialPhase phase) {
     ++state.count[static_cast<std::size_t>(phase)];
     if (t.phase == TrialPhase::waiting) waiting.erase(id);
     if (phase == TrialPhase::waiting) waiting.insert(id);
-    if (spec.checkpoint.max_bytes) {
-        if (t.phase == TrialPhase::paused) evictable.erase(as_evictable(id));
-        if (phase == TrialPhase::paused) evictable.insert(as_evictable(id));
-    }
     t.phase = phase;
+    list_if_evictable(id);
 }
 
 void Tuner::Impl::free_ranks(TrialId id) {
@@ -245,6 +242,7 @@ void Tuner::Impl::apply_one(const study::CheckpointCommitted& r) {
     learn_from_checkpoint(trial(r.trial), r.at);
     trial(r.trial).checkpoints.push_back(r.checkpoint);
     state.checkpoint_bytes += r.checkpoint.bytes;
+    list_if_evictable(r.trial);
     if (state.best == r.trial) state.keeper = r.trial;
 }
 
@@ -255,6 +253,7 @@ void Tuner::Impl::apply_one(const study::CheckpointReleased& r) {
     if (found == checkpoints.end()) impossible("checkpoint " + r.path + " is released but was never committed");
     state.checkpoint_bytes -= found->bytes;
     checkpoints.erase(found);
+    list_if_evictable(r.trial);
 }
 
 void Tuner::Impl::apply_one(const study::AttemptEnded& r) {

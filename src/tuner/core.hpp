@@ -63,7 +63,7 @@ struct Tuner::Impl {
     Ledger ledger;
     std::set<TrialId> waiting;
     std::set<TrialId> suspects; ///< ran at too many deaths of the job, and are not over
-    /// With checkpoint.max_bytes: paused trials, those first whose checkpoints go first.
+    /// With checkpoint.max_bytes: paused trials that have checkpoints, those first whose checkpoints go first.
     struct Evictable {
         Iteration iteration = 0; ///< what is cheap to train again goes first
         double score = 0.0;      ///< then the worst
@@ -214,7 +214,9 @@ struct Tuner::Impl {
     [[nodiscard]] bool is_result(TrialId id) const { return state.best == id || state.keeper == id; }
     [[nodiscard]] std::vector<const CheckpointRef*> to_release(TrialId id) const;
     [[nodiscard]] Evictable as_evictable(TrialId id) const;
+    [[nodiscard]] bool is_evictable(TrialId id) const;
     void list_evictable();
+    void list_if_evictable(TrialId id);
     void retain(TrialId id, Output& out);
     void release_all(TrialId id, Output& out);
     void evict(Output& out);
@@ -223,6 +225,7 @@ struct Tuner::Impl {
     [[nodiscard]] std::vector<study::Command> pending_commands() const;
     void check_invariants() const;
     void check_turns() const;
+    void check_evictable() const;
     void snapshot(study::Encoder& out) const;
     void restore(study::Decoder& in);
 };

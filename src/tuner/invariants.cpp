@@ -84,8 +84,21 @@ void Tuner::Impl::check_invariants() const {
         const bool suspect = t.deaths >= deaths_to_suspect && !is_final(t.phase);
         require(suspects.contains(TrialId{i}) == suspect, named(TrialId{i}) + " and the list of suspects disagree");
     }
+    if (spec.checkpoint.max_bytes) check_evictable();
     if (spec.deterministic) check_turns();
     scheduler->check_invariants();
+}
+
+/// The list is what a restored head would make of the state.
+void Tuner::Impl::check_evictable() const {
+    std::size_t listed = 0;
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        const TrialId id{i};
+        require(evictable.contains(as_evictable(id)) == is_evictable(id),
+                named(id) + " and the list of those whose checkpoints may go disagree");
+        if (is_evictable(id)) ++listed;
+    }
+    require(listed == evictable.size(), "the list of trials whose checkpoints may go has too many");
 }
 
 /// Trials know their slots and slots their trials, and who needs ranks or holds them idly is known.

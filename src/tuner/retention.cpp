@@ -79,13 +79,9 @@ void Tuner::Impl::release_all(TrialId id, Output& out) {
 void Tuner::Impl::evict(Output& out) {
     if (!spec.checkpoint.max_bytes) return;
     for (auto at = evictable.begin(); at != evictable.end() && state.checkpoint_bytes > *spec.checkpoint.max_bytes;) {
-        const TrialId id = at->trial;
-        if (is_result(id)) {
-            ++at;
-            continue;
-        }
-        at = evictable.erase(at); // it cannot save again before it goes on
-        release_all(id, out);
+        const Evictable next = *at;
+        if (!is_result(next.trial)) release_all(next.trial, out); // and so it leaves the list
+        at = evictable.upper_bound(next);
     }
 }
 
@@ -96,12 +92,23 @@ Tuner::Impl::Evictable Tuner::Impl::as_evictable(TrialId id) const {
 
 void Tuner::Impl::list_evictable() {
     evictable.clear();
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) list_if_evictable(TrialId{i});
+}
+
+/// Puts the trial on the list or takes it off. By its state alone, so that a head that was restored has the same list.
+/// (What a place on it depends on does not change while a trial is paused.)
+void Tuner::Impl::list_if_evictable(TrialId id) {
     if (!spec.checkpoint.max_bytes) return;
-    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
-        const TrialId id{i};
-        if (state.trials[i].phase == TrialPhase::paused && !state.trials[i].checkpoints.empty())
-            evictable.insert(as_evictable(id));
+    if (is_evictable(id)) {
+        evictable.insert(as_evictable(id));
+    } else {
+        evictable.erase(as_evictable(id));
     }
+}
+
+bool Tuner::Impl::is_evictable(TrialId id) const {
+    const TrialState& t = state.trials[id.value()];
+    return t.phase == TrialPhase::paused && !t.checkpoints.empty();
 }
 
 } // namespace ranktune::tuner

@@ -45,6 +45,13 @@ std::string checkpoint_name(std::uint32_t trial, base::Iteration iteration) {
     return "checkpoints/" + std::to_string(trial) + "/" + std::to_string(iteration);
 }
 
+std::string text_of(const tuner::Output& output) {
+    std::string text;
+    for (const auto& record : output.records) text += render(record);
+    for (const auto& command : output.commands) text += render(command);
+    return text;
+}
+
 } // namespace
 
 std::string Player::play(const std::string& command, const std::string& body) {
@@ -66,6 +73,7 @@ std::string Player::play(const std::string& command, const std::string& body) {
         const auto& spec = spec_;
         live_ = std::make_unique<tuner::Tuner>(spec);
         replayed_ = std::make_unique<tuner::Tuner>(spec);
+        restored_.clear();
         tuner::Output output;
         live_->create("uuid", study::resolved_toml(spec), "test", output);
         check(text, output);
@@ -143,14 +151,14 @@ std::string Player::play(const std::string& command, const std::string& body) {
     } else if (verb == "change") {
         const auto later =
             study::parse_study(study::resolved_toml(live_->spec()), "scenario.toml", {rest_of(words)}, known());
-        tuner::Output output;
-        live_->change(study::resolved_toml(later), "test", now_, output);
-        check(text, output);
+        const std::string resolved = study::resolved_toml(later);
+        everywhere([&](tuner::Tuner& core, tuner::Output& output) { core.change(resolved, "test", now_, output); },
+                   text);
     } else if (verb == "reopen") {
         words >> trial >> word;
-        tuner::Output output;
-        live_->reopen(base::TrialId{trial}, word == "scratch", now_, output);
-        check(text, output);
+        everywhere([&](tuner::Tuner& core,
+                       tuner::Output& output) { core.reopen(base::TrialId{trial}, word == "scratch", now_, output); },
+                   text);
     } else if (verb == "mark") {
         const auto until = live_->state().deterministic_until;
         return until ? "deterministic up to record " + std::to_string(*until) + "\n" : "deterministic\n";
@@ -192,33 +200,51 @@ void Player::begin(std::uint32_t workers, std::uint32_t hosts, std::string& text
 }
 
 void Player::event(study::EventBody body, std::string& text) {
+    const study::Event happened{now_, std::move(body)};
+    everywhere([&](tuner::Tuner& core, tuner::Output& output) { core.step(happened, output); }, text);
+}
+
+void Player::everywhere(const std::function<void(tuner::Tuner&, tuner::Output&)>& act, std::string& text) {
     tuner::Output output;
-    live_->step({now_, std::move(body)}, output);
+    act(*live_, output);
+    const std::string expected = text_of(output);
+    for (std::size_t i = 0; i < restored_.size(); ++i) {
+        tuner::Output again;
+        act(*restored_[i], again);
+        restored_[i]->check_invariants();
+        if (text_of(again) != expected)
+            throw std::runtime_error("a core that was restored after " + std::to_string(i + 1) +
+                                     " steps decides something else:\n" + text_of(again) + "instead of\n" + expected);
+    }
     check(text, output);
 }
 
 void Player::check(std::string& text, const tuner::Output& output) {
+    text += text_of(output);
     for (const auto& record : output.records) {
-        text += render(record);
         study::Bytes bytes;
         study::encode(record, bytes);
         study::Decoder decoder(bytes);
         journal_.push_back(study::decode_record(decoder));
         replayed_->apply(journal_.back());
     }
-    for (const auto& command : output.commands) text += render(command);
     live_->check_invariants();
     replayed_->check_invariants();
     if (live_->digest() != replayed_->digest()) throw std::runtime_error("replay and live state differ");
+    restored_.push_back(restored());
+}
+
+std::unique_ptr<tuner::Tuner> Player::restored() const {
     study::Bytes bytes;
     study::Encoder encoder(bytes);
     live_->snapshot(encoder);
-    tuner::Tuner restored(live_->spec());
+    auto core = std::make_unique<tuner::Tuner>(live_->spec());
     study::Decoder decoder(bytes);
-    restored.restore(decoder);
-    restored.check_invariants();
-    if (restored.digest() != live_->digest())
+    core->restore(decoder);
+    core->check_invariants();
+    if (core->digest() != live_->digest())
         throw std::runtime_error("a restored snapshot differs from the state it was taken of");
+    return core;
 }
 
 std::string Player::trials() const {

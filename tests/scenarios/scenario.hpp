@@ -3,6 +3,7 @@
 // Scenarios: a study played step by step from a text file, with the complete expected output beside the input.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,7 +14,8 @@ namespace ranktune::scenarios {
 
 /// Executes the commands of a scenario file and answers with what the core recorded (one line a record) and commanded
 /// (lines that begin with `>`). After every command the invariants are checked, and a second core that only applies the
-/// records must have the same digest.
+/// records must have the same digest. From every state a core is restored from its snapshot: all of these live on
+/// beside the first, and decide and command what it does.
 ///
 ///   study            the lines up to `----` are a study file; again: a new study in place of the one before
 ///   began N [hosts H]    a head with N workers on H hosts
@@ -38,7 +40,10 @@ class Player {
 
   private:
     void event(study::EventBody body, std::string& text);
+    /// Lets the core, and all that were restored, do the same.
+    void everywhere(const std::function<void(tuner::Tuner&, tuner::Output&)>& act, std::string& text);
     void check(std::string& text, const tuner::Output& output);
+    [[nodiscard]] std::unique_ptr<tuner::Tuner> restored() const;
     [[nodiscard]] std::string trials() const;
     [[nodiscard]] std::string rungs() const;
     void begin(std::uint32_t workers, std::uint32_t hosts, std::string& text,
@@ -48,6 +53,7 @@ class Player {
     study::StudySpec spec_; ///< as the study was created
     std::unique_ptr<tuner::Tuner> live_;
     std::unique_ptr<tuner::Tuner> replayed_;
+    std::vector<std::unique_ptr<tuner::Tuner>> restored_; ///< one for each state so far, oldest first
     std::vector<study::Record> journal_;
     base::StudyTime now_{};
     std::uint32_t incarnation_ = 0;
