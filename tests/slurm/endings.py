@@ -261,7 +261,8 @@ def interrupted(launcher, nodes, times):
             job.wait_for("a clean stop under way", lambda: '"draining": true' in (job.study / "status").read_text())
             os.kill(victim, 2)
         expect(job, "FAILED", 75, exit=75)
-        assert job.outcome()["cause"] == "asked" and "starting the study again" not in job.log()
+        assert job.outcome()["cause"] == "asked", job.outcome()
+        assert "starting the study again" not in job.log(), job.log()
         assert job.outcome()["reason"] == "Ctrl-C" and job.outcome()["requeue"] == "no", job.outcome()
         assert job.show("Restarts") == "0"
         job.wait_for("the end of the ranks", lambda: not job_processes(job))
