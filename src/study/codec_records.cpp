@@ -468,22 +468,23 @@ void encode(const Record& record, Bytes& out) {
 }
 
 void encode(std::span<const Record> records, Bytes& out) {
-    while (!records.empty()) {
-        constexpr std::size_t together = 32; // room is made for so many reports at once
-        const auto others =
-            std::ranges::find_if_not(records.first(std::min(together, records.size())), is_short_report);
-        const auto reports = static_cast<std::size_t>(others - records.begin());
-        if (reports == 0) {
-            encode(records.front(), out);
-            records = records.subspan(1);
+    std::size_t at = out.size(); // behind it may lie room for reports to come
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        if (!is_short_report(records[i])) {
+            out.resize(at);
+            encode(records[i], out);
+            at = out.size();
             continue;
         }
-        std::size_t at = out.size();
-        out.resize(at + reports * most_bytes);
-        for (const Record& report : records.first(reports)) at += write_short_report(report, out.data() + at);
-        out.resize(at);
-        records = records.subspan(reports);
+        if (out.size() - at < most_bytes) {
+            // Room is zeroed: for many reports at once only if they seem to come one after the other.
+            const bool in_a_row = i + 1 < records.size() && is_short_report(records[i + 1]);
+            const std::size_t together = in_a_row ? std::min<std::size_t>(records.size() - i, 32) : 1;
+            out.resize(at + together * most_bytes);
+        }
+        at += write_short_report(records[i], out.data() + at);
     }
+    out.resize(at);
 }
 
 Record decode_record(Decoder& in) {
