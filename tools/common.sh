@@ -48,7 +48,7 @@ install_missing() {
   fi
   say "Installing from the distribution: ${missing[*]}"
   local log; log=$(mktemp)
-  if ! { "${sudo[@]}" apt-get update && DEBIAN_FRONTEND=noninteractive "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive $line; } >"$log" 2>&1; then
+  if ! { "${sudo[@]}" apt-get update && DEBIAN_FRONTEND=noninteractive "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive $line -o DPkg::Lock::Timeout=120; } >"$log" 2>&1; then
     tail -n 5 "$log" >&2
     fail "the installation failed (log: $log). Run it by hand: $line"
   fi

@@ -54,10 +54,6 @@ class Study(study_case.Study):
     def wait_until_training(self):
         self.wait_for("two running trials", self.started)
 
-    def outcome(self):
-        with open(os.path.join(self.directory, "outcome")) as file:
-            return dict(line.rstrip("\n").split("=", 1) for line in file)
-
     def worker_log(self):
         return self.log("workers-")
 
