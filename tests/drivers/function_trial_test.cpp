@@ -103,6 +103,29 @@ TEST_CASE("a function without save cannot be paused, and says so", "[drivers]") 
     CHECK(logs[0].ended->message.find("never called checkpoints(save, load)") != std::string::npos);
 }
 
+TEST_CASE("a function without save is paused without a checkpoint by the end of the job", "[drivers]") {
+    TrialCluster cluster(2, function([](trainables::TrialContext& context) {
+                             while (context.report({{"x", 1.0}})) {
+                             }
+                         }));
+    auto reason = study::Reason::draining;
+    SECTION("and by a scheduler that starts paused trials from the beginning") {
+        cluster.spec().scheduler.restart_paused = true;
+        reason = study::Reason::rung;
+    }
+    cluster.prepare(2, 2);
+    auto& logs = cluster.run([&](const RunnerReported& report) {
+        if (report.iteration == 2) cluster.answer(2, Verb::pause, 0, reason);
+    });
+    for (const auto& log : logs) {
+        CHECK(log.ended->outcome == AttemptOutcome::paused);
+        CHECK(log.ended->message.empty());
+        CHECK(log.saved.empty());
+    }
+    cluster.prepare(2, 27); // from the beginning
+    CHECK(cluster.run_until(27, Verb::stop)[0].reports.at(0).iteration == 1);
+}
+
 TEST_CASE("a failed save is not forgotten when the function catches it", "[drivers]") {
     TrialCluster cluster(2, function([](trainables::TrialContext& context) {
                              try {

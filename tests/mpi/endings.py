@@ -30,7 +30,7 @@ ranks = 2
 [space]
 lr = "loguniform(1e-4, 1.0)"
 [scheduler]
-type = "asha"
+type = "{scheduler}"
 [run]
 abort_grace = "2s"
 heartbeat_timeout = "4s"
@@ -40,8 +40,8 @@ heartbeat_timeout = "4s"
 
 class Study(study_case.Study):
     def __init__(self, program, launcher, builtin="curve", options="seconds = 0.02", extra=(), trials=500, more="",
-                 supervise=""):
-        text = STUDY.format(builtin=builtin, options=options, trials=trials, more=more)
+                 supervise="", scheduler="asha"):
+        text = STUDY.format(builtin=builtin, options=options, trials=trials, scheduler=scheduler, more=more)
         super().__init__(program, launcher, text, extra=extra, supervise=supervise)
 
     def started(self):
@@ -72,6 +72,22 @@ def clean_stop(make):
     check_resumable(study, *study.finish())
     journal = study.journal()
     assert journal["ended"] == 1 and journal["running"] == 0 and journal["reports"] > 0, journal
+
+
+def function_without_checkpoints(make):
+    """A clean stop costs the trials of a function that never called checkpoints() their work, and nothing else: they
+    begin again in the next start."""
+    study = make(builtin="plain", options="", trials=4, scheduler="fifo")
+    study.wait_until_training()
+    study.process.send_signal(signal.SIGUSR1)
+    check_resumable(study, *study.finish())
+    journal = study.journal()
+    assert journal["failed"] == 0 and journal["paused"] == 2, journal
+    study.start()
+    code, output = study.finish(limit=120)
+    assert code == 0, f"exit code {code}\n{output}"
+    journal = study.journal()
+    assert journal["failed"] == 0 and journal["finished"] == 4, journal
 
 
 def stop_from_worker(make):
@@ -223,8 +239,8 @@ def main():
     split = sys.argv.index("--")
     program, launcher = os.path.abspath(sys.argv[1]), sys.argv[split + 1:]
     wanted = sys.argv[2:split]
-    cases = [clean_stop, stop_from_worker, second_signal, printed_output, crashed_worker, hung_trial, killed_worker,
-             killed_head, killed_launcher]
+    cases = [clean_stop, function_without_checkpoints, stop_from_worker, second_signal, printed_output, crashed_worker,
+             hung_trial, killed_worker, killed_head, killed_launcher]
     if "RANKTUNE" in os.environ:
         cases += [crashed_worker_supervised, hung_trial_supervised]
     version = subprocess.run([launcher[0], "--version"], capture_output=True, text=True).stdout

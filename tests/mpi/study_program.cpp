@@ -81,11 +81,19 @@ class Loud final : public trainables::Trainable {
     int steps_ = 0;
 };
 
+/// A function that reports, and knows nothing of checkpoints.
+void plain(trainables::TrialContext& context) {
+    const double lr = context.configuration().at("lr").as_double();
+    do std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    while (context.report({{"score", lr}}));
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
     trainables::register_trainable<Hang>(testing::any_trainable("hang", {"score"}));
     trainables::register_trainable<Loud>(testing::any_trainable("loud", {"score"}));
+    trainables::register_function(testing::any_trainable("plain", {"score"}), plain);
     if (argc == 3 && std::string(argv[1]) == "--check") return check(argv[2]);
     if (argc != 3) return 2;
     drivers::block_stop_signals();

@@ -47,11 +47,11 @@ class TrialContext {
     [[nodiscard]] virtual ddp::Collective& collective() = 0;
 
     /// Function form only: ends an iteration with rank 0's metrics. Collective. Returns false when the trial has to end
-    /// (paused or stopped): return from the function then. Before a pause the driver calls the function registered with
-    /// `on_save`.
+    /// (paused or stopped): return from the function then. Before a pause it calls the `save` given to checkpoints().
     [[nodiscard]] virtual bool report(const Metrics& metrics) = 0;
     /// Function form only: how to save and load the state. `load` is called at once when the trial goes on from a
-    /// checkpoint.
+    /// checkpoint. A trial that never calls it begins again in the next start when the job or the study ends before it
+    /// does, and fails when its scheduler pauses it (unless restart_paused is set).
     virtual void checkpoints(std::function<void(study::StateSink&)> save,
                              std::function<void(study::StateSource&)> load) = 0;
 

@@ -68,7 +68,9 @@ AttemptOutcome outcome_of(const std::exception_ptr& error) {
 /// What the leader says to its group after an iteration, in one number: a verb, and what to do before going on.
 constexpr std::uint64_t verb_bits = 3;
 static_assert(static_cast<std::uint64_t>(Verb::discard) <= verb_bits);
+constexpr std::uint64_t without_state_bit = 16; ///< pauses without a checkpoint, and starts from the beginning later
 static_assert((verb_bits & (TrialCheckpoints::compare_bit | TrialCheckpoints::take_bit)) == 0);
+static_assert((without_state_bit & (verb_bits | TrialCheckpoints::compare_bit | TrialCheckpoints::take_bit)) == 0);
 
 /// While it lives, user code waits for the head, itself or through its leader.
 class Waiting {
@@ -132,6 +134,7 @@ class Attempt final : public trainables::TrialContext {
     [[nodiscard]] Verb finish_iteration(const trainables::Metrics& metrics, const SaveState& save_state);
     [[nodiscard]] std::uint64_t verdict_for_all(const trainables::Metrics& metrics, bool can_save);
     [[nodiscard]] std::uint64_t leaders_word(const trainables::Metrics& metrics, bool can_save);
+    [[nodiscard]] bool may_pause_without_state(const study::Verdict& pause) const;
     void end_with_checkpoint(Verb verb, const SaveState& save_state);
     [[nodiscard]] const study::CheckpointRef* checkpoint() const {
         return std::get_if<study::CheckpointRef>(&assignment_.start.from);
@@ -156,6 +159,7 @@ class Attempt final : public trainables::TrialContext {
     std::function<void(study::StateSink&)> save_;
     bool restored_ = false;
     bool told_to_end_ = false;
+    bool pauses_without_state_ = false;
     std::exception_ptr end_error_;
 };
 
@@ -301,6 +305,7 @@ Verb Attempt::finish_iteration(const trainables::Metrics& metrics, const SaveSta
     const bool can_save = setting_.trainable->info.can_checkpoint && save_state;
     const std::uint64_t word = verdict_for_all(metrics, can_save);
     const auto verb = static_cast<Verb>(word & verb_bits);
+    pauses_without_state_ = (word & without_state_bit) != 0;
     value_ = objective_value(metrics, setting_.spec->objective);
     checkpoints_.settle(word, verb == Verb::go_on);
     watch_.start();
@@ -333,16 +338,25 @@ std::uint64_t Attempt::leaders_word(const trainables::Metrics& metrics, bool can
     // Who lends its ranks and has no way to save starts from scratch later: that is no failure.
     const bool unsaved = verdict.reason == study::Reason::yielded && !can_save;
     const Verb verb = unsaved ? Verb::discard : verdict.verb;
-    return static_cast<std::uint64_t>(verb) | checkpoints_.plan(iteration_, watch_.seconds(), verdict, can_save);
+    const bool without_state = verb == Verb::pause && !can_save && may_pause_without_state(verdict);
+    return static_cast<std::uint64_t>(verb) | (without_state ? without_state_bit : 0) |
+           checkpoints_.plan(iteration_, watch_.seconds(), verdict, can_save);
+}
+
+bool Attempt::may_pause_without_state(const study::Verdict& pause) const {
+    return goes_on_later(pause) || setting_.spec->scheduler.restart_paused;
 }
 
 /// Collective. After a verdict other than go_on.
 void Attempt::end_with_checkpoint(Verb verb, const SaveState& save_state) {
     outcome_ = verb == Verb::pause ? AttemptOutcome::paused : AttemptOutcome::stopped;
-    if (!setting_.trainable->info.can_checkpoint || verb == Verb::discard) return;
+    if (!setting_.trainable->info.can_checkpoint || verb == Verb::discard || pauses_without_state_) return;
     if (!save_state) {
         if (verb == Verb::stop) return;
-        throw base::Error("the trial was to pause, but the training function never called checkpoints(save, load)");
+        throw base::Error(
+            "the trial was to pause, but the training function never called checkpoints(save, load): call it before "
+            "the first report; or say can_checkpoint = false in its TrainableInfo, with variant = \"stop\" or "
+            "restart_paused = true in [scheduler]");
     }
     checkpoints_.save_last(iteration_, value_, save_state);
 }

@@ -88,6 +88,13 @@ struct ProgramSetting {
     std::chrono::milliseconds alone_grace{5000}; ///< see ProgramLeader
 };
 
+/// Whether this pause is the end of the job, or of the trial's turn. That is no fault of the trial: one that has no
+/// checkpoint to give pauses all the same, and goes on later from what it has.
+[[nodiscard]] constexpr bool goes_on_later(const study::Verdict& pause) {
+    return pause.verb == study::Verb::pause &&
+           (pause.reason == study::Reason::draining || pause.reason == study::Reason::yielded);
+}
+
 /// What stays the same from attempt to attempt.
 struct AttemptSetting {
     const study::StudySpec* spec = nullptr;

@@ -36,11 +36,6 @@ std::string failure_text(const ChildExit& exit, const std::string& last_words) {
     return text + ": " + last_words.substr(last + 1) + "\nlast lines of its standard error:\n" + last_words;
 }
 
-/// The end of the job or the study is no fault of the trial: it goes on later, from what it has.
-bool goes_on_later(const study::Verdict& pause) {
-    return pause.reason == study::Reason::draining || pause.reason == study::Reason::yielded;
-}
-
 std::string rounded(std::chrono::nanoseconds time) {
     if (time >= std::chrono::seconds(10)) return study::duration_text(std::chrono::round<std::chrono::seconds>(time));
     return study::duration_text(std::chrono::round<std::chrono::milliseconds>(time));
