@@ -30,78 +30,98 @@ std::vector<bool> reached(const std::vector<std::vector<std::size_t>>& edges, st
 
 } // namespace
 
+bool may_name_parameter(std::span<const SpaceEntry> entries, std::string_view name) {
+    return std::ranges::any_of(entries, [&](const SpaceEntry& entry) {
+        return name == entry.name || (!entry.is_parameter && name.starts_with(entry.name + "."));
+    });
+}
+
+std::vector<std::string> names_of(std::span<const SpaceEntry> entries) {
+    std::vector<std::string> names;
+    for (const SpaceEntry& entry : entries) names.push_back(entry.name);
+    return names;
+}
+
 void ConditionChecks::add_condition(space::Condition condition, const Node& node, std::string key, Conditions& to) {
     to.all = to.all ? space::Condition::both(*to.all, condition) : condition;
     to.parts.push_back(written_.size());
     written_.push_back({std::move(condition), &node, std::move(key)});
 }
 
-void ConditionChecks::add_parameter(std::string name, std::optional<space::Domain> domain, Conditions conditions) {
-    members_.push_back({std::move(name), std::move(domain), std::move(conditions)});
+void ConditionChecks::add_unreadable(std::string_view text, Conditions& to) {
+    to.unreadable = true;
+    constexpr std::string_view in_names = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+    for (auto at = text.find_first_of(in_names); at != std::string_view::npos; at = text.find_first_of(in_names, at)) {
+        const auto end = std::min(text.find_first_not_of(in_names, at), text.size());
+        mentioned_.emplace_back(text.substr(at, end - at));
+        at = end;
+    }
 }
 
-const ConditionChecks::Member* ConditionChecks::find(std::string_view name) const {
-    const auto found = std::ranges::find(members_, name, &Member::name);
-    return found == members_.end() ? nullptr : &*found;
+void ConditionChecks::add_entry(SpaceEntry entry) { entries_.push_back(std::move(entry)); }
+
+const SpaceEntry* ConditionChecks::find(std::string_view name) const {
+    const auto found = std::ranges::find(entries_, name, &SpaceEntry::name);
+    return found == entries_.end() ? nullptr : &*found;
+}
+
+/// What a condition can count on; null: it may be anything.
+const space::Domain* ConditionChecks::drawn(std::string_view name) const {
+    const SpaceEntry* entry = find(name);
+    return entry == nullptr || entry->pinned || !entry->domain ? nullptr : &*entry->domain;
 }
 
 void ConditionChecks::check(Mistakes& mistakes, std::vector<std::string>& names, bool trusted) const {
-    const bool known = check_names(mistakes, names);
-    const bool ordered = check_circles(mistakes);
-    if (known && ordered && !trusted) check_possible(mistakes);
+    names.insert(names.end(), mentioned_.begin(), mentioned_.end());
+    check_names(mistakes, names);
+    check_circles(mistakes);
+    if (!trusted) check_possible(mistakes);
 }
 
-bool ConditionChecks::check_names(Mistakes& mistakes, std::vector<std::string>& names) const {
-    std::vector<std::string> known;
-    for (const Member& member : members_) known.push_back(member.name);
-    bool right = true;
+void ConditionChecks::check_names(Mistakes& mistakes, std::vector<std::string>& names) const {
+    const auto known = names_of(entries_);
     for (const Written& each : written_) {
         for (const std::string& name : each.condition.names()) {
             names.push_back(name);
-            if (find(name) != nullptr) continue;
-            right = false;
+            if (may_name_parameter(entries_, name)) continue;
             mistakes.value(*each.node, each.key,
                            "unknown parameter '" + name + "'" + base::suggestion(name, known) + ":  " +
                                in_quotes(each.node->text));
         }
     }
-    return right;
 }
 
 /// For each parameter those that its conditions mention.
 std::vector<std::vector<std::size_t>> ConditionChecks::needs() const {
-    std::vector<std::vector<std::size_t>> needs(members_.size());
-    for (std::size_t i = 0; i < members_.size(); ++i)
-        for (const std::size_t part : members_[i].conditions.parts)
+    std::vector<std::vector<std::size_t>> needs(entries_.size());
+    for (std::size_t i = 0; i < entries_.size(); ++i)
+        for (const std::size_t part : entries_[i].conditions.parts)
             for (const std::string& name : written_[part].condition.names())
-                if (const Member* needed = find(name))
-                    needs[i].push_back(static_cast<std::size_t>(needed - members_.data()));
+                if (const SpaceEntry* needed = find(name))
+                    needs[i].push_back(static_cast<std::size_t>(needed - entries_.data()));
     return needs;
 }
 
-bool ConditionChecks::check_circles(Mistakes& mistakes) const {
+void ConditionChecks::check_circles(Mistakes& mistakes) const {
     const auto edges = needs();
-    std::vector<bool> told(members_.size(), false);
-    bool right = true;
-    for (std::size_t i = 0; i < members_.size(); ++i) {
+    std::vector<bool> told(entries_.size(), false);
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
         if (told[i] || edges[i].empty()) continue;
         const auto from_here = reached(edges, i);
         if (!from_here[i]) continue;
-        right = false;
         std::vector<std::size_t> circle;
-        for (std::size_t j = 0; j < members_.size(); ++j)
+        for (std::size_t j = 0; j < entries_.size(); ++j)
             if (from_here[j] && reached(edges, j)[i]) circle.push_back(j);
         for (const std::size_t j : circle) told[j] = true;
         tell_circle(mistakes, circle);
     }
-    return right;
 }
 
 /// At the condition of the first of them that leads into the circle.
 void ConditionChecks::tell_circle(Mistakes& mistakes, const std::vector<std::size_t>& circle) const {
     std::vector<std::string> names;
-    for (const std::size_t i : circle) names.push_back(members_[i].name);
-    for (const std::size_t part : members_[circle.front()].conditions.parts) {
+    for (const std::size_t i : circle) names.push_back(entries_[i].name);
+    for (const std::size_t part : entries_[circle.front()].conditions.parts) {
         const Written& at = written_[part];
         const bool leads = std::ranges::any_of(at.condition.names(), [&](const std::string& name) {
             return std::ranges::find(names, name) != names.end();
@@ -119,17 +139,18 @@ void ConditionChecks::tell_circle(Mistakes& mistakes, const std::vector<std::siz
 
 bool ConditionChecks::possible(const space::Condition& condition) const {
     return space::can_hold(condition, [this](std::string_view name) -> space::Range {
-        const Member* member = find(name);
-        if (member == nullptr || !member->domain) return {};
-        return {&*member->domain, member->conditions.all.has_value()};
+        const SpaceEntry* entry = find(name);
+        return {drawn(name), entry != nullptr && entry->conditions.any()};
     });
 }
 
-/// "a is drawn from [1, 2]", for each parameter that the condition mentions.
+/// "a is drawn from [1, 2]", for each parameter that the condition mentions and can count on.
 std::string ConditionChecks::drawn_from(const space::Condition& condition) const {
     std::string text;
     for (const std::string& name : condition.names()) {
-        std::string domain = space::text(*find(name)->domain);
+        const space::Domain* known = drawn(name);
+        if (known == nullptr) continue;
+        std::string domain = space::text(*known);
         if (domain.size() > longest_domain) domain = domain.substr(0, longest_domain - 3) + "...";
         text += (text.empty() ? "'" : ", '") + name + "' is drawn from " + domain;
     }
@@ -150,11 +171,11 @@ void ConditionChecks::check_possible(Mistakes& mistakes) const {
         never.insert(part);
         tell_impossible(mistakes, part, "can never hold");
     }
-    for (const Member& member : members_) {
-        const auto& parts = member.conditions.parts;
+    for (const SpaceEntry& entry : entries_) {
+        const auto& parts = entry.conditions.parts;
         if (parts.size() < 2 || std::ranges::any_of(parts, [&](std::size_t part) { return never.contains(part); }))
             continue;
-        if (possible(*member.conditions.all) || !never.insert(parts.back()).second) continue;
+        if (possible(*entry.conditions.all) || !never.insert(parts.back()).second) continue;
         tell_impossible(mistakes, parts.back(), "can never hold together with the condition of the table around it");
     }
 }

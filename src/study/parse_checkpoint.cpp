@@ -82,7 +82,7 @@ void parse_at_rungs(ParseContext& context, TableReader& table, bool can_save) {
     if (!at_rungs) return;
     context.spec.checkpoint.at_rungs = *at_rungs;
     if (!*at_rungs) return;
-    if (context.spec.scheduler.kind != SchedulerKind::asha)
+    if (context.has_scheduler && context.spec.scheduler.kind != SchedulerKind::asha)
         table.refuse("at_rungs", "only scheduler.type = \"asha\" has rungs");
     else if (!can_save)
         table.refuse("at_rungs", "the trainable '" + context.info->name + "' cannot save its state");

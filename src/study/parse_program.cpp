@@ -133,11 +133,11 @@ void check_command(ParseContext& context) {
     std::vector<std::string> found;
     const auto command = CommandTemplate::read(node->text, context.spec.trainable.program->shell, found);
     for (const std::string& mistake : found) context.mistakes.value(*node, key, mistake);
-    if (!context.space_is_valid) return; // its own mistakes come first
+    if (!context.names_are_known) return;
     std::vector<std::string> known = CommandTemplate::reserved();
-    for (const auto& parameter : context.spec.space.parameters()) known.push_back(parameter.name);
+    for (std::string& name : names_of(context.entries)) known.push_back(std::move(name));
     for (const std::string& name : command.placeholders()) {
-        const bool is_parameter = context.spec.space.find(name) != nullptr;
+        const bool is_parameter = may_name_parameter(context.entries, name);
         if (std::ranges::find(CommandTemplate::reserved(), name) != CommandTemplate::reserved().end()) {
             if (is_parameter)
                 context.mistakes.value(*node, key,

@@ -19,6 +19,11 @@ std::string parameter_of(const std::string& text) {
     return text.substr(1, text.size() - 2);
 }
 
+std::string without_braces(std::string text) {
+    std::erase_if(text, [](char c) { return c == '{' || c == '}'; });
+    return text;
+}
+
 bool is_rank_count(const space::Value& value) {
     return value.is_int() && value.as_int() >= 1 && value.as_int() <= most_ranks;
 }
@@ -35,18 +40,21 @@ bool gives_ranks(const space::Domain& domain) {
 }
 
 void check_rank_parameter(ParseContext& context, const Node& node, const std::string& key, const std::string& name) {
-    if (!context.space_is_valid) return; // its own mistakes come first
-    const space::Parameter* parameter = context.spec.space.find(name);
-    if (parameter == nullptr) {
-        std::vector<std::string> names;
-        for (const auto& known : context.spec.space.parameters()) names.push_back(known.name);
-        context.mistakes.value(node, key, "[space] has no parameter '" + name + "'" + base::suggestion(name, names));
-    } else if (parameter->condition) {
-        context.mistakes.value(node, key, "the parameter '" + name + "' has a condition; every trial needs ranks");
-    } else if (!gives_ranks(parameter->domain)) {
-        context.mistakes.value(
-            node, key, "the parameter '" + name + "' must give integers >= 1, not " + space::text(parameter->domain));
+    if (!context.names_are_known) return;
+    const auto& entries = context.entries;
+    const auto entry = std::ranges::find(entries, name, &SpaceEntry::name);
+    if (entry == entries.end()) {
+        if (!may_name_parameter(entries, name))
+            context.mistakes.value(
+                node, key, "[space] has no parameter '" + name + "'" + base::suggestion(name, names_of(entries)));
+        return;
     }
+    if (!entry->is_parameter) return;
+    if (entry->conditions.any())
+        context.mistakes.value(node, key, "the parameter '" + name + "' has a condition; every trial needs ranks");
+    if (entry->domain && !gives_ranks(*entry->domain))
+        context.mistakes.value(
+            node, key, "the parameter '" + name + "' must give integers >= 1, not " + space::text(*entry->domain));
 }
 
 /// `ranks` and `gpus` say how many ranks a trial has, in the same two ways.
@@ -69,6 +77,7 @@ std::optional<RankCount> take_count(ParseContext& context, TableReader& table, s
     }
     const std::string parameter = parameter_of(node->text);
     if (parameter.empty()) {
+        context.condition_names.push_back(without_braces(node->text)); // it may be meant
         context.mistakes.value(*node, key,
                                "needs an integer >= " + std::to_string(lowest) +
                                    ", or \"{name}\" for a parameter of [space], not " + in_quotes(node->text));

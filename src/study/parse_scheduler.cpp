@@ -34,37 +34,54 @@ std::string iterations_text(double value) {
     return value == std::trunc(value) ? std::to_string(static_cast<std::int64_t>(value)) : space::float_text(value);
 }
 
+/// Which of the keys that make the rungs can be counted on: left out, or right by themselves.
+struct Rungs {
+    bool rule = true; ///< variant and rule
+    bool eta = true;
+    bool first = true;
+    bool brackets = true;
+};
+
 /// eta and first_rung: whole numbers, except under the rule that takes fractions.
-void parse_rungs(TableReader& table, SchedulerSpec& scheduler) {
-    const bool fractions = scheduler.variant == AshaVariant::stop && scheduler.rule == AshaRule::ray;
+void parse_rungs(TableReader& table, SchedulerSpec& scheduler, Rungs& known) {
+    const Mistakes& mistakes = table.mistakes();
+    const bool fractions = !known.rule || (scheduler.variant == AshaVariant::stop && scheduler.rule == AshaRule::ray);
     const auto check_whole = [&](const char* key, double value) {
         if (fractions || value == std::trunc(value)) return;
         table.mistakes().value(
             *table.take(key), table.dotted(key),
             "needs a whole number, not " + space::float_text(value) + " (only rule \"ray\" takes fractions)");
     };
+    std::size_t before = mistakes.size();
     if (const auto eta = table.number("eta", 1.0, 1e6)) {
         scheduler.eta = *eta;
         check_whole("eta", *eta);
         if (*eta == 1.0) table.complain("eta", "needs a number > 1: one in eta goes on");
     }
+    known.eta = mistakes.size() == before;
+    before = mistakes.size();
     if (const auto first = table.number("first_rung", fractions ? 0.0 : 1.0, static_cast<double>(most_iterations))) {
         scheduler.first_rung = *first;
         check_whole("first_rung", *first);
         if (*first == 0.0) table.complain("first_rung", "needs a number > 0");
     }
+    known.first = mistakes.size() == before;
+    before = mistakes.size();
+    scheduler.brackets = static_cast<std::uint32_t>(table.integer("brackets", 1, most_brackets).value_or(1));
+    known.brackets = mistakes.size() == before;
 }
 
 /// The rungs against the ceiling.
-void check_ceiling(const ParseContext& context, TableReader& table) {
+void check_ceiling(const ParseContext& context, TableReader& table, const Rungs& known) {
     const SchedulerSpec& scheduler = context.spec.scheduler;
-    if (!context.has_max_iterations) return;
+    if (!context.has_max_iterations || !known.first) return;
     const auto ceiling = static_cast<double>(context.spec.max_iterations);
     const std::string ceiling_text = "study.max_iterations (" + std::to_string(context.spec.max_iterations) + ")";
     if (scheduler.first_rung > ceiling) {
         table.complain("first_rung", iterations_text(scheduler.first_rung) + " is above the ceiling " + ceiling_text);
         return;
     }
+    if (!known.rule || !known.eta) return;
     if (scheduler.variant == AshaVariant::stop && scheduler.rule == AshaRule::ray) {
         // Ray Tune allows brackets without a rung: trials in them run to the end. Only their number has a limit.
         double level = scheduler.first_rung;
@@ -74,6 +91,7 @@ void check_ceiling(const ParseContext& context, TableReader& table) {
                        "gives more than " + std::to_string(most_rungs) + " rungs up to " + ceiling_text);
         return;
     }
+    if (!known.brackets) return;
     double first = scheduler.first_rung;
     std::uint32_t useful = 1;
     while (first * scheduler.eta < ceiling && useful < scheduler.brackets) {
@@ -113,7 +131,9 @@ void parse_asha(ParseContext& context, TableReader& table) {
     const bool valid = context.mistakes.size() == before;
     if (scheduler.variant == AshaVariant::promote || !variant_is_valid) {
         scheduler.finish_top = static_cast<std::uint32_t>(table.integer("finish_top", 0, most_32).value_or(1));
-        scheduler.restart_paused = table.boolean("restart_paused").value_or(false);
+        const auto restart = table.boolean("restart_paused");
+        scheduler.restart_paused = restart.value_or(false);
+        if (variant_is_valid && (restart || !table.has("restart_paused"))) check_checkpoints(context, table);
     } else {
         refuse_all(table, promote_keys, "is a key of variant \"promote\" only");
     }
@@ -123,11 +143,9 @@ void parse_asha(ParseContext& context, TableReader& table) {
         table.refuse("stop_last_trials", "is a key of rule \"ray\" only");
     }
 
-    const std::size_t before_rungs = context.mistakes.size();
-    parse_rungs(table, scheduler);
-    scheduler.brackets = static_cast<std::uint32_t>(table.integer("brackets", 1, most_brackets).value_or(1));
-    if (context.mistakes.size() == before_rungs && valid) check_ceiling(context, table);
-    if (valid && scheduler.variant == AshaVariant::promote) check_checkpoints(context, table);
+    Rungs known{.rule = valid};
+    parse_rungs(table, scheduler, known);
+    check_ceiling(context, table, known);
 }
 
 void parse_median(ParseContext& context, TableReader& table) {
@@ -158,6 +176,7 @@ void parse_scheduler(ParseContext& context) {
         table.finish();
         return;
     }
+    context.has_scheduler = !table.is_wrong();
     context.spec.scheduler.kind = kind.value_or(SchedulerKind::fifo);
     const auto only = [](const char* type) { return "is a key of type \"" + std::string(type) + "\" only"; };
     if (context.spec.scheduler.kind != SchedulerKind::asha) refuse_all(table, asha_keys, only("asha"));

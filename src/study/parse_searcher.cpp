@@ -15,11 +15,11 @@ constexpr Word<SearcherKind> searcher_kinds[] = {
 /// A grid crosses all domains: each must have finitely many values.
 bool check_finite(const ParseContext& context, TableReader& table) {
     bool finite = true;
-    for (const space::Parameter& parameter : context.spec.space.parameters()) {
-        if (space::cardinality(parameter.domain)) continue;
+    for (const SpaceEntry& entry : context.entries) {
+        if (!entry.domain || space::cardinality(*entry.domain)) continue;
         finite = false;
-        table.complain("type", "\"grid\" needs finitely many values of '" + parameter.name + "', not " +
-                                   space::text(parameter.domain) + "; give it a list, integers or a quantum");
+        table.complain("type", "\"grid\" needs finitely many values of '" + entry.name + "', not " +
+                                   space::text(*entry.domain) + "; give it a list, integers or a quantum");
     }
     return finite;
 }
@@ -27,7 +27,7 @@ bool check_finite(const ParseContext& context, TableReader& table) {
 /// A grid search without study.num_trials runs the whole grid once; none can run more trials than there are
 /// configurations, so that plans and progress count those.
 void count_grid(ParseContext& context, TableReader& table) {
-    if (!context.space_is_valid || !check_finite(context, table)) return;
+    if (!check_finite(context, table) || !context.space_is_valid) return;
     std::uint64_t size = 0;
     try {
         size = space::Enumeration(context.spec.space).size();
@@ -48,6 +48,18 @@ void count_grid(ParseContext& context, TableReader& table) {
     context.spec.num_trials = static_cast<std::uint32_t>(size);
 }
 
+/// A Sobol sequence has so many directions.
+void check_directions(const ParseContext& context, TableReader& table) {
+    // Those whose domains are wrong are as likely to need one, but that is not known.
+    const auto needed = std::ranges::count_if(context.entries, [](const SpaceEntry& entry) {
+        return entry.domain && !std::holds_alternative<space::Grid>(*entry.domain) &&
+               !std::holds_alternative<space::Constant>(*entry.domain);
+    });
+    if (static_cast<std::size_t>(needed) <= max_sobol_parameters) return;
+    table.complain("type", "\"sobol\" has directions for " + std::to_string(max_sobol_parameters) +
+                               " parameters, the space has " + std::to_string(needed) + "; use \"random\"");
+}
+
 } // namespace
 
 void parse_searcher(ParseContext& context) {
@@ -63,12 +75,7 @@ void parse_searcher(ParseContext& context) {
     }
     table.finish();
 
-    if (searcher.kind == SearcherKind::sobol && context.space_is_valid &&
-        context.spec.space.dimensions() > max_sobol_parameters) {
-        table.complain("type", "\"sobol\" has directions for " + std::to_string(max_sobol_parameters) +
-                                   " parameters, the space has " + std::to_string(context.spec.space.dimensions()) +
-                                   "; use \"random\"");
-    }
+    if (searcher.kind == SearcherKind::sobol) check_directions(context, table);
     if (searcher.kind == SearcherKind::grid) {
         count_grid(context, table);
     } else if (!context.has_num_trials && type_is_valid) {

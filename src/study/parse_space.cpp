@@ -25,7 +25,6 @@ class SpaceReader {
 
     /// Of all tables read: conditions may mention parameters that come later.
     [[nodiscard]] const ConditionChecks& checks() const { return checks_; }
-    [[nodiscard]] std::vector<space::Parameter> take() { return std::move(parameters_); }
 
   private:
     void read_entry(const Node& node, const std::string& name, const Conditions& outer);
@@ -40,7 +39,6 @@ class SpaceReader {
 
     Mistakes& mistakes_;
     bool trusted_;
-    std::vector<space::Parameter> parameters_;
     ConditionChecks checks_;
 };
 
@@ -121,10 +119,16 @@ void SpaceReader::read_table(const Node& table, const std::string& prefix, const
         if (key == "condition" && node.is(Node::Kind::string)) continue;
         any = true;
         const std::string name = prefix + key;
-        if (check_name(node, "space." + name, key, mistakes_)) read_entry(node, name, inner);
+        if (check_name(node, "space." + name, key, mistakes_))
+            read_entry(node, name, inner);
+        else
+            checks_.add_entry({.name = name, .domain = {}, .conditions = inner, .is_parameter = false});
     }
-    if (!any && !prefix.empty())
-        mistakes_.value(table, "space." + prefix.substr(0, prefix.size() - 1), "a nested table without parameters");
+    if (!any && !prefix.empty()) {
+        const std::string name = prefix.substr(0, prefix.size() - 1);
+        mistakes_.value(table, "space." + name, "a nested table without parameters");
+        checks_.add_entry({.name = name, .domain = {}, .conditions = inner, .is_parameter = false});
+    }
 }
 
 void SpaceReader::read_entry(const Node& node, const std::string& name, const Conditions& outer) {
@@ -132,7 +136,8 @@ void SpaceReader::read_entry(const Node& node, const std::string& name, const Co
         read_long_form(node, name, outer);
     } else if (node.is(Node::Kind::table)) {
         if (refuse_misspelt(node, name)) {
-            add(node, name, {}, outer); // others may mention it
+            // Others may mention it.
+            checks_.add_entry({.name = name, .domain = {}, .conditions = outer, .is_parameter = false});
         } else {
             read_table(node, name + ".", outer);
         }
@@ -162,12 +167,14 @@ void SpaceReader::read_long_form(const Node& node, const std::string& name, cons
 
 void SpaceReader::read_condition(const Node& node, const std::string& key, Conditions& to) {
     if (!node.is(Node::Kind::string)) {
+        to.unreadable = true;
         mistakes_.value(node, key, "needs a string, as in \"optimizer == 'sgd'\", not " + std::string(kind_text(node)));
         return;
     }
     try {
         checks_.add_condition(Condition::parse(node.text), node, key, to);
     } catch (const base::UsageError& error) {
+        checks_.add_unreadable(node.text, to);
         mistakes_.value(node, key, std::string(error.what()) + ":  " + in_quotes(node.text));
     }
 }
@@ -216,8 +223,7 @@ std::optional<Domain> SpaceReader::read_constant(const Node& node, const std::st
 void SpaceReader::add(const Node& node, const std::string& name, std::optional<Domain> domain, Conditions conditions) {
     // One that is pinned from the command line may leave conditions of the file without a case.
     const bool pinned = !node.override_by.empty() || (domain && std::holds_alternative<space::Constant>(*domain));
-    checks_.add_parameter(name, pinned ? std::nullopt : domain, conditions);
-    if (domain) parameters_.push_back({name, std::move(*domain), std::move(conditions.all)});
+    checks_.add_entry({name, std::move(domain), std::move(conditions), pinned});
 }
 
 const Node* find_dotted(const Node& table, std::string_view name) {
@@ -241,8 +247,21 @@ std::string first_file_problem(const ParseContext& context, const OptionInfo& op
     return "";
 }
 
+/// Why the trainable has no use for a parameter of this name.
+std::string unread_text(const TrainableInfo& info, const std::string& name) {
+    std::vector<std::string> names;
+    for (const OptionInfo& known : info.options) names.push_back(known.name);
+    std::string why = "the trainable '" + info.name + "' does not read it" + base::suggestion(name, names);
+    if (means_max_iterations(name)) {
+        why += "; the ceiling is study.max_iterations";
+    } else if (base::nearest(name, names).empty()) {
+        why += "; it reads: " + base::join(names);
+    }
+    return why;
+}
+
 /// One parameter against the trainable: not given twice, known, and within what the option takes.
-void check_parameter(ParseContext& context, const Node& node, const space::Parameter& parameter) {
+void check_parameter(ParseContext& context, const Node& node, const SpaceEntry& parameter) {
     const std::string key = "space." + parameter.name;
     const auto among = [&](const std::vector<std::string>& names) {
         return std::ranges::find(names, parameter.name) != names.end();
@@ -254,26 +273,25 @@ void check_parameter(ParseContext& context, const Node& node, const space::Param
     if (context.info == nullptr) return;
     const OptionInfo* option = find_option(*context.info, parameter.name);
     if (option != nullptr) {
-        std::string why = option_problem(*option, parameter.domain);
-        if (why.empty()) why = first_file_problem(context, *option, parameter.domain);
+        std::string why = parameter.domain ? option_problem(*option, *parameter.domain) : "";
+        if (why.empty() && parameter.domain) why = first_file_problem(context, *option, *parameter.domain);
         if (!why.empty()) context.mistakes.value(node, key, why);
-        if (option->required && parameter.condition)
+        if (option->required && parameter.conditions.any())
             context.mistakes.value(node, key, "the option is required, so the parameter cannot have a condition");
         return;
     }
     if (context.info->any_option || parameter.name == context.spec.resources.ranks_parameter ||
         among(context.condition_names))
         return;
-    std::vector<std::string> names;
-    for (const OptionInfo& known : context.info->options) names.push_back(known.name);
-    std::string why =
-        "the trainable '" + context.info->name + "' does not read it" + base::suggestion(parameter.name, names);
-    if (means_max_iterations(parameter.name)) {
-        why += "; the ceiling is study.max_iterations";
-    } else if (base::nearest(parameter.name, names).empty()) {
-        why += "; it reads: " + base::join(names);
-    }
-    context.mistakes.key(node, key, why);
+    context.mistakes.key(node, key, unread_text(*context.info, parameter.name));
+}
+
+/// Those that are right by themselves.
+std::vector<space::Parameter> parameters_of(const std::vector<SpaceEntry>& entries) {
+    std::vector<space::Parameter> parameters;
+    for (const SpaceEntry& entry : entries)
+        if (entry.domain) parameters.push_back({entry.name, *entry.domain, entry.conditions.all});
+    return parameters;
 }
 
 } // namespace
@@ -285,10 +303,11 @@ void parse_space(ParseContext& context) {
         SpaceReader entries(context.mistakes, context.trust_trainable);
         entries.read_table(*reader.table(), "", {});
         entries.checks().check(context.mistakes, context.condition_names, context.trust_trainable);
-        context.parameters = entries.take();
+        context.entries = entries.checks().entries();
+        context.names_are_known = true;
         if (context.mistakes.size() != before) return;
         try {
-            context.spec.space = space::SearchSpace(context.parameters);
+            context.spec.space = space::SearchSpace(parameters_of(context.entries));
         } catch (const base::UsageError& error) {
             context.mistakes.missing(reader.table(), "space", error.what());
             return;
@@ -296,7 +315,7 @@ void parse_space(ParseContext& context) {
     } else if (context.root.find("space") != nullptr) {
         return; // not a table: said already
     }
-    context.space_is_valid = true;
+    context.names_are_known = context.space_is_valid = true;
 }
 
 void check_space_against_trainable(ParseContext& context) {
@@ -304,12 +323,14 @@ void check_space_against_trainable(ParseContext& context) {
     const auto is_given = [&](const std::string& name) {
         return std::ranges::find(context.option_keys, name) != context.option_keys.end();
     };
-    for (space::Parameter& parameter : context.parameters) {
-        if (const Node* node = find_dotted(*table, parameter.name)) check_parameter(context, *node, parameter);
-        const OptionInfo* option = context.info == nullptr ? nullptr : find_option(*context.info, parameter.name);
-        if (option != nullptr) parameter.domain = resolved(*option, parameter.domain, context.directory);
+    for (SpaceEntry& entry : context.entries) {
+        if (!entry.is_parameter) continue;
+        if (const Node* node = find_dotted(*table, entry.name)) check_parameter(context, *node, entry);
+        const OptionInfo* option = context.info == nullptr ? nullptr : find_option(*context.info, entry.name);
+        if (option != nullptr && entry.domain) entry.domain = resolved(*option, *entry.domain, context.directory);
     }
-    if (context.space_is_valid && context.mistakes.empty()) context.spec.space = space::SearchSpace(context.parameters);
+    if (context.space_is_valid && context.mistakes.empty())
+        context.spec.space = space::SearchSpace(parameters_of(context.entries));
     if (context.info == nullptr) return;
     for (const OptionInfo& option : context.info->options) {
         if (!option.required || is_given(option.name)) continue;

@@ -43,10 +43,10 @@ void parse_name(TableReader& table, StudySpec& spec) {
 }
 
 /// Without clocks, and with as many slots on any machine.
-void parse_deterministic(TableReader& table, StudySpec& spec) {
+void parse_deterministic(TableReader& table, StudySpec& spec, bool slots_are_missing) {
     spec.deterministic = table.boolean("deterministic").value_or(false);
     if (!spec.deterministic) return;
-    if (spec.max_concurrent == 0)
+    if (slots_are_missing)
         table.complain("max_concurrent",
                        "is needed by a deterministic study: the number of trials side by side, which may not depend on "
                        "the ranks that a start happens to have");
@@ -93,9 +93,10 @@ void parse_study_table(ParseContext& context) {
     }
     spec.seed =
         static_cast<std::uint64_t>(table.integer("seed", 0, std::numeric_limits<std::int64_t>::max()).value_or(0));
-    spec.max_concurrent = static_cast<std::uint32_t>(table.integer("max_concurrent", 0, most_trials).value_or(0));
+    const auto slots = table.integer("max_concurrent", 0, most_trials);
+    spec.max_concurrent = static_cast<std::uint32_t>(slots.value_or(0));
     spec.time_budget = table.duration("time_budget");
-    parse_deterministic(table, spec);
+    parse_deterministic(table, spec, spec.max_concurrent == 0 && (slots || !table.has("max_concurrent")));
     table.finish();
 }
 

@@ -10,6 +10,7 @@
 
 #include "ranktune/study/parse.hpp"
 #include "study/checker.hpp"
+#include "study/condition_checks.hpp"
 
 namespace ranktune::study {
 
@@ -32,8 +33,10 @@ struct ParseContext {
     TrainableInfo program_info{};               ///< what `info` points to when the trainable is a program
     bool has_num_trials = false;                ///< the key is there, right or wrong, or has no table
     bool has_max_iterations = false;            ///< and valid
+    bool has_scheduler = false;                 ///< its type is valid
     bool space_is_valid = false;                ///< spec.space is built
-    std::vector<space::Parameter> parameters{}; ///< of [space], those that are right by themselves
+    bool names_are_known = false;               ///< `entries` has a name for everything in [space]
+    std::vector<SpaceEntry> entries{};          ///< of [space], right or wrong
     std::vector<std::string> condition_names{}; ///< parameters that conditions mention
     std::vector<std::string> option_keys{};     ///< options given in [trainable], right or wrong
 

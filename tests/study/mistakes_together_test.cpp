@@ -19,7 +19,128 @@ TEST_CASE("all mistakes come together, in the order of the file", "[study]") {
     for (const std::string& line : found) places.push_back(line.substr(0, line.find(": ")));
     CHECK(places == std::vector<std::string>{"4:8 study.mode", "5:14 study.num_trials", "10:1 trainable.epochs",
                                              "12:6 space.lr", "13:14 space.batch_size", "16:7 scheduler.eta",
-                                             "19:8 stop.time", "20:2 output"});
+                                             "17:14 scheduler.first_rung", "19:8 stop.time", "20:2 output"});
+}
+
+namespace {
+
+/// Only where they are and what they are about: `11:5 space.v`.
+std::vector<std::string> places(const std::string& text) {
+    std::vector<std::string> found;
+    for (const std::string& line : mistakes(text)) found.push_back(line.substr(0, line.find(": ")));
+    return found;
+}
+
+using Places = std::vector<std::string>;
+
+} // namespace
+
+TEST_CASE("a wrong parameter hides no mistake elsewhere that mentions the others", "[study]") {
+    Parts parts;
+    parts.trainable = "command = \"python3 x.py {args} {nope} {itertions} {v} {w}\"\n";
+    parts.space = "v = \"uniform(3,2)\"\nw = [1, 2.5]\n";
+    parts.rest = "[resources]\nranks = \"{w}\"\n";
+    const auto found = mistakes(parts.text());
+    REQUIRE(found.size() == 4);
+    CHECK(found[0].starts_with("8:11 trainable.command: unknown placeholder {nope}"));
+    CHECK(found[1].starts_with(
+        "8:11 trainable.command: unknown placeholder {itertions}; did you mean 'iterations'?; known: args, "));
+    CHECK(found[1].find(", v, w; ") != std::string::npos);
+    CHECK(found[2].starts_with("10:5 space.v: "));
+    CHECK(found[3] == "13:9 resources.ranks: the parameter 'w' must give integers >= 1, not [1, 2.5]");
+    // Its name is known, whatever its domain is.
+    parts.rest = "[resources]\nranks = \"{v}\"\n";
+    CHECK(mistakes(parts.text()).size() == 3);
+    parts.rest = "[resources]\nranks = \"{vv}\"\n";
+    CHECK(mistakes(parts.text()).back() == "13:9 resources.ranks: [space] has no parameter 'vv'; did you mean 'v'?");
+    // A condition is none that every trial has, right or wrong.
+    parts.space = "v = { domain = \"uniform(3,2)\", condition = \"w = 1\" }\nw = [1, 2]\n";
+    parts.rest = "[resources]\nranks = \"{v}\"\n";
+    CHECK(mistakes(parts.text()).back() ==
+          "13:9 resources.ranks: the parameter 'v' has a condition; every trial needs ranks");
+}
+
+TEST_CASE("an impossible condition hides no other mistake, nor the other way round", "[study]") {
+    Parts parts = free_parts();
+    parts.space = "a = [1, 2]\nb = { value = 1, condition = \"a == 3\" }\nw = [1, 2.5]\n";
+    parts.rest = "[resources]\nranks = \"{w}\"\n";
+    CHECK(places(parts.text()) == Places{"11:30 space.b.condition", "14:9 resources.ranks"});
+    parts.rest = "";
+    parts.space =
+        "a = [1, 2]\nb = { value = 1, condition = \"a == 3\" }\nc = { value = 1, condition = \"none == 3\" }\n";
+    CHECK(mistake(parts.text()) ==
+          "11:30 space.b.condition: can never hold: 'a' is drawn from [1, 2]; compare with values that can be:  "
+          "\"a == 3\"\n"
+          "12:30 space.c.condition: unknown parameter 'none':  \"none == 3\"");
+}
+
+TEST_CASE("a parameter is compared with the trainable by its name, whatever its domain is", "[study]") {
+    Parts parts;
+    parts.trainable += "momentum = 0.9\n";
+    parts.space = "lrr = \"uniform(3,2)\"\nmomentum = \"uniform(3,2)\"\n";
+    CHECK(places(parts.text()) ==
+          Places{"12:1 space.lrr", "12:7 space.lrr", "13:1 space.momentum", "13:12 space.momentum"});
+    // What a condition that cannot be read mentions has a use.
+    parts = Parts();
+    parts.space = "kind = [1, 2]\nlr = { domain = \"uniform(0, 1)\", condition = \"kind = 1\" }\n";
+    CHECK(places(parts.text()) == Places{"12:46 space.lr.condition"});
+    parts.space = "w = [1, 2]\n";
+    parts.rest = "[resources]\nranks = \"{w\"\n";
+    CHECK(places(parts.text()) == Places{"13:9 resources.ranks"});
+}
+
+TEST_CASE("what is in a table that is wrong itself is not called unknown", "[study]") {
+    Parts parts;
+    parts.trainable = "command = \"./train {sgd.momentum} {empty} {lr} {lr.domian} {other}\"\n";
+    parts.space =
+        "lr = { domian = \"uniform(0, 1)\" }\nempty = {}\na = { value = 1, condition = \"sgd.momentum > 0\" }\n"
+        "sgd = { condtion = \"a > 0\", momentum = 0.9 }\n";
+    CHECK(places(parts.text()) ==
+          Places{"8:11 trainable.command", "10:8 space.lr.domian", "11:9 space.empty", "13:9 space.sgd.condtion"});
+    CHECK(mistakes(parts.text())[0].find("unknown placeholder {other}") != std::string::npos);
+    // Where the whole table is wrong, no name is known.
+    CHECK(places("space = 3\n[study]\n" + parts.study +
+                 "[trainable]\ncommand = \"./train {x}\"\n"
+                 "[resources]\nranks = \"{w}\"\n") == Places{"1:9 space"});
+}
+
+TEST_CASE("the searcher's mistakes are told beside those of the space", "[study]") {
+    Parts parts = free_parts();
+    parts.space = "v = \"uniform(3,2)\"\nw = \"uniform(0, 1)\"\n";
+    parts.rest = "[searcher]\ntype = \"grid\"\n";
+    CHECK(places(parts.text()) == Places{"10:5 space.v", "13:8 searcher.type"});
+}
+
+TEST_CASE("the rungs are compared with the ceiling by what is right among their keys", "[study]") {
+    Parts parts = free_parts();
+    const auto found = [&](const std::string& keys) {
+        parts.rest = "[scheduler]\ntype = \"asha\"\n" + keys;
+        return places(parts.text());
+    };
+    CHECK(found("first_rung = 28\neta = 1.5\n") == Places{"13:14 scheduler.first_rung", "14:7 scheduler.eta"});
+    CHECK(found("first_rung = 28\nbrackets = 0\n") == Places{"13:14 scheduler.first_rung", "14:12 scheduler.brackets"});
+    CHECK(found("first_rung = 28\nvariant = \"stpo\"\n") ==
+          Places{"13:14 scheduler.first_rung", "14:11 scheduler.variant"});
+    CHECK(found("first_rung = 9\neta = 3\nbrackets = 3\nrule = \"ray\"\n") == Places{"16:1 scheduler.rule"});
+    CHECK(found("first_rung = 0\nbrackets = 9\n") == Places{"13:14 scheduler.first_rung"});
+    // Whether fractions are allowed depends on the variant and the rule.
+    CHECK(found("variant = \"stpo\"\nrule = \"ray\"\neta = 2.5\nfirst_rung = 0.5\n") ==
+          Places{"13:11 scheduler.variant"});
+}
+
+TEST_CASE("what a mistake leaves unknown makes no second one", "[study]") {
+    Parts parts;
+    parts.trainable = "name = \"sleeper\"\n";
+    parts.rest = "[scheduler]\ntype = \"asha\"\nrestart_paused = 1\n";
+    CHECK(places(parts.text()) == Places{"13:18 scheduler.restart_paused"});
+    parts.rest = "[scheduler]\ntype = \"asha\"\nrule = \"ray\"\n";
+    CHECK(places(parts.text()) == Places{"11:1 scheduler.variant", "13:1 scheduler.rule"});
+    parts = free_parts();
+    parts.rest = "[scheduler]\ntype = \"ahsa\"\n[checkpoint]\nat_rungs = true\n";
+    CHECK(places(parts.text()) == Places{"12:8 scheduler.type"});
+    parts.rest = "";
+    parts.study += "deterministic = true\nmax_concurrent = -1\n";
+    CHECK(places(parts.text()) == Places{"8:18 study.max_concurrent"});
 }
 
 TEST_CASE("a malformed override does not hide the mistakes of the file", "[study]") {
