@@ -9,9 +9,7 @@
 
 #include "drivers/head/open_study.hpp"
 #include "drivers/study_directory.hpp"
-#include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
-#include "report/text.hpp"
 #include "storage/content.hpp"
 
 namespace ranktune::cli {
@@ -85,13 +83,14 @@ void refuse_to_rename(const std::string& directory, const std::string& study, co
 
 } // namespace
 
-StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides) {
+StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides,
+                      const study::RankCheck& ranks) {
     const auto known = trainables::known_trainables();
     if (std::filesystem::is_directory(file)) {
         // The copy of the study file there may name its data by a path that was relative to another folder.
         const std::string text = drivers::resolved_file_of(storage::posix_file_system(), file);
         const std::string name = drivers::StudyDirectory{file}.resolved_file();
-        return {study::parse_study(text, name, overrides, known, path_checks()), text, file};
+        return {study::parse_study(text, name, overrides, known, path_checks(), ranks), text, file};
     }
     std::ifstream in(file, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -101,14 +100,7 @@ StudyInput read_study(const std::string& file, const std::vector<std::string>& o
             "cannot read the study file '" + file + "'" +
             (toml_exists ? "; did you mean '" + file + ".toml'?" : "; `ranktune init NAME` writes one to start from"));
     }
-    return {study::parse_study(text, file, overrides, known, path_checks()), text, {}};
-}
-
-void refuse_too_few_ranks(const study::StudySpec& spec, std::uint32_t workers, const std::string& remedy) {
-    const std::uint32_t most = spec.max_ranks_per_trial();
-    if (workers >= most) return;
-    throw base::UsageError("a trial may ask for " + std::to_string(most) + " ranks, which is more than the " +
-                           report::counted(workers, "worker") + " here (one rank more is the head); " + remedy);
+    return {study::parse_study(text, file, overrides, known, path_checks(), ranks), text, {}};
 }
 
 void refuse_directory(const std::string& directory, const std::string& study, const StudyInput& input, bool fresh) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/verbs.hpp"
-#include "ranktune/study/spec.hpp"
+#include "ranktune/study/parse.hpp"
 
 namespace ranktune::cli {
 
@@ -17,9 +17,10 @@ struct StudyInput {
 };
 
 /// `file` may also be the directory of a study: then the study file that its journal holds counts, and `text` is that.
-/// Throws study::StudyFileError with all mistakes, files that the trainable needs and that are not there among them;
-/// base::UsageError when the file cannot be read.
-[[nodiscard]] StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides);
+/// Throws study::StudyFileError with all mistakes, files that the trainable needs and that are not there, and trials
+/// that ask for more ranks than `ranks` allows, among them; base::UsageError when the file cannot be read.
+[[nodiscard]] StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides,
+                                    const study::RankCheck& ranks = {});
 
 /// Where `ranktune run` puts a study: -o, the directory that was given as the study, or ./<study.name>.
 [[nodiscard]] std::string directory_for(const RunArguments& arguments, const StudyInput& input);
@@ -31,8 +32,5 @@ void refuse_directory(const std::string& directory, const std::string& study, co
 
 /// The same path absolute, without "." and "..", and without a slash at its end.
 [[nodiscard]] std::string absolute_directory(const std::string& directory);
-
-/// Throws base::UsageError, ending in `remedy`, when no trial of the largest size fits on so many workers.
-void refuse_too_few_ranks(const study::StudySpec& spec, std::uint32_t workers, const std::string& remedy);
 
 } // namespace ranktune::cli

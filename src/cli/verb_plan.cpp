@@ -5,10 +5,11 @@
 #include <iostream>
 #include <optional>
 #include <sstream>
+#include <string_view>
 
 #include <fmt/format.h>
 
-#include "cli/launch_self.hpp"
+#include "cli/ranks_here.hpp"
 #include "cli/study_input.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
@@ -25,10 +26,15 @@
 namespace ranktune::cli {
 namespace {
 
-std::string layout(const study::StudySpec& spec, std::uint32_t workers) {
+/// `why`: there are so many workers; may be empty.
+std::string layout(const study::StudySpec& spec, std::uint32_t workers, const std::string& why,
+                   const report::Style& style) {
     const std::uint32_t most = spec.max_ranks_per_trial();
-    std::string text =
-        fmt::format("layout    {} ranks: rank 0 is the head, which trains nothing; {} workers\n", workers + 1, workers);
+    std::string text = report::prose("layout",
+                                     fmt::format("{} ranks: rank 0 is the head, which trains nothing; {}", workers + 1,
+                                                 report::counted(workers, "worker")),
+                                     style);
+    if (!why.empty()) text += report::prose("", why, style);
     if (!spec.resources.ranks_parameter.empty()) {
         text += fmt::format("          groups of as many ranks as {} says, {} at most\n",
                             spec.resources.ranks_parameter, most);
@@ -43,7 +49,8 @@ std::string layout(const study::StudySpec& spec, std::uint32_t workers) {
     }
     if (groups > shown) text += fmt::format("          and {} more\n", groups - shown);
     if (workers % most != 0)
-        text += fmt::format("          {} workers are left over: a multiple of {} wastes none\n", workers % most, most);
+        text += fmt::format("          {} left over: a multiple of {} wastes none\n",
+                            workers % most == 1 ? "1 worker is" : fmt::format("{} workers are", workers % most), most);
     return text;
 }
 
@@ -63,14 +70,14 @@ std::optional<std::uint64_t> state_bytes(const study::StudySpec& spec) {
 }
 
 /// What the checkpoints will take.
-std::string disk(const study::StudySpec& spec, const study::TrainableInfo* info) {
+std::string disk(const study::StudySpec& spec, const study::TrainableInfo* info, const report::Style& style) {
     if (info != nullptr && !info->can_checkpoint) return "";
     if (spec.trainable.program && !spec.trainable.program->checkpoints) return "";
     const report::Plan plan = report::plan(spec);
     std::string text = fmt::format("checkpoints at one time: {} at most of each running trial, {} of all paused ones",
                                    plan.running_checkpoints, plan.paused_checkpoints);
     text += info != nullptr && info->sharded ? "; a file per rank" : "; a file each";
-    std::string out = report::labelled("disk", text);
+    std::string out = report::prose("disk", text, style);
     std::optional<std::uint64_t> bytes;
     try {
         bytes = state_bytes(spec);
@@ -78,8 +85,10 @@ std::string disk(const study::StudySpec& spec, const study::TrainableInfo* info)
     }
     if (bytes) {
         const auto of = [&](std::uint64_t files) { return report::bytes_text(files * *bytes); };
-        out += report::labelled("", fmt::format("a state takes about {}: {} of each running trial, {} of paused ones",
-                                                of(1), of(plan.running_checkpoints), of(plan.paused_checkpoints)));
+        out += report::prose("",
+                             fmt::format("a state takes about {}: {} of each running trial, {} of paused ones", of(1),
+                                         of(plan.running_checkpoints), of(plan.paused_checkpoints)),
+                             style);
     }
     if (spec.checkpoint.max_bytes)
         out += report::labelled(
@@ -94,14 +103,18 @@ const study::TrainableInfo* info_of(const study::StudySpec& spec) {
 /// What a trial of this configuration would run, when the trials are programs.
 std::string command_line_of(const study::StudySpec& spec, const space::Configuration& configuration) {
     if (!spec.trainable.program) return "";
-    return fmt::format("{:10}runs {}\n", "", study::trial_command_text(spec, configuration));
+    return report::labelled("", "runs " + study::trial_command_text(spec, configuration));
 }
 
-/// As comments, so that the whole output of a dry run is a study file.
+constexpr std::string_view comment_sign = "# ";
+
+/// As comments, so that the whole output of a dry run is a study file: in which a comment may hold no control
+/// characters either.
 std::string commented(const std::string& text) {
     std::istringstream in(text);
     std::string out;
-    for (std::string line; std::getline(in, line);) out += line.empty() ? "#\n" : "# " + line + "\n";
+    for (std::string line; std::getline(in, line);)
+        out += line.empty() ? "#\n" : std::string(comment_sign) + report::printable(line) + "\n";
     return out;
 }
 
@@ -113,33 +126,33 @@ int validate(const std::string& study, const std::vector<std::string>& overrides
     const auto style = detect_terminal().style;
     const std::string screen = report::start_screen(input.spec, info, style);
     std::cout << study << ": no mistakes\n"
-              << screen.substr(screen.find('\n') + 1) << disk(input.spec, info_of(input.spec));
+              << screen.substr(screen.find('\n') + 1) << disk(input.spec, info_of(input.spec), style);
     return 0;
 }
 
 int dry_run(const RunArguments& arguments) {
-    const StudyInput input = read_study(arguments.study, arguments.overrides);
+    const RanksHere ranks(arguments);
+    const StudyInput input = read_study(arguments.study, arguments.overrides, ranks.check());
     refuse_directory(directory_for(arguments, input), arguments.study, input, arguments.fresh);
     auto style = detect_terminal().style;
     style.colour = false; // comments hold no escape sequences
+    style.width -= std::min(style.width, comment_sign.size());
     std::string text;
     const auto searcher = searchers::make_searcher(input.spec);
     for (std::uint32_t i = 0; i < std::min(3U, input.spec.num_trials); ++i) {
         const auto configuration = searcher->suggest(base::TrialId{i});
         if (!configuration) continue;
-        text += report::pad_right(fmt::format("trial #{}", i), 10) + configuration->text() + "\n";
+        text += report::labelled(fmt::format("trial #{}", i), configuration->text());
         text += command_line_of(input.spec, *configuration);
     }
-    const std::uint32_t workers =
-        arguments.local.value_or(default_workers(input.spec.max_ranks_per_trial(), input.spec.resources.cpus_per_rank));
-    refuse_too_few_ranks(input.spec, workers, fmt::format("use --local {}", input.spec.max_ranks_per_trial()));
-    text += layout(input.spec, workers);
+    const std::uint32_t workers = ranks.workers(input.spec);
+    text += layout(input.spec, workers, ranks.why(workers), style);
     report::StartInfo info;
     const std::string screen = report::start_screen(input.spec, info, style);
-    text += screen.substr(screen.find('\n') + 1) + disk(input.spec, info_of(input.spec)) +
+    text += screen.substr(screen.find('\n') + 1) + disk(input.spec, info_of(input.spec), style) +
             "nothing was started (--dry-run)\n";
     std::cout << "# The study with every default, as `resolved.toml` will have it.\n"
-              << study::resolved_toml(input.spec) << "\n"
+              << study::resolved_toml_with_bounds(input.spec) << "\n"
               << commented(text);
     return 0;
 }

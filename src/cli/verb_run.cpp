@@ -15,6 +15,7 @@
 #include "cli/launch_self.hpp"
 #include "cli/live.hpp"
 #include "cli/message.hpp"
+#include "cli/ranks_here.hpp"
 #include "cli/remarks.hpp"
 #include "cli/study_input.hpp"
 #include "cli/terminal.hpp"
@@ -72,7 +73,7 @@ void remark(const RunArguments& arguments, const drivers::OpenedStudy& opened) {
 }
 
 int start_locally(const RunArguments& arguments, const Invocation& invocation) {
-    const StudyInput input = read_study(arguments.study, arguments.overrides);
+    const StudyInput input = read_study(arguments.study, arguments.overrides, local_ranks(arguments));
     const std::string directory = directory_for(arguments, input);
     refuse_directory(directory, arguments.study, input, arguments.fresh);
     // What can be said without any rank is said before they start.
@@ -89,9 +90,8 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
                                                  detect_terminal().style);
         return static_cast<int>(opened.tuner->state().outcome);
     }
-    const std::uint32_t most = input.spec.max_ranks_per_trial();
-    const std::uint32_t workers = arguments.local.value_or(default_workers(most, input.spec.resources.cpus_per_rank));
-    refuse_too_few_ranks(input.spec, workers, fmt::format("use --local {}", most));
+    const std::uint32_t workers =
+        arguments.local.value_or(default_workers(input.spec.max_ranks_per_trial(), input.spec.resources.cpus_per_rank));
     return run_under_mpirun(invocation, workers, directory);
 }
 
@@ -151,12 +151,12 @@ class RunScreens {
 
     /// Prepares the options, or throws what is wrong.
     void prepare(drivers::RunOptions& options) {
-        StudyInput input = read_study(arguments_.study, arguments_.overrides);
+        const auto workers = static_cast<std::uint32_t>(mpi_.size() - 1);
+        StudyInput input = read_study(arguments_.study, arguments_.overrides, launched_ranks(workers));
+        refuse_lonely_head(workers);
         directory_ = directory_for(arguments_, input);
         refuse_directory(directory_, arguments_.study, input, arguments_.fresh);
         view_.set_directory(directory_);
-        refuse_too_few_ranks(input.spec, static_cast<std::uint32_t>(mpi_.size() - 1),
-                             fmt::format("start at least {} ranks", input.spec.max_ranks_per_trial() + 1));
         if (const std::string refusal = drivers::gpu_refusal(input.spec, options.layout); !refusal.empty())
             throw base::UsageError(refusal);
         layout_ = drivers::layout_words(options.layout, std::string(terminal_.style.dot()));
@@ -326,7 +326,7 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
     }
     if (arguments.local) {
         if (!speaks()) return static_cast<int>(study::StudyOutcome::usage);
-        throw base::UsageError("--local starts mpirun itself; leave it out under a launcher");
+        refuse_local_under_launcher();
     }
     return run_as_rank(arguments, invocation);
 }

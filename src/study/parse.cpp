@@ -77,7 +77,7 @@ void check_tables(const Node& root, Mistakes& mistakes) {
 
 /// `mistakes`: those that were found on the way here; all are told together.
 StudySpec parse_tables(const Node& root, const std::string& file, const std::vector<TrainableInfo>& known,
-                       const PathChecks& paths, bool trust_trainable, Mistakes& mistakes) {
+                       const PathChecks& paths, const RankCheck& ranks, bool trust_trainable, Mistakes& mistakes) {
     StudySpec spec;
     check_tables(root, mistakes);
     ParseContext context{.root = root,
@@ -85,6 +85,7 @@ StudySpec parse_tables(const Node& root, const std::string& file, const std::vec
                          .mistakes = mistakes,
                          .known = known,
                          .paths = paths,
+                         .rank_check = ranks,
                          .directory = std::filesystem::path(file).parent_path(),
                          .trust_trainable = trust_trainable};
     parse_study_table(context);
@@ -108,16 +109,16 @@ StudyFileError::StudyFileError(const std::string& file, std::vector<Mistake> mis
     : UsageError(whole_message(file, mistakes)), mistakes_(std::move(mistakes)) {}
 
 StudySpec parse_study(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
-                      const std::vector<TrainableInfo>& known, const PathChecks& paths) {
+                      const std::vector<TrainableInfo>& known, const PathChecks& paths, const RankCheck& ranks) {
     Mistakes mistakes;
     const Node root = parse_tree(text, file, overrides, mistakes);
-    return parse_tables(root, file, known, paths, false, mistakes);
+    return parse_tables(root, file, known, paths, ranks, false, mistakes);
 }
 
 StudySpec parse_resolved_study(const std::string& text, const std::string& file) {
     Mistakes mistakes;
     const Node root = parse_tree(text, file, {}, mistakes);
-    return parse_tables(root, file, {}, {}, true, mistakes);
+    return parse_tables(root, file, {}, {}, {}, true, mistakes);
 }
 
 } // namespace ranktune::study

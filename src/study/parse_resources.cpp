@@ -39,6 +39,19 @@ bool gives_ranks(const space::Domain& domain) {
     return false;
 }
 
+/// More ranks than there are, as far as that is known here. `parameter`: says how many; null: `node` does.
+void tell_missing_ranks(ParseContext& context, const Node& node, const std::string& key, const SpaceEntry* parameter) {
+    if (!context.rank_check) return;
+    StudySpec asks;
+    asks.resources.ranks = static_cast<std::uint32_t>(node.integer);
+    if (parameter != nullptr) {
+        asks.resources.ranks_parameter = parameter->name;
+        asks.space = space::SearchSpace({{parameter->name, *parameter->domain, {}}});
+    }
+    if (const std::string why = context.rank_check(asks.max_ranks_per_trial()); !why.empty())
+        context.mistakes.value(node, key, why);
+}
+
 void check_rank_parameter(ParseContext& context, const Node& node, const std::string& key, const std::string& name) {
     if (!context.names_are_known) return;
     const auto& entries = context.entries;
@@ -50,6 +63,7 @@ void check_rank_parameter(ParseContext& context, const Node& node, const std::st
         return;
     }
     if (!entry->is_parameter) return;
+    if (entry->domain && gives_ranks(*entry->domain)) tell_missing_ranks(context, node, key, &*entry);
     if (entry->conditions.any())
         context.mistakes.value(node, key, "the parameter '" + name + "' has a condition; every trial needs ranks");
     if (entry->domain && !gives_ranks(*entry->domain))
@@ -73,6 +87,7 @@ std::optional<RankCount> take_count(ParseContext& context, TableReader& table, s
     if (!node->is(Node::Kind::string)) {
         const auto count = table.integer(name, lowest, most_ranks);
         if (!count) return std::nullopt;
+        tell_missing_ranks(context, *node, key, nullptr);
         return RankCount{static_cast<std::uint32_t>(*count), ""};
     }
     const std::string parameter = parameter_of(node->text);

@@ -24,6 +24,7 @@ struct ParseContext {
     Mistakes& mistakes;
     const std::vector<TrainableInfo>& known;
     const PathChecks& paths;
+    const RankCheck& rank_check;
     std::filesystem::path directory; ///< of the study file
 
     bool trust_trainable = false; ///< a resolved study: whoever wrote it has checked the trainable and its options

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The resolved study file: everything written out, so that it says the same on another day and from another folder.
+#include <limits>
 #include <string_view>
 
 #include "ranktune/study/parse.hpp"
@@ -42,7 +43,11 @@ class Writer {
         if (!text_.empty()) text_ += "\n";
         text_ += "[" + std::string(name) + "]\n";
     }
-    void line(std::string_view key, std::string_view value) { (text_ += key) += " = " + std::string(value) + "\n"; }
+    void line(std::string_view key, std::string_view value, std::string_view comment = {}) {
+        (text_ += key) += " = " + std::string(value);
+        if (!comment.empty()) (text_ += "  # ") += comment;
+        text_ += "\n";
+    }
     [[nodiscard]] std::string take() { return std::move(text_); }
 
   private:
@@ -126,10 +131,24 @@ std::string parameter_text(const space::Parameter& parameter) {
     return text + " }";
 }
 
-void write_space(const StudySpec& spec, Writer& out) {
+/// "from 4 to 8": where the values that are written are not always those that are drawn, or not both of them.
+std::string bounds_text(const space::Domain& domain) {
+    const auto* integers = std::get_if<space::IntRange>(&domain);
+    const auto* floats = std::get_if<space::FloatRange>(&domain);
+    const auto in_words = [](const space::Value& least, const space::Value& greatest) {
+        return "from " + least.text() + " to " + greatest.text();
+    };
+    if (integers != nullptr && integers->quantum == 1) return in_words(integers->lower, integers->upper);
+    if (integers == nullptr && (floats == nullptr || floats->quantum == 0.0)) return "";
+    const auto values = space::cardinality(domain);
+    if (!values || *values == std::numeric_limits<std::uint64_t>::max()) return ""; // too many to count
+    return in_words(space::value_at(domain, 0), space::value_at(domain, *values - 1));
+}
+
+void write_space(const StudySpec& spec, bool with_bounds, Writer& out) {
     out.table("space");
     for (const space::Parameter& parameter : spec.space.parameters())
-        out.line(parameter.name, parameter_text(parameter));
+        out.line(parameter.name, parameter_text(parameter), with_bounds ? bounds_text(parameter.domain) : "");
 }
 
 void write_searcher(const SearcherSpec& searcher, Writer& out) {
@@ -243,14 +262,12 @@ void write_limits(const StudySpec& spec, Writer& out) {
     out.line("lead_time", text_of(spec.slurm.lead_time));
 }
 
-} // namespace
-
-std::string resolved_toml(const StudySpec& spec) {
+std::string resolved(const StudySpec& spec, bool with_bounds) {
     Writer out;
     write_study(spec, out);
     write_trainable(spec, out);
     write_resources(spec, out);
-    write_space(spec, out);
+    write_space(spec, with_bounds, out);
     write_searcher(spec.searcher, out);
     write_scheduler(spec.scheduler, out);
     write_stop(spec.stop, out);
@@ -261,3 +278,8 @@ std::string resolved_toml(const StudySpec& spec) {
 }
 
 } // namespace ranktune::study
+} // namespace
+
+std::string resolved_toml(const StudySpec& spec) { return resolved(spec, false); }
+std::string resolved_toml_with_bounds(const StudySpec& spec) { return resolved(spec, true); }
+

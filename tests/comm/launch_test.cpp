@@ -52,6 +52,17 @@ TEST_CASE("only task 0 is told to print", "[comm]") {
     CHECK_FALSE(broken->first);
 }
 
+TEST_CASE("how many processes were started is what the innermost launcher says", "[comm]") {
+    CHECK_FALSE(launched_tasks({}));
+    CHECK_FALSE(launched_tasks({{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "9"}}));
+    CHECK_FALSE(launched_tasks({{"PMIX_RANK", "1"}}));
+    CHECK(launched_tasks(mpirun_of_four) == 4);
+    CHECK(launched_tasks(mpiexec_of_four) == 4);
+    CHECK(launched_tasks(srun_task("0", "9")) == 9);
+    CHECK(launched_tasks(with(srun_task("0", "2"), mpirun_of_four)) == 4);
+    CHECK_FALSE(launched_tasks({{"PMI_SIZE", "many"}}));
+}
+
 TEST_CASE("every launch that can work passes", "[comm]") {
     CHECK_FALSE(examine_launch({}, open_mpi()));
     CHECK_FALSE(examine_launch(srun_task("0", "1"), open_mpi()));

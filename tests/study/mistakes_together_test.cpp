@@ -152,6 +152,37 @@ TEST_CASE("a malformed override does not hide the mistakes of the file", "[study
     CHECK(found[1].find("'no equals sign'") != std::string::npos);
 }
 
+TEST_CASE("more ranks than there are is a mistake among the others, with its place", "[study]") {
+    const auto told = [](const Parts& parts, const std::vector<std::string>& overrides = {}) {
+        const RankCheck two = [](std::uint32_t most) { return most > 2 ? std::to_string(most) + " are too many" : ""; };
+        std::string all;
+        try {
+            static_cast<void>(parse_study(parts.text(), "s.toml", overrides, known_trainables(), {}, two));
+        } catch (const StudyFileError& error) {
+            for (const Mistake& mistake : error.mistakes())
+                all += std::to_string(mistake.line) + ":" + std::to_string(mistake.column) + " " + mistake.key + ": " +
+                       mistake.message.substr(0, 14) + "\n";
+        }
+        return all;
+    };
+    Parts parts = free_parts();
+    CHECK(told(parts) == "");
+    parts.space = "lr = \"uniform(2, 1)\"\nw = [1, 3, 2]\nv = { value = 4, condition = \"w == 5\" }\n";
+    parts.rest = "[resources]\nranks = 5\n";
+    CHECK(told(parts) ==
+          "10:6 space.lr: uniform needs \n12:30 space.v.condition: can never hold\n"
+          "14:9 resources.ranks: 5 are too many\n");
+    parts.space = "w = [1, 3, 2]\n";
+    parts.rest = "[resources]\nranks = \"{w}\"\n";
+    CHECK(told(parts) == "12:9 resources.ranks: 3 are too many\n");
+    CHECK(told(parts, {"space.w=[1, 2]"}) == "");
+    CHECK(told(parts, {"resources.ranks=7"}) == "0:0 resources.ranks: 7 are too many\n");
+    parts.rest = "[resources]\ngpus = 4\n";
+    CHECK(told(parts) == "12:8 resources.gpus: 4 are too many\n");
+    parts.rest = "[resources]\ngpus = 0\n";
+    CHECK(told(parts) == "");
+}
+
 TEST_CASE("files and directories are asked about wherever they are named, with their place", "[study]") {
     std::vector<std::string> asked;
     const PathChecks paths{.file = [&asked](const std::string& path) -> std::string {

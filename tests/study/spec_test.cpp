@@ -30,6 +30,7 @@ TEST_CASE("the number of ranks may be a parameter of the space", "[study]") {
     CHECK(spec.ranks_for(configuration) == 2);
     CHECK(spec.max_ranks_per_trial() == 4);
     CHECK(with_ranks(space::IntRange{1, 7, false, 1}).max_ranks_per_trial() == 7);
+    CHECK(with_ranks(space::IntRange{1, 10, false, 4}).max_ranks_per_trial() == 8);
     CHECK(with_ranks(space::Grid{{2, 6}}).max_ranks_per_trial() == 6);
     CHECK(with_ranks(space::Constant{5}).max_ranks_per_trial() == 5);
 }

@@ -71,12 +71,16 @@ struct PathChecks {
     std::function<std::string(const std::string& path)> content = {};
 };
 
+/// What the parser asks about the ranks that there are where the study is to run, when that is known: with the largest
+/// number that a trial may ask for. Answers why there are not so many, or an empty string.
+using RankCheck = std::function<std::string(std::uint32_t most)>;
+
 /// Parses and checks a study. `overrides` are `a.b=v` with TOML values (a bare word is a string); `known` are the
 /// trainables. Relative paths are taken relative to the directory of `file`. Throws StudyFileError with every mistake
 /// found.
 [[nodiscard]] StudySpec parse_study(const std::string& text, const std::string& file,
                                     const std::vector<std::string>& overrides, const std::vector<TrainableInfo>& known,
-                                    const PathChecks& paths = {});
+                                    const PathChecks& paths = {}, const RankCheck& ranks = {});
 
 /// Parses what `resolved_toml` wrote. The trainable need not be known to this program: for views of a study that
 /// another program runs, and for replay. Throws StudyFileError.
@@ -84,6 +88,9 @@ struct PathChecks {
 
 /// The resolved study as TOML: every default written out, absolute paths. Parsing it again gives the same StudySpec.
 [[nodiscard]] std::string resolved_toml(const StudySpec& spec);
+/// The same for people: behind a range of integers, or of multiples of a quantum, a comment names the least and the
+/// greatest value that it gives, `# from 4 to 8`.
+[[nodiscard]] std::string resolved_toml_with_bounds(const StudySpec& spec);
 
 /// `90m`, `2h30m`, `45s`, `1.5h`, `HH:MM:SS`, `D-HH:MM:SS`. Throws base::UsageError; `4:00` is refused because Slurm
 /// reads it as minutes.

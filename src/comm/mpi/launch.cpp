@@ -101,6 +101,11 @@ std::string_view take_line(std::string_view& text) {
 
 bool is_first_task(const base::Variables& variables) { return started(variables).task <= 0; }
 
+std::optional<std::uint32_t> launched_tasks(const base::Variables& variables) {
+    const int tasks = started(variables).tasks;
+    return tasks < 1 ? std::nullopt : std::optional(static_cast<std::uint32_t>(tasks));
+}
+
 std::optional<BrokenLaunch> examine_launch(const base::Variables& variables, const LaunchFacts& facts) {
     const auto start = started(variables);
     const auto found = interfaces(variables);

@@ -3,6 +3,7 @@
 // Is this process part of a world, or was it started by a launcher that its MPI does not understand? Judged from the
 // environment, as a value, before MPI_Init: a wrong launcher makes N studies of one rank, or hangs.
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -34,6 +35,9 @@ struct BrokenLaunch {
 /// Whether this process is task 0 of whatever launcher started it; true without one. For what is said once, before
 /// MPI_Init.
 [[nodiscard]] bool is_first_task(const base::Variables& variables);
+
+/// How many processes the launcher of this one has started; nothing: there is none, or it does not say.
+[[nodiscard]] std::optional<std::uint32_t> launched_tasks(const base::Variables& variables);
 
 /// Before MPI_Init: a launch that is broken for certain. What cannot be told yet passes.
 [[nodiscard]] std::optional<BrokenLaunch> examine_launch(const base::Variables& variables, const LaunchFacts& facts);
