@@ -17,6 +17,7 @@
 #include "cli/terminal.hpp"
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
+#include "drivers/command_output.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/program/descendants.hpp"
 #include "drivers/program/spawn.hpp"
@@ -132,14 +133,33 @@ void prepare_environment(const std::string& line, const std::string& shared_memo
 
 namespace {
 
-/// Slurm's programs may be installed on a machine that belongs to no cluster.
-bool slurm_is_configured() {
-    if (!environment("SLURM_CONF").empty()) return true;
-    for (const char* file : {"/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/usr/local/etc/slurm.conf",
-                             "/run/slurm/conf/slurm.conf"}) {
-        if (access(file, R_OK) == 0) return true;
+/// What a controller may take to answer, before it is taken for none.
+constexpr std::chrono::seconds controller_patience{3};
+
+/// Where Slurm's programs look for their settings: fixed places, and those beside an installation of its own folder.
+std::vector<std::filesystem::path> settings_files(const std::string& sbatch) {
+    std::vector<std::filesystem::path> files{"/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf",
+                                             "/usr/local/etc/slurm.conf", "/run/slurm/conf/slurm.conf"};
+    std::error_code error;
+    for (const std::filesystem::path& program :
+         {std::filesystem::path(sbatch), std::filesystem::canonical(sbatch, error)}) {
+        const std::filesystem::path prefix = program.parent_path().parent_path();
+        files.insert(files.end(), {prefix / "etc/slurm.conf", prefix / "etc/slurm/slurm.conf"});
     }
-    return false;
+    return files;
+}
+
+/// Nodes without settings of their own ask the controller for them.
+bool controller_answers() {
+    const auto ping = drivers::run_command({"scontrol", "ping"}, controller_patience);
+    return ping.ok() && ping.text.find(" UP") != std::string::npos; // older ones say DOWN and end with 0
+}
+
+/// Slurm's programs may be installed on a machine that belongs to no cluster.
+bool belongs_to_cluster(const std::string& sbatch) {
+    if (!environment("SLURM_CONF").empty()) return true;
+    const auto is_there = [](const std::filesystem::path& file) { return access(file.c_str(), R_OK) == 0; };
+    return std::ranges::any_of(settings_files(sbatch), is_there) || controller_answers();
 }
 
 } // namespace
@@ -155,8 +175,8 @@ Launch how_launched() {
         return Launch::by_launcher;
     }
     if (!environment("SLURM_JOB_ID").empty()) return Launch::allocation;
-    if (!drivers::find_program("sbatch", drivers::environment_entries()).empty() && slurm_is_configured())
-        return Launch::login_node;
+    const std::string sbatch = drivers::find_program("sbatch", drivers::environment_entries());
+    if (!sbatch.empty() && belongs_to_cluster(sbatch)) return Launch::login_node;
     return Launch::plain;
 }
 

@@ -4,9 +4,11 @@
 import fcntl
 import os
 import pty
+import shutil
 import struct
 import subprocess
 import termios
+import time
 import unittest
 
 import cli_test
@@ -43,6 +45,15 @@ class Case(cli_test.Case):
         _, err = self.ranktune(*arguments, code=2, **changes)
         self.assertIn("(exit 2)", err.splitlines()[0])
         return err
+
+    def slurm_programs(self, **scripts):
+        """A folder of Slurm's programs that do nothing but what `scripts` say."""
+        programs = self.cwd / "programs"
+        programs.mkdir(exist_ok=True)
+        for name in ("sbatch", "srun", "squeue", *scripts):
+            (programs / name).write_text("#!/bin/sh\n" + scripts.get(name, "exit 1") + "\n")
+            (programs / name).chmod(0o755)
+        return programs
 
     def names(self):
         return sorted(p.name for p in self.cwd.iterdir())
@@ -95,12 +106,7 @@ class Launch(Case):
     """How a run knows where it is, without Slurm: a folder of programs that do nothing, and variables."""
 
     def slurm(self, **changes):
-        programs = self.cwd / "programs"
-        programs.mkdir(exist_ok=True)
-        for name in ("sbatch", "srun", "squeue"):
-            (programs / name).write_text("#!/bin/sh\nexit 1\n")
-            (programs / name).chmod(0o755)
-        return {"PATH": str(programs), **changes}
+        return {"PATH": str(self.slurm_programs()), **changes}
 
     def test_a_login_node_starts_nothing_by_itself(self):
         login = self.slurm(SLURM_CONF="/nowhere/slurm.conf")
@@ -108,12 +114,42 @@ class Launch(Case):
         self.assertIn("this looks like a login node (Slurm is here, but this is no job); submit a job script", err)
         self.assertIn("srun --mpi=pmix ranktune run tiny.toml", err)
         self.assertIn("or say --local N to run here", err)
-        # With --local it goes on to look for mpirun; so it does where Slurm is installed for no cluster.
+        # With --local it goes on to look for mpirun.
         self.assertIn("neither mpirun nor mpiexec is on PATH", self.refused("run", "tiny.toml", "--local", "2", **login))
-        if not any(os.access(file, os.R_OK) for file in ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf",
-                                                         "/usr/local/etc/slurm.conf", "/run/slurm/conf/slurm.conf")):
-            self.assertIn("neither mpirun nor mpiexec is on PATH", self.refused("run", "tiny.toml", **self.slurm()))
         self.assertEqual(self.names(), ["programs", "tiny.toml"])
+
+    def test_a_login_node_is_known_by_the_settings_beside_its_programs_or_by_its_controller(self):
+        if any(os.access(file, os.R_OK) for file in ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf",
+                                                     "/usr/local/etc/slurm.conf", "/run/slurm/conf/slurm.conf")):
+            self.skipTest("this machine belongs to a cluster")
+        login, own = "this looks like a login node", "neither mpirun nor mpiexec is on PATH"
+
+        def told(programs):
+            return self.refused("run", "tiny.toml", PATH=str(programs))
+
+        # Slurm is installed, but for no cluster: no controller, one that is down, one that does not answer.
+        self.assertIn(own, told(self.slurm_programs()))
+        for ping in ("exit 1", "echo 'Slurmctld(primary) at head is DOWN'", "echo 'error: no UPS' >&2; exit 1"):
+            self.assertIn(own, told(self.slurm_programs(scontrol=ping)))
+        begin = time.monotonic()
+        self.assertIn(own, told(self.slurm_programs(scontrol="exec /bin/sleep 60")))
+        self.assertLess(time.monotonic() - begin, 20)
+        # A node without settings of its own.
+        self.assertIn(login, told(self.slurm_programs(scontrol='[ "$1" = ping ] && echo "Slurmctld(primary) at head is UP"')))
+        # A folder of its own, named by itself or by a link.
+        for settings in ("etc/slurm.conf", "etc/slurm/slurm.conf"):
+            prefix = self.cwd / "opt" / settings.replace("/", "-")
+            (prefix / settings).parent.mkdir(parents=True)
+            (prefix / settings).write_text("ClusterName=c\n")
+            (prefix / "bin").mkdir()
+            (prefix / "bin" / "sbatch").symlink_to(self.slurm_programs() / "srun")
+            self.assertIn(login, told(prefix / "bin"))
+            links = prefix / "links" / "bin"
+            links.mkdir(parents=True)
+            (prefix / "bin" / "sbatch").unlink()
+            shutil.copy(self.slurm_programs() / "srun", prefix / "bin" / "sbatch")
+            (links / "sbatch").symlink_to(prefix / "bin" / "sbatch")
+            self.assertIn(login, told(links))
 
     def test_an_allocation_needs_a_launcher_or_local(self):
         for job in ({"SLURM_JOB_ID": "7"}, {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "0",
@@ -124,6 +160,114 @@ class Launch(Case):
             self.assertIn("neither mpirun nor mpiexec is on PATH",
                           self.refused("run", "tiny.toml", "--local", "2", **self.slurm(**job)))
         self.assertEqual(self.names(), ["programs", "tiny.toml"])
+
+
+def job(tasks, **changes):
+    return {"SLURM_JOB_ID": "7", "SLURM_NTASKS": str(tasks), **changes}
+
+
+def by_mpirun(processes, rank=0):
+    return {"OMPI_COMM_WORLD_SIZE": str(processes), "OMPI_COMM_WORLD_RANK": str(rank)}
+
+
+class Ranks(Case):
+    """How many there are, and what becomes of trials that ask for more."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("wide.toml", TINY + "[resources]\nranks = 5\n")
+        self.write("wrong.toml", TINY.replace("1e-3", "2.0") + "[resources]\nranks = 5\n")
+
+    def test_too_few_are_told_with_their_place_and_the_other_mistakes(self):
+        for verb in (["run"], ["run", "--dry-run"]):
+            err = self.refused(*verb, "wrong.toml", "--local", "2")
+            self.assertIn("2 mistakes in wrong.toml, nothing was started (exit 2)\n  10:6  space.lr: ", err)
+            self.assertIn("\n  12:9  resources.ranks: a trial may ask for 5 ranks, which is more than the 2 workers here (one rank "
+                          "more is the head); let it ask for fewer, or use --local 5\n", err)
+            self.assertIn("1 mistake in wide.toml, ", self.refused(*verb, "wide.toml", "--local", "2"))
+        self.assertIn("  -  resources.ranks: a trial may ask for 3 ranks",
+                      self.refused("run", "tiny.toml", "--local", "1", "resources.ranks=3"))
+
+    def test_too_few_are_told_once_under_a_launcher(self):
+        mpirun = [shutil.which("mpirun.openmpi") or "mpirun", "--oversubscribe", "--bind-to", "none", "--allow-run-as-root"]
+        if shutil.which(mpirun[0]) is None:
+            self.skipTest("no mpirun")
+        for options, said in (([], "12:9  resources.ranks: a trial may ask for 5 ranks, which is more than the 2 workers here"),
+                              (["--dry-run"], "let it ask for fewer, or start at least 6 ranks")):
+            done = subprocess.run([*mpirun, "-n", "3", PROGRAM, "run", "wrong.toml", *options], cwd=self.cwd, timeout=TIMEOUT,
+                                  env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            self.assertEqual(done.stderr.count("2 mistakes in wrong.toml"), 1, done.stderr)
+            self.assertIn(said, done.stderr)
+
+    def test_a_dry_run_shows_the_ranks_of_the_launcher(self):
+        out, _ = self.ranktune("run", "wide.toml", "--dry-run", **by_mpirun(6))
+        self.assertIn("# layout    6 ranks: rank 0 is the head, which trains nothing; 5 workers\n"
+                      "#           one for each process that the launcher has started\n#           group 1: ranks 1 to 5\n", out)
+        self.assertIn("12:9  resources.ranks: a trial may ask for 5 ranks, which is more than the 4 workers here",
+                      self.refused("run", "wide.toml", "--dry-run", **by_mpirun(5)))
+        self.assertIn("a study needs at least 2 ranks", self.refused("run", "tiny.toml", "--dry-run", **by_mpirun(1)))
+        self.assertIn("leave it out under a launcher", self.refused("run", "tiny.toml", "--dry-run", "--local", "2", **by_mpirun(3)))
+        out, _ = self.ranktune("run", "tiny.toml", "--dry-run", SLURM_STEP_ID="0", SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="4",
+                               **job(9))
+        self.assertIn("layout    4 ranks: rank 0 is the head, which trains nothing; 3 workers", out)
+        out, _ = self.ranktune("run", "tiny.toml", "--dry-run", PALS_RANKID="0")
+        self.assertIn("assumed, as the launcher does not say how many processes", out)
+
+    def test_a_dry_run_shows_the_ranks_of_the_job(self):
+        out, _ = self.ranktune("run", "tiny.toml", "--dry-run", **job(9))
+        self.assertIn("layout    9 ranks: rank 0 is the head, which trains nothing; 8 workers", out)
+        self.assertIn("one for each of the 9 tasks of this job", out)
+        self.assertIn("more than the 4 workers here", self.refused("run", "wide.toml", "--dry-run", **job(5)))
+        out, _ = self.ranktune("run", "tiny.toml", "--dry-run", SLURM_JOB_ID="7", SLURM_TASKS_PER_NODE="3(x2)")
+        self.assertIn("layout    6 ranks", out)
+        out, _ = self.ranktune("run", "tiny.toml", "--dry-run", "--local", "3", **job(9))
+        self.assertIn("layout    4 ranks", out)
+        out, _ = self.ranktune("run", "tiny.toml", "--dry-run", **job(1))
+        self.assertIn("assumed, as this job has one task", out)
+
+    def test_a_dry_run_on_a_login_node_says_which_ranks_it_assumes(self):
+        login = {"PATH": str(self.slurm_programs()), "SLURM_CONF": "/nowhere/slurm.conf"}
+        out, _ = self.ranktune("run", "tiny.toml", "--dry-run", **login)
+        words = " ".join(out.replace("\n#", " ").split())
+        self.assertRegex(words, r"assumed: what --local \d+ would start on this machine. This looks like a login node \(Slurm is here, "
+                                r"but this is no job\), where `ranktune run` starts nothing unless it is given --local N; `ranktune "
+                                r"submit tiny.toml` makes a job of the study")
+        out, _ = self.ranktune("run", "tiny.toml", "--dry-run", "--local", "3", **login)
+        self.assertNotIn("assumed", out)
+
+
+class DryRun(Case):
+    def test_what_it_prints_is_a_study_file_whatever_the_values_are(self):
+        self.write("odd.toml", TINY.replace('builtin = "curve"', 'command = "echo {a}"') +
+                   'a = "x\\u001b[31mRED\\tq\\nnl"\nb = ["\\r", "\\u007f"]\n')
+        out, _ = self.ranktune("run", "odd.toml", "--dry-run")
+        self.assertEqual([c for c in out if ord(c) < 32 and c != "\n" or ord(c) == 127], [])
+        self.assertIn("a=x?[31mRED?q?nl", out)
+        self.write("again.toml", out)
+        self.assertEqual(self.ranktune("run", "again.toml", "--dry-run")[0], out)
+
+    def test_it_fits_a_terminal_of_80_columns(self):
+        out, _ = self.ranktune("run", "tiny.toml", "--dry-run", "checkpoint.max_bytes=5GB", "scheduler.type=asha",
+                               "scheduler.finish_top=0")
+        self.assertEqual([line for line in out.splitlines() if len(line) > 80], [])
+        self.assertIn("limit 5.0 GB (checkpoint.max_bytes)", out)
+
+    def test_it_shows_the_bounds_that_result(self):
+        self.write("bounds.toml", TINY.replace('builtin = "curve"', 'command = "echo {args}"') +
+                   'i = "qrandint(1, 10, 4)"\nq = "quniform(0.15,1.0,0.1)"\nr = "randint(-3,3)"\n'
+                   'l = "qlograndint(3, 100, 5)"\nc = [1, 2]\nn = "qrandn(0, 1, 0.5)"\nf = 3\n'
+                   'd = { domain = "randint(0, 2)", condition = "f == 3" }\n')
+        out, _ = self.ranktune("run", "bounds.toml", "--dry-run")
+        lines = dict(line.split(" = ", 1) for line in out.splitlines() if " = " in line)
+        self.assertEqual(lines["i"], '"qrandint(1, 10, 4)"  # from 4 to 8')
+        self.assertEqual(lines["q"], '"quniform(0.15, 1.0, 0.1)"  # from 0.2 to 1.0')
+        self.assertEqual(lines["r"], '"randint(-3, 3)"  # from -3 to 2')
+        self.assertEqual(lines["l"], '"qlograndint(3, 100, 5)"  # from 5 to 100')
+        self.assertEqual(lines["d"], '{ domain = "randint(0, 2)", condition = "f == 3" }  # from 0 to 1')
+        for name in ("lr", "c", "n", "f"):
+            self.assertNotIn("#", lines[name])
+        self.write("again.toml", out)
+        self.assertEqual(self.ranktune("run", "again.toml", "--dry-run")[0], out)
 
 
 class Output(Case):
