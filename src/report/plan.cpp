@@ -108,6 +108,19 @@ void add(Plan& plan, const Bracket& bracket) {
     }
 }
 
+/// At how many rungs trials are left behind, in the brackets that have any: the ceiling is none.
+std::string judged_at(const std::vector<Bracket>& brackets) {
+    std::size_t fewest = std::numeric_limits<std::size_t>::max();
+    std::size_t most = 0;
+    for (const Bracket& bracket : brackets) {
+        if (bracket.trials.front() == 0) continue;
+        fewest = std::min(fewest, bracket.levels.size() - 1);
+        most = std::max(most, bracket.levels.size() - 1);
+    }
+    if (fewest < most) return fmt::format("at each of {} to {}, by bracket", fewest, counted(most, "rung"));
+    return most == 1 ? "at 1 rung" : fmt::format("at each of {}", counted(most, "rung"));
+}
+
 } // namespace
 
 Plan plan(const study::StudySpec& spec) {
@@ -144,10 +157,11 @@ Plan plan(const study::StudySpec& spec) {
     }
     if (to_the_top == 0) {
         plan.warning = fmt::format(
-            "no trial can reach {}: {} thin out by {} at each of {}; raise study.num_trials or scheduler.first_rung, "
-            "or set scheduler.finish_top = 1",
-            counted(spec.max_iterations, "iteration"), counted(spec.num_trials, "trial"), spec.scheduler.eta,
-            counted(rungs.front() - 1, "rung"));
+            "no trial can reach {}: one in {} goes on {}, of {}; raise study.num_trials or scheduler.first_rung, or "
+            "set "
+            "scheduler.finish_top = 1",
+            counted(spec.max_iterations, "iteration"), spec.scheduler.eta, judged_at(brackets),
+            counted(spec.num_trials, "trial"));
     }
     return plan;
 }

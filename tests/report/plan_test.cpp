@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -110,8 +111,28 @@ TEST_CASE("a study in which no trial can reach the top is warned of", "[report]"
     const Plan short_of = plan(study_of(8, 27, "type = \"asha\"\nfinish_top = 0"));
     CHECK(rungs_of(short_of) == Rungs{{1, 8}, {3, 2}, {9, 0}, {27, 0}});
     CHECK(short_of.warning ==
-          "no trial can reach 27 iterations: 8 trials thin out by 3 at each of 3 rungs; raise "
+          "no trial can reach 27 iterations: one in 3 goes on at each of 3 rungs, of 8 trials; raise "
           "study.num_trials or scheduler.first_rung, or set scheduler.finish_top = 1");
+    // Where trials of several brackets begin higher up, there are fewer rungs above them.
+    const std::string brackets = "type = \"asha\"\nfinish_top = 0\nbrackets = 2";
+    std::set<std::string> told;
+    for (const std::uint32_t trials : {1U, 2U, 4U}) {
+        for (std::uint64_t seed = 0; seed < 8; ++seed) {
+            auto spec = study_of(trials, 9, brackets);
+            spec.seed = seed;
+            const Plan expected = plan(spec);
+            const bool lowest = expected.rungs[0].trials > 0;
+            const bool both = lowest && expected.rungs[0].trials < trials;
+            if (expected.warning.empty()) continue;
+            const std::string said = both     ? "at each of 1 to 2 rungs, by bracket"
+                                     : lowest ? "at each of 2 rungs"
+                                              : "at 1 rung";
+            CHECK(expected.warning.find("one in 3 goes on " + said + ", of " + std::to_string(trials) + " trial") !=
+                  std::string::npos);
+            told.insert(said);
+        }
+    }
+    CHECK(told.size() == 3);
     // finish_top = 1, the default, takes the best one there.
     const Plan finished = plan(study_of(8, 27, "type = \"asha\""));
     CHECK(rungs_of(finished) == Rungs{{1, 8}, {3, 2}, {9, 1}, {27, 1}});
