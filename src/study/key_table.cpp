@@ -64,6 +64,7 @@ constexpr View keys[] = {
     "checkpoint.interval",
     "checkpoint.mean_time_between_failures",
     "checkpoint.at_rungs",
+    "checkpoint.supported",
     "checkpoint.keep",
     "checkpoint.max_bytes",
     "checkpoint.direct",

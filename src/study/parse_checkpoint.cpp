@@ -88,6 +88,19 @@ void parse_at_rungs(ParseContext& context, TableReader& table, bool can_save) {
         table.refuse("at_rungs", "the trainable '" + context.info->name + "' cannot save its state");
 }
 
+/// Written by ranktune into resolved files: the tuner has to know, also where the trainable is not at hand.
+void parse_supported(ParseContext& context, TableReader& table, bool can_save) {
+    CheckpointSpec& checkpoint = context.spec.checkpoint;
+    const Node* node = table.take("supported");
+    checkpoint.supported = can_save;
+    if (node == nullptr) return;
+    checkpoint.supported = table.boolean("supported").value_or(can_save);
+    if (context.info != nullptr && checkpoint.supported != can_save)
+        context.mistakes.value(*node, "checkpoint.supported",
+                               "the trainable '" + context.info->name + "' can" + (can_save ? "" : "not") +
+                                   " save its state; leave this key out");
+}
+
 } // namespace
 
 void parse_checkpoint(ParseContext& context) {
@@ -109,6 +122,7 @@ void parse_checkpoint(ParseContext& context) {
     else if (table.has("mean_time_between_failures"))
         table.refuse("mean_time_between_failures", "only goes with interval = \"auto\"");
     parse_at_rungs(context, table, can_save);
+    parse_supported(context, table, can_save);
     checkpoint.keep = static_cast<std::uint32_t>(table.integer("keep", 1, 1000).value_or(checkpoint.keep));
     if (const Node* bytes = table.take("max_bytes")) parse_max_bytes(context, table, *bytes);
     checkpoint.direct = table.boolean("direct").value_or(checkpoint.direct);

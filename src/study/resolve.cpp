@@ -223,6 +223,7 @@ void write_stop(const StopSpec& stop, Writer& out) {
 
 void write_checkpoint(const CheckpointSpec& checkpoint, Writer& out) {
     out.table("checkpoint");
+    if (!checkpoint.supported) out.line("supported", "false");
     switch (checkpoint.interval) {
         case CheckpointSpec::Interval::none:
             out.line("interval", "\"none\"");

@@ -76,6 +76,7 @@ void Tuner::Impl::apply_one(const study::StudyCreated& r) {
     if (!state.uuid.empty()) impossible("the study is created twice");
     state.uuid = r.uuid;
     state.version = r.version;
+    if (!spec.checkpoint.supported) state.stretch = whole(nullptr);
 }
 
 void Tuner::Impl::apply_one(const study::IncarnationBegan& r) {
@@ -239,7 +240,7 @@ void Tuner::Impl::apply_one(const study::ReportHeld& r) {
 
 void Tuner::Impl::apply_one(const study::CheckpointCommitted& r) {
     state.now = std::max(state.now, r.at);
-    learn_from_checkpoint(trial(r.trial), r.at);
+    learn_from_checkpoint(trial(r.trial), r.at, r.checkpoint.iteration);
     trial(r.trial).checkpoints.push_back(r.checkpoint);
     state.checkpoint_bytes += r.checkpoint.bytes;
     list_if_evictable(r.trial);
@@ -260,6 +261,7 @@ void Tuner::Impl::apply_one(const study::AttemptEnded& r) {
     TrialState& t = trial(r.trial);
     state.now = std::max(state.now, r.at);
     free_ranks(r.trial);
+    if (r.outcome == AttemptOutcome::paused) learn_from_pause(t);
     note_on_hosts(r.trial, r.outcome, r.message);
     // What can save its state, or throws, does not kill.
     if (r.outcome == AttemptOutcome::paused || r.outcome == AttemptOutcome::failed ||
@@ -353,6 +355,7 @@ void Tuner::Impl::apply_one(const study::RankLost& r) {
 void Tuner::Impl::apply_one(const study::DrainBegan& r) {
     state.now = std::max(state.now, r.at);
     state.draining = true;
+    state.drain_began = r.at;
     state.drain_reason = r.reason;
     state.drain_message = r.why;
 }
@@ -373,6 +376,7 @@ void Tuner::Impl::apply_one(const study::StudyChanged& r) {
     const bool decides = study::changes_what_is_decided(study::differences(spec, later));
     if (spec.deterministic && decides) mark_nondeterministic();
     study::take_over(spec, later);
+    if (!spec.checkpoint.supported) state.stretch = whole(nullptr); // a version before this one could not say so
     scheduler->set_num_trials(spec.num_trials);
     list_evictable();
     state.early_failures = 0;

@@ -137,7 +137,10 @@ struct Tuner::Impl {
 
     // ---- pace.cpp: how long things take, and what there is still time for.
     void learn_from_report(TrialState& trial, StudyTime at, Iteration iteration, double seconds, double before);
-    void learn_from_checkpoint(const TrialState& trial, StudyTime at);
+    void learn_from_checkpoint(TrialState& trial, StudyTime at, Iteration iteration);
+    void learn_from_pause(TrialState& trial);
+    [[nodiscard]] Iteration whole(const TrialState* trial) const;
+    [[nodiscard]] Iteration stretch_of(const TrialState& trial) const;
     void learn_from_loss(TrialState& trial, StudyTime at);
     [[nodiscard]] bool in_time(const TrialState& trial, StudyTime now) const;
     [[nodiscard]] bool in_time_for_another(StudyTime now) const;

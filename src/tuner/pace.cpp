@@ -44,8 +44,8 @@ base::Duration mean_time_between_failures(const State& state, const study::Check
 
 std::optional<StudyTime> last_start(const State& state) {
     if (!state.deadline || state.pace <= 0.0) return std::nullopt;
-    return *state.deadline -
-           std::chrono::duration_cast<base::Duration>(std::chrono::duration<double>(needed(state, state.pace, 1)));
+    const double need = needed(state, state.pace, state.stretch);
+    return *state.deadline - std::chrono::duration_cast<base::Duration>(std::chrono::duration<double>(need));
 }
 
 /// Training time counts, not the time between two reports: a leader may have several on the way. `before`: `seconds` of
@@ -63,10 +63,45 @@ void Tuner::Impl::learn_from_report(TrialState& t, StudyTime at, Iteration itera
     follow(state.pace, pace, 1.0 / 16.0);
 }
 
-/// Only the last one of an attempt: one that is written beside the training says nothing about how long that waits.
-void Tuner::Impl::learn_from_checkpoint(const TrialState& t, StudyTime at) {
+/// How long saving takes only the last one of an attempt tells: one that is written beside the training says nothing
+/// about how long that waits. `t` does not have it yet.
+void Tuner::Impl::learn_from_checkpoint(TrialState& t, StudyTime at, Iteration iteration) {
     if ((t.phase == TrialPhase::ending || t.winding) && !t.silent)
         follow(state.saving, seconds_between(t.since, at), 0.25);
+    const Iteration from = t.checkpoints.empty() ? 0 : t.checkpoints.back().iteration;
+    if (iteration > from) state.stretch = std::min(state.stretch, iteration - from);
+    t.unsaved = 0;
+}
+
+/// The end of a job that found no checkpoint to take: it lies further away than the trial got. A program may pass one
+/// with every so many reports; a trainable in this process that has none when it is asked has none at all.
+void Tuner::Impl::learn_from_pause(TrialState& t) {
+    const bool by_scheduler = t.verdict.verb != Verb::go_on && t.verdict.reason != Reason::draining;
+    const Iteration saved = t.checkpoints.empty() ? 0 : t.checkpoints.back().iteration;
+    if (!state.draining || by_scheduler || !spec.checkpoint.supported || t.attempt_iteration <= saved) return;
+    t.unsaved = t.attempt_iteration - saved;
+    const Iteration all = whole(nullptr);
+    state.stretch = std::max(state.stretch, spec.trainable.program ? std::min(t.unsaved + 1, all) : all);
+}
+
+/// What a trial is trained for, in iterations from the beginning: to its next rung where trials pause at rungs, and
+/// otherwise to the end. Null: of a new one.
+Iteration Tuner::Impl::whole(const TrialState* t) const {
+    const auto rungs = scheduler->pauses() ? scheduler->rungs() : std::vector<schedulers::Scheduler::RungView>{};
+    if (rungs.empty()) return spec.max_iterations;
+    if (t == nullptr) return rungs.front().iteration;
+    return t->target > 0 ? std::min(t->target, spec.max_iterations)
+                         : rungs[std::min<std::size_t>(t->bracket, rungs.size() - 1)].iteration;
+}
+
+/// Iterations that an attempt of `t` makes before its work is safe.
+Iteration Tuner::Impl::stretch_of(const TrialState& t) const {
+    const Iteration known = std::max(state.stretch, t.unsaved + 1);
+    if (spec.checkpoint.supported && known == 1) return 1;
+    const Iteration from = t.checkpoints.empty() ? 0 : t.checkpoints.back().iteration;
+    const Iteration end = whole(&t);
+    const Iteration to = end > from ? end : spec.max_iterations;
+    return spec.checkpoint.supported ? std::min(known, to - from) : to - from;
 }
 
 /// A first iteration that did not end takes longer than the time it got: a quarter more is assumed, or the next job of
@@ -82,15 +117,12 @@ void Tuner::Impl::learn_from_loss(TrialState& t, StudyTime at) {
 /// A duration that nobody knows is found out.
 bool Tuner::Impl::in_time(const TrialState& t, StudyTime now) const {
     if (!state.deadline) return true;
-    const bool keeps = !spec.trainable.program || spec.trainable.program->checkpoints;
-    const Iteration from = t.checkpoints.empty() ? 0 : t.checkpoints.back().iteration;
-    const Iteration to = t.target > from ? std::min(t.target, spec.max_iterations) : spec.max_iterations;
-    const double need = needed(state, t.pace > 0.0 ? t.pace : state.pace, keeps ? 1 : to - from);
+    const double need = needed(state, t.pace > 0.0 ? t.pace : state.pace, stretch_of(t));
     return seconds_between(now, *state.deadline) >= need;
 }
 
 bool Tuner::Impl::in_time_for_another(StudyTime now) const {
-    return !state.deadline || seconds_between(now, *state.deadline) >= needed(state, state.pace, 1);
+    return !state.deadline || seconds_between(now, *state.deadline) >= needed(state, state.pace, state.stretch);
 }
 
 /// Seconds of the slowest iteration among the trials that run.
@@ -130,10 +162,19 @@ bool Tuner::Impl::waits_for_time(StudyTime now) const {
 void Tuner::Impl::end_for_want_of_time(StudyTime now, Output& out) {
     const double left = std::max(0.0, seconds_between(now, *state.deadline));
     double pace = std::max(slowest_running(), state.pace);
-    for (const TrialId id : waiting) pace = std::max(pace, state.trials[id.value()].pace);
+    Iteration stretch = state.stretch;
+    for (const TrialId id : waiting) {
+        const TrialState& t = state.trials[id.value()];
+        pace = std::max(pace, t.pace);
+        stretch = std::max(stretch, stretch_of(t));
+    }
     std::string why = "deadline: the job has " + seconds_text(left) + " left for training";
     if (pace > 0.0)
         why += "; an iteration takes up to " + seconds_text(pace) + ", a checkpoint " + seconds_text(saving_of(state));
+    if (stretch > 1 && spec.checkpoint.supported)
+        why += "; a trial makes up to " + std::to_string(stretch) + " iterations before it can save";
+    if (!spec.checkpoint.supported)
+        why += "; trials cannot save, and take up to " + std::to_string(stretch) + " iterations";
     drain(Reason::deadline, why, now, out);
 }
 

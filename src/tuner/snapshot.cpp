@@ -10,7 +10,7 @@
 namespace ranktune::tuner {
 namespace {
 
-constexpr std::uint8_t snapshot_version = 6;
+constexpr std::uint8_t snapshot_version = 7;
 
 struct Writer {
     study::Encoder& out;
@@ -140,10 +140,10 @@ void Writer::fields(Self& self, T& v) {
         each(v.digest, v.host, v.elsewhere);
     } else {
         each(v.phase, v.reported, v.abandoned, v.at_fault, v.silent, v.attempt, v.iteration, v.attempt_iteration,
-             v.decision_point, v.seconds, v.pace, v.since, v.last, v.best, v.best_iteration, v.verdict, v.wanted_ranks,
-             v.bracket, v.losses, v.failures, v.failed_at, v.failure, v.deaths, v.deaths_alone, v.died_at, v.overtaken,
-             v.target, v.closed_by, v.closed_a, v.closed_b, v.created, v.started, v.ended, v.ranks, v.checkpoints,
-             v.window, v.message, v.configuration, v.winding, v.slot);
+             v.decision_point, v.unsaved, v.seconds, v.pace, v.since, v.last, v.best, v.best_iteration, v.verdict,
+             v.wanted_ranks, v.bracket, v.losses, v.failures, v.failed_at, v.failure, v.deaths, v.deaths_alone,
+             v.died_at, v.overtaken, v.target, v.closed_by, v.closed_a, v.closed_b, v.created, v.started, v.ended,
+             v.ranks, v.checkpoints, v.window, v.message, v.configuration, v.winding, v.slot);
     }
 }
 
@@ -153,8 +153,8 @@ void state_fields(Archive& archive, S& s) {
     const auto each = [&archive](auto&... field) { (archive(field), ...); };
     each(s.uuid, s.version, s.wall_time, s.incarnation, s.now, s.began, s.metrics, s.trials, s.workers, s.hosts,
          s.words, s.reports, s.records, s.iterations, s.early_failures, s.deaths_alone, s.interruptions, s.best,
-         s.keeper, s.checkpoint_bytes, s.deadline, s.pace, s.starting, s.saving, s.draining, s.drain_reason,
-         s.drain_message, s.ended, s.outcome, s.end_reason, s.end_message, s.deterministic_until);
+         s.keeper, s.checkpoint_bytes, s.deadline, s.pace, s.starting, s.saving, s.stretch, s.draining, s.drain_began,
+         s.drain_reason, s.drain_message, s.ended, s.outcome, s.end_reason, s.end_message, s.deterministic_until);
     for (auto& count : s.count) archive(count);
 }
 

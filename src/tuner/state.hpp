@@ -32,6 +32,7 @@ struct TrialState {
     Iteration iteration = 0;         ///< highest one accepted; not taken back when an attempt starts from a checkpoint
     Iteration attempt_iteration = 0; ///< last one of the newest attempt (where it started, before its first report)
     Iteration decision_point = 0;    ///< iteration at which the newest attempt waits for a verdict
+    Iteration unsaved = 0;           ///< iterations that its newest pause gave up for want of a checkpoint
     double seconds = 0.0;            ///< training time up to `iteration`
     double pace = 0.0;               ///< seconds that an iteration may take; 0: nobody knows
     StudyTime since;                 ///< of the newest attempt: its start, then its last report
@@ -125,7 +126,9 @@ struct State {
     double pace = 0.0;                  ///< what an iteration of a new trial may take, s; 0: nobody knows
     double starting = 0.0;              ///< from the start command of an attempt to its training, s
     double saving = 0.0;                ///< from the last report of an attempt to its checkpoint, s; 0: nobody knows
+    Iteration stretch = 1;              ///< iterations from the start of an attempt to where its work is safe
     bool draining = false;
+    StudyTime drain_began;
     Reason drain_reason = Reason::none;
     std::string drain_message;
     bool ended = false;

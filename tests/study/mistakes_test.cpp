@@ -540,10 +540,11 @@ TEST_CASE("mistakes of [checkpoint]", "[study]") {
         {"[checkpoint]\ninterval = 5\nmean_time_between_failures = \"1d\"\n",
          "14:1 checkpoint.mean_time_between_failures: only goes with interval = \"auto\""},
         {"[checkpoint]\nfrequency = 5\n",
-         "13:1 checkpoint.frequency: unknown key; known: interval, mean_time_between_failures, at_rungs, keep, "
-         "max_bytes, "
-         "direct"},
+         "13:1 checkpoint.frequency: unknown key; known: interval, mean_time_between_failures, at_rungs, "
+         "supported, keep, max_bytes, direct"},
         {"[checkpoint]\nat_rungs = true\n", "13:1 checkpoint.at_rungs: only scheduler.type = \"asha\" has rungs"},
+        {"[checkpoint]\nsupported = false\n",
+         "13:13 checkpoint.supported: the trainable 'mlp' can save its state; leave this key out"},
         {"[checkpoint]\nkeep = 0\n", "13:8 checkpoint.keep: needs an integer from 1 to 1000, not 0"},
         {"[checkpoint]\nnum_to_keep = 2\n", "13:1 checkpoint.num_to_keep: is Ray Tune's name; here: keep"},
         {"[checkpoint]\nmax_bytes = \"500 apples\"\n",

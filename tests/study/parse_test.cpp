@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "ranktune/study/change.hpp"
 #include "study_files.hpp"
 #include "support/catch.hpp"
 
@@ -132,6 +133,23 @@ TEST_CASE("what checkpoints may take is a number of bytes or text with a unit", 
     CHECK(with("max_bytes = \"1.5 GiB\"").max_bytes == 1'610'612'736);
     CHECK(with("keep = 3").keep == 3);
     CHECK(!with("direct = false").direct);
+}
+
+TEST_CASE("whether the trainable can save stands in the resolved file, where there is no trainable", "[study]") {
+    Parts parts;
+    CHECK(resolved_toml(parse(parts.text())).find("supported") == std::string::npos);
+    parts.trainable = "builtin = \"sleeper\"\n";
+    const StudySpec spec = parse(parts.text());
+    CHECK(!spec.checkpoint.supported);
+    CHECK(!parse_resolved_study(resolved_toml(spec), "resolved.toml").checkpoint.supported);
+    CHECK(!parse(resolved_toml(spec)).checkpoint.supported);
+    // A study of a version that did not write it goes on, and knows it from then on.
+    StudySpec before = spec;
+    before.checkpoint.supported = true;
+    const auto changes = differences(before, spec);
+    REQUIRE(changes.size() == 1);
+    CHECK((changes[0].key == "checkpoint.supported" && changes[0].may_change));
+    CHECK(!changes_what_is_decided(changes));
 }
 
 TEST_CASE("checkpoints are taken by iterations, by time, by what they cost, or not while a trial runs", "[study]") {

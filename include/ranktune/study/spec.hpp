@@ -132,6 +132,7 @@ struct FailureSpec {
 /// [checkpoint]: when a running trial saves its state, beside what every pause and the end of the best trial save.
 struct CheckpointSpec {
     enum class Interval : std::uint8_t { none, iterations, time, automatic };
+    bool supported = true; ///< the trainable can save its state (TrainableInfo::can_checkpoint, trainable.checkpoints)
     Interval interval = Interval::automatic;
     Iteration iterations = 0; ///< interval == iterations: after every so many
     base::Duration time{};    ///< interval == time: training time between two
