@@ -278,9 +278,9 @@ std::string resolved(const StudySpec& spec, bool with_bounds) {
     return out.take();
 }
 
-} // namespace ranktune::study
 } // namespace
 
 std::string resolved_toml(const StudySpec& spec) { return resolved(spec, false); }
 std::string resolved_toml_with_bounds(const StudySpec& spec) { return resolved(spec, true); }
 
+} // namespace ranktune::study
