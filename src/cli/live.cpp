@@ -78,7 +78,8 @@ void LiveView::show_deadline(const tuner::State& state) {
     deadline_shown_ = true;
     finish();
     const auto wall = std::chrono::system_clock::now().time_since_epoch();
-    out_ << report::deadline_line(state, std::chrono::duration_cast<std::chrono::seconds>(wall).count()) << std::flush;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(wall).count();
+    out_ << report::deadline_line(state, seconds, terminal_.style) << std::flush;
 }
 
 void LiveView::draw(const std::string& table) {

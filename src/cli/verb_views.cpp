@@ -108,7 +108,8 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study) {
         root["best"] = {{"trial", state.best->value()},
                         {"metric", study.tuner->spec().objective.metric},
                         {"value", trial.best},
-                        {"iteration", trial.best_iteration}};
+                        {"iteration", trial.best_iteration},
+                        {"state", study::name(trial.phase)}};
         nlohmann::ordered_json configuration = nlohmann::ordered_json::object();
         for (const auto& entry : trial.configuration.entries())
             configuration[entry.name] = report::json_of(entry.value);
@@ -138,14 +139,19 @@ int status(const std::string& directory, Format format, bool all) {
         return 0;
     }
     const report::Live live = live_of(study, directory);
-    std::cout << report::live_table(*study.tuner, live, detect_terminal().style, all ? SIZE_MAX : 20);
+    const report::Style style = detect_terminal().style;
+    std::cout << report::live_table(*study.tuner, live, style, all ? SIZE_MAX : 20);
     const auto& state = study.tuner->state();
     const bool stopped = state.ended ? state.outcome == study::StudyOutcome::resumable : live.deadline == not_running;
-    if (stopped) std::cout << " stopped, goes on with: " << report::command_text({"run", directory}) << "\n";
-    if (study.journal.cut_bytes > 0) {
-        std::cout << fmt::format("journal   {} records; {} bytes of an unfinished one at the end\n",
-                                 report::grouped(study.journal.records), study.journal.cut_bytes);
-    }
+    if (stopped)
+        std::cout << report::paragraph(
+            "stopped, goes on with: " + report::unbroken(report::command_text({"run", directory})), style);
+    if (study.journal.cut_bytes > 0)
+        std::cout << report::prose(
+            "journal",
+            fmt::format("{}; {} of an unfinished one at the end", report::counted(study.journal.records, "record"),
+                        report::counted(study.journal.cut_bytes, "byte")),
+            style);
     return 0;
 }
 
@@ -169,10 +175,17 @@ int logs(const std::string& directory, std::uint32_t trial) {
     // What a program has printed could move the cursor of a terminal, or worse; a file gets it as it is.
     const bool terminal = isatty(STDOUT_FILENO) != 0;
     const auto shown = [&](const std::string& text) { return terminal ? report::escaped(text) : text; };
-    std::cout << fmt::format("trial #{}: {}, iteration {}\n", trial, study::name(state.phase), state.iteration);
+    const report::Style style = detect_terminal().style;
+    std::cout << report::paragraph(
+        fmt::format("trial #{}: {}, iteration {}", trial, study::name(state.phase), state.iteration), style);
     const auto& metric = study.tuner->spec().objective.metric;
-    for (const auto& line : report::life_of(storage::posix_file_system(), directory, id, metric))
-        std::cout << shown(line) << "\n";
+    for (const auto& line : report::life_of(storage::posix_file_system(), directory, id, metric)) {
+        // Of these lines ours is the form, but in a file they are there to be searched.
+        const std::string text = shown(line);
+        std::cout << (terminal
+                          ? report::prose(text.substr(0, report::label_width), text.substr(report::label_width), style)
+                          : text + "\n");
+    }
     if (!state.message.empty()) std::cout << "message: " << shown(state.message) << "\n";
     const std::regex mine(fmt::format(R"((^|[ \[#])(trial=|#){}([ .\]:]|$))", trial));
     const std::filesystem::path folder = std::filesystem::path(directory) / "logs";

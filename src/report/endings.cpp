@@ -2,10 +2,12 @@
 #include "report/endings.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <vector>
 
 #include "ranktune/study/command_template.hpp"
+#include "report/next_steps.hpp"
 #include "tuner/verdict.hpp"
 
 #include <fmt/format.h>
@@ -16,13 +18,6 @@ namespace {
 using study::TrialPhase;
 using tuner::TrialState;
 
-/// What a failed trial said; a trial that was closed without a word has a reason.
-std::string message_of(const TrialState& trial) {
-    if (!trial.message.empty()) return first_line(trial.message);
-    const std::string reason = study::describe(trial.closed_by, trial.closed_a, trial.closed_b);
-    return reason.empty() ? "no message" : reason;
-}
-
 /// The journal has the name of what asked for the end.
 std::string asked_to_stop(const std::string& by) {
     if (by == "ranktune stop") return "asked to stop by `ranktune stop`";
@@ -31,6 +26,12 @@ std::string asked_to_stop(const std::string& by) {
 }
 
 } // namespace
+
+std::string failure_message(const TrialState& trial) {
+    if (!trial.message.empty()) return first_line(trial.message);
+    const std::string reason = study::describe(trial.closed_by, trial.closed_a, trial.closed_b);
+    return reason.empty() ? "no message" : reason;
+}
 
 std::optional<study::TrialId> first_failed(const tuner::State& state) {
     std::optional<study::TrialId> first;
@@ -44,7 +45,8 @@ std::optional<study::TrialId> first_failed(const tuner::State& state) {
 std::string why_text(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
     if (state.outcome == study::StudyOutcome::too_many_failures)
-        return tuner::failures_sentence(state, tuner.spec().failure);
+        return state.end_reason == study::Reason::study_time ? first_line(state.end_message)
+                                                             : tuner::failures_sentence(state, tuner.spec().failure);
     if (state.end_reason == study::Reason::study_complete) return {};
     if (state.end_reason == study::Reason::draining) return asked_to_stop(state.end_message);
     const bool told = std::any_of(state.trials.begin(), state.trials.end(), [&](const TrialState& trial) {
@@ -54,30 +56,81 @@ std::string why_text(const tuner::Tuner& tuner) {
     return study::describe(state.end_reason, static_cast<double>(state.early_failures), 0.0);
 }
 
-std::string failures_text(const tuner::State& state, const Style& style) {
+std::string trials_made(const tuner::Tuner& tuner) {
+    const std::uint64_t made = tuner.state().trials.size();
+    const std::uint64_t planned = tuner.spec().num_trials;
+    const bool goes_on = tuner.state().outcome == study::StudyOutcome::resumable;
+    return made < planned && !goes_on ? fmt::format("{} of {}", grouped(made), counted(planned, "trial"))
+                                      : counted(made, "trial");
+}
+
+bool out_of_time(const tuner::State& state) {
+    if (state.end_reason == study::Reason::study_time) return true;
+    return state.end_reason == study::Reason::no_trial_succeeded && state.draining &&
+           state.drain_reason == study::Reason::study_time;
+}
+
+std::string best_text(const tuner::Tuner& tuner, const Style& style) {
+    const auto& state = tuner.state();
+    const auto& metric = tuner.spec().objective.metric;
+    if (state.best) {
+        const TrialState& best = state.trial(*state.best);
+        const std::string text = fmt::format("#{}{}  {} {} at iteration {} of {}", state.best->value(),
+                                             best.phase == TrialPhase::failed ? " (failed)" : "", metric,
+                                             metric_text(best.best), best.best_iteration, tuner.spec().max_iterations);
+        const bool good = best.phase != TrialPhase::failed;
+        return paint(prose("best", text, style), good ? Tone::good : Tone::bad, style);
+    }
+    if (state.reports == 0 || state.end_reason == study::Reason::missing_metric) return {};
+    const std::string text = "none: no trial has reported a finite " + metric +
+                             " (every value was nan or infinite). See what a trial said; when training diverges, "
+                             "lower the range of the learning rate";
+    return paint(prose("best", text, style), Tone::bad, style);
+}
+
+std::string failures_text(const tuner::State& state, const std::string& directory, const Style& style) {
     std::map<std::string, std::vector<std::uint32_t>> by_message;
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
-        if (state.trials[i].phase == TrialPhase::failed) by_message[message_of(state.trials[i])].push_back(i);
+        if (state.trials[i].phase == TrialPhase::failed) by_message[failure_message(state.trials[i])].push_back(i);
     }
     std::string text;
     constexpr std::size_t shown = 5;
     std::size_t groups = 0;
     for (const auto& [message, trials] : by_message) {
         if (++groups > shown) {
-            text += labelled("", fmt::format("and {}: ranktune export --format json",
-                                             counted(by_message.size() - shown, "other message")));
+            text += prose("",
+                          fmt::format("and {}: {}", counted(by_message.size() - shown, "other message"),
+                                      unbroken(command_text({"export", directory, "--format", "json"}))),
+                          style);
             break;
         }
         std::string ids;
         for (std::size_t i = 0; i < std::min<std::size_t>(trials.size(), 6); ++i)
             ids += fmt::format("{}#{}", i == 0 ? "" : " ", trials[i]);
         if (trials.size() > 6) ids += fmt::format(" and {} more", trials.size() - 6);
-        text += labelled(groups == 1 ? "failed" : "", ids + ": " + message);
+        text += prose(groups == 1 ? "failed" : "", ids + ": " + unbroken(message), style);
     }
     return paint(text, text.empty() ? Tone::plain : Tone::bad, style);
 }
 
-std::string first_failure_text(const tuner::Tuner& tuner) {
+std::string errors_text(const tuner::Tuner& tuner, const std::string& directory) {
+    const auto& state = tuner.state();
+    const auto first = first_failed(state);
+    if (!first || state.outcome == study::StudyOutcome::ok || state.outcome == study::StudyOutcome::resumable)
+        return {};
+    Style whole;
+    whole.width = std::numeric_limits<std::size_t>::max();
+    const std::string lines =
+        failures_text(state, directory, whole) +
+        labelled("logs", fmt::format("{}; of the first one: {}", directory + "/logs/",
+                                     command_text({"logs", directory, std::to_string(first->value())})));
+    std::string text;
+    for (std::size_t at = 0; at < lines.size(); at = lines.find('\n', at) + 1)
+        text += "\n  " + lines.substr(at, lines.find('\n', at) - at);
+    return text;
+}
+
+std::string first_failure_text(const tuner::Tuner& tuner, const Style& style) {
     const auto& state = tuner.state();
     const auto id = first_failed(state);
     if (!id) return {};
@@ -89,7 +142,7 @@ std::string first_failure_text(const tuner::Tuner& tuner) {
         text += fmt::format(", {} {}", plural(trial.ranks.size(), "rank"), ranks_text(trial.ranks).substr(1));
     }
     text += fmt::format(", after {}", short_duration(base::to_seconds(trial.ended - trial.started)));
-    std::string lines = labelled("first", text);
+    std::string lines = prose("first", text, style);
     if (tuner.spec().trainable.program)
         lines += labelled("command", study::trial_command_text(tuner.spec(), trial.configuration));
     return lines;

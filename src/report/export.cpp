@@ -96,7 +96,11 @@ std::string csv(const std::string& text) {
     return quoted + "\"";
 }
 
-std::string csv(double value) { return std::isnan(value) ? "" : space::float_text(value); }
+/// A best value: none is none, as in the JSON.
+std::string best_cells(const TrialState& trial) {
+    if (!trial.reported || std::isnan(trial.best)) return ",";
+    return space::float_text(trial.best) + ',' + std::to_string(trial.best_iteration);
+}
 
 /// The header of a table: its own columns, then the study's names, as they are called in metrics.h5.
 void write_header(std::ostream& out, std::vector<std::string> columns, const std::vector<storage::ChosenName>& chosen) {
@@ -168,10 +172,10 @@ void export_trials_csv(const LoadedStudy& study, std::ostream& out) {
         const bool closed = study::is_final(t.phase);
         out << i << ',' << study::name(t.phase) << ','
             << csv(closed ? study::describe(t.closed_by, t.closed_a, t.closed_b) : "") << ',' << t.iteration << ','
-            << csv(t.best) << ',' << (t.reported ? std::to_string(t.best_iteration) : "") << ',' << csv(t.last) << ','
-            << csv(t.seconds) << ',' << t.attempt.value() << ',' << t.wanted_ranks << ','
-            << (t.attempt.value() > 0 ? csv(seconds(t.started)) : "") << ',' << (closed ? csv(seconds(t.ended)) : "")
-            << ',' << csv(t.message);
+            << best_cells(t) << ',' << (t.reported ? space::float_text(t.last) : "") << ','
+            << space::float_text(t.seconds) << ',' << t.attempt.value() << ',' << t.wanted_ranks << ','
+            << (t.attempt.value() > 0 ? space::float_text(seconds(t.started)) : "") << ','
+            << (closed ? space::float_text(seconds(t.ended)) : "") << ',' << csv(t.message);
         for (const auto& parameter : parameters) {
             const auto* value = t.configuration.find(parameter.name);
             out << ',' << (value == nullptr ? "" : csv(value->text()));
@@ -191,7 +195,7 @@ void export_reports_csv(const LoadedStudy& study, std::ostream& out) {
             cells.at(metric.id.value()) = space::float_text(metric.value);
         }
         out << report.trial.value() << ',' << report.attempt.value() << ',' << report.iteration << ','
-            << csv(report.seconds) << ',' << csv(seconds(report.at));
+            << space::float_text(report.seconds) << ',' << space::float_text(seconds(report.at));
         for (const auto& cell : cells) out << ',' << cell;
         out << "\r\n";
     }

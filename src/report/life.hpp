@@ -20,7 +20,7 @@ class TrialLife {
     TrialLife(study::TrialId trial, std::string metric);
     /// Records in their order, from the first one.
     void add(const study::Record& record);
-    /// Study time in front of each.
+    /// Study time in front of each, in the columns of a label (`label_width`).
     [[nodiscard]] const std::vector<std::string>& lines() const { return lines_; }
 
   private:

@@ -17,26 +17,77 @@ namespace {
 using study::StudyOutcome;
 using study::TrialPhase;
 
-/// What shows a result, if there is one.
+/// What shows a result, if there is one: a trial that failed and left no checkpoint is none.
 void add_views(std::vector<NextStep>& steps, const tuner::State& state, const std::string& directory) {
-    if (state.best)
+    const tuner::TrialState* best = state.best ? &state.trial(*state.best) : nullptr;
+    if (best != nullptr && best->phase != TrialPhase::failed)
         steps.push_back({command_text({"best", directory}), "the best trial"});
+    else if (best != nullptr && !best->checkpoints.empty())
+        steps.push_back({command_text({"best", directory}), "the best trial, which failed"});
     else
         steps.push_back({command_text({"status", "--all", directory}), "what became of each trial"});
 }
 
-/// How failed trials get another chance.
-void add_retries(std::vector<NextStep>& steps, const tuner::State& state, const std::string& directory) {
-    const std::uint64_t failed = state.in(TrialPhase::failed);
-    if (failed == 0) return;
-    steps.push_back(
-        {command_text({"run", directory, "--restart-errored"}), fmt::format("{} failed, tried again", failed)});
-    const bool saved = std::any_of(state.trials.begin(), state.trials.end(), [](const tuner::TrialState& trial) {
+/// Where the reason is to be looked for that no trial has a value.
+void add_log_without_value(std::vector<NextStep>& steps, const tuner::State& state, const std::string& directory) {
+    const auto reported = std::find_if(state.trials.begin(), state.trials.end(),
+                                       [](const tuner::TrialState& trial) { return trial.reported; });
+    if (state.best || reported == state.trials.end()) return;
+    const auto id = std::to_string(reported - state.trials.begin());
+    steps.push_back({command_text({"logs", directory, id}), "what one of the trials said"});
+}
+
+/// Twice the time, for a study that has used it up.
+std::string more_time(const study::StudySpec& spec) {
+    return "study.time_budget=" + study::duration_text(2 * spec.time_budget.value_or(std::chrono::hours(1)));
+}
+
+/// `command`, a run of the study, so that it tries failed trials again.
+std::string again(const tuner::Tuner& tuner, const std::string& command, const std::string& option) {
+    return command + " " + option + (out_of_time(tuner.state()) ? " " + more_time(tuner.spec()) : "");
+}
+
+bool failed_ones_saved(const tuner::State& state) {
+    return std::any_of(state.trials.begin(), state.trials.end(), [](const tuner::TrialState& trial) {
         return trial.phase == TrialPhase::failed && !trial.checkpoints.empty();
     });
-    if (saved)
-        steps.push_back(
-            {command_text({"run", directory, "--resume-errored"}), "from their checkpoints, if they have one"});
+}
+
+/// How failed trials get another chance, in a study that has results.
+void add_retries(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const std::string& directory) {
+    const auto& state = tuner.state();
+    const std::uint64_t failed = state.in(TrialPhase::failed);
+    if (failed == 0) return;
+    const std::string command = command_text({"run", directory});
+    steps.push_back({again(tuner, command, "--restart-errored"), fmt::format("{} failed, tried again", failed)});
+    if (failed_ones_saved(state))
+        steps.push_back({again(tuner, command, "--resume-errored"), "from their checkpoints, if they have one"});
+}
+
+/// What to type once the reason why nothing succeeded is mended: the same study with its failed trials again, and with
+/// those that were never made.
+void add_second_chance(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const FilesInfo& files) {
+    const auto& state = tuner.state();
+    const std::uint64_t made = state.trials.size();
+    std::string remark = "when it is mended";
+    if (made < tuner.spec().num_trials && !out_of_time(state))
+        remark += fmt::format(": {} again, then {} new", state.in(TrialPhase::failed), tuner.spec().num_trials - made);
+    steps.push_back({again(tuner, files.command, "--restart-errored"), remark});
+    if (failed_ones_saved(state))
+        steps.push_back({again(tuner, files.command, "--resume-errored"), "from their checkpoints, if they have one"});
+    const auto first = first_failed(state).value_or(study::TrialId{});
+    steps.push_back(
+        {command_text({"logs", files.directory, std::to_string(first.value())}), "what the first one said"});
+}
+
+/// A study and a program that do not understand each other: the one can only begin again, with the other it goes on.
+void add_mended(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const FilesInfo& files) {
+    const bool failed = tuner.state().in(TrialPhase::failed) > 0;
+    steps.push_back({files.command + " --fresh", failed ? "when the study file is mended" : "when it is mended"});
+    if (failed)
+        steps.push_back({files.command + " --restart-errored", tuner.spec().trainable.program
+                                                                   ? "when the program is mended"
+                                                                   : "when the trainable is mended"});
 }
 
 /// Twice as many trials, as far as there are configurations.
@@ -80,16 +131,20 @@ std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& fi
     const std::string& directory = files.directory;
     if (state.outcome == StudyOutcome::resumable)
         return {{command_text({"run", directory}), "goes on"}, {command_text({"status", directory}), "what there is"}};
-    if (state.outcome == StudyOutcome::usage) return {{files.command + " --fresh", "when the study is mended"}};
-    if (state.outcome == StudyOutcome::no_success) {
-        const auto failed = first_failed(state).value_or(study::TrialId{});
-        return {{files.command + " --restart-errored", "when it is mended"},
-                {command_text({"logs", directory, std::to_string(failed.value())}), "what the first one said"}};
-    }
     std::vector<NextStep> steps;
+    if (state.outcome == StudyOutcome::usage) {
+        add_mended(steps, tuner, files);
+        return steps;
+    }
+    if (state.outcome == StudyOutcome::no_success) {
+        add_second_chance(steps, tuner, files);
+        return steps;
+    }
+    add_log_without_value(steps, state, directory);
     add_views(steps, state, directory);
-    if (state.outcome == StudyOutcome::too_many_failures) add_retries(steps, state, directory);
+    if (state.outcome == StudyOutcome::too_many_failures) add_retries(steps, tuner, directory);
     steps.push_back({command_text({"export", directory, "--format", "csv"}), "all trials as a table"});
+    if (!state.best) steps.push_back({files.command + " --fresh", "all again, when the study is mended"});
     return steps;
 }
 
@@ -97,17 +152,24 @@ std::vector<NextStep> steps_of_finished(const tuner::Tuner& tuner, const FilesIn
     const auto& state = tuner.state();
     const auto& spec = tuner.spec();
     std::vector<NextStep> steps;
-    add_views(steps, state, files.directory);
-    if (state.end_reason == study::Reason::study_time) {
-        const auto budget = study::duration_text(2 * spec.time_budget.value_or(std::chrono::hours(1)));
-        steps.push_back({command_text({"run", files.directory, "study.time_budget=" + budget}),
-                         "more time: the budget counts from the first start"});
-    } else if (const std::uint64_t more = more_trials(spec);
-               state.end_reason != study::Reason::missing_metric && more > spec.num_trials) {
-        steps.push_back({command_text({"run", files.directory, fmt::format("study.num_trials={}", more)}),
-                         fmt::format("{} more", more - spec.num_trials)});
+    if (state.outcome == StudyOutcome::usage) {
+        add_views(steps, state, files.directory);
+        add_mended(steps, tuner, files);
+        return steps;
     }
-    if (state.end_reason != study::Reason::missing_metric) add_retries(steps, state, files.directory);
+    add_log_without_value(steps, state, files.directory);
+    add_views(steps, state, files.directory);
+    const std::uint64_t more = more_trials(spec);
+    if (state.outcome == StudyOutcome::no_success) { // more of the same would fail as well
+        add_second_chance(steps, tuner, files);
+    } else if (out_of_time(state)) {
+        steps.push_back({command_text({"run", files.directory, more_time(spec)}),
+                         "more time: the budget counts from the first start"});
+    } else if (state.best && more > spec.num_trials) {
+        steps.push_back({command_text({"run", files.directory, fmt::format("study.num_trials={}", more)}),
+                         fmt::format("{} more", more - state.trials.size())});
+    }
+    if (state.outcome != StudyOutcome::no_success) add_retries(steps, tuner, files.directory);
     steps.push_back({files.command + " --fresh", "all again; the old directory becomes " + files.directory + "~1"});
     return steps;
 }

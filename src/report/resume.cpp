@@ -75,27 +75,26 @@ std::string ranks_of_start(const study::StudySpec& spec, const StartInfo& info, 
 std::string resume_screen(const tuner::Tuner& tuner, const StartInfo& info, const ResumeInfo& found,
                           const Style& style) {
     const auto dot = std::string(style.dot());
-    std::string text = info.version + dot + info.mpi + dot + info.hdf5 + dot + info.cuda + "\n";
+    std::string text = paragraph(info.version + dot + info.mpi + dot + info.hdf5 + dot + info.cuda, style);
     if (!info.launch_line.empty()) text += labelled("here", info.launch_line);
-    for (const auto& line :
-         wrap(fmt::format("resuming {}: start {}; {}", tuner.spec().name, found.start, first_line(found.ended)),
-              style.width))
-        text += printable(line) + "\n";
+    text += paragraph(fmt::format("resuming {}: start {}; {}", tuner.spec().name, found.start, first_line(found.ended)),
+                      style);
     text += prose("journal", journal_text(found), style);
     text += prose("trials", trials_text(tuner.state(), found), style);
     bool first = true;
     for (const auto& change : found.changes) {
         const auto value = [](const std::string& v) { return v.empty() ? std::string("default") : v; };
-        text += labelled(first ? "changed" : "", fmt::format("{} {} -> {} (taken over)", change.key,
-                                                             value(change.before), value(change.after)));
+        text += prose(first ? "changed" : "",
+                      fmt::format("{} {} -> {} (taken over)", change.key, value(change.before), value(change.after)),
+                      style);
         first = false;
     }
-    text += labelled("ranks", ranks_of_start(tuner.spec(), info, found));
-    text += labelled("study", info.directory);
+    text += prose("ranks", ranks_of_start(tuner.spec(), info, found), style);
+    text += prose("study", unbroken(info.directory), style);
     return encoded(std::move(text), style);
 }
 
-std::string deadline_line(const tuner::State& state, std::int64_t wall) {
+std::string deadline_line(const tuner::State& state, std::int64_t wall, const Style& style) {
     if (!state.deadline) return {};
     const auto clock = [&](base::StudyTime at) {
         const auto away = std::chrono::duration_cast<std::chrono::seconds>(at - state.now).count();
@@ -105,21 +104,23 @@ std::string deadline_line(const tuner::State& state, std::int64_t wall) {
     if (const auto last = tuner::last_start(state))
         text += *last > state.now ? fmt::format(", last new trial about {:%H:%M}Z", clock(*last))
                                   : std::string(", no time for a new trial");
-    return labelled("deadline", text);
+    return prose("deadline", text, style);
 }
 
 std::string finished_screen(const tuner::Tuner& tuner, const FilesInfo& files, const Style& style) {
     const auto& state = tuner.state();
     const auto& spec = tuner.spec();
-    std::string text = fmt::format("{} is finished ({}, exit {}): nothing was started\n", spec.name,
-                                   counted(state.trials.size(), "trial"), static_cast<int>(state.outcome));
-    if (const std::string reason = why_text(tuner); !reason.empty()) text += prose("why", reason, style);
-    if (state.best) {
-        const auto& best = state.trial(*state.best);
-        text +=
-            labelled("best", fmt::format("#{}  {} {} at iteration {} of {}", state.best->value(), spec.objective.metric,
-                                         metric_text(best.best), best.best_iteration, spec.max_iterations));
-    }
+    const std::uint64_t made = state.trials.size();
+    const bool all = made >= spec.num_trials;
+    std::string text =
+        paragraph(fmt::format("{} {} ({}, exit {}): nothing was started", spec.name,
+                              all ? "is finished" : "ended early", trials_made(tuner), static_cast<int>(state.outcome)),
+                  style);
+    std::string reason = why_text(tuner);
+    if (!all)
+        reason += fmt::format("{}the other {} were never made", reason.empty() ? "" : "; ", spec.num_trials - made);
+    if (!reason.empty()) text += prose("why", reason, style);
+    text += best_text(tuner, style);
     text += steps_text(steps_of_finished(tuner, files), style);
     return encoded(std::move(text), style);
 }

@@ -37,6 +37,36 @@ std::string configuration_text(const space::Configuration& configuration) {
     return text.empty() ? "(no hyper-parameters)" : text;
 }
 
+/// How the study ended, and its exit code at the right edge.
+std::string end_headline(const tuner::Tuner& tuner, double elapsed_s, const Style& style) {
+    const auto& state = tuner.state();
+    const std::uint64_t ok = state.in(TrialPhase::finished) + state.in(TrialPhase::stopped);
+    const char* verb = state.outcome == study::StudyOutcome::resumable ? "stopped early, resumable,"
+                       : state.outcome == study::StudyOutcome::no_success || state.outcome == study::StudyOutcome::usage
+                           ? "stopped"
+                           : "finished";
+    std::string text =
+        paragraph(fmt::format("{} {} in {}: {}, {} ok, {} failed", tuner.spec().name, verb, short_duration(elapsed_s),
+                              trials_made(tuner), ok, state.in(TrialPhase::failed)),
+                  style);
+    text.pop_back();
+    const std::string exit = fmt::format("exit {}", static_cast<int>(state.outcome));
+    const std::size_t used = display_width(text.substr(text.rfind('\n') + 1)); // of its last line; npos + 1 is 0
+    if (used + 2 + exit.size() > style.width) return text + "\n" + pad_left(exit, style.width) + "\n";
+    return text + std::string(style.width - used - exit.size(), ' ') + exit + "\n";
+}
+
+std::string files_text(const tuner::Tuner& tuner, const FilesInfo& files) {
+    const auto& state = tuner.state();
+    std::string text = fmt::format("{}  {}, {}", unbroken(files.directory + "/"), counted(files.files, "file"),
+                                   bytes_text(files.bytes));
+    if (state.best) {
+        const auto* checkpoint = tuner::best_checkpoint(state.trial(*state.best), tuner.spec().objective.mode);
+        if (checkpoint != nullptr) text += "    best: " + unbroken(checkpoint->path);
+    }
+    return text;
+}
+
 std::string training_text(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
     const std::uint64_t full = static_cast<std::uint64_t>(tuner.spec().num_trials) * tuner.spec().max_iterations;
@@ -64,7 +94,7 @@ std::string deterministic_text(const tuner::State& state) {
 
 std::string start_screen(const study::StudySpec& spec, const StartInfo& info, const Style& style) {
     const auto dot = std::string(style.dot());
-    std::string text = info.version + dot + info.mpi + dot + info.hdf5 + dot + info.cuda + "\n";
+    std::string text = paragraph(info.version + dot + info.mpi + dot + info.hdf5 + dot + info.cuda, style);
     if (!info.launch_line.empty()) text += labelled("here", info.launch_line);
     const std::uint32_t most = spec.max_ranks_per_trial();
     if (info.workers > 0) {
@@ -73,10 +103,11 @@ std::string start_screen(const study::StudySpec& spec, const StartInfo& info, co
                                  : fmt::format("groups of up to {}", most);
         std::string ranks = fmt::format("{} = head + {} on {}{}{}", info.workers + 1, counted(info.workers, "worker"),
                                         info.hosts, dot, groups);
-        const std::string where = fmt::format("{} ({})", info.directory, info.is_new ? "new" : "resumed");
+        const std::string where = fmt::format("{} ({})", unbroken(info.directory), info.is_new ? "new" : "resumed");
         const std::string both = ranks + "    study  " + where;
-        text += label_width + display_width(both) <= style.width ? labelled("ranks", both)
-                                                                 : labelled("ranks", ranks) + labelled("study", where);
+        text += label_width + display_width(both) <= style.width
+                    ? prose("ranks", both, style)
+                    : prose("ranks", ranks, style) + prose("study", where, style);
     }
     const Plan expected = plan(spec);
     const bool whole = spec.num_trials == grid_size(spec);
@@ -85,8 +116,9 @@ std::string start_screen(const study::StudySpec& spec, const StartInfo& info, co
     if (expected.rungs.size() > 1) words += dot + rungs_text(expected);
     text += prose("plan", words, style);
     const char* about = expected.estimate ? "at most" : "about";
-    text += labelled(
-        "", fmt::format("{} {} of {}", about, grouped(expected.iterations), counted(expected.full, "iteration")));
+    text +=
+        prose("", fmt::format("{} {} of {}", about, grouped(expected.iterations), counted(expected.full, "iteration")),
+              style);
     if (!expected.warning.empty()) text += paint(prose("warning", expected.warning, style), Tone::bad, style);
     return encoded(std::move(text), style);
 }
@@ -107,53 +139,24 @@ std::vector<std::string> checkpoint_warnings(const Live& live) {
 
 std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files, const Style& style) {
     const auto& state = tuner.state();
-    const std::uint64_t failed = state.in(TrialPhase::failed);
-    const std::uint64_t ok = state.in(TrialPhase::finished) + state.in(TrialPhase::stopped);
-    const char* verb = state.outcome == study::StudyOutcome::resumable ? "stopped early, resumable,"
-                       : state.outcome == study::StudyOutcome::no_success || state.outcome == study::StudyOutcome::usage
-                           ? "stopped"
-                           : "finished";
-    const std::string first =
-        fmt::format("{} {} in {}: {}, {} ok, {} failed", tuner.spec().name, verb, short_duration(live.elapsed_s),
-                    counted(state.trials.size(), "trial"), ok, failed);
-    std::string text = first;
-    const std::string exit = fmt::format("exit {}", static_cast<int>(state.outcome));
-    if (display_width(first) + exit.size() + 2 < style.width)
-        text += std::string(style.width - display_width(first) - exit.size(), ' ');
-    else
-        text += "  ";
-    text += exit + "\n";
+    std::string text = end_headline(tuner, live.elapsed_s, style);
     if (const std::string reason = why_text(tuner); !reason.empty()) text += prose("why", reason, style);
-    if (state.best) {
-        const TrialState& best = state.trial(*state.best);
-        text += paint(labelled("best", fmt::format("#{}  {} {} at iteration {} of {}", state.best->value(),
-                                                   tuner.spec().objective.metric, metric_text(best.best),
-                                                   best.best_iteration, tuner.spec().max_iterations)),
-                      Tone::good, style);
-        text += prose("", configuration_text(best.configuration), style);
-    } else if (state.reports > 0) {
-        text += paint(prose("best", "none: no trial has reported a finite " + tuner.spec().objective.metric, style),
-                      Tone::bad, style);
-    }
+    text += best_text(tuner, style);
+    if (state.best) text += prose("", configuration_text(state.trial(*state.best).configuration), style);
     text += prose("training", training_text(tuner), style);
     if (live.busy_share) {
-        text += labelled("workers",
-                         fmt::format("{:.1f} % training{}{:.1f} % starting{}{:.1f} % idle", 100.0 * *live.busy_share,
-                                     style.dot(), 100.0 * live.starting_share, style.dot(), 100.0 * live.idle_share));
+        text += prose("workers",
+                      fmt::format("{:.1f} % training{}{:.1f} % starting{}{:.1f} % idle", 100.0 * *live.busy_share,
+                                  style.dot(), 100.0 * live.starting_share, style.dot(), 100.0 * live.idle_share),
+                      style);
     }
-    text += failures_text(state, style);
+    text += failures_text(state, files.directory, style);
     for (const std::string& warning : checkpoint_warnings(live))
         text += paint(prose("warning", warning, style), Tone::bad, style);
-    if (state.outcome == study::StudyOutcome::no_success) text += first_failure_text(tuner);
+    if (state.outcome == study::StudyOutcome::no_success) text += first_failure_text(tuner, style);
     if (const std::string mark = deterministic_text(state); !mark.empty())
         text += paint(prose("order", mark, style), Tone::bad, style);
-    std::string line =
-        fmt::format("{}/  {}, {}", files.directory, counted(files.files, "file"), bytes_text(files.bytes));
-    if (state.best) {
-        const auto* checkpoint = tuner::best_checkpoint(state.trial(*state.best), tuner.spec().objective.mode);
-        if (checkpoint != nullptr) line += "    best: " + checkpoint->path;
-    }
-    text += labelled("files", line);
+    text += prose("files", files_text(tuner, files), style);
     return encoded(text + steps_text(steps_after(tuner, files), style), style);
 }
 
@@ -161,34 +164,42 @@ std::string end_sentence(const tuner::Tuner& tuner, const FilesInfo& files) {
     const auto& state = tuner.state();
     std::string text = why_text(tuner);
     if (text.empty()) text = first_line(state.end_message);
+    text = printable(text);
     for (const auto& step : steps_after(tuner, files)) {
-        const bool goes_on = step.command.find(" run ") != std::string::npos;
-        if (goes_on) return printable(text) + "; " + step.command + "  # " + step.remark;
+        if (step.command.find(" run ") == std::string::npos) continue; // the one that goes on
+        text += "; " + step.command + "  # " + step.remark;
+        break;
     }
-    return printable(text);
+    return text + errors_text(tuner, files.directory);
 }
 
 std::string best_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style,
                         bool weights_missing) {
     const auto& state = tuner.state();
     if (!state.best)
-        return encoded("no trial has reported a finite " + printable(tuner.spec().objective.metric) +
-                           "; what there is: ranktune status " + directory + "\n",
+        return encoded(paragraph("no trial has reported a finite " + tuner.spec().objective.metric +
+                                     "; what there is: " + unbroken(command_text({"status", directory})),
+                                 style),
                        style);
     const TrialState& best = state.trial(*state.best);
-    std::string text =
-        labelled("best", fmt::format("#{}  {} {} at iteration {} of {}{}{}", state.best->value(),
-                                     tuner.spec().objective.metric, metric_text(best.best), best.best_iteration,
-                                     tuner.spec().max_iterations, style.dot(), study::name(best.phase)));
+    std::string text = prose("best",
+                             fmt::format("#{}  {} {} at iteration {} of {}{}{}", state.best->value(),
+                                         tuner.spec().objective.metric, metric_text(best.best), best.best_iteration,
+                                         tuner.spec().max_iterations, style.dot(), study::name(best.phase)),
+                             style);
     for (const auto& entry : best.configuration.entries())
-        text += labelled("", entry.name + " = " + entry.value.text());
+        text += prose("", entry.name + " = " + unbroken(entry.value.text()), style);
     const auto* checkpoint = tuner::best_checkpoint(best, tuner.spec().objective.mode);
-    text += labelled("weights", checkpoint == nullptr ? "no checkpoint was kept"
-                                                      : fmt::format("{}/{} (iteration {})", directory, checkpoint->path,
-                                                                    checkpoint->iteration));
+    text += prose("weights",
+                  checkpoint == nullptr ? "no checkpoint was kept"
+                                        : fmt::format("{} (iteration {})", unbroken(directory + "/" + checkpoint->path),
+                                                      checkpoint->iteration),
+                  style);
     if (weights_missing)
-        text += labelled("", "That file is missing: restore it, or see whether an earlier one is left with") +
+        text += prose("", "That file is missing: restore it, or see whether an earlier one is left with", style) +
                 labelled("", command_text({"checkpoint", directory, "best"}));
+    if (best.phase == TrialPhase::failed)
+        text += paint(prose("failed", unbroken(failure_message(best)), style), Tone::bad, style);
     return encoded(std::move(text), style);
 }
 

@@ -55,7 +55,7 @@ struct ResumeInfo {
 
 /// When the study ends for its job's sake, and until when new trials begin, for the screen that a study starts with.
 /// Empty: no deadline is known. `wall`: seconds since 1970 at `state.now`.
-[[nodiscard]] std::string deadline_line(const tuner::State& state, std::int64_t wall);
+[[nodiscard]] std::string deadline_line(const tuner::State& state, std::int64_t wall, const Style& style);
 
 /// Figures of the running head that are not part of the state.
 struct Live {
@@ -95,7 +95,8 @@ struct FilesInfo {
 };
 [[nodiscard]] std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files,
                                      const Style& style);
-/// Why a study ended and what to type, in one sentence: for an end without a screen.
+/// Why a study ended and what to type, in one sentence, and below it what failed trials said and where more of that is:
+/// for an end without a screen.
 [[nodiscard]] std::string end_sentence(const tuner::Tuner& tuner, const FilesInfo& files);
 /// For a study that has nothing more to do: how it ended, and how to get more out of it. Of `files` the directory and
 /// the command count.

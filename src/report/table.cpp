@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ranktune/study/objective.hpp"
+#include "report/next_steps.hpp"
 #include "report/plan.hpp"
 #include "report/screens.hpp"
 
@@ -255,7 +256,9 @@ std::string live_table(const tuner::Tuner& tuner, const Live& live, const Style&
     }
     if (hidden > 0) {
         const std::string& directory = live.directory.empty() ? tuner.spec().name : live.directory;
-        const std::string more = fmt::format(" {} more: ranktune status --all {}", hidden, directory);
+        std::string more = fmt::format(" {} more", hidden);
+        const std::string all = ": " + command_text({"status", "--all", directory});
+        if (display_width(more + all) <= style.width) more += all; // a command that is cut is none
         text += encoded(fit(more, style.width), style) + "\n";
     }
     return text;

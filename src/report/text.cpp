@@ -65,6 +65,14 @@ bool is_control(const Rune& rune) {
     return rune.code < 0x20 || rune.code == 0x7F || (rune.valid && rune.code >= 0x80 && rune.code < 0xA0);
 }
 
+/// Stands for a space until the lines are broken. (Of the C0 controls, which no text on a screen holds.)
+constexpr char unbroken_space = '\x1f';
+
+std::string with_spaces(std::string line) {
+    std::replace(line.begin(), line.end(), unbroken_space, ' ');
+    return line;
+}
+
 } // namespace
 
 std::size_t display_width(std::string_view text) {
@@ -131,6 +139,7 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width) {
         const std::size_t end = std::min(text.find(' '), text.size());
         const std::string_view word = text.substr(0, end);
         if (!lines.back().empty() && display_width(lines.back()) + 1 + display_width(word) > width) {
+            lines.back().erase(lines.back().find_last_not_of(' ') + 1); // wider gaps than one space
             lines.emplace_back();
         } else if (!lines.back().empty()) {
             lines.back() += ' ';
@@ -224,8 +233,20 @@ std::string labelled(std::string_view label, std::string_view text) {
 std::string prose(std::string_view label, std::string_view text, const Style& style) {
     std::string lines;
     for (const auto& line : wrap(text, style.width - std::min(style.width, label_width)))
-        lines += labelled(lines.empty() ? label : "", line);
+        lines += labelled(lines.empty() ? label : "", with_spaces(line));
     return lines;
+}
+
+std::string paragraph(std::string_view text, const Style& style) {
+    std::string lines;
+    for (const auto& line : wrap(text, style.width)) lines += printable(with_spaces(line)) + "\n";
+    return lines;
+}
+
+std::string unbroken(std::string_view text) {
+    std::string joined = printable(text);
+    std::replace(joined.begin(), joined.end(), ' ', unbroken_space);
+    return joined;
 }
 
 std::string encoded(std::string text, const Style& style) {

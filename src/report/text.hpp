@@ -64,10 +64,15 @@ enum class Tone : std::uint8_t { plain, good, bad };
 [[nodiscard]] std::string paint(std::string_view text, Tone tone, const Style& style);
 /// Columns of the labels on the left of a screen.
 constexpr std::size_t label_width = 10;
-/// A label and a line that is not broken: commands and paths are there to be copied.
+/// A label and a line that is not broken: a command, there to be copied.
 [[nodiscard]] std::string labelled(std::string_view label, std::string_view text);
-/// A label and prose, broken at the width of the terminal.
+/// A label and anything else, broken at the width of the terminal.
 [[nodiscard]] std::string prose(std::string_view label, std::string_view text, const Style& style);
+/// The same without a label, from the left edge on.
+[[nodiscard]] std::string paragraph(std::string_view text, const Style& style);
+/// What is not broken in prose although it may hold spaces: a path or a command to be copied, a message to be searched
+/// for. What is too long for a line has one of its own.
+[[nodiscard]] std::string unbroken(std::string_view text);
 /// For a terminal that is not UTF-8: everything but ASCII becomes "?", column by column.
 [[nodiscard]] std::string encoded(std::string text, const Style& style);
 

@@ -366,6 +366,18 @@ class Run(Case):
         self.assertEqual((out + err).count("curve was told to fail at iteration 1"), 1, out + err)
         self.assertIn("exit 4", out)
         self.assertEqual(self.outcome()["exit"], "4")
+        # Of twenty trials most were never made: they are no "more trials", but what is left to do.
+        made = json.loads(self.ranktune("status", "tiny", "-f", "json")[0])["trials"]
+        self.assertIn(f"{made} of 20 trials, 0 ok, {made} failed", out)
+        failing = ["trainable.fail_rate=1.0", "trainable.fail_iteration=1", "study.num_trials=20"]
+        out, _ = self.run_tiny(*failing, code=4)
+        self.assertIn(f"tiny ended early ({made} of 20 trials, exit 4): nothing was started", out)
+        self.assertIn(f"the other {20 - made} were never made", " ".join(out.split()))
+        self.assertIn(f"# when it is mended: {made} again, then {20 - made} new", out)
+        self.assertEqual(re.findall(r"study\.num_trials=(\d+)", out), ["20", "20"])  # as it was typed
+        _, err = self.run_tiny(*failing, "-o", "quiet", "--progress", "none", code=4)
+        self.assertEqual(err.count("curve was told to fail at iteration 1"), 1, err)
+        self.assertIn("  logs      quiet/logs/; of the first one: ranktune logs quiet ", err)
 
     def test_more_trials_fail_than_are_tolerated(self):
         failing = ["trainable.fail_rate=0.5", "trainable.fail_iteration=2", "scheduler.type=fifo"]
@@ -384,7 +396,9 @@ class Run(Case):
         self.run_tiny(*failing, code=3)
         self.assertEqual(self.outcome()["exit"], "3")
         _, err = self.run_tiny(*failing, "-o", "quiet", "-q", code=3)
-        self.assertRegex(err, r"^ranktune: \d of 6 trials failed; .*; ranktune run quiet --restart-errored +# .* \(exit 3\)\n$")
+        self.assertRegex(err, r"^ranktune: \d of 6 trials failed; .*; ranktune run quiet --restart-errored +# .* \(exit 3\)\n"
+                         r"  failed    #\d.*: .*curve was told to fail at iteration 2\n(            #.*\n)*"
+                         r"  logs      quiet/logs/; of the first one: ranktune logs quiet \d\n$")
         self.run_tiny(*failing, "failure.tolerate=0.9", "-o", "tolerant", "-q")
 
     def start_long(self):
@@ -430,7 +444,7 @@ class Run(Case):
         self.assertRegex(out, r"(?m)^next      ranktune run tiny +# goes on$")
         text, _ = self.ranktune("status", "tiny")
         self.assertRegex(text, r"^tiny .* stopped, exit 75\n")
-        self.assertRegex(text, r"(?m)^ stopped, goes on with: ranktune run tiny$")
+        self.assertRegex(text, r"(?m)^stopped, goes on with: ranktune run tiny$")
 
     def test_commands_to_type_next_go_on_with_the_same_study(self):
         """What was given on the command line (-o, overrides) is not lost on the way."""
@@ -488,12 +502,36 @@ class Terminal(Case):
             text, _ = self.ranktune("status", "tiny", COLUMNS=str(columns))
             self.assertLessEqual(max(map(len, text.splitlines())), columns)
             self.assertEqual(len(re.findall(r"(?m)^ [ *]  #\d", text)), 6)
+            text, _ = self.ranktune("best", "tiny", COLUMNS=str(columns))
+            self.check_width(text, columns)
+            text = self.on_a_terminal("logs", "tiny", "0", NO_COLOR="1", columns=columns).replace("\r", "")
+            self.check_width("".join(re.findall(r"(?m)^(?!\S+\.log: ).*\n", text)), columns)
+        logs = lambda **more: re.findall(r"(?m)^\S+\.log: .*$", self.ranktune("logs", "tiny", "0", **more)[0])
+        self.assertEqual(logs(COLUMNS="20"), logs())  # what is in a log stays as it is
         self.assertIn("·", self.ranktune("status", "tiny")[0])
         self.assertTrue(self.ranktune("status", "tiny", LANG="C")[0].isascii())
         self.assertNotIn("\x1b", self.ranktune("status", "tiny")[0])
         self.assertIn("\x1b[32m", self.on_a_terminal("status", "tiny"))
         self.assertNotIn("\x1b", self.on_a_terminal("status", "tiny", NO_COLOR="1"))
         self.assertNotIn("\x1b", self.on_a_terminal("status", "tiny", TERM="dumb"))
+
+    def check_width(self, text, columns):
+        """No line is longer than that, but for a command to be copied, a message to be searched for, and, where not even
+        a word fits, a word."""
+        for line in text.splitlines():
+            words = line[10:]
+            if len(line) > columns and not words.startswith(("ranktune ", "rank 0: ")) and not line.startswith("here "):
+                self.assertNotIn(" ", words, text)
+                self.assertTrue(columns < 40 or "/" in words, text)
+
+    def test_what_a_run_shows_suits_a_narrow_terminal(self):
+        self.write()
+        for words, code in (([], 0), (["study.num_trials=8"], 0), (["-o", "failing", "trainable.fail_rate=1.0",
+                                                                   "trainable.fail_iteration=1"], 4)):
+            for _ in range(2):  # the second time it is finished
+                shown = self.on_a_terminal("run", "tiny.toml", "--local", "2", "--progress", "lines", *words, columns=40,
+                                           code=code, NO_COLOR="1").replace("\r", "")
+                self.check_width(shown, 40)
 
     def test_the_live_table_follows_the_size_of_the_terminal(self):
         self.write()

@@ -185,7 +185,13 @@ TEST_CASE("CSV fields are quoted where RFC 4180 asks for it", "[report]") {
         CHECK(std::stod(row[column(header, "lr")]) == configuration.find("lr")->as_double());
     }
     CHECK(rows[1][column(header, "best")] == "0.75");
-    CHECK(rows[2][column(header, "best")].empty()); // NaN
+    CHECK(rows[1][column(header, "last")] == "0.75");
+    // As in the JSON: nan is a last value, but the best of nothing; who has not reported has neither.
+    CHECK(rows[2][column(header, "best")].empty());
+    CHECK(rows[2][column(header, "best_iteration")].empty());
+    CHECK(rows[2][column(header, "last")] == "nan");
+    REQUIRE_FALSE(state.trials[3].reported);
+    for (const char* name : {"best", "best_iteration", "last"}) CHECK(rows[4][column(header, name)].empty());
     CHECK(rows[2][column(header, "message")] == "bytes \xff\xfe, a \"quote\"\r\nand a second line");
     CHECK(rows[3][column(header, "end")].empty());
     const auto* start = state.trials[0].configuration.find("start"); // a column of the table is called so, too

@@ -79,6 +79,10 @@ class StudyByHand {
         step(study::AttemptOver{base::TrialId{trial}, attempt(trial), base::Incarnation{1}, outcome, message});
     }
     void stop(const std::string& why) { step(study::StopRequested{why}); }
+    void wait(std::chrono::milliseconds time) {
+        now_ += time;
+        step(study::TimerFired{});
+    }
     /// What is running takes its next steps until the study ends.
     void play_out(double (*value)(std::uint32_t trial, base::Iteration iteration)) {
         for (bool moved = true; moved && !tuner.state().ended;) {

@@ -66,6 +66,20 @@ TEST_CASE("prose is broken at spaces", "[report]") {
     CHECK(wrap("one two three", 1) == std::vector<std::string>{"one", "two", "three"});
     CHECK(wrap("a-word-that-is-too-long b", 4) == std::vector<std::string>{"a-word-that-is-too-long", "b"});
     CHECK(wrap("学習 率", 4) == std::vector<std::string>{"学習", "率"});
+    CHECK(wrap("one  two   three", 5) ==
+          std::vector<std::string>{"one", "two", "three"}); // a gap is not left at an end
+    CHECK(wrap("one  two", 8) == std::vector<std::string>{"one  two"});
+}
+
+TEST_CASE("a path with spaces in it is not broken, and has a line of its own when it is long", "[report]") {
+    Style style;
+    style.width = 24;
+    const std::string path = "/some folder/of studies/digits";
+    CHECK(prose("study", unbroken(path) + " (a new one)", style) ==
+          "study     /some folder/of studies/digits\n          (a new one)\n");
+    CHECK(paragraph("it is in " + unbroken("a b c d") + " and nowhere else", style) ==
+          "it is in a b c d and\nnowhere else\n");
+    CHECK(unbroken("a\x1fz\n") == "a?z?");
 }
 
 TEST_CASE("metrics keep four decimals where those say something", "[report]") {

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is shown when a study ends, or has ended.
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "golden.hpp"
+#include "screens_by_hand.hpp"
+
+using namespace ranktune;
+using namespace ranktune::report;
+using namespace ranktune::report::testing;
+
+TEST_CASE("the end screen of a study that went well", "[report]") {
+    const StudyByHand study = ended_well();
+    const std::string screen = end_screen(study.tuner, figures(), files(), Style{});
+    CHECK(screen == golden("end-ok", screen));
+    CHECK(widest(screen) <= 80);
+    CHECK(screen.find("\x1b") == std::string::npos);
+}
+
+TEST_CASE("the end screen groups failures by their message", "[report]") {
+    StudyByHand study(digits);
+    study.began(4);
+    study.train(0, 1, 0.5);
+    study.train(1, 1, 0.6);
+    for (const std::uint32_t trial : {2U, 3U, 4U, 5U}) {
+        const char* message = trial == 4 ? "CUDA out of memory\nTraceback: many lines"
+                                         : "loss is NaN at iteration 1, and this sentence goes on for longer than a "
+                                           "terminal is wide \x1b[31m\xff";
+        study.over(trial, study::AttemptOutcome::failed, message);
+    }
+    study.play_out(curve);
+    REQUIRE(study.tuner.state().ended);
+    const std::string screen = end_screen(study.tuner, figures(), files(), Style{});
+    CHECK(screen == golden("end-failures", screen));
+}
+
+TEST_CASE("the end screen of a study that was asked to stop", "[report]") {
+    StudyByHand study(digits);
+    study.began(4);
+    study.train(0, 1, 0.5);
+    study.train(1, 1, 0.6);
+    study.stop("interrupted (SIGINT)");
+    study.train(2, 1, 0.7);
+    study.train(3, 1, 0.65);
+    REQUIRE(study.tuner.state().ended);
+    REQUIRE(study.tuner.state().outcome == study::StudyOutcome::resumable);
+    const std::string screen = end_screen(study.tuner, figures(), files(), Style{});
+    CHECK(screen == golden("end-resumable", screen));
+}
+
+TEST_CASE("the end screen of a study whose first trials all failed", "[report]") {
+    const StudyByHand study = early_failures();
+    const std::string screen = end_screen(study.tuner, figures(), files(), Style{});
+    CHECK(screen == golden("end-early-failures", screen));
+}
+
+TEST_CASE("A study that ended early says what was never made, and offers to mend it instead of more trials",
+          "[report]") {
+    const StudyByHand study = early_failures();
+    REQUIRE(study.tuner.state().trials.size() == 9);
+    const std::string screen = finished_screen(study.tuner, files(), {});
+    CHECK(screen == golden("finished-early", screen));
+    CHECK_FALSE(contains(screen, "num_trials"));
+}
+
+TEST_CASE("An end without a screen says once what failed, and where the logs are", "[report]") {
+    CHECK(end_sentence(early_failures().tuner, files()) ==
+          "the first 9 trials all failed before a report; ranktune run digits.toml --restart-errored  # when it is "
+          "mended: 9 again, then 3 new\n"
+          "  failed    #0 #1 #2 #3 #4 #5 and 3 more: No module named 'datasets'\n"
+          "  logs      digits/logs/; of the first one: ranktune logs digits 0");
+}
+
+TEST_CASE("Of many different messages five are shown, and a command that shows the others", "[report]") {
+    StudyByHand study(digits);
+    study.began(4);
+    study.train(0, 1, 0.5);
+    for (std::uint32_t trial = 1; trial < 10; ++trial)
+        study.over(trial, study::AttemptOutcome::failed, "file " + std::to_string(trial) + " is not there");
+    study.play_out(curve);
+    REQUIRE(study.tuner.state().ended);
+    const std::string screen = end_screen(study.tuner, figures(), files(), Style{});
+    CHECK(screen == golden("end-many-messages", screen));
+}
+
+TEST_CASE("A trial that failed is not praised as the best, nor shown where that is no help", "[report]") {
+    StudyByHand study(grid());
+    study.began(1);
+    for (std::uint32_t trial = 0; trial < 3; ++trial) {
+        study.report(trial, 1, 0.5 - 0.1 * trial);
+        study.over(trial, study::AttemptOutcome::failed, "disk quota exceeded");
+    }
+    REQUIRE(study.tuner.state().outcome == study::StudyOutcome::no_success);
+    const std::string end = end_screen(study.tuner, figures(), files(), {});
+    CHECK(end == golden("end-best-failed", end));
+    const std::string again = finished_screen(study.tuner, files(), {});
+    CHECK(contains(again, "best      #2 (failed)  loss 0.3000 at iteration 1 of 1\n"));
+    CHECK(contains(again, "ranktune run digits.toml --restart-errored  # when it is mended\n"));
+    CHECK_FALSE(contains(again, "ranktune best"));
+    CHECK_FALSE(contains(again, "num_trials"));
+    const std::string best = best_screen(study.tuner, "digits", {});
+    CHECK(contains(best, "weights   no checkpoint was kept\nfailed    disk quota exceeded\n"));
+}
+
+TEST_CASE("A failed trial that left its checkpoint may be looked at", "[report]") {
+    StudyByHand study(grid());
+    study.began(1);
+    study.train(0, 1, 0.5);
+    study.report(1, 1, 0.25);
+    study.saved(1, 1);
+    study.over(1, study::AttemptOutcome::failed, "disk quota exceeded");
+    study.train(2, 1, 0.5);
+    REQUIRE(study.tuner.state().outcome == study::StudyOutcome::too_many_failures);
+    CHECK(contains(end_screen(study.tuner, figures(), files(), {}), "best      #1 (failed)  loss 0.2500"));
+    CHECK(contains(finished_screen(study.tuner, files(), {}), "# the best trial, which failed\n"));
+}
+
+TEST_CASE("A study whose time is used up gets more of it where failed trials are to be tried again", "[report]") {
+    StudyByHand study(grid("time_budget = \"2s\"\n"));
+    study.began(1);
+    study.train(0, 1, 0.5);
+    study.over(1, study::AttemptOutcome::failed, "disk quota exceeded");
+    study.wait(std::chrono::seconds(3));
+    study.over(2, study::AttemptOutcome::stopped);
+    REQUIRE(study.tuner.state().end_reason == study::Reason::study_time);
+    const std::string screen = finished_screen(study.tuner, files(), {});
+    INFO(screen);
+    CHECK(contains(screen, "grid is finished (3 trials, exit 3)"));
+    CHECK(contains(screen, "ranktune run digits --restart-errored study.time_budget=4s"));
+    CHECK(contains(screen, "time budget of 2 s is used up; 2 of 3 trials failed"));
+}
+
+TEST_CASE("Every screen keeps to the width of a narrow terminal, but for what is to be copied", "[report]") {
+    StartInfo info;
+    info.version = "ranktune 0.1.0 (a1b2c3d)";
+    info.mpi = "Open MPI 4.1.4";
+    info.hdf5 = "HDF5 1.10.8";
+    info.workers = 4;
+    info.hosts = "4 nodes, 16 GPUs";
+    info.directory = "some where/digits";
+    ResumeInfo found;
+    found.workers_before = 2;
+    found.changes = {{"study.num_trials", "60", "120"}};
+    const StudyByHand well = ended_well();
+    const StudyByHand early = early_failures();
+    const StudyByHand without = ended_grid(std::numeric_limits<double>::quiet_NaN());
+    tuner::State hurried;
+    hurried.now = base::StudyTime{std::chrono::seconds(100)};
+    hurried.deadline = hurried.now + std::chrono::minutes(16);
+    const FilesInfo there{1'234, 3'140'000, "some where/digits", "ranktune run digits.toml"};
+    for (const std::size_t width : {20U, 30U, 40U, 60U, 80U}) {
+        const Style style = columns(width);
+        std::string text =
+            start_screen(well.tuner.spec(), info, style) + resume_screen(well.tuner, info, found, style) +
+            deadline_line(hurried, 1'795'222'680, style) + best_screen(well.tuner, there.directory, style, true);
+        for (const StudyByHand* study : {&well, &early, &without})
+            text += end_screen(study->tuner, figures(), there, style) + finished_screen(study->tuner, there, style);
+        text += best_screen(without.tuner, there.directory, style);
+        CHECK(contains(text, "some where/digits"));
+        for (const auto& line : lines_of(text)) {
+            if (display_width(line) <= width) continue;
+            INFO(width << ": " << line);
+            const std::string said = line.substr(line.find_first_not_of(' ', std::min(line.size(), label_width)));
+            const bool command = said.rfind("ranktune ", 0) == 0 || line.rfind("ranktune ", 0) == 0;
+            const bool path = said.rfind("some where/digits", 0) == 0 && !contains(said.substr(17), " ");
+            const bool message = said.rfind("No module", 0) == 0;
+            CHECK((command || path || message || !contains(said, " ")));
+            if (width >= 40) CHECK((command || path)); // wide enough for every word of ours
+        }
+    }
+}
+
+TEST_CASE("A study that is finished says so, and how to get more out of it", "[report]") {
+    StudyByHand study = half_way();
+    study.play_out([](std::uint32_t trial, base::Iteration iteration) {
+        return 0.01 * trial + 0.1 * static_cast<double>(iteration);
+    });
+    const std::string screen = finished_screen(study.tuner, files(), {});
+    CHECK(screen == golden("finished", screen));
+}
+
+TEST_CASE("Commands to type next are never cut, however narrow the terminal and long the name", "[report]") {
+    StudyByHand study = half_way();
+    study.play_out(curve);
+    FilesInfo there = files();
+    there.directory = "/scratch/project_465000001/some folder/of studies/digits";
+    there.command = "ranktune run a-study-file-with-a-long-name.toml study.num_trials=12 -o '" + there.directory + "'";
+    for (const std::size_t width : {20U, 40U, 80U, 120U}) {
+        const std::string screen = finished_screen(study.tuner, there, columns(width));
+        INFO(screen);
+        const std::string directory = "'" + there.directory + "'";
+        CHECK(contains(screen, "next      ranktune best " + directory));
+        CHECK(contains(screen, "          ranktune run " + directory + " study.num_trials=24"));
+        CHECK(contains(screen, "          ranktune run " + directory + " --restart-errored"));
+        CHECK(contains(screen, "          " + there.command + " --fresh"));
+        CHECK_FALSE(contains(screen, "~ "));
+    }
+}
+
+TEST_CASE("A grid that is used up is not offered more trials", "[report]") {
+    const StudyByHand study = ended_grid(0.5, "num_trials = 60\n");
+    REQUIRE(study.tuner.state().ended);
+    CHECK_FALSE(contains(finished_screen(study.tuner, files(), {}), "num_trials"));
+    const std::string screen = end_screen(study.tuner, figures(), files(), {});
+    CHECK(contains(screen, "training  3 of 3 iterations (100 %)"));
+    CHECK(contains(screen, "lr=0.1 layers=[]\n"));
+    CHECK(contains(start_screen(study.tuner.spec(), {}, {}), "plan      3 trials (the whole grid)"));
+    CHECK(contains(start_screen(spec_of(grid("num_trials = 2\n")), {}, {}), "plan      2 trials \u00b7"));
+    StudyByHand part(grid("num_trials = 2\n"));
+    part.began(1);
+    for (std::uint32_t trial = 0; trial < 2; ++trial) part.train(trial, 1, 0.5);
+    CHECK(contains(finished_screen(part.tuner, files(), {}), "study.num_trials=3"));
+    CHECK(contains(finished_screen(part.tuner, files(), {}), "# 1 more"));
+}
+
+TEST_CASE("A study without a finite value says so, and offers no best trial", "[report]") {
+    const StudyByHand study = ended_grid(std::numeric_limits<double>::quiet_NaN());
+    REQUIRE(study.tuner.state().ended);
+    const std::string end = end_screen(study.tuner, figures(), files(), {});
+    CHECK(end == golden("end-no-best", end));
+    CHECK_FALSE(contains(finished_screen(study.tuner, files(), {}), "ranktune best"));
+}
+
+TEST_CASE("Too many failures are told with their number, their limit and the way on", "[report]") {
+    StudyByHand study(grid());
+    study.began(1);
+    study.train(0, 1, 0.5);
+    study.saved(1, 1);
+    for (const std::uint32_t trial : {1U, 2U})
+        study.over(trial, study::AttemptOutcome::failed, "CUDA out of memory\nTraceback: many lines");
+    REQUIRE(study.tuner.state().outcome == study::StudyOutcome::too_many_failures);
+    const std::string screen = end_screen(study.tuner, figures(), files(), {});
+    CHECK(contains(screen, "why       2 of 3 trials failed; failure.tolerate = 0.05 allows 0\n"));
+    CHECK(contains(screen, "ranktune run digits --restart-errored"));
+    CHECK(contains(screen, "ranktune run digits --resume-errored"));
+    CHECK(end_sentence(study.tuner, files()) ==
+          "2 of 3 trials failed; failure.tolerate = 0.05 allows 0; ranktune run digits --restart-errored  # 2 failed, "
+          "tried again\n"
+          "  failed    #1 #2: CUDA out of memory\n"
+          "  logs      digits/logs/; of the first one: ranktune logs digits 1");
+}
+
+TEST_CASE("Who asked for the end is told in words", "[report]") {
+    const auto sentence = [](const std::string& asked) {
+        StudyByHand study(digits);
+        study.began(4);
+        study.stop(asked);
+        for (const std::uint32_t trial : {0U, 1U}) study.over(trial, study::AttemptOutcome::paused);
+        REQUIRE(study.tuner.state().ended);
+        return end_sentence(study.tuner, files());
+    };
+    const std::string on = "; ranktune run digits  # goes on";
+    CHECK(sentence("ranktune stop") == "asked to stop by `ranktune stop`" + on);
+    CHECK(sentence("SIGTERM") == "asked to stop by SIGTERM" + on);
+    CHECK(sentence("interrupted") == "interrupted" + on);
+}
+
+TEST_CASE("A trial whose first report lacked the metric is told with that", "[report]") {
+    StudyByHand study(digits);
+    study.began(2);
+    study.report(0, 1, {{"accuracy", 0.5}});
+    study.over(0, study::AttemptOutcome::stopped);
+    REQUIRE(study.tuner.state().outcome == study::StudyOutcome::usage);
+    const std::string screen = end_screen(study.tuner, figures(), files(), {});
+    CHECK(contains(screen, "failed    #0: the first report lacked the study's metric"));
+    CHECK(contains(screen, "next      ranktune run digits.toml --fresh"));
+    CHECK_FALSE(contains(screen, "ranktune best"));
+}
+
+TEST_CASE("When nothing succeeds, the first failure is told with its place, its time and its command", "[report]") {
+    StudyByHand study(R"toml([study]
+name = "program"
+metric = "loss"
+mode = "min"
+num_trials = 1
+max_iterations = 9
+[trainable]
+command = "python3 -u train.py --epochs={iterations} {args}"
+[resources]
+ranks = 2
+[space]
+lr = [0.5]
+)toml");
+    study.began(4);
+    study.over(0, study::AttemptOutcome::failed, "exit code 1: No module named 'datasets'");
+    REQUIRE(study.tuner.state().outcome == study::StudyOutcome::no_success);
+    const std::string screen = end_screen(study.tuner, figures(), files(), {});
+    CHECK(contains(screen, "first     #0 on n0, ranks 1-2, after 0.5s\n"));
+    CHECK(contains(screen, "command   python3 -u train.py --epochs=9 --lr=0.5\n"));
+    CHECK(contains(screen, "ranktune run digits.toml --restart-errored"));
+    CHECK(contains(screen, "ranktune logs digits 0"));
+}
