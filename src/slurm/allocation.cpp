@@ -30,10 +30,10 @@ std::optional<Allocation> allocation(const base::Variables& variables) {
     const auto job = either(variables, "SLURM_JOB_ID", "SLURM_JOBID");
     if (job.empty()) return std::nullopt;
     Allocation found;
-    found.job = found.requeue_id = job;
+    found.job = found.name = job;
     const auto array = base::value_of(variables, "SLURM_ARRAY_JOB_ID");
     const auto task = base::value_of(variables, "SLURM_ARRAY_TASK_ID");
-    if (array && task) found.requeue_id = std::string(*array) + "_" + std::string(*task);
+    if (array && task) found.name = std::string(*array) + "_" + std::string(*task);
     if (const auto step = base::value_of(variables, "SLURM_STEP_ID")) found.step = *step;
     found.partition = base::value_of(variables, "SLURM_JOB_PARTITION").value_or("");
     found.restarts = number<std::uint32_t>(variables, "SLURM_RESTART_COUNT").value_or(0);

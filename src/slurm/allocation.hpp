@@ -13,12 +13,13 @@ namespace ranktune::slurm {
 
 /// What is not told, or in a form that is not known, is nothing; no value is guessed.
 struct Allocation {
-    std::string job;                 ///< "1234"
+    std::string job;                 ///< "1234": of a task of a job array its own number too
     std::optional<std::string> step; ///< nothing: the batch script
     std::string partition;
     std::uint32_t restarts = 0; ///< how often the job was started again
-    /// What `scontrol requeue` wants: "1234", or "1200_7" for a task of a job array.
-    std::string requeue_id;
+    /// What Slurm's commands are to be given: "1234", or "1200_7" for a task of a job array. The number of an array's
+    /// last task is that of the array: commands take it for all of its tasks.
+    std::string name;
     std::optional<std::vector<std::string>> nodes;
     std::optional<std::vector<std::uint32_t>> tasks_by_node; ///< of the step, otherwise of the job
     std::optional<std::uint32_t> cpus_per_task;

@@ -144,10 +144,12 @@ if [ "$SLURM_JOB_NUM_NODES" -gt 1 ]; then
     last=$(tail -n 1 "$hosts")
     exec {watch}< <(env -u SLURM_GPUS srun --overlap --nodes=1 --ntasks=1 --nodelist="$last" bash -c '
         echo watching
+        job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID} # of an array this task alone
+        job=${job:-$SLURM_JOB_ID}
         while sleep 60; do
-            nodes=$(squeue --noheader --states=RUNNING --format=%N --jobs="$SLURM_JOB_ID") && [ -n "$nodes" ] || continue
+            nodes=$(squeue --noheader --states=RUNNING --format=%N --jobs="$job") && [ -n "$nodes" ] || continue
             nodes=$(scontrol show hostnames "$nodes") && [ -n "$nodes" ] || continue
-            grep -qx "$0" <<<"$nodes" || scontrol requeue "$SLURM_JOB_ID"
+            grep -qx "$0" <<<"$nodes" || scontrol requeue "$job"
         done >/dev/null' "$first" </dev/null 2>/dev/null)
     read -r -t 30 -u $watch # the study waits for it: a busy Slurm may start a step late, and the node may die before
     exec {watch}<&-

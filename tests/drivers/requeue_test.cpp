@@ -32,7 +32,7 @@ struct Slurm {
 slurm::Allocation job() {
     slurm::Allocation job;
     job.job = "1207";
-    job.requeue_id = "1200_7";
+    job.name = "1200_7";
     return job;
 }
 
@@ -52,7 +52,7 @@ TEST_CASE("The deadline comes from squeue, otherwise from scontrol, otherwise fr
     slurm.answers["squeue"] = {0, "1:30:00\n", ""};
     slurm.answers["scontrol show"] = {0, "JobId=1207 RunTime=00:10:00 TimeLimit=00:30:00", ""};
     CHECK(left(slurm, told, why) == TimeLeft{TimeLeft::Kind::known, 90min});
-    CHECK(slurm.asked == std::vector<std::string>{"squeue --noheader --jobs=1207 --format=%L"});
+    CHECK(slurm.asked == std::vector<std::string>{"squeue --noheader --jobs=1200_7 --format=%L"});
 
     slurm.answers["squeue"] = {0, "NOT_SET\n", ""};
     CHECK(left(slurm, told, why) == TimeLeft{TimeLeft::Kind::known, 20min});

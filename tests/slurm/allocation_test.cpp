@@ -27,7 +27,7 @@ TEST_CASE("A task of a step knows its job, its nodes and the tasks on them", "[s
     CHECK(found->tasks_by_node == std::vector<std::uint32_t>{5, 4, 4});
     CHECK(found->cpus_per_task == 2U);
     CHECK(found->restarts == 1);
-    CHECK(found->requeue_id == "13");
+    CHECK(found->name == "13");
     CHECK(found->end == 1763672400);
 }
 
@@ -49,5 +49,5 @@ TEST_CASE("A task of a job array is requeued by the array's number", "[slurm]") 
         allocation({{"SLURM_JOB_ID", "1207"}, {"SLURM_ARRAY_JOB_ID", "1200"}, {"SLURM_ARRAY_TASK_ID", "7"}});
     REQUIRE(found);
     CHECK(found->job == "1207");
-    CHECK(found->requeue_id == "1200_7");
+    CHECK(found->name == "1200_7");
 }

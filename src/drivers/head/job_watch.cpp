@@ -29,9 +29,9 @@ TimeLeft left_at_the_start(std::int64_t end, std::int64_t now, std::string& why)
 
 TimeLeft ask_time_left(const slurm::Allocation& job, std::int64_t seconds_since_1970,
                        const std::function<CommandOutput(const std::vector<std::string>&)>& ask, std::string& why) {
-    const auto queue = ask({"squeue", "--noheader", "--jobs=" + job.job, "--format=%L"});
+    const auto queue = ask({"squeue", "--noheader", "--jobs=" + job.name, "--format=%L"});
     if (const auto left = slurm::time_left(queue.text); queue.ok() && left.kind != TimeLeft::Kind::unknown) return left;
-    const auto control = ask({"scontrol", "show", "job", job.job, "--oneliner"});
+    const auto control = ask({"scontrol", "show", "job", job.name, "--oneliner"});
     if (const auto left = slurm::time_left_in_job(control.text); control.ok() && left.kind != TimeLeft::Kind::unknown)
         return left;
     why.clear();

@@ -14,7 +14,7 @@ Requeued requeue(const slurm::Allocation& job, const study::SlurmSpec& spec, con
                  const std::function<CommandOutput(const std::vector<std::string>&)>& ask,
                  const std::function<void()>& before) {
     if (stopped.by == slurm::Stopped::By::other) return {};
-    const CommandOutput shown = ask({"scontrol", "show", "job", job.job, "--oneliner"});
+    const CommandOutput shown = ask({"scontrol", "show", "job", job.name, "--oneliner"});
     if (!shown.ok()) {
         if (!spec.requeue) return {};
         return {"failed", "the job cannot be put back into the queue from here (" +
@@ -25,9 +25,9 @@ Requeued requeue(const slurm::Allocation& job, const study::SlurmSpec& spec, con
         slurm::should_requeue(spec.requeue, spec.max_requeues, job.restarts, stopped, slurm::job_facts(shown.text));
     if (!answer.requeue) return {"no", answer.why_not};
     before();
-    const CommandOutput done = ask({"scontrol", "requeue", job.requeue_id});
-    if (done.ok()) return {"yes", "job " + job.requeue_id + " is back in the queue"};
-    return {"failed", "`scontrol requeue " + job.requeue_id + "` was refused (" + done.error +
+    const CommandOutput done = ask({"scontrol", "requeue", job.name});
+    if (done.ok()) return {"yes", "job " + job.name + " is back in the queue"};
+    return {"failed", "`scontrol requeue " + job.name + "` was refused (" + done.error +
                           "); submit the job again to go on: the same line on the same directory"};
 }
 
