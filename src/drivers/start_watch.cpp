@@ -15,26 +15,38 @@
 namespace ranktune::drivers {
 namespace {
 
-[[noreturn]] void give_up(std::chrono::milliseconds limit, const std::string& who) {
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit).count();
-    const std::string text = "ranktune: " + who + " has waited " + std::to_string(seconds) +
-                             " s for the other ranks to start, and ends (exit 75): one of them has died, or waits for "
-                             "something; what it said is above. Longer: " +
-                             start_timeout_variable + "=SECONDS\n";
+[[noreturn]] void give_up(const std::string& text) {
     static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
     _exit(static_cast<int>(study::StudyOutcome::resumable));
+}
+
+std::string waited_too_long(std::chrono::milliseconds limit, const std::string& who) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit).count();
+    return "ranktune: " + who + " has waited " + std::to_string(seconds) +
+           " s for the other ranks to start, and ends (exit 75): one of them has died, or waits for something; what it "
+           "said is above. Longer: " +
+           start_timeout_variable + "=SECONDS\n";
+}
+
+std::string launcher_is_gone(const std::string& who) {
+    return "ranktune: " + who +
+           " ends (exit 75): what started it (mpirun, orted, slurmstepd) died before all ranks were there; the same "
+           "command goes on with the study\n";
 }
 
 } // namespace
 
 StartWatch::StartWatch(std::chrono::milliseconds limit, std::string who) {
-    if (limit.count() <= 0) return;
-    thread_ = std::thread([this, limit, who = std::move(who)] {
+    thread_ = std::thread([this, limit, parent = getppid(), who = std::move(who)] {
         std::unique_lock lock(mutex_);
         // Counted, not measured: a job that was suspended meanwhile is not late.
-        for (auto left = limit; left.count() > 0; left -= std::chrono::seconds(1))
+        for (auto waited = std::chrono::milliseconds(0); limit.count() <= 0 || waited < limit;
+             waited += std::chrono::seconds(1)) {
             if (changed_.wait_for(lock, std::chrono::seconds(1), [this] { return up_; })) return;
-        give_up(limit, who);
+            // Without the one that brings the ranks together nobody comes any more, and nobody ends those who wait.
+            if (getppid() != parent) give_up(launcher_is_gone(who));
+        }
+        give_up(waited_too_long(limit, who));
     });
 }
 

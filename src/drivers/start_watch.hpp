@@ -14,12 +14,13 @@ namespace ranktune::drivers {
 inline constexpr const char* start_timeout_variable = "RANKTUNE_START_TIMEOUT";
 
 /// MPI_Init waits for all ranks. One that dies before it has joined (its library is missing on that node, memory ran
-/// out, it was killed) is nobody's loss: srun, for one, lets the others wait until the job's time is up. While this
-/// object lives, a thread of its own counts, and ends the process with exit code 75 when the time is up, with a word
-/// on standard error.
+/// out, it was killed) is nobody's loss: srun, for one, lets the others wait until the job's time is up; one whose
+/// launcher was killed just then waits for ever. While this object lives, a thread of its own counts, and ends the
+/// process with exit code 75 when the time is up, or within a second or two of the death of its parent (the launcher,
+/// or its daemon on the node), with a word on standard error.
 class StartWatch {
   public:
-    /// `limit`: zero or less: for ever. `who`: this process, for people: "a rank on n17".
+    /// `limit`: zero or less: for ever, while the parent lives. `who`: this process, for people: "a rank on n17".
     StartWatch(std::chrono::milliseconds limit, std::string who);
     ~StartWatch();
     StartWatch(const StartWatch&) = delete;

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What must not go wrong while a study starts, and with trials that are too fast: start_test.py PROGRAM SOURCE_ROOT [TEST...]"""
 import os
+import pathlib
 import resource
 import shutil
 import signal
@@ -27,11 +28,14 @@ class Start(Case):
         return subprocess.Popen([PROGRAM, "run", "tiny.toml", "--local", "2", *arguments], cwd=self.cwd, env=env,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
-    def wait_for(self, name):
+    def wait_until(self, what, condition):
         deadline = time.monotonic() + TIMEOUT
-        while not (self.cwd / name).exists():
-            self.assertLess(time.monotonic(), deadline, name)
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, what)
             time.sleep(0.01)
+
+    def wait_for(self, name):
+        self.wait_until(name, (self.cwd / name).exists)
 
     def test_a_signal_that_a_starting_launcher_loses_still_stops_the_study(self):
         env = self.launcher("trap '' USR1 USR2\n: >starting\nwhile [ ! -e sent ]; do sleep 0.05; done\n"
@@ -105,6 +109,38 @@ class Start(Case):
                               capture_output=True, text=True, timeout=TIMEOUT)
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertEqual(done.stderr.count("it needs a number of seconds"), 1, done.stderr)
+
+    def test_ranks_whose_launcher_is_killed_while_they_wait_end_by_themselves(self):
+        version = subprocess.run(["mpirun", "--version"], capture_output=True, text=True).stdout
+        if "Open MPI" not in version:
+            self.skipTest("needs an mpirun that starts two programs as one job")
+        self.write()
+        env = environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                          OMPI_MCA_btl_vader_single_copy_mechanism="none")
+        process = subprocess.Popen(["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "2", PROGRAM, "run", "tiny.toml", ":",
+                                    "-n", "1", "sleep", "1000"], cwd=self.cwd, env=env, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+
+        def children(name):
+            found = []
+            for entry in pathlib.Path("/proc").iterdir():
+                try:
+                    words = (entry / "cmdline").read_bytes().split(b"\0")
+                    parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                except (OSError, ValueError):
+                    continue
+                if parent == process.pid and words[0] == name.encode():
+                    found.append(entry)
+            return found
+
+        self.wait_until("both ranks", lambda: len(children(PROGRAM)) == 2 and children("sleep"))
+        time.sleep(1)  # they are on their way into MPI_Init, or there
+        ranks, sleeper = children(PROGRAM), children("sleep")
+        process.kill()
+        process.wait()
+        os.kill(int(sleeper[0].name), signal.SIGKILL)
+        # Its 5 minutes are not up: whoever ends, does so because the launcher is gone.
+        self.wait_until("their end", lambda: not any(rank.exists() for rank in ranks))
 
     def test_a_launcher_that_starts_nothing_is_no_success(self):
         process = self.start(self.launcher("exit 0\n"))
