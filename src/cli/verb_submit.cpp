@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "cli/job_chain.hpp"
+#include "cli/message.hpp"
 #include "cli/sbatch_options.hpp"
 #include "cli/site_file.hpp"
 #include "cli/study_input.hpp"
@@ -138,6 +139,24 @@ void submit_all(const JobScript& script, const std::string& directory, std::uint
     std::cout << base::join(jobs, " ") << "\n";
 }
 
+/// There is nothing to do; the exit code is the study's, as that of `ranktune run`.
+int say_finished(const std::string& study, const std::string& directory, study::StudyOutcome outcome) {
+    if (outcome == study::StudyOutcome::ok) {
+        std::cout << "the study in " << directory
+                  << " is complete, so nothing was submitted; more of it: ranktune submit " << study
+                  << " study.num_trials=N ...\n";
+        return 0;
+    }
+    // Not an option of this verb: every start of the job, after a requeue too, would begin the failed trials again.
+    std::cerr << error_message(
+        fmt::format("the study in '{0}' has ended, but not well, so nothing was submitted. What failed: ranktune "
+                    "status {0}. Its failed trials again, when that is mended: in a job, or on a machine with "
+                    "--local N: ranktune run {1} -o {0} --restart-errored",
+                    directory, study),
+        static_cast<int>(outcome));
+    return static_cast<int>(outcome);
+}
+
 } // namespace
 
 int submit(const SubmitArguments& arguments, const Invocation& invocation) {
@@ -148,12 +167,7 @@ int submit(const SubmitArguments& arguments, const Invocation& invocation) {
     if (directory.size() > 1 && directory.back() == '/') directory.pop_back();
     refuse_directory(directory, arguments.study, input, false);
     const auto opened = drivers::open_study(storage::posix_file_system(), directory, input.spec, {});
-    if (opened.finished) {
-        std::cout << "the study in " << directory
-                  << " is complete, so nothing was submitted; more of it: ranktune submit " << arguments.study
-                  << " study.num_trials=N ...\n";
-        return 0;
-    }
+    if (opened.finished) return say_finished(arguments.study, directory, opened.tuner->state().outcome);
     const JobScript script = script_for(arguments, input, directory, invocation.program);
     const std::uint32_t workers = script.nodes * script.workers_per_node;
     if (workers < input.spec.max_ranks_per_trial())

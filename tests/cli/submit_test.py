@@ -367,8 +367,21 @@ def support():
     place.run("support", "nowhere", code=2)
 
 
+def a_study_that_ended():
+    """Nothing is submitted for one that has nothing left to do; the exit code is the study's, as that of `ranktune run`."""
+    place = Place(trainable=CURVE + "\nfail_rate = 1.0\nfail_iteration = 1", resources="ranks = 1")
+    place.run("run", "study.toml", "-q", "--local", "1", code=4)
+    done = place.submit("--time", "90m", code=4)
+    has(done.stderr, f"the study in '{place.path / 'long'}' has ended, but not well, so nothing was submitted",
+        f"ranktune status {place.path / 'long'}", f"ranktune run study.toml -o {place.path / 'long'} --restart-errored (exit 4)")
+    place.run("run", "study.toml", "-q", "--local", "1", "-o", "good", "trainable.fail_rate=0.0")
+    done = place.submit("--time", "90m", "-o", "good", "trainable.fail_rate=0.0")
+    has(done.stdout, "is complete, so nothing was submitted; more of it: ranktune submit study.toml study.num_trials=N ...")
+    assert place.asked() == [], place.asked()
+
+
 if __name__ == "__main__":
-    for case in (printed, gpus_of_a_script, hosts, chain, a_queue_that_does_not_answer,
+    for case in (printed, gpus_of_a_script, hosts, chain, a_study_that_ended, a_queue_that_does_not_answer,
                  a_chain_that_is_refused_halfway, followers, options_that_submit_sets_itself, refusals, site_mistakes, doctor, support):
         case()
         print("ok", case.__name__)
