@@ -22,11 +22,11 @@ def running(folder, launcher, nodes, *options, trials=60, requeue="false", secon
     return job
 
 
-def ending(name, launcher, nodes, act, state, code, reason=None):
+def ending(name, launcher, nodes, act, state, code, reason=None, options=()):
     def case(folder):
         # Slurm looks at times twice a minute.
         trials = 400 * nodes if act in (warn, time_is_up) else 60
-        job = running(folder, launcher, nodes, trials=trials, requeue="true" if act in (cancel, stop) else "false")
+        job = running(folder, launcher, nodes, *options, trials=trials, requeue="true" if act in (cancel, stop) else "false")
         act(job)
         expect(job, state, code, exit=75)
         assert job.show("Restarts") == "0"
@@ -117,6 +117,14 @@ def signal_tasks(job):
     slurm("scancel", "--signal=USR1", job.id)
 
 
+def signal_tasks_usr2(job):
+    slurm("scancel", "--signal=USR2", job.id)
+
+
+def terminate_tasks(job):
+    slurm("scancel", "--signal=TERM", job.id)
+
+
 def cancel(job):
     slurm("scancel", job.id)
 
@@ -171,6 +179,19 @@ def rank(number):
         return [job_processes(job)[number]]
     victims.__name__ = "head" if number == 0 else "worker"
     return victims
+
+
+def batch_slurmstepd(job):
+    """The slurmstepd of the job script."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                if file.read().startswith(b"slurmstepd: [" + job.id.encode() + b".batch]"):
+                    found.append(int(pid))
+        except OSError:
+            continue
+    return found
 
 
 def named(*names):
@@ -232,6 +253,27 @@ def killed(launcher, nodes, victims, last=False, restarts=(1,)):
         assert not job_processes(job), job_processes(job)
     case.__name__ = f"killed_{victims.__name__}_{launcher}_{nodes}"
     case.__doc__ = f"kill -9 of {victims.__name__} under {launcher} on {nodes} node(s): started again in the same job"
+    return case
+
+
+def killed_batch_slurmstepd(launcher, nodes):
+    """kill -9 of the slurmstepd of the job script: the study goes on to its end. Slurm may not notice that the script is
+    over, and the job keeps its nodes until somebody cancels it."""
+    def case(folder):
+        job = running(folder, launcher, nodes)
+        found = batch_slurmstepd(job)
+        assert len(found) == 1, found
+        os.kill(found[0], 9)
+        job.wait_for("the end of the study", lambda: (job.study / "outcome").exists() and job.outcome()["exit"] == "0")
+        check_same(job.study)
+        end = time.monotonic() + 30
+        while job_processes(job) and time.monotonic() < end:
+            time.sleep(0.2)
+        assert not job_processes(job), job_processes(job)
+        slurm("scancel", job.id, check=False)
+        job.finish()
+    case.__name__ = f"killed_batch_slurmstepd_{launcher}_{nodes}"
+    case.__doc__ = f"kill -9 of the job script's slurmstepd under {launcher} on {nodes} node(s): the study goes on to its end"
     return case
 
 
@@ -402,6 +444,35 @@ def array(folder):
         check_same(job.folder / f"study-{i}")
 
 
+def array_first_node_down(folder):
+    """The first node of an array's last task dies. Its SLURM_JOB_ID is the number of the whole array: it alone is queued
+    again, and not the task that is done."""
+    script = (f'#!/bin/bash\nset -- study.toml -o "study-$SLURM_ARRAY_TASK_ID"\n'
+              f'[ "$SLURM_ARRAY_TASK_ID" = 2 ] || set -- "$@" study.num_trials=4\nexec bash {template("cpu")} "$@"\n')
+    job = Job(folder, script, "--array=1-2%1", "--nodes=2", "--ntasks-per-node=3", "--exclusive", "--requeue", "--open-mode=append", trials=60,
+              seconds=0.3, study=DETERMINISTIC_STUDY)
+    job.study = job.folder / "study-2"
+    task = f"{job.id}_2"
+
+    def shown(key, of=task):
+        return re.search(rf"\b{key}=(\S+)", slurm("scontrol", "show", "job", of)).group(1)
+
+    job.wait_for("trials of the second task", lambda: (job.study / "status").exists() and
+                 re.search(r'"running": [1-9]', (job.study / "status").read_text()))
+    assert shown("JobId") == job.id, shown("JobId")  # what makes it the case that it is
+    assert shown("JobState", f"{job.id}_1") == "COMPLETED"
+    first = slurm("scontrol", "show", "hostnames", shown("NodeList")).split()[0]
+    take_down(first)
+    job.wait_for("the second start", lambda: shown("Restarts") == "1" and shown("JobState") != "PENDING")
+    job.wait_for("the end", lambda: shown("JobState") == "COMPLETED")
+    assert shown("Restarts", f"{job.id}_1") == "0" and shown("JobState", f"{job.id}_1") == "COMPLETED"
+    assert job.outcome()["exit"] == "0", job.outcome()
+    check_same(job.study)
+
+
+array_first_node_down.alone = True
+
+
 def hostile(folder):
     """Slurm's programs on the compute node print nonsense: the study runs, stops on a signal, and says what to do."""
     fakes = pathlib.Path(tempfile.mkdtemp(dir=folder))
@@ -537,6 +608,10 @@ def cases():
     found = [ending("signal_to_the_script", launcher, 1, signal_script, "FAILED", 75) for launcher in ("srun", "mpirun")]
     return found + [
         ending("signal_to_the_tasks", "srun", 2, signal_tasks, "FAILED", 75),
+        ending("signal_to_the_tasks", "mpirun", 2, signal_tasks, "FAILED", 75),
+        ending("signal_usr2_to_the_tasks", "srun", 1, signal_tasks_usr2, "FAILED", 75, reason="SIGUSR2"),
+        ending("term_to_the_tasks", "srun", 1, terminate_tasks, "FAILED", 75, reason="SIGTERM"),
+        ending("warned_tasks", "srun", 1, warn, "FAILED", 75, options=["--signal=USR1@120"]),
         ending("cancelled", "srun", 1, cancel, "CANCELLED", 75),
         ending("warned", "srun", 1, warn, "FAILED", 75),
         ending("warned", "mpirun", 1, warn, "FAILED", 75),
@@ -565,9 +640,11 @@ def cases():
             interrupted(launcher, 2, 2))),
         killed("srun", 2, named("srun")),
         # Ranks whose slurmstepd is gone go on talking to the head; Slurm notices late.
-        killed("srun", 2, named("slurmstepd"), last=True, restarts=(0, 1)),
+        killed("srun", 2, named("slurmstepd"), last=True, restarts=(0, 1)), killed("mpirun", 2, named("slurmstepd"), restarts=(0, 1)),
+        killed_batch_slurmstepd("srun", 2), killed_batch_slurmstepd("mpirun", 1), killed_batch_slurmstepd("mpirun", 2),
         killed("mpirun", 1, named("mpirun", "mpirun.openmpi", "orterun")),
         killed("mpirun", 2, named("mpirun", "mpirun.openmpi", "orterun")),
         killed("mpirun", 2, named("orted")),
         node_down("srun"), node_down("mpirun"), first_node_down("srun", 2), first_node_down("mpirun", 1), first_node_down("mpirun", 2),
+        array_first_node_down,
     ]
