@@ -157,11 +157,10 @@ Plan plan(const study::StudySpec& spec) {
     }
     if (to_the_top == 0) {
         plan.warning = fmt::format(
-            "no trial can reach {}: one in {} goes on {}, of {}; raise study.num_trials or scheduler.first_rung, or "
-            "set "
-            "scheduler.finish_top = 1",
-            counted(spec.max_iterations, "iteration"), spec.scheduler.eta, judged_at(brackets),
-            counted(spec.num_trials, "trial"));
+            "no trial can reach {}: of {}, one in {} goes on {}; raise study.num_trials or scheduler.first_rung, or "
+            "set scheduler.finish_top = 1",
+            counted(spec.max_iterations, "iteration"), counted(spec.num_trials, "trial"), spec.scheduler.eta,
+            judged_at(brackets));
     }
     return plan;
 }

@@ -38,7 +38,7 @@ struct ParseContext {
     bool space_is_valid = false;                ///< spec.space is built
     bool names_are_known = false;               ///< `entries` has a name for everything in [space]
     std::vector<SpaceEntry> entries{};          ///< of [space], right or wrong
-    std::vector<std::string> condition_names{}; ///< parameters that conditions mention
+    std::vector<std::string> condition_names{}; ///< parameters that conditions mention, or may be meant elsewhere
     std::vector<std::string> option_keys{};     ///< options given in [trainable], right or wrong
 
     [[nodiscard]] TableReader reader(const std::string& table) const { return {root.find(table), table, mistakes}; }

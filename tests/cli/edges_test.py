@@ -198,6 +198,9 @@ class Ranks(Case):
                                   env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True)
             self.assertEqual(done.stderr.count("2 mistakes in wrong.toml"), 1, done.stderr)
             self.assertIn(said, done.stderr)
+        done = subprocess.run([*mpirun, "-n", "1", PROGRAM, "run", "tiny.toml"], cwd=self.cwd, env=environment(), timeout=TIMEOUT,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        self.assertIn("ranktune: a study needs at least 2 ranks, and the launcher has started 1: rank 0 is the head", done.stderr)
 
     def test_a_dry_run_shows_the_ranks_of_the_launcher(self):
         out, _ = self.ranktune("run", "wide.toml", "--dry-run", **by_mpirun(6))

@@ -111,7 +111,7 @@ TEST_CASE("a study in which no trial can reach the top is warned of", "[report]"
     const Plan short_of = plan(study_of(8, 27, "type = \"asha\"\nfinish_top = 0"));
     CHECK(rungs_of(short_of) == Rungs{{1, 8}, {3, 2}, {9, 0}, {27, 0}});
     CHECK(short_of.warning ==
-          "no trial can reach 27 iterations: one in 3 goes on at each of 3 rungs, of 8 trials; raise "
+          "no trial can reach 27 iterations: of 8 trials, one in 3 goes on at each of 3 rungs; raise "
           "study.num_trials or scheduler.first_rung, or set scheduler.finish_top = 1");
     // Where trials of several brackets begin higher up, there are fewer rungs above them.
     const std::string brackets = "type = \"asha\"\nfinish_top = 0\nbrackets = 2";
@@ -127,8 +127,8 @@ TEST_CASE("a study in which no trial can reach the top is warned of", "[report]"
             const std::string said = both     ? "at each of 1 to 2 rungs, by bracket"
                                      : lowest ? "at each of 2 rungs"
                                               : "at 1 rung";
-            CHECK(expected.warning.find("one in 3 goes on " + said + ", of " + std::to_string(trials) + " trial") !=
-                  std::string::npos);
+            CHECK(expected.warning.find(std::to_string(trials) + (trials == 1 ? " trial" : " trials") +
+                                        ", one in 3 goes on " + said + "; ") != std::string::npos);
             told.insert(said);
         }
     }
