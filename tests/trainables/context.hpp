@@ -22,13 +22,15 @@ class Context final : public trainables::TrialContext {
     [[nodiscard]] const space::Configuration& configuration() const override { return configuration_; }
     [[nodiscard]] base::Iteration max_iterations() const override { return max_iterations_; }
     [[nodiscard]] base::Iteration iteration() const override { return 0; }
-    [[nodiscard]] int cpus_per_rank() const override { return 1; }
+    [[nodiscard]] int cpus_per_rank() const override { return cpus; }
     [[nodiscard]] int rank() const override { return collective_.rank(); }
     [[nodiscard]] int size() const override { return collective_.size(); }
     [[nodiscard]] ddp::Collective& collective() override { return collective_; }
     [[nodiscard]] bool report(const trainables::Metrics&) override { return true; }
     void checkpoints(std::function<void(study::StateSink&)>, std::function<void(study::StateSource&)>) override {}
     void log(std::string_view) override {}
+
+    int cpus = 1;
 
   private:
     ddp::Collective& collective_;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+
 #include "context.hpp"
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
@@ -52,6 +54,21 @@ TEST_CASE("mlp recognises a regression task by its targets", "[trainables]") {
     CHECK(value(metrics, "val_r2") > 0.3);
     CHECK(value(metrics, "val_rmse") < 70.0);
     CHECK(mlp->owed_buckets().size() == 1);
+}
+
+TEST_CASE("mlp gives its matrix library the cores of the rank", "[trainables]") {
+    auto* const threads = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_num_threads"));
+    if (threads == nullptr) {
+        WARN("not shown: only OpenBLAS is asked how many threads it has");
+        return;
+    }
+    const auto group = ddp::make_self_collective();
+    Context context(*group, space::Configuration({{"data", digits}}));
+    for (const int cpus : {2, 1}) {
+        context.cpus = cpus;
+        make()->setup(context);
+        CHECK(threads() == cpus);
+    }
 }
 
 TEST_CASE("mlp goes on from a saved state bit by bit", "[trainables]") {
