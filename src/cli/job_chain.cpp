@@ -2,6 +2,7 @@
 #include "cli/job_chain.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <filesystem>
 #include <sstream>
@@ -41,12 +42,14 @@ std::string list_text(const std::string& directory) {
     return storage::read_text(files, list_of(directory));
 }
 
-drivers::CommandOutput ask_queue() {
-    const std::vector<std::string> words{"squeue", "--noheader", "--user=" + std::to_string(geteuid()), "--format=%i"};
+/// A line for each of this user's jobs.
+drivers::CommandOutput ask_queue(const std::string& format) {
+    const std::vector<std::string> words{"squeue", "--noheader", "--user=" + std::to_string(geteuid()),
+                                         "--format=" + format};
     auto queue = drivers::run_command(words, queue_patience);
     // A controller that is being restarted, or has too much to do, answers a little later.
     for (const auto pause : {1s, 3s}) {
-        if (queue.ok()) break;
+        if (queue.ok() || queue.error.starts_with("cannot start")) break;
         std::this_thread::sleep_for(pause);
         queue = drivers::run_command(words, queue_patience);
     }
@@ -72,13 +75,40 @@ std::string submit_one(const std::string& file, const std::string& after) {
 
 } // namespace
 
-std::vector<std::string> living_jobs(const std::string& directory) {
+std::vector<std::string> noted_jobs(const std::string& directory) {
     std::vector<std::string> known;
     std::istringstream list(list_text(directory));
     for (std::string id; std::getline(list, id);)
         if (!id.empty()) known.push_back(id);
+    return known;
+}
+
+QueuedJobs queued_jobs(const std::vector<std::string>& jobs) {
+    const auto queue = ask_queue("%i %A %T"); // of an array: 1200_7, and the number that its environment has
+    QueuedJobs found;
+    if (!queue.ok()) {
+        found.trouble = complaint(queue);
+        return found;
+    }
+    std::istringstream lines(queue.text);
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        std::string id, number, state;
+        words >> id >> number >> state;
+        const auto is_meant = [&](const std::string& job) { return job == id || job == number; };
+        if (std::ranges::none_of(jobs, is_meant)) continue;
+        std::ranges::transform(state, state.begin(),
+                               [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+        found.ids.push_back(id);
+        found.states.push_back(state.empty() ? "there" : state);
+    }
+    return found;
+}
+
+std::vector<std::string> living_jobs(const std::string& directory) {
+    std::vector<std::string> known = noted_jobs(directory);
     if (known.empty()) return {};
-    const auto queue = ask_queue();
+    const auto queue = ask_queue("%i");
     if (!queue.ok())
         throw base::UsageError(fmt::format(
             "squeue does not say which of this study's jobs still wait or run ({}), so nothing was submitted\n"

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <ostream>
 
+#include "report/stopping.hpp"
+
 namespace ranktune::cli {
 
 report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) {
@@ -45,6 +47,7 @@ LiveView::LiveView(std::ostream& out, const Terminal& terminal, Progress progres
 report::Live LiveView::live(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) const {
     report::Live live = live_figures(tuner, figures);
     live.directory = directory_;
+    live.stopping = report::stopping_text(tuner.state(), std::chrono::system_clock::now());
     return live;
 }
 
@@ -57,7 +60,8 @@ void LiveView::on_tick(const tuner::Tuner& tuner, const drivers::HeadFigures& fi
     } else if (progress_ == Progress::table) {
         const report::Live now = live(tuner, figures);
         // Head lines, titles and the hint take nine lines; a table taller than the terminal could not be drawn over.
-        const std::size_t other_lines = 9 + report::checkpoint_lines(now, terminal_.style.width).size();
+        const std::size_t other_lines =
+            (now.stopping.empty() ? 9 : 10) + report::checkpoint_lines(now, terminal_.style.width).size();
         const std::size_t trials = terminal_.rows > other_lines + 1 ? terminal_.rows - other_lines : 1;
         draw(report::live_table(tuner, now, terminal_.style, std::min<std::size_t>(trials, 20)));
         return;

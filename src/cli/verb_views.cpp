@@ -2,6 +2,7 @@
 // status, best, logs, export: what a study directory says, without MPI.
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -21,6 +22,7 @@
 #include "report/load.hpp"
 #include "report/next_steps.hpp"
 #include "report/screens.hpp"
+#include "report/stopping.hpp"
 #include "storage/checkpoint_store.hpp"
 #include "storage/lease.hpp"
 
@@ -86,7 +88,9 @@ report::Live live_of(const report::LoadedStudy& study, const std::string& direct
     const char* word = state.outcome == study::StudyOutcome::resumable ? "stopped" : "ended";
     live.deadline =
         state.ended ? fmt::format("{}, exit {}", word, static_cast<int>(state.outcome)) : running_text(directory);
-    if (!state.ended && live.deadline != not_running) take_status(directory, live);
+    if (state.ended || live.deadline == not_running) return live;
+    take_status(directory, live);
+    live.stopping = report::stopping_text(state, std::chrono::system_clock::now());
     return live;
 }
 
@@ -101,6 +105,7 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study) {
                                    {"iterations", state.iterations}};
     root["exit_code"] =
         state.ended ? nlohmann::ordered_json(static_cast<int>(state.outcome)) : nlohmann::ordered_json(nullptr);
+    root["stopping"] = state.draining && !state.ended ? nlohmann::ordered_json(state.drain_message) : nullptr;
     for (std::size_t i = 0; i < 7; ++i)
         root["states"][std::string(study::name(static_cast<study::TrialPhase>(i)))] = state.count[i];
     if (state.best) {

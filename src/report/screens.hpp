@@ -70,6 +70,7 @@ struct Live {
     std::uint64_t checkpoints_missed = 0; ///< could not be written, by trials that trained on
     std::string checkpoint_error;         ///< of the last of them
     std::uint64_t fallbacks = 0;          ///< to an earlier checkpoint, because the newest was damaged
+    std::string stopping = {};            ///< stopping_text
 };
 /// What went wrong with checkpoints, in sentences; none: nothing.
 [[nodiscard]] std::vector<std::string> checkpoint_warnings(const Live& live);

@@ -178,6 +178,7 @@ std::string counts_line(const tuner::State& state, const Style& style) {
 std::string head_lines(const tuner::Tuner& tuner, const Live& live, const Style& style) {
     std::string text = title_line(tuner, live, style) + "\n" + progress_line(tuner, style) + "\n" +
                        counts_line(tuner.state(), style) + "\n";
+    if (!live.stopping.empty()) text += fit(live.stopping, style.width) + "\n";
     for (const std::string& line : checkpoint_lines(live, style.width)) text += paint(line, Tone::bad, style) + "\n";
     if (const std::string mark = deterministic_text(tuner.state()); !mark.empty())
         text += fit(mark, style.width) + "\n";

@@ -3,6 +3,7 @@
 """Studies that end early and go on, as a user sees them: resume_test.py PROGRAM SOURCE_ROOT [TEST...]"""
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -294,6 +295,31 @@ class Resume(Case):
 
     def lease(self, counter):
         text = ("ranktune lease 1\nhost=elsewhere\nboot=b\npid=7\nnamespace=n\nstarted=1\njob=81234\nrestart=0\n"
+    def test_a_stop_that_takes_long_is_seen(self):
+        self.study(seconds=20)
+        process = self.start(reports=0)
+        deadline = time.monotonic() + TIMEOUT
+        while not (self.cwd / "long").exists() or self.status()["states"]["running"] < 1:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.1)
+        self.assertNotIn("stopping", self.ranktune("status", "long")[0])
+        self.assertIsNone(self.status()["stopping"])
+        self.assertRegex(self.ranktune("stop", "long")[0], r"^asked host \S+, pid \d+ to stop")
+        while self.status()["stopping"] is None:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.1)
+        self.assertEqual(self.status()["stopping"], "ranktune stop")
+        self.assertRegex(self.ranktune("status", "long")[0],
+                         r"(?m)^stopping since \d+(\.\d)?s \(ranktune stop\): waits until #0(, #1)? (has|have) reported and saved$")
+        out, _ = self.ranktune("stop", "long")
+        found = re.fullmatch(r"host (\S+), pid (\d+) is stopping since \S+s \(ranktune stop\): waits until #0.*\n"
+                             r"at once  kill -INT (\d+) on (\S+)  # what was reported stays, .*\n", out)
+        self.assertTrue(found, out)
+        self.assertEqual((found[1], found[2]), (found[4], found[3]))
+        os.kill(int(found[2]), signal.SIGINT)
+        out, _ = process.communicate(timeout=TIMEOUT)
+        self.assertEqual((process.returncode, self.outcome("long")["resumable"]), (75, "true"), out)
+
                 f"nonce=abc\ncounter={counter}\n")
         (self.cwd / "tiny").mkdir(exist_ok=True)
         (self.cwd / "tiny" / "lease.new").write_text(text + f"check={crc32c(text.encode())}\n")

@@ -64,6 +64,41 @@ class Words(Case):
         self.assertRegex(shown[0], r"^deadline  \d{4}-\d\d-\d\dT\d\d:\d\dZ, last new trial about \d\d:\d\dZ$")
         self.assertNotIn("deadline", self.run_tiny(*slow, "study.num_trials=12")[0])
 
+    def test_stop_names_the_jobs_that_would_start_the_study(self):
+        def queue(text):
+            (self.cwd / "squeue").write_text(f"#!/bin/sh\n{text}\n")
+            (self.cwd / "squeue").chmod(0o755)
+
+        def stop(place="tiny"):
+            err = self.ranktune("stop", place, code=2, PATH=f"{self.cwd}:{os.environ['PATH']}")[1]
+            return err.removeprefix("ranktune: ")
+
+        nobody = "nothing runs in 'tiny'; what there is: ranktune status tiny (exit 2)\n"
+        queue("exit 1")
+        self.run_tiny("-q", SLURM_JOB_ID="7")
+        self.assertEqual(stop(), nobody)  # no job was submitted for it, and none put back: Slurm is not asked
+        outcome = self.cwd / "tiny" / "outcome"
+        outcome.write_text(outcome.read_text().replace("requeue=no", "requeue=yes"))
+        queue("echo 6 6 RUNNING; echo 7 7 PENDING")
+        self.assertEqual(stop(), "nothing runs in 'tiny' now, but job 7 (pending) is in Slurm's queue and goes on with the study. "
+                                 "To keep it from that: scancel 7 (exit 2)\n")
+        queue("echo 6 6 RUNNING")
+        self.assertEqual(stop(), nobody)
+        # Those of a chain; one of an array has another number in its environment.
+        (self.cwd / "tiny" / "submit").mkdir()
+        (self.cwd / "tiny" / "submit" / "jobs").write_text("101\n102\n")
+        queue("echo 102 102 PENDING; echo 5_3 7 RUNNING")
+        self.assertEqual(stop(), "nothing runs in 'tiny' now, but jobs 102 (pending), 5_3 (running) are in Slurm's queue and go on "
+                                 "with the study. To keep them from that: scancel 102 5_3 (exit 2)\n")
+        queue("echo slurm_load_jobs error >&2; exit 1")
+        self.assertEqual(stop(), "nothing runs in 'tiny' now, but jobs 101, 102, 7 may start it yet: squeue does not say whether they "
+                                 "are still in the queue (slurm_load_jobs error). To keep them from that: scancel 101 102 7 (exit 2)\n")
+        # A study whose first job has not begun has no journal.
+        (self.cwd / "new" / "submit").mkdir(parents=True)
+        (self.cwd / "new" / "submit" / "jobs").write_text("103\n")
+        queue("echo 103 103 PENDING")
+        self.assertIn("job 103 (pending) is in Slurm's queue", stop("new"))
+
     def test_a_rank_that_was_killed_is_not_called_a_signal_to_the_study(self):
         self.write()
         more = ["trainable.seconds=0.1", "scheduler.type=fifo", "study.max_iterations=10"]

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/stopping.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "report/text.hpp"
+
+namespace ranktune::report {
+namespace {
+
+using study::TrialPhase;
+
+/// Seconds since 1970 of an RFC 3339 time in UTC.
+std::optional<double> seconds_of(const std::string& time) {
+    std::tm parts{};
+    if (std::sscanf(time.c_str(), "%d-%d-%dT%d:%d:%d", &parts.tm_year, &parts.tm_mon, &parts.tm_mday, &parts.tm_hour,
+                    &parts.tm_min, &parts.tm_sec) != 6)
+        return std::nullopt;
+    parts.tm_year -= 1900;
+    parts.tm_mon -= 1;
+    return static_cast<double>(timegm(&parts));
+}
+
+/// Within a start, study time goes on as the clock on the wall does.
+std::string since_text(const tuner::State& state, std::chrono::system_clock::time_point wall) {
+    const auto began = seconds_of(state.wall_time);
+    if (!began) return {};
+    const double at = *began + base::to_seconds(state.drain_began - state.began);
+    const double ago = std::chrono::duration<double>(wall.time_since_epoch()).count() - at;
+    return ago < 0.0 ? std::string() : fmt::format(" since {}", short_duration(ago));
+}
+
+std::string waits_text(const tuner::State& state) {
+    constexpr std::size_t shown = 4;
+    std::vector<std::string> names;
+    double pace = 0.0;
+    for (std::size_t i = 0; i < state.trials.size(); ++i) {
+        const auto& trial = state.trials[i];
+        if (!tuner::holds_ranks(trial)) continue;
+        names.push_back(fmt::format("#{}", i));
+        if (trial.phase == TrialPhase::running) pace = std::max(pace, trial.pace > 0.0 ? trial.pace : state.pace);
+    }
+    if (names.empty()) return "nothing runs any more";
+    std::string text;
+    for (std::size_t i = 0; i < std::min(shown, names.size()); ++i) text += (i == 0 ? "" : ", ") + names[i];
+    if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
+    if (pace <= 0.0) return "waits until " + text + (names.size() == 1 ? " has" : " have") + " reported and saved";
+    return fmt::format("waits for the next report of {}; an iteration takes up to {}", text, short_duration(pace));
+}
+
+} // namespace
+
+std::string stopping_text(const tuner::State& state, std::chrono::system_clock::time_point wall) {
+    if (!state.draining || state.ended) return {};
+    const std::string why = state.drain_message.empty() ? "" : " (" + printable(first_line(state.drain_message)) + ")";
+    return "stopping" + since_text(state, wall) + why + ": " + waits_text(state);
+}
+
+} // namespace ranktune::report

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/stopping.hpp"
+
+#include "report/study_by_hand.hpp"
+#include "support/catch.hpp"
+
+namespace ranktune::report {
+namespace {
+
+/// So many seconds after the start of the study by hand.
+std::chrono::system_clock::time_point after(double seconds) {
+    constexpr double began = 1'795'183'331.0; // 2026-11-20T14:02:11Z
+    return std::chrono::system_clock::time_point(std::chrono::duration_cast<std::chrono::system_clock::duration>(
+        std::chrono::duration<double>(began + seconds)));
+}
+
+} // namespace
+
+TEST_CASE("a study that is stopping says since when, why, and what it waits for", "[report]") {
+    testing::StudyByHand study(testing::small_study(9));
+    study.began(2);
+    CHECK(stopping_text(study.tuner.state(), after(60.0)).empty());
+    SECTION("before anything has reported") {
+        study.stop("SIGUSR1");
+        CHECK(stopping_text(study.tuner.state(), after(240.5)) ==
+              "stopping since 4m00s (SIGUSR1): waits until #0, #1 have reported and saved");
+    }
+    SECTION("when it is known what an iteration takes") {
+        study.train(0, 1, 0.5);
+        study.stop("SIGUSR1");
+        CHECK(stopping_text(study.tuner.state(), after(61.5)) ==
+              "stopping since 59.5s (SIGUSR1): waits for the next report of #1, #2; an iteration takes up to 0.5s");
+    }
+    SECTION("on a clock that goes after the head's it does not say since when") {
+        study.stop("SIGUSR1");
+        CHECK(stopping_text(study.tuner.state(), after(-60.0)).starts_with("stopping (SIGUSR1): waits"));
+    }
+    SECTION("until it has ended") {
+        study.stop("SIGUSR1");
+        study.play_out(testing::rising);
+        CHECK(stopping_text(study.tuner.state(), after(60.0)).empty());
+    }
+}
+
+} // namespace ranktune::report
