@@ -250,7 +250,9 @@ class Resume(Case):
         self.assertNotIn("tolerate", err)
         self.assertIn("--fresh", err)
         _, err = self.run_tiny("study.num_trials=5", code=2)
-        self.assertIn("6 trials have been created", err)
+        self.assertIn("study.num_trials: 6 trials have been created in 'tiny' already, so it cannot be 5. To go on with the study as "
+                      "it is: ranktune run tiny; with its study file: num_trials = 6 under [study] there, or study.num_trials=6 on the "
+                      "command line (exit 2)\n", err)
         self.write(text=(self.cwd / "tiny.toml").read_text().replace("1e-3, 1.0", "1e-2, 1.0"))
         _, err = self.run_tiny(code=2)
         self.assertIn('space.lr   "loguniform(0.001, 1.0)" -> "loguniform(0.01, 1.0)"', err)

@@ -61,6 +61,16 @@ std::string change_text(const study::KeyChange& change) {
            "   " + value(change.before) + " -> " + value(change.after);
 }
 
+std::string fewer_trials_text(std::size_t created, std::uint32_t before, const study::StudySpec& spec,
+                              const std::string& directory) {
+    const std::string number = std::to_string(before);
+    return "study.num_trials: " + std::to_string(created) + " trials have been created in '" + directory +
+           "' already, so it cannot be " + std::to_string(spec.num_trials) +
+           ". To go on with the study as it is: " + study::shell_text({"ranktune", "run", directory}) +
+           "; with its study file: num_trials = " + number + " under [study] there, or study.num_trials=" + number +
+           " on the command line";
+}
+
 void refuse_changes(const OpenedStudy& opened, const study::StudySpec& spec, const std::string& directory) {
     std::string text;
     for (const auto& change : opened.changes)
@@ -72,8 +82,7 @@ void refuse_changes(const OpenedStudy& opened, const study::StudySpec& spec, con
                                "-o ANOTHER_DIRECTORY, or --fresh, which moves the old directory aside");
     const auto created = opened.tuner->state().trials.size();
     if (spec.num_trials < created)
-        throw base::UsageError("study.num_trials: " + std::to_string(created) + " trials have been created in '" +
-                               directory + "' already, so it cannot be " + std::to_string(spec.num_trials));
+        throw base::UsageError(fewer_trials_text(created, opened.tuner->spec().num_trials, spec, directory));
 }
 
 bool budget_grew(const study::StudySpec& before, const study::StudySpec& now) {
