@@ -9,6 +9,7 @@
 #include "cli/missing_records.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
+#include "cli/version.hpp"
 #include "report/replay.hpp"
 #include "report/screens.hpp"
 #include "tuner/resume.hpp"
@@ -46,11 +47,14 @@ int verify(const ReplayArguments& arguments, const Replayed& study) {
     const auto result = report::verify_journal(storage::posix_file_system(), arguments.directory,
                                                arguments.until.value_or(std::numeric_limits<std::uint64_t>::max()));
     if (!result.difference.empty()) {
-        std::cout << fmt::format("record {} differs: {}\n", result.difference_at, result.difference);
+        std::cout << report::difference_text(result, study.tuner->state().version, version(), arguments.directory,
+                                             detect_terminal().style);
         return 1;
     }
     std::cout << fmt::format("verified: {} records, {} decisions made again, {} snapshots\n", result.records,
                              result.decisions, result.snapshots);
+    if (result.foreign > 0)
+        std::cout << report::counted(result.foreign, "snapshot") << " of another version not compared\n";
     if (result.rounded > 0)
         std::cout << fmt::format("{} suggestions differ in the last bit (another processor or library)\n",
                                  result.rounded);

@@ -14,6 +14,8 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/codec.hpp"
 #include "ranktune/study/parse.hpp"
+#include "report/next_steps.hpp"
+#include "tuner/resume.hpp"
 
 namespace ranktune::report {
 namespace {
@@ -125,6 +127,11 @@ class Verifier {
 
   private:
     void check_snapshot(const study::Snapshot& snapshot) {
+        if (!tuner::is_of_this_version(snapshot)) {
+            ++result_.foreign;
+            ++at_;
+            return;
+        }
         ++result_.snapshots;
         // After a rounded suggestion the states differ by that and nothing else.
         if (result_.rounded == 0 && tuner_ && tuner_->digest() != snapshot.digest)
@@ -251,6 +258,29 @@ Verification verify_journal(storage::FileSystem& files, const std::string& direc
         if (records.size() < until) records.push_back(std::move(record));
     });
     return Verifier(std::move(records), directory + "/resolved.toml").run();
+}
+
+std::string difference_text(const Verification& found, const std::string& wrote, const std::string& version,
+                            const std::string& directory, const Style& style) {
+    const std::string who =
+        wrote == version
+            ? "This version (" + version + ") created the study, and decides otherwise now"
+            : "This version (" + version + ") decides otherwise than " + wrote + ", which created the study";
+    std::string text =
+        paragraph("record " + grouped(found.difference_at) + " differs: " + found.difference, style) +
+        prose("meaning",
+              who +
+                  ", or the journal was changed. What was recorded counts all the same: status, export and the next "
+                  "start follow it and decide none of it again, so the study is readable and can be resumed",
+              style);
+    if (wrote != version)
+        text += prose("next",
+                      "verify it with the version that wrote these records (logs/*.env.json name that of each start); "
+                      "when it differs there too, report it with what this packs:",
+                      style);
+    else
+        text += prose("next", "report it, with what this packs:", style);
+    return text + labelled("", command_text({"support", directory}));
 }
 
 void LogicalDigest::add(const Record& record) {

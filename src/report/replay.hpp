@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "report/text.hpp"
 #include "storage/journal.hpp"
 #include "tuner/tuner.hpp"
 
@@ -18,6 +19,7 @@ struct Verification {
     std::uint64_t records = 0;   ///< checked
     std::uint64_t decisions = 0; ///< that an algorithm was asked for again: verdicts, suggestions, promotions, starts
     std::uint64_t snapshots = 0; ///< whose digest was compared
+    std::uint64_t foreign = 0;   ///< snapshots of another version, which cannot be compared
     std::uint64_t rounded = 0;   ///< suggestions that differ by one unit in the last place
     std::string difference;      ///< the first one, in words; empty: none
     std::uint64_t difference_at = 0; ///< number of the record
@@ -27,6 +29,11 @@ struct Verification {
 /// `until` records. Throws base::UsageError without a journal, base::FormatError for a damaged one.
 [[nodiscard]] Verification verify_journal(storage::FileSystem& files, const std::string& directory,
                                           std::uint64_t until = std::numeric_limits<std::uint64_t>::max());
+
+/// What a difference means and what to do, for people. `wrote`: the version that created the study; `version`: this
+/// one.
+[[nodiscard]] std::string difference_text(const Verification& found, const std::string& wrote,
+                                          const std::string& version, const std::string& directory, const Style& style);
 
 /// Digest of what a study found out: per trial its configuration, the metrics at every iteration (of the first report
 /// of that iteration), decisions on it, and how it ended. Times, hosts, ranks, attempts and starts are left out.

@@ -19,6 +19,9 @@ namespace ranktune::tuner {
                                              const std::optional<study::Snapshot>& snapshot,
                                              std::span<const std::byte> records);
 
+/// Whether this version takes such snapshots: only then their digests can be compared.
+[[nodiscard]] bool is_of_this_version(const study::Snapshot& snapshot);
+
 /// A core that grows from the records of a journal, read from the first one on.
 class Regrown {
   public:

@@ -6,6 +6,7 @@
 
 #include "ranktune/base/digest.hpp"
 #include "tuner/core.hpp"
+#include "tuner/resume.hpp"
 
 namespace ranktune::tuner {
 namespace {
@@ -159,6 +160,10 @@ void state_fields(Archive& archive, S& s) {
 }
 
 } // namespace
+
+bool is_of_this_version(const study::Snapshot& snapshot) {
+    return !snapshot.state.empty() && static_cast<std::uint8_t>(snapshot.state.front()) == snapshot_version;
+}
 
 void Tuner::Impl::snapshot(study::Encoder& out) const {
     out.u8(snapshot_version);

@@ -81,6 +81,38 @@ TEST_CASE("A decision that the algorithm would not make is found, with its recor
     CHECK_FALSE(verify(records).difference.empty());
 }
 
+TEST_CASE("A difference says what it means for the study, and what to do", "[report]") {
+    Verification found;
+    found.difference = "recorded #0 at 1: go on, decided again: #0 at 1: pause";
+    found.difference_at = 1234;
+    CHECK(difference_text(found, "0.1.0 (a)", "0.2.0 (b)", "my study", Style{}) ==
+          "record 1,234 differs: recorded #0 at 1: go on, decided again: #0 at 1: pause\n"
+          "meaning   This version (0.2.0 (b)) decides otherwise than 0.1.0 (a), which\n"
+          "          created the study, or the journal was changed. What was recorded\n"
+          "          counts all the same: status, export and the next start follow it and\n"
+          "          decide none of it again, so the study is readable and can be resumed\n"
+          "next      verify it with the version that wrote these records (logs/*.env.json\n"
+          "          name that of each start); when it differs there too, report it with\n"
+          "          what this packs:\n"
+          "          ranktune support 'my study'\n");
+    const std::string same = difference_text(found, "0.2.0 (b)", "0.2.0 (b)", "tiny", Style{});
+    CHECK(same.find("This version (0.2.0 (b)) created the study, and decides otherwise now") != std::string::npos);
+    CHECK(same.ends_with("next      report it, with what this packs:\n          ranktune support tiny\n"));
+}
+
+TEST_CASE("A snapshot of another version is no difference", "[report]") {
+    auto study = played(2);
+    study::Bytes bytes;
+    study::Encoder encoder(bytes);
+    study.tuner.snapshot(encoder);
+    const std::string state(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    study.records.emplace_back(study::Snapshot{study.tuner.digest(), state});
+    CHECK(verify(study.records).snapshots == 1);
+    std::get<study::Snapshot>(study.records.back()).state.front() = 1;
+    const auto result = verify(study.records);
+    CHECK((result.difference.empty() && result.snapshots == 0 && result.foreign == 1));
+}
+
 TEST_CASE("A suggestion may differ in its last bit", "[report]") {
     std::size_t at = 0;
     auto records = played(2).records;
