@@ -295,8 +295,6 @@ class Resume(Case):
         self.ranktune("run", "long.toml", "--local", "2", "-q")
         self.check_files()
 
-    def lease(self, counter):
-        text = ("ranktune lease 1\nhost=elsewhere\nboot=b\npid=7\nnamespace=n\nstarted=1\njob=81234\nrestart=0\n"
     def test_a_stop_that_takes_long_is_seen(self):
         self.study(seconds=20)
         process = self.start(reports=0)
@@ -322,6 +320,8 @@ class Resume(Case):
         out, _ = process.communicate(timeout=TIMEOUT)
         self.assertEqual((process.returncode, self.outcome("long")["resumable"]), (75, "true"), out)
 
+    def lease(self, counter):
+        text = ("ranktune lease 1\nhost=elsewhere\nboot=b\npid=7\nnamespace=n\nstarted=1\njob=81234\nrestart=0\n"
                 f"nonce=abc\ncounter={counter}\n")
         (self.cwd / "tiny").mkdir(exist_ok=True)
         (self.cwd / "tiny" / "lease.new").write_text(text + f"check={crc32c(text.encode())}\n")
