@@ -18,6 +18,7 @@
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
+#include "report/text.hpp"
 #include "slurm/job_script.hpp"
 
 namespace ranktune::cli {
@@ -71,6 +72,24 @@ void site_options(const SubmitArguments& arguments, const SiteSettings& site, Jo
     }
 }
 
+std::uint32_t workers_of_node(const SubmitArguments& arguments) {
+    if (arguments.gpus_per_node > 0) return arguments.gpus_per_node;
+    return arguments.workers_per_node.value_or(JobScript().workers_per_node);
+}
+
+/// Refuses trials that ask for more ranks than the job will have.
+study::RankCheck ranks_of(const SubmitArguments& arguments) {
+    const std::uint32_t workers = arguments.nodes * workers_of_node(arguments);
+    const bool gpus = arguments.gpus_per_node > 0;
+    return [workers, gpus](std::uint32_t most) -> std::string {
+        if (workers >= most) return "";
+        return fmt::format(
+            "a trial may ask for {}, but the job has {}; let it ask for fewer, or take more --nodes{}",
+            report::counted(most, "rank"), report::counted(workers, "worker"),
+            gpus ? " or --gpus-per-node" : ", --workers-per-node or (where it uses GPUs) --gpus-per-node");
+    };
+}
+
 JobScript script_for(const SubmitArguments& arguments, const StudyInput& input, const std::string& directory,
                      const std::string& program) {
     const SiteSettings site = site_settings();
@@ -79,7 +98,7 @@ JobScript script_for(const SubmitArguments& arguments, const StudyInput& input, 
     script.file = "job.sbatch";
     script.name = input.spec.name;
     script.nodes = arguments.nodes;
-    script.workers_per_node = gpus > 0 ? gpus : arguments.workers_per_node.value_or(script.workers_per_node);
+    script.workers_per_node = workers_of_node(arguments);
     script.cpus_per_worker = arguments.cpus_per_worker.value_or(input.spec.resources.cpus_per_rank);
     script.time = time_limit(arguments.time);
     if (gpus > 0) {
@@ -160,7 +179,7 @@ int say_finished(const std::string& study, const std::string& directory, study::
 } // namespace
 
 int submit(const SubmitArguments& arguments, const Invocation& invocation) {
-    const StudyInput input = read_study(arguments.study, arguments.overrides);
+    const StudyInput input = read_study(arguments.study, arguments.overrides, ranks_of(arguments));
     std::string directory = arguments.directory.empty() ? input.directory : arguments.directory;
     if (directory.empty()) directory = input.spec.name;
     directory = fs::absolute(directory).lexically_normal().string();
@@ -169,11 +188,6 @@ int submit(const SubmitArguments& arguments, const Invocation& invocation) {
     const auto opened = drivers::open_study(storage::posix_file_system(), directory, input.spec, {});
     if (opened.finished) return say_finished(arguments.study, directory, opened.tuner->state().outcome);
     const JobScript script = script_for(arguments, input, directory, invocation.program);
-    const std::uint32_t workers = script.nodes * script.workers_per_node;
-    if (workers < input.spec.max_ranks_per_trial())
-        throw base::UsageError(fmt::format("a trial may ask for {} ranks, but the job has {}; more --nodes{}",
-                                           input.spec.max_ranks_per_trial(), plural(workers, "worker"),
-                                           script.gpus.text.empty() ? " or --workers-per-node" : ""));
     const std::string plan = plan_text(script, input.spec, arguments.chain);
     if (arguments.print) {
         std::cout << slurm::render(script) << std::flush;

@@ -273,7 +273,8 @@ def refusals():
     has(place.submit("--time", "1h", code=2).stderr, "say how many a node has, --gpus-per-node 4")
     has(place.submit("--time", "4:00", "--gpus-per-node", "4", code=2).stderr, "4:00")
     has(place.submit("--time", "2m", "--gpus-per-node", "4", code=2).stderr, "too short: the last 120 s of it are kept")
-    has(place.submit("--time", "1h", "--gpus-per-node", "1", code=2).stderr, "a trial may ask for 2 ranks, but the job has 1 worker")
+    has(place.submit("--time", "1h", "--gpus-per-node", "1", code=2).stderr, "1 mistake in ",
+        "resources.gpus: a trial may ask for 2 ranks, but the job has 1 worker; let it ask for fewer, or take more --nodes or --gpus-per-node")
     has(place.submit("--gpus-per-node", "4", code=2).stderr, "--time")
     place.fake("sbatch", SBATCH.format(log=place.log).replace("*refuse*", "*"))
     has(place.submit("--time", "1h", "--gpus-per-node", "4", code=2).stderr, "Invalid qos specification",
