@@ -6,26 +6,31 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 say() { printf '%s\n' "$*"; }
 fail() { printf 'ranktune: %s\n' "$*" >&2; exit 1; }
 
-# What is looked for, and the Debian package that has it.
+# What is looked for, any one of several ways in which a centre's modules may have it (a program, a file of pkg-config, a
+# Python module), and the Debian package that brings it.
+compiler=${CXX:-g++} # may be "ccache g++-12"
 needs=(
-  'g++:g++' 'meson:meson' 'ninja:ninja-build' 'pkg-config:pkg-config' 'mpirun:openmpi-bin' 'mpicxx:libopenmpi-dev'
-  'pc:hdf5-serial|hdf5:libhdf5-dev' 'pc:tomlplusplus:libtomlplusplus-dev' 'pc:fmt:libfmt-dev' 'pc:nlohmann_json:nlohmann-json3-dev'
-  'pc:CLI11:libcli11-dev' 'pc:hwloc:libhwloc-dev' 'pc:openblas|flexiblas|blis|blis-mt|mkl-dynamic-lp64-seq:libopenblas-pthread-dev'
+  "cmd=${compiler##* }:g++" 'cmd=meson:meson' 'cmd=ninja cmd=ninja-build:ninja-build' 'cmd=pkg-config cmd=pkgconf:pkg-config'
+  'cmd=mpicxx cmd=mpic++ pc=ompi-cxx pc=mpich:libopenmpi-dev' 'pc=hdf5-serial pc=hdf5 cmd=h5cc cmd=h5pcc:libhdf5-dev'
+  'pc=tomlplusplus:libtomlplusplus-dev' 'pc=fmt:libfmt-dev' 'pc=nlohmann_json:nlohmann-json3-dev' 'pc=CLI11:libcli11-dev'
+  'pc=hwloc:libhwloc-dev' 'pc=openblas pc=flexiblas pc=blis pc=blis-mt pc=mkl-dynamic-lp64-seq:libopenblas-pthread-dev'
 )
-test_needs=('pc:catch2|catch2-with-main:catch2' 'python3:python3' 'py:h5py:python3-h5py' 'py:numpy:python3-numpy')
+run_needs=('cmd=mpirun:openmpi-bin') # to start studies on one machine; not to build
+test_needs=('pc=catch2 pc=catch2-with-main:catch2' 'cmd=python3:python3' 'py=h5py:python3-h5py' 'py=numpy:python3-numpy')
 
 # The system's python3 sees the distribution's packages; another one on PATH may not.
 python_with() { for p in /usr/bin/python3 python3; do command -v "$p" >/dev/null && "$p" -c "import $1" 2>/dev/null && return 0; done; return 1; }
 
 have() {
-  local kind=${1%%:*} names
-  case $kind in
-    pc) names=${1#pc:}; names=${names%:*}
-        command -v pkg-config >/dev/null || return 1
-        local name; for name in ${names//|/ }; do pkg-config --exists "$name" && return 0; done; return 1 ;;
-    py) names=${1#py:}; python_with "${names%:*}" ;;
-    *) command -v "$kind" >/dev/null ;;
-  esac
+  local way
+  for way in ${1%:*}; do
+    case $way in
+      pc=*) command -v pkg-config >/dev/null && pkg-config --exists "${way#pc=}" && return 0 ;;
+      py=*) python_with "${way#py=}" && return 0 ;;
+      cmd=*) command -v "${way#cmd=}" >/dev/null && return 0 ;;
+    esac
+  done
+  return 1
 }
 
 # Installs the packages of the given needs that are missing; without the rights to, prints the line to run and ends.
