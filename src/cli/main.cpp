@@ -56,7 +56,7 @@ constexpr const char* supervise_footer = R"(Examples, the first two in a job scr
   ranktune supervise -- ranktune run digits.toml     on this machine
 
 When a rank or a node dies, the launcher ends the step. The step is started again, without the nodes that are gone, and
-goes on from the study's journal; after two starts in a row without a new report it is given up. Exit code: the study's.)";
+goes on from the study's journal; after two starts in a row that brought nothing new it is given up. Exit code: the study's.)";
 
 constexpr const char* submit_footer = R"(Examples:
   ranktune submit digits.toml --time 1:00:00                        one node, 4 workers

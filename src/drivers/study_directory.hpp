@@ -66,7 +66,7 @@ enum class EndCause : std::uint8_t {
 struct OutcomeFile {
     study::StudyOutcome outcome = study::StudyOutcome::ok;
     std::string reason;    ///< one line
-    bool progress = false; ///< this start admitted a report or a checkpoint
+    bool progress = false; ///< this start got on (tuner::progress_of)
     std::uint64_t reports = 0;
     std::uint32_t start = 1; ///< incarnation
     std::string time;        ///< RFC 3339

@@ -30,8 +30,10 @@ RequeueAnswer should_requeue(bool wanted, std::uint32_t most, std::uint32_t rest
                 "not even one iteration fits into the time of this job; submit it again with a longer --time, or make "
                 "iterations shorter"};
     if (!stopped.progress && !stopped.progress_before)
-        return {false,
-                "two starts in a row brought no report and no checkpoint; look at the logs, then submit it again"};
+        return {
+            false,
+            "two starts in a row brought nothing new: no trial got further than it had been, and none came to its end; "
+            "look at the logs, then submit it again"};
     return {true, {}};
 }
 

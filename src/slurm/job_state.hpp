@@ -29,7 +29,7 @@ struct Stopped {
     };
     By by = By::other;
     bool started = false;         ///< a trial was started this time
-    bool progress = false;        ///< a report or a checkpoint was admitted this time
+    bool progress = false;        ///< it got on this time (tuner::progress_of)
     bool progress_before = false; ///< by the start before; true when this is the first
 };
 

@@ -307,7 +307,7 @@ class Supervise(Resume):
     def test_two_starts_without_a_report_are_enough(self):
         script = 'echo x >>starts; kill -9 $$'
         out = self.finish(self.supervise("sh", "-c", script, options=("--dir", "long"), reports=0), code=1)
-        self.assertIn("ended 2 times in a row without a new report", out)
+        self.assertIn("ended 2 times in a row with nothing new (no trial got further", out)
         self.assertEqual((self.cwd / "starts").read_text(), "x\nx\n")
 
     def test_mistakes_are_not_supervised(self):

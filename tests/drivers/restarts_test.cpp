@@ -44,7 +44,7 @@ TEST_CASE("A launcher that ends with 0 before its study has killed nothing", "[d
     CHECK(decision.words == "its launcher ended with exit code 0 before the study had ended");
 }
 
-TEST_CASE("Two steps in a row without a new report are the last ones", "[drivers]") {
+TEST_CASE("Two steps in a row with nothing new are the last ones", "[drivers]") {
     Restarts restarts(100, 5);
     CHECK(restarts.after(killed(5)).restart);
     CHECK(restarts.after(killed(6)).restart); // something new: the count begins again
@@ -52,7 +52,7 @@ TEST_CASE("Two steps in a row without a new report are the last ones", "[drivers
     const auto end = restarts.after(killed(6));
     CHECK_FALSE(end.restart);
     CHECK(end.code == 1);
-    CHECK(end.words.find("2 times in a row without a new report") != std::string::npos);
+    CHECK(end.words.find("2 times in a row with nothing new") != std::string::npos);
 }
 
 TEST_CASE("Restarts are limited", "[drivers]") {

@@ -63,10 +63,12 @@ RestartDecision Restarts::after(const StepFacts& facts) {
     progress_ = facts.progress;
     const std::string how = how_it_ended(facts);
     if (fruitless_ >= hopeless)
-        return {false, static_cast<int>(study::StudyOutcome::runtime_error),
-                "the study ended " + std::to_string(hopeless) + " times in a row without a new report: " + how +
-                    "; a third time would be the same. Look into the logs, mend what is wrong, and give the same "
-                    "command again: it goes on"};
+        return {
+            false, static_cast<int>(study::StudyOutcome::runtime_error),
+            "the study ended " + std::to_string(hopeless) +
+                " times in a row with nothing new (no trial got further than it had been, or came to its end): " + how +
+                "; a third time would be the same. Look into the logs, mend what is wrong, and give the same "
+                "command again: it goes on"};
     if (count_ >= limit_)
         return {false, resumable,
                 how + "; it was started again " + std::to_string(count_) +
