@@ -68,6 +68,50 @@ class Programs(Case):
         out, _ = self.ranktune("run", "programs.toml", "--local", "2")
         self.assertIn("2 trials, 2 ok", out)
 
+    def test_a_program_that_reports_another_metric_is_mended_and_goes_on(self):
+        """Exit code 2 after the first report; of the study and the program, what is wrong decides the way on."""
+        other = 'echo "{\\"report\\": {\\"scroe\\": 1}}" >&"$RANKTUNE_FD"; read -r answer <&"$RANKTUNE_FD"\n'
+        self.script("train.sh", other)
+        self.write("programs.toml", STUDY.format(command="./train.sh").replace("= 9", "= 1").replace("ranks = 2", "ranks = 1"))
+        run = ["run", "programs.toml", "--local", "2"]
+        out, _ = self.ranktune_ends(*run, code=2)
+        self.assertIn("lacks the study's metric 'score'; it has scroe", " ".join(out.split()))
+        self.assertRegex(out, r"next +ranktune run programs.toml --fresh +# when the study file is mended\n"
+                         r" +ranktune run programs.toml --restart-errored\s+# when the program is mended\n")
+        self.script("train.sh", "report\n")
+        out, _ = self.ranktune_ends(*run, code=2)
+        self.assertIn("nothing was started", out)
+        self.assertRegex(out, r"--restart-errored\s+# when the program is mended")
+        out, _ = self.ranktune(*run, "--restart-errored")
+        self.assertIn("2 trials, 2 ok, 0 failed", out)
+        # Or the study file was wrong, and the program is as it should be.
+        self.script("train.sh", other)
+        self.assertIn("began with another study file; nothing was started",
+                      self.ranktune(*run, "study.metric=scroe", code=2)[1])
+        out, _ = self.ranktune(*run, "study.metric=scroe", "--fresh")
+        self.assertIn("2 trials, 2 ok, 0 failed", out)
+
+    def test_a_study_without_a_finite_value_says_why_there_is_no_best_trial(self):
+        self.script("train.sh", 'echo "{\\"report\\": {\\"score\\": NaN}}" >&"$RANKTUNE_FD"\n')
+        self.write("programs.toml", STUDY.format(command="./train.sh").replace("= 9", "= 1").replace("ranks = 2", "ranks = 1"))
+        run = ["run", "programs.toml", "--local", "2"]
+        for headline in ("2 trials, 2 ok, 0 failed", "programs is finished (2 trials, exit 0)"):
+            out, _ = self.ranktune(*run)
+            self.assertIn(headline, out)
+            self.assertIn("none: no trial has reported a finite score", out)
+            self.assertRegex(out, r"next +ranktune logs programs 0 +# what one of the trials said\n")
+            self.assertNotIn("num_trials", out)
+            self.assertIn("ranktune run programs.toml --fresh", out)
+        trials, _ = self.ranktune("export", "programs", "--format", "csv")
+        self.assertRegex(trials, r"(?m)^0,finished,[^,]*,1,,,nan,")
+
+    def ranktune_ends(self, *arguments, code):
+        """As `ranktune`, for a study that ends with 2 after it has begun: then its screen says what is wrong."""
+        done = subprocess.run([PROGRAM, *arguments], cwd=self.cwd, env=environment(), timeout=TIMEOUT,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout, done.stderr
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
