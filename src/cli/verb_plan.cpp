@@ -36,22 +36,24 @@ std::string layout(const study::StudySpec& spec, std::uint32_t workers, const st
                                      style);
     if (!why.empty()) text += report::prose("", why, style);
     if (!spec.resources.ranks_parameter.empty()) {
-        text += fmt::format("          groups of as many ranks as {} says, {} at most\n",
-                            spec.resources.ranks_parameter, most);
-        return text;
+        return text + report::prose("",
+                                    fmt::format("groups of as many ranks as {} says, {} at most",
+                                                spec.resources.ranks_parameter, most),
+                                    style);
     }
     const std::uint32_t groups = workers / most;
     constexpr std::uint32_t shown = 8;
     for (std::uint32_t group = 0; group < std::min(groups, shown); ++group) {
         const std::uint32_t first = group * most + 1;
-        text += (most == 1 ? fmt::format("          group {}: rank {}\n", group + 1, first)
-                           : fmt::format("          group {}: ranks {} to {}\n", group + 1, first, first + most - 1));
+        text += report::prose("",
+                              most == 1 ? fmt::format("group {}: rank {}", group + 1, first)
+                                        : fmt::format("group {}: ranks {} to {}", group + 1, first, first + most - 1),
+                              style);
     }
-    if (groups > shown) text += fmt::format("          and {} more\n", groups - shown);
-    if (workers % most != 0)
-        text += fmt::format("          {} left over: a multiple of {} wastes none\n",
-                            workers % most == 1 ? "1 worker is" : fmt::format("{} workers are", workers % most), most);
-    return text;
+    if (groups > shown) text += report::prose("", fmt::format("and {} more", groups - shown), style);
+    if (workers % most == 0) return text;
+    const std::string left = workers % most == 1 ? "1 worker is" : fmt::format("{} workers are", workers % most);
+    return text + report::prose("", fmt::format("{} left over: a multiple of {} wastes none", left, most), style);
 }
 
 /// As large as the largest of the first configurations; nothing when it is not known before a trial runs.
@@ -91,8 +93,8 @@ std::string disk(const study::StudySpec& spec, const study::TrainableInfo* info,
                              style);
     }
     if (spec.checkpoint.max_bytes)
-        out += report::labelled(
-            "", fmt::format("limit {} (checkpoint.max_bytes)", report::bytes_text(*spec.checkpoint.max_bytes)));
+        out += report::prose(
+            "", fmt::format("limit {} (checkpoint.max_bytes)", report::bytes_text(*spec.checkpoint.max_bytes)), style);
     return out;
 }
 
@@ -124,9 +126,8 @@ int validate(const std::string& study, const std::vector<std::string>& overrides
     const StudyInput input = read_study(study, overrides);
     report::StartInfo info;
     const auto style = detect_terminal().style;
-    const std::string screen = report::start_screen(input.spec, info, style);
-    std::cout << study << ": no mistakes\n"
-              << screen.substr(screen.find('\n') + 1) << disk(input.spec, info_of(input.spec), style);
+    std::cout << report::paragraph(report::unbroken(study) + ": no mistakes", style)
+              << report::start_screen(input.spec, info, style) << disk(input.spec, info_of(input.spec), style);
     return 0;
 }
 
@@ -148,8 +149,7 @@ int dry_run(const RunArguments& arguments) {
     const std::uint32_t workers = ranks.workers(input.spec);
     text += layout(input.spec, workers, ranks.why(workers), style);
     report::StartInfo info;
-    const std::string screen = report::start_screen(input.spec, info, style);
-    text += screen.substr(screen.find('\n') + 1) + disk(input.spec, info_of(input.spec), style) +
+    text += report::start_screen(input.spec, info, style) + disk(input.spec, info_of(input.spec), style) +
             "nothing was started (--dry-run)\n";
     std::cout << "# The study with every default, as `resolved.toml` will have it.\n"
               << study::resolved_toml_with_bounds(input.spec) << "\n"

@@ -181,8 +181,9 @@ class RunScreens {
         const auto& style = terminal_.style;
         remark(arguments_, opened);
         if (!moved_to.empty())
-            std::cout << "the study that was in " << directory_ << " is now in "
-                      << fs::path(moved_to).filename().string() << "\n";
+            std::cout << report::paragraph("the study that was in " + report::unbroken(directory_) + " is now in " +
+                                               report::unbroken(fs::path(moved_to).filename().string()),
+                                           style);
         if (opened.finished)
             std::cout << report::finished_screen(*opened.tuner, {0, 0, directory_, typed(arguments_)}, style)
                       << std::flush;
@@ -229,7 +230,7 @@ void RunScreens::end(const drivers::RunEnd& end) {
     const auto files = files_of(directory_, absolute_, arguments_);
     std::cout << report::end_screen(*end.tuner, live_figures(*end.tuner, end.figures), files, terminal_.style)
               << std::flush;
-    if (!end.requeue.empty()) std::cout << "job       " << end.requeue << "\n" << std::flush;
+    if (!end.requeue.empty()) std::cout << report::prose("job", end.requeue, terminal_.style) << std::flush;
 }
 
 /// What `srun --mpi=list` prints; empty when there is no srun.

@@ -74,8 +74,7 @@ std::string ranks_of_start(const study::StudySpec& spec, const StartInfo& info, 
 
 std::string resume_screen(const tuner::Tuner& tuner, const StartInfo& info, const ResumeInfo& found,
                           const Style& style) {
-    const auto dot = std::string(style.dot());
-    std::string text = paragraph(info.version + dot + info.mpi + dot + info.hdf5 + dot + info.cuda, style);
+    std::string text = versions_text(info, style);
     if (!info.launch_line.empty()) text += labelled("here", info.launch_line);
     text += paragraph(fmt::format("resuming {}: start {}; {}", tuner.spec().name, found.start, first_line(found.ended)),
                       style);

@@ -84,6 +84,12 @@ std::string training_text(const tuner::Tuner& tuner) {
 
 } // namespace
 
+std::string versions_text(const StartInfo& info, const Style& style) {
+    const auto dot = std::string(style.dot());
+    if (info.version.empty()) return {};
+    return paragraph(info.version + dot + info.mpi + dot + info.hdf5 + dot + info.cuda, style);
+}
+
 std::string deterministic_text(const tuner::State& state) {
     if (!state.deterministic_until) return {};
     return fmt::format(
@@ -94,7 +100,7 @@ std::string deterministic_text(const tuner::State& state) {
 
 std::string start_screen(const study::StudySpec& spec, const StartInfo& info, const Style& style) {
     const auto dot = std::string(style.dot());
-    std::string text = paragraph(info.version + dot + info.mpi + dot + info.hdf5 + dot + info.cuda, style);
+    std::string text = versions_text(info, style);
     if (!info.launch_line.empty()) text += labelled("here", info.launch_line);
     const std::uint32_t most = spec.max_ranks_per_trial();
     if (info.workers > 0) {

@@ -14,7 +14,7 @@ namespace ranktune::report {
 
 /// What the start screen tells, besides the study.
 struct StartInfo {
-    std::string version; ///< "ranktune 0.1.0"
+    std::string version; ///< "ranktune 0.1.0"; empty: no line of versions
     std::string mpi;     ///< "Open MPI 4.1.4"
     std::string hdf5;    ///< "HDF5 1.10.8"
     std::string cuda = "cuda: not compiled";
@@ -24,6 +24,8 @@ struct StartInfo {
     std::string directory;     ///< as the user would type it
     bool is_new = true;
 };
+/// The first line of both, where the run is told what it is made of.
+[[nodiscard]] std::string versions_text(const StartInfo& info, const Style& style);
 [[nodiscard]] std::string start_screen(const study::StudySpec& spec, const StartInfo& info, const Style& style);
 
 /// What the screen of a resumed study tells instead of the plan.

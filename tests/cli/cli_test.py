@@ -502,8 +502,10 @@ class Terminal(Case):
             text, _ = self.ranktune("status", "tiny", COLUMNS=str(columns))
             self.assertLessEqual(max(map(len, text.splitlines())), columns)
             self.assertEqual(len(re.findall(r"(?m)^ [ *]  #\d", text)), 6)
-            text, _ = self.ranktune("best", "tiny", COLUMNS=str(columns))
-            self.check_width(text, columns)
+            for words in (["best", "tiny"], ["validate", "tiny.toml"]):
+                text, _ = self.ranktune(*words, COLUMNS=str(columns))
+                self.check_width(text, columns)
+            self.assertEqual(" ".join(text.split()[:6]), "tiny.toml: no mistakes plan 6 trials")
             text = self.on_a_terminal("logs", "tiny", "0", NO_COLOR="1", columns=columns).replace("\r", "")
             self.check_width("".join(re.findall(r"(?m)^(?!\S+\.log: ).*\n", text)), columns)
         logs = lambda **more: re.findall(r"(?m)^\S+\.log: .*$", self.ranktune("logs", "tiny", "0", **more)[0])
