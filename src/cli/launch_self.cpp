@@ -134,7 +134,7 @@ void prepare_environment(const std::string& line, const std::string& shared_memo
 namespace {
 
 /// What a controller may take to answer, before it is taken for none.
-constexpr std::chrono::seconds controller_patience{3};
+constexpr std::chrono::seconds ping_patience{3};
 
 /// Where Slurm's programs look for their settings: fixed places, and those beside an installation of its own folder.
 std::vector<std::filesystem::path> settings_files(const std::string& sbatch) {
@@ -151,7 +151,7 @@ std::vector<std::filesystem::path> settings_files(const std::string& sbatch) {
 
 /// Nodes without settings of their own ask the controller for them.
 bool controller_answers() {
-    const auto ping = drivers::run_command({"scontrol", "ping"}, controller_patience);
+    const auto ping = drivers::run_command({"scontrol", "ping"}, ping_patience);
     return ping.ok() && ping.text.find(" UP") != std::string::npos; // older ones say DOWN and end with 0
 }
 
