@@ -27,8 +27,8 @@ RequeueAnswer should_requeue(bool wanted, std::uint32_t most, std::uint32_t rest
                            " times (slurm.max_requeues); submit it again to go on"};
     if (stopped.by == Stopped::By::deadline && !stopped.started)
         return {false,
-                "not even one iteration fits into the time of this job; submit it again with a longer --time, or make "
-                "iterations shorter"};
+                "no trial would have got as far as its next checkpoint in the time of this job; submit it again "
+                "with a longer --time, save more often, or make iterations shorter"};
     if (!stopped.progress && !stopped.progress_before)
         return {
             false,
