@@ -60,8 +60,9 @@ void LiveView::on_tick(const tuner::Tuner& tuner, const drivers::HeadFigures& fi
     } else if (progress_ == Progress::table) {
         const report::Live now = live(tuner, figures);
         // Head lines, titles and the hint take nine lines; a table taller than the terminal could not be drawn over.
+        const std::size_t width = terminal_.style.width;
         const std::size_t other_lines =
-            (now.stopping.empty() ? 9 : 10) + report::checkpoint_lines(now, terminal_.style.width).size();
+            9 + report::stopping_lines(now, width).size() + report::checkpoint_lines(now, width).size();
         const std::size_t trials = terminal_.rows > other_lines + 1 ? terminal_.rows - other_lines : 1;
         draw(report::live_table(tuner, now, terminal_.style, std::min<std::size_t>(trials, 20)));
         return;

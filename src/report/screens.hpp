@@ -78,6 +78,8 @@ struct Live {
 [[nodiscard]] std::vector<std::string> checkpoint_warnings(const Live& live);
 /// The same for the live table, a line of at most `width` columns each.
 [[nodiscard]] std::vector<std::string> checkpoint_lines(const Live& live, std::size_t width);
+/// Live::stopping for the live table, whole; none: it is not stopping.
+[[nodiscard]] std::vector<std::string> stopping_lines(const Live& live, std::size_t width);
 /// Iterations that the study will have trained in the end: the plan, or more once that much is certain. The plan of an
 /// asynchronous scheduler is an estimate; the end of a study is exact.
 [[nodiscard]] std::uint64_t expected_iterations(const tuner::Tuner& tuner);

@@ -178,7 +178,7 @@ std::string counts_line(const tuner::State& state, const Style& style) {
 std::string head_lines(const tuner::Tuner& tuner, const Live& live, const Style& style) {
     std::string text = title_line(tuner, live, style) + "\n" + progress_line(tuner, style) + "\n" +
                        counts_line(tuner.state(), style) + "\n";
-    if (!live.stopping.empty()) text += fit(live.stopping, style.width) + "\n";
+    for (const std::string& line : stopping_lines(live, style.width)) text += line + "\n";
     for (const std::string& line : checkpoint_lines(live, style.width)) text += paint(line, Tone::bad, style) + "\n";
     if (const std::string mark = deterministic_text(tuner.state()); !mark.empty())
         text += fit(mark, style.width) + "\n";
@@ -196,6 +196,10 @@ std::string head_lines(const tuner::Tuner& tuner, const Live& live, const Style&
 }
 
 } // namespace
+
+std::vector<std::string> stopping_lines(const Live& live, std::size_t width) {
+    return live.stopping.empty() ? std::vector<std::string>{} : wrap(live.stopping, width);
+}
 
 std::vector<std::string> checkpoint_lines(const Live& live, std::size_t width) {
     std::vector<std::string> lines;

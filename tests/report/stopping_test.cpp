@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/stopping.hpp"
 
+#include "report/screens.hpp"
 #include "report/study_by_hand.hpp"
 #include "support/catch.hpp"
 
@@ -30,6 +31,14 @@ TEST_CASE("a study that is stopping says since when, why, and what it waits for"
         study.stop("SIGUSR1");
         CHECK(stopping_text(study.tuner.state(), after(61.5)) ==
               "stopping since 59.5s (SIGUSR1): waits for the next report of #1, #2; an iteration takes up to 0.5s");
+    }
+    SECTION("on a narrow terminal in several lines") {
+        study.stop("SIGUSR1");
+        Live live;
+        live.stopping = stopping_text(study.tuner.state(), after(240.5));
+        const std::string table = live_table(study.tuner, live, Style{.width = 40});
+        CHECK(table.find("\nstopping since 4m00s (SIGUSR1): waits\nuntil #0, #1 have reported and saved\n") !=
+              std::string::npos);
     }
     SECTION("on a clock that goes after the head's it does not say since when") {
         study.stop("SIGUSR1");
