@@ -16,6 +16,8 @@ std::string why_not(const tuner::Tuner& tuner) {
     const auto& spec = tuner.spec();
     if (state.outcome == study::StudyOutcome::usage)
         return "every trial would end as the first ones did; mend the study file, and begin again with --fresh";
+    if (state.outcome == study::StudyOutcome::no_success && state.in(study::TrialPhase::failed) > 0)
+        return "no trial of it has succeeded; it goes on with --restart-errored or --resume-errored";
     if (state.end_reason == study::Reason::study_time && spec.time_budget)
         return fmt::format(
             "study.time_budget ({}) is used up; the study goes on with a longer one, as in "

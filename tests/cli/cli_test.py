@@ -375,6 +375,9 @@ class Run(Case):
         self.assertIn(f"the other {20 - made} were never made", " ".join(out.split()))
         self.assertIn(f"# when it is mended: {made} again, then {20 - made} new", out)
         self.assertEqual(re.findall(r"study\.num_trials=(\d+)", out), ["20", "20"])  # as it was typed
+        self.assertEqual(self.run_tiny(*failing, "checkpoint.keep=3", code=4)[1],
+                         "not taken over: checkpoint.keep 1 -> 3, because no trial of it has succeeded; it goes on with "
+                         "--restart-errored or --resume-errored\n")
         _, err = self.run_tiny(*failing, "-o", "quiet", "--progress", "none", code=4)
         self.assertEqual(err.count("curve was told to fail at iteration 1"), 1, err)
         self.assertIn("  logs      quiet/logs/; of the first one: ranktune logs quiet ", err)

@@ -270,6 +270,22 @@ TEST_CASE("A trial whose first report lacked the metric is told with that", "[re
     CHECK_FALSE(contains(screen, "ranktune best"));
 }
 
+TEST_CASE("After a parameter that nobody reads there is nothing to try again, only to begin again", "[report]") {
+    StudyByHand study(digits);
+    study.began(4);
+    study.train(0, 1, 0.5);
+    study.stop("trial #0 never looked at lr of the study file", study::Reason::unread_parameter);
+    for (const std::uint32_t trial : {1U, 2U})
+        if (study.state(trial).phase == study::TrialPhase::running) study.over(trial, study::AttemptOutcome::paused);
+    REQUIRE(study.tuner.state().outcome == study::StudyOutcome::usage);
+    for (const std::string& screen :
+         {end_screen(study.tuner, figures(), files(), {}), finished_screen(study.tuner, files(), {})}) {
+        CHECK(contains(screen, "ranktune run digits.toml --fresh  # when it is mended\n"));
+        CHECK_FALSE(contains(screen, "errored"));
+        CHECK_FALSE(contains(screen, "num_trials"));
+    }
+}
+
 TEST_CASE("When nothing succeeds, the first failure is told with its place, its time and its command", "[report]") {
     StudyByHand study(R"toml([study]
 name = "program"

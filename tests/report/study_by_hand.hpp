@@ -78,7 +78,9 @@ class StudyByHand {
     void over(std::uint32_t trial, study::AttemptOutcome outcome, const std::string& message = {}) {
         step(study::AttemptOver{base::TrialId{trial}, attempt(trial), base::Incarnation{1}, outcome, message});
     }
-    void stop(const std::string& why) { step(study::StopRequested{why}); }
+    void stop(const std::string& why, study::Reason reason = study::Reason::draining) {
+        step(study::StopRequested{why, reason});
+    }
     void wait(std::chrono::milliseconds time) {
         now_ += time;
         step(study::TimerFired{});
