@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 
+import chains
 import endings
 import faults
 from bed import (DIRECTORY, GPUS, NODES, PROGRAM, PROGRAM_STUDY, SOURCES, TESTBED, TUTORIAL_PATIENCE, Job, environment, expect,
@@ -231,7 +232,7 @@ def cases():
     found += [all_cores("srun"), all_cores("mpirun"), gpu_forms, gpu_programs("srun"),
               gpu_programs("mpirun"), gpu_private_names, gpus_of_the_job("srun"), gpus_of_the_job("mpirun"), gpus_by_task, shared_gpu, shared_gpu_program, no_gpu, broken_launch("none"),
               broken_launch("pmi2")]
-    return found + endings.cases() + faults.cases() + [tutorial, tutorial_job]
+    return found + endings.cases() + chains.cases() + faults.cases() + [tutorial, tutorial_job]
 
 
 def unavailable():
