@@ -391,6 +391,7 @@ void Tuner::Impl::apply_one(const study::TrialReopened& r) {
         impossible("trial #" + std::to_string(r.trial.value()) + " is reopened but did not fail");
     state.now = std::max(state.now, r.at);
     state.early_failures = 0;
+    if (t.closed_by == Reason::missing_metric) t.reported = false; // its next report is looked at as its first one was
     t.closed_by = Reason::none;
     t.closed_a = t.closed_b = 0.0;
     t.ended = {};

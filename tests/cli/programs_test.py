@@ -78,6 +78,9 @@ class Programs(Case):
         self.assertIn("lacks the study's metric 'score'; it has scroe", " ".join(out.split()))
         self.assertRegex(out, r"next +ranktune run programs.toml --fresh +# when the study file is mended\n"
                          r" +ranktune run programs.toml --restart-errored\s+# when the program is mended\n")
+        out, _ = self.ranktune_ends(*run, "--restart-errored", code=2)  # nothing was mended
+        self.assertIn("lacks the study's metric 'score'; it has scroe", " ".join(out.split()))
+        self.assertNotIn("1 ok", out)
         self.script("train.sh", "report\n")
         out, _ = self.ranktune_ends(*run, code=2)
         self.assertIn("nothing was started", out)
