@@ -45,7 +45,7 @@ constexpr std::string_view kinds[] = {"StudyCreated",
                                       "HostRetired"};
 static_assert(std::size(kinds) == std::variant_size_v<Record>);
 
-std::string bytes_text(const Record& record) {
+std::string digest_text(const Record& record) {
     study::Bytes bytes;
     study::encode(record, bytes);
     base::Digest digest;
@@ -70,7 +70,7 @@ std::string describe_record(const Record& record) {
     } else if (const auto* created = std::get_if<study::TrialCreated>(&record)) {
         for (const auto& entry : created->configuration.entries()) text += " " + entry.name + "=" + entry.value.text();
     } else {
-        text += " (digest " + bytes_text(record) + ")";
+        text += " (digest " + digest_text(record) + ")";
     }
     return text;
 }

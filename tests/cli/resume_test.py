@@ -212,7 +212,7 @@ class Resume(Case):
         self.cwd = self.cwd.rename(self.cwd.parent / "there")
         few[0] = "study.num_trials=3"
         out, _ = self.ranktune("run", "digits.toml", *few)
-        self.assertRegex(out, r"(?m)^(changed +|          )trainable\.data .*here/digits\.h5.* -> .*there/digits\.h5")
+        self.assertRegex(out, r"(?m)^(changed +|          )trainable\.data \S*here/digits\.h5\S*\s+->\s+\S*there/digits\.h5")
         self.assertEqual(self.status("digits")["trials"], 3)
         data = bytearray((self.cwd / "digits.h5").read_bytes())
         data[len(data) // 2] ^= 1
