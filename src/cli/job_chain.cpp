@@ -42,10 +42,11 @@ std::string list_text(const std::string& directory) {
     return storage::read_text(files, list_of(directory));
 }
 
-/// A line for each of this user's jobs.
-drivers::CommandOutput ask_queue(const std::string& format) {
+/// A line for each of this user's jobs: its name (of an array's task 1200_7), the number that its environment has,
+/// state.
+drivers::CommandOutput ask_queue() {
     const std::vector<std::string> words{"squeue", "--noheader", "--user=" + std::to_string(geteuid()),
-                                         "--format=" + format};
+                                         "--format=%i %A %T"};
     auto queue = drivers::run_command(words, queue_patience);
     // A controller that is being restarted, or has too much to do, answers a little later.
     for (const auto pause : {1s, 3s}) {
@@ -84,7 +85,7 @@ std::vector<std::string> noted_jobs(const std::string& directory) {
 }
 
 QueuedJobs queued_jobs(const std::vector<std::string>& jobs) {
-    const auto queue = ask_queue("%i %A %T"); // of an array: 1200_7, and the number that its environment has
+    const auto queue = ask_queue();
     QueuedJobs found;
     if (!queue.ok()) {
         found.trouble = complaint(queue);
@@ -108,17 +109,14 @@ QueuedJobs queued_jobs(const std::vector<std::string>& jobs) {
 std::vector<std::string> living_jobs(const std::string& directory) {
     std::vector<std::string> known = noted_jobs(directory);
     if (known.empty()) return {};
-    const auto queue = ask_queue("%i");
-    if (!queue.ok())
+    const QueuedJobs queue = queued_jobs(known);
+    if (!queue.trouble.empty())
         throw base::UsageError(fmt::format(
             "squeue does not say which of this study's jobs still wait or run ({}), so nothing was submitted\n"
             "  submitted  {}\n"
             "  next       the same line again when squeue answers; or, if none of them is left: rm {}",
-            complaint(queue), base::join(known), list_of(directory)));
-    std::istringstream lines(queue.text);
-    std::vector<std::string> present;
-    for (std::string id; lines >> id;) present.push_back(id);
-    std::erase_if(known, [&](const std::string& id) { return std::ranges::find(present, id) == present.end(); });
+            queue.trouble, base::join(known), list_of(directory)));
+    std::erase_if(known, [&](const std::string& id) { return std::ranges::find(queue.ids, id) == queue.ids.end(); });
     return known;
 }
 
