@@ -73,8 +73,7 @@ std::optional<std::uint64_t> state_bytes(const study::StudySpec& spec) {
 
 /// What the checkpoints will take.
 std::string disk(const study::StudySpec& spec, const study::TrainableInfo* info, const report::Style& style) {
-    if (info != nullptr && !info->can_checkpoint) return "";
-    if (spec.trainable.program && !spec.trainable.program->checkpoints) return "";
+    if (!spec.checkpoint.supported) return "";
     const report::Plan plan = report::plan(spec);
     std::string text = fmt::format("checkpoints at one time: {} at most of each running trial, {} of all paused ones",
                                    plan.running_checkpoints, plan.paused_checkpoints);

@@ -53,15 +53,19 @@ bool failed_ones_saved(const tuner::State& state) {
     });
 }
 
+/// The two ways to try failed trials again, by `command`, a run of the study.
+void add_again(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const std::string& command,
+               const std::string& remark) {
+    steps.push_back({again(tuner, command, "--restart-errored"), remark});
+    if (failed_ones_saved(tuner.state()))
+        steps.push_back({again(tuner, command, "--resume-errored"), "from their checkpoints, if they have one"});
+}
+
 /// How failed trials get another chance, in a study that has results.
 void add_retries(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const std::string& directory) {
-    const auto& state = tuner.state();
-    const std::uint64_t failed = state.in(TrialPhase::failed);
-    if (failed == 0) return;
-    const std::string command = command_text({"run", directory});
-    steps.push_back({again(tuner, command, "--restart-errored"), fmt::format("{} failed, tried again", failed)});
-    if (failed_ones_saved(state))
-        steps.push_back({again(tuner, command, "--resume-errored"), "from their checkpoints, if they have one"});
+    const std::uint64_t failed = tuner.state().in(TrialPhase::failed);
+    if (failed > 0)
+        add_again(steps, tuner, command_text({"run", directory}), fmt::format("{} failed, tried again", failed));
 }
 
 /// What to type once the reason why nothing succeeded is mended: the same study with its failed trials again, and with
@@ -72,9 +76,7 @@ void add_second_chance(std::vector<NextStep>& steps, const tuner::Tuner& tuner, 
     std::string remark = "when it is mended";
     if (made < tuner.spec().num_trials && !out_of_time(state))
         remark += fmt::format(": {} again, then {} new", state.in(TrialPhase::failed), tuner.spec().num_trials - made);
-    steps.push_back({again(tuner, files.command, "--restart-errored"), remark});
-    if (failed_ones_saved(state))
-        steps.push_back({again(tuner, files.command, "--resume-errored"), "from their checkpoints, if they have one"});
+    add_again(steps, tuner, files.command, remark);
     const auto first = first_failed(state).value_or(study::TrialId{});
     steps.push_back(
         {command_text({"logs", files.directory, std::to_string(first.value())}), "what the first one said"});
