@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "ranktune/base/text.hpp"
 #include "report/text.hpp"
 
 namespace ranktune::report {
@@ -47,10 +48,11 @@ std::string waits_text(const tuner::State& state) {
         if (trial.phase == TrialPhase::running) pace = std::max(pace, trial.pace > 0.0 ? trial.pace : state.pace);
     }
     if (names.empty()) return "nothing runs any more";
-    std::string text;
-    for (std::size_t i = 0; i < std::min(shown, names.size()); ++i) text += (i == 0 ? "" : ", ") + names[i];
-    if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
-    if (pace <= 0.0) return "waits until " + text + (names.size() == 1 ? " has" : " have") + " reported and saved";
+    const std::size_t count = names.size();
+    names.resize(std::min(shown, count));
+    std::string text = base::join(names);
+    if (count > shown) text += fmt::format(" and {} more", count - shown);
+    if (pace <= 0.0) return "waits until " + text + (count == 1 ? " has" : " have") + " reported and saved";
     return fmt::format("waits for the next report of {}; an iteration takes up to {}", text, short_duration(pace));
 }
 

@@ -134,13 +134,7 @@ TEST_CASE("A study whose time is used up gets more of it where failed trials are
 }
 
 TEST_CASE("Every screen keeps to the width of a narrow terminal, but for what is to be copied", "[report]") {
-    StartInfo info;
-    info.version = "ranktune 0.1.0 (a1b2c3d)";
-    info.mpi = "Open MPI 4.1.4";
-    info.hdf5 = "HDF5 1.10.8";
-    info.workers = 4;
-    info.hosts = "4 nodes, 16 GPUs";
-    info.directory = "some where/digits";
+    StartInfo info = start_of(4, "4 nodes, 16 GPUs", "some where/digits");
     ResumeInfo found;
     found.workers_before = 2;
     found.changes = {{"study.num_trials", "60", "120"}};

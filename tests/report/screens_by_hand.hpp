@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "report/screens.hpp"
@@ -46,6 +47,18 @@ type = "asha"
     live.starting_share = 0.006;
     live.idle_share = 0.004;
     return live;
+}
+
+/// What every start is told to be made of.
+[[nodiscard]] inline StartInfo start_of(std::uint32_t workers, std::string hosts, std::string directory) {
+    StartInfo info;
+    info.version = "ranktune 0.1.0 (a1b2c3d)";
+    info.mpi = "Open MPI 4.1.4";
+    info.hdf5 = "HDF5 1.10.8";
+    info.workers = workers;
+    info.hosts = std::move(hosts);
+    info.directory = std::move(directory);
+    return info;
 }
 
 /// Trials in most states: running, paused at several rungs, failed twice, and one with NaN.

@@ -167,14 +167,8 @@ TEST_CASE("trials are ordered by phase, then metric, then number; NaN is last", 
 }
 
 TEST_CASE("the start screen says what will happen", "[report]") {
-    StartInfo info;
-    info.version = "ranktune 0.1.0 (a1b2c3d)";
-    info.mpi = "Open MPI 4.1.4";
-    info.hdf5 = "HDF5 1.10.8";
+    StartInfo info = start_of(4, "lab3", "./digits");
     info.launch_line = "mpirun -n 5 --oversubscribe --bind-to none ranktune run digits.toml";
-    info.workers = 4;
-    info.hosts = "lab3";
-    info.directory = "./digits";
     auto spec = spec_of(digits);
     const std::string screen = start_screen(spec, info, Style{});
     CHECK(screen == golden("start", screen));
@@ -191,13 +185,7 @@ TEST_CASE("the start screen says what will happen", "[report]") {
 
 TEST_CASE("The screen of a resumed study says what was found and what becomes of it", "[report]") {
     const StudyByHand study = half_way();
-    StartInfo info;
-    info.version = "ranktune 0.1.0 (a1b2c3d)";
-    info.mpi = "Open MPI 4.1.4";
-    info.hdf5 = "HDF5 1.10.8";
-    info.workers = 2;
-    info.hosts = "lab3";
-    info.directory = "digits";
+    StartInfo info = start_of(2, "lab3", "digits");
     ResumeInfo found;
     found.start = 3;
     found.ended = "job 81234 start 2 ended at 2026-11-20T14:02:11Z: time limit";
