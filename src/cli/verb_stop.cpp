@@ -99,11 +99,9 @@ std::string stopping_already(const report::LoadedStudy& study, const storage::Le
                        "  # what was reported stays, and the study resumable; work since the last checkpoints is done "
                        "again\n";
     const auto reason = study.tuner->state().drain_reason;
-    const bool may_requeue = reason == study::Reason::deadline || reason == study::Reason::draining;
-    if (study.tuner->spec().slurm.requeue && !holder.job.empty() && may_requeue &&
-        study.tuner->state().drain_message != drivers::asked_by_verb)
-        text += "after    its job may go back into the queue (slurm.requeue); scancel " + holder.job +
-                " keeps it from that\n";
+    const bool would_go_on = reason == study::Reason::deadline || reason == study::Reason::draining;
+    if (!holder.job.empty() && would_go_on && study.tuner->state().drain_message != drivers::asked_by_verb)
+        text += "after    job " + holder.job + " is not queued again, nor followed by the next one of a chain\n";
     return text;
 }
 

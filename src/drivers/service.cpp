@@ -32,8 +32,8 @@ void take_signal(const EndAsked& what, const std::string& as, StopStep step, Hea
     std::vector<base::LogField> fields{{"name", what.why}, {"action", action}};
     if (as != what.why) fields.push_back({"as", as});
     log.write(base::LogLevel::warning, "signal", fields);
-    if (step == StopStep::begin) {
-        head.on_stop_request(what.why, clock.now());
+    if (step == StopStep::begin || (step == StopStep::repeat && what.by_person)) {
+        head.on_stop_request({what.why, study::Reason::draining, what.by_person}, clock.now());
         stopping(what);
     } else if (step == StopStep::at_once) {
         stopping(what);

@@ -47,7 +47,8 @@ struct EndAsked {
     std::string why;
     bool at_once = false;
     study::Reason reason = study::Reason::draining; ///< of an end at once
-    std::string as = {}; ///< the signal that says the same, should it come as well; empty: none
+    std::string as = {};    ///< the signal that says the same, should it come as well; empty: none
+    bool by_person = false; ///< who wants no further start (study::StopRequested)
 };
 
 /// Runs the head to its end. The first signal ends the study cleanly; one that insists (StopSequence), at once.

@@ -185,7 +185,8 @@ class Verifier {
         if (const auto* r = std::get_if<study::DrainBegan>(&record)) {
             if (r->reason == study::Reason::study_time || r->reason == study::Reason::deadline)
                 return study::Event{r->at, study::TimerFired{}};
-            return study::Event{r->at, study::StopRequested{r->why, r->reason}};
+            const bool by_person = tuner_->state().draining; // nobody else is heard a second time
+            return study::Event{r->at, study::StopRequested{r->why, r->reason, by_person}};
         }
         if (const auto* r = std::get_if<study::DeadlineSet>(&record))
             return study::Event{r->at, study::DeadlineKnown{r->deadline}};

@@ -354,8 +354,8 @@ void Tuner::Impl::apply_one(const study::RankLost& r) {
 
 void Tuner::Impl::apply_one(const study::DrainBegan& r) {
     state.now = std::max(state.now, r.at);
+    if (!state.draining) state.drain_began = r.at;
     state.draining = true;
-    state.drain_began = r.at;
     state.drain_reason = r.reason;
     state.drain_message = r.why;
 }

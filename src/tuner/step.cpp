@@ -323,7 +323,11 @@ void Tuner::Impl::on(const study::DeadlineKnown& event, StudyTime now, Output& o
 
 void Tuner::Impl::on(const study::StopRequested& event, StudyTime now, Output& out) {
     if (state.ended) return;
-    drain(event.reason, event.why, now, out);
+    const bool would_start_again = state.drain_reason == Reason::deadline || state.drain_reason == Reason::draining;
+    if (event.by_person && state.draining && would_start_again && event.why != state.drain_message)
+        commit(study::DrainBegan{now, event.reason, event.why}, out);
+    else
+        drain(event.reason, event.why, now, out);
     end_if_over(now, out);
 }
 

@@ -320,6 +320,20 @@ class Resume(Case):
         out, _ = process.communicate(timeout=TIMEOUT)
         self.assertEqual((process.returncode, self.outcome("long")["resumable"]), (75, "true"), out)
 
+    def test_a_stop_by_a_person_counts_beside_the_signal_before_it(self):
+        self.study(seconds=4)
+        process = self.start(reports=1)
+        process.send_signal(signal.SIGUSR1)
+        deadline = time.monotonic() + TIMEOUT
+        while self.status()["stopping"] is None:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.1)
+        self.assertEqual(self.status()["stopping"], "SIGUSR1")
+        self.ranktune("stop", "long")
+        out, _ = process.communicate(timeout=TIMEOUT)
+        self.assertEqual((process.returncode, self.outcome("long")["reason"]), (75, "ranktune stop"), out)
+        self.assertIn("verified", self.ranktune("replay", "long", "--verify")[0])
+
     def lease(self, counter):
         text = ("ranktune lease 1\nhost=elsewhere\nboot=b\npid=7\nnamespace=n\nstarted=1\njob=81234\nrestart=0\n"
                 f"nonce=abc\ncounter={counter}\n")

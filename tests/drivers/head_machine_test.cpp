@@ -240,7 +240,7 @@ TEST_CASE("A stop request lets running trials checkpoint, and starts nothing", "
     HeadFixture h(1);
     h.join(1);
     const auto start = h.out.take<study::StartTrial>(one);
-    h.machine->on_stop_request("SIGTERM", at(1s));
+    h.machine->on_stop_request({"SIGTERM"}, at(1s));
     h.tick(1s);
     CHECK(key_of(h.out.take<study::Interrupt>(one)) == key_of(start));
     h.from(one, HeadFixture::over_of(start, AttemptOutcome::paused), 2s);
@@ -251,7 +251,7 @@ TEST_CASE("A stop request lets running trials checkpoint, and starts nothing", "
 
 TEST_CASE("A stop request that comes before the study has begun is kept", "[drivers]") {
     HeadFixture h(1);
-    h.machine->on_stop_request("SIGTERM", at(0s));
+    h.machine->on_stop_request({"SIGTERM"}, at(0s));
     h.join(1);
     CHECK(h.tuner.state().draining);
     h.out.drop<study::StartTrial>();

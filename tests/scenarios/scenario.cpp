@@ -131,6 +131,8 @@ std::string Player::play(const std::string& command, const std::string& body) {
         begin(workers, 1, text, std::move(death));
     } else if (verb == "stop") {
         event(study::StopRequested{rest_of(words)}, text);
+    } else if (verb == "person_stops") {
+        event(study::StopRequested{rest_of(words), study::Reason::draining, true}, text);
     } else if (verb == "timer" || verb == "at") {
         double seconds = 0.0;
         words >> seconds;

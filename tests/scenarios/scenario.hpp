@@ -25,7 +25,7 @@ namespace ranktune::scenarios {
 ///   train T IT V     report; and, when the verdict is pause or stop: saved, over
 ///   rank_hung R      user code on rank R hung: the trial's fault
 ///   died N [T MESSAGE]   the job died; a new head with N workers reads the journal; the trial T left a crash note
-///   rank_gone R | stop WHY | timer SECONDS | at SECONDS (sets the clock for what follows)
+///   rank_gone R | stop WHY | person_stops WHY | timer SECONDS | at SECONDS (sets the clock for what follows)
 ///   failures         of the job, and the mean time between them
 ///   trials           phase, iteration and best of every trial
 ///   rungs            entries and promotions

@@ -106,8 +106,9 @@ class Job:
     def log(self):
         return self.log_file.read_text() if self.log_file.exists() else ""
 
-    def show(self, key):
-        found = re.search(rf"\b{key}=(\S+)", slurm("scontrol", "show", "job", self.id))
+    def show(self, key, task=""):
+        """A field of what `scontrol show job` says, of one task of an array with `task` ("_2")."""
+        found = re.search(rf"\b{key}=(\S+)", slurm("scontrol", "show", "job", self.id + task))
         return found.group(1) if found else ""
 
     def wait_for(self, what, condition, patience=PATIENCE):

@@ -113,6 +113,23 @@ def stop(job):
     assert done.returncode == 0 and "asked host " in done.stdout, done
 
 
+def stopped_while_it_stops(launcher):
+    """USR1, then `ranktune stop` while trials still save: somebody wants no further start, so there is none."""
+    def case(folder):
+        job = running(folder, launcher, 1, "--requeue", requeue="true", seconds=6)
+        signal_script(job)
+        job.wait_for("a clean stop under way", lambda: '"draining": true' in (job.study / "status").read_text())
+        done = subprocess.run([PROGRAM, "stop", job.study], env=environment, capture_output=True, text=True)
+        assert done.returncode == 0 and f"job {job.id} is not queued again" in done.stdout, done
+        expect(job, "FAILED", 75, exit=75)
+        assert job.outcome()["reason"] == "ranktune stop" and job.outcome()["requeue"] == "no", job.outcome()
+        assert job.show("Restarts") == "0"
+        done = subprocess.run([PROGRAM, "replay", job.study, "--verify"], env=environment, capture_output=True, text=True)
+        assert done.returncode == 0 and "verified" in done.stdout, done
+    case.__name__ = f"stopped_while_it_stops_{launcher}"
+    return case
+
+
 def signal_tasks(job):
     slurm("scancel", "--signal=USR1", job.id)
 
@@ -452,20 +469,15 @@ def array_first_node_down(folder):
     job = Job(folder, script, "--array=1-2%1", "--nodes=2", "--ntasks-per-node=3", "--exclusive", "--requeue", "--open-mode=append", trials=60,
               seconds=0.3, study=DETERMINISTIC_STUDY)
     job.study = job.folder / "study-2"
-    task = f"{job.id}_2"
-
-    def shown(key, of=task):
-        return re.search(rf"\b{key}=(\S+)", slurm("scontrol", "show", "job", of)).group(1)
-
     job.wait_for("trials of the second task", lambda: (job.study / "status").exists() and
                  re.search(r'"running": [1-9]', (job.study / "status").read_text()))
-    assert shown("JobId") == job.id, shown("JobId")  # what makes it the case that it is
-    assert shown("JobState", f"{job.id}_1") == "COMPLETED"
-    first = slurm("scontrol", "show", "hostnames", shown("NodeList")).split()[0]
+    assert job.show("JobId", "_2") == job.id  # what makes it the case that it is
+    assert job.show("JobState", "_1") == "COMPLETED"
+    first = slurm("scontrol", "show", "hostnames", job.show("NodeList", "_2")).split()[0]
     take_down(first)
-    job.wait_for("the second start", lambda: shown("Restarts") == "1" and shown("JobState") != "PENDING")
-    job.wait_for("the end", lambda: shown("JobState") == "COMPLETED")
-    assert shown("Restarts", f"{job.id}_1") == "0" and shown("JobState", f"{job.id}_1") == "COMPLETED"
+    job.wait_for("the second start", lambda: job.show("Restarts", "_2") == "1" and job.show("JobState", "_2") != "PENDING")
+    job.wait_for("the end", lambda: job.show("JobState", "_2") == "COMPLETED")
+    assert job.show("Restarts", "_1") == "0" and job.show("JobState", "_1") == "COMPLETED"
     assert job.outcome()["exit"] == "0", job.outcome()
     check_same(job.study)
 
@@ -538,6 +550,7 @@ def cases():
           for launcher, nodes in (("srun", 2), ("mpirun", 1))),
         *(ending("stop_verb", launcher, nodes, stop, "FAILED", 75, reason="ranktune stop")
           for launcher, nodes in (("srun", 1), ("srun", 2), ("mpirun", 1), ("mpirun", 2))),
+        stopped_while_it_stops("srun"), stopped_while_it_stops("mpirun"),
         early_signal, without_slurm_programs("srun"), without_slurm_programs("mpirun"),
         goes_on("requeued_in_time", "mpirun", warn, 200, requeue="true"), out_of_time("srun"), out_of_time("mpirun"), array, hostile,
         *(case for launcher in ("srun", "mpirun") for case in (

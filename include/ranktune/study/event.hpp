@@ -68,6 +68,9 @@ struct TimerFired {};
 struct StopRequested {
     std::string why;
     Reason reason = Reason::draining; ///< or unread_parameter: then the study is over, and nothing resumes it
+    /// A person wants it, who expects that nothing starts the study again: counts although it drains for its deadline,
+    /// or for a signal of Slurm's, already.
+    bool by_person = false;
 };
 
 /// When the job ends, as far as anybody knows, with what the driver keeps for itself taken off; nothing: no limit, or

@@ -130,7 +130,8 @@ struct RankLost {
     friend bool operator==(const RankLost&, const RankLost&) = default;
 };
 
-/// From here on no trial is started or promoted; running ones checkpoint and pause at their next report.
+/// From here on no trial is started or promoted; running ones checkpoint and pause at their next report. A second one
+/// of an incarnation: a person asked for what was under way for another reason.
 struct DrainBegan {
     StudyTime at;
     Reason reason = Reason::draining; ///< draining, study_time, early_failures, missing_metric, unsaved, deadline ...

@@ -89,9 +89,9 @@ struct HeadMachine::Impl {
     RankTable table;
     std::vector<Worker> workers; ///< position is the rank
     std::uint32_t greeted = 0;
-    std::optional<std::string> early_stop; ///< asked for before the study began
-    std::optional<StudyTime> deadline;     ///< of the job
-    bool deadline_told = false;            ///< there is an answer, whatever it is
+    std::optional<study::StopRequested> early_stop; ///< asked for before the study began
+    std::optional<StudyTime> deadline;              ///< of the job
+    bool deadline_told = false;                     ///< there is an answer, whatever it is
     std::optional<StudyTime> timer;
     study::EndStudy result;
     std::optional<StudyTime> leave_until;
@@ -192,12 +192,11 @@ struct HeadMachine::Impl {
         if (deadline_told || now - began_at >= options.deadline_timeout) begin();
     }
 
-    void stop(const std::string& why) {
+    void stop(study::StopRequested what) {
         if (phase == Phase::joining) {
-            early_stop = why;
+            if (!early_stop || what.by_person) early_stop = std::move(what);
         } else if (phase == Phase::running) {
-            study::StopRequested body{why};
-            step(body);
+            step(what);
         }
     }
 
@@ -261,7 +260,7 @@ struct HeadMachine::Impl {
         if (m.progress > 0) table.training(from, m.key, now);
     }
 
-    void on(Rank, StopAsked& m) { stop(options.signal_meaning ? options.signal_meaning(m.why) : m.why); }
+    void on(Rank, StopAsked& m) { stop({options.signal_meaning ? options.signal_meaning(m.why) : m.why}); }
 
     void on(Rank from, study::ReportArrived& m) {
         table.training(from, key_of(m), now);
@@ -494,9 +493,9 @@ void HeadMachine::on_rank_gone(Rank rank, const std::string& why, StudyTime now)
     if (rank != base::head_rank && rank.value() <= impl_->options.workers) impl_->lose(rank, why);
 }
 
-void HeadMachine::on_stop_request(const std::string& why, StudyTime now) {
+void HeadMachine::on_stop_request(const study::StopRequested& what, StudyTime now) {
     impl_->now = std::max(impl_->now, now);
-    impl_->stop(why);
+    impl_->stop(what);
 }
 
 void HeadMachine::on_deadline(std::optional<StudyTime> at, StudyTime now) {

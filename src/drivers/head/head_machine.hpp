@@ -8,7 +8,7 @@
 //   HeadMachine head(options, ..., now);
 //   while (!head.end()) {
 //       while (auto message = transport.poll()) head.on_message(message->from, message->bytes, now());
-//       if (signal) head.on_stop_request("SIGTERM", now());
+//       if (signal) head.on_stop_request({"SIGTERM"}, now());
 //       head.on_tick(now());               // one group commit per round: step, append, send
 //       nap until head.wake_at(), at most;
 //   }
@@ -88,7 +88,7 @@ class HeadMachine {
     /// The transport knows that a peer is dead. Hearing of it twice is harmless.
     void on_rank_gone(base::Rank rank, const std::string& why, base::StudyTime now);
     /// End early, resumably: running trials checkpoint at their next report.
-    void on_stop_request(const std::string& why, base::StudyTime now);
+    void on_stop_request(const study::StopRequested& what, base::StudyTime now);
     /// When the job ends, as far as somebody has just found out; nothing: no limit, or not known any more.
     void on_deadline(std::optional<base::StudyTime> at, base::StudyTime now);
     /// End now, resumably: nothing is waited for but the workers' Bye.

@@ -131,6 +131,7 @@ class HeadRun {
     void write_outcome(study::StudyOutcome outcome, study::Reason why, const std::string& reason);
     void use_outcome_reserve(const std::string& text);
     void requeue_job(const HeadEnd& end);
+    [[nodiscard]] bool called_off();
     [[nodiscard]] bool is_mine() const;
     [[nodiscard]] HeadOptions head_options() const;
     [[nodiscard]] storage::JournalOptions journal_options();
@@ -153,6 +154,7 @@ class HeadRun {
     std::optional<slurm::Allocation> job_; ///< nothing: not in a Slurm job
     bool earlier_progress_ = true;         ///< the start before this one admitted something
     Requeued requeued_;
+    std::optional<std::string> late_stop_; ///< who asked for a stop when the loop was over
     std::optional<study::JobDeath> death_; ///< of the start before
     std::uint64_t tables_records_ = 0;     ///< records that metrics.h5 was last made of; the refresher's own
     std::optional<ProcessClock> clock_;
@@ -349,6 +351,7 @@ HeadRunEnd HeadRun::run(SignalReader* signals) {
                 head.on_deadline(news->end ? std::optional(now + (*news->end - JobWatch::Clock::now())) : std::nullopt,
                                  now);
             });
+        if (const auto late = keeper.asked(); late && late->by_person) late_stop_ = late->why;
         head.set_head_cpu(process_cpu_seconds());
         figures = head.figures(clock_->now());
     }
@@ -448,11 +451,22 @@ void HeadRun::use_outcome_reserve(const std::string& text) {
     }
 }
 
+/// Somebody asked for a stop while the study was ending for another reason: no job shall go on with it.
+bool HeadRun::called_off() {
+    try {
+        if (!late_stop_) late_stop_ = take_stop_request(files_, directory_.stop_file());
+    } catch (const base::IoError& error) {
+        log_->write(base::LogLevel::warning, "stop-file", {{"error", error.what()}});
+    }
+    return late_stop_.has_value();
+}
+
 /// After everything is written and the workers have left: Slurm kills what is left of the job.
 void HeadRun::requeue_job(const HeadEnd& end) {
     const auto& state = tuner().state();
     if (!job_ || end.outcome != study::StudyOutcome::resumable || !state.ended) return;
     if (end.reason == study::Reason::unsaved) return; // the next job would find the same disk
+    if (called_off()) return write_outcome(end.outcome, study::Reason::draining, *late_stop_);
     const slurm::Stopped stopped{stopped_by(state.end_reason, state.end_message), trials_started(state),
                                  tuner::progress_of(state) > progress_before_, earlier_progress_};
     const auto ask = [](const auto& words) { return run_command(words, std::chrono::seconds(30)); };

@@ -51,7 +51,8 @@ void Keeper::main() {
 
 void Keeper::look_for_stop() {
     try {
-        if (auto who = take_stop_request(files_, directory_.stop_file())) ask({std::move(*who)});
+        if (auto who = take_stop_request(files_, directory_.stop_file()))
+            ask({.why = std::move(*who), .by_person = true});
     } catch (const base::IoError& error) {
         log_.write(base::LogLevel::warning, "stop-file", {{"error", error.what()}});
     }
