@@ -70,13 +70,17 @@ std::string files_text(const tuner::Tuner& tuner, const FilesInfo& files) {
 std::string training_text(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
     const std::uint64_t full = static_cast<std::uint64_t>(tuner.spec().num_trials) * tuner.spec().max_iterations;
-    const double share = full == 0 ? 0.0 : static_cast<double>(state.iterations) / static_cast<double>(full);
     double training = 0.0;
-    for (const auto& trial : state.trials) training += trial.seconds;
-    std::string text =
-        fmt::format("{} of {} ({:.0f} %)", grouped(state.iterations), counted(full, "iteration"), 100.0 * share);
-    if (state.iterations > 0) {
-        const double all = training / static_cast<double>(state.iterations) * static_cast<double>(full);
+    std::uint64_t reached = 0;
+    for (const auto& trial : state.trials) {
+        training += trial.seconds;
+        reached += trial.iteration;
+    }
+    const double share = full == 0 ? 0.0 : static_cast<double>(reached) / static_cast<double>(full);
+    std::string text = fmt::format("{} of {} ({:.0f} %)", grouped(reached), counted(full, "iteration"), 100.0 * share);
+    if (state.iterations > reached) text += fmt::format(", {} more trained again", grouped(state.iterations - reached));
+    if (reached > 0) {
+        const double all = training / static_cast<double>(reached) * static_cast<double>(full);
         text += fmt::format(", {} of an estimated {} of training time", short_duration(training), short_duration(all));
     }
     return text;

@@ -194,6 +194,20 @@ TEST_CASE("Commands to type next are never cut, however narrow the terminal and 
     }
 }
 
+TEST_CASE("What was trained again does not count towards the share of a study that was trained", "[report]") {
+    std::string text = small_study(2, "[failure]\nmax_failures = 1\n");
+    text.replace(text.find("asha"), 4, "fifo");
+    text.replace(text.find("num_trials = 6"), 14, "num_trials = 1");
+    StudyByHand study(text);
+    study.began(1);
+    study.report(0, 1, 0.5);
+    study.over(0, study::AttemptOutcome::failed, "broken");
+    for (const base::Iteration iteration : {1U, 2U}) study.train(0, iteration, 0.5);
+    REQUIRE(study.tuner.state().ended);
+    CHECK(contains(end_screen(study.tuner, figures(), files(), {}),
+                   "training  2 of 2 iterations (100 %), 1 more trained again, 1.0s of an estimated"));
+}
+
 TEST_CASE("A grid that is used up is not offered more trials", "[report]") {
     const StudyByHand study = ended_grid(0.5, "num_trials = 60\n");
     REQUIRE(study.tuner.state().ended);
