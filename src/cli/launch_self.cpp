@@ -175,9 +175,12 @@ Launch how_launched() {
         return Launch::by_launcher;
     }
     if (!environment("SLURM_JOB_ID").empty()) return Launch::allocation;
+    return Launch::by_hand;
+}
+
+bool is_login_node() {
     const std::string sbatch = drivers::find_program("sbatch", drivers::environment_entries());
-    if (!sbatch.empty() && belongs_to_cluster(sbatch)) return Launch::login_node;
-    return Launch::plain;
+    return !sbatch.empty() && belongs_to_cluster(sbatch);
 }
 
 bool speaks() { return comm::mpi::is_first_task(drivers::environment_variables()); }

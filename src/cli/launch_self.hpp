@@ -22,10 +22,12 @@ inline constexpr const char* supervised_variable = "RANKTUNE_SUPERVISED";
 enum class Launch : std::uint8_t {
     by_launcher, ///< mpirun, mpiexec, srun with PMI: MPI_Init will find the others
     allocation,  ///< inside a Slurm job, but not by a launcher
-    login_node,  ///< Slurm is here, but no job
-    plain        ///< a machine of one's own
+    by_hand      ///< neither
 };
 [[nodiscard]] Launch how_launched();
+/// Where there is no job: whether this machine belongs to a Slurm cluster. May ask its controller, which takes up to
+/// three seconds.
+[[nodiscard]] bool is_login_node();
 /// Whether this process says what is to be said once: it is not a task beside the first of a launcher.
 [[nodiscard]] bool speaks();
 

@@ -77,7 +77,7 @@ RanksHere::RanksHere(const RunArguments& arguments) : arguments_(arguments), wor
         const std::uint32_t tasks = tasks_of_job();
         of_ = tasks > 1 ? Of::job : Of::job_of_one_task;
         if (tasks > 1) workers_ = tasks - 1;
-    } else if (launch == Launch::login_node) {
+    } else if (is_login_node()) {
         of_ = Of::login_node;
     }
 }

@@ -85,10 +85,13 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     }
     if (opened.finished) {
         remark(arguments, opened);
+        const report::FilesInfo files{0, 0, directory, typed(arguments)};
+        const auto outcome = opened.tuner->state().outcome;
         if (arguments.progress != Progress::none)
-            std::cout << report::finished_screen(*opened.tuner, {0, 0, directory, typed(arguments)},
-                                                 detect_terminal().style);
-        return static_cast<int>(opened.tuner->state().outcome);
+            std::cout << report::finished_screen(*opened.tuner, files, detect_terminal().style);
+        else if (outcome != study::StudyOutcome::ok)
+            std::cerr << error_message(report::end_sentence(*opened.tuner, files), static_cast<int>(outcome));
+        return static_cast<int>(outcome);
     }
     const std::uint32_t workers =
         arguments.local.value_or(default_workers(input.spec.max_ranks_per_trial(), input.spec.resources.cpus_per_rank));
@@ -316,14 +319,12 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
                 "this is a Slurm job, but ranktune was not started by a launcher; try `srun --mpi=pmix " +
                 command_line(invocation) + "`, `mpirun " + command_line(invocation) +
                 "`, or --local N for this node alone");
-        case Launch::login_node:
-            if (arguments.local) return start_locally(arguments, invocation);
+        case Launch::by_hand:
+            if (arguments.local || !is_login_node()) return start_locally(arguments, invocation);
             throw base::UsageError(
                 "this looks like a login node (Slurm is here, but this is no job); submit a job script with `srun "
                 "--mpi=pmix " +
                 command_line(invocation) + "` in it, or say --local N to run here with N workers");
-        case Launch::plain:
-            return start_locally(arguments, invocation);
     }
     if (arguments.local) {
         if (!speaks()) return static_cast<int>(study::StudyOutcome::usage);

@@ -402,6 +402,7 @@ class Run(Case):
         self.assertRegex(err, r"^ranktune: \d of 6 trials failed; .*; ranktune run quiet --restart-errored +# .* \(exit 3\)\n"
                          r"  failed    #\d.*: .*curve was told to fail at iteration 2\n(            #.*\n)*"
                          r"  logs      quiet/logs/; of the first one: ranktune logs quiet \d\n$")
+        self.assertEqual(self.run_tiny(*failing, "-o", "quiet", "-q", code=3)[1], err)  # it was over already
         self.run_tiny(*failing, "failure.tolerate=0.9", "-o", "tolerant", "-q")
 
     def start_long(self):
