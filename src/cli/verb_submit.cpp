@@ -118,23 +118,21 @@ JobScript script_for(const SubmitArguments& arguments, const StudyInput& input, 
     return script;
 }
 
-std::string plural(std::uint64_t count, const std::string& what) {
-    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 /// What is asked for, in words.
 std::string plan_text(const JobScript& script, const study::StudySpec& spec, std::uint32_t chain) {
     const std::uint32_t workers = script.nodes * script.workers_per_node;
     const std::uint32_t size = spec.max_ranks_per_trial();
-    std::string text = fmt::format("layout    {} on {}: the head and {} on the first node", plural(workers + 1, "task"),
-                                   plural(script.nodes, "node"), plural(script.workers_per_node, "worker"));
-    if (script.nodes > 1) text += fmt::format(", {} on every other", plural(script.workers_per_node, "worker"));
+    std::string text =
+        fmt::format("layout    {} on {}: the head and {} on the first node", report::counted(workers + 1, "task"),
+                    report::counted(script.nodes, "node"), report::counted(script.workers_per_node, "worker"));
+    if (script.nodes > 1)
+        text += fmt::format(", {} on every other", report::counted(script.workers_per_node, "worker"));
     text += fmt::format("\ntrials    {} at a time, of {}\n", workers / size,
-                        plural(size, spec.resources.ranks_parameter.empty() ? "rank" : "rank at most"));
+                        report::counted(size, spec.resources.ranks_parameter.empty() ? "rank" : "rank at most"));
     const bool gpus = !script.gpus.text.empty();
     const double hours = static_cast<double>(script.time.count()) / 3600.0;
     const std::uint32_t units = gpus ? workers : workers * script.cpus_per_worker;
-    text += fmt::format("cost      at most {} x {} = {:.6g} {}-hours", plural(units, gpus ? "GPU" : "core"),
+    text += fmt::format("cost      at most {} x {} = {:.6g} {}-hours", report::counted(units, gpus ? "GPU" : "core"),
                         slurm::time_limit_text(script.time), units * hours, gpus ? "GPU" : "core");
     if (chain > 1) text += fmt::format(" for each of {} jobs, {:.6g} in all", chain, units * hours * chain);
     return text + "\n";

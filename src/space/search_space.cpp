@@ -19,9 +19,6 @@ namespace {
 
 using Positions = std::map<std::string_view, std::size_t>;
 
-bool is_grid(const Domain& domain) { return std::holds_alternative<Grid>(domain); }
-bool has_coordinate(const Domain& domain) { return !is_grid(domain) && !std::holds_alternative<Constant>(domain); }
-
 Positions positions_of(const std::vector<Parameter>& parameters) {
     Positions positions;
     for (std::size_t i = 0; i < parameters.size(); ++i) {

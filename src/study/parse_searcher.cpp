@@ -51,10 +51,8 @@ void count_grid(ParseContext& context, TableReader& table) {
 /// A Sobol sequence has so many directions.
 void check_directions(const ParseContext& context, TableReader& table) {
     // Those whose domains are wrong are as likely to need one, but that is not known.
-    const auto needed = std::ranges::count_if(context.entries, [](const SpaceEntry& entry) {
-        return entry.domain && !std::holds_alternative<space::Grid>(*entry.domain) &&
-               !std::holds_alternative<space::Constant>(*entry.domain);
-    });
+    const auto needed = std::ranges::count_if(
+        context.entries, [](const SpaceEntry& entry) { return entry.domain && space::has_coordinate(*entry.domain); });
     if (static_cast<std::size_t>(needed) <= max_sobol_parameters) return;
     table.complain("type", "\"sobol\" has directions for " + std::to_string(max_sobol_parameters) +
                                " parameters, the space has " + std::to_string(needed) + "; use \"random\"");

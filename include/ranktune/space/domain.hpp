@@ -65,6 +65,11 @@ struct Constant {
 
 using Domain = std::variant<FloatRange, IntRange, Normal, Choice, Grid, Constant>;
 
+/// Whether a parameter of this domain has a coordinate in the unit cube of its space.
+[[nodiscard]] inline bool has_coordinate(const Domain& domain) {
+    return !std::holds_alternative<Grid>(domain) && !std::holds_alternative<Constant>(domain);
+}
+
 // The functions below require a domain without a `problem`.
 
 /// The value at position `unit` in [0, 1) of the domain: the inverse distribution function, so that a uniform `unit`
