@@ -8,6 +8,7 @@
 
 #include "drivers/service.hpp"
 #include "drivers/signal_note.hpp"
+#include "drivers/study_directory.hpp"
 
 namespace ranktune::drivers {
 
@@ -24,7 +25,8 @@ class NotedStop {
         const std::string noted = meanings_.noted();
         if (noted.empty()) return std::nullopt;
         known_ = true;
-        return EndAsked{.why = noted, .as = SignalMeanings::passed_on_as(noted)};
+        return EndAsked{
+            .why = noted, .as = SignalMeanings::passed_on_as(noted), .by_person = noted == asked_by_interrupt};
     }
     /// The study is about to stop.
     void known() { known_ = true; }
