@@ -7,7 +7,7 @@
 #include "comm/graveyard.hpp"
 #include "ddp/core_wait.hpp"
 #include "ranktune/base/digest.hpp"
-#include "ranktune/ddp/buffer.hpp"
+#include "ranktune/base/huge_pages.hpp"
 #include "ranktune/ddp/parameters.hpp"
 
 namespace ranktune::ddp {
@@ -17,7 +17,7 @@ namespace {
 using SharedFloats = std::shared_ptr<float[]>; // shared: the graveyard takes any shared pointer
 
 SharedFloats zeros(std::size_t count) {
-    SharedFloats memory(static_cast<float*>(allocate_buffer(count * sizeof(float))), free_buffer);
+    SharedFloats memory(static_cast<float*>(base::allocate_large(count * sizeof(float))), base::free_large);
     std::fill_n(memory.get(), count, 0.0F);
     return memory;
 }

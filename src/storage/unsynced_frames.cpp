@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/unsynced_frames.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
-#include <new>
 
+#include "ranktune/base/huge_pages.hpp"
 #include "storage/segment.hpp"
 
 namespace ranktune::storage {
 namespace {
 
 constexpr std::size_t smallest_piece = std::size_t{64} * 1024;
-/// Of memory from which the kernel gives huge pages: a page fault for each 4 KiB costs as much as writing them.
-constexpr std::size_t huge_page = std::size_t{2} * 1024 * 1024;
+/// A page fault for each 4 KiB would cost as much as writing them.
+constexpr std::size_t largest_piece = base::huge_page_bytes;
 
 constexpr std::size_t cache_line = 64;
 constexpr std::size_t most_prefetched = 8192;
@@ -32,26 +30,22 @@ UnsyncedFrames::Frame UnsyncedFrames::frame_at(const Piece& piece, std::size_t a
 }
 
 UnsyncedFrames::Piece UnsyncedFrames::new_piece(std::size_t size) {
-    const bool huge = size >= huge_page;
-    if (huge) size = (size + huge_page - 1) / huge_page * huge_page;
     Piece piece;
-    piece.memory.reset(static_cast<std::byte*>(huge ? std::aligned_alloc(huge_page, size) : std::malloc(size)));
-    if (piece.memory == nullptr) throw std::bad_alloc();
-    if (huge) static_cast<void>(::madvise(piece.memory.get(), size, MADV_HUGEPAGE)); // a wish
+    piece.memory.reset(static_cast<std::byte*>(base::allocate_large(size)));
     piece.size = size;
     return piece;
 }
 
 UnsyncedFrames::Piece UnsyncedFrames::make_spare() {
     constexpr std::size_t page = 4096;
-    Piece piece = new_piece(huge_page);
+    Piece piece = new_piece(largest_piece);
     for (std::size_t at = 0; at < piece.size; at += page) piece.memory.get()[at] = std::byte{0};
     return piece;
 }
 
 /// Pieces double with what is kept: a quiet study needs one small piece.
 void UnsyncedFrames::add_piece(std::size_t wanted) {
-    const auto kept = static_cast<std::size_t>(std::min<std::uint64_t>(2 * bytes_, huge_page));
+    const auto kept = static_cast<std::size_t>(std::min<std::uint64_t>(2 * bytes_, largest_piece));
     const std::size_t size = std::max({smallest_piece, kept, wanted});
     const auto found = std::find_if(spare_.begin(), spare_.end(), [&](const Piece& p) { return p.size >= size; });
     if (found == spare_.end()) {
@@ -63,7 +57,7 @@ void UnsyncedFrames::add_piece(std::size_t wanted) {
 }
 
 void UnsyncedFrames::put_aside(Piece&& piece) {
-    if (piece.size > huge_page || spare_.size() == most_spare) return;
+    if (piece.size > largest_piece || spare_.size() == most_spare) return;
     piece.begin = piece.end = 0;
     piece.frame_bytes = piece.sequence = 0;
     spare_.push_back(std::move(piece));

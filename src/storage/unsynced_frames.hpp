@@ -4,11 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "ranktune/base/huge_pages.hpp"
 
 namespace ranktune::storage {
 
@@ -45,7 +46,7 @@ class UnsyncedFrames {
     }
 
     struct Free {
-        void operator()(std::byte* memory) const noexcept { std::free(memory); }
+        void operator()(std::byte* memory) const noexcept { base::free_large(memory); }
     };
     /// Memory for frames.
     struct Piece {

@@ -38,8 +38,8 @@ struct Writer {
         out.boolean(v.has_value());
         if (v) (*this)(*v);
     }
-    template <class T>
-    void operator()(const std::vector<T>& v) {
+    template <class T, class Allocator>
+    void operator()(const std::vector<T, Allocator>& v) {
         out.varint(v.size());
         for (const auto& item : v) (*this)(item);
     }
@@ -93,8 +93,8 @@ struct Reader {
         v.reset();
         if (in.boolean()) (*this)(v.emplace());
     }
-    template <class T>
-    void operator()(std::vector<T>& v) {
+    template <class T, class Allocator>
+    void operator()(std::vector<T, Allocator>& v) {
         v.clear();
         v.resize(in.count());
         for (auto& item : v) (*this)(item);

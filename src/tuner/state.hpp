@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ranktune/base/huge_pages.hpp"
 #include "ranktune/space/configuration.hpp"
 #include "ranktune/study/objective.hpp"
 #include "ranktune/study/spec.hpp"
@@ -24,11 +25,13 @@ inline constexpr std::uint32_t no_slot = 0xFFFFFFFF;
 struct TrialState {
     TrialPhase phase = TrialPhase::waiting;
     bool reported = false;
-    bool abandoned = false;          ///< its ranks were told to give up (a member was lost)
-    bool at_fault = false;           ///< and that by its own fault: its code hung
-    bool silent = true;              ///< no report of the newest attempt yet
-    bool winding = false;            ///< deterministic: left its slot, but the ranks of its attempt are not back yet
+    bool abandoned = false; ///< its ranks were told to give up (a member was lost)
+    bool at_fault = false;  ///< and that by its own fault: its code hung
+    bool silent = true;     ///< no report of the newest attempt yet
+    bool winding = false;   ///< deterministic: left its slot, but the ranks of its attempt are not back yet
+    Reason closed_by = Reason::none;
     Attempt attempt;                 ///< newest; zero: never started
+    std::uint32_t overtaken = 0;     ///< by later trials, while it waits for ranks
     Iteration iteration = 0;         ///< highest one accepted; not taken back when an attempt starts from a checkpoint
     Iteration attempt_iteration = 0; ///< last one of the newest attempt (where it started, before its first report)
     Iteration decision_point = 0;    ///< iteration at which the newest attempt waits for a verdict
@@ -51,9 +54,7 @@ struct TrialState {
     std::uint32_t deaths = 0;       ///< of the job while it ran, since it last got further than at one of them
     std::uint32_t deaths_alone = 0; ///< of these, while it was tried as a suspect
     Iteration died_at = 0;          ///< highest iteration it had reported at one of them
-    std::uint32_t overtaken = 0;    ///< by later trials, while it waits for ranks
     Iteration target = 0;           ///< next iteration at which its scheduler compares it
-    Reason closed_by = Reason::none;
     double closed_a = 0.0;
     double closed_b = 0.0;
     StudyTime created;
@@ -99,6 +100,10 @@ struct FailureWords {
     bool elsewhere = false; ///< another one has said it too
 };
 
+/// By TrialId. Trials are mostly met again long after all caches have forgotten them: huge pages at least spare the
+/// walk through the page tables.
+using TrialTable = std::vector<TrialState, base::LargeAllocator<TrialState>>;
+
 struct State {
     std::string uuid;
     std::string version;
@@ -107,7 +112,7 @@ struct State {
     StudyTime now;                    ///< of the last record
     StudyTime began;                  ///< of this incarnation
     std::vector<std::string> metrics; ///< position is the MetricId
-    std::vector<TrialState> trials;   ///< position is the TrialId
+    TrialTable trials;                ///< position is the TrialId
     std::vector<WorkerState> workers; ///< ascending rank
     std::vector<HostState> hosts;     ///< in the order of their first rank
     std::vector<FailureWords> words;  ///< at most max_failure_words
