@@ -15,13 +15,6 @@ static_assert(std::endian::native == std::endian::little, "numbers are copied as
 
 namespace {
 
-enum class ValueTag : std::uint8_t { no = 0, yes = 1, integer = 2, real = 3, string = 4, list = 5 };
-/// What follows the fields that every reference to a checkpoint has.
-constexpr unsigned with_value = 1;
-constexpr unsigned in_shards = 2;
-
-enum class StartTag : std::uint8_t { fresh = 0, checkpoint = 1, donor = 2 };
-
 /// Deeper lists are refused: damaged bytes must not exhaust the stack.
 constexpr int max_list_depth = 32;
 
@@ -51,35 +44,10 @@ space::Value decode_value(Decoder& in, int depth) {
 
 } // namespace
 
-void encode(const space::Value& value, Encoder& out) {
-    const auto tag = [&](ValueTag t) { out.u8(static_cast<std::uint8_t>(t)); };
-    if (value.is_bool()) {
-        tag(value.as_bool() ? ValueTag::yes : ValueTag::no);
-    } else if (value.is_int()) {
-        tag(ValueTag::integer);
-        out.svarint(value.as_int());
-    } else if (value.is_double()) {
-        tag(ValueTag::real);
-        out.f64(value.as_double());
-    } else if (value.is_string()) {
-        tag(ValueTag::string);
-        out.string(value.as_string());
-    } else {
-        tag(ValueTag::list);
-        out.varint(value.as_list().size());
-        for (const space::Value& item : value.as_list()) encode(item, out);
-    }
-}
-
+void encode(const space::Value& value, Encoder& out) { put(value, out); }
 space::Value decode_value(Decoder& in) { return decode_value(in, 0); }
 
-void encode(const space::Configuration& configuration, Encoder& out) {
-    out.varint(configuration.entries().size());
-    for (const auto& entry : configuration.entries()) {
-        out.string(entry.name);
-        encode(entry.value, out);
-    }
-}
+void encode(const space::Configuration& configuration, Encoder& out) { put(configuration, out); }
 
 space::Configuration decode_configuration(Decoder& in) {
     const std::size_t size = in.count();
@@ -91,18 +59,7 @@ space::Configuration decode_configuration(Decoder& in) {
     return space::Configuration(std::move(entries));
 }
 
-void encode(const CheckpointRef& checkpoint, Encoder& out) {
-    out.varint(checkpoint.iteration);
-    out.string(checkpoint.path);
-    out.varint(checkpoint.bytes);
-    out.u64(checkpoint.digest);
-    out.u8(
-        static_cast<std::uint8_t>((checkpoint.value ? with_value : 0) | (checkpoint.shards.empty() ? 0 : in_shards)));
-    if (checkpoint.value) out.f64(*checkpoint.value);
-    if (checkpoint.shards.empty()) return;
-    out.varint(checkpoint.shards.size());
-    for (const std::uint64_t digest : checkpoint.shards) out.u64(digest);
-}
+void encode(const CheckpointRef& checkpoint, Encoder& out) { put(checkpoint, out); }
 
 CheckpointRef decode_checkpoint(Decoder& in) {
     CheckpointRef checkpoint;
@@ -121,19 +78,7 @@ CheckpointRef decode_checkpoint(Decoder& in) {
     return checkpoint;
 }
 
-void encode(const StartFrom& from, Encoder& out) {
-    if (const auto* checkpoint = std::get_if<CheckpointRef>(&from)) {
-        out.u8(static_cast<std::uint8_t>(StartTag::checkpoint));
-        encode(*checkpoint, out);
-    } else if (const auto* donor = std::get_if<Donor>(&from)) {
-        out.u8(static_cast<std::uint8_t>(StartTag::donor));
-        out.varint(donor->trial.value());
-        out.varint(donor->attempt.value());
-        out.varint(donor->iteration);
-    } else {
-        out.u8(static_cast<std::uint8_t>(StartTag::fresh));
-    }
-}
+void encode(const StartFrom& from, Encoder& out) { put(from, out); }
 
 StartFrom decode_start_from(Decoder& in) {
     const std::uint8_t tag = in.u8();
@@ -153,12 +98,7 @@ StartFrom decode_start_from(Decoder& in) {
     throw base::FormatError("unknown origin of an attempt " + std::to_string(tag));
 }
 
-void encode(const Verdict& verdict, Encoder& out) {
-    std::byte buffer[max_verdict_bytes];
-    ByteWriter writer(buffer);
-    put(verdict, writer);
-    out.append(std::span(buffer, writer.at()));
-}
+void encode(const Verdict& verdict, Encoder& out) { put(verdict, out); }
 
 Verdict decode_verdict(Decoder& in) {
     const std::uint8_t head = in.u8();

@@ -2,6 +2,7 @@
 #pragma once
 // What the source files of the codec share: a writer without bounds checks for short records, compact doubles, ids.
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -13,38 +14,63 @@
 
 namespace ranktune::study {
 
-/// Writes to memory that the caller has sized for the worst case; the same encodings as Encoder.
-class ByteWriter {
+/// Memory that the caller has sized for the worst case: nothing is checked.
+class UncheckedSink {
   public:
-    explicit ByteWriter(std::byte* to) : begin_(to), to_(to) {}
-
-    void u8(std::uint8_t value) { *to_++ = static_cast<std::byte>(value); }
-    void u64(std::uint64_t value) { raw(&value); }
-    void f64(double value) { raw(&value); }
-    void varint(std::uint64_t value) {
-        while (value >= 0x80) {
-            u8(static_cast<std::uint8_t>(value | 0x80));
-            value >>= 7;
-        }
-        u8(static_cast<std::uint8_t>(value));
+    explicit UncheckedSink(std::byte* to) : begin_(to), to_(to) {}
+    void byte(std::byte value) { *to_++ = value; }
+    [[nodiscard]] std::byte*& room(std::size_t) { return to_; }
+    void write(const void* from, std::size_t size) {
+        std::memcpy(to_, from, size);
+        to_ += size;
     }
-    void svarint(std::int64_t value) {
-        varint((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
-    }
-    /// Bytes written so far.
-    [[nodiscard]] std::size_t at() const { return static_cast<std::size_t>(to_ - begin_); }
+    [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(to_ - begin_); }
 
   private:
-    template <class T>
-    void raw(const T* value) {
-        std::memcpy(to_, value, sizeof(T));
-        to_ += sizeof(T);
-    }
     std::byte* begin_;
     std::byte* to_;
 };
 
-inline constexpr std::size_t max_varint_bytes = 10;
+/// Behind the end of a buffer, which is made larger in steps and cut to size by the destructor: a byte costs a
+/// comparison and a store, not a call. Until then nobody else looks at the buffer.
+class GrowingSink {
+  public:
+    explicit GrowingSink(Bytes& out) : out_(out), at_(out.data() + out.size()), end_(at_) {}
+    ~GrowingSink() { out_.resize(size()); }
+    GrowingSink(const GrowingSink&) = delete;
+    GrowingSink& operator=(const GrowingSink&) = delete;
+
+    [[gnu::always_inline]] void byte(std::byte value) { *room(1)++ = value; }
+    void write(const void* from, std::size_t size) {
+        std::byte*& to = room(size);
+        if (size > 0) std::memcpy(to, from, size);
+        to += size;
+    }
+    /// Where the next bytes go, with room for `most`; the caller moves it on by as many as it wrote.
+    [[nodiscard, gnu::always_inline]] std::byte*& room(std::size_t most) {
+        if (static_cast<std::size_t>(end_ - at_) < most) grow(most);
+        return at_;
+    }
+    /// Made of bytes that are written already.
+    [[nodiscard]] std::byte* at(std::size_t position) { return out_.data() + position; }
+    [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(at_ - out_.data()); }
+
+  private:
+    void grow(std::size_t most) {
+        constexpr std::size_t step = 512; // they are zeroed: not more at once than will mostly be needed
+        const std::size_t used = size();
+        out_.resize(used + std::max(most, step));
+        at_ = out_.data() + used;
+        end_ = out_.data() + out_.size();
+    }
+    Bytes& out_;
+    std::byte* at_;
+    std::byte* end_;
+};
+
+using ByteWriter = BasicEncoder<UncheckedSink>;
+using RecordEncoder = BasicEncoder<GrowingSink&>;
+
 /// Head byte (verb, forms of a and b), reason, and two numbers of at most eight bytes.
 inline constexpr std::size_t max_verdict_bytes = 2 + 8 + 8;
 
@@ -59,7 +85,8 @@ enum CompactForm : unsigned { compact_zero = 0, compact_integer = 1, compact_dou
     return compact_double;
 }
 
-inline void put_compact(double value, unsigned form, ByteWriter& out) {
+template <class Sink>
+void put_compact(double value, unsigned form, BasicEncoder<Sink>& out) {
     if (form == compact_integer) out.varint(static_cast<std::uint64_t>(value));
     if (form == compact_double) out.f64(value);
 }
@@ -77,13 +104,81 @@ inline void put_compact(double value, unsigned form, ByteWriter& out) {
     }
 }
 
-inline void put(const Verdict& verdict, ByteWriter& out) {
+template <class Sink>
+void put(const Verdict& verdict, BasicEncoder<Sink>& out) {
     const unsigned a = compact_form(verdict.a);
     const unsigned b = compact_form(verdict.b);
     out.u8(static_cast<std::uint8_t>(static_cast<unsigned>(verdict.verb) | (a << 2) | (b << 4)));
     out.u8(static_cast<std::uint8_t>(verdict.reason));
     put_compact(verdict.a, a, out);
     put_compact(verdict.b, b, out);
+}
+
+// The pieces of records, over any sink.
+enum class ValueTag : std::uint8_t { no = 0, yes = 1, integer = 2, real = 3, string = 4, list = 5 };
+/// What follows the fields that every reference to a checkpoint has.
+inline constexpr unsigned with_value = 1;
+inline constexpr unsigned in_shards = 2;
+enum class StartTag : std::uint8_t { fresh = 0, checkpoint = 1, donor = 2 };
+
+template <class Sink>
+void put(const space::Value& value, BasicEncoder<Sink>& out) {
+    const auto tag = [&](ValueTag t) { out.u8(static_cast<std::uint8_t>(t)); };
+    if (value.is_bool()) {
+        tag(value.as_bool() ? ValueTag::yes : ValueTag::no);
+    } else if (value.is_int()) {
+        tag(ValueTag::integer);
+        out.svarint(value.as_int());
+    } else if (value.is_double()) {
+        tag(ValueTag::real);
+        out.f64(value.as_double());
+    } else if (value.is_string()) {
+        tag(ValueTag::string);
+        out.string(value.as_string());
+    } else {
+        tag(ValueTag::list);
+        out.varint(value.as_list().size());
+        for (const space::Value& item : value.as_list()) put(item, out);
+    }
+}
+
+template <class Sink>
+void put(const space::Configuration& configuration, BasicEncoder<Sink>& out) {
+    const auto entries = configuration.entries();
+    out.varint(entries.size());
+    for (const auto& entry : entries) {
+        out.string(entry.name);
+        put(entry.value, out);
+    }
+}
+
+template <class Sink>
+void put(const CheckpointRef& checkpoint, BasicEncoder<Sink>& out) {
+    out.varint(checkpoint.iteration);
+    out.string(checkpoint.path);
+    out.varint(checkpoint.bytes);
+    out.u64(checkpoint.digest);
+    out.u8(
+        static_cast<std::uint8_t>((checkpoint.value ? with_value : 0) | (checkpoint.shards.empty() ? 0 : in_shards)));
+    if (checkpoint.value) out.f64(*checkpoint.value);
+    if (checkpoint.shards.empty()) return;
+    out.varint(checkpoint.shards.size());
+    for (const std::uint64_t digest : checkpoint.shards) out.u64(digest);
+}
+
+template <class Sink>
+void put(const StartFrom& from, BasicEncoder<Sink>& out) {
+    if (const auto* checkpoint = std::get_if<CheckpointRef>(&from)) {
+        out.u8(static_cast<std::uint8_t>(StartTag::checkpoint));
+        put(*checkpoint, out);
+    } else if (const auto* donor = std::get_if<Donor>(&from)) {
+        out.u8(static_cast<std::uint8_t>(StartTag::donor));
+        out.varint(donor->trial.value());
+        out.varint(donor->attempt.value());
+        out.varint(donor->iteration);
+    } else {
+        out.u8(static_cast<std::uint8_t>(StartTag::fresh));
+    }
 }
 
 /// An identifier; refuses numbers that its type cannot hold.

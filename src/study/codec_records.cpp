@@ -14,7 +14,7 @@ namespace {
 
 /// A reason of a newer version is kept as a number: it explains, it decides nothing.
 Reason decode_reason(Decoder& in) { return static_cast<Reason>(in.u8()); }
-void put_time(StudyTime time, Encoder& out) { out.u64(static_cast<std::uint64_t>(base::to_ns(time))); }
+void put_time(StudyTime time, RecordEncoder& out) { out.u64(static_cast<std::uint64_t>(base::to_ns(time))); }
 StudyTime decode_time(Decoder& in) { return base::from_ns(static_cast<std::int64_t>(in.u64())); }
 
 std::uint32_t decode_u32(Decoder& in, const char* what) {
@@ -32,7 +32,7 @@ StudyOutcome decode_outcome(Decoder& in) {
 
 // ---- one pair per record, in the order of the variant ----
 
-void put(const StudyCreated& r, Encoder& out) {
+void put(const StudyCreated& r, RecordEncoder& out) {
     out.string(r.uuid);
     out.string(r.spec);
     out.u64(r.digest);
@@ -45,7 +45,7 @@ void get(StudyCreated& r, Decoder& in) {
     r.version = in.string();
 }
 
-void put(const IncarnationBegan& r, Encoder& out) {
+void put(const IncarnationBegan& r, RecordEncoder& out) {
     out.varint(r.incarnation.value());
     put_time(r.at, out);
     out.string(r.wall_time);
@@ -79,7 +79,7 @@ void get(IncarnationBegan& r, Decoder& in) {
     }
 }
 
-void put(const MetricDefined& r, Encoder& out) {
+void put(const MetricDefined& r, RecordEncoder& out) {
     out.varint(r.id.value());
     out.string(r.name);
 }
@@ -88,12 +88,12 @@ void get(MetricDefined& r, Decoder& in) {
     r.name = in.string();
 }
 
-void put(const TrialCreated& r, Encoder& out) {
+void put(const TrialCreated& r, RecordEncoder& out) {
     out.varint(r.trial.value());
     put_time(r.at, out);
     out.varint(r.ranks);
     out.varint(r.bracket);
-    encode(r.configuration, out);
+    put(r.configuration, out);
 }
 void get(TrialCreated& r, Decoder& in) {
     r.trial = decode_id<TrialId>(in);
@@ -103,7 +103,7 @@ void get(TrialCreated& r, Decoder& in) {
     r.configuration = decode_configuration(in);
 }
 
-void put(const TrialStarted& r, Encoder& out) {
+void put(const TrialStarted& r, RecordEncoder& out) {
     out.varint(r.trial.value());
     out.varint(r.attempt.value());
     put_time(r.at, out);
@@ -113,7 +113,7 @@ void put(const TrialStarted& r, Encoder& out) {
         out.svarint(static_cast<std::int64_t>(rank.value()) - before);
         before = rank.value();
     }
-    encode(r.from, out);
+    put(r.from, out);
 }
 void get(TrialStarted& r, Decoder& in) {
     r.trial = decode_id<TrialId>(in);
@@ -129,11 +129,11 @@ void get(TrialStarted& r, Decoder& in) {
     r.from = decode_start_from(in);
 }
 
-void put(const CheckpointCommitted& r, Encoder& out) {
+void put(const CheckpointCommitted& r, RecordEncoder& out) {
     out.varint(r.trial.value());
     out.varint(r.attempt.value());
     put_time(r.at, out);
-    encode(r.checkpoint, out);
+    put(r.checkpoint, out);
 }
 void get(CheckpointCommitted& r, Decoder& in) {
     r.trial = decode_id<TrialId>(in);
@@ -142,7 +142,7 @@ void get(CheckpointCommitted& r, Decoder& in) {
     r.checkpoint = decode_checkpoint(in);
 }
 
-void put(const CheckpointReleased& r, Encoder& out) {
+void put(const CheckpointReleased& r, RecordEncoder& out) {
     out.varint(r.trial.value());
     out.string(r.path);
 }
@@ -151,7 +151,7 @@ void get(CheckpointReleased& r, Decoder& in) {
     r.path = in.string();
 }
 
-void put(const AttemptEnded& r, Encoder& out) {
+void put(const AttemptEnded& r, RecordEncoder& out) {
     out.varint(r.trial.value());
     out.varint(r.attempt.value());
     put_time(r.at, out);
@@ -168,7 +168,7 @@ void get(AttemptEnded& r, Decoder& in) {
     r.message = in.string();
 }
 
-void put(const TrialPromoted& r, Encoder& out) {
+void put(const TrialPromoted& r, RecordEncoder& out) {
     out.varint(r.trial.value());
     put_time(r.at, out);
     out.varint(r.from);
@@ -183,7 +183,7 @@ void get(TrialPromoted& r, Decoder& in) {
     r.reason = decode_reason(in);
 }
 
-void put(const TrialClosed& r, Encoder& out) {
+void put(const TrialClosed& r, RecordEncoder& out) {
     out.varint(r.trial.value());
     put_time(r.at, out);
     out.u8(static_cast<std::uint8_t>(r.phase));
@@ -202,7 +202,7 @@ void get(TrialClosed& r, Decoder& in) {
     r.message = in.string();
 }
 
-void put(const RankLost& r, Encoder& out) {
+void put(const RankLost& r, RecordEncoder& out) {
     out.varint(r.rank.value());
     put_time(r.at, out);
     out.string(r.why);
@@ -215,7 +215,7 @@ void get(RankLost& r, Decoder& in) {
     r.guilty = !in.empty() && in.boolean(); // not in earlier versions
 }
 
-void put(const DrainBegan& r, Encoder& out) {
+void put(const DrainBegan& r, RecordEncoder& out) {
     put_time(r.at, out);
     out.u8(static_cast<std::uint8_t>(r.reason));
     out.string(r.why);
@@ -226,7 +226,7 @@ void get(DrainBegan& r, Decoder& in) {
     r.why = in.string();
 }
 
-void put(const StudyEnded& r, Encoder& out) {
+void put(const StudyEnded& r, RecordEncoder& out) {
     put_time(r.at, out);
     out.u8(static_cast<std::uint8_t>(r.outcome));
     out.u8(static_cast<std::uint8_t>(r.reason));
@@ -239,7 +239,7 @@ void get(StudyEnded& r, Decoder& in) {
     r.message = in.string();
 }
 
-void put(const Snapshot& r, Encoder& out) {
+void put(const Snapshot& r, RecordEncoder& out) {
     out.u64(r.digest);
     out.string(r.state);
 }
@@ -316,7 +316,7 @@ void get(ReportHeld& r, Decoder& in) {
     get(r.metrics, in);
 }
 
-void put(const StudyChanged& r, Encoder& out) {
+void put(const StudyChanged& r, RecordEncoder& out) {
     put_time(r.at, out);
     out.string(r.spec);
     out.u64(r.digest);
@@ -329,7 +329,7 @@ void get(StudyChanged& r, Decoder& in) {
     r.version = in.string();
 }
 
-void put(const TrialReopened& r, Encoder& out) {
+void put(const TrialReopened& r, RecordEncoder& out) {
     out.varint(r.trial.value());
     put_time(r.at, out);
     out.boolean(r.from_scratch);
@@ -340,7 +340,7 @@ void get(TrialReopened& r, Decoder& in) {
     r.from_scratch = in.boolean();
 }
 
-void put(const DeadlineSet& r, Encoder& out) {
+void put(const DeadlineSet& r, RecordEncoder& out) {
     put_time(r.at, out);
     out.boolean(r.deadline.has_value());
     if (r.deadline) put_time(*r.deadline, out);
@@ -350,7 +350,7 @@ void get(DeadlineSet& r, Decoder& in) {
     if (in.boolean()) r.deadline = decode_time(in);
 }
 
-void put(const JobDied& r, Encoder& out) {
+void put(const JobDied& r, RecordEncoder& out) {
     put_time(r.at, out);
     out.varint(r.notes.size());
     for (const JobDied::Note& entry : r.notes) {
@@ -373,7 +373,7 @@ void get(JobDied& r, Decoder& in) {
     }
 }
 
-void put(const HostRetired& r, Encoder& out) {
+void put(const HostRetired& r, RecordEncoder& out) {
     out.string(r.host);
     put_time(r.at, out);
     out.varint(r.trials.size());
@@ -389,50 +389,53 @@ void get(HostRetired& r, Decoder& in) {
 // ---- frame ----
 
 /// Puts the length of what follows `start` in front of it. `start` is one reserved byte, enough for up to 127 bytes.
-void close_frame(Bytes& out, std::size_t start) {
+void close_frame(GrowingSink& out, std::size_t start) {
     const std::size_t size = out.size() - start - 1;
+    if (size < 0x80) {
+        *out.at(start) = static_cast<std::byte>(size);
+        return;
+    }
     std::byte length[max_varint_bytes];
     ByteWriter writer(length);
     writer.varint(size);
-    out[start] = length[0];
-    if (writer.at() > 1)
-        out.insert(out.begin() + static_cast<std::ptrdiff_t>(start) + 1, length + 1, length + writer.at());
+    const std::size_t more = writer.size() - 1;
+    out.room(more) += more;
+    std::memmove(out.at(start + 1 + more), out.at(start + 1), size);
+    std::memcpy(out.at(start), length, 1 + more);
 }
 
-template <class T>
-void encode_report(const T& record, std::uint8_t kind, Bytes& out) {
-    const std::size_t start = out.size();
-    out.resize(start + 1 + max_reported_bytes + record.metrics.size() * max_metric_bytes);
-    ByteWriter writer(out.data() + start + 1);
+/// Writes a report to where there is room for the longest, and returns its size. All in one function, so that the place
+/// to write to stays in a register: the bytes written could be its own.
+template <class Report>
+[[gnu::flatten]] std::size_t write_report(const Report& report, std::uint8_t kind, std::byte* to) {
+    ByteWriter writer(to);
     writer.u8(kind);
-    put(record, writer);
-    out.resize(start + 1 + writer.at());
+    put(report, writer);
+    return writer.size();
+}
+
+template <class Report>
+void encode_report(const Report& report, std::uint8_t kind, GrowingSink& out) {
+    std::byte*& to = out.room(1 + max_reported_bytes + report.metrics.size() * max_metric_bytes);
+    const std::size_t start = out.size();
+    to += 1 + write_report(report, kind, to + 1);
     close_frame(out, start);
 }
 
-/// Writes a report of at most 127 bytes where the caller has made room for `most_bytes`, and returns its size. All in
-/// one function, so that the place to write to stays in a register: the bytes written could be its own.
-template <class T>
-[[gnu::flatten]] std::size_t write_short_report(const T& record, std::uint8_t kind, std::byte* to) {
-    ByteWriter writer(to + 1);
-    writer.u8(kind);
-    put(record, writer);
-    *to = static_cast<std::byte>(writer.at());
-    return 1 + writer.at();
-}
-constexpr std::size_t few_metrics = 5;
-constexpr std::size_t most_bytes = 1 + max_reported_bytes + few_metrics * max_metric_bytes;
-static_assert(most_bytes <= 128, "the length of a short report takes one byte");
-
-bool is_short_report(const Record& record) {
-    if (const auto* reported = std::get_if<Reported>(&record)) return reported->metrics.size() <= few_metrics;
-    const auto* held = std::get_if<ReportHeld>(&record);
-    return held != nullptr && held->metrics.size() <= few_metrics;
-}
-std::size_t write_short_report(const Record& record, std::byte* to) {
+void encode_record(const Record& record, GrowingSink& out) {
     const auto kind = static_cast<std::uint8_t>(record.index());
-    if (const auto* reported = std::get_if<Reported>(&record)) return write_short_report(*reported, kind, to);
-    return write_short_report(*std::get_if<ReportHeld>(&record), kind, to);
+    if (const auto* reported = std::get_if<Reported>(&record)) return encode_report(*reported, kind, out);
+    if (const auto* held = std::get_if<ReportHeld>(&record)) return encode_report(*held, kind, out);
+    const std::size_t start = out.size();
+    RecordEncoder encoder(out);
+    encoder.u8(0); // for the length
+    encoder.u8(kind);
+    std::visit(
+        [&]<class T>(const T& r) {
+            if constexpr (!std::is_same_v<T, Reported> && !std::is_same_v<T, ReportHeld>) put(r, encoder);
+        },
+        record);
+    close_frame(out, start);
 }
 
 template <std::size_t Kind>
@@ -451,40 +454,11 @@ Record decode_kind(std::size_t kind, Decoder& in, std::index_sequence<Kinds...>)
 
 } // namespace
 
-void encode(const Record& record, Bytes& out) {
-    const auto kind = static_cast<std::uint8_t>(record.index());
-    if (const auto* reported = std::get_if<Reported>(&record)) return encode_report(*reported, kind, out);
-    if (const auto* held = std::get_if<ReportHeld>(&record)) return encode_report(*held, kind, out);
-    const std::size_t start = out.size();
-    Encoder encoder(out);
-    encoder.u8(0); // for the length
-    encoder.u8(kind);
-    std::visit(
-        [&]<class T>(const T& r) {
-            if constexpr (!std::is_same_v<T, Reported> && !std::is_same_v<T, ReportHeld>) put(r, encoder);
-        },
-        record);
-    close_frame(out, start);
-}
+void encode(const Record& record, Bytes& out) { encode(std::span(&record, 1), out); }
 
 void encode(std::span<const Record> records, Bytes& out) {
-    std::size_t at = out.size(); // behind it may lie room for reports to come
-    for (std::size_t i = 0; i < records.size(); ++i) {
-        if (!is_short_report(records[i])) {
-            out.resize(at);
-            encode(records[i], out);
-            at = out.size();
-            continue;
-        }
-        if (out.size() - at < most_bytes) {
-            // Room is zeroed: for many reports at once only if they seem to come one after the other.
-            const bool in_a_row = i + 1 < records.size() && is_short_report(records[i + 1]);
-            const std::size_t together = in_a_row ? std::min<std::size_t>(records.size() - i, 32) : 1;
-            out.resize(at + together * most_bytes);
-        }
-        at += write_short_report(records[i], out.data() + at);
-    }
-    out.resize(at);
+    GrowingSink sink(out);
+    for (const Record& record : records) encode_record(record, sink);
 }
 
 Record decode_record(Decoder& in) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ranktune/base/error.hpp"
@@ -22,46 +23,71 @@ inline constexpr std::uint16_t codec_minor = 3;
 
 using Bytes = std::vector<std::byte>;
 
-/// Appends to a buffer that it does not own.
-class Encoder {
-  public:
-    explicit Encoder(Bytes& out) : out_(out) {}
+/// Of a number in the variable-length form.
+inline constexpr std::size_t max_varint_bytes = 10;
 
-    void u8(std::uint8_t value) { out_.push_back(static_cast<std::byte>(value)); }
-    void u32(std::uint32_t value) { raw(&value, sizeof value); }
-    void u64(std::uint64_t value) { raw(&value, sizeof value); }
-    void f64(double value) { raw(&value, sizeof value); }
+/// How everything is written, over a sink for bytes: `write(const void*, std::size_t)`, `byte(std::byte)` and `size()`,
+/// and `room(std::size_t)` where there is memory to write to without a call for each byte.
+template <class Sink>
+class BasicEncoder {
+  public:
+    template <class To>
+    explicit BasicEncoder(To&& to) : sink_(std::forward<To>(to)) {}
+
+    [[gnu::always_inline]] void u8(std::uint8_t value) { sink_.byte(static_cast<std::byte>(value)); }
+    void u32(std::uint32_t value) { sink_.write(&value, sizeof value); }
+    void u64(std::uint64_t value) { sink_.write(&value, sizeof value); }
+    void f64(double value) { sink_.write(&value, sizeof value); }
     void varint(std::uint64_t value) {
-        while (value >= 0x80) {
-            u8(static_cast<std::uint8_t>(value | 0x80));
-            value >>= 7;
+        if constexpr (requires { sink_.room(max_varint_bytes); }) {
+            std::byte*& to = sink_.room(max_varint_bytes);
+            std::byte* at = to; // stays in a register: the bytes written could be those of `to`
+            for (; value >= 0x80; value >>= 7) *at++ = static_cast<std::byte>(value | 0x80);
+            *at++ = static_cast<std::byte>(value);
+            to = at;
+        } else {
+            for (; value >= 0x80; value >>= 7) u8(static_cast<std::uint8_t>(value | 0x80));
+            u8(static_cast<std::uint8_t>(value));
         }
-        u8(static_cast<std::uint8_t>(value));
     }
     void svarint(std::int64_t value) {
         varint((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
     }
     void string(std::string_view value) {
         varint(value.size());
-        raw(value.data(), value.size());
+        sink_.write(value.data(), value.size());
     }
     void bytes(std::span<const std::byte> value) {
         varint(value.size());
-        raw(value.data(), value.size());
+        append(value);
     }
     void boolean(bool value) { u8(value ? 1 : 0); }
     /// Bytes as they are, without their length.
-    void append(std::span<const std::byte> value) { raw(value.data(), value.size()); }
+    void append(std::span<const std::byte> value) { sink_.write(value.data(), value.size()); }
 
-    [[nodiscard]] std::size_t size() const { return out_.size(); }
+    /// Of all that the sink holds.
+    [[nodiscard]] std::size_t size() const { return sink_.size(); }
 
   private:
-    void raw(const void* from, std::size_t size) {
+    Sink sink_;
+};
+
+/// Appends to a buffer that it does not own.
+class BytesSink {
+  public:
+    explicit BytesSink(Bytes& out) : out_(out) {}
+    void byte(std::byte value) { out_.push_back(value); }
+    void write(const void* from, std::size_t size) {
         const auto* at = static_cast<const std::byte*>(from);
         out_.insert(out_.end(), at, at + size);
     }
+    [[nodiscard]] std::size_t size() const { return out_.size(); }
+
+  private:
     Bytes& out_;
 };
+
+using Encoder = BasicEncoder<BytesSink>;
 
 /// Reads from bytes that outlive it. Every read is bounded: throws base::FormatError at the end of the bytes.
 class Decoder {
@@ -122,7 +148,7 @@ class Decoder {
 /// Appends `varint length, u8 kind, fields`. A Reported of one metric takes at most 64 bytes (below 2^21 attempts and
 /// 2^49 iterations), mostly 35 to 40, and 9 per further metric when their numbers ascend by one.
 void encode(const Record& record, Bytes& out);
-/// The same bytes as one call for each, sooner when most are reports.
+/// The same bytes as one call for each, sooner.
 void encode(std::span<const Record> records, Bytes& out);
 /// Reads one record and moves on. Throws base::FormatError for unknown kinds and truncated bytes.
 [[nodiscard]] Record decode_record(Decoder& in);
