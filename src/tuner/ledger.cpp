@@ -74,10 +74,10 @@ std::vector<Rank> Ledger::plan(std::uint32_t size) const {
     if (size > free_) return ranks;
     ranks.reserve(size);
     PlaceIndex chosen = 0;
-    for (const ByFree& level : levels_) {
-        const auto fit = level.lower_bound(size);
+    for (const auto& level : levels_) {
+        const auto fit = level.lower_bound({size, 0});
         if (fit == level.end()) continue;
-        chosen = *fit->second.begin();
+        chosen = fit->place;
         break;
     }
     collect(chosen, size, ranks);
@@ -89,13 +89,11 @@ void Ledger::collect(PlaceIndex place, std::uint32_t wanted, std::vector<Rank>& 
     const Place& here = places_[place];
     const auto lowest = static_cast<std::ptrdiff_t>(std::min<std::size_t>(wanted, here.ranks.size()));
     std::copy(here.ranks.begin(), std::next(here.ranks.begin(), lowest), std::back_inserter(ranks));
-    for (auto level = here.within.rbegin(); level != here.within.rend(); ++level) {
-        for (const PlaceIndex inner : level->second) {
-            if (wanted == 0) return;
-            const std::uint32_t part = std::min(wanted, level->first);
-            collect(inner, part, ranks);
-            wanted -= part;
-        }
+    for (const Free& inner : here.within) {
+        if (wanted == 0) return;
+        const std::uint32_t part = std::min(wanted, inner.ranks);
+        collect(inner.place, part, ranks);
+        wanted -= part;
     }
 }
 
@@ -141,20 +139,16 @@ void Ledger::add(PlaceIndex place, std::int32_t ranks) {
     }
 }
 
-void Ledger::recount(ByFree& places, PlaceIndex place, std::uint32_t before, std::uint32_t after) {
-    std::set<PlaceIndex>::node_type node; // goes from one set to the other without an allocation
-    if (before > 0) {
-        const auto level = places.find(before);
-        node = level->second.extract(place);
-        if (level->second.empty()) places.erase(level);
+template <class Places>
+void Ledger::recount(Places& places, PlaceIndex place, std::uint32_t before, std::uint32_t after) {
+    if (before == 0) {
+        places.insert({after, place});
+        return;
     }
+    auto node = places.extract({before, place});
     if (after == 0) return;
-    std::set<PlaceIndex>& level = places[after];
-    if (node) {
-        level.insert(std::move(node));
-    } else {
-        level.insert(place);
-    }
+    node.value().ranks = after; // goes to its new place without an allocation
+    places.insert(std::move(node));
 }
 
 } // namespace ranktune::tuner

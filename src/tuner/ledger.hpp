@@ -3,7 +3,6 @@
 // Ledger: which worker ranks are free, and where a group of n would go.
 
 #include <cstdint>
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,23 +37,37 @@ class Ledger {
 
   private:
     using PlaceIndex = std::uint32_t;
-    /// Number of free ranks (> 0) -> places.
-    using ByFree = std::map<std::uint32_t, std::set<PlaceIndex>>;
+    struct Free {
+        std::uint32_t ranks = 0; ///< > 0
+        PlaceIndex place = 0;
+    };
+    struct TightestFirst {
+        bool operator()(const Free& a, const Free& b) const {
+            return a.ranks != b.ranks ? a.ranks < b.ranks : a.place < b.place;
+        }
+    };
+    struct WidestFirst {
+        bool operator()(const Free& a, const Free& b) const {
+            return a.ranks != b.ranks ? a.ranks > b.ranks : a.place < b.place;
+        }
+    };
     struct Place {
         PlaceIndex around = 0; ///< the place that this one lies in; the whole job lies in itself
         std::size_t level = 0; ///< in `levels_`
         std::uint32_t free = 0;
-        ByFree within;               ///< the places in it
-        std::set<study::Rank> ranks; ///< free ones; only where no place lies in it
+        std::set<Free, WidestFirst> within; ///< the places in it
+        std::set<study::Rank> ranks;        ///< free ones; only where no place lies in it
     };
-    static void recount(ByFree& places, PlaceIndex place, std::uint32_t before, std::uint32_t after);
+    template <class Places>
+    static void recount(Places& places, PlaceIndex place, std::uint32_t before, std::uint32_t after);
     [[nodiscard]] PlaceIndex place_of(study::Rank rank) const;
     void add(PlaceIndex place, std::int32_t ranks);
     void collect(PlaceIndex place, std::uint32_t wanted, std::vector<study::Rank>& ranks) const;
 
     std::vector<Place> places_;             ///< the first: the whole job
     std::vector<PlaceIndex> place_by_rank_; ///< position: rank
-    std::vector<ByFree> levels_;            ///< where to look for a place that fits: domains, hosts, switches upwards
+    std::vector<std::set<Free, TightestFirst>>
+        levels_; ///< where to look for a place that fits: domains, hosts, switches upwards
     std::uint32_t free_ = 0;
     std::uint32_t alive_ = 0;
 };
