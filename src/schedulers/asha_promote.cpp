@@ -90,31 +90,45 @@ bool AshaPromote::promotable_above(base::Iteration level) const {
     return false;
 }
 
-/// The rung of the highest level that `pick` accepts; among brackets of the same level the one whose best paused trial
-/// is better.
+/// The entry that `pick` finds in a rung, from the highest level where it finds one; among brackets of the same level
+/// the better one.
 template <class Pick>
-const AshaPromote::Rung* AshaPromote::highest(Pick pick) const {
-    const Rung* found = nullptr;
+AshaPromote::Candidate AshaPromote::highest(Pick pick) const {
+    Candidate found;
     for (const std::size_t position : order_) {
-        const Rung& candidate = rungs_[position];
-        if (found != nullptr && candidate.level < found->level) break;
-        if (!pick(candidate)) continue;
-        if (found == nullptr || study::better(candidate.paused.top(), found->paused.top())) found = &candidate;
+        const Rung& each = rungs_[position];
+        if (found.entry != nullptr && each.level < found.rung->level) break;
+        const Ranked* const entry = pick(each);
+        if (entry == nullptr) continue;
+        if (found.entry == nullptr || study::better(*entry, *found.entry)) found = {&each, entry};
     }
     return found;
 }
 
+/// Null: nobody. O(1), but O(trials) when the best one has left in another way than by a promotion, which trials do
+/// when the study is over: rare enough not to be remembered.
+const Ranked* AshaPromote::best_waiting(const Rung& rung) const {
+    if (!rung.paused.empty() && waits_at(rung.paused.top(), rung)) return &rung.paused.top();
+    const Ranked* best = nullptr;
+    for (const Ranked& entry : rung.paused.items()) {
+        if (waits_at(entry, rung) && (best == nullptr || study::better(entry, *best))) best = &entry;
+    }
+    return best;
+}
+
 std::optional<Promotion> AshaPromote::next(const Pool& pool) const {
-    if (const Rung* from = highest([](const Rung& candidate) { return candidate.promotable; })) {
-        const Rung& to = rungs_[first_[from->bracket] + from->index + 1U];
-        return Promotion{from->paused.top().trial, from->level, to.level, Reason::promoted};
+    const Candidate upwards = highest([](const Rung& each) { return each.promotable ? &each.paused.top() : nullptr; });
+    if (upwards.entry != nullptr) {
+        const Rung& from = *upwards.rung;
+        const Rung& to = rungs_[first_[from.bracket] + from.index + 1U];
+        return Promotion{upwards.entry->trial, from.level, to.level, Reason::promoted};
     }
     if (pool.can_create || completed_ + finishing_ >= options_.finish_top) return std::nullopt;
     // Nothing else is left: only trials that are finishing hold or want ranks.
     if (pool.active && active_ != finishing_) return std::nullopt;
-    const Rung* from = highest([](const Rung& candidate) { return !candidate.paused.empty(); });
-    if (from == nullptr) return std::nullopt;
-    return Promotion{from->paused.top().trial, from->level, options_.ceiling, Reason::finish_top};
+    const Candidate to_finish = highest([this](const Rung& each) { return best_waiting(each); });
+    if (to_finish.entry == nullptr) return std::nullopt;
+    return Promotion{to_finish.entry->trial, to_finish.rung->level, options_.ceiling, Reason::finish_top};
 }
 
 base::Iteration AshaPromote::next_decision_point(base::TrialId trial, base::Iteration current) const {
@@ -136,6 +150,7 @@ std::vector<Scheduler::RungView> AshaPromote::rungs() const {
 
 void AshaPromote::apply(const study::Record& record) {
     fell_out_.clear();
+    next_to_fall_out_.reset();
     if (const auto* report = std::get_if<study::Reported>(&record)) {
         reported(*report);
     } else if (const auto* metric = std::get_if<study::MetricDefined>(&record)) {
@@ -191,7 +206,9 @@ void AshaPromote::promoted(const study::TrialPromoted& record) {
         throw base::FormatError("trial " + std::to_string(record.trial.value()) +
                                 " is promoted although it is not paused at a rung");
     }
+    Rung& from = rung(at);
     set_paused(record.trial, false);
+    drop_left(from); // its successor is the next to be asked for
     promote(at);
     if (record.reason == Reason::finish_top) set_finishing(at, true);
 }
@@ -232,7 +249,10 @@ void AshaPromote::enter(Slot& at, base::TrialId trial, double score) {
     at.score = score;
     here.entries.insert({score, trial});
     refresh(here);
-    if (const auto out = put_in_reach(here, {score, trial})) fell_out_.push_back(*out);
+    if (const auto out = put_in_reach(here, {score, trial})) {
+        fell_out_.push_back(*out);
+        next_to_fall_out_ = here.within_reach.top().trial;
+    }
 }
 
 /// The trial leaves its rung for the next one.
@@ -303,10 +323,18 @@ void AshaPromote::set_num_trials(std::uint32_t num_trials) {
     for (Rung& each : rungs_) rebuild_reach(each);
 }
 
-/// Takes trials that left from the top, so that the top is always one that waits, and `next` need not look further.
-void AshaPromote::refresh(Rung& rung) const {
+/// Takes trials that left from the top.
+void AshaPromote::drop_left(Rung& rung) const {
     while (!rung.paused.empty() && !waits_at(rung.paused.top(), rung)) rung.paused.pop();
-    rung.promotable = !rung.paused.empty() && rung.entries.in_best(rung.paused.top());
+}
+
+/// Takes trials that left from the top while they hide whether another one can be promoted: the first that is not among
+/// the best says that those below it are not either. (When a study is over, all that are paused leave: none is looked
+/// for then.)
+void AshaPromote::refresh(Rung& rung) const {
+    const auto top_is_among_best = [&] { return !rung.paused.empty() && rung.entries.in_best(rung.paused.top()); };
+    while (top_is_among_best() && !waits_at(rung.paused.top(), rung)) rung.paused.pop();
+    rung.promotable = top_is_among_best();
 }
 
 } // namespace ranktune::schedulers

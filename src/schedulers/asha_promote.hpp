@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "schedulers/heap.hpp"
@@ -56,6 +57,7 @@ class AshaPromote final : public Scheduler {
     [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override;
     [[nodiscard]] bool out_of_reach(base::TrialId trial) const override;
     [[nodiscard]] const std::vector<base::TrialId>& fell_out() const override { return fell_out_; }
+    [[nodiscard]] std::optional<base::TrialId> next_to_fall_out() const override { return next_to_fall_out_; }
     void set_num_trials(std::uint32_t num_trials) override;
     void apply(const study::Record& record) override;
     void snapshot(study::Encoder& out) const override;
@@ -87,12 +89,13 @@ class AshaPromote final : public Scheduler {
         std::uint8_t bracket = 0;
         std::uint8_t index = 0;
         bool last = false;
-        /// The best paused trial is among the best of the entries: `next` may take it. (As the best of a rung are the
-        /// first ones of one order, no other paused trial can be when that one is not.)
+        /// The best paused trial is among the best of the entries: `next` may take it, and it is the top of `paused`.
+        /// (As the best of a rung are the first ones of one order, no other paused trial can be when that one is not.)
         bool promotable = false;
         std::uint64_t promoted = 0;
         RankedSplit entries;
-        /// Paused trials, best on top. Trials that left stay in it until they come to the top (see `refresh`).
+        /// Paused trials, best on top. Trials that left stay in it until they come to the top and stand in the way of a
+        /// promotion (see `refresh`).
         Heap<study::Ranked, BetterFirst> paused{};
         /// The best `reach()` of the entries, the worst of them on top: what is not among them is out of reach. Follows
         /// from the entries.
@@ -105,8 +108,13 @@ class AshaPromote final : public Scheduler {
     [[nodiscard]] Rung& rung(const Slot& slot) { return rungs_[first_[slot.bracket] + slot.rung]; }
     [[nodiscard]] bool waits_at(const study::Ranked& entry, const Rung& rung) const;
     [[nodiscard]] bool promotable_above(base::Iteration level) const;
+    [[nodiscard]] const study::Ranked* best_waiting(const Rung& rung) const;
+    struct Candidate {
+        const Rung* rung = nullptr;
+        const study::Ranked* entry = nullptr; ///< null: there is none
+    };
     template <class Pick>
-    [[nodiscard]] const Rung* highest(Pick pick) const;
+    [[nodiscard]] Candidate highest(Pick pick) const;
 
     void reported(const study::Reported& record);
     void created(const study::TrialCreated& record);
@@ -118,6 +126,7 @@ class AshaPromote final : public Scheduler {
     void promote(Slot& slot);
     void set_paused(base::TrialId trial, bool paused);
     void set_finishing(Slot& slot, bool finishing);
+    void drop_left(Rung& rung) const;
     void refresh(Rung& rung) const;
     [[nodiscard]] std::size_t reach() const;
     [[nodiscard]] std::optional<base::TrialId> put_in_reach(Rung& rung, const study::Ranked& entry) const;
@@ -139,6 +148,7 @@ class AshaPromote final : public Scheduler {
     std::uint64_t finishing_ = 0; ///< trials on their way to the ceiling by finish_top
     std::uint64_t completed_ = 0; ///< trials that reported at the ceiling
     std::vector<base::TrialId> fell_out_;
+    std::optional<base::TrialId> next_to_fall_out_;
 };
 
 } // namespace ranktune::schedulers

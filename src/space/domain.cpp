@@ -46,7 +46,7 @@ double float_sample(const FloatRange& d, double unit) {
         const double span = d.upper - d.lower;
         x = std::isfinite(span) ? d.lower + unit * span : d.lower * (1.0 - unit) + d.upper * unit;
     }
-    return std::clamp(x, d.lower, std::nextafter(d.upper, d.lower));
+    return x < d.upper ? std::max(x, d.lower) : std::nextafter(d.upper, d.lower);
 }
 
 double float_position(const FloatRange& d, double x) {

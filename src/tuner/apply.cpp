@@ -254,6 +254,7 @@ void Tuner::Impl::apply_one(const study::CheckpointReleased& r) {
     if (found == checkpoints.end()) impossible("checkpoint " + r.path + " is released but was never committed");
     state.checkpoint_bytes -= found->bytes;
     checkpoints.erase(found);
+    if (checkpoints.empty()) checkpoints.shrink_to_fit(); // most trials of a large study end without any
     list_if_evictable(r.trial);
 }
 

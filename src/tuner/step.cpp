@@ -32,6 +32,11 @@ void Tuner::Impl::commit(study::Record record, Output& out) {
     apply(record);
     out.records.push_back(std::move(record));
     if (scheduler->fell_out().empty()) return;
+    if (const auto next = scheduler->next_to_fall_out()) {
+        const TrialState& t = trial(*next); // what `retain` will look at
+        __builtin_prefetch(&t.phase);
+        __builtin_prefetch(&t.checkpoints);
+    }
     const std::vector<TrialId> fell_out = scheduler->fell_out(); // the records of their release are applied, too
     for (const TrialId id : fell_out) {
         if (trial(id).phase == TrialPhase::paused) retain(id, out);

@@ -366,6 +366,31 @@ TEST_CASE("finish_top takes another trial when the one it chose fails", "[schedu
     CHECK(text(d.next(idle)) == "#0 1->27");
 }
 
+TEST_CASE("a paused trial that is closed stands in nobody's way", "[schedulers]") {
+    const Pool creating{.can_create = true, .active = false};
+    const Pool idle{.can_create = false, .active = false};
+    Driver d(promote(27, 3));
+    for (std::uint32_t i = 0; i < 6; ++i) {
+        d.add();
+        d.report(TrialId(i), 1, i, true);
+    }
+    d.close(TrialId(5), study::TrialPhase::stopped, Reason::not_promoted); // the best, and among the best 2
+    CHECK(text(d.next()) == "#4 1->3");
+    d.promote(*d.next());
+    d.fail(TrialId(4)); // on its way, so that nobody stands at rung 3
+    // Below the best: none of these can be promoted, but finish_top asks for them.
+    d.close(TrialId(3), study::TrialPhase::stopped, Reason::not_promoted);
+    d.close(TrialId(1), study::TrialPhase::stopped, Reason::not_promoted);
+    CHECK(text(d.next(creating)) == "-");
+    CHECK(text(d.next(idle)) == "#2 1->27");
+    d.promote(*d.next(idle));
+    CHECK(text(d.next(idle)) == "#0 1->27"); // side by side
+    d.close(TrialId(0), study::TrialPhase::stopped, Reason::not_promoted);
+    CHECK(text(d.next(idle)) == "-");
+    d.replace_by_restored();
+    CHECK(text(d.next(idle)) == "-");
+}
+
 TEST_CASE("brackets have rungs of their own and share the order of promotions", "[schedulers]") {
     Driver d(promote(27, 0, 2)); // bracket 0: 1 3 9 27; bracket 1: 3 9 27
     for (std::uint32_t i = 0; i < 3; ++i) d.report(d.add_in(0), 1, i, true);
