@@ -2,7 +2,7 @@
 // Cost of the tuning core alone: ASHA (promote, eta 3, rungs 1 3 9 27) over n trials, without MPI and disks. Counted is
 // the CPU time of everything: making and decoding each report, the step, encoding its records. One line per case: the
 // median of the repetitions.
-//   bench_core [REPETITIONS [TRIALS]]
+//   bench_core [REPETITIONS [TRIALS [random|rising|falling]]]
 
 #include <algorithm>
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <deque>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <malloc.h>
@@ -74,8 +75,10 @@ std::size_t allocated() {
     return info.uordblks + info.hblkhd; // from the heap, and in pages of their own
 }
 
-Result run(std::uint32_t trials, Values values) {
-    const std::size_t memory_before = allocated();
+/// `weighed`: says what the trials took, too. (To ask takes long where many pieces are free: not part of the
+/// measurement.)
+Result run(std::uint32_t trials, Values values, bool weighed = false) {
+    const std::size_t memory_before = weighed ? allocated() : 0;
     tuner::Tuner tuner(make_spec(trials, values));
     tuner::Output out;
     tuner.create("bench", "bench", "bench", out);
@@ -160,7 +163,7 @@ Result run(std::uint32_t trials, Values values) {
     }
     out = {}; // the last batch closes all that are left
     study::Bytes().swap(journal);
-    result.bytes_per_trial = static_cast<double>(allocated() - memory_before) / trials;
+    if (weighed) result.bytes_per_trial = static_cast<double>(allocated() - memory_before) / trials;
     return result;
 }
 
@@ -173,6 +176,7 @@ int main(int argc, char** argv) {
     std::printf("%8s %8s %12s %10s %16s %14s %14s\n", "trials", "values", "reports", "at a rung", "reports/CPU-s",
                 "bytes/trial", "journal B/rep");
     for (const Values values : {Values::random, Values::rising, Values::falling}) {
+        if (argc > 3 && std::string_view(argv[3]) != value_names[static_cast<int>(values)]) continue;
         for (const std::uint32_t trials : sizes) {
             std::vector<double> rates;
             Result result;
@@ -188,6 +192,7 @@ int main(int argc, char** argv) {
                 rates.push_back(static_cast<double>(reports) / (bench::cpu_seconds() - before));
             }
             std::sort(rates.begin(), rates.end());
+            result = run(trials, values, true);
             std::printf("%8u %8s %12llu %9.0f%% %16.0f %14.0f %14.1f\n", trials, value_names[static_cast<int>(values)],
                         static_cast<unsigned long long>(result.reports),
                         100.0 * static_cast<double>(result.at_rung) / static_cast<double>(result.reports),
