@@ -72,6 +72,13 @@ void remark(const RunArguments& arguments, const drivers::OpenedStudy& opened) {
     for (const auto& sentence : without_effect(arguments, opened)) std::cerr << sentence << "\n" << std::flush;
 }
 
+/// Without a screen that says how a study ended, an end other than a good one still needs its sentence: on standard
+/// error.
+void tell_end(const std::string& sentence, study::StudyOutcome outcome) {
+    if (outcome == study::StudyOutcome::ok || sentence.empty()) return;
+    std::cerr << error_message(sentence, static_cast<int>(outcome)) << std::flush;
+}
+
 int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     const StudyInput input = read_study(arguments.study, arguments.overrides, local_ranks(arguments));
     const std::string directory = directory_for(arguments, input);
@@ -89,8 +96,8 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
         const auto outcome = opened.tuner->state().outcome;
         if (arguments.progress != Progress::none)
             std::cout << report::finished_screen(*opened.tuner, files, detect_terminal().style);
-        else if (outcome != study::StudyOutcome::ok)
-            std::cerr << error_message(report::end_sentence(*opened.tuner, files), static_cast<int>(outcome));
+        else
+            tell_end(report::end_sentence(*opened.tuner, files), outcome);
         return static_cast<int>(outcome);
     }
     const std::uint32_t workers =
@@ -215,12 +222,9 @@ void RunScreens::end(const drivers::RunEnd& end) {
     const bool regular = end.tuner != nullptr && end.tuner->state().ended &&
                          end.outcome == end.tuner->state().outcome &&
                          (end.message.empty() || end.message == end.tuner->state().end_message);
-    // The end screen says why; without one (nothing began, or --quiet) an error still needs its sentence.
-    if (end.tuner == nullptr || arguments_.progress == Progress::none) {
-        if (end.outcome == study::StudyOutcome::ok) return;
-        const std::string what =
-            regular ? report::end_sentence(*end.tuner, {0, 0, directory_, typed(arguments_)}) : end.message;
-        if (!what.empty()) std::cerr << error_message(what, static_cast<int>(end.outcome)) << std::flush;
+    if (end.tuner == nullptr || arguments_.progress == Progress::none) { // nothing began, or --quiet
+        tell_end(regular ? report::end_sentence(*end.tuner, {0, 0, directory_, typed(arguments_)}) : end.message,
+                 end.outcome);
         return;
     }
     if (!regular) { // the end screen would call it finished

@@ -98,9 +98,8 @@ std::string stopping_already(const report::LoadedStudy& study, const storage::Le
                        at_once_text(holder) +
                        "  # what was reported stays, and the study resumable; work since the last checkpoints is done "
                        "again\n";
-    const auto reason = study.tuner->state().drain_reason;
-    const bool would_go_on = reason == study::Reason::deadline || reason == study::Reason::draining;
-    if (!holder.job.empty() && would_go_on && study.tuner->state().drain_message != drivers::asked_by_verb)
+    const tuner::State& state = study.tuner->state();
+    if (!holder.job.empty() && would_be_started_again(state) && state.drain_message != drivers::asked_by_verb)
         text += "after    job " + holder.job + " is not queued again, nor followed by the next one of a chain\n";
     return text;
 }

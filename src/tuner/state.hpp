@@ -160,6 +160,10 @@ struct State {
 /// deadline, or nobody knows yet how long an iteration takes.
 [[nodiscard]] std::optional<StudyTime> last_start(const State& state);
 
+/// The study stops for a cause that says nothing about what its user wants (a signal, the end of the job's time): what
+/// started it may start it again.
+[[nodiscard]] bool would_be_started_again(const State& state);
+
 /// A figure that grows whenever a study gets on, and only then: iterations reported for the first time, trials that are
 /// over, and deaths of the job that a single trial was tried for (each brings the study nearer to a conviction). What
 /// is trained again after a restart does not count. O(trials).

@@ -52,6 +52,10 @@ std::uint64_t Tuner::digest() const {
     return base::Digest().add(bytes).value();
 }
 
+bool would_be_started_again(const State& state) {
+    return state.draining && (state.drain_reason == Reason::deadline || state.drain_reason == Reason::draining);
+}
+
 std::uint64_t progress_of(const State& state) {
     std::uint64_t figure = state.deaths_alone;
     for (const TrialState& trial : state.trials) figure += trial.iteration + (is_final(trial.phase) ? 1U : 0U);
