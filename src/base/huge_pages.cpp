@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <new>
@@ -18,7 +19,7 @@ void* allocate_large(std::size_t bytes) {
     const bool huge = bytes >= huge_page_bytes;
     const std::size_t unit = huge ? huge_page_bytes : cache_line;
     if (bytes > std::numeric_limits<std::size_t>::max() - unit) throw std::bad_alloc();
-    const std::size_t whole = (bytes + unit - 1) / unit * unit;
+    const std::size_t whole = (std::max<std::size_t>(bytes, 1) + unit - 1) / unit * unit;
     void* const memory = std::aligned_alloc(unit, whole);
     if (memory == nullptr) throw std::bad_alloc();
     // Advice only: a kernel without huge pages, or with none free, gives small ones.

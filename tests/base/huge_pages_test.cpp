@@ -24,6 +24,12 @@ TEST_CASE("large memory begins at a cache line, from one huge page on at a huge 
     }
 }
 
+TEST_CASE("no bytes at all are memory, too", "[base]") {
+    void* const memory = base::allocate_large(0);
+    CHECK(memory != nullptr);
+    base::free_large(memory);
+}
+
 TEST_CASE("more memory than there can be is refused", "[base]") {
     CHECK_THROWS_AS(static_cast<void>(base::allocate_large(std::numeric_limits<std::size_t>::max())), std::bad_alloc);
 }
