@@ -129,6 +129,8 @@ std::optional<Value> drawn_in_full(const Domain& domain, base::RngStream& stream
     constexpr std::uint64_t most_positions = std::uint64_t{1} << 53;
     const auto* range = std::get_if<IntRange>(&domain);
     if (range == nullptr || range->log) return std::nullopt;
+    if (static_cast<std::uint64_t>(range->upper) - static_cast<std::uint64_t>(range->lower) < most_positions)
+        return std::nullopt; // the usual case, without a division
     const std::uint64_t count = *cardinality(domain);
     if (count <= most_positions) return std::nullopt;
     using Limits = std::numeric_limits<std::int64_t>;

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <cassert>
-#include <iterator>
+#include <functional>
 #include <string_view>
-#include <tuple>
 #include <unordered_map>
 
 namespace ranktune::tuner {
@@ -31,6 +30,13 @@ std::set<std::string> divided_hosts(const std::vector<study::RankInfo>& workers)
         if (first.try_emplace(worker.host, worker.domain).first->second != worker.domain) divided.insert(worker.host);
     return divided;
 }
+
+/// Where a rank is, or belongs, among descending ones.
+template <class Ranks>
+auto position(Ranks& ranks, Rank rank) {
+    return std::ranges::lower_bound(ranks, rank, std::ranges::greater{});
+}
+void put(std::vector<Rank>& ranks, Rank rank) { ranks.insert(position(ranks, rank), rank); }
 
 } // namespace
 
@@ -62,7 +68,7 @@ void Ledger::reset(const std::vector<study::RankInfo>& workers) {
         const std::size_t rank = worker.rank.value();
         if (place_by_rank_.size() <= rank) place_by_rank_.resize(rank + 1);
         place_by_rank_[rank] = place;
-        places_[place].ranks.insert(worker.rank);
+        put(places_[place].ranks, worker.rank);
         add(place, 1);
     }
     free_ = alive_ = static_cast<std::uint32_t>(workers.size());
@@ -88,7 +94,7 @@ std::vector<Rank> Ledger::plan(std::uint32_t size) const {
 void Ledger::collect(PlaceIndex place, std::uint32_t wanted, std::vector<Rank>& ranks) const {
     const Place& here = places_[place];
     const auto lowest = static_cast<std::ptrdiff_t>(std::min<std::size_t>(wanted, here.ranks.size()));
-    std::copy(here.ranks.begin(), std::next(here.ranks.begin(), lowest), std::back_inserter(ranks));
+    ranks.insert(ranks.end(), here.ranks.end() - lowest, here.ranks.end());
     for (const Free& inner : here.within) {
         if (wanted == 0) return;
         const std::uint32_t part = std::min(wanted, inner.ranks);
@@ -99,16 +105,18 @@ void Ledger::collect(PlaceIndex place, std::uint32_t wanted, std::vector<Rank>& 
 
 void Ledger::take(Rank rank) {
     const PlaceIndex place = place_of(rank);
-    [[maybe_unused]] const std::size_t erased = places_[place].ranks.erase(rank);
-    assert(erased == 1);
+    auto& ranks = places_[place].ranks;
+    const auto at = position(ranks, rank);
+    assert(at != ranks.end() && *at == rank);
+    ranks.erase(at);
     add(place, -1);
     --free_;
 }
 
 void Ledger::release(Rank rank) {
     const PlaceIndex place = place_of(rank);
-    [[maybe_unused]] const bool inserted = places_[place].ranks.insert(rank).second;
-    assert(inserted);
+    assert(!is_free(rank));
+    put(places_[place].ranks, rank);
     add(place, 1);
     ++free_;
 }
@@ -119,7 +127,10 @@ void Ledger::lose(Rank rank, bool was_free) {
 }
 
 bool Ledger::is_free(Rank rank) const {
-    return rank.value() < place_by_rank_.size() && !places_.empty() && places_[place_of(rank)].ranks.contains(rank);
+    if (rank.value() >= place_by_rank_.size() || places_.empty()) return false;
+    const auto& ranks = places_[place_of(rank)].ranks;
+    const auto at = position(ranks, rank);
+    return at != ranks.end() && *at == rank;
 }
 
 Ledger::PlaceIndex Ledger::place_of(Rank rank) const {

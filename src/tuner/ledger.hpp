@@ -13,7 +13,7 @@ namespace ranktune::tuner {
 
 /// Free ranks, by place: NUMA domains within hosts within switches. `plan` is pure and depends on the set of free ranks
 /// alone, never on the order in which they fell free. No operation depends on the number of trials; each is
-/// O(depth * log places + ranks moved).
+/// O(depth * log places + ranks of the place moved).
 class Ledger {
   public:
     /// All of `workers` are free. Places are numbered in order of their first rank.
@@ -56,7 +56,8 @@ class Ledger {
         std::size_t level = 0; ///< in `levels_`
         std::uint32_t free = 0;
         std::set<Free, WidestFirst> within; ///< the places in it
-        std::set<study::Rank> ranks;        ///< free ones; only where no place lies in it
+        /// Free ones, where no place lies in it. Descending: the lowest are taken first, and a host has few.
+        std::vector<study::Rank> ranks;
     };
     template <class Places>
     static void recount(Places& places, PlaceIndex place, std::uint32_t before, std::uint32_t after);

@@ -37,6 +37,7 @@ const CheckpointRef* best_checkpoint(const TrialState& trial, Mode mode) {
 std::vector<const CheckpointRef*> Tuner::Impl::to_release(TrialId id) const {
     const TrialState& t = state.trials[id.value()];
     const auto& all = t.checkpoints;
+    if (all.empty()) return {};
     std::size_t newest = newest_of_active;
     if (t.phase == TrialPhase::failed) newest = 1;
     if (t.phase == TrialPhase::finished || t.phase == TrialPhase::stopped) newest = 0;
