@@ -76,8 +76,7 @@ study::Verdict AshaPromote::decide(const Report& report, bool contended) const {
     const Ranked entry{report.score, report.trial};
     const auto entries = static_cast<double>(here.entries.size() + 1);
     const bool chosen = !contended && here.entries.would_be_in_best(entry) &&
-                        (here.paused.empty() || study::better(entry, here.paused.top())) &&
-                        !promotable_above(here.level);
+                        (!here.promotable || study::better(entry, here.paused.top())) && !promotable_above(here.level);
     if (!chosen) return {Verb::pause, Reason::rung, level, entries};
     return {Verb::go_on, Reason::in_top, static_cast<double>(here.entries.next_best_count()), entries};
 }
@@ -105,8 +104,8 @@ AshaPromote::Candidate AshaPromote::highest(Pick pick) const {
     return found;
 }
 
-/// Null: nobody. O(1), but O(trials) when the best one has left in another way than by a promotion, which trials do
-/// when the study is over: rare enough not to be remembered.
+/// Null: nobody. O(1), but O(trials) when the best one has left in another way than by a promotion: trials do that when
+/// the study is over, or when they fail for good after they were told to pause. Rare enough not to be remembered.
 const Ranked* AshaPromote::best_waiting(const Rung& rung) const {
     if (!rung.paused.empty() && waits_at(rung.paused.top(), rung)) return &rung.paused.top();
     const Ranked* best = nullptr;
@@ -150,7 +149,6 @@ std::vector<Scheduler::RungView> AshaPromote::rungs() const {
 
 void AshaPromote::apply(const study::Record& record) {
     fell_out_.clear();
-    next_to_fall_out_.reset();
     if (const auto* report = std::get_if<study::Reported>(&record)) {
         reported(*report);
     } else if (const auto* metric = std::get_if<study::MetricDefined>(&record)) {
@@ -249,10 +247,7 @@ void AshaPromote::enter(Slot& at, base::TrialId trial, double score) {
     at.score = score;
     here.entries.insert({score, trial});
     refresh(here);
-    if (const auto out = put_in_reach(here, {score, trial})) {
-        fell_out_.push_back(*out);
-        next_to_fall_out_ = here.within_reach.top().trial;
-    }
+    if (const auto out = put_in_reach(here, {score, trial})) fell_out_.push_back(*out);
 }
 
 /// The trial leaves its rung for the next one.
@@ -329,8 +324,8 @@ void AshaPromote::drop_left(Rung& rung) const {
 }
 
 /// Takes trials that left from the top while they hide whether another one can be promoted: the first that is not among
-/// the best says that those below it are not either. (When a study is over, all that are paused leave: none is looked
-/// for then.)
+/// the best says that those below it are not either. Not further: at the end of a study all that are paused are closed
+/// one after the other, and to keep the best of the rest on top would cost O(log n) for each.
 void AshaPromote::refresh(Rung& rung) const {
     const auto top_is_among_best = [&] { return !rung.paused.empty() && rung.entries.in_best(rung.paused.top()); };
     while (top_is_among_best() && !waits_at(rung.paused.top(), rung)) rung.paused.pop();

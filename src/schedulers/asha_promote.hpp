@@ -57,7 +57,6 @@ class AshaPromote final : public Scheduler {
     [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override;
     [[nodiscard]] bool out_of_reach(base::TrialId trial) const override;
     [[nodiscard]] const std::vector<base::TrialId>& fell_out() const override { return fell_out_; }
-    [[nodiscard]] std::optional<base::TrialId> next_to_fall_out() const override { return next_to_fall_out_; }
     void set_num_trials(std::uint32_t num_trials) override;
     void apply(const study::Record& record) override;
     void snapshot(study::Encoder& out) const override;
@@ -148,7 +147,6 @@ class AshaPromote final : public Scheduler {
     std::uint64_t finishing_ = 0; ///< trials on their way to the ceiling by finish_top
     std::uint64_t completed_ = 0; ///< trials that reported at the ceiling
     std::vector<base::TrialId> fell_out_;
-    std::optional<base::TrialId> next_to_fall_out_;
 };
 
 } // namespace ranktune::schedulers

@@ -71,9 +71,6 @@ class Scheduler {
         static const std::vector<base::TrialId> none;
         return none;
     }
-    /// Who comes to be out of reach with the next better entry at the rung where `fell_out` were: a trial that nobody
-    /// has looked at for long. A hint, to fetch its state ahead.
-    [[nodiscard]] virtual std::optional<base::TrialId> next_to_fall_out() const { return std::nullopt; }
     /// study.num_trials has changed.
     virtual void set_num_trials(std::uint32_t) {}
     virtual void snapshot(study::Encoder& out) const = 0;

@@ -391,6 +391,21 @@ TEST_CASE("a paused trial that is closed stands in nobody's way", "[schedulers]"
     CHECK(text(d.next(idle)) == "-");
 }
 
+TEST_CASE("a trial that failed while it was to pause, and is tried again, stands in nobody's way", "[schedulers]") {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    Driver d(promote(27));
+    for (std::uint32_t i = 0; i < 4; ++i) d.add();
+    // Told to pause with the worst value there is; its end takes it for paused, its failure closes it.
+    d.tell(TrialId(0), 1, nan, {Verb::pause, Reason::rung});
+    d.fail(TrialId(0));
+    d.apply(study::TrialReopened{TrialId(0), {}, false});
+    for (const std::uint32_t i : {2U, 3U}) d.fail(TrialId(i)); // entered as worst
+    const std::string live = text(d.ask(TrialId(1), 1, nan));
+    CHECK(live == "go on 1/3");
+    d.replace_by_restored();
+    CHECK(text(d.ask(TrialId(1), 1, nan)) == live);
+}
+
 TEST_CASE("brackets have rungs of their own and share the order of promotions", "[schedulers]") {
     Driver d(promote(27, 0, 2)); // bracket 0: 1 3 9 27; bracket 1: 3 9 27
     for (std::uint32_t i = 0; i < 3; ++i) d.report(d.add_in(0), 1, i, true);
