@@ -23,7 +23,7 @@ void* allocate_large(std::size_t bytes) {
     void* const memory = std::aligned_alloc(unit, whole);
     if (memory == nullptr) throw std::bad_alloc();
     // Advice only: a kernel without huge pages, or with none free, gives small ones.
-    if (huge) static_cast<void>(::madvise(memory, whole, MADV_HUGEPAGE));
+    if (huge) static_cast<void>(::madvise(memory, bytes / unit * unit, MADV_HUGEPAGE));
     return memory;
 }
 

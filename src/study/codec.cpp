@@ -3,9 +3,7 @@
 #include "ranktune/study/codec.hpp"
 
 #include <bit>
-#include <type_traits>
 #include <utility>
-#include <variant>
 
 #include "study/codec_pieces.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the source files of the codec share: a writer without bounds checks for short records, compact doubles, ids.
+// What the source files of the codec share: sinks in memory, and the pieces of records.
 
 #include <algorithm>
 #include <bit>
@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <variant>
 
 #include "ranktune/study/codec.hpp"
 
@@ -21,7 +22,7 @@ class UncheckedSink {
     void byte(std::byte value) { *to_++ = value; }
     [[nodiscard]] std::byte*& room(std::size_t) { return to_; }
     void write(const void* from, std::size_t size) {
-        std::memcpy(to_, from, size);
+        if (size > 0) std::memcpy(to_, from, size);
         to_ += size;
     }
     [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(to_ - begin_); }
@@ -51,7 +52,7 @@ class GrowingSink {
         if (static_cast<std::size_t>(end_ - at_) < most) grow(most);
         return at_;
     }
-    /// Made of bytes that are written already.
+    /// Of the bytes that are written already.
     [[nodiscard]] std::byte* at(std::size_t position) { return out_.data() + position; }
     [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(at_ - out_.data()); }
 

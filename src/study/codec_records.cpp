@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records: `varint length, u8 kind, fields`. A reader skips what a newer minor version added behind the fields it
 // knows.
-#include <algorithm>
 #include <utility>
 
 #include "ranktune/study/codec.hpp"

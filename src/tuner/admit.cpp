@@ -48,9 +48,9 @@ void Tuner::Impl::take_end(TrialId id, AttemptOutcome outcome, const std::string
     if (was_winding) let_go(id, out);
     if (speaks_against_host(outcome)) retire_bad_host(id, now, out);
     // Where one cannot save, the next cannot either: the study ends, and is resumed when there is room.
-    if (outcome == AttemptOutcome::unsaved) drain({message, Reason::unsaved}, now, out);
+    if (outcome == AttemptOutcome::unsaved) drain(Reason::unsaved, message, now, out);
     if (outcome == AttemptOutcome::unreachable && !retry && !was_winding)
-        drain({kept_checkpoint_message(message), Reason::unreachable}, now, out);
+        drain(Reason::unreachable, kept_checkpoint_message(message), now, out);
 }
 
 /// A trial without ranks that is paused or closed: what it saved may be of no more use.
@@ -109,7 +109,7 @@ void Tuner::Impl::admit_report(TrialId id, Attempt attempt, const study::ReportA
     }
     if (verdict.verb == Verb::stop) close(id, phase_after(verdict.reason), verdict, {}, now, out);
     if (verdict.reason == Reason::missing_metric && state.reports == 1)
-        drain({missing_metric_message(report), Reason::missing_metric}, now, out);
+        drain(Reason::missing_metric, missing_metric_message(report), now, out);
 }
 
 void Tuner::Impl::admit_end(TrialId id, StudyTime now, Output& out) {
@@ -144,7 +144,7 @@ void Tuner::Impl::place_by_turn(StudyTime now, Output& out) {
         if (wanted > ledger.free()) {
             // Everybody whose turn comes later would wait for this one for ever.
             if (wanted > ledger.alive())
-                drain({study::describe(Reason::no_ranks, 0, 0), Reason::no_ranks}, now, out);
+                drain(Reason::no_ranks, study::describe(Reason::no_ranks, 0, 0), now, out);
             else
                 ask_to_yield(key, wanted, out);
             return;

@@ -174,7 +174,7 @@ struct Tuner::Impl {
     void close(TrialId id, TrialPhase phase, const Verdict& why, const std::string& message, StudyTime now,
                Output& out);
     [[nodiscard]] Verdict as_told(TrialId id, const Verdict& verdict) const;
-    void drain(const study::StopRequested& wish, StudyTime now, Output& out);
+    void drain(Reason reason, const std::string& why, StudyTime now, Output& out);
 
     // ---- decide.cpp: pure.
     [[nodiscard]] Verdict decide(TrialId id, const study::ReportArrived& report, std::optional<double> value) const;

@@ -36,7 +36,6 @@ template <class Ranks>
 auto position(Ranks& ranks, Rank rank) {
     return std::ranges::lower_bound(ranks, rank, std::ranges::greater{});
 }
-void put(std::vector<Rank>& ranks, Rank rank) { ranks.insert(position(ranks, rank), rank); }
 
 } // namespace
 
@@ -68,9 +67,10 @@ void Ledger::reset(const std::vector<study::RankInfo>& workers) {
         const std::size_t rank = worker.rank.value();
         if (place_by_rank_.size() <= rank) place_by_rank_.resize(rank + 1);
         place_by_rank_[rank] = place;
-        put(places_[place].ranks, worker.rank);
+        places_[place].ranks.push_back(worker.rank);
         add(place, 1);
     }
+    for (Place& place : places_) std::ranges::sort(place.ranks, std::ranges::greater{});
     free_ = alive_ = static_cast<std::uint32_t>(workers.size());
 }
 
@@ -116,7 +116,8 @@ void Ledger::take(Rank rank) {
 void Ledger::release(Rank rank) {
     const PlaceIndex place = place_of(rank);
     assert(!is_free(rank));
-    put(places_[place].ranks, rank);
+    auto& ranks = places_[place].ranks;
+    ranks.insert(position(ranks, rank), rank);
     add(place, 1);
     ++free_;
 }

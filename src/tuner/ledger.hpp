@@ -67,8 +67,8 @@ class Ledger {
 
     std::vector<Place> places_;             ///< the first: the whole job
     std::vector<PlaceIndex> place_by_rank_; ///< position: rank
-    std::vector<std::set<Free, TightestFirst>>
-        levels_; ///< where to look for a place that fits: domains, hosts, switches upwards
+    /// Where to look for a place that fits: domains, hosts, switches upwards.
+    std::vector<std::set<Free, TightestFirst>> levels_;
     std::uint32_t free_ = 0;
     std::uint32_t alive_ = 0;
 };

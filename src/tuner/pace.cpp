@@ -175,7 +175,7 @@ void Tuner::Impl::end_for_want_of_time(StudyTime now, Output& out) {
         why += "; a trial makes up to " + std::to_string(stretch) + " iterations before it can save";
     if (!spec.checkpoint.supported)
         why += "; trials cannot save, and take up to " + std::to_string(stretch) + " iterations";
-    drain({why, Reason::deadline}, now, out);
+    drain(Reason::deadline, why, now, out);
 }
 
 } // namespace ranktune::tuner

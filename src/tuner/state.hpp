@@ -25,11 +25,11 @@ inline constexpr std::uint32_t no_slot = 0xFFFFFFFF;
 struct TrialState {
     TrialPhase phase = TrialPhase::waiting;
     bool reported = false;
-    bool abandoned = false; ///< its ranks were told to give up (a member was lost)
-    bool at_fault = false;  ///< and that by its own fault: its code hung
-    bool silent = true;     ///< no report of the newest attempt yet
-    bool winding = false;   ///< deterministic: left its slot, but the ranks of its attempt are not back yet
-    Reason closed_by = Reason::none;
+    bool abandoned = false;          ///< its ranks were told to give up (a member was lost)
+    bool at_fault = false;           ///< and that by its own fault: its code hung
+    bool silent = true;              ///< no report of the newest attempt yet
+    bool winding = false;            ///< deterministic: left its slot, but the ranks of its attempt are not back yet
+    Reason closed_by = Reason::none; ///< here, as `overtaken` below, for want of space between the others
     Attempt attempt;                 ///< newest; zero: never started
     std::uint32_t overtaken = 0;     ///< by later trials, while it waits for ranks
     Iteration iteration = 0;         ///< highest one accepted; not taken back when an attempt starts from a checkpoint
@@ -100,8 +100,8 @@ struct FailureWords {
     bool elsewhere = false; ///< another one has said it too
 };
 
-/// By TrialId. Trials are mostly met again long after all caches have forgotten them: huge pages at least spare the
-/// walk through the page tables.
+/// By TrialId. Trials are mostly met again long after all caches have forgotten them: huge pages make at least the way
+/// through the page tables short.
 using TrialTable = std::vector<TrialState, base::LargeAllocator<TrialState>>;
 
 struct State {

@@ -32,11 +32,6 @@ void Tuner::Impl::commit(study::Record record, Output& out) {
     apply(record);
     out.records.push_back(std::move(record));
     if (scheduler->fell_out().empty()) return;
-    if (const auto next = scheduler->next_to_fall_out()) {
-        const TrialState& t = trial(*next); // what `retain` will look at
-        __builtin_prefetch(&t.phase);
-        __builtin_prefetch(&t.checkpoints);
-    }
     const std::vector<TrialId> fell_out = scheduler->fell_out(); // the records of their release are applied, too
     for (const TrialId id : fell_out) {
         if (trial(id).phase == TrialPhase::paused) retain(id, out);
@@ -106,7 +101,7 @@ void Tuner::Impl::on(const study::ReportArrived& event, StudyTime now, Output& o
         out.commands.emplace_back(study::Interrupt{event.trial, event.attempt, event.incarnation, told});
     }
     if (verdict.reason == Reason::missing_metric && !objective) {
-        drain({missing_metric_message(event), Reason::missing_metric}, now, out);
+        drain(Reason::missing_metric, missing_metric_message(event), now, out);
     }
     // Slower than anything that was known: the study has to end earlier before its deadline.
     if (state.deadline && !state.draining && t.pace > slowest_known) set_timer(out);
@@ -182,7 +177,7 @@ void Tuner::Impl::attempt_ended(TrialId id, AttemptOutcome outcome, const std::s
         const bool retry = t.losses < spec.failure.max_losses;
         commit(study::AttemptEnded{id, attempt, now, outcome, retry, message}, out);
         retire_bad_host(id, now, out); // where a file system is missing, trials fail one after the other
-        if (!retry) drain({kept_checkpoint_message(message), Reason::unreachable}, now, out);
+        if (!retry) drain(Reason::unreachable, kept_checkpoint_message(message), now, out);
         return;
     }
     if (outcome == AttemptOutcome::unsaved) {
@@ -190,7 +185,7 @@ void Tuner::Impl::attempt_ended(TrialId id, AttemptOutcome outcome, const std::s
         // cannot save, the next cannot either: the study ends, and is resumed when there is room.
         commit(study::AttemptEnded{id, attempt, now, outcome, verdict.verb != Verb::stop, message}, out);
         if (verdict.verb == Verb::stop) close(id, phase_after(verdict.reason), verdict, {}, now, out);
-        if (!state.draining) drain({message, Reason::unsaved}, now, out);
+        if (!state.draining) drain(Reason::unsaved, message, now, out);
         return;
     }
     if (outcome == AttemptOutcome::failed || outcome == AttemptOutcome::disturbed ||
@@ -275,7 +270,7 @@ void Tuner::Impl::close(TrialId id, TrialPhase phase, const Verdict& why, const 
     commit(study::TrialClosed{id, now, phase, why.reason, why.a, why.b, message}, out);
     retain(id, out);
     if (phase == TrialPhase::failed && !state.draining && state.early_failures >= max_early_failures) {
-        drain({message, Reason::early_failures}, now, out);
+        drain(Reason::early_failures, message, now, out);
     }
 }
 
@@ -308,7 +303,7 @@ void Tuner::Impl::on(const study::RankGone& event, StudyTime now, Output& out) {
 void Tuner::Impl::on(const study::TimerFired&, StudyTime now, Output& out) {
     if (state.draining || state.ended) return;
     if (spec.time_budget && now >= StudyTime{*spec.time_budget}) {
-        drain({"study.time_budget is used up", Reason::study_time}, now, out);
+        drain(Reason::study_time, "study.time_budget is used up", now, out);
     } else if (state.deadline && now >= drain_at(slowest_running())) {
         end_for_want_of_time(now, out);
     } else {
@@ -328,17 +323,16 @@ void Tuner::Impl::on(const study::DeadlineKnown& event, StudyTime now, Output& o
 
 void Tuner::Impl::on(const study::StopRequested& event, StudyTime now, Output& out) {
     if (state.ended) return;
-    drain(event, now, out);
+    if (!state.draining)
+        drain(event.reason, event.why, now, out);
+    else if (event.by_person && would_be_started_again(state) && event.why != state.drain_message)
+        commit(study::DrainBegan{now, event.reason, event.why}, out); // the trials have been told
     end_if_over(now, out);
 }
 
-void Tuner::Impl::drain(const study::StopRequested& wish, StudyTime now, Output& out) {
-    const bool under_way = state.draining;
-    // A person's wish counts all the same where the study would be started again.
-    const bool heard = wish.by_person && would_be_started_again(state) && wish.why != state.drain_message;
-    if (under_way && !heard) return;
-    commit(study::DrainBegan{now, wish.reason, wish.why}, out);
-    if (under_way) return; // the trials have been told
+void Tuner::Impl::drain(Reason reason, const std::string& why, StudyTime now, Output& out) {
+    if (state.draining) return;
+    commit(study::DrainBegan{now, reason, why}, out);
     std::optional<TrialId> last;
     for (const auto& worker : state.workers) {
         if (!worker.alive || !worker.trial || worker.trial == last) continue;

@@ -184,6 +184,53 @@ TEST_CASE("every record comes back as it was, one after the other from one buffe
     CHECK(in.empty());
 }
 
+TEST_CASE("a record is its length, its kind and its fields, however long it is", "[study]") {
+    constexpr std::uint8_t kind = 7; // CheckpointReleased
+    for (const std::size_t length :
+         {0U, 1U, 122U, 123U, 124U, 125U, 511U, 512U, 16377U, 16378U, 16379U, 16380U, 70000U}) {
+        const std::string path(length, 'p');
+        Bytes fields;
+        Encoder by_hand(fields);
+        by_hand.u8(kind);
+        by_hand.varint(300);
+        by_hand.string(path);
+        Bytes expected(3);
+        Encoder(expected).bytes(fields);
+        Bytes written(3);
+        encode(Record{CheckpointReleased{TrialId(300), path}}, written);
+        CHECK((written == expected));
+    }
+}
+
+TEST_CASE("a report is its fields, however many metrics it has", "[study]") {
+    constexpr std::uint8_t kind = 5;
+    for (std::size_t metrics = 0; metrics < 40; ++metrics) {
+        Reported report = small_report(metrics);
+        report.verdict = {Verb::stop, Reason::not_in_top, 0.25, 9.0};
+        Bytes fields;
+        Encoder by_hand(fields);
+        by_hand.u8(kind);
+        by_hand.varint(report.trial.value());
+        by_hand.varint(report.attempt.value());
+        by_hand.u64(static_cast<std::uint64_t>(base::to_ns(report.at)));
+        by_hand.varint(report.iteration);
+        by_hand.f64(report.seconds);
+        encode(report.verdict, by_hand);
+        by_hand.varint(metrics);
+        std::int64_t next = 0;
+        for (const MetricValue& metric : report.metrics) {
+            by_hand.svarint(metric.id.value() - next);
+            by_hand.f64(metric.value);
+            next = metric.id.value() + 1;
+        }
+        Bytes expected;
+        Encoder(expected).bytes(fields);
+        Bytes written;
+        encode(Record{report}, written);
+        CHECK((written == expected));
+    }
+}
+
 TEST_CASE("records encoded together are the bytes of each, one after the other", "[study]") {
     std::vector<Record> records = examples();
     for (std::size_t metrics = 0; metrics < 20; ++metrics) {

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,7 +26,7 @@ namespace {
 using namespace ranktune;
 
 enum class Values { random, rising, falling };
-constexpr const char* value_names[] = {"random", "rising", "falling"};
+constexpr std::string_view value_names[] = {"random", "rising", "falling"};
 constexpr std::uint32_t workers = 256;
 
 /// With rising values nearly every trial is promoted on the spot and trains to the end: up to 27 iterations only 4 of
@@ -173,10 +174,15 @@ int main(int argc, char** argv) {
     const int repetitions = argc > 1 ? std::max(1, std::atoi(argv[1])) : 5;
     std::vector<std::uint32_t> sizes{1000, 10000, 100000};
     if (argc > 2) sizes = {static_cast<std::uint32_t>(std::max(1, std::atoi(argv[2])))};
+    const std::string_view only = argc > 3 ? argv[3] : "";
+    if (!only.empty() && std::ranges::find(value_names, only) == std::end(value_names)) {
+        std::fprintf(stderr, "values are random, rising or falling, not '%s'\n", argv[3]);
+        return 2;
+    }
     std::printf("%8s %8s %12s %10s %16s %14s %14s\n", "trials", "values", "reports", "at a rung", "reports/CPU-s",
                 "bytes/trial", "journal B/rep");
     for (const Values values : {Values::random, Values::rising, Values::falling}) {
-        if (argc > 3 && std::string_view(argv[3]) != value_names[static_cast<int>(values)]) continue;
+        if (!only.empty() && only != value_names[static_cast<int>(values)]) continue;
         for (const std::uint32_t trials : sizes) {
             std::vector<double> rates;
             Result result;
@@ -193,8 +199,8 @@ int main(int argc, char** argv) {
             }
             std::sort(rates.begin(), rates.end());
             result = run(trials, values, true);
-            std::printf("%8u %8s %12llu %9.0f%% %16.0f %14.0f %14.1f\n", trials, value_names[static_cast<int>(values)],
-                        static_cast<unsigned long long>(result.reports),
+            std::printf("%8u %8s %12llu %9.0f%% %16.0f %14.0f %14.1f\n", trials,
+                        value_names[static_cast<int>(values)].data(), static_cast<unsigned long long>(result.reports),
                         100.0 * static_cast<double>(result.at_rung) / static_cast<double>(result.reports),
                         rates[rates.size() / 2], result.bytes_per_trial,
                         result.journal_bytes / static_cast<double>(result.reports));

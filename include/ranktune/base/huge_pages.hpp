@@ -3,26 +3,32 @@
 // Memory for large arrays: aligned, and in huge pages where the kernel gives them.
 
 #include <cstddef>
+#include <limits>
+#include <new>
 
 namespace ranktune::base {
 
 /// On x86-64, and on arm64 with pages of 4 KiB.
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20U;
 
-/// At least `bytes` bytes, uninitialised and aligned to 64. From `huge_page_bytes` on: aligned to that, whole huge
-/// pages of address space (what is never touched takes no memory), and in huge pages where the kernel allows it
-/// (transparent_hugepage = madvise or always). Throws std::bad_alloc.
+/// At least `bytes` bytes, uninitialised and aligned to 64. From `huge_page_bytes` on aligned to that, and all but what
+/// is left over in huge pages where the kernel allows it (transparent_hugepage = madvise or always). A page that is
+/// never touched takes no memory. Throws std::bad_alloc.
 [[nodiscard]] void* allocate_large(std::size_t bytes);
 void free_large(void* memory) noexcept;
 
 /// The same for a container.
 template <class T>
 struct LargeAllocator {
+    static_assert(alignof(T) <= 64);
     using value_type = T;
     LargeAllocator() = default;
     template <class U>
     LargeAllocator(const LargeAllocator<U>&) noexcept {} // NOLINT(google-explicit-constructor): required
-    [[nodiscard]] T* allocate(std::size_t count) { return static_cast<T*>(allocate_large(count * sizeof(T))); }
+    [[nodiscard]] T* allocate(std::size_t count) {
+        if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_array_new_length();
+        return static_cast<T*>(allocate_large(count * sizeof(T)));
+    }
     void deallocate(T* memory, std::size_t) noexcept { free_large(memory); }
     template <class U>
     friend bool operator==(const LargeAllocator&, const LargeAllocator<U>&) {

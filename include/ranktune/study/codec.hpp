@@ -2,6 +2,7 @@
 #pragma once
 // The one versioned codec, for messages and journal alike: little-endian, varints, length before every item.
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -26,12 +27,14 @@ using Bytes = std::vector<std::byte>;
 /// Of a number in the variable-length form.
 inline constexpr std::size_t max_varint_bytes = 10;
 
-/// How everything is written, over a sink for bytes: `write(const void*, std::size_t)`, `byte(std::byte)` and `size()`,
-/// and `room(std::size_t)` where there is memory to write to without a call for each byte.
+/// How everything is written, over a sink for bytes. A sink has `byte(std::byte)`, `write(const void*, std::size_t)`
+/// and `size()`. One that is memory also has `room(n)`: the place where the next bytes go, by reference, with room for
+/// n of them; whoever writes there moves it on.
 template <class Sink>
 class BasicEncoder {
   public:
     template <class To>
+    requires std::constructible_from<Sink, To>
     explicit BasicEncoder(To&& to) : sink_(std::forward<To>(to)) {}
 
     [[gnu::always_inline]] void u8(std::uint8_t value) { sink_.byte(static_cast<std::byte>(value)); }
