@@ -36,7 +36,8 @@ class UncheckedSink {
 /// comparison and a store, not a call. Until then nobody else looks at the buffer.
 class GrowingSink {
   public:
-    explicit GrowingSink(Bytes& out) : out_(out), at_(out.data() + out.size()), end_(at_) {}
+    /// By at least `step` bytes at a time. They are zeroed: not many more than will be needed.
+    GrowingSink(Bytes& out, std::size_t step) : out_(out), step_(step), at_(out.data() + out.size()), end_(at_) {}
     ~GrowingSink() { out_.resize(size()); }
     GrowingSink(const GrowingSink&) = delete;
     GrowingSink& operator=(const GrowingSink&) = delete;
@@ -58,13 +59,13 @@ class GrowingSink {
 
   private:
     void grow(std::size_t most) {
-        constexpr std::size_t step = 512; // they are zeroed: not more at once than will mostly be needed
         const std::size_t used = size();
-        out_.resize(used + std::max(most, step));
+        out_.resize(used + std::max(most, step_));
         at_ = out_.data() + used;
         end_ = out_.data() + out_.size();
     }
     Bytes& out_;
+    std::size_t step_;
     std::byte* at_;
     std::byte* end_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records: `varint length, u8 kind, fields`. A reader skips what a newer minor version added behind the fields it
 // knows.
+#include <algorithm>
 #include <utility>
 
 #include "ranktune/study/codec.hpp"
@@ -417,8 +418,10 @@ template <class Report>
 void encode_report(const Report& report, std::uint8_t kind, GrowingSink& out) {
     std::byte*& to = out.room(1 + max_reported_bytes + report.metrics.size() * max_metric_bytes);
     const std::size_t start = out.size();
-    to += 1 + write_report(report, kind, to + 1);
-    close_frame(out, start);
+    const std::size_t size = write_report(report, kind, to + 1);
+    *to = static_cast<std::byte>(size);
+    to += 1 + size;
+    if (size >= 0x80) close_frame(out, start);
 }
 
 void encode_record(const Record& record, GrowingSink& out) {
@@ -456,7 +459,8 @@ Record decode_kind(std::size_t kind, Decoder& in, std::index_sequence<Kinds...>)
 void encode(const Record& record, Bytes& out) { encode(std::span(&record, 1), out); }
 
 void encode(std::span<const Record> records, Bytes& out) {
-    GrowingSink sink(out);
+    constexpr std::size_t usual_record = 128;
+    GrowingSink sink(out, usual_record * std::clamp<std::size_t>(records.size(), 2, 32));
     for (const Record& record : records) encode_record(record, sink);
 }
 
