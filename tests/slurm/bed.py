@@ -79,7 +79,7 @@ class Job:
     """A job script, submitted with a small study; everything in a directory of its own."""
 
     def __init__(self, folder, script, *options, resources="ranks = 1", trials=12, seconds=0.01, variables=(), study=STUDY,
-                 requeue="false", disk=None):
+                 requeue="false", disk=None, arguments=("study.toml", "-o", "study")):
         self.folder = pathlib.Path(tempfile.mkdtemp(dir=folder))
         self.study = self.folder / "study"
         self.log_file = self.folder / "job.log"
@@ -91,13 +91,13 @@ class Job:
         if isinstance(script, str):  # the text of one
             (self.folder / "job.sh").write_text(script)
             script = self.folder / "job.sh"
-        self.script, self.options, self.variables = script, options, variables
+        self.script, self.options, self.variables, self.arguments = script, options, variables, arguments
         self.submit()
 
     def submit(self, *overrides):
         """Again: the same line on the same directory."""
         words = ["sbatch", "--parsable", f"--output={self.log_file}", f"--chdir={self.folder}", *self.options, self.script,
-                 "study.toml", *overrides, "-o", "study"]
+                 self.arguments[0], *overrides, *self.arguments[1:]]
         done = subprocess.run(list(map(str, words)), env=dict(environment, **dict(self.variables)), capture_output=True,
                               text=True)
         assert done.returncode == 0, done.stderr

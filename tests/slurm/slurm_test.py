@@ -207,17 +207,17 @@ def tutorial(folder):
 
 
 def tutorial_job(folder):
-    """The job script of the tutorial's section 6, as it stands there."""
+    """The line of the tutorial's section 6, as it stands there."""
     if subprocess.run(["/usr/bin/python3", "-c", "import h5py, torch"], capture_output=True).returncode != 0:
         raise Skipped("no PyTorch and h5py for /usr/bin/python3")
     page = (SOURCES / "docs/tutorials/pytorch.md").read_text()
-    (script,) = re.findall(r"^```bash\n(#!/bin/bash\n.*?)^```$", page, re.M | re.S)
+    ((options, script),) = re.findall(r"^sbatch (.*) \S*/slurm/(\w+\.sbatch) pytorch\.toml\b", page, re.M)
     root = pathlib.Path(tempfile.mkdtemp(dir=folder))
     for part in ("pytorch", "digits"):
         shutil.copytree(SOURCES / "jobs" / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
     (root / "bin").mkdir()
     (root / "bin" / "python3").symlink_to("/usr/bin/python3")
-    job = Job(folder, script, f"--chdir={root / 'pytorch'}",
+    job = Job(folder, SOURCES / "slurm" / script, *options.split(), f"--chdir={root / 'pytorch'}", arguments=["pytorch.toml"],
               variables={"PATH": f"{root / 'bin'}:{pathlib.Path(PROGRAM).parent}:{environment['PATH']}"})
     job.study = root / "pytorch" / "pytorch"
     state, code = job.finish(TUTORIAL_PATIENCE)

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The documents as a reader meets them: index, links, job scripts, pages that are named elsewhere.
+
+usage: pages_test.py SOURCE_ROOT [TEST...]
+"""
+import pathlib
+import re
+import sys
+import unittest
+
+ROOT = pathlib.Path(sys.argv[1]).resolve()
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.M | re.S)
+# Where a page of the documentation may be named: what users read, and what developers read in the sources.
+NAMING = ("src", "include", "slurm", "jobs", "tools", "tests")
+
+
+def pages():
+    """Every Markdown file of the project."""
+    return [ROOT / "README.md", *sorted(path for room in ("docs", "jobs", "slurm") for path in (ROOT / room).rglob("*.md"))]
+
+
+def prose(text):
+    """Without code blocks: what stands in them is no link and no heading."""
+    return FENCE.sub("", text)
+
+
+def anchors(text):
+    """The names that a page's headings get: lower case, no punctuation, dashes for blanks."""
+    found = set()
+    for heading in re.findall(r"^#+ (.+)$", prose(text), re.M):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
+        found.add(re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-"))
+    return found
+
+
+def links(text):
+    """[(target, anchor)] of the links to files and headings."""
+    found = re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", prose(text)))
+    return [(link.partition("#")[0], link.partition("#")[2]) for link in found if "://" not in link]
+
+
+class Pages(unittest.TestCase):
+    def test_the_readme_has_an_index_of_every_page(self):
+        readme = (ROOT / "README.md").read_text()
+        index = readme.split("\n## Documentation\n", 1)[1]
+        named = {target for target, _ in links(index)}
+        for page in sorted((ROOT / "docs").rglob("*.md")):
+            with self.subTest(page=page.name):
+                self.assertIn(str(page.relative_to(ROOT)), named)
+
+    def test_every_link_leads_to_a_file_and_a_heading(self):
+        for page in pages():
+            text = page.read_text()
+            for target, anchor in links(text):
+                with self.subTest(page=str(page.relative_to(ROOT)), link=f"{target}#{anchor}"):
+                    aim = (page.parent / target).resolve() if target else page
+                    self.assertTrue(aim.exists())
+                    if anchor:
+                        self.assertIn(anchor, anchors(aim.read_text()))
+
+    def test_every_page_that_is_named_in_the_sources_exists(self):
+        found = 0
+        for room in NAMING:
+            for path in (ROOT / room).rglob("*"):
+                if not path.is_file() or path.suffix in (".h5", ".pyc", ".safetensors") or "golden" in path.parts:
+                    continue
+                for name in re.findall(r"\bdocs/[\w./-]+\.md\b", path.read_text(errors="replace")):
+                    found += 1
+                    with self.subTest(file=str(path.relative_to(ROOT)), page=name):
+                        self.assertTrue((ROOT / name).exists())
+        self.assertGreater(found, 20)
+
+    def test_the_study_of_the_readme_is_the_one_that_init_writes(self):
+        study = re.sub(r"\A(#.*\n)+\n", "", (ROOT / "jobs/digits/digits.toml").read_text())
+        shown = [code for _, kind, code in FENCE.findall((ROOT / "README.md").read_text()) if kind == "toml"]
+        self.assertEqual(shown[0], study)
+
+    def test_job_scripts_are_those_of_the_templates(self):
+        """A page shows no job script of its own: it names a template, or has its text."""
+        templates = {path.name: path.read_text() for path in (ROOT / "slurm").glob("*.sbatch")}
+        used = set()
+        for page in pages():
+            for _, _, code in FENCE.findall(page.read_text()):
+                with self.subTest(page=str(page.relative_to(ROOT)), code=code):
+                    if re.search(r"^#SBATCH ", code, re.M):
+                        self.assertTrue(any(code in text for text in templates.values()))
+                    for line in re.findall(r"^(?:\w+=\S+ )*sbatch .*$", code, re.M):
+                        (name,) = re.findall(r"(\w+\.sbatch)\b", line.partition("#")[0])
+                        self.assertIn(name, templates)
+                        used.add((page.name, name))
+        self.assertLessEqual({("pytorch.md", "cpu.sbatch"), ("README.md", "gpu.sbatch"), ("slurm.md", "cpu.sbatch")}, used)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
