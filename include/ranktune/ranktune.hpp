@@ -44,6 +44,7 @@ using ddp::run_step;
 // Reproducible chance
 using base::Purpose;
 using base::RngStream;
+using base::user_purpose;
 
 // Errors
 using base::Error;

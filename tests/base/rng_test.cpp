@@ -2,8 +2,11 @@
 #include "ranktune/base/rng.hpp"
 
 #include <cmath>
+#include <regex>
+#include <set>
 
 #include "support/catch.hpp"
+#include "support/files.hpp"
 
 using namespace ranktune::base;
 
@@ -25,6 +28,32 @@ TEST_CASE("streams of different keys share no numbers, and a copy repeats what f
     CHECK(first != c());
     RngStream copy = a;
     CHECK(copy() == a());
+}
+
+TEST_CASE("streams of users collide with none of ours and with none of each other", "[base]") {
+    // Ours, as the header lists them: also those that are appended later.
+    const std::string header = ranktune::testing::read_file(RANKTUNE_SOURCE_ROOT "/include/ranktune/base/rng.hpp");
+    const auto begin = header.find("enum class Purpose");
+    REQUIRE(begin != std::string::npos);
+    const std::string list = header.substr(begin, header.find("};", begin) - begin);
+    const std::regex value(R"((\w+) = (\d+),)");
+    std::set<std::uint32_t> ours;
+    for (std::sregex_iterator at(list.begin(), list.end(), value), end; at != end; ++at) {
+        INFO((*at)[1]);
+        const auto number = static_cast<std::uint32_t>(std::stoul((*at)[2]));
+        CHECK(number < first_user_purpose);
+        CHECK(ours.insert(number).second);
+        CHECK(user_purpose(number) != static_cast<Purpose>(number));
+    }
+    CHECK(ours.contains(static_cast<std::uint32_t>(Purpose::curve)));
+
+    CHECK(static_cast<std::uint32_t>(user_purpose(0)) == first_user_purpose);
+    CHECK(user_purpose(7) != user_purpose(8));
+    // Numbers that are too large end among those of users, too.
+    CHECK(static_cast<std::uint32_t>(user_purpose(0xFFFFFFFFU)) >= first_user_purpose);
+    CHECK(static_cast<std::uint32_t>(user_purpose(first_user_purpose + 3)) >= first_user_purpose);
+    CHECK(RngStream(1, user_purpose(1))() != RngStream(1, Purpose::sample)());
+    CHECK(RngStream(1, user_purpose(1))() != RngStream(1, user_purpose(2))());
 }
 
 TEST_CASE("uniform, below and normal have the right moments", "[base]") {

@@ -9,8 +9,8 @@
 
 namespace ranktune::base {
 
-/// What a stream is for. Two purposes never share numbers. The values are part of the reproducibility contract: append
-/// only.
+/// What a stream is for. Two purposes never share numbers. Those that have a name are ranktune's; `user_purpose` gives
+/// those of users. The values are part of the reproducibility contract: append only, below `first_user_purpose`.
 enum class Purpose : std::uint32_t {
     sample = 1,     ///< configurations of random search; draw = index of the parameter
     scramble = 2,   ///< scrambling of low-discrepancy sequences; draw = dimension
@@ -22,6 +22,15 @@ enum class Purpose : std::uint32_t {
     fault = 8,      ///< simulated faults and delays (tests, simulator)
     curve = 9,      ///< synthetic learning curves (tests, simulator)
 };
+
+/// From here on purposes belong to the users of the library: ranktune takes none of them, in no version.
+inline constexpr std::uint32_t first_user_purpose = 0x8000'0000U;
+
+/// A purpose of your own, for any `number` below 2^31: `RngStream(context.seed(), user_purpose(0), trial, draw)`. It
+/// shares no numbers with one of another number, nor with any of ranktune's.
+[[nodiscard]] constexpr Purpose user_purpose(std::uint32_t number) {
+    return static_cast<Purpose>(first_user_purpose | number);
+}
 
 /// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): four 32-bit words from a
 /// 128-bit counter and a 64-bit key.

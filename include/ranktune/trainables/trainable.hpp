@@ -29,7 +29,7 @@ class TrialContext {
 
     [[nodiscard]] virtual base::TrialId trial() const = 0;
     /// The study's seed: key random streams with (seed, purpose, trial, draw) and they are the same on any number of
-    /// ranks.
+    /// ranks. The purpose is one of yours: base::user_purpose.
     [[nodiscard]] virtual std::uint64_t seed() const = 0;
     /// Hyper-parameters and the fixed options of [trainable], in one.
     [[nodiscard]] virtual const space::Configuration& configuration() const = 0;
