@@ -10,11 +10,13 @@
         ...
         ranktune.report(val_accuracy=accuracy, checkpoint=save)
 
-Every process of a trial calls report() once per iteration (rank 0 gives the metrics). It returns True to go on; when
-the trial is paused or stopped it ends the process on every rank at the same iteration. Run without ranktune (by hand,
+Every process of a trial calls report() once per iteration. Rank 0 gives the metrics; the others may call report() with
+nothing. It returns True to go on; when the trial is paused or stopped it ends the process on every rank at the same
+iteration. Run without ranktune (by hand,
 by torchrun) the same program trains as it always did, and report() prints a line.
 
-One file, standard library only, Python 3.9 or newer. What travels: docs/reference/program-protocol.md of ranktune.
+One file, standard library only, Python 3.9 or newer. What travels: docs/reference/program-protocol.md of ranktune (of an
+installation: share/doc/ranktune/docs/reference/program-protocol.md).
 """
 
 import difflib
@@ -121,8 +123,9 @@ def context() -> Context:
 
 def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Optional[Checkpoint] = None,
            exit: bool = True, **more: Any) -> bool:
-    """Reports the metrics of one iteration and waits for the decision. Every rank of the trial calls it equally often;
-    rank 0's metrics count.
+    """Reports the metrics of one iteration and waits for the decision. Every rank of the trial calls it equally often,
+    and gets the same answer. Metrics and checkpoint path are those of rank 0: a rank that does not know the metric calls
+    report() with nothing, and what it gives is not used.
 
     metrics, more -- numbers, or one-element tensors and arrays; NaN and infinity are allowed.
     checkpoint    -- state of this iteration, for the trial to go on from: either the path of a file or folder that is

@@ -146,6 +146,14 @@ bool is_launcher_variable(std::string_view name, std::string_view value) {
     return std::ranges::any_of(launcher_prefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
+std::vector<std::string> launcher_variables() {
+    std::vector<std::string> list;
+    for (const std::string_view prefix : launcher_prefixes) list.push_back(std::string(prefix) + "*");
+    list.insert(list.end(), std::begin(launcher_names), std::end(launcher_names));
+    list.push_back("ENVIRONMENT=BATCH");
+    return list;
+}
+
 std::vector<std::string> program_environment(std::span<const std::string> inherited, const study::ProgramSpec& program,
                                              const ProgramFacts& facts) {
     Variables out;

@@ -59,6 +59,9 @@ struct ProgramFacts {
 /// one. Among those of Slurm's is ENVIRONMENT when it is BATCH.
 [[nodiscard]] bool is_launcher_variable(std::string_view name, std::string_view value = {});
 
+/// The same as a list for people and for tests: names, "PREFIX_*", and NAME=VALUE where the value counts.
+[[nodiscard]] std::vector<std::string> launcher_variables();
+
 /// One that is set, or with no value taken out.
 using VariableChange = std::pair<std::string, std::optional<std::string>>;
 /// All variables by which libraries of any vendor choose GPUs, so that none contradicts another: a process finds the
