@@ -6,11 +6,13 @@
 #include <iostream>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "cli/init_data.hpp"
 #include "cli/verbs.hpp"
+#include "drivers/pages.hpp"
 #include "ranktune/base/error.hpp"
 #include "trainables/program/python_module.hpp"
 
@@ -35,6 +37,19 @@ bool is_study_name(const std::string& name) {
                std::string::npos;
 }
 
+/// Pages of the documentation get the paths at which this reader finds them.
+void replace_pages(std::string& text) {
+    constexpr std::string_view folder = "docs/";
+    for (auto at = text.find(folder); at != std::string::npos; at = text.find(folder, at)) {
+        const auto begin = at + folder.size();
+        const auto end = text.find(".md", begin);
+        if (end == std::string::npos) return;
+        const std::string page = drivers::documentation_page(text.substr(begin, end + 3 - begin));
+        text.replace(at, end + 3 - at, page);
+        at += page.size();
+    }
+}
+
 /// The study file of a job of ours, under another name.
 void write_study(const fs::path& path, std::span<const std::byte> bytes, const std::string& job,
                  const std::string& name) {
@@ -42,6 +57,7 @@ void write_study(const fs::path& path, std::span<const std::byte> bytes, const s
     const std::string given = "name = \"" + job + "\"";
     const auto at = text.find(given);
     if (at != std::string::npos) text.replace(at, given.size(), "name = \"" + name + "\"");
+    replace_pages(text);
     write_new(path, std::as_bytes(std::span(text)));
 }
 

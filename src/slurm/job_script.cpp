@@ -28,7 +28,7 @@ std::string title(const JobScript& script) {
 # Submit it from the folder in which the study directory is to appear (a shared file system, with more than one node).
 # What is given to sbatch on its command line wins over the lines below: sbatch --nodes=2 --time=8:00:00 )" +
            script.file + R"( ...
-# docs/guides/slurm.md goes through it line by line.
+# docs/guides/slurm.md (of an installation: share/doc/ranktune/docs/guides/slurm.md) goes through it line by line.
 )";
 }
 

@@ -147,6 +147,14 @@ class Words(Case):
         self.assertIn("1 at least", self.ranktune("replay", "tiny", "--until", "0", code=2)[1])
         self.assertIn("1 records", self.ranktune("replay", "tiny", "--until", "1")[0])
 
+    def test_pages_that_a_new_study_names_are_there(self):
+        for kind in ("digits", "program"):
+            self.ranktune("init", f"my-{kind}", "--template", kind)
+            named = re.findall(r"\S+\.md", (self.cwd / f"my-{kind}.toml").read_text())
+            self.assertTrue(named)
+            for page in named:
+                self.assertTrue(os.path.isabs(page) and os.path.isfile(page), page)
+
     def test_an_archive_without_a_study_says_so(self):
         for directory, name in ((".", self.cwd.name), ("/", "ranktune"), ("./-x", "-x")):
             (self.cwd / "-x").mkdir(exist_ok=True)

@@ -9,6 +9,7 @@ usage: out_of_tree.py BUILD_DIR SOURCE_DIR PREFIX
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,56 @@ import tempfile
 def run(command, **kwargs):
     print("+", *command, flush=True)
     return subprocess.run([str(part) for part in command], check=True, **kwargs)
+
+
+def links(page):
+    """The files that a page links to."""
+    text = re.sub(r"^( *)```.*?^\1```$|`[^`\n]*`", "", page.read_text(), flags=re.M | re.S)
+    return {link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link and link[0] != "#"}
+
+
+def check_documents(installed, source):
+    """Every page is installed, its links lead to something that is installed, and so is every page that the installation
+    names."""
+    documents = installed / "share/doc/ranktune"
+    for page in (source / "docs").rglob("*.md"):
+        assert (documents / page.relative_to(source)).is_file(), f"{page} is not installed"
+    broken = [(str(page), link) for page in [*documents.rglob("*.md"), *(installed / "share/ranktune/slurm").glob("*.md")]
+              for link in links(page) if not (page.parent / link).exists()]
+    assert not broken, broken
+    named = 0
+    for file in (installed / "share/ranktune").rglob("*"):
+        if file.is_file() and file.suffix in (".sbatch", ".py"):
+            for page in re.findall(r"\b(?:share/doc/ranktune/)?docs/[\w/-]+\.md", file.read_text()):
+                named += 1
+                assert (documents / page.removeprefix("share/doc/ranktune/")).is_file(), f"{file} names {page}"
+            assert "share/doc/ranktune/docs/" in file.read_text(), f"{file} names no page that is installed"
+    assert named >= 3, named
+
+
+def check_messages(installed, root):
+    """Pages that the installed program names are those of the installation."""
+    program = installed / "bin/ranktune"
+    libraries = str(next(installed.rglob("libranktune.so")).parent)
+    environment = dict(os.environ, NO_COLOR="1", LD_LIBRARY_PATH=libraries)
+    pages = installed.resolve() / "share/doc/ranktune/docs"
+    folder = root / "messages"
+    folder.mkdir()
+    for template in ("digits", "program"):
+        run([program, "init", f"my-{template}", "--template", template], cwd=folder, env=environment)
+        named = re.findall(r"\S+\.md", (folder / f"my-{template}.toml").read_text())
+        assert named, template
+        for page in named:
+            assert pathlib.Path(page).is_file() and pages in pathlib.Path(page).parents, page
+    (folder / "silent.toml").write_text('[study]\nname = "silent"\nmetric = "score"\nmode = "max"\nnum_trials = 1\n'
+                                        'max_iterations = 1\n[trainable]\ncommand = "true"\n')
+    done = subprocess.run([program, "run", "--local", "1", "silent.toml"], cwd=folder, env=environment, timeout=100,
+                          capture_output=True, text=True)
+    assert done.returncode == 4, done.stdout + done.stderr
+    text = run([program, "export", "silent", "--format", "json"], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
+    message = json.loads(text.stdout)["trials"][0]["message"]
+    (page,) = re.findall(r"/\S+\.md", message)
+    assert page == str(pages / "guides/programs.md") and os.path.isfile(page), message
 
 
 def main():
@@ -32,6 +83,8 @@ def main():
         installed = root / "install" / pathlib.Path(prefix).relative_to("/")
         for script in ("cpu.sbatch", "gpu.sbatch"):  # for those who have the installation and no clone
             assert os.access(installed / "share/ranktune/slurm" / script, os.X_OK), script
+        check_documents(installed, pathlib.Path(source))
+        check_messages(installed, root)
         job = root / "job"
         shutil.copytree(pathlib.Path(source) / "jobs/custom-trainable", job)
         package = next(installed.rglob("ranktune.pc"))

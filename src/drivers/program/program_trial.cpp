@@ -9,6 +9,7 @@
 #include "drivers/group/checkpoint_error.hpp"
 #include "drivers/group/disturbed_error.hpp"
 #include "drivers/group/objective_value.hpp"
+#include "drivers/pages.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
@@ -149,7 +150,8 @@ void ProgramTrial::lead() {
     if (child_->exited() && queue_.empty() && !awaiting_ && !due_since_) {
         if (base_ == 0 && own_.reports == 0 && child_->exited()->clean() && !end_ && !told_to_end_)
             throw base::Error("the program ended without a single report: each iteration ends with report(" +
-                              setting_.spec->objective.metric + "=...), see docs/guides/programs.md");
+                              setting_.spec->objective.metric + "=...); " + documentation_page("guides/programs.md") +
+                              " shows how");
         leader_->done(now);
     }
     watch_end();
