@@ -37,6 +37,7 @@ constexpr std::string_view changeable[] = {
     "study.max_concurrent",
     "study.time_budget",
     "trainable.command",
+    "trainable.flags",
     "trainable.directory",
     "resources.cpus_per_rank",
     "resources.bind",
@@ -94,8 +95,8 @@ std::vector<KeyChange> differences(const StudySpec& before, const StudySpec& aft
 bool changes_what_is_decided(const std::vector<KeyChange>& changes) {
     // (Of an option of the trainable only the place of a file can have changed.)
     const auto moved = [](const std::string& key) {
-        return key.starts_with("inputs.") ||
-               (key.starts_with("trainable.") && key != "trainable.command" && key != "trainable.directory");
+        return key.starts_with("inputs.") || (key.starts_with("trainable.") && key != "trainable.command" &&
+                                              key != "trainable.flags" && key != "trainable.directory");
     };
     return std::ranges::any_of(changes, [&](const KeyChange& change) {
         return change.key != "study.name" && !moved(change.key) && !change.key.starts_with("checkpoint.") &&
@@ -112,6 +113,7 @@ void take_over(StudySpec& spec, const StudySpec& later) {
     // A program whose command line was wrong is mended by changing it.
     if (spec.trainable.program && later.trainable.program) {
         spec.trainable.program->command = later.trainable.program->command;
+        spec.trainable.program->flags = later.trainable.program->flags;
         spec.trainable.program->directory = later.trainable.program->directory;
     }
     for (const InputFile& input : later.trainable.inputs) {

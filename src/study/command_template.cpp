@@ -28,24 +28,38 @@ std::string quoted(const std::string& word) {
     return text + "'";
 }
 
-std::vector<std::string> arguments(const space::Configuration& configuration, bool plain) {
+std::vector<std::string> plain_arguments(const space::Configuration& configuration) {
     std::vector<std::string> words;
-    for (const auto& [name, value] : configuration.entries())
-        words.push_back((plain ? "" : "--") + name + "=" + value.text());
+    for (const auto& [name, value] : configuration.entries()) words.push_back(name + "=" + value.text());
     return words;
 }
 
-/// The words of a placeholder; nothing: the trial has no such hyper-parameter.
-std::optional<std::vector<std::string>> fill_in(const std::string& name, const CommandValues& values) {
-    if (is_list(name)) return arguments(values.configuration, name == "args_plain");
+std::vector<std::string> arguments(const space::Configuration& configuration, Flags flags) {
+    std::vector<std::string> words;
+    for (const auto& [name, value] : configuration.entries()) {
+        if (flags == Flags::off || !value.is_bool()) {
+            words.push_back("--" + name + "=" + value.text());
+        } else if (value.as_bool()) {
+            words.push_back("--" + name);
+        } else if (flags == Flags::both) {
+            words.push_back("--no-" + name);
+        }
+    }
+    return words;
+}
+
+} // namespace
+
+std::optional<std::vector<std::string>> CommandTemplate::fill_in(const std::string& name,
+                                                                 const CommandValues& values) const {
+    if (name == "args") return arguments(values.configuration, flags_);
+    if (name == "args_plain") return plain_arguments(values.configuration);
     if (name == "config") return std::vector<std::string>{values.config_path};
     if (name == "iterations") return std::vector<std::string>{std::to_string(values.iterations)};
     const space::Value* value = values.configuration.find(name);
     if (value == nullptr) return std::nullopt;
     return std::vector<std::string>{value->text()};
 }
-
-} // namespace
 
 /// Reads the text of a command once, from left to right. What cannot be meant is noted, and taken as it stands.
 class CommandTemplate::Reader {
@@ -145,14 +159,17 @@ class CommandTemplate::Reader {
     std::vector<Word> words_;
 };
 
-CommandTemplate::CommandTemplate(std::string_view command, bool shell) : shell_(shell) {
+CommandTemplate::CommandTemplate(std::string_view command, bool shell, Flags flags) : shell_(shell), flags_(flags) {
     std::vector<std::string> mistakes;
     words_ = Reader(command, shell, mistakes).words();
     if (!mistakes.empty()) throw base::UsageError(base::join(mistakes, "; "));
 }
 
+CommandTemplate::CommandTemplate(const ProgramSpec& program)
+    : CommandTemplate(program.command, program.shell, program.flags) {}
+
 CommandTemplate CommandTemplate::read(std::string_view command, bool shell, std::vector<std::string>& mistakes) {
-    CommandTemplate result(shell);
+    CommandTemplate result(shell, Flags::off);
     result.words_ = Reader(command, shell, mistakes).words();
     return result;
 }
@@ -208,8 +225,7 @@ std::string shell_text(const std::vector<std::string>& words) {
 
 std::string trial_command_text(const StudySpec& spec, const space::Configuration& configuration) {
     const ProgramSpec& program = *spec.trainable.program;
-    return shell_text(
-        CommandTemplate(program.command, program.shell).expand({configuration, "config.json", spec.max_iterations}));
+    return shell_text(CommandTemplate(program).expand({configuration, "config.json", spec.max_iterations}));
 }
 
 } // namespace ranktune::study

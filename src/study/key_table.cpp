@@ -25,6 +25,7 @@ constexpr View keys[] = {
     "trainable.name",
     "trainable.command",
     "trainable.shell",
+    "trainable.flags",
     "trainable.directory",
     "trainable.checkpoints",
     "trainable.env",

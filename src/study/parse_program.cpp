@@ -11,8 +11,8 @@
 namespace ranktune::study {
 namespace {
 
-constexpr std::string_view program_keys[] = {"shell",    "directory", "checkpoints", "env",
-                                             "keep_env", "tf_config", "jax"};
+constexpr std::string_view program_keys[] = {"shell", "flags",    "directory", "checkpoints",
+                                             "env",   "keep_env", "tf_config", "jax"};
 
 bool is_variable_name(std::string_view name) {
     const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
@@ -71,6 +71,20 @@ void parse_keep_env(TableReader& table, ProgramSpec& program) {
     }
 }
 
+void parse_flags(TableReader& table, ProgramSpec& program) {
+    const Node* flags = table.take("flags");
+    if (flags == nullptr) return;
+    if (flags->is(Node::Kind::boolean)) {
+        program.flags = flags->boolean ? Flags::set : Flags::off;
+    } else if (flags->is(Node::Kind::string) && flags->text == "both") {
+        program.flags = Flags::both;
+    } else {
+        const std::string found =
+            flags->is(Node::Kind::string) ? in_quotes(flags->text) : std::string(kind_text(*flags));
+        table.complain("flags", "needs true, false or \"both\" (--amp and --no-amp), not " + found);
+    }
+}
+
 void parse_directory(ParseContext& context, TableReader& table, ProgramSpec& program) {
     const OptionInfo path{.name = "directory", .kind = OptionInfo::Kind::path, .description = ""};
     const std::string given = table.string("directory").value_or(".");
@@ -104,6 +118,7 @@ void parse_program(ParseContext& context, TableReader& table) {
     for (const char* other : {"builtin", "name"}) table.refuse(other, "is given beside command; give one of them");
     program.command = table.string("command").value_or("");
     program.shell = table.boolean("shell").value_or(false);
+    parse_flags(table, program);
     program.checkpoints = table.boolean("checkpoints").value_or(true);
     parse_directory(context, table, program);
     parse_env(table, program);
@@ -133,10 +148,15 @@ void check_command(ParseContext& context) {
     std::vector<std::string> found;
     const auto command = CommandTemplate::read(node->text, context.spec.trainable.program->shell, found);
     for (const std::string& mistake : found) context.mistakes.value(*node, key, mistake);
+    const std::vector<std::string> placeholders = command.placeholders();
+    if (context.spec.trainable.program->flags != Flags::off &&
+        std::ranges::find(placeholders, "args") == placeholders.end())
+        context.mistakes.value(*table->find("flags"), "trainable.flags",
+                               "says how {args} writes booleans, but the command has no {args}");
     if (!context.names_are_known) return;
     std::vector<std::string> known = CommandTemplate::reserved();
     for (std::string& name : names_of(context.entries)) known.push_back(std::move(name));
-    for (const std::string& name : command.placeholders()) {
+    for (const std::string& name : placeholders) {
         const bool is_parameter = may_name_parameter(context.entries, name);
         if (std::ranges::find(CommandTemplate::reserved(), name) != CommandTemplate::reserved().end()) {
             if (is_parameter)

@@ -76,6 +76,8 @@ std::string list_of(const std::vector<std::string>& items) {
 void write_program(const ProgramSpec& program, Writer& out) {
     out.line("command", text_of(program.command));
     out.line("shell", text_of(program.shell));
+    out.line("flags",
+             program.flags == Flags::both ? text_of(std::string("both")) : text_of(program.flags != Flags::off));
     out.line("directory", text_of(program.directory));
     out.line("checkpoints", text_of(program.checkpoints));
     std::string env;

@@ -7,6 +7,8 @@ Programs of the standard library, and numpy_ddp.py: the PyTorch tutorial's flow 
 import json
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -148,10 +150,210 @@ class Examples(Case):
         self.assertGreater(max(len(row["attempts"]) for row in rows), 1)
 
 
+def blocks(page, heading, kind):
+    """The code blocks of one kind under a heading of the guide to programs."""
+    text = (SOURCES / "docs/guides" / page).read_text().split(f"\n{heading}\n", 1)[1]
+    text = re.split(r"^#{2,3} ", re.sub(r"^```.*?^```$", lambda block: block[0].replace("\n#", "\n\0#"), text, flags=re.M | re.S),
+                    maxsplit=1, flags=re.M)[0].replace("\0", "")
+    return re.findall(rf"^```{kind}\n(.*?)^```$", text, re.M | re.S)
+
+
+class Arguments(Case):
+    """Booleans, lists and nested names as arguments: what the guide to programs says."""
+
+    REPORT = """
+import os, ranktune
+trial = ranktune.config()
+found = vars(args)
+assert found.pop("epochs") == 9, found
+assert found["amp"] is trial["amp"] and found["hidden"] == trial["hidden"] and found["lr"] == trial["lr"], (found, trial)
+assert found["layers"] == trial["layers"], (found, trial)
+assert found["momentum"] == trial.get("sgd", {}).get("momentum", 0.9), (found, trial)
+ranktune.report(score=1.0)
+"""
+
+    def recipe(self):
+        """(the [trainable] and [space] of the guide, its parser)"""
+        (toml,), (script,) = blocks("programs.md", "## Arguments", "toml"), blocks("programs.md", "## Arguments", "python")
+        return toml, script
+
+    def run_recipe(self, toml, script):
+        head = '[study]\nname = "s"\nmetric = "score"\nmode = "max"\nnum_trials = 8\nmax_iterations = 9\nseed = 1\n'
+        (self.folder / "s.toml").write_text(head + toml.replace("python3", sys.executable))
+        (self.folder / "train.py").write_text(script + self.REPORT)
+        shown = self.ranktune("run", "s.toml", "--dry-run")
+        out = self.ranktune("run", "s.toml", "--local", "2")
+        self.assertIn("8 trials, 8 ok", out)
+        configurations = [trial["configuration"] for trial in self.export().values()]
+        self.assertEqual({configuration["amp"] for configuration in configurations}, {True, False})
+        return shown
+
+    def test_the_recipe_of_the_guide_fits_its_script(self):
+        shown = self.run_recipe(*self.recipe())
+        self.assertRegex(shown, r"runs .* --epochs=9 --lr=\S+ (--amp )?'--hidden=\[")
+        self.assertNotIn("--amp=", shown)
+
+    def test_a_boolean_optional_action_gets_both_flags(self):
+        toml, script = self.recipe()
+        shown = self.run_recipe(toml.replace("flags = true ", 'flags = "both" '),
+                                script.replace('action="store_true"', "action=argparse.BooleanOptionalAction, default=None"))
+        self.assertRegex(shown, r"--epochs=9 --lr=\S+ --(no-)?amp ")
+
+    def test_a_script_with_flags_is_mended_in_the_study_that_it_failed(self):
+        """What argparse says about --amp=true, and the way on that the guide names."""
+        toml, script = self.recipe()
+        with self.assertRaisesRegex(AssertionError, r"ignored explicit\s+argument 'true'"):
+            self.run_recipe(toml.replace("flags = true", "#"), script)
+        (self.folder / "s.toml").write_text((self.folder / "s.toml").read_text().replace("# ", "flags = true # ", 1))
+        out = self.ranktune("run", "s.toml", "--local", "2", "--restart-errored")
+        self.assertIn("8 trials, 8 ok", out)
+
+
+class Ranks(Case):
+    def test_rank_0_knows_the_metric_and_the_others_do_not(self):
+        """The lines of the guide, through pauses; and nobody takes the other ranks for silent ones."""
+        (lines,) = [block for block in blocks("programs.md", "### Rank 0 knows the metric, the others do not", "python")]
+        (self.folder / "script.py").write_text(textwrap.dedent("""
+            import os, ranktune
+            here = ranktune.context()
+            model, path = None, here.checkpoint_dir + "/state"
+            def evaluate(model):
+                assert here.rank == 0
+                open(path, "w").write(str(here.iteration))
+                return 0.5 - here.trial / 100  # the first one is promoted
+            for _ in range(here.iteration, here.iterations):
+                here = ranktune.context()
+        """) + textwrap.indent(lines, "    "))
+        self.study(f"{sys.executable} -u script.py {{args}}", 'scheduler.type="asha"', metric="val_accuracy", ranks=2, workers=2)
+        trials = self.export()
+        self.assertTrue(any(trial["reports"][-1]["attempt"] > 1 for trial in trials.values()))
+        self.assertTrue(any(len(trial["reports"]) == 9 for trial in trials.values()))
+        log = "".join(path.read_text() for path in (self.folder / "s/logs").glob("*.log"))
+        self.assertNotIn("alone", log)
+        self.assertNotIn("waiting for", log)
+
+    def test_what_other_ranks_report_is_not_used(self):
+        command = self.python("""
+            import json, os, socket
+            link = socket.socket(fileno=int(os.environ["RANKTUNE_FD"])).makefile("rw")
+            mine = {"score": 1.0} if os.environ["RANK"] == "0" else {"score": 99.0, "other": 5}
+            link.write(json.dumps({"report": mine, "checkpoint": "/nowhere" if os.environ["RANK"] == "1" else None}) + "\\n")
+            link.flush()
+            link.readline()
+        """)
+        self.study(command, ranks=2, trials=2, ceiling=1)
+        self.assertEqual({trial["best"]["value"] for trial in self.export().values()}, {1.0})
+
+
+APPTAINER = """#!/bin/sh
+# Stands in for apptainer: a root of its own with a system (that of this machine, read-only) and what is bound; process ids,
+# IPC and /tmp of its own. As apptainer does it, the folder in which it runs is bound, variables are passed on but for PATH.
+[ "$1" = exec ] && shift
+options="--unshare-pid --unshare-ipc --proc /proc --dev /dev --tmpfs /tmp --ro-bind /usr /usr --ro-bind /etc /etc"
+for folder in bin sbin lib lib64; do [ -e /$folder ] && options="$options --symlink usr/$folder /$folder"; done
+while :; do
+    case $1 in
+    --nv) shift ;;
+    --bind) options="$options --bind $2 $2"; shift 2 ;;
+    *) break ;;
+    esac
+done
+[ -f "$1" ] || { echo "no image $1" >&2; exit 255; }
+shift
+PATH=/usr/bin:/bin exec bwrap $options --bind "$PWD" "$PWD" --chdir "$PWD" -- "$@"
+"""
+
+
+class Containers(Case):
+    """The recipe of the guide with a stand-in for apptainer."""
+
+    def setUp(self):
+        super().setUp()
+        probe = ["bwrap", "--ro-bind", "/", "/", "--proc", "/proc", "--unshare-pid", "--unshare-ipc", "true"]
+        if shutil.which("bwrap") is None:
+            self.skipTest("no bwrap (Debian: bubblewrap)")
+        done = subprocess.run(probe, capture_output=True, text=True)
+        if done.returncode != 0:
+            self.skipTest(f"bwrap may not make namespaces here: {done.stderr.strip()}")
+        # /tmp is the container's own: what is bound lies elsewhere.
+        directory = tempfile.TemporaryDirectory(prefix="ranktune-container-", dir="/var/tmp")
+        self.addCleanup(directory.cleanup)
+        self.folder = pathlib.Path(directory.name)
+        self.stand_in = self.folder / "apptainer"
+        self.stand_in.write_text(APPTAINER)
+        self.stand_in.chmod(0o755)
+
+    def recipe(self):
+        (toml,) = blocks("programs.md", "## Containers", "toml")
+        command = toml.split('command = "', 1)[1].split('"', 1)[0]
+        self.assertIn("apptainer exec --nv --bind /scratch/ann train.sif python3 train.py", command)
+        return command.replace("apptainer ", f"{self.stand_in} ")
+
+    def test_a_program_in_a_container_reports_and_goes_on_from_its_checkpoint(self):
+        data = self.folder / "scratch"
+        work = self.folder / "work"
+        data.mkdir()
+        work.mkdir()
+        (data / "data").write_text("42")
+        (work / "train.sif").touch()
+        (work / "train.py").write_text(textwrap.dedent(f"""
+            import os, ranktune
+            assert os.environ["WORLD_SIZE"] == "2" and "RANK" in os.environ
+            assert not os.path.exists("{SOURCES}/README.md") and not os.path.exists("{self.stand_in}"), "not in a container"
+            assert os.getpid() < 10, "not in a container"
+            assert open("{data}/data").read() == "42"
+            assert ranktune.__file__.endswith("/s/python/ranktune.py"), ranktune.__file__
+            here = ranktune.context()
+            before = ranktune.checkpoint()
+            count = int(open(before).read()) if before else 0
+            assert count == here.iteration, (count, here)
+            for i in range(here.iteration, here.iterations):
+                path = here.checkpoint_dir + "/state"
+                if here.rank == 0:
+                    open(path, "w").write(str(i + 1))
+                ranktune.report(score=-here.trial, checkpoint=path)  # the first one is promoted
+        """))
+        self.folder = work
+        self.study(self.recipe().replace("/scratch/ann", str(data)), 'scheduler.type="asha"', ranks=2)
+        trials = self.export()
+        self.assertEqual({trial["state"] for trial in trials.values()} - {"paused", "finished", "stopped"}, set())
+        self.assertTrue(any(trial["reports"][-1]["attempt"] > 1 for trial in trials.values()))
+
+    def test_a_container_that_hangs_is_stopped_and_leaves_no_process(self):
+        mark = f"ranktune-hangs-{os.getpid()}"
+        (self.folder / "train.sif").touch()
+        (self.folder / "train.py").write_text(textwrap.dedent(f"""
+            import os, ranktune, signal, subprocess, sys, time
+            if len(sys.argv) > 1 and sys.argv[1] == "{mark}":
+                time.sleep(1000)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            subprocess.Popen([sys.executable, __file__, "{mark}"], start_new_session=True)
+            ranktune.report(score=1.0, exit=False)
+            time.sleep(1000)
+        """))
+        self.study(self.recipe().replace("--bind /scratch/ann ", ""), 'run.abort_grace="1s"', ceiling=1, trials=1)
+        self.assertEqual(len(self.export()[0]["reports"]), 1)
+        left = [path for path in pathlib.Path("/proc").glob("[0-9]*/cmdline") if mark.encode() in read_bytes(path)]
+        self.assertEqual(left, [])
+
+
+def read_bytes(path):
+    """Of a process that may be gone."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
 class Mistakes(Case):
     def test_a_program_that_never_reports_is_told_how(self):
         out = self.study("true", code=4)
         self.assertIn("ended without a single report", out)
+        # The page that it names is there, whatever the width of the screen does to its path.
+        reason = json.loads(self.ranktune("export", "s", "--format", "json"))["trials"][0]["message"]
+        page = re.search(r"; (/\S+/guides/programs\.md) shows how$", reason)
+        self.assertIsNotNone(page, reason)
+        self.assertTrue(os.path.isfile(page[1]), reason)
 
     def test_a_report_without_the_metric_ends_the_study_and_names_what_it_has(self):
         command = self.python("""

@@ -152,6 +152,23 @@ TEST_CASE("The command line of a program may be mended", "[study]") {
     CHECK(differences(now, later).empty());
 }
 
+TEST_CASE("How a program wants its booleans may be mended", "[study]") {
+    const auto program = [](const std::string& keys) {
+        return parse_study(
+            "[study]\nname = \"a\"\nmetric = \"loss\"\nmode = \"min\"\nnum_trials = 6\nmax_iterations = 9\n"
+            "[trainable]\ncommand = \"train.py {args}\"\n" +
+                keys + "[space]\namp = [true, false]\n",
+            "/a.toml", {}, {});
+    };
+    StudySpec now = program("");
+    const StudySpec later = program("flags = true\n");
+    const auto found = differences(now, later);
+    CHECK(found == std::vector<KeyChange>{{"trainable.flags", "false", "true", true}});
+    CHECK(changes_what_is_decided(found)); // as for another command: failed trials may succeed now
+    take_over(now, later);
+    CHECK(differences(now, later).empty());
+}
+
 TEST_CASE("What is taken over is what may change, no more and no less", "[study]") {
     const std::vector<std::string> everything = {
         "study.name=b",          "study.num_trials=9",      "study.max_concurrent=3",     "study.time_budget=2h",

@@ -66,6 +66,29 @@ TEST_CASE("placeholders are filled in for each trial", "[study]") {
     CHECK(CommandTemplate("p {b} {a} {b} {args} {config}", false).placeholders() == Words{"b", "a", "args", "config"});
 }
 
+TEST_CASE("booleans are written as flags where the program wants flags", "[study]") {
+    space::Configuration configuration;
+    configuration.set("amp", true);
+    configuration.set("sgd.nesterov", false);
+    configuration.set("hidden", space::Value(space::Value::List{true, false}));
+    configuration.set("mode", "true");
+    const auto words = [&](Flags flags, const std::string& command = "p {args}", bool shell = false) {
+        return CommandTemplate(command, shell, flags).expand({configuration, "/s/config.json", 27});
+    };
+    CHECK(words(Flags::off) ==
+          Words{"p", "--amp=true", "--sgd.nesterov=false", "--hidden=[true,false]", "--mode=true"});
+    CHECK(words(Flags::set) == Words{"p", "--amp", "--hidden=[true,false]", "--mode=true"});
+    CHECK(words(Flags::both) == Words{"p", "--amp", "--no-sgd.nesterov", "--hidden=[true,false]", "--mode=true"});
+    // What names its parameters itself, or likes them plain, gets values as before.
+    CHECK(words(Flags::set, "p {args_plain} {amp}") ==
+          Words{"p", "amp=true", "sgd.nesterov=false", "hidden=[true,false]", "mode=true", "true"});
+    CHECK(words(Flags::both, "p {args}", true)[2] == "p --amp --no-sgd.nesterov '--hidden=[true,false]' --mode=true");
+    configuration = {};
+    configuration.set("amp", false);
+    CHECK(words(Flags::set) == Words{"p"});
+    CHECK(words(Flags::set, "p {args} -x", true)[2] == "p  -x");
+}
+
 TEST_CASE("for a shell the text stays as it is and values are quoted", "[study]") {
     CHECK(words("cd $HOME && ./p --tag={tag} --lr={lr} {{x}} | tee log", true) ==
           Words{"/bin/sh", "-c", "cd $HOME && ./p --tag='it'\\''s a b' --lr=3.2e-05 {x} | tee log"});
@@ -93,7 +116,8 @@ TEST_CASE("a command that cannot be meant is refused", "[study]") {
 
 TEST_CASE("a program with all its keys comes back from the resolved file", "[study]") {
     const Parts parts = program_parts(
-        "shell = true\ndirectory = \"code\"\ncheckpoints = false\nkeep_env = [\"SLURM_JOB_ID\", \"PMI_*\"]\n"
+        "shell = true\nflags = \"both\"\ndirectory = \"code\"\ncheckpoints = false\nkeep_env = [\"SLURM_JOB_ID\", "
+        "\"PMI_*\"]\n"
         "tf_config = true\njax = true\nenv = { A = \"x y\", B = 3, C = true }\n",
         "p {args}; q {lr}");
     const StudySpec spec = parse(parts.text() + "[failure]\nreport_timeout = \"10m\"\n");
@@ -101,6 +125,7 @@ TEST_CASE("a program with all its keys comes back from the resolved file", "[stu
     const ProgramSpec& program = *spec.trainable.program;
     CHECK(program.command == "p {args}; q {lr}");
     CHECK(program.shell);
+    CHECK(program.flags == Flags::both);
     CHECK(program.directory == "/studies/code");
     CHECK_FALSE(program.checkpoints);
     CHECK(program.keep_env == Words{"SLURM_JOB_ID", "PMI_*"});
@@ -119,6 +144,9 @@ TEST_CASE("a program runs in the directory of the study file and may save checkp
     CHECK(spec.trainable.program->directory == "/studies");
     CHECK(spec.trainable.program->checkpoints);
     CHECK_FALSE(spec.failure.report_timeout);
+    CHECK(spec.trainable.program->flags == Flags::off);
+    CHECK(parse(program_parts("flags = false\n").text()).trainable.program->flags == Flags::off);
+    CHECK(parse(program_parts("flags = true\n").text()).trainable.program->flags == Flags::set);
 }
 
 TEST_CASE("mistakes about programs say where they are and what to write", "[study]") {
@@ -146,6 +174,13 @@ TEST_CASE("mistakes about programs say where they are and what to write", "[stud
           "9:9 trainable.env.RANKTUNE_FD: names that begin with RANKTUNE_ are ranktune's own");
     CHECK(mistake(program_parts("env = { A = [1] }\n").text()) ==
           "9:13 trainable.env.A: needs a string, number or boolean, not a list");
+    const std::string flags = "9:9 trainable.flags: needs true, false or \"both\" (--amp and --no-amp), not ";
+    CHECK(mistake(program_parts("flags = \"no\"\n").text()) == flags + "\"no\"");
+    CHECK(mistake(program_parts("flags = 1\n").text()) == flags + "an integer");
+    CHECK(mistake(program_parts("flag = true\n").text()) == "9:1 trainable.flag: unknown key; did you mean 'flags'?");
+    CHECK(mistake(program_parts("flags = true\n", "p {args_plain} {lr}").text()) ==
+          "9:9 trainable.flags: says how {args} writes booleans, but the command has no {args}");
+    CHECK(mistake(program_parts("flags = false\n", "p {lr}").text()).empty());
     CHECK(mistake(program_parts("keep_env = \"A\"\n").text()).starts_with("9:12 trainable.keep_env: needs a list"));
     CHECK(mistake(program_parts("keep_env = [\"A*B\"]\n").text()).ends_with("not \"A*B\""));
 }

@@ -2,6 +2,7 @@
 #pragma once
 // CommandTemplate: the command line of a program, with placeholders that each trial fills in.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,7 @@ struct CommandValues {
 /// `python3 train.py {args}` as words, split as a shell would split them but without a shell: blanks separate, quotes
 /// and backslashes keep together. Or, with `shell`, one text for `/bin/sh -c`.
 ///
-///     {args}        --lr=3.2e-05 --batch_size=32      one word per hyper-parameter of the trial
+///     {args}        --lr=3.2e-05 --batch_size=32      one word per hyper-parameter of the trial; booleans: Flags
 ///     {args_plain}  lr=3.2e-05 batch_size=32          likewise
 ///     {config}      path of a JSON file with the same
 ///     {iterations}  study.max_iterations
@@ -35,7 +36,8 @@ class CommandTemplate {
   public:
     /// Throws base::UsageError: unbalanced quotes or braces, an empty command, characters that only a shell
     /// understands.
-    CommandTemplate(std::string_view command, bool shell);
+    CommandTemplate(std::string_view command, bool shell, Flags flags = Flags::off);
+    explicit CommandTemplate(const ProgramSpec& program);
     /// The same, with all mistakes told at once; only without any is the result good for more than its placeholders.
     [[nodiscard]] static CommandTemplate read(std::string_view command, bool shell, std::vector<std::string>& mistakes);
 
@@ -55,10 +57,14 @@ class CommandTemplate {
     using Word = std::vector<Piece>;
     class Reader;
 
-    explicit CommandTemplate(bool shell) : shell_(shell) {}
+    CommandTemplate(bool shell, Flags flags) : shell_(shell), flags_(flags) {}
+    /// What a placeholder becomes; nothing: the trial has no such hyper-parameter.
+    [[nodiscard]] std::optional<std::vector<std::string>> fill_in(const std::string& name,
+                                                                  const CommandValues& values) const;
 
     std::vector<Word> words_; ///< of a shell's command: one
     bool shell_ = false;
+    Flags flags_ = Flags::off;
 };
 
 /// The words in one line that a shell would split into them again: for people.

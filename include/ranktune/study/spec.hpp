@@ -16,9 +16,14 @@ namespace ranktune::study {
 
 /// [trainable] with `command`: a program of the user, one process per rank. docs/reference/program-protocol.md says
 /// what it sees.
+/// How `{args}` of a command writes a boolean. off: `--amp=true`, `--amp=false`; set: `--amp` or nothing; both: `--amp`
+/// or `--no-amp`.
+enum class Flags : std::uint8_t { off, set, both };
+
 struct ProgramSpec {
-    std::string command;     ///< study::CommandTemplate
-    bool shell = false;      ///< run by /bin/sh -c instead of being split into words
+    std::string command; ///< study::CommandTemplate
+    bool shell = false;  ///< run by /bin/sh -c instead of being split into words
+    Flags flags = Flags::off;
     std::string directory;   ///< working directory, absolute
     bool checkpoints = true; ///< it can save its state, so that it may be paused
     struct Variable {

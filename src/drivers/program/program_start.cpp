@@ -116,7 +116,7 @@ void ProgramTrial::prepare() {
     facts.checkpoint_directory = checkpoint_directory_;
     meet(facts);
 
-    const study::CommandTemplate command(program().command, program().shell);
+    const study::CommandTemplate command(program());
     const auto words = command.expand({configuration_, facts.config_path, facts.iterations});
     const auto environment = trainables::program_environment(setting_.program->environment, program(), facts);
     if (leads()) {
