@@ -71,6 +71,22 @@ class Pages(unittest.TestCase):
                         self.assertTrue((ROOT / name).exists())
         self.assertGreater(found, 20)
 
+    def test_messages_name_pages_where_they_are_installed(self):
+        """Through documentation_page(), which finds them, or with the place in an installation beside the one in the clone."""
+        found = 0
+        for path in (ROOT / "src").rglob("*.cpp"):
+            code = re.sub(r"^ *//.*$", "", path.read_text(), flags=re.M)
+            for page in re.findall(r'documentation_page\("([^"]+)"\)', code):
+                found += 1
+                with self.subTest(file=str(path.relative_to(ROOT)), page=page):
+                    self.assertTrue((ROOT / "docs" / page).is_file())
+            for line in code.splitlines():
+                if re.search(r"\bdocs/[\w/-]+\.md", line):
+                    found += 1
+                    with self.subTest(file=str(path.relative_to(ROOT)), line=line):
+                        self.assertIn("share/doc/ranktune/docs/", line)
+        self.assertGreaterEqual(found, 2)
+
     def test_the_study_of_the_readme_is_the_one_that_init_writes(self):
         study = re.sub(r"\A(#.*\n)+\n", "", (ROOT / "jobs/digits/digits.toml").read_text())
         shown = [code for _, kind, code in FENCE.findall((ROOT / "README.md").read_text()) if kind == "toml"]

@@ -207,6 +207,7 @@ ranktune.report(score=1.0)
         (self.folder / "s.toml").write_text((self.folder / "s.toml").read_text().replace("# ", "flags = true # ", 1))
         out = self.ranktune("run", "s.toml", "--local", "2", "--restart-errored")
         self.assertIn("8 trials, 8 ok", out)
+        self.assertIn("verified: ", self.ranktune("replay", "s", "--verify"))
 
 
 class Ranks(Case):
