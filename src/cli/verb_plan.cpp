@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/command_checks.hpp"
 #include "cli/ranks_here.hpp"
 #include "cli/study_input.hpp"
 #include "cli/terminal.hpp"
@@ -126,7 +127,8 @@ int validate(const std::string& study, const std::vector<std::string>& overrides
     report::StartInfo info;
     const auto style = detect_terminal().style;
     std::cout << report::paragraph(report::unbroken(study) + ": no mistakes", style)
-              << report::start_screen(input.spec, info, style) << disk(input.spec, info_of(input.spec), style);
+              << report::start_screen(input.spec, info, style) << disk(input.spec, info_of(input.spec), style)
+              << command_warning_lines(input.spec, style);
     return 0;
 }
 
@@ -149,7 +151,7 @@ int dry_run(const RunArguments& arguments) {
     text += layout(input.spec, workers, ranks.why(workers), style);
     report::StartInfo info;
     text += report::start_screen(input.spec, info, style) + disk(input.spec, info_of(input.spec), style) +
-            "nothing was started (--dry-run)\n";
+            command_warning_lines(input.spec, style) + "nothing was started (--dry-run)\n";
     std::cout << "# The study with every default, as `resolved.toml` will have it.\n"
               << study::resolved_toml_with_bounds(input.spec) << "\n"
               << commented(text);

@@ -68,13 +68,18 @@ class CommandTemplate::Reader {
         : text_(text), shell_(shell), mistakes_(mistakes) {}
 
     std::vector<Word> words() {
-        while (at_ < text_.size()) step();
+        while (at_ < text_.size()) {
+            step_at_ = at_;
+            step();
+        }
         if (quote_ != '\0') complain(std::string("the quote ") + quote_ + " is never closed");
         end_word();
         if (words_.empty() || (shell_ && text_.find_first_not_of(blanks) == std::string_view::npos))
             complain("the command is empty");
         return std::move(words_);
     }
+    /// Where each of `words` begins in the text.
+    [[nodiscard]] const std::vector<std::size_t>& begins() const { return begins_; }
 
   private:
     void step() {
@@ -84,7 +89,7 @@ class CommandTemplate::Reader {
         if (quote_ != '\0') return inside_quotes(c);
         if (c == '\'' || c == '"') {
             quote_ = c;
-            in_word_ = true;
+            enter_word();
         } else if (is_blank(c)) {
             end_word();
         } else if (c == '\\') {
@@ -92,8 +97,21 @@ class CommandTemplate::Reader {
             add(text_[at_++]);
         } else {
             if (is_for_shells(c)) refuse(c);
+            if (c == '~' && names_home())
+                complain(
+                    "'~' is the home directory to a shell, but the command is run without one; write the whole path, "
+                    "or "
+                    "put it between single quotes if it is meant as it stands");
             add(c);
         }
+    }
+
+    /// `~`, `~/data` and `~user` at the beginning of a word, and `--data=~/x`, which is meant so although few shells
+    /// read it so.
+    [[nodiscard]] bool names_home() const {
+        if (!in_word_) return true;
+        return !word_.empty() && !word_.back().placeholder && word_.back().text.ends_with('=') &&
+               text_.substr(at_).starts_with('/');
     }
 
     void inside_quotes(char c) {
@@ -127,13 +145,18 @@ class CommandTemplate::Reader {
         const auto end = text_.find_first_of("{}", at_);
         if (end == std::string_view::npos || text_[end] != '}')
             return complain("a '{' without its '}'; a brace is written '{{'");
+        enter_word();
         word_.push_back({std::string(text_.substr(at_, end - at_)), true});
-        in_word_ = true;
         at_ = end + 1;
     }
 
-    void add(char c) {
+    void enter_word() {
+        if (!in_word_) begins_.push_back(step_at_);
         in_word_ = true;
+    }
+
+    void add(char c) {
+        enter_word();
         if (word_.empty() || word_.back().placeholder) word_.emplace_back();
         word_.back().text += c;
     }
@@ -153,10 +176,12 @@ class CommandTemplate::Reader {
     bool shell_;
     std::vector<std::string>& mistakes_;
     std::size_t at_ = 0;
+    std::size_t step_at_ = 0; ///< where the character began that is read now
     char quote_ = '\0';
     bool in_word_ = false;
     Word word_;
     std::vector<Word> words_;
+    std::vector<std::size_t> begins_;
 };
 
 CommandTemplate::CommandTemplate(std::string_view command, bool shell, Flags flags) : shell_(shell), flags_(flags) {
@@ -214,6 +239,22 @@ std::vector<std::string> CommandTemplate::expand(const CommandValues& values) co
         if (complete || shell_) result.push_back(std::move(text));
     }
     if (shell_) return {"/bin/sh", "-c", result.front()};
+    return result;
+}
+
+std::vector<WrittenWord> CommandTemplate::written(std::string_view command) {
+    std::vector<std::string> ignored; // a shell's command may hold what is a mistake in any other
+    Reader reader(command, false, ignored);
+    const std::vector<Word> words = reader.words();
+    std::vector<WrittenWord> result;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        WrittenWord written{"", reader.begins()[i], false};
+        for (const Piece& piece : words[i]) {
+            written.text += piece.placeholder ? "{" + piece.text + "}" : piece.text;
+            written.varies = written.varies || piece.placeholder;
+        }
+        result.push_back(std::move(written));
+    }
     return result;
 }
 

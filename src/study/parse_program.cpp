@@ -140,7 +140,7 @@ void parse_program(ParseContext& context, TableReader& table) {
 
 /// After parse_space: the placeholders of the command are hyper-parameters.
 void check_command(ParseContext& context) {
-    if (!context.spec.trainable.program) return;
+    if (!context.spec.trainable.program || context.trust_trainable) return;
     const Node* table = context.root.find("trainable");
     const Node* node = table == nullptr ? nullptr : table->find("command");
     if (node == nullptr || !node->is(Node::Kind::string)) return;

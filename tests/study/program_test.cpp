@@ -114,6 +114,24 @@ TEST_CASE("a command that cannot be meant is refused", "[study]") {
     }
 }
 
+TEST_CASE("a home directory that no shell puts in is refused, and stays where it is quoted", "[study]") {
+    for (const std::string command : {"~/bin/p", "p ~", "p ~/x", "p ~user/x", "p --data=~/x", "p {lr} ~/x"}) {
+        INFO(command);
+        CHECK(refusal(command) ==
+              "'~' is the home directory to a shell, but the command is run without one; write the whole path, or put "
+              "it between single quotes if it is meant as it stands");
+        CHECK(refusal(command, true).empty());
+    }
+    CHECK(words("p '~/x' \"~\" a~/b --bound=~5 {lr}~/x \\~/x") ==
+          Words{"p", "~/x", "~", "a~/b", "--bound=~5", "3.2e-05~/x", "~/x"});
+    // Views read what an earlier version took.
+    const std::string resolved = resolved_toml(parse(program_parts("", "p x").text()));
+    const auto at = resolved.find("\"p x\"");
+    REQUIRE(at != std::string::npos);
+    CHECK(parse_resolved_study(std::string(resolved).replace(at, 5, "\"p ~\""), "/s/resolved.toml")
+              .trainable.program->command == "p ~");
+}
+
 TEST_CASE("a program with all its keys comes back from the resolved file", "[study]") {
     const Parts parts = program_parts(
         "shell = true\nflags = \"both\"\ndirectory = \"code\"\ncheckpoints = false\nkeep_env = [\"SLURM_JOB_ID\", "

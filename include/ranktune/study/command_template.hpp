@@ -20,6 +20,13 @@ struct CommandValues {
     base::Iteration iterations = 0;
 };
 
+/// A word of a command as it is written.
+struct WrittenWord {
+    std::string text;    ///< without its quotes; a placeholder with its braces
+    std::size_t at = 0;  ///< where it begins in the command
+    bool varies = false; ///< has a placeholder in it
+};
+
 /// `python3 train.py {args}` as words, split as a shell would split them but without a shell: blanks separate, quotes
 /// and backslashes keep together. Or, with `shell`, one text for `/bin/sh -c`.
 ///
@@ -35,7 +42,7 @@ struct CommandValues {
 class CommandTemplate {
   public:
     /// Throws base::UsageError: unbalanced quotes or braces, an empty command, characters that only a shell
-    /// understands.
+    /// understands, `~` among them.
     CommandTemplate(std::string_view command, bool shell, Flags flags = Flags::off);
     explicit CommandTemplate(const ProgramSpec& program);
     /// The same, with all mistakes told at once; only without any is the result good for more than its placeholders.
@@ -45,6 +52,9 @@ class CommandTemplate {
     [[nodiscard]] std::vector<std::string> placeholders() const;
     /// The program and its arguments.
     [[nodiscard]] std::vector<std::string> expand(const CommandValues& values) const;
+
+    /// The words of a command before any is filled in; those of a shell's command as far as blanks and quotes tell.
+    [[nodiscard]] static std::vector<WrittenWord> written(std::string_view command);
 
     /// `{...}` that are not hyper-parameters.
     [[nodiscard]] static const std::vector<std::string>& reserved();
