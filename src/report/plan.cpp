@@ -126,14 +126,14 @@ std::string judged_at(const std::vector<Bracket>& brackets) {
 Plan plan(const study::StudySpec& spec) {
     Plan plan;
     plan.full = static_cast<std::uint64_t>(spec.num_trials) * spec.max_iterations;
-    plan.estimate = spec.scheduler.kind == study::SchedulerKind::median || !spec.stop.metrics.empty() ||
-                    spec.stop.plateau || spec.stop.trial_time || spec.time_budget;
     plan.running_checkpoints = 2 + spec.checkpoint.keep;
     if (spec.scheduler.kind != study::SchedulerKind::asha) {
         const bool pauses = spec.scheduler.kind == study::SchedulerKind::median && !spec.scheduler.hard_stop;
         plan.paused_checkpoints = pauses ? 2 * std::uint64_t{spec.num_trials} : 0;
         plan.rungs = {{spec.max_iterations, spec.num_trials}};
         plan.iterations = plan.full;
+        plan.at_most = spec.scheduler.kind == study::SchedulerKind::median || !spec.stop.metrics.empty() ||
+                       spec.stop.plateau || spec.stop.trial_time || spec.time_budget;
         return plan;
     }
     std::vector<std::size_t> rungs;

@@ -21,8 +21,10 @@ struct Plan {
     /// Checkpoints at any one time, at most: of each trial that runs, and of all that are paused.
     std::uint64_t running_checkpoints = 0;
     std::uint64_t paused_checkpoints = 0;
-    bool estimate = false; ///< depends on what is reported (median stopping, stoppers)
-    std::string warning;   ///< when no trial can reach the top rung; empty otherwise
+    /// Never more than `iterations`, but fewer where reports say so. Without it they are an estimate: ASHA decides as
+    /// results arrive, and promotes more trials than the best share where better ones come later.
+    bool at_most = false;
+    std::string warning; ///< when no trial can reach the top rung; empty otherwise
 };
 
 [[nodiscard]] Plan plan(const study::StudySpec& spec);

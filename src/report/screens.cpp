@@ -125,7 +125,7 @@ std::string start_screen(const study::StudySpec& spec, const StartInfo& info, co
                                     dot, scheduler_words(spec));
     if (expected.rungs.size() > 1) words += dot + rungs_text(expected);
     text += prose("plan", words, style);
-    const char* about = expected.estimate ? "at most" : "about";
+    const char* about = expected.at_most ? "at most" : "about";
     text +=
         prose("", fmt::format("{} {} of {}", about, grouped(expected.iterations), counted(expected.full, "iteration")),
               style);

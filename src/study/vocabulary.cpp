@@ -47,7 +47,7 @@ std::string describe_decision(Reason reason, double a, double b) {
         case Reason::finish_top:
             return "among the best when nothing else was left, goes on from iteration " + number(a);
         case Reason::first_arrival:
-            return "first to arrive, nothing to compare with";
+            return "too few others to compare with yet";
         default:
             return "reason " + std::to_string(static_cast<unsigned>(reason)) + " (of a newer version)";
     }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "report/plan.hpp"
+#include "report/screens.hpp"
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"
 
@@ -38,7 +39,7 @@ TEST_CASE("ASHA that promotes thins out by eta at each rung", "[report]") {
     // 60 * 1 + 20 * 2 + 6 * 6 + 2 * 18
     CHECK(expected.iterations == 172);
     CHECK(expected.full == 1620);
-    CHECK_FALSE(expected.estimate);
+    CHECK_FALSE(expected.at_most);
     CHECK(expected.warning.empty());
 }
 
@@ -97,14 +98,28 @@ TEST_CASE("without early stopping every trial trains to the end", "[report]") {
     const Plan expected = plan(study_of(10, 5, "type = \"fifo\""));
     CHECK(rungs_of(expected) == Rungs{{5, 10}});
     CHECK(expected.iterations == 50);
-    CHECK_FALSE(expected.estimate);
+    CHECK_FALSE(expected.at_most);
 }
 
-TEST_CASE("what depends on reports is called an estimate", "[report]") {
-    CHECK(plan(study_of(10, 5, "type = \"median\"")).estimate);
+TEST_CASE("a plan says at most only where no study can train more", "[report]") {
+    const std::string stop = "[stop]\nmetric = \"score >= 0.99\"";
+    CHECK(plan(study_of(10, 5, "type = \"median\"")).at_most);
     CHECK(plan(study_of(10, 5, "type = \"median\"")).iterations == 50);
-    CHECK(plan(study_of(10, 5, "type = \"fifo\"", "[stop]\nmetric = \"score >= 0.9\"")).estimate);
-    CHECK_FALSE(plan(study_of(10, 5, "type = \"fifo\"")).estimate);
+    CHECK(plan(study_of(10, 5, "type = \"fifo\"", stop)).at_most);
+    CHECK_FALSE(plan(study_of(10, 5, "type = \"fifo\"")).at_most);
+    // Trials that come in ever better are promoted, and overtaken when it is too late: more train on than the best
+    // third.
+    for (const std::string variant : {"promote", "stop"}) {
+        INFO(variant);
+        const auto spec = study_of(30, 9, "type = \"asha\"\nvariant = \"" + variant + "\"", stop);
+        ranktune::report::testing::StudyByHand study(study::resolved_toml(spec));
+        study.began(1);
+        study.play_out([](std::uint32_t trial, base::Iteration) { return 0.01 * trial; });
+        REQUIRE(study.tuner.state().ended);
+        CHECK(study.tuner.state().iterations > plan(spec).iterations);
+        CHECK_FALSE(plan(spec).at_most);
+        CHECK(start_screen(spec, {}, {}).find("          about ") != std::string::npos);
+    }
 }
 
 TEST_CASE("a study in which no trial can reach the top is warned of", "[report]") {

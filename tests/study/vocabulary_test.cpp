@@ -10,6 +10,7 @@
 using namespace ranktune::study;
 
 TEST_CASE("describe fills the numbers in", "[study]") {
+    CHECK(describe(Reason::first_arrival, 0, 0) == "too few others to compare with yet"); // of a rung, or for a median
     CHECK(describe(Reason::in_top, 1, 3) == "the best of 3 in its rung, goes on");
     CHECK(describe(Reason::in_top, 11, 33) == "among the best 11 of 33 in its rung, goes on");
     CHECK(describe(Reason::rung, 3, 1) == "waits at rung 3 with 1 entry");
