@@ -185,11 +185,15 @@ bool is_login_node() {
 
 bool speaks() { return comm::mpi::is_first_task(drivers::environment_variables()); }
 
-std::uint32_t default_workers(std::uint32_t ranks_per_trial, std::uint32_t cpus_per_rank) {
+std::uint32_t hardware_threads() {
     cpu_set_t set;
     CPU_ZERO(&set);
-    const int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    const std::uint32_t fit = static_cast<std::uint32_t>(std::max(1, cores)) / std::max(1U, cpus_per_rank);
+    const int threads = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return static_cast<std::uint32_t>(std::max(1, threads));
+}
+
+std::uint32_t default_workers(std::uint32_t ranks_per_trial, std::uint32_t cpus_per_rank) {
+    const std::uint32_t fit = hardware_threads() / std::max(1U, cpus_per_rank);
     return std::max(ranks_per_trial, fit / ranks_per_trial * ranks_per_trial);
 }
 

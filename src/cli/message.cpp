@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/message.hpp"
 
+#include <iostream>
+
+#include "drivers/head/early_trouble.hpp"
 #include "report/text.hpp"
 
 namespace ranktune::cli {
@@ -13,6 +16,13 @@ std::string error_message(std::string_view words, int exit_code) {
     if (end != std::string::npos) text += what.substr(end);
     if (text.back() != '\n') text += '\n';
     return text;
+}
+
+int tell_trouble(const base::IoError& error) {
+    const auto trouble = drivers::early_trouble(error);
+    const int code = static_cast<int>(trouble.outcome);
+    std::cerr << error_message(trouble.words, code) << std::flush;
+    return code;
 }
 
 } // namespace ranktune::cli

@@ -43,8 +43,16 @@ std::uint32_t tasks_of_job() {
 } // namespace
 
 study::RankCheck local_ranks(const RunArguments& arguments) {
-    if (!arguments.local) return {};
-    return at_most(*arguments.local, [](std::uint32_t most) { return fmt::format("use --local {}", most); });
+    if (arguments.local)
+        return at_most(*arguments.local, [](std::uint32_t most) { return fmt::format("use --local {}", most); });
+    return [threads = hardware_threads()](std::uint32_t most) -> std::string {
+        if (threads >= most) return "";
+        return fmt::format(
+            "a trial may ask for {}, but ranktune may use {} here; let it ask for fewer, or say --local {}, which "
+            "starts "
+            "{} processes here all the same",
+            report::counted(most, "rank"), report::counted(threads, "hardware thread"), most, most + 1);
+    };
 }
 
 study::RankCheck launched_ranks(std::uint32_t workers) {
@@ -83,7 +91,8 @@ RanksHere::RanksHere(const RunArguments& arguments) : arguments_(arguments), wor
 }
 
 study::RankCheck RanksHere::check() const {
-    return of_ == Of::option || !workers_ ? local_ranks(arguments_) : launched_ranks(*workers_);
+    if (of_ == Of::option || of_ == Of::machine) return local_ranks(arguments_);
+    return workers_ ? launched_ranks(*workers_) : study::RankCheck();
 }
 
 std::uint32_t RanksHere::workers(const study::StudySpec& spec) const {
@@ -94,6 +103,9 @@ std::string RanksHere::why(std::uint32_t workers) const {
     const std::string as_local = fmt::format("what --local {} would start on this machine", workers);
     switch (of_) {
         case Of::option:
+            if (workers <= hardware_threads()) break;
+            return fmt::format("{} processes take turns on {}", workers + 1,
+                               report::counted(hardware_threads(), "hardware thread"));
         case Of::machine:
             break;
         case Of::launcher:

@@ -11,7 +11,8 @@
 
 namespace ranktune::cli {
 
-/// Refuses trials that ask for more ranks than `--local` starts; allows any number where it is not given.
+/// Refuses trials that ask for more ranks than `--local` starts; where it is not given, for more than there are
+/// hardware threads: so many processes are started only for those who say so.
 [[nodiscard]] study::RankCheck local_ranks(const RunArguments& arguments);
 /// Refuses trials that ask for more ranks than a launcher has started beside the head.
 [[nodiscard]] study::RankCheck launched_ranks(std::uint32_t workers);

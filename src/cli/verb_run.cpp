@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/command_checks.hpp"
 #include "cli/launch_self.hpp"
 #include "cli/live.hpp"
 #include "cli/message.hpp"
@@ -25,7 +26,6 @@
 #include "comm/mpi/launch.hpp"
 #include "drivers/command_output.hpp"
 #include "drivers/environment_facts.hpp"
-#include "drivers/head/early_trouble.hpp"
 #include "drivers/head/last_end.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/layout.hpp"
@@ -59,14 +59,6 @@ std::string typed(const RunArguments& arguments) {
     return report::command_text(std::move(words));
 }
 
-/// Says what is wrong with the study's directory before anything began; returns the exit code.
-int tell_trouble(const base::IoError& error) {
-    const auto trouble = drivers::early_trouble(error);
-    const int code = static_cast<int>(trouble.outcome);
-    std::cerr << error_message(trouble.words, code) << std::flush;
-    return code;
-}
-
 void remark(const RunArguments& arguments, const drivers::OpenedStudy& opened) {
     if (arguments.progress == Progress::none) return;
     for (const auto& sentence : without_effect(arguments, opened)) std::cerr << sentence << "\n" << std::flush;
@@ -79,17 +71,24 @@ void tell_end(const std::string& sentence, study::StudyOutcome outcome) {
     std::cerr << error_message(sentence, static_cast<int>(outcome)) << std::flush;
 }
 
+/// Without the ranks that there are here: a study that is finished needs none. With all mistakes, if there is one.
+StudyInput read_for_here(const RunArguments& arguments) {
+    const study::RankCheck ranks = local_ranks(arguments);
+    if (arguments.local) return read_study(arguments.study, arguments.overrides, ranks);
+    try {
+        return read_study(arguments.study, arguments.overrides);
+    } catch (const study::StudyFileError&) {
+        return read_study(arguments.study, arguments.overrides, ranks);
+    }
+}
+
 int start_locally(const RunArguments& arguments, const Invocation& invocation) {
-    const StudyInput input = read_study(arguments.study, arguments.overrides, local_ranks(arguments));
+    const StudyInput input = read_for_here(arguments);
     const std::string directory = directory_for(arguments, input);
     refuse_directory(directory, arguments.study, input, arguments.fresh);
     // What can be said without any rank is said before they start.
-    drivers::OpenedStudy opened;
-    try {
-        opened = drivers::open_study(storage::posix_file_system(), directory, input.spec, open_request(arguments));
-    } catch (const base::IoError& error) {
-        return tell_trouble(error);
-    }
+    const auto opened =
+        drivers::open_study(storage::posix_file_system(), directory, input.spec, open_request(arguments));
     if (opened.finished) {
         remark(arguments, opened);
         const report::FilesInfo files{0, 0, directory, typed(arguments)};
@@ -100,6 +99,9 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
             tell_end(report::end_sentence(*opened.tuner, files), outcome);
         return static_cast<int>(outcome);
     }
+    if (!arguments.local &&
+        input.spec.max_ranks_per_trial() > hardware_threads()) // refused, with its place in the file
+        static_cast<void>(read_study(arguments.study, arguments.overrides, local_ranks(arguments)));
     const std::uint32_t workers =
         arguments.local.value_or(default_workers(input.spec.max_ranks_per_trial(), input.spec.resources.cpus_per_rank));
     return run_under_mpirun(invocation, workers, directory);
@@ -198,12 +200,13 @@ class RunScreens {
             std::cout << report::finished_screen(*opened.tuner, {0, 0, directory_, typed(arguments_)}, style)
                       << std::flush;
         else if (opened.is_new)
-            std::cout << report::start_screen(spec, start_info(directory_, layout_, mpi_.size()), style) << "\n"
+            std::cout << report::start_screen(spec, start_info(directory_, layout_, mpi_.size()), style)
+                      << command_warning_lines(spec, style) << "\n"
                       << std::flush;
         else
             std::cout << report::resume_screen(*opened.tuner, start_info(directory_, layout_, mpi_.size()),
                                                resume_info(opened), style)
-                      << "\n"
+                      << command_warning_lines(spec, style) << "\n"
                       << std::flush;
     }
 
@@ -314,17 +317,18 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
 
 int run(const RunArguments& arguments, const Invocation& invocation) {
     if (arguments.dry_run) return speaks() ? dry_run(arguments) : 0;
+    const auto start_here = [&] { return start_locally(arguments, invocation); };
     switch (how_launched()) {
         case Launch::by_launcher:
             break;
         case Launch::allocation:
-            if (arguments.local) return start_locally(arguments, invocation);
+            if (arguments.local) return or_trouble(start_here);
             throw base::UsageError(
                 "this is a Slurm job, but ranktune was not started by a launcher; try `srun --mpi=pmix " +
                 command_line(invocation) + "`, `mpirun " + command_line(invocation) +
                 "`, or --local N for this node alone");
         case Launch::by_hand:
-            if (arguments.local || !is_login_node()) return start_locally(arguments, invocation);
+            if (arguments.local || !is_login_node()) return or_trouble(start_here);
             throw base::UsageError(
                 "this looks like a login node (Slurm is here, but this is no job); submit a job script with `srun "
                 "--mpi=pmix " +

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // submit: a study as a Slurm job, or as a chain of them.
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
@@ -26,12 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using slurm::JobScript;
-
-std::chrono::seconds time_limit(const std::string& text) {
-    const auto time = std::chrono::duration_cast<std::chrono::seconds>(study::parse_duration(text));
-    if (time < std::chrono::minutes(1)) throw base::UsageError("--time needs a minute at least, not '" + text + "'");
-    return time;
-}
 
 void replace_number(std::string& text, std::uint32_t number) {
     const std::string place = "{gpus}";
@@ -100,15 +95,19 @@ JobScript script_for(const SubmitArguments& arguments, const StudyInput& input, 
     script.nodes = arguments.nodes;
     script.workers_per_node = workers_of_node(arguments);
     script.cpus_per_worker = arguments.cpus_per_worker.value_or(input.spec.resources.cpus_per_rank);
-    script.time = time_limit(arguments.time);
+    script.time = std::chrono::duration_cast<std::chrono::seconds>(study::parse_duration(arguments.time));
     if (gpus > 0) {
         script.gpus = site.gpus.value_or(slurm::ScriptLine{"--gpus-per-node={gpus}", ""});
         replace_number(script.gpus.text, gpus);
     }
     site_options(arguments, site, script);
-    if (script.lead * 2 > script.time)
-        throw base::UsageError(fmt::format("--time {} is too short: the last {} s of it are kept for checkpoints",
-                                           slurm::time_limit_text(script.time), script.lead.count()));
+    const auto least = std::max<std::chrono::seconds>(script.lead * 2, std::chrono::minutes(1));
+    if (script.time < least)
+        throw base::UsageError(fmt::format(
+            "--time {} is too short: {} is the least. The last {} of a job are for checkpoints{}, and training gets at "
+            "least as long",
+            arguments.time, study::duration_text(least), study::duration_text(script.lead),
+            script.lead_from.empty() ? "" : " (" + script.lead_from + ")"));
     std::vector<std::string> words{fs::absolute(arguments.study).lexically_normal().string()};
     words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
     words.insert(words.end(), {"-o", directory});
@@ -174,9 +173,7 @@ int say_finished(const std::string& study, const std::string& directory, study::
     return static_cast<int>(outcome);
 }
 
-} // namespace
-
-int submit(const SubmitArguments& arguments, const Invocation& invocation) {
+int submit_study(const SubmitArguments& arguments, const Invocation& invocation) {
     const StudyInput input = read_study(arguments.study, arguments.overrides, ranks_of(arguments));
     std::string directory = arguments.directory.empty() ? input.directory : arguments.directory;
     if (directory.empty()) directory = input.spec.name;
@@ -195,6 +192,12 @@ int submit(const SubmitArguments& arguments, const Invocation& invocation) {
     std::cout << plan;
     submit_all(script, directory, arguments.chain);
     return 0;
+}
+
+} // namespace
+
+int submit(const SubmitArguments& arguments, const Invocation& invocation) {
+    return or_trouble([&] { return submit_study(arguments, invocation); });
 }
 
 } // namespace ranktune::cli

@@ -368,7 +368,7 @@ int supervise(const SuperviseArguments& arguments, const ParseRun& parse_run) {
         if (run.dry_run) throw base::UsageError("--dry-run starts nothing that could be supervised");
         directory = directory_for(run, read_study(run.study, run.overrides));
     }
-    return Supervisor(std::move(line), absolute_directory(directory), arguments).run();
+    return or_trouble([&] { return Supervisor(std::move(line), absolute_directory(directory), arguments).run(); });
 }
 
 } // namespace ranktune::cli

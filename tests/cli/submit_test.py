@@ -272,7 +272,7 @@ def refusals():
     place = Place(resources="gpus = 2")
     has(place.submit("--time", "1h", code=2).stderr, "say how many a node has, --gpus-per-node 4")
     has(place.submit("--time", "4:00", "--gpus-per-node", "4", code=2).stderr, "4:00")
-    has(place.submit("--time", "2m", "--gpus-per-node", "4", code=2).stderr, "too short: the last 120 s of it are kept")
+    has(place.submit("--time", "2m", "--gpus-per-node", "4", code=2).stderr, "--time 2m is too short: 4m is the least")
     has(place.submit("--time", "1h", "--gpus-per-node", "1", code=2).stderr, "1 mistake in ",
         "resources.gpus: a trial may ask for 2 ranks, but the job has 1 worker; let it ask for fewer, or take more --nodes or --gpus-per-node")
     has(place.submit("--gpus-per-node", "4", code=2).stderr, "--time")
