@@ -18,6 +18,7 @@
 
 #include "cli/launch_self.hpp"
 #include "cli/message.hpp"
+#include "cli/study_input.hpp"
 #include "cli/verbs.hpp"
 #include "cli/version.hpp"
 #include "ranktune/base/error.hpp"
@@ -129,7 +130,7 @@ int checked_output(int code, bool has_effects) {
     return told;
 }
 
-/// The number of a trial, or "best".
+/// What names a trial: its number, or "best".
 CLI::Validator trial_or_best() {
     const auto number = whole_number(0, "the number of a trial, or best");
     return CLI::Validator([number](std::string& word) mutable { return word == "best" ? std::string() : number(word); },
@@ -163,6 +164,11 @@ class App {
             submit_.sbatch.assign(end + 1, argv + argc);
             argc = static_cast<int>(end - argv);
         }
+        // Before CLI11 sees --help, which would answer for a verb that is none.
+        if (const std::string unknown = unknown_verb(argc, argv); !unknown.empty()) {
+            if (speaks()) std::cerr << error_message(unknown, exit_usage);
+            return exit_usage;
+        }
         try {
             app_.parse(argc, argv);
         } catch (const CLI::Success& call) { // help, or the version
@@ -178,20 +184,28 @@ class App {
     }
 
   private:
-    /// CLI11 only says that a subcommand is required: the nearest verb helps more.
+    /// Those of the list.
+    std::vector<std::string> verbs() const {
+        std::vector<std::string> names;
+        for (const auto* verb : app_.get_subcommands({}))
+            if (!verb->get_group().empty()) names.push_back(verb->get_name());
+        return names;
+    }
+
+    /// About the first word that is no option, where it is no verb; or an empty string.
+    std::string unknown_verb(int argc, char** argv) const {
+        const auto first = std::find_if(argv + 1, argv + argc, [](const char* word) { return word[0] != '-'; });
+        if (first >= argv + argc) return "";
+        for (const auto* verb : app_.get_subcommands({}))
+            if (verb->get_name() == *first) return "";
+        const auto known = verbs();
+        return std::string("unknown verb '") + *first + "'" +
+               base::suggestion(*first, std::span<const std::string>(known)) + " (" + base::join(known) + ")";
+    }
+
     std::string explain(const CLI::ParseError& error, int argc, char** argv) const {
-        std::vector<std::string> verbs; // those of the list
-        bool is_verb = false;
-        const std::string first = argc > 1 ? argv[1] : "";
-        for (const auto* verb : app_.get_subcommands({})) {
-            is_verb = is_verb || verb->get_name() == first;
-            if (!verb->get_group().empty()) verbs.push_back(verb->get_name());
-        }
-        if (argc <= 1) return "a verb is needed: " + base::join(verbs) + " (ranktune --help)";
-        if (first[0] != '-' && !is_verb) {
-            return "unknown verb '" + first + "'" + base::suggestion(first, std::span<const std::string>(verbs)) +
-                   " (" + base::join(verbs) + ")";
-        }
+        if (argc <= 1) return "a verb is needed: " + base::join(verbs()) + " (ranktune --help)";
+        const std::string first = argv[1];
         if (std::string unknown = unknown_option(argc, argv); !unknown.empty()) return unknown;
         std::string what = error.what();
         if (what.rfind("The ", 0) == 0) what[0] = 't';
@@ -241,10 +255,21 @@ class App {
             ->allow_extra_args(false);
     }
 
-    static void add_run_options(CLI::App* verb, RunArguments& run, Overrides& overrides) {
-        verb->add_option("STUDY", run.study, "Study file (TOML), or the directory of a study to go on with")
+    /// The study that a verb is about. Those that look into its directory take it by directory_of.
+    static CLI::Option* add_study(CLI::App* verb, std::string& study) {
+        return verb->add_option("STUDY", study, "Study file (TOML), or the directory of a study")
             ->required()
             ->type_name("");
+    }
+    static void add_trial(CLI::App* verb, std::string& trial) {
+        verb->add_option("TRIAL", trial, "Number of the trial, or best")
+            ->required()
+            ->type_name("")
+            ->transform(trial_or_best());
+    }
+
+    static void add_run_options(CLI::App* verb, RunArguments& run, Overrides& overrides) {
+        add_study(verb, run.study);
         add_overrides(verb, overrides);
         verb->add_option("-o,--output", run.directory, "Study directory (default: ./<study.name>)")
             ->type_name("DIR")
@@ -297,7 +322,8 @@ class App {
         auto* verb =
             app_.add_subcommand("supervise", "Run `srun|mpirun ... ranktune run`; start it again when a rank dies");
         verb->footer(supervise_footer);
-        verb->add_option("--dir", supervise_.directory, "Study directory (default: as the command says)")
+        verb->add_option("--dir", supervise_.directory,
+                         "Study, by its directory or file (default: as the command says)")
             ->type_name("DIR")
             ->check(no_empty_path());
         verb->add_option("--max-restarts", supervise_.max_restarts, "Restarts at most (default: 20)")
@@ -312,7 +338,10 @@ class App {
             ->type_name("");
         verb->callback([this] {
             runs_study_ = true;
-            verb_ = [this] { return supervise(supervise_, run_arguments); };
+            verb_ = [this] {
+                if (!supervise_.directory.empty()) supervise_.directory = directory_of(supervise_.directory);
+                return supervise(supervise_, run_arguments);
+            };
         });
     }
     void add_init() {
@@ -327,7 +356,7 @@ class App {
     }
     void add_validate() {
         auto* verb = app_.add_subcommand("validate", "Check a study file: all mistakes together, or the plan");
-        verb->add_option("STUDY", run_.study, "Study file (TOML)")->required()->type_name("");
+        add_study(verb, run_.study);
         add_overrides(verb, overrides_);
         verb->callback([this, verb] {
             run_.overrides = overrides_.in_order(*verb);
@@ -340,9 +369,7 @@ class App {
         const auto number = [&](const char* name, auto& value, const char* words) {
             verb->add_option(name, value, words)->type_name("N")->transform(whole_number(1, "a number, 1 at least"));
         };
-        verb->add_option("STUDY", submit_.study, "Study file (TOML), or the directory of a study to go on with")
-            ->required()
-            ->type_name("");
+        add_study(verb, submit_.study);
         add_overrides(verb, overrides_);
         verb->add_option("-o,--output", submit_.directory, "Study directory (default: ./<study.name>)")
             ->type_name("DIR")
@@ -372,24 +399,28 @@ class App {
     void add_doctor() {
         auto* look =
             app_.add_subcommand("doctor", "What this machine has for a study, what is wrong, and what mends it");
-        look->add_option("DIR", directory_, "Study directory, or where one is to be (default: here)")->type_name("");
+        look->add_option("STUDY", study_,
+                         "Study file, or the directory of a study or where one is to be (default: here)")
+            ->type_name("");
         add_format(look, formats, "text or json");
         look->add_flag("--clean", clean_, "Remove what killed ranks have left in /dev/shm and $TMPDIR");
-        look->callback([this] { verb_ = [this] { return doctor(directory_, format_, clean_); }; });
+        look->callback([this] {
+            verb_ = [this] { return doctor(study_.empty() ? study_ : directory_of(study_), format_, clean_); };
+        });
 
         auto* pack =
             app_.add_subcommand("support", "What somebody who helps needs, as DIR-support.tar.gz, 5 MB at most");
-        pack->add_option("DIR", directory_, "Study directory")->required()->type_name("");
+        add_study(pack, study_);
         pack->add_option("-o,--output", output_, "File to write")->type_name("FILE")->check(no_empty_path());
-        pack->callback([this] { verb_ = [this] { return support(directory_, output_); }; });
+        pack->callback([this] { verb_ = [this] { return support(directory_of(study_), output_); }; });
     }
     void add_stop_and_replay() {
         auto* end = app_.add_subcommand("stop", "End a running study after checkpoints; `run` goes on with it");
-        end->add_option("DIR", directory_, "Study directory")->required()->type_name("");
-        end->callback([this] { verb_ = [this] { return stop(directory_); }; });
+        add_study(end, study_);
+        end->callback([this] { verb_ = [this] { return stop(directory_of(study_)); }; });
 
         auto* again = app_.add_subcommand("replay", "Rebuild a study's state from its journal, and check it");
-        again->add_option("DIR", replay_.directory, "Study directory")->required()->type_name("");
+        add_study(again, study_);
         again->add_flag("--verify", replay_.verify,
                         "Ask every algorithm again and compare its decisions with the journal's");
         again->add_option("--until", replay_.until, "Stop after N records")
@@ -397,30 +428,32 @@ class App {
             ->transform(whole_number(1, "a number of records, 1 at least"));
         again->add_flag("--logical-digest", replay_.logical_digest,
                         "Print a digest of suggestions, outcomes and decisions, without times, hosts and attempts");
-        again->callback([this] { verb_ = [this] { return replay(replay_); }; });
+        again->callback([this] {
+            verb_ = [this] {
+                replay_.directory = directory_of(study_);
+                return replay(replay_);
+            };
+        });
     }
     void add_views() {
         auto* show = app_.add_subcommand("status", "What a study did so far; also while it runs");
-        show->add_option("DIR", directory_, "Study directory")->required()->type_name("");
+        add_study(show, study_);
         show->add_flag("-a,--all", all_, "All trials, not the first 20");
         add_format(show, formats, "text or json");
-        show->callback([this] { verb_ = [this] { return status(directory_, format_, all_); }; });
+        show->callback([this] { verb_ = [this] { return status(directory_of(study_), format_, all_); }; });
 
         auto* winner = app_.add_subcommand("best", "The best trial: metric, configuration, checkpoint");
-        winner->add_option("DIR", directory_, "Study directory")->required()->type_name("");
+        add_study(winner, study_);
         add_format(winner, formats, "text or json");
-        winner->callback([this] { verb_ = [this] { return best(directory_, format_); }; });
+        winner->callback([this] { verb_ = [this] { return best(directory_of(study_), format_); }; });
 
         auto* log = app_.add_subcommand("logs", "Log lines of one trial");
-        log->add_option("DIR", directory_, "Study directory")->required()->type_name("");
-        log->add_option("TRIAL", trial_, "Number of the trial")
-            ->required()
-            ->type_name("")
-            ->transform(whole_number(0, "the number of a trial"));
-        log->callback([this] { verb_ = [this] { return logs(directory_, trial_); }; });
+        add_study(log, study_);
+        add_trial(log, trial_);
+        log->callback([this] { verb_ = [this] { return logs(directory_of(study_), trial_); }; });
 
         auto* table = app_.add_subcommand("export", "The whole study as JSON or CSV");
-        table->add_option("DIR", directory_, "Study directory")->required()->type_name("");
+        add_study(table, study_);
         add_format(table, table_formats, "json or csv")->required();
         table->add_option("--table", table_, "csv: trials (default) or reports")
             ->check(CLI::IsMember({"trials", "reports"}))
@@ -428,15 +461,13 @@ class App {
         table->add_option("-o,--output", output_, "File to write (default: standard output)")
             ->type_name("FILE")
             ->check(no_empty_path());
-        table->callback([this] { verb_ = [this] { return export_study(directory_, format_, table_, output_); }; });
+        table->callback(
+            [this] { verb_ = [this] { return export_study(directory_of(study_), format_, table_, output_); }; });
     }
     void add_checkpoint() {
         auto* verb = app_.add_subcommand("checkpoint", "Write the weights of a trial as a safetensors file");
-        verb->add_option("DIR", checkpoint_.directory, "Study directory")->required()->type_name("");
-        verb->add_option("TRIAL", checkpoint_.trial, "Number of the trial, or best")
-            ->required()
-            ->type_name("")
-            ->transform(trial_or_best());
+        add_study(verb, study_);
+        add_trial(verb, checkpoint_.trial);
         verb->add_option("-f,--format", checkpoint_format_, "safetensors")
             ->check(CLI::IsMember({"safetensors"}))
             ->type_name("FORMAT");
@@ -445,7 +476,12 @@ class App {
                          "File to write (default: STUDY-TRIAL-ITERATION.safetensors)")
             ->type_name("FILE")
             ->check(no_empty_path());
-        verb->callback([this] { verb_ = [this] { return extract_checkpoint(checkpoint_); }; });
+        verb->callback([this] {
+            verb_ = [this] {
+                checkpoint_.directory = directory_of(study_);
+                return extract_checkpoint(checkpoint_);
+            };
+        });
     }
     CLI::Option* add_format(CLI::App* verb, const Names<Format>& accepted, const std::string& words) {
         return verb->add_option("-f,--format", format_, words)->transform(one_of(accepted))->type_name("FORMAT");
@@ -459,11 +495,11 @@ class App {
     Overrides overrides_;
     std::string name_;
     std::string template_ = "digits";
-    std::string directory_;
+    std::string study_; ///< of a verb that looks at one
     Format format_ = Format::text;
     bool all_ = false;
     bool clean_ = false;
-    std::uint32_t trial_ = 0;
+    std::string trial_;
     CheckpointArguments checkpoint_;
     std::string checkpoint_format_ = "safetensors";
     std::string table_;

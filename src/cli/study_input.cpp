@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/study_input.hpp"
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,18 +13,27 @@
 #include "drivers/study_directory.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/content.hpp"
+#include "study/toml_tree.hpp"
 
 namespace ranktune::cli {
 namespace {
 
+/// Behind a path that does not serve: a shell would have put the home directory there.
+std::string about_home(const std::string& path) {
+    return path.find("/~") == std::string::npos ? "" : "; '~' stays as it is in a study file; write the whole path";
+}
+
 /// What a study file names has to be there and readable here: a trial would only say so after the start.
 study::PathChecks path_checks() {
     return {.file = [](const std::string& path) -> std::string {
-                if (!std::filesystem::exists(path)) return "there is no file \"" + path + "\"";
-                return access(path.c_str(), R_OK) == 0 ? "" : "may not be read: \"" + path + "\"";
+                if (access(path.c_str(), R_OK) == 0) return "";
+                if (errno == EACCES) return "may not be read: \"" + path + "\"";
+                return "there is no file \"" + path + "\"" + about_home(path);
             },
             .directory = [](const std::string& path) -> std::string {
-                return std::filesystem::is_directory(path) ? "" : "there is no directory \"" + path + "\"";
+                std::error_code error;
+                if (std::filesystem::is_directory(path, error)) return "";
+                return "there is no directory \"" + path + "\"" + about_home(path);
             },
             .content =
                 [](const std::string& path) {
@@ -68,6 +79,19 @@ bool lies_in(const std::filesystem::path& inner, const std::filesystem::path& ou
     }
 }
 
+/// Of a study file.
+std::string text_of(const std::string& file) {
+    errno = 0;
+    std::ifstream in(file, std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    if (in.is_open() && !in.bad()) return text;
+    const int why = errno;
+    std::string advice = "; `ranktune init NAME` writes one to start from";
+    if (access((file + ".toml").c_str(), F_OK) == 0) advice = "; did you mean '" + file + ".toml'?";
+    if (why != 0 && why != ENOENT) advice = std::string(": ") + std::strerror(why);
+    throw base::UsageError("cannot read the study file '" + file + "'" + advice);
+}
+
 void refuse_to_rename(const std::string& directory, const std::string& study, const StudyInput& input) {
     std::error_code error;
     if (!std::filesystem::is_directory(directory, error)) return;
@@ -86,26 +110,39 @@ void refuse_to_rename(const std::string& directory, const std::string& study, co
 StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides,
                       const study::RankCheck& ranks) {
     const auto known = trainables::known_trainables();
-    if (std::filesystem::is_directory(file)) {
+    if (std::error_code error; std::filesystem::is_directory(file, error)) {
         // The copy of the study file there may name its data by a path that was relative to another folder.
         const std::string text = drivers::resolved_file_of(storage::posix_file_system(), file);
         const std::string name = drivers::StudyDirectory{file}.resolved_file();
         return {study::parse_study(text, name, overrides, known, path_checks(), ranks), text, file};
     }
-    std::ifstream in(file, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (!in.is_open() || in.bad()) {
-        const bool toml_exists = std::filesystem::exists(file + ".toml");
-        throw base::UsageError(
-            "cannot read the study file '" + file + "'" +
-            (toml_exists ? "; did you mean '" + file + ".toml'?" : "; `ranktune init NAME` writes one to start from"));
-    }
+    const std::string text = text_of(file);
     return {study::parse_study(text, file, overrides, known, path_checks(), ranks), text, {}};
 }
 
 void refuse_directory(const std::string& directory, const std::string& study, const StudyInput& input, bool fresh) {
     refuse_file_in_the_way(directory);
     if (fresh) refuse_to_rename(directory, study, input);
+}
+
+std::string directory_of(const std::string& study) {
+    std::error_code error;
+    const auto type = std::filesystem::status(study, error).type();
+    if (type == std::filesystem::file_type::none) throw base::IoError("cannot look at", study, error);
+    if (type != std::filesystem::file_type::regular) return study;
+    const std::string advice = "; give a study file, or the directory of a study";
+    study::Node root;
+    try {
+        root = study::parse_toml(text_of(study));
+    } catch (const study::TomlError& mistake) {
+        throw base::UsageError("'" + study + "' is no study file: not valid TOML: " + mistake.what() + advice);
+    }
+    const study::Node* table = root.find("study");
+    const study::Node* name = table == nullptr ? nullptr : table->find("name");
+    if (name == nullptr || !name->is(study::Node::Kind::string) || !study::is_study_name(name->text))
+        throw base::UsageError("'" + study +
+                               "' is no study file: it has no study.name, which is that of the directory" + advice);
+    return name->text;
 }
 
 std::string absolute_directory(const std::string& directory) {

@@ -22,6 +22,12 @@ struct StudyInput {
 [[nodiscard]] StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides,
                                     const study::RankCheck& ranks = {});
 
+/// The directory of a study that a verb was given as its directory or as its file: of a file ./<study.name>, as `run`
+/// without -o. Of the file the name alone counts: mistakes in it, and data that are gone, hide no results. What is not
+/// there stays as it is: whoever looks into it says more. Throws base::UsageError for a file that is none of a study,
+/// base::IoError for what may not be looked at.
+[[nodiscard]] std::string directory_of(const std::string& study);
+
 /// Where `ranktune run` puts a study: -o, the directory that was given as the study, or ./<study.name>.
 [[nodiscard]] std::string directory_for(const RunArguments& arguments, const StudyInput& input);
 

@@ -19,15 +19,6 @@
 namespace ranktune::cli {
 namespace {
 
-/// `word`: the number of a trial, or "best".
-base::TrialId trial_of(const tuner::State& state, const std::string& word, const std::string& directory) {
-    if (word == "best") {
-        if (!state.best) throw base::UsageError("'" + directory + "' has no best trial yet: none has reported");
-        return *state.best;
-    }
-    return report::existing_trial(state, static_cast<std::uint32_t>(std::stoul(word)), directory);
-}
-
 /// The best one first, then the others, the newest first.
 std::vector<study::CheckpointRef> candidates(const tuner::TrialState& trial, study::Mode mode) {
     std::vector<study::CheckpointRef> found{*tuner::best_checkpoint(trial, mode)};
@@ -48,7 +39,7 @@ int extract_checkpoint(const CheckpointArguments& arguments) {
     const auto list = [&] {
         study.emplace(report::load_study(files, arguments.directory, false));
         const auto& state = study->tuner->state();
-        id = trial_of(state, arguments.trial, arguments.directory);
+        id = report::trial_named(state, arguments.trial, arguments.directory);
         const auto& trial = state.trial(id);
         if (trial.checkpoints.empty() && state.best == id)
             throw base::UsageError(fmt::format(

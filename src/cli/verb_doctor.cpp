@@ -181,7 +181,8 @@ int doctor(const std::string& directory, Format format, bool clean) {
 }
 
 int support(const std::string& directory, const std::string& output) {
-    if (!fs::is_directory(directory)) throw base::UsageError("there is no study directory '" + directory + "'");
+    if (std::error_code error; !fs::is_directory(directory, error))
+        throw base::UsageError("there is no study directory '" + directory + "'");
     const fs::path study = fs::absolute(directory).lexically_normal();
     std::string name = (study.has_filename() ? study : study.parent_path()).filename().string();
     name = (name.empty() ? "ranktune" : name) + "-support";

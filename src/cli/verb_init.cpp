@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // init: a study file to start from, and what makes it run at once.
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -14,6 +15,7 @@
 #include "cli/verbs.hpp"
 #include "drivers/pages.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/study/parse.hpp"
 #include "trainables/program/python_module.hpp"
 
 namespace ranktune::cli {
@@ -31,10 +33,19 @@ void write_new(const fs::path& path, std::span<const std::byte> bytes) {
 
 constexpr std::size_t longest_name = 100;
 
-bool is_study_name(const std::string& name) {
-    return !name.empty() && name[0] != '.' && name[0] != '-' &&
-           name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
-               std::string::npos;
+/// Replaces the line that gives a study of ours its name: its comment says where the results go, and stays below those
+/// of the other lines.
+void rename_study(std::string& text, const std::string& job, const std::string& name) {
+    const auto begin = text.find("name = \"" + job + "\"");
+    const auto comment = text.find('#', begin);
+    const auto end = text.find('\n', begin);
+    const std::size_t column = comment - begin;
+    std::string remark = text.substr(comment, end - comment);
+    const std::string place = "./" + job + " ";
+    remark.replace(remark.find(place), place.size(), "./" + name + " ");
+    std::string line = "name = \"" + name + "\" ";
+    line.resize(std::max(line.size(), column), ' ');
+    text.replace(begin, end - begin, line + remark);
 }
 
 /// Pages of the documentation get the paths at which this reader finds them.
@@ -54,9 +65,7 @@ void replace_pages(std::string& text) {
 void write_study(const fs::path& path, std::span<const std::byte> bytes, const std::string& job,
                  const std::string& name) {
     std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    const std::string given = "name = \"" + job + "\"";
-    const auto at = text.find(given);
-    if (at != std::string::npos) text.replace(at, given.size(), "name = \"" + name + "\"");
+    rename_study(text, job, name);
     replace_pages(text);
     write_new(path, std::as_bytes(std::span(text)));
 }
@@ -77,21 +86,21 @@ int init(const std::string& given, const std::string& kind) {
     if (name.size() > longest_name)
         throw base::UsageError(fmt::format("the name of a study has {} characters at most, not {}; give a shorter one",
                                            longest_name, name.size()));
-    if (!is_study_name(name)) {
+    if (!study::is_study_name(name)) {
         throw base::UsageError(
             "'" + given + "' is no name for a study: letters, digits, '_', '-' and '.', not beginning with '.' or '-'");
     }
-    const fs::path study = name + ".toml";
+    const fs::path file = name + ".toml";
     // Nothing of the user's is ever overwritten.
-    if (fs::exists(study))
-        throw base::UsageError("'" + study.string() + "' exists already; give another name, or run it: ranktune run " +
-                               study.string());
+    if (fs::exists(file))
+        throw base::UsageError("'" + file.string() + "' exists already; give another name, or run it: ranktune run " +
+                               file.string());
     if (kind == "program") {
-        write_study(study, program_study(), "program", name);
+        write_study(file, program_study(), "program", name);
         write_unless_there("train.py", program_script());
         write_unless_there("ranktune.py", trainables::python_module());
     } else {
-        write_study(study, digits_study(), "digits", name);
+        write_study(file, digits_study(), "digits", name);
         write_unless_there("digits.h5", digits_data());
     }
     std::cout << fmt::format("next      ranktune validate {0}.toml\n          ranktune run {0}.toml\n", name);

@@ -10,6 +10,7 @@
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
 #include "cli/version.hpp"
+#include "report/load.hpp"
 #include "report/replay.hpp"
 #include "report/screens.hpp"
 #include "tuner/resume.hpp"
@@ -26,6 +27,7 @@ struct Replayed {
 
 Replayed replayed(const ReplayArguments& arguments) {
     Replayed study;
+    report::require_study(storage::posix_file_system(), arguments.directory);
     tuner::Regrown grown(arguments.directory);
     const MissingRecords missing(arguments.directory);
     const auto found =

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <iostream>
 #include <optional>
 
@@ -18,7 +17,6 @@
 #include "ranktune/study/command_template.hpp"
 #include "report/load.hpp"
 #include "report/stopping.hpp"
-#include "storage/journal.hpp"
 #include "storage/lease.hpp"
 
 namespace ranktune::cli {
@@ -69,8 +67,7 @@ std::string jobs_text(storage::FileSystem& files, const std::string& directory) 
 
 [[noreturn]] void nobody_runs(storage::FileSystem& files, const std::string& directory) {
     const std::string jobs = jobs_text(files, directory);
-    if (jobs.empty() && !storage::has_journal(files, directory))
-        throw base::UsageError("'" + directory + "' holds no study; give the directory that `ranktune run` made");
+    if (jobs.empty()) report::require_study(files, directory);
     if (jobs.empty())
         throw base::UsageError("nothing runs in '" + directory + "'; what there is: ranktune status " +
                                study::shell_text({directory}));
@@ -108,8 +105,6 @@ std::string stopping_already(const report::LoadedStudy& study, const storage::Le
 
 int stop(const std::string& directory) {
     auto& files = storage::posix_file_system();
-    if (std::error_code error; std::filesystem::exists(directory, error) && !std::filesystem::is_directory(directory))
-        throw base::UsageError("'" + directory + "' is a file; give the directory that `ranktune run` made");
     const auto holder = storage::read_lease(files, directory);
     if (!holder) nobody_runs(files, directory);
     drivers::ask_to_stop(files, {directory}, drivers::asked_by_verb);

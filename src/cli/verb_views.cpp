@@ -173,9 +173,10 @@ int best(const std::string& directory, Format format) {
     return 0;
 }
 
-int logs(const std::string& directory, std::uint32_t trial) {
+int logs(const std::string& directory, const std::string& word) {
     const auto study = load_state(directory);
-    const auto id = report::existing_trial(study.tuner->state(), trial, directory);
+    const auto id = report::trial_named(study.tuner->state(), word, directory);
+    const std::uint32_t trial = id.value();
     const auto& state = study.tuner->state().trial(id);
     // What a program has printed could move the cursor of a terminal, or worse; a file gets it as it is.
     const bool terminal = isatty(STDOUT_FILENO) != 0;

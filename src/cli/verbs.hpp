@@ -83,9 +83,11 @@ struct ReplayArguments {
     std::optional<std::uint64_t> until; ///< records
 };
 int replay(const ReplayArguments& arguments);
+// `directory` of these and all that follow: of the study, never its file.
 int status(const std::string& directory, Format format, bool all);
 int best(const std::string& directory, Format format);
-int logs(const std::string& directory, std::uint32_t trial);
+/// `trial`: digits, or "best".
+int logs(const std::string& directory, const std::string& trial);
 int export_study(const std::string& directory, Format format, const std::string& table, const std::string& output);
 
 /// 0: nothing is wrong; 1: something is. `clean`: before it looks, what killed ranks have left is removed.

@@ -5,8 +5,14 @@
 
 namespace ranktune::report {
 
+void require_study(storage::FileSystem& files, const std::string& directory) {
+    if (storage::has_journal(files, directory)) return;
+    throw base::UsageError("'" + directory +
+                           "' holds no study (no journal in it); give the directory that `ranktune run` made");
+}
+
 LoadedStudy load_state(storage::FileSystem& files, const std::string& directory) {
-    if (!storage::has_journal(files, directory)) return load_study(files, directory, false); // says what is wrong
+    require_study(files, directory);
     const storage::JournalTail tail = storage::read_journal_tail(files, directory);
     LoadedStudy loaded;
     loaded.journal = tail.summary;
@@ -16,10 +22,7 @@ LoadedStudy load_state(storage::FileSystem& files, const std::string& directory)
 }
 
 LoadedStudy load_study(storage::FileSystem& files, const std::string& directory, bool with_reports) {
-    if (!storage::has_journal(files, directory)) {
-        throw base::UsageError("'" + directory +
-                               "' holds no study (no journal in it); give the directory that `ranktune run` made");
-    }
+    require_study(files, directory);
     LoadedStudy loaded;
     tuner::Regrown grown(directory);
     loaded.journal = storage::read_journal(files, directory, [&](study::Record&& record) {
@@ -39,7 +42,12 @@ LoadedStudy load_study(storage::FileSystem& files, const std::string& directory,
     return loaded;
 }
 
-base::TrialId existing_trial(const tuner::State& state, std::uint32_t number, const std::string& directory) {
+base::TrialId trial_named(const tuner::State& state, const std::string& word, const std::string& directory) {
+    if (word == "best") {
+        if (!state.best) throw base::UsageError("'" + directory + "' has no best trial yet: none has reported");
+        return *state.best;
+    }
+    const auto number = static_cast<std::uint32_t>(std::stoul(word));
     if (number < state.trials.size()) return base::TrialId{number};
     const std::string there = state.trials.empty()
                                   ? "; it has none yet"

@@ -21,6 +21,9 @@ struct LoadedStudy {
     std::vector<std::string> began;                    ///< wall time of each incarnation
 };
 
+/// Throws base::UsageError when no study lies there.
+void require_study(storage::FileSystem& files, const std::string& directory);
+
 /// Reads the journal from record 0 through a fresh core. Safe while a head writes. Throws base::UsageError when there
 /// is no study, and base::FormatError for a damaged one.
 [[nodiscard]] LoadedStudy load_study(storage::FileSystem& files, const std::string& directory, bool with_reports);
@@ -29,8 +32,9 @@ struct LoadedStudy {
 /// `began` stay empty. Throws as load_study.
 [[nodiscard]] LoadedStudy load_state(storage::FileSystem& files, const std::string& directory);
 
-/// The trial of this number. Throws base::UsageError naming those that there are.
-[[nodiscard]] base::TrialId existing_trial(const tuner::State& state, std::uint32_t number,
-                                           const std::string& directory);
+/// The trial of this number, given in digits, or the best one, for "best". Throws base::UsageError naming those that
+/// there are.
+[[nodiscard]] base::TrialId trial_named(const tuner::State& state, const std::string& word,
+                                        const std::string& directory);
 
 } // namespace ranktune::report

@@ -16,15 +16,6 @@ constexpr std::uint32_t most_slots = 100'000;
 
 constexpr std::size_t longest_name = 100;
 
-/// The name becomes a folder, and part of a job's name.
-bool is_study_name(const std::string& name) {
-    const auto plain = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    };
-    return !name.empty() && name.size() <= longest_name && plain(name[0]) &&
-           std::ranges::all_of(name, [&](char c) { return plain(c) || c == '-' || c == '.'; });
-}
-
 void parse_name(TableReader& table, StudySpec& spec) {
     table.require("name", "a short name, which is also the folder of the results");
     if (const auto name = table.string("name")) {
@@ -59,6 +50,14 @@ void parse_deterministic(TableReader& table, StudySpec& spec, bool slots_are_mis
 }
 
 } // namespace
+
+bool is_study_name(const std::string& name) {
+    const auto plain = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
+    return !name.empty() && name.size() <= longest_name && plain(name[0]) &&
+           std::ranges::all_of(name, [&](char c) { return plain(c) || c == '-' || c == '.'; });
+}
 
 void check_metric(const ParseContext& context, const Node& node, const std::string& key, const std::string& metric) {
     if (context.info == nullptr || context.info->metrics.empty()) return;

@@ -92,6 +92,9 @@ using RankCheck = std::function<std::string(std::uint32_t most)>;
 /// greatest value that it gives, `# from 4 to 8`.
 [[nodiscard]] std::string resolved_toml_with_bounds(const StudySpec& spec);
 
+/// Whether a study may be called so: the name is also that of a folder, and part of a job's.
+[[nodiscard]] bool is_study_name(const std::string& name);
+
 /// `90m`, `2h30m`, `45s`, `1.5h`, `HH:MM:SS`, `D-HH:MM:SS`. Throws base::UsageError; `4:00` is refused because Slurm
 /// reads it as minutes.
 [[nodiscard]] base::Duration parse_duration(const std::string& text);

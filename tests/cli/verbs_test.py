@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the verbs take, what they refuse, and what they warn of before a trial has failed: verbs_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+import os
+import re
+import shlex
+import subprocess
+import unittest
+
+from cli_test import PROGRAM, SOURCES, TIMEOUT, TINY, Case, environment, sys
+
+WIDE = TINY + "[resources]\nranks = 3\n"
+COMMAND = """[study]
+name = "tiny"
+metric = "score"
+mode = "max"
+num_trials = 3
+max_iterations = 1
+[trainable]
+command = '{command}'
+{more}
+[space]
+x = "uniform(0, 1)"
+"""
+REPORT = 'echo "{\\"report\\": {\\"score\\": 1}}" >&"$RANKTUNE_FD"\n'
+
+
+def in_one_line(text):
+    """What a screen or the comments of a dry run say, without the breaks of lines."""
+    return " ".join(re.sub(r"(?m)^# ?", "", text).split())
+
+
+class Ranks(Case):
+    """On one hardware thread, whatever this machine has."""
+
+    def ranktune(self, *arguments, **options):
+        allowed = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {min(allowed)})
+        try:
+            return super().ranktune(*arguments, **options)
+        finally:
+            os.sched_setaffinity(0, allowed)
+
+    def test_more_ranks_than_hardware_threads_are_refused_unless_local_says_so(self):
+        self.write("wide.toml", WIDE)
+        words = ("resources.ranks: a trial may ask for 3 ranks, but ranktune may use 1 hardware thread here; let it ask for fewer, or "
+                 "say --local 3, which starts 4 processes here all the same")
+        for verb in (["run"], ["run", "--dry-run"]):
+            err = self.ranktune(*verb, "wide.toml", code=2)[1]
+            self.assertEqual(err, f"ranktune: 1 mistake in wide.toml, nothing was started (exit 2)\n  15:9  {words}\n")
+            self.write()
+            self.assertIn(f"\n  -  {words}", self.ranktune(*verb, "tiny.toml", "resources.ranks=3", code=2)[1])
+            self.assertIn(f"\n  -  {words}", self.ranktune(*verb, "tiny.toml", "resources.ranks={n}", "space.n=[1,3]", code=2)[1])
+        # With all other mistakes.
+        self.write("wrong.toml", WIDE.replace("1e-3", "2.0"))
+        self.assertRegex(self.ranktune("run", "wrong.toml", code=2)[1], r"2 mistakes in wrong.toml, (.*\n)+.* space.lr: (.*\n)*"
+                         r".*resources.ranks: a trial may ask for 3 ranks, but")
+        self.assertEqual(sorted(path.name for path in self.cwd.iterdir()), ["tiny.toml", "wide.toml", "wrong.toml"])
+
+        out, _ = self.ranktune("run", "wide.toml", "--dry-run", "--local", "3")
+        self.assertIn("3 workers 4 processes take turns on 1 hardware thread group 1: ranks 1 to 3", in_one_line(out))
+        out, _ = self.ranktune("run", "wide.toml", "--local", "3", "study.max_iterations=1")
+        self.assertIn("6 trials, 6 ok", out)
+        # Of a study that is finished nothing is started.
+        self.assertIn("tiny is finished", self.ranktune("run", "wide.toml", "study.max_iterations=1")[0])
+
+    def test_a_dry_run_tells_of_other_ranks_than_those_here_as_before(self):
+        self.write("wide.toml", WIDE)
+        out, _ = self.ranktune("run", "wide.toml", "--dry-run", SLURM_JOB_ID="7", SLURM_NTASKS="7")
+        self.assertIn("one for each of the 7 tasks of this job", in_one_line(out))
+        out, _ = self.ranktune("run", "wide.toml", "--dry-run", SLURM_JOB_ID="7", SLURM_NTASKS="1")
+        self.assertIn("assumed, as this job has one task", in_one_line(out))
+        self.assertNotIn("hardware thread", out)
+        out, _ = self.ranktune("run", "wide.toml", "--dry-run", "--local", "1", "resources.ranks=1")
+        self.assertNotIn("hardware thread", out)
+
+
+class Commands(Case):
+    def study(self, command, more="", shell=False):
+        self.write(text=COMMAND.format(command=command, more=more + ("\nshell = true" if shell else "")))
+
+    def everywhere(self, code=None):
+        """What validate, a dry run and, with its exit code, a run say, each in one line."""
+        shown = [self.ranktune("validate", "tiny.toml")[0], self.ranktune("run", "tiny.toml", "--dry-run")[0]]
+        if code is not None:
+            shown.append(self.ranktune("run", "tiny.toml", "--local", "1", "--fresh", code=code)[0])
+        return [in_one_line(text) for text in shown]
+
+    def test_a_launcher_in_the_command_is_warned_of_with_what_to_write(self):
+        (self.cwd / "torchrun").write_text('#!/bin/sh\nwhile [ "${1%.py}" = "$1" ]; do shift; done\nexec python3 "$@"\n')
+        (self.cwd / "torchrun").chmod(0o755)
+        (self.cwd / "train.py").write_text("import ranktune\nranktune.report(score=1)\n")
+        self.study("torchrun --nproc_per_node=4 train.py --epochs={iterations} {args}", f'env = {{ PATH = "{self.cwd}:{os.environ["PATH"]}" }}')
+        for shown in self.everywhere(code=0):
+            self.assertEqual(shown.count("warning trainable.command starts 'torchrun', but ranktune is the launcher"), 1, shown)
+            self.assertIn('Write command = "python3 train.py --epochs={iterations} {args}", and ranks = 4 under [resources]', shown)
+            self.assertEqual(shown.count("warning"), 1, shown)
+        self.assertEqual(self.ranktune("run", "tiny.toml", "--local", "1", "-q", "--fresh"), ("", ""))
+        self.study("mpirun simulate {x}", 'env = { PATH = "/nowhere" }')  # one warning is enough
+        shown = in_one_line(self.ranktune("validate", "tiny.toml")[0])
+        self.assertEqual(shown.count("warning"), 1, shown)
+        self.assertTrue(shown.endswith("Write the program alone, and the number of processes as ranks under [resources]"), shown)
+
+    def test_a_program_or_script_that_is_not_here_is_warned_of(self):
+        self.study("pyhton3 train.py {args}")
+        for shown in self.everywhere(code=4):
+            self.assertIn("warning trainable.command: there is no program 'pyhton3' on PATH on this machine (the nodes of a job may "
+                          "differ), and without it every trial fails. Load its module", shown)
+        self.study("sh -eu lost.sh")  # whose options may have values
+        self.assertNotIn("warning", self.ranktune("validate", "tiny.toml")[0])
+        for command in ("sh lost.sh {args}", "python3 -u lost.sh", "./lost.sh"):
+            self.study(command)
+            for shown in self.everywhere():
+                self.assertRegex(shown, f"warning trainable.command: there is no (file|program) '{self.cwd}/(./)?lost.sh' on this "
+                                 r"machine \(the nodes of a job may differ\), and without it every trial fails. Mend the path; a "
+                                 f"relative one counts from {self.cwd} \\(trainable.directory\\)")
+        (self.cwd / "lost.sh").write_text("#!/bin/sh\n" + REPORT)
+        (self.cwd / "lost.sh").chmod(0o644)
+        for shown in self.everywhere():
+            self.assertIn(f"may not be executed, and so every trial fails. Mend it: chmod +x {self.cwd}/./lost.sh", shown)
+        (self.cwd / "lost.sh").chmod(0o755)
+        for command in ("./lost.sh", "sh lost.sh", f"{self.cwd}/lost.sh", "./{x}", "sh {x}.sh", "python3 -m lost", 'sh -c "true"'):
+            self.study(command)
+            self.assertNotIn("warning", self.ranktune("validate", "tiny.toml")[0])
+        self.study("cd sub && ./lost.sh", shell=True)  # a shell may go anywhere
+        self.assertNotIn("warning", self.ranktune("validate", "tiny.toml")[0])
+        self.study("found", f'env = {{ PATH = "{self.cwd}/bin" }}')
+        self.assertIn("no program 'found'", in_one_line(self.ranktune("validate", "tiny.toml")[0]))
+        (self.cwd / "bin").mkdir()
+        os.link(self.cwd / "lost.sh", self.cwd / "bin" / "found")
+        self.assertNotIn("warning", self.ranktune("validate", "tiny.toml")[0])
+
+    def test_a_resumed_study_is_warned_of_what_went_away(self):
+        (self.cwd / "train.sh").write_text(REPORT)
+        self.study("sh train.sh")
+        self.ranktune("run", "tiny.toml", "--local", "1", "-q")
+        (self.cwd / "train.sh").unlink()
+        out, _ = self.ranktune("run", "tiny.toml", "--local", "1")  # finished: nothing is started
+        self.assertNotIn("warning", out)
+        out, _ = self.ranktune("run", "tiny.toml", "--local", "1", "study.num_trials=4", "failure.tolerate=1.0")
+        self.assertIn("there is no file", in_one_line(out))
+
+    def test_a_home_directory_is_flagged_where_no_shell_expands_it(self):
+        for command in ("~/venv/bin/python train.py", "python3 ~/train.py", "python3 train.py --data=~/x.h5", "~alice/train"):
+            self.study(command)
+            for verb in (["validate"], ["run", "--dry-run"], ["run"]):
+                self.assertIn("  8:11  trainable.command: '~' is the home directory to a shell, but the command is run without one; "
+                              "write the whole path", self.ranktune(*verb, "tiny.toml", code=2)[1])
+        self.assertFalse((self.cwd / "tiny").exists())
+        for command in ("sh a~b ~", "sh x~/y --bound=~5", 'sh "~/x"', "sh {x}~/y"):
+            self.study(command.replace(" ~", ""))
+            self.assertIn("no mistakes", self.ranktune("validate", "tiny.toml")[0])
+        self.study("~/venv/bin/python train.py", shell=True)
+        self.assertIn("no mistakes", self.ranktune("validate", "tiny.toml")[0])
+        self.study("sh train.sh", 'directory = "~/work"')
+        self.assertIn("'~' stays as it is in a study file; write the whole path", self.ranktune("validate", "tiny.toml", code=2)[1])
+        self.ranktune("init", "digits")
+        self.assertIn("'~' stays as it is in a study file; write the whole path",
+                      self.ranktune("validate", "digits.toml", "trainable.data=~/digits.h5", code=2)[1])
+        self.assertNotIn("'~'", self.ranktune("validate", "digits.toml", "trainable.data=digits.h6", code=2)[1])
+
+
+class Taken(Case):
+    """Every verb takes a study as its file or as its directory, and a trial as its number or as `best`."""
+
+    def same(self, verb, *more, code=0, by_file="tiny.toml"):
+        first = self.ranktune(verb, "tiny", *more, code=code)
+        second = self.ranktune(verb, by_file, *more, code=code)
+        self.assertEqual(*(tuple(text.replace("tiny.toml", "tiny") for text in said) for said in (first, second)), verb)
+        return first[0]
+
+    def test_every_verb_takes_the_study_file_and_the_directory(self):
+        self.run_tiny("-q")
+        self.assertIn("ended, exit 0", self.same("status"))
+        self.assertIn('"schema": 1', self.same("status", "-f", "json"))
+        self.assertIn("best", self.same("best"))
+        self.assertIn("trial #3", self.same("logs", "3"))
+        self.assertIn("trial,state,", self.same("export", "-f", "csv"))
+        self.assertIn("verified: ", self.same("replay", "--verify"))
+        self.assertIn("safetensors", self.same("checkpoint", "best"))
+        self.assertIn("tiny is finished", self.same("run"))
+        self.assertIn("6 trials", self.same("validate"))
+        self.assertIn("complete, so nothing was submitted", self.same("submit", "--time", "1h"))
+        for place in ("tiny", "tiny.toml"):
+            self.assertIn("nothing runs in 'tiny'; what there is: ranktune status tiny", self.ranktune("stop", place, code=2)[1])
+            self.assertIn("tiny-support.tar.gz: ", self.ranktune("support", place, TMPDIR=str(self.cwd))[0])
+            done = subprocess.run([PROGRAM, "doctor", place], cwd=self.cwd, env=environment(), capture_output=True, text=True,
+                                  timeout=TIMEOUT)
+            self.assertNotIn("tiny.toml", done.stdout)
+            out, _ = self.ranktune("supervise", "--dir", place, "--", "true")
+        (self.cwd / "elsewhere").mkdir()
+        os.rename(self.cwd / "tiny.toml", self.cwd / "elsewhere" / "tiny.toml")  # the directory is where `run` would make it
+        self.same("best", by_file="elsewhere/tiny.toml")
+        # A mistake in the file, or data that are gone, hide no results: the name alone counts.
+        self.write(text=TINY.replace("loguniform", "lgouniform").replace('builtin = "curve"', 'builtin = "mlp"\ndata = "lost.h5"'))
+        self.same("best")
+
+    def test_a_study_file_whose_directory_is_not_there_says_where_it_was_looked_for(self):
+        self.write()
+        for verb in (["status"], ["best"], ["logs"], ["export", "-f", "csv"], ["replay"], ["checkpoint"], ["stop"]):
+            words = ["best"] if verb[0] in ("logs", "checkpoint") else []
+            err = self.ranktune(verb[0], "tiny.toml", *words, *verb[1:], code=2)[1]
+            self.assertIn("'tiny' holds no study", err)
+            self.assertIn("give the directory that `ranktune run` made", err)
+        self.write("list.csv", "a,b\n1,2\n")
+        self.assertIn("'list.csv' is no study file: not valid TOML", self.ranktune("status", "list.csv", code=2)[1])
+        self.write("other.toml", "[study]\nmetric = 'x'\n")
+        self.assertIn("'other.toml' is no study file: it has no study.name", self.ranktune("best", "other.toml", code=2)[1])
+        self.write("up.toml", "[study]\nname = '../up'\n")
+        self.assertIn("is no study file", self.ranktune("best", "up.toml", code=2)[1])
+
+    def test_best_names_a_trial_wherever_a_number_does(self):
+        self.run_tiny("-q")
+        number = re.search(r'"trial": (\d+)', self.ranktune("best", "tiny", "-f", "json")[0])[1]
+        self.assertEqual(self.ranktune("logs", "tiny", "best"), self.ranktune("logs", "tiny", f"#{number}"))
+        self.assertEqual(self.ranktune("checkpoint", "tiny", "best"), self.ranktune("checkpoint", "tiny", number))
+        self.assertIn("needs the number of a trial, or best, not 'bset'", self.ranktune("logs", "tiny", "bset", code=2)[1])
+        self.run_tiny("-q", "-o", "none", "trainable.fail_rate=1.0", "trainable.fail_iteration=1", code=4)
+        for verb in ("logs", "checkpoint"):
+            self.assertIn("'none' has no best trial yet: none has reported", self.ranktune(verb, "none", "best", code=2)[1])
+
+
+class Codes(Case):
+    def test_help_of_an_unknown_verb_is_no_success(self):
+        for words in (["bogus", "--help"], ["bogus", "-h"], ["bogus", "--version"], ["--help", "bogus"]):
+            out, err = self.ranktune(*words, code=2)
+            self.assertEqual(out, "")
+            self.assertRegex(err, r"unknown verb 'bogus'; did you mean 'logs'\? \(run, supervise, init, ")
+        self.assertIn("did you mean 'status'?", self.ranktune("stat", "--help", code=2)[1])
+        for words in (["--help"], ["-h"], ["--version"], ["status", "--help"], ["hosts", "--help"]):
+            self.assertEqual(self.ranktune(*words)[1], "")
+
+    def test_a_directory_that_may_not_be_used_is_one_code_whoever_meets_it(self):
+        if os.geteuid() == 0 and subprocess.run([PROGRAM, "--version"], user=65534, group=65534, extra_groups=[], cwd="/",
+                                                capture_output=True, check=False).returncode != 0:
+            self.skipTest("no other user may run this program")
+        self.write()
+        self.cwd.chmod(0o755)
+        (self.cwd / "closed").mkdir(mode=0o555)
+        (self.cwd / "hidden").mkdir(mode=0o000)
+        self.addCleanup((self.cwd / "hidden").chmod, 0o700)
+        user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+
+        def told(*words):
+            done = subprocess.run([PROGRAM, *words], cwd=self.cwd, env=environment(HOME="/"), timeout=TIMEOUT, stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, **user)
+            return done.returncode, done.stderr
+
+        job = ["--time", "1h"]
+        for place in ("closed/x", "hidden/x", "hidden"):
+            for words in (["run", "tiny.toml", "--local", "1", "-o", place], ["submit", "tiny.toml", *job, "-o", place],
+                          ["supervise", "--", PROGRAM, "run", "tiny.toml", "--local", "1", "-o", place]):
+                code, err = told(*words)
+                self.assertEqual(code, 75, err)
+                self.assertRegex(err, r"Permission denied.*have the permissions mended, or take another directory with -o.*\(exit 75\)")
+        for words in (["run", "hidden", "--local", "1"], ["submit", "hidden", *job]):
+            code, err = told(*words)
+            self.assertEqual(code, 75, err)
+        for verb in (["run"], ["run", "--dry-run"], ["validate"], ["submit", *job], ["status"], ["best"], ["stop"]):
+            code, err = told(verb[0], "hidden/tiny.toml", *verb[1:])
+            self.assertIn("'hidden/tiny.toml'", err)
+            self.assertIn("Permission denied", err)
+            self.assertNotIn("filesystem error", err)
+            self.assertEqual(code, 2 if verb[0] in ("run", "validate", "submit") else 1, err)
+
+    def test_a_job_that_is_too_short_is_told_the_least_time(self):
+        self.write()
+        site = self.cwd / "site.toml"
+        site.write_text("")
+        said = lambda time: self.ranktune("submit", "tiny.toml", "--print", "--time", time, code=2, RANKTUNE_SITE=str(site))[1]
+        for time in ("3m", "30s", "239s"):
+            self.assertIn(f"--time {time} is too short: 4m is the least. The last 2m of a job are for checkpoints, and training gets at "
+                          "least as long (exit 2)", said(time))
+        self.ranktune("submit", "tiny.toml", "--print", "--time", "4m", RANKTUNE_SITE=str(site))
+        site.write_text('[slurm]\nlead_time = "10m"\n')
+        self.assertIn(f"--time 4m is too short: 20m is the least. The last 10m of a job are for checkpoints ({site}:2), and training gets",
+                      said("4m"))
+
+
+class Start(Case):
+    def test_init_names_what_it_made(self):
+        for kind in ("digits", "program"):
+            self.ranktune("init", f"my-{kind}", "--template", kind)
+            text = (self.cwd / f"my-{kind}.toml").read_text()
+            self.assertIn(f'name = "my-{kind}" ', text)
+            self.assertIn(f"# the study directory is ./my-{kind} unless -o says otherwise\n", text)
+            self.assertNotIn(f"./{kind}", text)
+            comments = [line.index("#") for line in text.splitlines() if re.match(r"(name|metric) = ", line)]
+            self.assertEqual(comments[0], comments[1], text)
+        self.ranktune("init", "digits")
+        self.assertEqual((self.cwd / "digits.toml").read_text(), (SOURCES / "jobs/digits/digits.toml").read_text())
+
+    def test_all_lines_of_the_readme_work_one_after_the_other(self):
+        """In one fresh directory, with a smaller study of the same form."""
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("its study needs two hardware threads")
+        blocks = re.findall(r"(?ms)^```(\w*)\n(.*?)^```\n", (SOURCES / "README.md").read_text())
+        lines = [line for kind, block in blocks for line in block.splitlines() if not kind and line.startswith("ranktune ")]
+        self.assertGreater(len(lines), 12, lines)
+        self.ranktune("init", "digits")
+        text = (self.cwd / "digits.toml").read_text()
+        self.write("digits.toml", text.replace("num_trials = 60", "num_trials = 4").replace("max_iterations = 27", "max_iterations = 2"))
+        self.assertNotEqual((self.cwd / "digits.toml").read_text(), text)
+        for line in lines:
+            words = shlex.split(line.replace("num_trials=120", "num_trials=6"), comments=True)[1:]
+            into = words.index(">") if ">" in words else len(words)
+            nobody = words[0] == "stop"  # there is nothing to end between two lines
+            out, err = self.ranktune(*words[:into], code=2 if nobody else 0)
+            self.assertFalse("nothing was started" in out and "--dry-run" not in words and words != ["run", "digits.toml"], line + out)
+            self.assertIn("nothing runs in" if nobody else "", err)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
