@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <set>
@@ -31,7 +32,6 @@ using Steady = std::chrono::steady_clock;
 using storage::FileDescriptor;
 
 constexpr auto orphan_grace = 10s;
-constexpr unsigned guardian_grace_s = 15;
 
 std::error_code last_error() { return {errno, std::generic_category()}; }
 
@@ -128,9 +128,9 @@ pid_t start(const StepOptions& options, const SignalNote& note, const sigset_t& 
 /// with the step.
 class Guardian {
   public:
-    explicit Guardian(pid_t group) : pipe_(make_pipe()) {
+    Guardian(pid_t group, std::chrono::milliseconds grace) : pipe_(make_pipe()) {
         pid_ = fork();
-        if (pid_ == 0) guard(group);
+        if (pid_ == 0) guard(group, grace);
         pipe_.read.reset();
     }
     ~Guardian() {
@@ -143,7 +143,7 @@ class Guardian {
     [[nodiscard]] pid_t pid() const { return pid_; }
 
   private:
-    [[noreturn]] void guard(pid_t group) const {
+    [[noreturn]] void guard(pid_t group, std::chrono::milliseconds grace) const {
         setsid(); // what is sent to the terminal, or to the parent's group, is not for this one
         close(pipe_.write.get());
         for (int fd = 0; fd < 3; ++fd) close(fd);
@@ -151,7 +151,8 @@ class Guardian {
         while (read(pipe_.read.get(), &none, 1) < 0 && errno == EINTR) {
         }
         kill(-group, SIGTERM);
-        for (unsigned n = 0; n < guardian_grace_s && kill(-group, 0) == 0; ++n) sleep(1);
+        for (auto waited = 0ms; waited < grace && kill(-group, 0) == 0; waited += 10ms)
+            std::this_thread::sleep_for(10ms);
         kill(-group, SIGKILL);
         _exit(0);
     }
@@ -282,8 +283,14 @@ class OverdueLauncher {
     bool told_ = false;
 };
 
+/// How long nobody looks at the clock.
+int turn_ms(const StepOptions& options) {
+    const auto turn = std::min({std::chrono::milliseconds(1s), options.look, options.grace, options.hearing});
+    return static_cast<int>(std::max(turn, 1ms).count());
+}
+
 /// Waits until the child has ended.
-int wait_for(pid_t child, const SignalsHere& signals, const SignalRelay& relay, ToChild& to_child,
+int wait_for(pid_t child, int turn, const SignalsHere& signals, const SignalRelay& relay, ToChild& to_child,
              OverdueLauncher& overdue, ErrorLines* lines, int lines_fd) {
     while (true) {
         int status = 0;
@@ -291,7 +298,7 @@ int wait_for(pid_t child, const SignalsHere& signals, const SignalRelay& relay, 
         if (done == child) return status;
         if (done < 0 && errno != EINTR) return -1;
         pollfd wanted[2] = {{signals.fd(), POLLIN, 0}, {lines_fd, POLLIN, 0}}; // a negative one is ignored
-        poll(wanted, 2, 1000);
+        poll(wanted, 2, turn);
         if (lines != nullptr && wanted[1].revents != 0 && !lines->take()) lines_fd = -1;
         while (const int signal = signals.next()) {
             if (signal != SIGCHLD) to_child.received(signal);
@@ -330,13 +337,13 @@ StepEnded run_step(const StepOptions& options, SignalRelay& relay) {
     errors.write.reset();
     int status = -1;
     {
-        const Guardian guardian(child);
+        const Guardian guardian(child, options.grace);
         known.insert(guardian.pid());
         if (errors.read) fcntl(errors.read.get(), F_SETFL, O_NONBLOCK);
         ErrorLines lines(errors.read ? errors.read.get() : -1, options.on_error_line);
         ToChild to_child(child, options, relay, note);
         OverdueLauncher overdue(child, options);
-        status = wait_for(child, signals, relay, to_child, overdue, errors.read ? &lines : nullptr,
+        status = wait_for(child, turn_ms(options), signals, relay, to_child, overdue, errors.read ? &lines : nullptr,
                           errors.read ? errors.read.get() : -1);
         end_orphans(known);
         pollfd rest{errors.read ? errors.read.get() : -1, POLLIN, 0};

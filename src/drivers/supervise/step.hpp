@@ -69,9 +69,9 @@ struct StepEnded {
 /// comes after the last does not take this process's exit code away. What was received, when it is passed on as
 /// something else, is in the SignalNote of which the step's variables tell. A launcher that does not end within
 /// `grace` after somebody has insisted gets TERM, and KILL after another one. When this process is killed, the launcher
-/// gets TERM as its death signal, and a guardian process sends TERM, and 15 s later KILL, to its process group. What
-/// the step leaves behind on this machine has 10 s to end by itself, then it is killed. For a process with one thread.
-/// Throws base::IoError when the program cannot be started.
+/// gets TERM as its death signal, and a guardian process sends TERM, and KILL after another grace, to its process
+/// group. What the step leaves behind on this machine has 10 s to end by itself, then it is killed. For a process with
+/// one thread. Throws base::IoError when the program cannot be started.
 [[nodiscard]] StepEnded run_step(const StepOptions& options, SignalRelay& relay);
 
 /// Waits, unless a stop signal comes: then it returns true, and `relay` knows.
