@@ -286,20 +286,6 @@ class Supervise(Resume):
         os.killpg(int(step), signal.SIGKILL)  # as its guardian does when the programs have not ended within the grace
         self.wait_until(lambda: not self.mine(), "the end of everything")
 
-    @unittest.skipUnless(open_mpi(), "no mpirun of Open MPI")
-    def test_the_shared_memory_of_killed_ranks_goes_with_supervise_or_with_the_next_one(self):
-        self.study()
-        process = self.supervise(*MPIRUN, PROGRAM, "run", "long.toml")
-        with open(f"/proc/{self.ranks()[0]}/environ") as file:
-            folder = re.search(r"backing_directory=(/dev/shm/ranktune-[^\0]+)", file.read()).group(1)
-        self.assertTrue(os.listdir(folder))
-        self.kill_all()
-        process.wait(TIMEOUT)
-        found = subprocess.run([PROGRAM, "doctor"], cwd=self.cwd, env=environment(), capture_output=True, text=True)
-        self.assertIn(f" {folder}", found.stdout)
-        self.finish(self.supervise(*MPIRUN, PROGRAM, "run", "long.toml"))
-        self.assertFalse(os.path.exists(folder))
-
     def test_two_starts_without_a_report_are_enough(self):
         script = 'echo x >>starts; kill -9 $$'
         out = self.finish(self.supervise("sh", "-c", script, options=("--dir", "long"), reports=0), code=1)

@@ -185,6 +185,30 @@ TEST_CASE("A step has its variables, no input, and its errors are read on the wa
     CHECK(lines == std::vector<std::string>{"one", "two"});
 }
 
+TEST_CASE("Of the errors of a step those lines are kept back that somebody wants", "[drivers]") {
+    const auto written = std::filesystem::temp_directory_path() / ("ranktune-step-" + std::to_string(getpid()));
+    const int error_output = dup(STDERR_FILENO);
+    FILE* const file = std::fopen(written.c_str(), "w");
+    REQUIRE(file != nullptr);
+    dup2(fileno(file), STDERR_FILENO);
+    SignalRelay relay;
+    StepOptions options = shell("printf 'one\\ntwo\\nthr' >&2; printf 'ee\\nfour' >&2");
+    std::vector<std::string> kept;
+    options.keep_error_line = [&](const std::string& line) {
+        if (line.starts_with("t")) kept.push_back(line);
+        return line.starts_with("t");
+    };
+    const int code = run_step(options, relay).code;
+    dup2(error_output, STDERR_FILENO);
+    close(error_output);
+    std::fclose(file);
+    CHECK(code == 0);
+    CHECK(kept == std::vector<std::string>{"two", "three"});
+    std::ifstream in(written);
+    CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == "one\nfour");
+    std::filesystem::remove(written);
+}
+
 TEST_CASE("INT reaches a step as USR2, and it is in a process group of its own", "[drivers]") {
     SignalRelay relay;
     // $PPID is this process: the step sends it the signal as a terminal would.

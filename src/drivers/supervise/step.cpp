@@ -164,26 +164,34 @@ class Guardian {
 /// Lines of the step's standard error: handed on, and written out.
 class ErrorLines {
   public:
-    ErrorLines(int fd, const std::function<void(const std::string&)>& hand_on) : fd_(fd), hand_on_(hand_on) {}
+    ErrorLines(int fd, const StepOptions& options) : fd_(fd), options_(options) {}
+    ~ErrorLines() {
+        if (!line_.empty()) end_line(""); // without its end
+    }
+    ErrorLines(const ErrorLines&) = delete;
+    ErrorLines& operator=(const ErrorLines&) = delete;
 
     /// Takes what there is. False: the end.
     bool take() {
         char part[4096];
         const ssize_t size = read(fd_, part, sizeof part);
         if (size < 0) return errno == EAGAIN || errno == EINTR;
-        write_out({part, static_cast<std::size_t>(size)});
+        if (!options_.keep_error_line) write_out({part, static_cast<std::size_t>(size)});
         for (const char c : std::string_view(part, static_cast<std::size_t>(size))) {
-            if (c != '\n' && line_.size() < 4096) {
-                line_ += c;
-            } else {
-                hand_on_(line_);
-                line_.clear();
-            }
+            if (c != '\n') line_ += c;
+            if (c == '\n' || line_.size() == longest) end_line(c == '\n' ? "\n" : "");
         }
         return size > 0;
     }
 
   private:
+    static constexpr std::size_t longest = 4096;
+
+    void end_line(std::string_view end) {
+        if (options_.on_error_line) options_.on_error_line(line_);
+        if (options_.keep_error_line && !options_.keep_error_line(line_)) write_out(line_.append(end));
+        line_.clear();
+    }
     static void write_out(std::string_view text) {
         while (!text.empty()) {
             const ssize_t done = write(STDERR_FILENO, text.data(), text.size());
@@ -194,7 +202,7 @@ class ErrorLines {
     }
 
     int fd_;
-    const std::function<void(const std::string&)>& hand_on_;
+    const StepOptions& options_;
     std::string line_;
 };
 
@@ -331,7 +339,7 @@ StepEnded run_step(const StepOptions& options, SignalRelay& relay) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     std::set<pid_t> known = children_of_this_process();
     Pipe errors;
-    if (options.on_error_line) errors = make_pipe();
+    if (options.on_error_line || options.keep_error_line) errors = make_pipe();
     SignalNote note;
     const pid_t child = start(options, note, signals.before(), errors.write ? errors.write.get() : -1);
     errors.write.reset();
@@ -340,7 +348,7 @@ StepEnded run_step(const StepOptions& options, SignalRelay& relay) {
         const Guardian guardian(child, options.grace);
         known.insert(guardian.pid());
         if (errors.read) fcntl(errors.read.get(), F_SETFL, O_NONBLOCK);
-        ErrorLines lines(errors.read ? errors.read.get() : -1, options.on_error_line);
+        ErrorLines lines(errors.read ? errors.read.get() : -1, options);
         ToChild to_child(child, options, relay, note);
         OverdueLauncher overdue(child, options);
         status = wait_for(child, turn_ms(options), signals, relay, to_child, overdue, errors.read ? &lines : nullptr,

@@ -45,6 +45,9 @@ struct StepOptions {
     std::vector<std::pair<std::string, std::string>> variables; ///< set in its environment
     /// When given, standard error passes through this process, which hands each line to it and then writes it out.
     std::function<void(const std::string& line)> on_error_line;
+    /// When given, standard error passes through this process line by line, and is written out but for the lines for
+    /// which this returns true.
+    std::function<bool(const std::string& line)> keep_error_line;
     /// Asks the head in words, for a first INT: as a signal of a launcher it could not be told from others. False: that
     /// cannot be done. May be empty.
     std::function<bool()> ask;
