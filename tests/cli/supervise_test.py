@@ -234,6 +234,39 @@ class Supervise(Resume):
         self.wait_until(lambda: (self.cwd / "starts").read_text() == "x\nx\n", "the second start")
         self.check_stopped_without_a_head(process, "2")
 
+    def check_not_begun_in_a_new_directory(self, process, hold, code):
+        (self.cwd / "long").rename(self.cwd / "moved")
+        (self.cwd / "long").mkdir()
+        (self.cwd / hold).unlink()
+        out = self.finish(process, code=code)
+        self.assertIn("another directory is where the study's was", out)
+        self.assertIn("Move the directory back", out)
+        self.assertEqual(os.listdir(self.cwd / "long"), [])
+        (self.cwd / "long").rmdir()
+        (self.cwd / "moved").rename(self.cwd / "long")
+        self.assertIn("resuming long", self.ranktune("run", "long.toml", "--local", "2")[0])
+        return out
+
+    def test_a_directory_that_was_replaced_by_an_empty_one_is_not_begun_in(self):
+        self.study()
+        process = self.step_that_waits(after=True)
+        (self.cwd / "hold").touch()
+        self.kill_head()
+        self.assertNotIn("starting the study again", self.check_not_begun_in_a_new_directory(process, "hold", 137))
+
+    def test_a_directory_that_was_replaced_while_a_later_start_began_is_not_begun_in(self):
+        """The step ends without having met it."""
+        self.endless_study()
+        script = (f"echo x >>starts; n=$(grep -c x starts); [ $n = 1 ] && {PROGRAM} run long.toml --local 2; "
+                  "while [ -e hold$n ]; do sleep 0.05; done; exit 9")
+        (self.cwd / "hold2").touch()
+        process = self.supervise("sh", "-c", script, options=("--dir", "long"))
+        self.kill_head()
+        self.wait_until(lambda: (self.cwd / "starts").read_text() == "x\nx\n", "the second start")
+        file = self.cwd / "long.toml"
+        file.write_text(file.read_text().replace("num_trials = 1000", f"num_trials = {self.status()['trials'] + 2}"))
+        self.check_not_begun_in_a_new_directory(process, "hold2", 9)
+
     def test_nobody_is_asked_to_stop_where_nobody_runs(self):
         self.study()
         process = self.supervise(PROGRAM, "run", "long.toml", "--local", "2")
