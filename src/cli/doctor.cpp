@@ -110,11 +110,13 @@ Check blas() {
     const bool is_set = getenv(threads) != nullptr;
     if (!is_set) setenv(threads, "1", 0);
     Check check{"blas", State::good, trainables::blas::built_with()};
+    check.state = State::note; // that it cannot be loaded: only `mlp` needs it
     try {
         check.text = trainables::blas::library();
+        check.state = State::wrong; // that it is the slow one
         trainables::blas::use_threads(1);
+        check.state = State::good;
     } catch (const base::Error& error) {
-        check.state = State::wrong;
         check.mend = error.what();
     }
     if (!is_set) unsetenv(threads);

@@ -57,7 +57,7 @@ class Memory(Supervise):
     @unittest.skipIf(sanitized(), "a sanitizer needs more virtual memory than the limit")
     def test_verbs_that_do_not_train_work_under_a_limit_on_virtual_memory(self):
         self.check_verbs(preexec_fn=limited)
-        self.loaded("doctor", preexec_fn=limited)
+        self.loaded("doctor", preexec_fn=limited)  # which may find that the BLAS does not fit
 
     def supervise_sleep(self, **options):
         process = subprocess.Popen([PROGRAM, "supervise", "--dir", "long", "--", "sleep", "1000"], cwd=self.cwd,
