@@ -57,6 +57,7 @@ def main():
         package = next(installed.rglob("ranktune.pc"))
         run(["make", f"PKG_CONFIG_PATH={package.parent}", f"PKG_CONFIG=pkg-config --define-variable=prefix={installed}"], cwd=job)
         environment = dict(os.environ, NO_COLOR="1")
+        environment.pop("LD_LIBRARY_PATH", None)  # Meson's, of the build tree
         run(["./curve_fit", "validate", "curve_fit.toml"], cwd=job, env=environment)
         run(["./curve_fit", "run", "--local", "2", "curve_fit.toml", "study.num_trials=6"], cwd=job, env=environment,
             timeout=100)
