@@ -102,14 +102,24 @@ Check pmix() {
 
 // ---- libraries and cores ----
 
+/// The only verb that loads it without a trial.
 Check blas() {
-    Check check{"blas", State::good, trainables::blas::library()};
+    // OpenBLAS starts a thread per core when it is loaded, and waits for ever where a limit on memory does not allow
+    // it.
+    constexpr const char* threads = "OPENBLAS_NUM_THREADS";
+    const bool is_set = getenv(threads) != nullptr;
+    if (!is_set) setenv(threads, "1", 0);
+    Check check{"blas", State::good, trainables::blas::built_with()};
+    check.state = State::note; // that it cannot be loaded: only `mlp` needs it
     try {
+        check.text = trainables::blas::library();
+        check.state = State::wrong; // that it is the slow one
         trainables::blas::use_threads(1);
+        check.state = State::good;
     } catch (const base::Error& error) {
-        check.state = State::wrong;
         check.mend = error.what();
     }
+    if (!is_set) unsetenv(threads);
     return check;
 }
 

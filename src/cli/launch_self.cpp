@@ -17,6 +17,7 @@
 #include "cli/terminal.hpp"
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
+#include "comm/mpi/launcher_words.hpp"
 #include "drivers/command_output.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/program/descendants.hpp"
@@ -66,9 +67,7 @@ bool may_read_other_processes() {
 std::vector<std::string> launcher_arguments(std::uint32_t ranks) {
     std::vector<std::string> arguments{"-n", std::to_string(ranks)};
     if (comm::mpi::library() != comm::mpi::Library::open_mpi) return arguments;
-    // A quiet mpirun: it would explain at length that a rank ended with another code than 0, which is this program's
-    // way to speak.
-    for (const char* option : {"--oversubscribe", "--bind-to", "none", "--quiet"}) arguments.emplace_back(option);
+    for (const char* option : {"--oversubscribe", "--bind-to", "none"}) arguments.emplace_back(option);
     if (geteuid() == 0) arguments.emplace_back("--allow-run-as-root");
     const auto set = [&](const std::string& name, const char* value) {
         if (!environment(("OMPI_MCA_" + name).c_str()).empty()) return; // the user knows better
@@ -205,6 +204,12 @@ std::string command_line(const Invocation& invocation) {
 int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const std::string& directory) {
     std::vector<std::string> words = launcher_words(invocation, workers + 1);
     const SharedMemoryFolder shared_memory;
+    const bool open_mpi = comm::mpi::library() == comm::mpi::Library::open_mpi;
+    if (open_mpi) {
+        const std::string shortage =
+            shared_memory_shortage(environment(backing_directory), workers + 1, drivers::environment_variables());
+        if (!shortage.empty()) throw base::UsageError(shortage);
+    }
     prepare_environment(shown(words, invocation), shared_memory.path());
 
     auto& files = storage::posix_file_system();
@@ -217,6 +222,8 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
     step.words = std::move(words);
     step.variables.emplace_back(drivers::interrupt_variable, "SIGUSR2");
     step.variables.emplace_back(drivers::launch_variable, launch);
+    comm::mpi::LauncherWords said;
+    if (open_mpi) step.keep_error_line = [&](const std::string& line) { return said.take(line); };
     // A launcher that has locked itself up: after the death of a rank, or before there was any.
     bool had_ranks = false;
     step.overdue = [&had_ranks,
@@ -244,6 +251,7 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
         return 1;
     }
     constexpr int resumable = static_cast<int>(study::StudyOutcome::resumable);
+    if (!told && code != 0 && !ended.asked) std::cerr << said.text() << std::flush;
     constexpr int usage = static_cast<int>(study::StudyOutcome::usage); // refused: its words are on the screen
     if (ended.asked && !told && code != 0 && code != usage) {           // before the head was there, or twice in a row
         std::cerr << error_message(

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,9 @@
 #include <map>
 #include <set>
 #include <system_error>
+
+#include "comm/mpi/launch.hpp"
+#include "report/text.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -136,6 +140,20 @@ CleanedUp remove_abandoned_by_ranks() {
         if (failures == done.failures.size()) ++done.runs;
     }
     return done;
+}
+
+std::string shared_memory_shortage(const std::string& folder, std::uint32_t ranks, const base::Variables& variables) {
+    const std::string place = folder.empty() ? all : folder;
+    struct statvfs room {};
+    if (statvfs(place.c_str(), &room) != 0 || room.f_blocks == 0) return {}; // no such place, or one without a limit
+    const std::uint64_t free = std::uint64_t{room.f_bavail} * room.f_frsize;
+    const std::uint64_t needed = comm::mpi::shared_memory_needed(variables, ranks);
+    if (free >= needed) return {};
+    return "too little shared memory: " + report::bytes_text(free) + " are free in " + place + ", and " +
+           std::to_string(ranks) + " ranks need " + report::bytes_text(needed) +
+           ". Remove what killed runs left there (ranktune doctor --clean), or make it larger (as root: mount -o "
+           "remount,size=1G /dev/shm; a container: --shm-size=1g), or name another folder: " +
+           backing_directory + "=/tmp";
 }
 
 SharedMemoryFolder::SharedMemoryFolder() {

@@ -3,8 +3,11 @@
 // Where ranks that this program starts keep the memory that they share.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
+
+#include "ranktune/base/variables.hpp"
 
 namespace ranktune::cli {
 
@@ -22,6 +25,11 @@ struct CleanedUp {
 };
 /// Looks again and removes what abandoned_by_ranks() names, but for what is too young to be judged.
 CleanedUp remove_abandoned_by_ranks();
+
+/// What to do when there is too little room for the memory that so many ranks of this machine share; empty: there is
+/// enough, or nobody knows. `folder`: where they keep it; empty: where Open MPI does by itself.
+[[nodiscard]] std::string shared_memory_shortage(const std::string& folder, std::uint32_t ranks,
+                                                 const base::Variables& variables);
 
 /// A folder in /dev/shm that goes with this object, and with everything that killed ranks left in it. Nobody removes
 /// what is left when this process is killed itself; so each new folder first removes those of this user whose owners

@@ -30,6 +30,7 @@
 #include "drivers/supervise/node_survey.hpp"
 #include "drivers/supervise/overdue.hpp"
 #include "drivers/supervise/restarts.hpp"
+#include "drivers/supervise/same_study.hpp"
 #include "drivers/supervise/step.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
@@ -186,6 +187,15 @@ class Supervisor {
         auto& files = storage::posix_file_system();
         const auto earlier = drivers::read_outcome(files, {directory_});
         const bool had_directory = files.exists(directory_);
+        const auto before = reading(standing_of(directory_));
+        if (restarts_.count() > 0 && (same_study_.is_replaced(before) || same_study_.is_lost(before))) {
+            drivers::StepFacts facts; // since the step before has ended
+            facts.code = static_cast<int>(study::StudyOutcome::resumable);
+            facts.directory_replaced = before.exists;
+            facts.directory_lost = !before.exists;
+            return facts;
+        }
+        same_study_.begin(before, may_begin_anew());
         drivers::StepOptions options = step();
         // Of its own, so that nothing stays behind of ranks that are killed, nor after a kill of this process.
         std::optional<SharedMemoryFolder> shared_memory;
@@ -205,6 +215,7 @@ class Supervisor {
         // A study that had ended before says so and starts nothing; one that was only about to begin has not ended.
         const bool is_new = now.uuid != before_.uuid || now.incarnation > before_.incarnation;
         if (now.finished && (is_new || *now.finished == ended.code)) facts.finished = now.finished;
+        facts.directory_replaced = same_study_.is_replaced(reading(now));
         facts.has_journal = now.has_journal;
         facts.progress = now.progress;
         facts.nodes_left_out = !gone_.empty();
@@ -214,6 +225,19 @@ class Supervisor {
         const bool speechless = !facts.outcome && facts.code == static_cast<int>(study::StudyOutcome::resumable);
         facts.can_write = !speechless || can_write();
         return facts;
+    }
+
+    [[nodiscard]] drivers::DirectoryReading reading(const Standing& standing) const {
+        auto& files = storage::posix_file_system();
+        std::error_code unreadable;
+        const bool is_empty = fs::is_empty(directory_, unreadable);
+        return {files.exists(directory_), unreadable || !is_empty, files.exists(study().status_file()),
+                standing.has_journal, standing.uuid};
+    }
+
+    /// `--fresh`, which the next starts are not given, and scripts, in which it may stand.
+    [[nodiscard]] bool may_begin_anew() const {
+        return !line_.program || std::find(line_.words.begin(), line_.words.end(), "--fresh") != line_.words.end();
     }
 
     /// Room for about as much as a head needs to begin.
@@ -346,6 +370,7 @@ class Supervisor {
     std::chrono::seconds launcher_wait_;
     Standing before_;
     drivers::Restarts restarts_;
+    drivers::SameStudy same_study_;
     drivers::SignalRelay relay_;
     drivers::StepNodes nodes_;
     std::map<std::string, std::string> gone_;

@@ -142,7 +142,7 @@ std::string environment_json(const EnvironmentFacts& facts) {
         .integer("ranks", static_cast<std::uint64_t>(facts.ranks))
         .text("mpi", facts.mpi)
         .text("hdf5", facts.hdf5)
-        .text("blas", trainables::blas::library())
+        .text("blas", trainables::blas::built_with())
         .raw("build", build_json(facts.build_type))
         .raw("machine", machine_json())
         .raw("layout", facts.layout)

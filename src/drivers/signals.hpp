@@ -20,9 +20,9 @@ inline constexpr std::array stop_signal_numbers{SIGINT, SIGTERM, SIGHUP, SIGUSR1
 [[nodiscard]] std::string signal_name(int signal);
 
 /// Blocks INT, TERM, HUP, USR1 and USR2 in the calling thread and in all threads it starts later. Call it first in
-/// `main`, before MPI starts its own threads: a signal goes to any thread that does not block it. Libraries that start
-/// threads when they are loaded (OpenBLAS does) are there even before `main`: a handler passes on to the reader's
-/// thread what they catch.
+/// `main`, before MPI starts its own threads: a signal goes to any thread that does not block it. A library that
+/// starts threads when it is loaded (a tool's in LD_PRELOAD, say) does so even before `main`: a handler passes on to
+/// the reader's thread what they catch.
 void block_stop_signals();
 
 /// Reads what `block_stop_signals` has blocked. One per process at a time; used by the thread that made it.

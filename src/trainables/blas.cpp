@@ -13,11 +13,6 @@
 
 #include "ranktune/base/error.hpp"
 
-// Declared here because every library has its own header for it (cblas.h, mkl_cblas.h, flexiblas/cblas.h, ...); the
-// binary interface with 32-bit integers is the same in all of them, and the enumerations are ints.
-extern "C" void cblas_sgemm(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
-                            const float* a, int lda, const float* b, int ldb, float beta, float* c, int ldc);
-
 namespace ranktune::trainables::blas {
 
 namespace {
@@ -30,15 +25,39 @@ int extent(std::size_t n) {
     return static_cast<int>(n);
 }
 
+/// cblas_sgemm.
+using Sgemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float* a,
+                       int lda, const float* b, int ldb, float beta, float* c, int ldc);
+
+/// Opens the module. Global, because MKL and FlexiBLAS open parts of theirs that refer to the symbols of the first.
+Sgemm load() {
+    void* const module = dlopen(RANKTUNE_BLAS_MODULE, RTLD_NOW | RTLD_GLOBAL);
+    const char* error = module == nullptr ? dlerror() : nullptr;
+    const auto* const function =
+        module == nullptr ? nullptr : static_cast<const Sgemm*>(dlsym(module, "ranktune_cblas_sgemm"));
+    if (function != nullptr) return *function;
+    throw base::Error("cannot load the BLAS that the built-in trainable mlp computes with: " +
+                      std::string(error != nullptr ? error : RANKTUNE_BLAS_MODULE " is not ranktune's") +
+                      "; install " RANKTUNE_BLAS_MODULE " beside libranktune.so, and the library that it needs (" +
+                      built_with() + "), or load the environment module of that library");
+}
+
+Sgemm sgemm() {
+    static const Sgemm function = load();
+    return function;
+}
+
+/// Of the library that is loaded.
 template <class Function>
 Function* symbol(const char* name) {
+    static_cast<void>(sgemm());
     return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
 }
 
-/// The file that the linked cblas_sgemm comes from, without symbolic links.
+/// The file that cblas_sgemm comes from, without symbolic links.
 std::string library_file() {
     Dl_info info{};
-    if (dladdr(reinterpret_cast<void*>(&cblas_sgemm), &info) == 0 || info.dli_fname == nullptr) return {};
+    if (dladdr(reinterpret_cast<void*>(sgemm()), &info) == 0 || info.dli_fname == nullptr) return {};
     const std::unique_ptr<char, decltype(&free)> resolved(realpath(info.dli_fname, nullptr), &free);
     return resolved ? resolved.get() : info.dli_fname;
 }
@@ -82,9 +101,11 @@ void multiply(Transpose transpose_a, Transpose transpose_b, std::size_t m, std::
             for (float& value : std::span(c.data + row * c.stride, n)) value = beta == 0.0F ? 0.0F : beta * value;
         return;
     }
-    cblas_sgemm(row_major, cblas(transpose_a), cblas(transpose_b), extent(m), extent(n), extent(k), 1.0F, a.data,
-                extent(a.stride), b.data, extent(b.stride), beta, c.data, extent(c.stride));
+    sgemm()(row_major, cblas(transpose_a), cblas(transpose_b), extent(m), extent(n), extent(k), 1.0F, a.data,
+            extent(a.stride), b.data, extent(b.stride), beta, c.data, extent(c.stride));
 }
+
+std::string built_with() { return RANKTUNE_BLAS_BUILT_WITH; }
 
 std::string library() {
     static const std::string name = detect();
@@ -94,7 +115,7 @@ std::string library() {
 void use_threads(int threads) {
     if (library() == "reference BLAS")
         throw base::Error(
-            "the BLAS that this program is linked to (" + library_file() +
+            "the BLAS that ranktune is linked to (" + library_file() +
             ") is the reference implementation, which is 10 to 50 times slower than a tuned one; on Debian: apt-get "
             "install libopenblas0-pthread, elsewhere link OpenBLAS, BLIS or MKL");
     threads = std::max(threads, 1);

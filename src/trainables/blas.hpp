@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The one door to BLAS: single-precision matrix products, and the number of threads they use.
+// The one door to BLAS: single-precision matrix products, and the number of threads they use. The library is loaded by
+// the first call that needs it, and stays. All functions but built_with() throw base::Error when it cannot be loaded,
+// with what to install.
 
 #include <cstddef>
 #include <string>
@@ -24,12 +26,15 @@ struct Block {
 void multiply(Transpose transpose_a, Transpose transpose_b, std::size_t m, std::size_t n, std::size_t k,
               Block<const float> a, Block<const float> b, float beta, Block<float> c);
 
-/// Sets the threads of the linked library through its own interface (what it reads from the environment, it read when
+/// Sets the threads of the library through its own interface (what it reads from the environment, it read when
 /// it was loaded). Throws base::Error when the library is the reference BLAS, with the line that installs a fast one.
 /// Does nothing more than that check for a library whose interface is not known.
 void use_threads(int threads);
 
 /// "OpenBLAS", "MKL", "BLIS", "FlexiBLAS (backend)", "Arm Performance Libraries", "reference BLAS" or "unknown BLAS".
 [[nodiscard]] std::string library();
+
+/// What the module was linked to when it was built, "openblas 0.3.21". Loads nothing.
+[[nodiscard]] std::string built_with();
 
 } // namespace ranktune::trainables::blas

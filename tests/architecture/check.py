@@ -26,6 +26,8 @@ FORBIDDEN_IN_CORE = [
     (r"\bstd::cout\b|\bstd::cerr\b|\bprintf\(", "output"),
 ]
 FORBIDDEN_SYMBOLS = re.compile(r"\b(clock_gettime|gettimeofday|getenv|setenv|open|fopen|pthread_create|socket|fork|rand|srand|MPI_\w+|H5\w+)$")
+BLAS_CALL = re.compile(r"\bcblas_\w+\s*\(")
+BLAS_MODULE = "src/trainables/blas_module.cpp"
 MAX_LINES = 600
 
 problems = []
@@ -105,6 +107,14 @@ def check_core(path, text):
                 complain(path, number, f"the core may not use {what}: {code.strip()}")
 
 
+def check_blas(path, text):
+    if path.relative_to(ROOT).as_posix() == BLAS_MODULE:
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if BLAS_CALL.search(line.split("//")[0]):
+            complain(path, number, f"the BLAS is linked to {BLAS_MODULE} alone, which is opened when a trial computes")
+
+
 def check_file(path, text):
     lines = text.splitlines()
     if not lines or "SPDX-License-Identifier: Apache-2.0" not in "\n".join(lines[:3]):
@@ -136,6 +146,7 @@ def main():
         text = path.read_text()
         check_includes(path, text, rooms)
         check_core(path, text)
+        check_blas(path, text)
     for top in ("include", "src", "tests", "tools", "jobs"):
         for path in sorted((ROOT / top).rglob("*")):
             if path.suffix in (".hpp", ".cpp", ".py") and "/build" not in str(path):

@@ -18,6 +18,7 @@ cases = {
     "src/space/h5.cpp": (licence + "#include <hdf5.h>\n", "space may not use hdf5"),
     "include/ranktune/study/private.hpp": (licence + '#pragma once\n#include "storage/journal.hpp"\n', "a public header includes a private one"),
     "include/ranktune/tuner/public.hpp": (licence + "#pragma once\n", "is not public, but has a public header"),
+    "src/trainables/product.cpp": (licence + "cblas_sgemm(101);\n", "the BLAS is linked to src/trainables/blas_module.cpp alone"),
     "src/base/nolicence.cpp": ("int x;\n", "the licence line is missing"),
     "src/base/long.cpp": (licence + "\n" * 700, "more than 600 lines"),
     "src/base/unfinished.cpp": (licence + "// TO" + "DO later\n", "unfinished"),

@@ -22,7 +22,7 @@ import unittest
 
 PROGRAM = os.path.abspath(sys.argv[1])
 SOURCES = pathlib.Path(sys.argv[2])
-TIMEOUT = 100
+TIMEOUT = 300  # a guard against waiting for ever, also on a machine with ten times as much to do
 
 TINY = """[study]
 name = "tiny"

@@ -95,7 +95,7 @@ class MissingFiles(Resume):
     def test_newest_segments_that_are_missing_are_noticed(self):
         self.study(seconds=0.3, more="[checkpoint]\ninterval = 2")
         process = self.start()
-        time.sleep(2.5)  # a commit, and a `status` that knows of it
+        self.wait_for_a_commit()
         self.kill_all()
         process.wait(TIMEOUT)
         process = self.start()

@@ -70,6 +70,21 @@ class Resume(Case):
     def study(self, seconds=0.1, scheduler="fifo", more=""):
         self.write("long.toml", STUDY.format(seconds=seconds, scheduler=scheduler, more=more))
 
+    def wait_until(self, condition, what):
+        deadline = time.monotonic() + TIMEOUT
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, what)
+            time.sleep(0.05)
+
+    def wait_for_a_commit(self, directory="long"):
+        """Until the file `status` knows of reports that have reached the disk, and a later report says so, too."""
+        def synced():
+            file = self.cwd / directory / "status"
+            return json.loads(file.read_text())["records_synced"] if file.exists() else 0
+        self.wait_until(lambda: synced() > 2, "a commit")
+        seen = self.reports(directory)
+        self.wait_until(lambda: self.reports(directory) > seen + 1, "reports after it")
+
     def start(self, *arguments, directory="long", reports=3, **changes):
         """Starts the study and waits until it has so many reports of its own."""
         before = self.reports(directory)
@@ -517,7 +532,7 @@ class Resume(Case):
     def test_an_unfinished_end_is_cut_and_a_damaged_middle_is_refused(self):
         self.study(seconds=0.4)  # it is not over when it is killed: what the last frame says has not been acted upon
         process = self.start(reports=8)
-        time.sleep(2.5)  # the first frames are synced, and later ones say so
+        self.wait_for_a_commit()
         self.kill_all()
         process.wait(TIMEOUT)
         path, data, frames = self.frames()

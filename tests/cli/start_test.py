@@ -38,18 +38,16 @@ class Start(Case):
         self.wait_until(name, (self.cwd / name).exists)
 
     def test_a_signal_that_a_starting_launcher_loses_still_stops_the_study(self):
-        env = self.launcher("trap '' USR1 USR2\n: >starting\nwhile [ ! -e sent ]; do sleep 0.05; done\n"
+        env = self.launcher("trap ': >lost' USR1 USR2\n: >starting\nwhile [ ! -e lost ]; do sleep 0.05; done\n"
                             "trap - USR1 USR2\nexec {real} \"$@\"\n")
         for sent, reason in ((signal.SIGTERM, "SIGTERM"), (signal.SIGHUP, "SIGHUP"), (signal.SIGUSR1, "SIGUSR1"),
                              (signal.SIGINT, "Ctrl-C")):
-            for name in ("starting", "sent"):
+            for name in ("starting", "lost"):
                 (self.cwd / name).unlink(missing_ok=True)
             process = self.start(env, "trainable.seconds=0.2", "study.max_iterations=1000", "scheduler.type=fifo",
                                  "-o", reason)
             self.wait_for("starting")
             process.send_signal(sent)
-            time.sleep(0.3)  # until it has passed that on
-            (self.cwd / "sent").touch()
             out, _ = process.communicate(timeout=TIMEOUT)
             self.assertEqual(process.returncode, 75, out)
             self.assertEqual(self.outcome(reason)["reason"], reason)
@@ -134,8 +132,9 @@ class Start(Case):
             return found
 
         self.wait_until("both ranks", lambda: len(children(PROGRAM)) == 2 and children("sleep"))
-        time.sleep(1)  # they are on their way into MPI_Init, or there
         ranks, sleeper = children(PROGRAM), children("sleep")
+        # The first thread that a rank starts watches its launcher, and then the rank goes into MPI_Init.
+        self.wait_until("the watch of both", lambda: all(len(list((rank / "task").iterdir())) > 1 for rank in ranks))
         process.kill()
         process.wait()
         os.kill(int(sleeper[0].name), signal.SIGKILL)

@@ -108,11 +108,11 @@ class Words(Case):
         self.addCleanup(lambda: process.poll() is None and process.kill())
         victim = None
         end = time.monotonic() + TIMEOUT
+        status = self.cwd / "tiny" / "status"
         while victim is None:
             self.assertLess(time.monotonic(), end)
-            time.sleep(0.1)
-            victim = self.worker() if list((self.cwd / "tiny").glob("journal/*")) else None
-        time.sleep(0.5)
+            time.sleep(0.01)
+            victim = self.worker() if status.exists() and '"running": 2' in status.read_text() else None
         os.kill(victim, signal.SIGKILL)
         process.wait(TIMEOUT)
         # What the head writes when mpirun leaves it the time between its SIGTERM and its SIGKILL.

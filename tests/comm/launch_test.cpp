@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/mpi/launch.hpp"
+#include "comm/mpi/launcher_words.hpp"
 #include "support/catch.hpp"
 
 using namespace ranktune::comm::mpi;
@@ -145,4 +146,30 @@ TEST_CASE("ranks that share cores give them away while they wait, except the hea
     auto uneven = task("3");
     uneven["SLURM_STEP_TASKS_PER_NODE"] = "5(x2),4";
     CHECK(settings_before_init(uneven, Library::open_mpi, 4) == yields);
+}
+
+TEST_CASE("shared memory is needed for one whole segment, and for a part of each rank's", "[comm]") {
+    CHECK(shared_memory_needed({}, 3) == 4'194'312 + 209'715 + 3 * 262'144);
+    CHECK(shared_memory_needed({{"OMPI_MCA_btl_vader_segment_size", "1000000"}}, 10) == 1'050'000 + 10 * 262'144);
+    CHECK(shared_memory_needed({{"OMPI_MCA_btl_vader_segment_size", "much"}}, 1) == shared_memory_needed({}, 1));
+}
+
+TEST_CASE("what mpirun explains is told from what ranks say, and kept but for the ends of ranks", "[comm]") {
+    LauncherWords words;
+    const std::string frame(74, '-');
+    CHECK_FALSE(words.take("ranktune: a sentence of a rank"));
+    CHECK_FALSE(words.take("--- a row of a trial ---"));
+    CHECK(words.text().empty());
+    for (const std::string& line :
+         {frame, std::string("Primary job  terminated normally, but 1 process returned"), frame})
+        CHECK(words.take(line));
+    CHECK(words.text().empty());
+    for (const std::string& line : {frame, std::string("It appears as if there is not enough space"), frame})
+        CHECK(words.take(line));
+    CHECK_FALSE(words.take("a rank again"));
+    CHECK(words.take("[n1:14064] 2 more processes have sent help message help-opal-shmem-mmap.txt / target full"));
+    CHECK(words.text() == frame + "\nIt appears as if there is not enough space\n" + frame + "\n");
+    CHECK(words.take(frame)); // mpirun is killed while it speaks
+    CHECK(words.take("There are not enough slots"));
+    CHECK(words.text().ends_with("There are not enough slots\n"));
 }

@@ -248,7 +248,7 @@ TEST_CASE("when a process is killed, the descendants of its programs are killed 
     REQUIRE(descendant != 0);
     CHECK(is_alive(descendant));
     ::kill(pid, SIGKILL);
-    for (int turn = 0; turn < 1000 && is_alive(descendant); ++turn) {
+    for (int turn = 0; turn < 30'000 && is_alive(descendant); ++turn) {
         std::this_thread::sleep_for(10ms);
         waitpid(descendant, nullptr, WNOHANG); // it may have become a child of this process
     }

@@ -92,6 +92,23 @@ TEST_CASE("A study whose directory was removed under its hands is not begun agai
     }
 }
 
+TEST_CASE("A study whose directory was replaced by another one is not begun there", "[drivers]") {
+    StepFacts facts = killed(5);
+    facts.directory_replaced = true;
+    facts.has_journal = false;
+    facts.outcome = OutcomeFile{}; // its head wrote it into the new directory
+    facts.outcome->outcome = ranktune::study::StudyOutcome::resumable;
+    facts.outcome->cause = EndCause::ranks;
+    for (const int code : {0, 75, 137}) {
+        facts.code = code;
+        const auto end = Restarts(100, 0).after(facts);
+        CHECK_FALSE(end.restart);
+        CHECK(end.code == (code == 0 ? 75 : code));
+        CHECK(end.words.find("another directory is where the study's was") != std::string::npos);
+        CHECK(end.words.find("Move the directory back") != std::string::npos);
+    }
+}
+
 TEST_CASE("A study that is over ends with its own code, whatever the launcher says", "[drivers]") {
     for (const int code : {0, 3, 4}) {
         StepFacts facts = killed(1);

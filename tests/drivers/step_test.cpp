@@ -2,8 +2,17 @@
 // Real processes: /bin/sh.
 #include "drivers/supervise/step.hpp"
 
-#include <csignal>
+#include <sys/wait.h>
 
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "drivers/program/descendants.hpp"
+#include "drivers/supervise/overdue.hpp"
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
 
@@ -91,7 +100,7 @@ TEST_CASE("A head that does not take the words in time gets the signal after all
 
 TEST_CASE("Who insists is obeyed even by a launcher that hears nothing", "[drivers]") {
     SignalRelay relay;
-    StepOptions options = shell("trap '' USR1 TERM; kill -TERM $PPID; sleep 5.2; kill -TERM $PPID; exec sleep 1000");
+    StepOptions options = shell("trap '' USR2 TERM; while :; do kill -INT $PPID; sleep 0.05; done");
     options.grace = 50ms;
     CHECK(run_step(options, relay).code == 128 + SIGKILL);
     CHECK(relay.insisted());
@@ -147,6 +156,24 @@ TEST_CASE("A launcher that has nothing to do any more is told to end, and then m
     CHECK(run_step(options, relay).code == 137);
 }
 
+TEST_CASE("A launcher that has lost all its ranks before there was a head is ended", "[drivers]") {
+    SignalRelay relay;
+    int told[2];
+    REQUIRE(pipe(told) == 0);
+    // One child, which lives until a reading has seen it, and then none; the launcher itself never ends.
+    const std::string heard = "read line <&" + std::to_string(told[0]);
+    StepOptions options = shell("(" + heard + "); trap 'exit 6' TERM; while :; do " + heard + "; done");
+    options.look = 1ms;
+    options.overdue = [&,
+                       overdue = Overdue(2 * ranktune::storage::lease_period, std::nullopt)](pid_t launcher) mutable {
+        const auto children = has_living_children(launcher);
+        if (children.value_or(false)) CHECK(write(told[1], "\n", 1) == 1);
+        return overdue.next({false, {}, false, children});
+    };
+    CHECK(run_step(options, relay).code == 6);
+    for (const int fd : told) close(fd);
+}
+
 TEST_CASE("A step has its variables, no input, and its errors are read on the way", "[drivers]") {
     SignalRelay relay;
     StepOptions options =
@@ -156,6 +183,30 @@ TEST_CASE("A step has its variables, no input, and its errors are read on the wa
     options.on_error_line = [&](const std::string& line) { lines.push_back(line); };
     CHECK(run_step(options, relay).code == 3);
     CHECK(lines == std::vector<std::string>{"one", "two"});
+}
+
+TEST_CASE("Of the errors of a step those lines are kept back that somebody wants", "[drivers]") {
+    const auto written = std::filesystem::temp_directory_path() / ("ranktune-step-" + std::to_string(getpid()));
+    const int error_output = dup(STDERR_FILENO);
+    FILE* const file = std::fopen(written.c_str(), "w");
+    REQUIRE(file != nullptr);
+    dup2(fileno(file), STDERR_FILENO);
+    SignalRelay relay;
+    StepOptions options = shell("printf 'one\\ntwo\\nthr' >&2; printf 'ee\\nfour' >&2");
+    std::vector<std::string> kept;
+    options.keep_error_line = [&](const std::string& line) {
+        if (line.starts_with("t")) kept.push_back(line);
+        return line.starts_with("t");
+    };
+    const int code = run_step(options, relay).code;
+    dup2(error_output, STDERR_FILENO);
+    close(error_output);
+    std::fclose(file);
+    CHECK(code == 0);
+    CHECK(kept == std::vector<std::string>{"two", "three"});
+    std::ifstream in(written);
+    CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == "one\nfour");
+    std::filesystem::remove(written);
 }
 
 TEST_CASE("INT reaches a step as USR2, and it is in a process group of its own", "[drivers]") {
@@ -178,4 +229,34 @@ TEST_CASE("What a step leaves behind has ended when it is over", "[drivers]") {
     CHECK(run_step(options, relay).code == 0);
     REQUIRE_FALSE(pid.empty());
     CHECK(kill(static_cast<pid_t>(std::stol(pid)), 0) != 0);
+}
+
+// Started by the next test case, to be killed.
+TEST_CASE("a process that runs a step that hears nothing", "[.killed-supervisor]") {
+    SignalRelay relay;
+    StepOptions options = shell("trap '' TERM; echo $PPID $$; exec >&-; while :; do sleep 0.05; done");
+    options.grace = 50ms;
+    static_cast<void>(run_step(options, relay));
+}
+
+TEST_CASE("A step that hears nothing ends when the process that runs it is killed", "[drivers]") {
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+    FILE* const supervisor = popen(("exec " + self + " '[.killed-supervisor]'").c_str(), "r");
+    REQUIRE(supervisor != nullptr);
+    int pid = 0;
+    int step = 0;
+    CHECK(std::fscanf(supervisor, "%d %d", &pid, &step) == 2);
+    REQUIRE(step > 0);
+    const auto children = [&] {
+        std::ifstream file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
+        return std::distance(std::istream_iterator<int>(file), std::istream_iterator<int>());
+    };
+    while (children() < 2) std::this_thread::sleep_for(1ms); // the step and its guardian
+    CHECK(kill(pid, SIGKILL) == 0);
+    const auto is_alive = [&] {
+        return waitpid(step, nullptr, WNOHANG) != step && kill(step, 0) == 0; // it may have come to this process
+    };
+    for (int turn = 0; turn < 30'000 && is_alive(); ++turn) std::this_thread::sleep_for(10ms);
+    CHECK(kill(step, 0) != 0);
+    pclose(supervisor);
 }

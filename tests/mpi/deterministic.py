@@ -16,7 +16,7 @@ import time
 at = sys.argv.index("--")
 PROGRAM, SOURCES = (os.path.abspath(word) for word in sys.argv[1:at])
 MPIRUN = sys.argv[at + 1:]
-PATIENCE = 120  # seconds for a run of seconds
+PATIENCE = 300  # seconds; a guard against waiting for ever
 
 CURVE = """[study]
 name = "curve"

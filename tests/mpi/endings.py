@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import study_case
 
@@ -45,11 +44,14 @@ class Study(study_case.Study):
         super().__init__(program, launcher, text, extra=extra, supervise=supervise)
 
     def started(self):
+        return '"running": 2' in self.status_file()
+
+    def status_file(self):
         path = os.path.join(self.directory, "status")
         if not os.path.exists(path):
-            return False
+            return ""
         with open(path) as file:
-            return '"running": 2' in file.read()
+            return file.read()
 
     def wait_until_training(self):
         self.wait_for("two running trials", self.started)
@@ -84,7 +86,7 @@ def function_without_checkpoints(make):
     journal = study.journal()
     assert journal["failed"] == 0 and journal["paused"] == 2, journal
     study.start()
-    code, output = study.finish(limit=120)
+    code, output = study.finish()
     assert code == 0, f"exit code {code}\n{output}"
     journal = study.journal()
     assert journal["failed"] == 0 and journal["finished"] == 4, journal
@@ -105,7 +107,7 @@ def second_signal(make):
     study.wait_until_training()
     head = study.ranks()[0]
     os.kill(head, signal.SIGTERM)
-    time.sleep(0.5)
+    study.wait_for("a clean stop under way", lambda: '"draining": true' in study.status_file())
     os.kill(head, signal.SIGINT)
     code, _ = study.finish()
     assert code == 75, f"exit code {code}"
@@ -119,7 +121,7 @@ def second_signal(make):
 def printed_output(make):
     """What trials print goes to the node's log, line by line with rank and trial, and not to the terminal."""
     study = make(builtin="loud", options="", trials=4)
-    code, output = study.finish(limit=120)
+    code, output = study.finish()
     assert code == 0, f"exit code {code}\n{output}"
     assert "loud trial" not in output and "error message" not in output, output
     log = study.worker_log()
@@ -132,7 +134,7 @@ def printed_output(make):
 def crashed_worker(make):
     """A rank that aborts leaves a note with its trial, its stack and what it printed last."""
     study = make(builtin="loud", options="crash = true")
-    code, _ = study.finish(limit=120)
+    code, _ = study.finish()
     assert code != 0
     log = study.worker_log()
     assert re.search(r"^crash rank=\d+ trial=\d+ signal=6$", log, re.M), log
@@ -156,7 +158,7 @@ def hung_trial_supervised(make):
 def check_all_charged(study):
     """All 4 trials have failed, one or two of them by each end of the job, and none was tried twice. (A head that hears of both
     before the launcher ends it closes the study by itself.)"""
-    code, output = study.finish(limit=180)
+    code, output = study.finish()
     assert code == 4, f"exit code {code}\n{output}"
     journal = study.journal()
     restarts = output.count("starting the study again")
@@ -219,7 +221,7 @@ def survived_worker(make):
     study = make(options="seconds = 0.005", extra=["--enable-recovery"])
     study.wait_until_training()
     os.kill(study.ranks()[4], signal.SIGKILL)
-    study.finish(limit=240)
+    study.finish()
     outcome = study.outcome()
     journal = study.journal()
     assert outcome["exit"] == "0", outcome

@@ -9,9 +9,9 @@ import time
 
 
 class Study:
-    """A study in a directory of its own. `patience`: seconds for what takes a few on an idle machine."""
+    """A study in a directory of its own. `patience`: seconds, a guard against waiting for ever."""
 
-    def __init__(self, program, launcher, text, files=(), extra=(), patience=60, ranks=5, supervise=""):
+    def __init__(self, program, launcher, text, files=(), extra=(), patience=300, ranks=5, supervise=""):
         self.base = tempfile.mkdtemp(prefix="ranktune-mpi-")
         self.directory = os.path.join(self.base, "study")
         self.program = program
@@ -65,10 +65,10 @@ class Study:
             assert code is None, f"ended ({code}) before: {what}\n{self.process.stdout.read()}"
             time.sleep(0.05)
 
-    def finish(self, limit=None):
+    def finish(self):
         """Exit code and output, once no process of the study is left."""
-        output, _ = self.process.communicate(timeout=limit or self.patience)
-        end = time.monotonic() + 15
+        output, _ = self.process.communicate(timeout=self.patience)
+        end = time.monotonic() + self.patience
         while self.processes() and time.monotonic() < end:
             time.sleep(0.05)
         assert not self.processes(), f"processes stayed behind: {list(self.processes())}"

@@ -71,6 +71,26 @@ def check_messages(installed, root):
     assert page == str(pages / "guides/programs.md") and os.path.isfile(page), message
 
 
+def check_blas(job, environment, libraries):
+    """A program linked to the installed library trains with the BLAS module beside that library, and says what to do without it."""
+    module = libraries / "libranktune-blas.so.0"
+    program = os.path.join(job, "curve_fit")
+    run([program, "init", "digits"], cwd=job, env=environment)
+    train = [program, "run", "--local", "1", "digits.toml", "study.num_trials=1", "study.max_iterations=1", "resources.ranks=1"]
+    loaded = run([program, "doctor"], cwd=job, env=dict(environment, LD_DEBUG="libs"), stdout=subprocess.PIPE,
+                 stderr=subprocess.PIPE, text=True).stderr
+    assert f"calling init: {module}" in loaded, loaded
+    run(train, cwd=job, env=environment, timeout=100)
+    hidden = module.rename(module.with_suffix(".hidden"))
+    checked = subprocess.run([program, "doctor"], cwd=job, env=environment, capture_output=True, text=True, timeout=100)
+    assert module.name in checked.stdout and "install" in checked.stdout, checked.stdout + checked.stderr
+    failed = subprocess.run([*train, "--fresh"], cwd=job, env=environment, capture_output=True, text=True, timeout=100)
+    said = failed.stdout + failed.stderr + "".join(log.read_text() for log in (job / "digits" / "logs").iterdir() if log.is_file())
+    assert failed.returncode != 0 and module.name in said and "cannot load the BLAS" in said, f"{failed.returncode}: {said}"
+    run([program, "status", "digits"], cwd=job, env=environment)
+    hidden.rename(module)
+
+
 def main():
     build, source, prefix = sys.argv[1:]
     for tool in ("meson", "make", "pkg-config"):
@@ -90,6 +110,7 @@ def main():
         package = next(installed.rglob("ranktune.pc"))
         run(["make", f"PKG_CONFIG_PATH={package.parent}", f"PKG_CONFIG=pkg-config --define-variable=prefix={installed}"], cwd=job)
         environment = dict(os.environ, NO_COLOR="1")
+        environment.pop("LD_LIBRARY_PATH", None)  # Meson's, of the build tree
         run(["./curve_fit", "validate", "curve_fit.toml"], cwd=job, env=environment)
         run(["./curve_fit", "run", "--local", "2", "curve_fit.toml", "study.num_trials=6"], cwd=job, env=environment,
             timeout=100)
@@ -97,6 +118,7 @@ def main():
                    stdout=subprocess.PIPE, text=True).stdout
         trials = json.loads(text)["trials"]
         assert len(trials) == 6, f"{len(trials)} trials instead of 6"
+        check_blas(job, environment, package.parent.parent)
     return 0
 
 

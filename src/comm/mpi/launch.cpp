@@ -157,4 +157,12 @@ std::vector<std::pair<std::string, std::string>> settings_before_init(const base
     return {{yield, "1"}};
 }
 
+std::uint64_t shared_memory_needed(const base::Variables& variables, std::uint32_t ranks) {
+    std::uint64_t segment = 4'194'312;
+    const auto set = text(variables, "OMPI_MCA_btl_vader_segment_size");
+    std::from_chars(set.data(), set.data() + set.size(), segment);
+    constexpr std::uint64_t at_once = 256 << 10; // 70 to 80 kB were seen
+    return segment + segment / 20 + ranks * at_once;
+}
+
 } // namespace ranktune::comm::mpi

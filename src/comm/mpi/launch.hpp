@@ -56,4 +56,8 @@ struct BrokenLaunch {
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> settings_before_init(const base::Variables& variables,
                                                                                     Library library, int cores);
 
+/// Bytes of shared memory that so many ranks of Open MPI need on their node to begin: each makes a file of the size of
+/// a segment (OMPI_MCA_btl_vader_segment_size) if one and 5 % of it are free, and fills a small part of it at once.
+[[nodiscard]] std::uint64_t shared_memory_needed(const base::Variables& variables, std::uint32_t ranks);
+
 } // namespace ranktune::comm::mpi

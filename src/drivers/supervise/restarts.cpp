@@ -1,17 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/supervise/restarts.hpp"
 
+#include <string_view>
+
 namespace ranktune::drivers {
 namespace {
 
 constexpr int usage = static_cast<int>(study::StudyOutcome::usage);
 constexpr int resumable = static_cast<int>(study::StudyOutcome::resumable);
 
+constexpr std::string_view moved_words =
+    "It is not started again, which would begin a new study in its place. Move the directory back, or restore it, and "
+    "the same command goes on";
+
+constexpr std::string_view replaced_words =
+    "another directory is where the study's was: it was moved away or removed while the study ran, and this one does "
+    "not hold its journal. ";
+
 bool cannot_be_started(int code) { return code == 126 || code == 127; } // as shells say it
 
 /// Ends that no restart would change. Nothing: it may.
 std::optional<RestartDecision> settled(const StepFacts& facts) {
     const auto end = [](int code, std::string words = {}) { return RestartDecision{false, code, std::move(words)}; };
+    if (facts.directory_replaced)
+        return end(facts.code == 0 ? resumable : facts.code, std::string(replaced_words) + std::string(moved_words));
     if (facts.finished) return end(*facts.finished);
     if (facts.outcome && facts.outcome->outcome == study::StudyOutcome::usage) return end(usage);
     if (facts.asked) return end(facts.has_journal ? resumable : facts.code);
@@ -25,8 +37,8 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
     if (!facts.outcome && facts.directory_lost)
         return end(facts.code == 0 ? resumable : facts.code,
                    "the study's directory is not there: it could not be made, or was removed or moved away while the "
-                   "study ran. It is not started again, which would begin a new study in its place. Move the directory "
-                   "back, or restore it, and the same command goes on");
+                   "study ran. " +
+                       std::string(moved_words));
     // The program's own code, but not a word in the directory: it could not write there, and has said so. (Workers
     // whose head was killed end with this code, too.)
     if (!facts.outcome && facts.code == resumable && !facts.can_write)

@@ -21,6 +21,7 @@ struct StepFacts {
     bool nodes_left_out = false;        ///< the step ran without nodes that are gone
     bool can_write = true;              ///< the study's directory takes a few files now
     bool directory_lost = false;        ///< a head must have had it, and it is not there now
+    bool directory_replaced = false;    ///< another one is in its place (SameStudy)
 };
 
 struct RestartDecision {

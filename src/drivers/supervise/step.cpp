@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <set>
@@ -31,7 +32,6 @@ using Steady = std::chrono::steady_clock;
 using storage::FileDescriptor;
 
 constexpr auto orphan_grace = 10s;
-constexpr unsigned guardian_grace_s = 15;
 
 std::error_code last_error() { return {errno, std::generic_category()}; }
 
@@ -128,9 +128,9 @@ pid_t start(const StepOptions& options, const SignalNote& note, const sigset_t& 
 /// with the step.
 class Guardian {
   public:
-    explicit Guardian(pid_t group) : pipe_(make_pipe()) {
+    Guardian(pid_t group, std::chrono::milliseconds grace) : pipe_(make_pipe()) {
         pid_ = fork();
-        if (pid_ == 0) guard(group);
+        if (pid_ == 0) guard(group, grace);
         pipe_.read.reset();
     }
     ~Guardian() {
@@ -143,7 +143,7 @@ class Guardian {
     [[nodiscard]] pid_t pid() const { return pid_; }
 
   private:
-    [[noreturn]] void guard(pid_t group) const {
+    [[noreturn]] void guard(pid_t group, std::chrono::milliseconds grace) const {
         setsid(); // what is sent to the terminal, or to the parent's group, is not for this one
         close(pipe_.write.get());
         for (int fd = 0; fd < 3; ++fd) close(fd);
@@ -151,7 +151,8 @@ class Guardian {
         while (read(pipe_.read.get(), &none, 1) < 0 && errno == EINTR) {
         }
         kill(-group, SIGTERM);
-        for (unsigned n = 0; n < guardian_grace_s && kill(-group, 0) == 0; ++n) sleep(1);
+        for (auto waited = 0ms; waited < grace && kill(-group, 0) == 0; waited += 10ms)
+            std::this_thread::sleep_for(10ms);
         kill(-group, SIGKILL);
         _exit(0);
     }
@@ -163,26 +164,34 @@ class Guardian {
 /// Lines of the step's standard error: handed on, and written out.
 class ErrorLines {
   public:
-    ErrorLines(int fd, const std::function<void(const std::string&)>& hand_on) : fd_(fd), hand_on_(hand_on) {}
+    ErrorLines(int fd, const StepOptions& options) : fd_(fd), options_(options) {}
+    ~ErrorLines() {
+        if (!line_.empty()) end_line(""); // without its end
+    }
+    ErrorLines(const ErrorLines&) = delete;
+    ErrorLines& operator=(const ErrorLines&) = delete;
 
     /// Takes what there is. False: the end.
     bool take() {
         char part[4096];
         const ssize_t size = read(fd_, part, sizeof part);
         if (size < 0) return errno == EAGAIN || errno == EINTR;
-        write_out({part, static_cast<std::size_t>(size)});
+        if (!options_.keep_error_line) write_out({part, static_cast<std::size_t>(size)});
         for (const char c : std::string_view(part, static_cast<std::size_t>(size))) {
-            if (c != '\n' && line_.size() < 4096) {
-                line_ += c;
-            } else {
-                hand_on_(line_);
-                line_.clear();
-            }
+            if (c != '\n') line_ += c;
+            if (c == '\n' || line_.size() == longest) end_line(c == '\n' ? "\n" : "");
         }
         return size > 0;
     }
 
   private:
+    static constexpr std::size_t longest = 4096;
+
+    void end_line(std::string_view end) {
+        if (options_.on_error_line) options_.on_error_line(line_);
+        if (options_.keep_error_line && !options_.keep_error_line(line_)) write_out(line_.append(end));
+        line_.clear();
+    }
     static void write_out(std::string_view text) {
         while (!text.empty()) {
             const ssize_t done = write(STDERR_FILENO, text.data(), text.size());
@@ -193,7 +202,7 @@ class ErrorLines {
     }
 
     int fd_;
-    const std::function<void(const std::string&)>& hand_on_;
+    const StepOptions& options_;
     std::string line_;
 };
 
@@ -282,8 +291,14 @@ class OverdueLauncher {
     bool told_ = false;
 };
 
+/// How long nobody looks at the clock.
+int turn_ms(const StepOptions& options) {
+    const auto turn = std::min({std::chrono::milliseconds(1s), options.look, options.grace, options.hearing});
+    return static_cast<int>(std::max(turn, 1ms).count());
+}
+
 /// Waits until the child has ended.
-int wait_for(pid_t child, const SignalsHere& signals, const SignalRelay& relay, ToChild& to_child,
+int wait_for(pid_t child, int turn, const SignalsHere& signals, const SignalRelay& relay, ToChild& to_child,
              OverdueLauncher& overdue, ErrorLines* lines, int lines_fd) {
     while (true) {
         int status = 0;
@@ -291,7 +306,7 @@ int wait_for(pid_t child, const SignalsHere& signals, const SignalRelay& relay, 
         if (done == child) return status;
         if (done < 0 && errno != EINTR) return -1;
         pollfd wanted[2] = {{signals.fd(), POLLIN, 0}, {lines_fd, POLLIN, 0}}; // a negative one is ignored
-        poll(wanted, 2, 1000);
+        poll(wanted, 2, turn);
         if (lines != nullptr && wanted[1].revents != 0 && !lines->take()) lines_fd = -1;
         while (const int signal = signals.next()) {
             if (signal != SIGCHLD) to_child.received(signal);
@@ -324,19 +339,19 @@ StepEnded run_step(const StepOptions& options, SignalRelay& relay) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     std::set<pid_t> known = children_of_this_process();
     Pipe errors;
-    if (options.on_error_line) errors = make_pipe();
+    if (options.on_error_line || options.keep_error_line) errors = make_pipe();
     SignalNote note;
     const pid_t child = start(options, note, signals.before(), errors.write ? errors.write.get() : -1);
     errors.write.reset();
     int status = -1;
     {
-        const Guardian guardian(child);
+        const Guardian guardian(child, options.grace);
         known.insert(guardian.pid());
         if (errors.read) fcntl(errors.read.get(), F_SETFL, O_NONBLOCK);
-        ErrorLines lines(errors.read ? errors.read.get() : -1, options.on_error_line);
+        ErrorLines lines(errors.read ? errors.read.get() : -1, options);
         ToChild to_child(child, options, relay, note);
         OverdueLauncher overdue(child, options);
-        status = wait_for(child, signals, relay, to_child, overdue, errors.read ? &lines : nullptr,
+        status = wait_for(child, turn_ms(options), signals, relay, to_child, overdue, errors.read ? &lines : nullptr,
                           errors.read ? errors.read.get() : -1);
         end_orphans(known);
         pollfd rest{errors.read ? errors.read.get() : -1, POLLIN, 0};

@@ -45,6 +45,9 @@ struct StepOptions {
     std::vector<std::pair<std::string, std::string>> variables; ///< set in its environment
     /// When given, standard error passes through this process, which hands each line to it and then writes it out.
     std::function<void(const std::string& line)> on_error_line;
+    /// When given, standard error passes through this process line by line, and is written out but for the lines for
+    /// which this returns true.
+    std::function<bool(const std::string& line)> keep_error_line;
     /// Asks the head in words, for a first INT: as a signal of a launcher it could not be told from others. False: that
     /// cannot be done. May be empty.
     std::function<bool()> ask;
@@ -69,9 +72,9 @@ struct StepEnded {
 /// comes after the last does not take this process's exit code away. What was received, when it is passed on as
 /// something else, is in the SignalNote of which the step's variables tell. A launcher that does not end within
 /// `grace` after somebody has insisted gets TERM, and KILL after another one. When this process is killed, the launcher
-/// gets TERM as its death signal, and a guardian process sends TERM, and 15 s later KILL, to its process group. What
-/// the step leaves behind on this machine has 10 s to end by itself, then it is killed. For a process with one thread.
-/// Throws base::IoError when the program cannot be started.
+/// gets TERM as its death signal, and a guardian process sends TERM, and KILL after another grace, to its process
+/// group. What the step leaves behind on this machine has 10 s to end by itself, then it is killed. For a process with
+/// one thread. Throws base::IoError when the program cannot be started.
 [[nodiscard]] StepEnded run_step(const StepOptions& options, SignalRelay& relay);
 
 /// Waits, unless a stop signal comes: then it returns true, and `relay` knows.
