@@ -71,7 +71,7 @@ TEST_CASE("an impossible condition hides no other mistake, nor the other way rou
     CHECK(mistake(parts.text()) ==
           "11:30 space.b.condition: can never hold: 'a' is drawn from [1, 2]; compare with values that can be:  "
           "\"a == 3\"\n"
-          "12:30 space.c.condition: unknown parameter 'none':  \"none == 3\"");
+          "12:30 space.c.condition: unknown parameter 'none' (known: a, b):  \"none == 3\"");
 }
 
 TEST_CASE("a parameter is compared with the trainable by its name, whatever its domain is", "[study]") {
