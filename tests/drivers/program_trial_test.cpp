@@ -230,6 +230,22 @@ time.sleep(1000)
     }
 }
 
+TEST_CASE("a program that says on standard output alone why it ends is quoted", "[drivers]") {
+    const auto told = [](const std::string& text) {
+        Programs programs(1, text);
+        programs.cluster.prepare(1, 9);
+        const auto logs = programs.cluster.run_until(99);
+        check_outcomes(logs, AttemptOutcome::failed);
+        return blame(logs);
+    };
+    CHECK(told("print('epoch 1')\nprint('no licence left')\nsys.exit(1)\n") ==
+          "rank 0: exit code 1: no licence left\nlast lines of its standard output:\nepoch 1\nno licence left");
+    CHECK(told("print('no licence left')\nsys.exit(1)\n") == "rank 0: exit code 1: no licence left");
+    CHECK(told("print('epoch 1')\nprint('why', file=sys.stderr)\nsys.exit(1)\n") == "rank 0: exit code 1: why");
+    CHECK(told("print('epoch 1', flush=True)\nos.kill(os.getpid(), signal.SIGSEGV)\n") ==
+          "rank 0: killed by signal 11 (Segmentation fault)");
+}
+
 TEST_CASE("a segmentation fault costs the trial and not the rank", "[drivers]") {
     Programs programs(2, "os.kill(os.getpid(), signal.SIGSEGV) if rank == 1 else report(1.0)\n");
     programs.cluster.prepare(2, 9);

@@ -28,12 +28,20 @@ constexpr std::chrono::milliseconds longest_turn{50};
 constexpr int idle_share = 32; // a turn is as long as this part of the time in which nothing happened
 constexpr std::chrono::milliseconds verdict_turn{1};
 
-std::string failure_text(const ChildExit& exit, const std::string& last_words) {
+/// Many programs print what is wrong on standard output, and then leave with a code. What one that was killed has
+/// printed there is its usual progress.
+std::string failure_text(const ChildExit& exit, const Child& child) {
+    std::string words = child.last_words();
+    const char* where = "error";
+    if (words.empty() && exit.signal == 0) {
+        words = child.last_output();
+        where = "output";
+    }
     std::string text = exit.text();
-    if (last_words.empty()) return text;
-    const auto last = last_words.rfind('\n');
-    if (last == std::string::npos) return text + ": " + last_words;
-    return text + ": " + last_words.substr(last + 1) + "\nlast lines of its standard error:\n" + last_words;
+    if (words.empty()) return text;
+    const auto last = words.rfind('\n');
+    if (last == std::string::npos) return text + ": " + words;
+    return text + ": " + words.substr(last + 1) + "\nlast lines of its standard " + where + ":\n" + words;
 }
 
 std::string rounded(std::chrono::nanoseconds time) {
@@ -129,7 +137,7 @@ void ProgramTrial::check_end() {
     const ChildExit& exit = *child_->exited();
     if (exit.clean()) return;
     if (!told_to_end_ && order_.end == End::go_on) {
-        const std::string text = failure_text(exit, child_->last_words());
+        const std::string text = failure_text(exit, *child_);
         // What kills like this is the kernel, short of memory, or a person; a page that cannot be read gives SIGBUS.
         if (exit.signal == SIGKILL || exit.signal == SIGBUS) throw DisturbedError(text);
         throw base::Error(text);
