@@ -122,6 +122,7 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study) {
         const auto* checkpoint = tuner::best_checkpoint(trial, study.tuner->spec().objective.mode);
         root["best"]["checkpoint"] =
             checkpoint == nullptr ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(checkpoint->path);
+        if (checkpoint != nullptr) root["best"]["checkpoint_iteration"] = checkpoint->iteration;
     } else {
         root["best"] = nullptr;
     }
