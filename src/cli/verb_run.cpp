@@ -31,11 +31,13 @@
 #include "drivers/head/last_end.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/layout.hpp"
+#include "drivers/program/lone_reports.hpp"
 #include "drivers/run.hpp"
 #include "drivers/signal_note.hpp"
 #include "drivers/signals.hpp"
 #include "drivers/start_watch.hpp"
 #include "drivers/study_directory.hpp"
+#include "report/endings.hpp"
 #include "report/next_steps.hpp"
 #include "report/screens.hpp"
 #include "storage/hdf5_thread.hpp"
@@ -263,6 +265,7 @@ void RunScreens::end(const drivers::RunEnd& end) {
     files.next_job = next_job(end, absolute_);
     std::cout << report::end_screen(*end.tuner, live_figures(*end.tuner, end.figures), files, terminal_.style)
               << std::flush;
+    std::cout << report::lone_reports_text(drivers::lone_reports(absolute_), terminal_.style) << std::flush;
     if (!end.requeue.empty()) std::cout << report::prose("job", end.requeue, terminal_.style) << std::flush;
 }
 

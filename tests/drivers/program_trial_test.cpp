@@ -8,6 +8,7 @@
 #include <set>
 
 #include "drivers/group/store_io.hpp"
+#include "drivers/program/lone_reports.hpp"
 #include "drivers/program/output_limit.hpp"
 #include "drivers/program/rendezvous.hpp"
 #include "drivers/trial_cluster.hpp"
@@ -341,6 +342,38 @@ while True:
         CHECK(std::ranges::any_of(
             notes, [](const std::string& note) { return note.starts_with("only rank 0 of the program reports"); }));
     }
+}
+
+TEST_CASE("that rank 0 alone reports is learned once for all attempts of a study, and unlearned", "[drivers]") {
+    Programs programs(2, R"(
+silent = rank != 0 and not os.path.exists("all")
+while True:
+    if silent:
+        time.sleep(1000)
+    decision = report(1.0)
+    if decision["decision"] != "continue":
+        sys.exit(0)
+)");
+    fs::create_directories(programs.home.path() + "/logs");
+    const auto run = [&] {
+        programs.cluster.prepare(2, 1);
+        check_outcomes(programs.cluster.run_until(1, Verb::stop), AttemptOutcome::stopped);
+        return lone_reports(programs.home.path());
+    };
+    CHECK(lone_reports(programs.home.path()) == 0);
+    CHECK(run() == 1);
+    // From now on an attempt would hang for hours if it waited as long again.
+    programs.setting.alone_grace = 24h;
+    programs.cluster.spec().output.abort_grace = 24h;
+    CHECK(run() == 2);
+    CHECK(run() == 3);
+    programs.setting.alone_grace = 100ms;
+    programs.cluster.spec().output.abort_grace = 5s;
+    std::ofstream(programs.home.path() + "/all") << "";
+    // In an attempt whose other ranks report the note is removed.
+    programs.cluster.prepare(2, 1);
+    check_outcomes(programs.cluster.run_until(1, Verb::stop), AttemptOutcome::stopped);
+    CHECK(lone_reports(programs.home.path()) == 0);
 }
 
 TEST_CASE("lines that are no messages fail the trial", "[drivers]") {

@@ -9,6 +9,7 @@
 #include "drivers/group/checkpoint_error.hpp"
 #include "drivers/group/disturbed_error.hpp"
 #include "drivers/group/objective_value.hpp"
+#include "drivers/program/lone_reports.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
@@ -150,6 +151,7 @@ void ProgramTrial::check_end() {
 
 void ProgramTrial::lead() {
     ranks_[0] = own_;
+    recall();
     if (due_since_) save_on_the_way();
     while (settle_report()) {
     }
@@ -164,6 +166,22 @@ void ProgramTrial::lead() {
     if (next().end != End::go_on && !adopted_) keep_reported_state();
     const bool all_ended = std::ranges::all_of(ranks_, [](const RankFacts& rank) { return rank.ended; });
     if (all_ended && queue_.empty() && !awaiting_ && !due_since_) close();
+}
+
+/// What earlier attempts have found out about the other ranks, once the leader may have to wait for them; and what this
+/// one shows.
+void ProgramTrial::recall() {
+    const std::string& study = setting_.program->directory;
+    const bool others =
+        std::any_of(ranks_.begin() + 1, ranks_.end(), [](const RankFacts& rank) { return rank.reports > 0; });
+    if (others && !heard_others_) {
+        heard_others_ = true;
+        forget_lone_reports(study);
+    }
+    const bool may_wait = ranks_.size() > 1 && (leader_->stopping() || due_since_);
+    if (others || recalled_ || !may_wait) return;
+    recalled_ = true;
+    if (lone_reports(study) > 0) leader_->rank_zero_is_alone();
 }
 
 /// Lets the leader look at the ranks. Whoever is waited for is named in the log, and given up in the end.
@@ -184,10 +202,12 @@ void ProgramTrial::watch_end() {
     const bool alone = leader_->rank_zero_alone();
     const bool in_vain = leader_->in_vain();
     leader_->step(now, ranks_);
-    if (!alone && leader_->rank_zero_alone())
+    if (!alone && leader_->rank_zero_alone()) {
         note(
             "only rank 0 of the program reports: its ranks are stopped by signal (call report on every rank to let "
             "them end by themselves)");
+        note_lone_reports(setting_.program->directory);
+    }
     if (!in_vain && leader_->in_vain()) give_up_waiting(limit, for_whom);
     if (said_waiting_ || !since || leader_->waits_since() != since) return; // another wait begins
     if (now - *since < std::min<ProgramLeader::Duration>(setting_.program->alone_grace, limit / 2)) return;
@@ -277,7 +297,7 @@ void ProgramTrial::save_on_the_way() {
     const bool all_here = std::ranges::all_of(ranks_, [&](const RankFacts& rank) {
         return rank.ended || rank.reports >= wanted || (rank.reports == 0 && wanted > 1);
     });
-    if (!all_here && now - *due_since_ < setting_.program->alone_grace) return;
+    if (!all_here && now - *due_since_ < leader_->alone_grace()) return;
     due_since_.reset();
     if (all_here && queue_.empty()) {
         clock_->taken(undecided(), watch_.seconds());
