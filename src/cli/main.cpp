@@ -265,8 +265,8 @@ class App {
         for (auto* other : {fresh, resume, restart}) dry->excludes(other);
         verb->add_option(
                 "--progress", run.progress,
-                "What is shown meanwhile. table: drawn over and over; lines: after 2 s, then rarer, at last one "
-                "a minute; none: as --quiet; auto: table on a terminal, else lines")
+                "What is shown meanwhile. auto: the table on a terminal, else lines; table: drawn over and over; "
+                "lines: after 2 s, then rarer, at last one a minute; none: errors alone")
             ->transform(one_of(progresses))
             ->type_name("HOW");
         dry->excludes(verb->add_flag_callback(
