@@ -86,6 +86,18 @@ std::string suggestion(std::string_view name, std::span<const std::string> candi
     return offer(nearest(name, candidates));
 }
 
+std::string gist(std::string_view message) {
+    const auto trimmed = [](std::string_view text) {
+        const auto first = text.find_first_not_of(" \t\r\n");
+        if (first == std::string_view::npos) return std::string_view();
+        return text.substr(first, text.find_last_not_of(" \t\r\n") + 1 - first);
+    };
+    const std::string_view whole = trimmed(message);
+    const std::string_view first = trimmed(whole.substr(0, whole.find('\n')));
+    if (first.find("Traceback (most recent call last)") == std::string_view::npos) return std::string(first);
+    return std::string(trimmed(whole.substr(whole.rfind('\n') + 1))); // npos + 1 is 0
+}
+
 std::string join(std::span<const std::string> parts, std::string_view separator) { return joined(parts, separator); }
 std::string join(std::span<const std::string_view> parts, std::string_view separator) {
     return joined(parts, separator);

@@ -5,11 +5,32 @@
 #include <chrono>
 #include <ostream>
 
+#include "drivers/environment_facts.hpp"
 #include "report/stopping.hpp"
 
 namespace ranktune::cli {
+namespace {
 
-report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) {
+// Lines for a log: the first one soon, for studies that are over within a minute; then each when the time since the
+// start has doubled, until there is one a minute.
+constexpr double shortest_pause_s = 3.0;
+constexpr double longest_pause_s = 60.0;
+
+/// Columns of a line of the table, whose colours take none.
+std::size_t shown_width(std::string_view line) {
+    std::string text;
+    for (std::size_t at = 0; at < line.size();) {
+        const auto escape = std::min(line.find('\x1b', at), line.size());
+        text += line.substr(at, escape - at);
+        const auto end = line.find('m', escape);
+        at = end == std::string_view::npos ? line.size() : end + 1;
+    }
+    return report::display_width(text);
+}
+
+} // namespace
+
+report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures& figures, std::uint64_t total) {
     report::Live live;
     live.elapsed_s = figures.elapsed_s;
     const double all = figures.training_s + figures.starting_s + figures.idle_s;
@@ -23,7 +44,8 @@ report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures&
     live.checkpoint_error = figures.checkpoint_error;
     live.fallbacks = figures.fallbacks;
     const auto& state = tuner.state();
-    const std::uint64_t expected = report::expected_iterations(tuner);
+    const std::uint64_t expected = std::max(total, report::expected_iterations(tuner));
+    live.total = expected;
     const std::uint64_t done = state.iterations - std::min(state.iterations, figures.iterations_before);
     if (done > 0 && expected > state.iterations && figures.elapsed_s > 1.0) {
         live.left_s = figures.elapsed_s * static_cast<double>(expected - state.iterations) / static_cast<double>(done);
@@ -35,6 +57,8 @@ report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures&
     } else if (state.deadline) {
         live.deadline =
             "job ends in " + report::short_duration(std::max(0.0, base::to_seconds(*state.deadline - state.now)));
+    } else if (!drivers::slurm_job().empty()) {
+        live.deadline = "no deadline";
     }
     return live;
 }
@@ -44,8 +68,8 @@ LiveView::LiveView(std::ostream& out, const Terminal& terminal, Progress progres
     if (progress_ == Progress::automatic) progress_ = terminal_.interactive ? Progress::table : Progress::lines;
 }
 
-report::Live LiveView::live(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) const {
-    report::Live live = live_figures(tuner, figures);
+report::Live LiveView::live(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) {
+    report::Live live = live_figures(tuner, figures, total_.update(tuner));
     live.directory = directory_;
     live.stopping = report::stopping_text(tuner.state(), std::chrono::system_clock::now());
     return live;
@@ -54,26 +78,32 @@ report::Live LiveView::live(const tuner::Tuner& tuner, const drivers::HeadFigure
 void LiveView::on_tick(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) {
     if (progress_ == Progress::none || tuner.state().ended) return;
     show_deadline(tuner.state());
-    if (progress_ == Progress::table) measure_again(terminal_);
-    if (progress_ == Progress::table && terminal_.narrow) {
-        lines_drawn_ = 0; // wrapped by now: how many lines to go back nobody knows
-    } else if (progress_ == Progress::table) {
-        const report::Live now = live(tuner, figures);
-        // Head lines, titles and the hint take nine lines; a table taller than the terminal could not be drawn over.
-        const std::size_t width = terminal_.style.width;
-        const std::size_t other_lines =
-            9 + report::stopping_lines(now, width).size() + report::checkpoint_lines(now, width).size();
-        const std::size_t trials = terminal_.rows > other_lines + 1 ? terminal_.rows - other_lines : 1;
-        draw(report::live_table(tuner, now, terminal_.style, std::min<std::size_t>(trials, 20)));
-        return;
+    if (progress_ == Progress::lines) return show_line(tuner, figures);
+    measure_again(terminal_);
+    if (terminal_.narrow) {
+        finish(); // lines of a table would be wrapped
+        return show_line(tuner, figures);
     }
+    const report::Live now = live(tuner, figures);
+    // Head lines, titles and the hint take nine lines; a table taller than the terminal could not be drawn over.
+    const std::size_t width = terminal_.style.width;
+    const std::size_t other_lines =
+        9 + report::stopping_lines(now, width).size() + report::checkpoint_lines(now, width).size();
+    const std::size_t trials = terminal_.rows > other_lines + 1 ? terminal_.rows - other_lines : 1;
+    draw(report::live_table(tuner, now, terminal_.style, std::min<std::size_t>(trials, 20)));
+}
+
+void LiveView::show_line(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) {
     if (figures.elapsed_s < next_line_s_) return;
-    next_line_s_ = figures.elapsed_s + 60.0;
+    next_line_s_ = figures.elapsed_s + std::clamp(figures.elapsed_s, shortest_pause_s, longest_pause_s);
     if (figures.elapsed_s >= next_table_s_) {
         next_table_s_ = figures.elapsed_s + 600.0;
         out_ << report::live_table(tuner, live(tuner, figures), terminal_.style);
     } else {
-        out_ << report::status_line(tuner, live(tuner, figures), terminal_.style);
+        std::string line = report::status_line(tuner, live(tuner, figures), terminal_.style);
+        line.pop_back();
+        // A terminal would break it within words; a log has a line of its own for it.
+        out_ << (terminal_.interactive ? report::paragraph(line, terminal_.style) : line + "\n");
     }
     out_.flush();
 }
@@ -87,20 +117,35 @@ void LiveView::show_deadline(const tuner::State& state) {
     out_ << report::deadline_line(state, seconds, terminal_.style) << std::flush;
 }
 
+std::size_t LiveView::rows_drawn() const {
+    std::size_t rows = 0;
+    for (const std::size_t width : drawn_)
+        rows +=
+            terminal_.columns == 0 ? 1 : std::max<std::size_t>(1, (width + terminal_.columns - 1) / terminal_.columns);
+    return rows;
+}
+
 void LiveView::draw(const std::string& table) {
     std::string text;
-    if (lines_drawn_ > 0) text += "\x1b[" + std::to_string(lines_drawn_) + "A";
-    // Each line is cleared to its end, and what is left of a longer table below it.
-    for (const char c : table) text += c == '\n' ? std::string("\x1b[K\n") : std::string(1, c);
-    text += "\x1b[J";
-    lines_drawn_ = static_cast<std::size_t>(std::count(table.begin(), table.end(), '\n'));
-    out_ << text << std::flush;
+    if (!drawn_.empty()) text += "\x1b[" + std::to_string(rows_drawn()) + "A";
+    drawn_.clear();
+    // Each line is cleared before it is written (after a line that fills the terminal its last column would be), and
+    // below the table what is left of a longer one.
+    for (std::size_t at = 0; at < table.size();) {
+        const std::size_t end = std::min(table.find('\n', at), table.size() - 1) + 1;
+        const std::string line = table.substr(at, end - at);
+        text += "\x1b[K" + line;
+        drawn_.push_back(shown_width(line.substr(0, line.find('\n'))));
+        at = end;
+    }
+    out_ << text << "\x1b[J" << std::flush;
 }
 
 void LiveView::finish() {
-    if (lines_drawn_ == 0) return;
-    out_ << "\x1b[" << lines_drawn_ << "A\x1b[J" << std::flush;
-    lines_drawn_ = 0;
+    if (drawn_.empty()) return;
+    measure_again(terminal_);
+    out_ << "\x1b[" << rows_drawn() << "A\x1b[J" << std::flush;
+    drawn_.clear();
 }
 
 } // namespace ranktune::cli

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The live view on rank 0: a table that is drawn over on a terminal, one line a minute elsewhere.
+// The live view on rank 0: a table that is drawn over on a terminal; elsewhere lines, which become rarer until there is
+// one a minute.
 
 #include <iosfwd>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
@@ -27,19 +28,28 @@ class LiveView final : public drivers::Observer {
     void draw(const std::string& table);
     /// Once, as soon as the head knows: Slurm answers after the first screen has been shown.
     void show_deadline(const tuner::State& state);
-    [[nodiscard]] report::Live live(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) const;
+    [[nodiscard]] report::Live live(const tuner::Tuner& tuner, const drivers::HeadFigures& figures);
+
+    /// Rows that the table takes on the terminal as it is now: a line that is longer than that is shown in several.
+    [[nodiscard]] std::size_t rows_drawn() const;
+    void show_line(const tuner::Tuner& tuner, const drivers::HeadFigures& figures);
+
+    static constexpr double first_line_s = 2.0;
 
     std::ostream& out_;
     Terminal terminal_;
     Progress progress_;
     std::string directory_;
-    std::size_t lines_drawn_ = 0;
+    report::SteadyTotal total_;
+    std::vector<std::size_t> drawn_; ///< columns of each line of the table that stands on the terminal
     bool deadline_shown_ = false;
-    double next_line_s_ = 60.0;
+    double next_line_s_ = first_line_s;
     double next_table_s_ = 600.0;
 };
 
 /// The figures of the head in the form that the screens take.
-[[nodiscard]] report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures& figures);
+/// `total`: of iterations, by an earlier look.
+[[nodiscard]] report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures& figures,
+                                        std::uint64_t total = 0);
 
 } // namespace ranktune::cli

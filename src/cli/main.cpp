@@ -288,7 +288,10 @@ class App {
                        "The same results for any number of ranks; needs study.max_concurrent");
         auto* dry = verb->add_flag("--dry-run", run.dry_run, "Print what would be run; start nothing, not even MPI");
         for (auto* other : {fresh, resume, restart}) dry->excludes(other);
-        verb->add_option("--progress", run.progress, "auto, table, lines or none")
+        verb->add_option(
+                "--progress", run.progress,
+                "What is shown meanwhile. auto: the table on a terminal, else lines; table: drawn over and over; "
+                "lines: after 2 s, then rarer, at last one a minute; none: errors alone")
             ->transform(one_of(progresses))
             ->type_name("HOW");
         dry->excludes(verb->add_flag_callback(

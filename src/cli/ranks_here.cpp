@@ -40,7 +40,24 @@ std::uint32_t tasks_of_job() {
     return std::accumulate(job->tasks_by_node->begin(), job->tasks_by_node->end(), 0U);
 }
 
+constexpr std::string_view looks_like_login = "looks like a login node (Slurm is here, but this is no job)";
+
+std::string line_of(const char* verb, const RunArguments& arguments) {
+    std::vector<std::string> words{"ranktune", verb, arguments.study};
+    words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
+    if (!arguments.directory.empty()) words.insert(words.end(), {"-o", arguments.directory});
+    return study::shell_text(words);
+}
+
 } // namespace
+
+std::string login_node_refusal(const RunArguments& arguments, std::uint32_t workers) {
+    return fmt::format(
+        "this {}; `{}` makes a job of the study, `{} --local {}` runs it here, with {}, and --dry-run in place "
+        "of --local shows what that would be",
+        looks_like_login, line_of("submit", arguments), line_of("run", arguments), workers,
+        report::counted(workers, "worker"));
+}
 
 study::RankCheck local_ranks(const RunArguments& arguments) {
     if (arguments.local)
@@ -119,10 +136,9 @@ std::string RanksHere::why(std::uint32_t workers) const {
             return "assumed, as this job has one task, and a study needs two ranks: " + as_local;
         case Of::login_node:
             return fmt::format(
-                "assumed: {}. This looks like a login node (Slurm is here, but this is no job), where `ranktune run` "
-                "starts nothing unless it is given --local N; `ranktune submit {}` makes a job of the study, and says "
-                "the layout of that",
-                as_local, study::shell_text({arguments_.study}));
+                "assumed: {}. This {}, where `ranktune run` starts nothing unless it is given --local N; "
+                "`{}` makes a job of the study, and says the layout of that",
+                as_local, looks_like_login, line_of("submit", arguments_));
     }
     return "";
 }

@@ -18,6 +18,8 @@ namespace ranktune::cli {
 [[nodiscard]] study::RankCheck launched_ranks(std::uint32_t workers);
 /// Throws base::UsageError when a launcher has started the head alone.
 void refuse_lonely_head(std::uint32_t workers);
+/// What to do on a login node, where nothing is started without being told to; `workers`: as RanksHere has it.
+[[nodiscard]] std::string login_node_refusal(const RunArguments& arguments, std::uint32_t workers);
 /// `--local` under a launcher: throws base::UsageError.
 void refuse_local_under_launcher();
 

@@ -62,6 +62,7 @@ Terminal detect_terminal() {
     terminal.narrow = is_narrow(columns);
     terminal.interactive = columns > 0 && !dumb && !terminal.narrow;
     terminal.rows = rows_of_terminal();
+    terminal.columns = static_cast<std::size_t>(std::max(columns, 0));
     terminal.style.colour = terminal.interactive && environment("NO_COLOR").empty();
     terminal.style.utf8 = utf8_locale();
     const int wanted = std::atoi(environment("COLUMNS").c_str());
@@ -75,6 +76,7 @@ void measure_again(Terminal& terminal) {
     winsize size{};
     if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
         terminal.narrow = is_narrow(size.ws_col);
+        terminal.columns = size.ws_col;
         if (std::atoi(environment("COLUMNS").c_str()) <= 0) terminal.style.width = line_width(size.ws_col);
         if (size.ws_row > 0) terminal.rows = size.ws_row;
     }

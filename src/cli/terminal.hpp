@@ -18,6 +18,7 @@ struct Terminal {
     bool interactive = false; ///< lines may be drawn over
     bool narrow = false;      ///< lines are longer than its width, and would be wrapped: nothing can be drawn over
     std::size_t rows = 24;    ///< what is taller cannot be drawn over
+    std::size_t columns = 0;  ///< that it has, whatever width the lines are made for; 0: not known
     report::Style style;
 };
 

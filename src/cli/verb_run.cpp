@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // run: the only verb that starts MPI.
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "cli/command_checks.hpp"
+#include "cli/job_chain.hpp"
 #include "cli/launch_self.hpp"
 #include "cli/live.hpp"
 #include "cli/message.hpp"
@@ -29,11 +31,13 @@
 #include "drivers/head/last_end.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/layout.hpp"
+#include "drivers/program/lone_reports.hpp"
 #include "drivers/run.hpp"
 #include "drivers/signal_note.hpp"
 #include "drivers/signals.hpp"
 #include "drivers/start_watch.hpp"
 #include "drivers/study_directory.hpp"
+#include "report/endings.hpp"
 #include "report/next_steps.hpp"
 #include "report/screens.hpp"
 #include "storage/hdf5_thread.hpp"
@@ -107,6 +111,12 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     return run_under_mpirun(invocation, workers, directory);
 }
 
+/// With the same figures as the dry run.
+[[noreturn]] void refuse_login_node(const RunArguments& arguments) {
+    const StudyInput input = read_study(arguments.study, arguments.overrides);
+    throw base::UsageError(login_node_refusal(arguments, RanksHere(arguments).workers(input.spec)));
+}
+
 /// Files and bytes below the study directory.
 report::FilesInfo files_of(const std::string& directory, const std::string& absolute, const RunArguments& arguments) {
     report::FilesInfo info{0, 0, directory, typed(arguments)};
@@ -126,6 +136,23 @@ std::string how_it_ended(const drivers::OpenedStudy& opened) {
     const std::string told = environment(drivers::last_end_variable);
     if (told == "crash") return opened.ended + " from its launcher, after a rank was killed or lost";
     return told == "outside" ? opened.ended : opened.ended + ", which a launcher sends when a rank was killed or lost";
+}
+
+/// The job that goes on with the study when this one has ended, without anybody typing anything: this one again, or the
+/// next one of its chain, which the job script cancels when a person has stopped the study. Empty: none.
+std::string next_job(const drivers::RunEnd& end, const std::string& directory) {
+    const std::string own = drivers::slurm_job();
+    if (own.empty() || end.outcome != study::StudyOutcome::resumable) return {};
+    if (end.requeued) return own;
+    const bool by_person = end.message == drivers::asked_by_verb || end.message == drivers::asked_by_interrupt;
+    if (by_person || end.called_off) return {};
+    try {
+        const auto jobs = noted_jobs(directory);
+        const auto at = std::ranges::find(jobs, own);
+        return at == jobs.end() || at + 1 == jobs.end() ? std::string() : *(at + 1);
+    } catch (const base::IoError&) { // the study has ended; nothing depends on it
+        return {};
+    }
 }
 
 report::ResumeInfo resume_info(const drivers::OpenedStudy& opened) {
@@ -237,9 +264,11 @@ void RunScreens::end(const drivers::RunEnd& end) {
                   << std::flush;
         return;
     }
-    const auto files = files_of(directory_, absolute_, arguments_);
+    auto files = files_of(directory_, absolute_, arguments_);
+    files.next_job = next_job(end, absolute_);
     std::cout << report::end_screen(*end.tuner, live_figures(*end.tuner, end.figures), files, terminal_.style)
               << std::flush;
+    std::cout << report::lone_reports_text(drivers::lone_reports(absolute_), terminal_.style) << std::flush;
     if (!end.requeue.empty()) std::cout << report::prose("job", end.requeue, terminal_.style) << std::flush;
 }
 
@@ -329,10 +358,7 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
                 "`, or --local N for this node alone");
         case Launch::by_hand:
             if (arguments.local || !is_login_node()) return or_trouble(start_here);
-            throw base::UsageError(
-                "this looks like a login node (Slurm is here, but this is no job); submit a job script with `srun "
-                "--mpi=pmix " +
-                command_line(invocation) + "` in it, or say --local N to run here with N workers");
+            refuse_login_node(arguments);
     }
     if (arguments.local) {
         if (!speaks()) return static_cast<int>(study::StudyOutcome::usage);

@@ -16,7 +16,9 @@
 #include "cli/missing_records.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
+#include "drivers/program/lone_reports.hpp"
 #include "drivers/study_directory.hpp"
+#include "report/endings.hpp"
 #include "report/export.hpp"
 #include "report/life.hpp"
 #include "report/load.hpp"
@@ -122,6 +124,7 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study) {
         const auto* checkpoint = tuner::best_checkpoint(trial, study.tuner->spec().objective.mode);
         root["best"]["checkpoint"] =
             checkpoint == nullptr ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(checkpoint->path);
+        if (checkpoint != nullptr) root["best"]["checkpoint_iteration"] = checkpoint->iteration;
     } else {
         root["best"] = nullptr;
     }
@@ -146,6 +149,7 @@ int status(const std::string& directory, Format format, bool all) {
     const report::Live live = live_of(study, directory);
     const report::Style style = detect_terminal().style;
     std::cout << report::live_table(*study.tuner, live, style, all ? SIZE_MAX : 20);
+    std::cout << report::lone_reports_text(drivers::lone_reports(directory), style);
     const auto& state = study.tuner->state();
     const bool stopped = state.ended ? state.outcome == study::StudyOutcome::resumable : live.deadline == not_running;
     if (stopped)

@@ -24,6 +24,8 @@ struct RunEnd {
     HeadFigures figures;
     const tuner::Tuner* tuner = nullptr; ///< null: the study never started
     std::string requeue = {};            ///< what became of the job, in words; empty: nothing to say
+    bool requeued = false;               ///< the job is back in the queue
+    bool called_off = false;             ///< late, by a person: no other job goes on with the study
 };
 
 /// Rank 0 fills in everything; the other ranks `version`, `layout` and `wrap` only.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/study_directory.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +13,7 @@
 #include "drivers/environment_facts.hpp"
 #include "drivers/log_file.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
 #include "trainables/program/python_module.hpp"
 
 namespace ranktune::drivers {
@@ -57,8 +57,7 @@ EndCause end_cause(study::StudyOutcome outcome, study::Reason reason) {
 }
 
 std::string outcome_text(const OutcomeFile& outcome) {
-    std::string reason = outcome.reason;
-    std::replace(reason.begin(), reason.end(), '\n', ' ');
+    const std::string reason = base::gist(outcome.reason); // one line; the whole is in the log and in the journal
     const bool resumable = outcome.outcome == study::StudyOutcome::resumable;
     std::string text;
     text += "exit=" + std::to_string(static_cast<int>(outcome.outcome)) + "\n";

@@ -148,4 +148,15 @@ std::string first_failure_text(const tuner::Tuner& tuner, const Style& style) {
     return lines;
 }
 
+std::string lone_reports_text(std::uint64_t attempts, const Style& style) {
+    if (attempts == 0) return {};
+    return prose("waits",
+                 fmt::format(
+                     "rank 0 alone reports. At the end of {} the other ranks were waited for in vain, 5s the first "
+                     "time, and then stopped by a signal. Let them report as well; rank 0's metrics count:",
+                     counted(attempts, "attempt")),
+                 style) +
+           labelled("", "else: ranktune.report()");
+}
+
 } // namespace ranktune::report

@@ -42,4 +42,8 @@ namespace ranktune::report {
 /// programs the command line. Empty when no trial failed.
 [[nodiscard]] std::string first_failure_text(const tuner::Tuner& tuner, const Style& style);
 
+/// What it costs that rank 0 alone reports in a study of programs, and the mend; `attempts`: in which that was so.
+/// Empty: none.
+[[nodiscard]] std::string lone_reports_text(std::uint64_t attempts, const Style& style);
+
 } // namespace ranktune::report

@@ -131,6 +131,9 @@ std::string command_text(std::vector<std::string> words) {
 std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& files) {
     const auto& state = tuner.state();
     const std::string& directory = files.directory;
+    if (state.outcome == StudyOutcome::resumable && !files.next_job.empty())
+        return {{"squeue --jobs=" + files.next_job, "job " + files.next_job + " goes on by itself"},
+                {command_text({"status", directory}), "what there is"}};
     if (state.outcome == StudyOutcome::resumable)
         return {{command_text({"run", directory}), "goes on"}, {command_text({"status", directory}), "what there is"}};
     std::vector<NextStep> steps;

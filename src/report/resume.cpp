@@ -8,6 +8,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "ranktune/base/text.hpp"
 #include "report/endings.hpp"
 #include "report/next_steps.hpp"
 #include "report/screens.hpp"
@@ -16,6 +17,8 @@ namespace ranktune::report {
 namespace {
 
 using study::TrialPhase;
+
+constexpr std::size_t longest_cause = 160; // two lines of a terminal
 
 std::string journal_text(const ResumeInfo& found) {
     std::string text = counted(found.records, "record");
@@ -76,7 +79,8 @@ std::string resume_screen(const tuner::Tuner& tuner, const StartInfo& info, cons
                           const Style& style) {
     std::string text = versions_text(info, style);
     if (!info.launch_line.empty()) text += labelled("here", info.launch_line);
-    text += paragraph(fmt::format("resuming {}: start {}; {}", tuner.spec().name, found.start, first_line(found.ended)),
+    text += paragraph(fmt::format("resuming {}: start {}; {}", tuner.spec().name, found.start,
+                                  fit_ends(base::gist(found.ended), longest_cause)),
                       style);
     text += prose("journal", journal_text(found), style);
     text += prose("trials", trials_text(tuner.state(), found), style);

@@ -63,6 +63,8 @@ std::string files_text(const tuner::Tuner& tuner, const FilesInfo& files) {
     if (state.best) {
         const auto* checkpoint = tuner::best_checkpoint(state.trial(*state.best), tuner.spec().objective.mode);
         if (checkpoint != nullptr) text += "    best: " + unbroken(checkpoint->path);
+        if (checkpoint != nullptr && checkpoint->iteration != state.trial(*state.best).best_iteration)
+            text += fmt::format(" (of iteration {})", checkpoint->iteration);
     }
     return text;
 }
@@ -83,6 +85,26 @@ std::string training_text(const tuner::Tuner& tuner) {
         const double all = training / static_cast<double>(reached) * static_cast<double>(full);
         text += fmt::format(", {} of an estimated {} of training time", short_duration(training), short_duration(all));
     }
+    return text;
+}
+
+/// Where that is not the best value: what the weights are worth.
+std::string value_of(const study::CheckpointRef& checkpoint, const TrialState& best, const study::StudySpec& spec) {
+    if (checkpoint.iteration == best.best_iteration || !checkpoint.value) return {};
+    return fmt::format(": {} {}", spec.objective.metric, metric_text(*checkpoint.value));
+}
+
+/// The weights that were kept are of another iteration than the best value.
+std::string other_weights_text(const study::StudySpec& spec, const TrialState& best, const std::string& directory,
+                               const Style& style) {
+    std::string text = prose("",
+                             fmt::format("No checkpoint was taken at iteration {}, where the value was best: these are "
+                                         "the best weights that there are. checkpoint.interval = 1 in the study file "
+                                         "takes one after each iteration, and keeps the best",
+                                         best.best_iteration),
+                             style);
+    // The files of a program are its own, and lie at that path.
+    if (!spec.trainable.program) text += labelled("", command_text({"checkpoint", directory, "best"}));
     return text;
 }
 
@@ -200,11 +222,14 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
     for (const auto& entry : best.configuration.entries())
         text += prose("", entry.name + " = " + unbroken(entry.value.text()), style);
     const auto* checkpoint = tuner::best_checkpoint(best, tuner.spec().objective.mode);
-    text += prose("weights",
-                  checkpoint == nullptr ? "no checkpoint was kept"
-                                        : fmt::format("{} (iteration {})", unbroken(directory + "/" + checkpoint->path),
-                                                      checkpoint->iteration),
-                  style);
+    text +=
+        prose("weights",
+              checkpoint == nullptr ? "no checkpoint was kept"
+                                    : fmt::format("{} (iteration {}{})", unbroken(directory + "/" + checkpoint->path),
+                                                  checkpoint->iteration, value_of(*checkpoint, best, tuner.spec())),
+              style);
+    if (checkpoint != nullptr && checkpoint->iteration != best.best_iteration)
+        text += other_weights_text(tuner.spec(), best, directory, style);
     if (weights_missing)
         text += prose("", "That file is missing: restore it, or see whether an earlier one is left with", style) +
                 labelled("", command_text({"checkpoint", directory, "best"}));

@@ -2,6 +2,7 @@
 #pragma once
 // The screens: start, live table, end. Text from values; who prints them, and where, is the cli's business.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -64,7 +65,7 @@ struct Live {
     double elapsed_s = 0.0;
     std::optional<double> busy_share; ///< of the workers, 0 to 1
     std::optional<double> left_s;     ///< estimate
-    std::string deadline = "no deadline";
+    std::string deadline = {};        ///< when the study ends for its job's or its budget's sake; empty: nobody asks
     double starting_share = 0.0;
     double idle_share = 0.0;
     double training_s = 0.0;              ///< rank-seconds in user code
@@ -73,6 +74,7 @@ struct Live {
     std::string checkpoint_error;         ///< of the last of them
     std::uint64_t fallbacks = 0;          ///< to an earlier checkpoint, because the newest was damaged
     std::string stopping = {};            ///< stopping_text
+    std::uint64_t total = 0;              ///< SteadyTotal; 0: no earlier look
 };
 /// What went wrong with checkpoints, in sentences; none: nothing.
 [[nodiscard]] std::vector<std::string> checkpoint_warnings(const Live& live);
@@ -83,6 +85,15 @@ struct Live {
 /// Iterations that the study will have trained in the end: the plan, or more once that much is certain. The plan of an
 /// asynchronous scheduler is an estimate; the end of a study is exact.
 [[nodiscard]] std::uint64_t expected_iterations(const tuner::Tuner& tuner);
+/// The expected iterations as a view shows them that is drawn again and again: a trial that fails leaves its rest
+/// undone, and a study that is stopping makes no new trials, but a total that goes back only confuses.
+class SteadyTotal {
+  public:
+    std::uint64_t update(const tuner::Tuner& tuner) { return most_ = std::max(most_, expected_iterations(tuner)); }
+
+  private:
+    std::uint64_t most_ = 0;
+};
 /// One sentence about a deterministic study that had to take something else into account; empty: none.
 [[nodiscard]] std::string deterministic_text(const tuner::State& state);
 /// At most style.width columns and `max_rows` trials: running ones first, then by metric.
@@ -96,7 +107,8 @@ struct FilesInfo {
     std::uint64_t files = 0;
     std::uint64_t bytes = 0;
     std::string directory;
-    std::string command; ///< as the user typed it, to be repeated: "ranktune run digits.toml -o out"
+    std::string command;       ///< as the user typed it, to be repeated: "ranktune run digits.toml -o out"
+    std::string next_job = {}; ///< goes on with the study by itself: "1201"; empty: none does
 };
 [[nodiscard]] std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files,
                                      const Style& style);

@@ -29,12 +29,12 @@ std::optional<double> seconds_of(const std::string& time) {
 }
 
 /// Within a start, study time goes on as the clock on the wall does.
-std::string since_text(const tuner::State& state, std::chrono::system_clock::time_point wall) {
+std::string how_long_text(const tuner::State& state, std::chrono::system_clock::time_point wall) {
     const auto began = seconds_of(state.wall_time);
     if (!began) return {};
     const double at = *began + base::to_seconds(state.drain_began - state.began);
     const double ago = std::chrono::duration<double>(wall.time_since_epoch()).count() - at;
-    return ago < 0.0 ? std::string() : fmt::format(" since {}", short_duration(ago));
+    return ago < 0.0 ? std::string() : fmt::format(" for {}", short_duration(ago));
 }
 
 std::string waits_text(const tuner::State& state) {
@@ -61,7 +61,7 @@ std::string waits_text(const tuner::State& state) {
 std::string stopping_text(const tuner::State& state, std::chrono::system_clock::time_point wall) {
     if (!state.draining || state.ended) return {};
     const std::string why = state.drain_message.empty() ? "" : " (" + printable(first_line(state.drain_message)) + ")";
-    return "stopping" + since_text(state, wall) + why + ": " + waits_text(state);
+    return "stopping" + how_long_text(state, wall) + why + ": " + waits_text(state);
 }
 
 } // namespace ranktune::report

@@ -130,21 +130,31 @@ std::string title_line(const tuner::Tuner& tuner, const Live& live, const Style&
     std::vector<Part> parts{{tuner.spec().name, 0}, {short_duration(live.elapsed_s), 1}};
     if (live.left_s) parts.push_back({fmt::format("about {} left", short_duration(*live.left_s)), 3});
     if (live.busy_share) parts.push_back({fmt::format("workers {:.0f} % busy", 100.0 * *live.busy_share), 4});
-    parts.push_back({live.deadline, 2});
+    if (!live.deadline.empty()) parts.push_back({live.deadline, 2});
     return line_of(std::move(parts), style.dot(), style.width);
 }
 
-/// As much as fits of: bar, iterations, trials.
-std::string progress_line(const tuner::Tuner& tuner, const Style& style) {
+/// Whether it is known how many iterations there will be, failures aside: no rung and no rule ends a trial early.
+bool is_exact(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
-    const std::uint64_t expected = expected_iterations(tuner);
+    if (state.ended && state.outcome != study::StudyOutcome::resumable) return true;
+    return tuner.spec().scheduler.kind == study::SchedulerKind::fifo && !plan(tuner.spec()).estimate;
+}
+
+/// As much as fits of: bar, iterations, trials.
+std::string progress_line(const tuner::Tuner& tuner, const Live& live, const Style& style) {
+    const auto& state = tuner.state();
+    const std::uint64_t expected = std::max(live.total, expected_iterations(tuner));
     const double share = expected == 0 ? 0.0 : static_cast<double>(state.iterations) / static_cast<double>(expected);
-    const std::string iterations = fmt::format("{}/{}", grouped(state.iterations), counted(expected, "iteration"));
+    const std::string done = grouped(state.iterations);
+    const std::string all = counted(expected, "iteration");
+    const std::string iterations = fmt::format("{}/{}", done, all);
+    const std::string words = is_exact(tuner) ? iterations : fmt::format("{} of about {}", done, all);
     const std::string trials =
         fmt::format("{}{}/{} started", style.dot(), state.trials.size(), counted(tuner.spec().num_trials, "trial"));
     constexpr std::size_t shortest_bar = 10;
     constexpr std::size_t longest_bar = 30;
-    for (const std::string& text : {iterations + trials, iterations}) {
+    for (const std::string& text : {words + trials, words, iterations}) {
         const std::size_t others = display_width(text) + 4; // the brackets, and two columns between
         if (others + shortest_bar > style.width) continue;
         return bar(share, std::min(longest_bar, style.width - others)) + "  " + text;
@@ -176,7 +186,7 @@ std::string counts_line(const tuner::State& state, const Style& style) {
 }
 
 std::string head_lines(const tuner::Tuner& tuner, const Live& live, const Style& style) {
-    std::string text = title_line(tuner, live, style) + "\n" + progress_line(tuner, style) + "\n" +
+    std::string text = title_line(tuner, live, style) + "\n" + progress_line(tuner, live, style) + "\n" +
                        counts_line(tuner.state(), style) + "\n";
     for (const std::string& line : stopping_lines(live, style.width)) text += line + "\n";
     for (const std::string& line : checkpoint_lines(live, style.width)) text += paint(line, Tone::bad, style) + "\n";

@@ -11,6 +11,16 @@ namespace ranktune::study {
 namespace {
 
 constexpr std::size_t longest_domain = 60;
+constexpr std::size_t most_names = 8;
+
+/// What an unknown name could have been: the nearest one, else all there are.
+std::string known_text(const std::string& name, std::vector<std::string> known) {
+    if (std::string near = base::suggestion(name, known); !near.empty()) return near;
+    if (known.empty()) return " (there is no other)";
+    const std::size_t more = known.size() > most_names ? known.size() - most_names : 0;
+    known.resize(known.size() - more);
+    return " (known: " + base::join(known) + (more > 0 ? " and " + std::to_string(more) + " more" : "") + ")";
+}
 
 /// All that can be reached from `from`, itself only by a way around.
 std::vector<bool> reached(const std::vector<std::vector<std::size_t>>& edges, std::size_t from) {
@@ -79,14 +89,16 @@ void ConditionChecks::check(Mistakes& mistakes, std::vector<std::string>& names,
 }
 
 void ConditionChecks::check_names(Mistakes& mistakes, std::vector<std::string>& names) const {
-    const auto known = names_of(entries_);
+    const auto all = names_of(entries_);
     for (const Written& each : written_) {
+        auto known = all;
+        std::erase_if(known, [&](const std::string& own) { return each.key == "space." + own + ".condition"; });
         for (const std::string& name : each.condition.names()) {
             names.push_back(name);
             if (may_name_parameter(entries_, name)) continue;
-            mistakes.value(*each.node, each.key,
-                           "unknown parameter '" + name + "'" + base::suggestion(name, known) + ":  " +
-                               in_quotes(each.node->text));
+            mistakes.value(
+                *each.node, each.key,
+                "unknown parameter '" + name + "'" + known_text(name, known) + ":  " + in_quotes(each.node->text));
         }
     }
 }

@@ -63,6 +63,12 @@ std::optional<std::uint64_t> bytes_of(std::string_view text) {
     return std::nullopt;
 }
 
+std::string unit_names() {
+    std::vector<std::string_view> names;
+    for (const ByteUnit& unit : byte_units) names.push_back(unit.name);
+    return base::join(names);
+}
+
 void parse_max_bytes(ParseContext& context, TableReader& table, const Node& node) {
     CheckpointSpec& checkpoint = context.spec.checkpoint;
     if (node.is(Node::Kind::integer)) {
@@ -73,7 +79,9 @@ void parse_max_bytes(ParseContext& context, TableReader& table, const Node& node
     if (node.is(Node::Kind::string)) checkpoint.max_bytes = bytes_of(node.text);
     if (!checkpoint.max_bytes)
         context.mistakes.value(node, "checkpoint.max_bytes",
-                               "needs a number of bytes, or text such as \"500GB\" or \"2TiB\"");
+                               "needs a number of bytes, or text with one of the units " + unit_names() +
+                                   ", as in \"500GB\", not " +
+                                   (node.is(Node::Kind::string) ? in_quotes(node.text) : std::string(kind_text(node))));
 }
 
 /// After parse_scheduler.

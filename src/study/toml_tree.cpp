@@ -4,7 +4,10 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
+
+#include "ranktune/space/domain.hpp"
 
 namespace ranktune::study {
 namespace {
@@ -111,12 +114,58 @@ Node convert(const toml::node& from, std::size_t depth) {
     return node;
 }
 
+struct BareCall {
+    std::string_view text;
+    std::size_t at = 0; ///< in its line
+};
+
+/// `loguniform(1e-4, 1.0)` where a value begins in this line, without the quotes that make it a string of TOML.
+std::optional<BareCall> bare_call(std::string_view line) {
+    char open = 0;           // the quote of the string that we are in
+    bool value_next = false; // nothing but spaces since a sign that a value follows
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        const char c = line[i];
+        if (open != 0) {
+            if (c == '\\' && open == '"') ++i;
+            if (c == open) open = 0;
+            continue;
+        }
+        if (c == '#') break;
+        if (value_next && std::string_view("\"' \t").find(c) == std::string_view::npos) {
+            for (std::size_t end = line.find(')', i); end != std::string_view::npos; end = line.find(')', end + 1)) {
+                const std::string_view call = line.substr(i, end + 1 - i);
+                if (std::ranges::count(call, '(') != std::ranges::count(call, ')')) continue;
+                if (space::looks_like_call(std::string(call))) return BareCall{call, i};
+                break;
+            }
+        }
+        if (c == '"' || c == '\'') open = c;
+        value_next = c == '=' || c == ',' || c == '[' || (value_next && (c == ' ' || c == '\t'));
+    }
+    return std::nullopt;
+}
+
+std::string_view line_of(std::string_view text, std::uint32_t number) {
+    for (std::uint32_t line = 1; line < number && !text.empty(); ++line)
+        text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+    return text.substr(0, text.find_first_of("\r\n"));
+}
+
+/// The library's words, unless the mistake is the one that people make: a domain without its quotes.
+[[noreturn]] void refuse_syntax(const std::string& text, const std::string& why, Position at) {
+    const auto call = bare_call(line_of(text, at.line));
+    if (!call) throw TomlError(why, at);
+    const char quote = call->text.find('"') == std::string_view::npos ? '"' : '\'';
+    const std::string quoted = quote + std::string(call->text) + quote;
+    throw TomlError("put it in quotes:  " + quoted, {at.line, static_cast<std::uint32_t>(call->at + 1)});
+}
+
 Node parse_or_throw(const std::string& text) {
     check_depth(text);
     try {
         return convert(toml::parse(text));
     } catch (const toml::parse_error& error) {
-        throw TomlError(std::string(error.description()), position(error.source()));
+        refuse_syntax(text, std::string(error.description()), position(error.source()));
     }
 }
 

@@ -41,6 +41,18 @@ TEST_CASE("suggestion is the end of a sentence, or nothing", "[base]") {
     CHECK(suggestion("seed", keys).empty());
 }
 
+TEST_CASE("the gist of a message is its first line, of a traceback the last one", "[base]") {
+    CHECK(gist("") == "");
+    CHECK(gist("\n \n") == "");
+    CHECK(gist("disk full") == "disk full");
+    CHECK(gist("exit code 1: ValueError: no\nlast lines of its standard error:\nmore") ==
+          "exit code 1: ValueError: no");
+    const std::string traceback = "Traceback (most recent call last):\n  File \"train.py\", line 3\n    fail()\n";
+    CHECK(gist(traceback + "ValueError: no data\n") == "ValueError: no data");
+    CHECK(gist("\nrank 1: " + traceback + "ValueError: no data\r\n\n") == "ValueError: no data");
+    CHECK(gist("rank 1: Traceback (most recent call last):") == "rank 1: Traceback (most recent call last):");
+}
+
 TEST_CASE("join puts the separator between the parts", "[base]") {
     CHECK(join(std::vector<std::string>{}).empty());
     CHECK(join(std::vector<std::string>{"a"}) == "a");

@@ -4,6 +4,7 @@
 import fcntl
 import os
 import pty
+import re
 import shutil
 import struct
 import subprocess
@@ -110,12 +111,20 @@ class Launch(Case):
     def test_a_login_node_starts_nothing_by_itself(self):
         login = self.slurm(SLURM_CONF="/nowhere/slurm.conf")
         err = self.refused("run", "tiny.toml", **login)
-        self.assertIn("this looks like a login node (Slurm is here, but this is no job); submit a job script", err)
-        self.assertIn("srun --mpi=pmix ranktune run tiny.toml", err)
-        self.assertIn("or say --local N to run here", err)
+        self.assertIn("this looks like a login node (Slurm is here, but this is no job)", err)
         # With --local it goes on to look for mpirun.
         self.assertIn("neither mpirun nor mpiexec is on PATH", self.refused("run", "tiny.toml", "--local", "2", **login))
         self.assertEqual(self.names(), ["programs", "tiny.toml"])
+
+    def test_a_login_node_advises_what_the_dry_run_would_do(self):
+        login = self.slurm(SLURM_CONF="/nowhere/slurm.conf")
+        out, _ = self.ranktune("run", "tiny.toml", "resources.ranks=3", "--dry-run", **login)
+        workers, = re.findall(r"what --local (\d+) would start", " ".join(out.replace("\n#", " ").split()))
+        self.assertEqual(int(workers) % 3, 0)
+        err = self.refused("run", "tiny.toml", "resources.ranks=3", **login)
+        self.assertIn("`ranktune submit tiny.toml resources.ranks=3` makes a job of the study, `ranktune run tiny.toml "
+                      f"resources.ranks=3 --local {workers}` runs it here, with {workers} workers, and --dry-run in place of "
+                      "--local shows what that would be", err)
 
     def test_a_login_node_is_known_by_the_settings_beside_its_programs_or_by_its_controller(self):
         if any(os.access(file, os.R_OK) for file in ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf",

@@ -327,9 +327,9 @@ class Resume(Case):
             time.sleep(0.1)
         self.assertEqual(self.status()["stopping"], "ranktune stop")
         self.assertRegex(self.ranktune("status", "long")[0],
-                         r"(?m)^stopping since \d+(\.\d)?s \(ranktune stop\): waits until #0(, #1)? (has|have) reported and saved$")
+                         r"(?m)^stopping for \d+(\.\d)?s \(ranktune stop\): waits until #0(, #1)? (has|have) reported and saved$")
         out, _ = self.ranktune("stop", "long")
-        found = re.fullmatch(r"host (\S+), pid (\d+) is stopping since \S+s \(ranktune stop\): waits until #0.*\n"
+        found = re.fullmatch(r"host (\S+), pid (\d+) is stopping for \S+s \(ranktune stop\): waits until #0.*\n"
                              r"at once  kill -INT (\d+) on (\S+)  # what was reported stays, .*\n", out)
         self.assertTrue(found, out)
         self.assertEqual((found[1], found[2]), (found[4], found[3]))

@@ -11,7 +11,7 @@ import tarfile
 import time
 import unittest
 
-from cli_test import PROGRAM, TIMEOUT, Case, environment, sys
+from cli_test import PROGRAM, SOURCES, TIMEOUT, TINY, Case, environment, sys
 
 
 class Words(Case):
@@ -63,6 +63,74 @@ class Words(Case):
         self.assertEqual(len(shown), 1, out)
         self.assertRegex(shown[0], r"^deadline  \d{4}-\d\d-\d\dT\d\d:\d\dZ, last new trial about \d\d:\d\dZ$")
         self.assertNotIn("deadline", self.run_tiny(*slow, "study.num_trials=12")[0])
+
+    def test_no_deadline_is_spoken_of_in_a_job_alone(self):
+        out, _ = self.run_tiny("--progress", "table")
+        self.assertIn(" of about ", out)
+        self.assertNotIn("deadline", out)
+        for name in ("squeue", "scontrol"):
+            (self.cwd / name).write_text("#!/bin/sh\nexit 1\n")
+            (self.cwd / name).chmod(0o755)
+        out, _ = self.run_tiny("--progress", "table", "-o", "job", "trainable.seconds=0.3", SLURM_JOB_ID="7",
+                               PATH=f"{self.cwd}:{os.environ['PATH']}")
+        self.assertIn("no deadline", out)
+
+    def test_a_study_of_seconds_shows_lines_without_a_terminal(self):
+        slow = ["trainable.seconds=0.5", "scheduler.type=fifo"]
+        out, _ = self.run_tiny(*slow, "study.num_trials=8")
+        lines = re.findall(r"(?m)^tiny · (\d+\.\d)s · \d+ iterations? · \d/8 trials · running 2 · .*$", out)
+        self.assertGreaterEqual(len(lines), 1, out)  # of some 6 s
+        times = list(map(float, lines))
+        for before, after in zip(times, times[1:]):
+            self.assertGreaterEqual(after, before + 3.0)
+        self.assertNotIn("running", self.run_tiny(*slow, "--progress", "none", "-o", "none")[0])
+
+    def test_the_values_of_progress_are_in_the_help_and_in_the_reference(self):
+        text = " ".join(self.ranktune("run", "--help")[0].split())
+        page = (SOURCES / "docs/reference/study-file.md").read_text()
+        for value in ("auto", "table", "lines", "none"):
+            self.assertRegex(text, rf"--progress HOW [^-]*\b{value}:")
+            self.assertIn(f"| `--progress {value}` |", page)
+
+    def test_the_end_of_a_job_of_a_chain_names_the_next_one(self):
+        self.write()
+        (self.cwd / "tiny" / "submit").mkdir(parents=True)
+        (self.cwd / "tiny" / "submit" / "jobs").write_text("6\n7\n8\n")
+        for name in ("squeue", "scontrol"):
+            (self.cwd / name).write_text("#!/bin/sh\nexit 1\n")
+            (self.cwd / name).chmod(0o755)
+        more = ["study.num_trials=60", "trainable.seconds=0.3", "slurm.requeue=false"]
+        for job, sent, steps in (("7", signal.SIGUSR1, "next      squeue --jobs=8       # job 8 goes on by itself\n"),
+                                 ("8", signal.SIGUSR1, "next      ranktune run tiny     # goes on\n"),
+                                 ("7", signal.SIGINT, "next      ranktune run tiny     # goes on\n")):
+            env = environment(SLURM_JOB_ID=job, PATH=f"{self.cwd}:{os.environ['PATH']}")
+            process = subprocess.Popen([PROGRAM, "run", "tiny.toml", "--local", "2", "--progress", "table", *more], cwd=self.cwd,
+                                       env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            self.addCleanup(process.wait)
+            self.addCleanup(lambda process=process: process.poll() is None and process.kill())
+            shown = ""
+            while "running 2" not in shown:
+                line = process.stdout.readline()
+                self.assertNotEqual(line, "", shown)
+                shown += line
+            process.send_signal(sent)
+            out, _ = process.communicate(timeout=TIMEOUT)
+            self.assertEqual(process.returncode, 75, out)
+            self.assertIn(steps, out)
+
+    def test_a_script_that_reports_on_rank_0_alone_is_told_what_that_costs(self):
+        (self.cwd / "train.py").write_text("import os, ranktune, time\nif os.environ['RANK'] != '0':\n    time.sleep(1000)\n"
+                                           "while True:\n    ranktune.report(score=1.0)\n")
+        self.write(text=TINY.replace('builtin = "curve"', f'command = "{sys.executable} train.py"\ncheckpoints = false')
+                   .replace('type = "asha"', 'type = "asha"\nvariant = "stop"') + "[resources]\nranks = 2\n")
+        out, _ = self.run_tiny("study.num_trials=3")
+        said = "waits     rank 0 alone reports. At the end of 3 attempts the other ranks were"
+        for text in (out, self.ranktune("status", "tiny")[0]):
+            self.assertIn(said, text)
+            self.assertIn("\n          else: ranktune.report()\n", text)
+        # Of a script that does so it is not said.
+        (self.cwd / "train.py").write_text("import ranktune\nwhile True:\n    ranktune.report(score=1.0)\n")
+        self.assertNotIn("rank 0 alone", self.run_tiny("study.num_trials=3", "-o", "all")[0])
 
     def test_stop_names_the_jobs_that_would_start_the_study(self):
         def queue(text):

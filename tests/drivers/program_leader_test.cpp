@@ -79,6 +79,44 @@ TEST_CASE("a program whose rank 0 alone reports is stopped by signal after a gra
     CHECK(scene.leader.rank_zero_alone());
 }
 
+TEST_CASE("ranks that are known to be silent are waited for a tenth of an iteration", "[drivers]") {
+    Scene scene(2);
+    scene.leader.rank_zero_is_alone();
+    CHECK(scene.leader.alone_grace() == 100ms);
+    scene.now += 20s;
+    scene.ranks[0].reports = 1;
+    scene.leader.reported(scene.now);
+    CHECK(scene.leader.alone_grace() == 2s);
+    scene.leader.stop(Verb::stop, false, scene.now);
+    SECTION("in vain") {
+        CHECK(scene.after(1999ms) == End::go_on);
+        CHECK(scene.after(1ms) == End::signal);
+        CHECK(scene.leader.rank_zero_alone());
+    }
+    SECTION("and one that is merely slow is not stopped for it") {
+        CHECK(scene.after(1999ms) == End::go_on);
+        scene.ranks[1].reports = 1;
+        CHECK(scene.after(24h) == End::deliver);
+    }
+    SECTION("never longer than others, however long an iteration takes") {
+        scene.now += 1h;
+        scene.leader.go_on(scene.now - 1h);
+        scene.leader.reported(scene.now);
+        CHECK(scene.leader.alone_grace() == 5s);
+    }
+}
+
+TEST_CASE("a rank that has reported in this attempt is waited for whatever is known of others", "[drivers]") {
+    Scene scene(2);
+    scene.leader.rank_zero_is_alone();
+    scene.all_report(1);
+    scene.leader.go_on(scene.now);
+    scene.ranks[0].reports = 2;
+    scene.leader.stop(Verb::stop, false, scene.now);
+    CHECK(scene.after(29s) == End::go_on);
+    CHECK_FALSE(scene.leader.rank_zero_alone());
+}
+
 TEST_CASE("rank 0 alone is asked to save before its program is stopped", "[drivers]") {
     Scene scene(2);
     scene.ranks[0].reports = 1;

@@ -8,9 +8,10 @@
 #include <set>
 
 #include "drivers/group/store_io.hpp"
+#include "drivers/program/lone_reports.hpp"
 #include "drivers/program/output_limit.hpp"
 #include "drivers/program/rendezvous.hpp"
-#include "drivers/trial_cluster.hpp"
+#include "drivers/program_fixture.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
 #include "support/temporary_directory.hpp"
@@ -23,81 +24,6 @@ using study::AttemptOutcome;
 using study::Verb;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
-
-/// What every program of these tests begins with: the protocol in a few lines of Python.
-constexpr const char* prologue = R"(
-import json, os, signal, socket, sys, time
-link = socket.socket(fileno=int(os.environ["RANKTUNE_FD"])).makefile("rw")
-rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-first = int(os.environ["RANKTUNE_ITERATION"]) + 1
-folder = os.environ["RANKTUNE_CHECKPOINT_DIR"]
-def send(**message):
-    link.write(json.dumps(message) + "\n")
-    link.flush()
-def answer():
-    return json.loads(link.readline())
-def report(value, **more):
-    send(report={"score": value} if rank == 0 else {}, **more)
-    return answer()
-)";
-
-/// A study of one program, in a directory of its own.
-struct Programs {
-    explicit Programs(int ranks, const std::string& text)
-        : io(storage::posix_file_system(), home.path(), true, std::chrono::milliseconds(0)),
-          setting{{std::string("PATH=") + std::getenv("PATH"), "OMPI_COMM_WORLD_RANK=5"},
-                  home.path(),
-                  "here",
-                  [this](base::TrialId, std::string_view line) {
-                      const std::lock_guard lock(mutex);
-                      output.emplace_back(line);
-                  },
-                  100ms},
-          cluster(ranks, {}, &setting, &io) {
-        const std::string script = home.path() + "/program.py";
-        std::ofstream(script) << prologue << text;
-        study::ProgramSpec program;
-        program.command = "/usr/bin/python3 -S -E " + script + " {args}";
-        program.directory = home.path();
-        cluster.spec().name = "tests";
-        cluster.spec().objective = {"score", study::Mode::max};
-        cluster.spec().trainable.program = program;
-        cluster.spec().output.abort_grace = 5s;
-    }
-    [[nodiscard]] bool scratch_is_empty() const { return !fs::exists(attempts()) || fs::is_empty(attempts()); }
-    [[nodiscard]] fs::path attempts() const { return fs::path(home.path()) / "attempts"; }
-    [[nodiscard]] std::string printed() {
-        const std::lock_guard lock(mutex);
-        std::string all;
-        for (const auto& line : output) all += line + "\n";
-        return all;
-    }
-
-    ranktune::testing::TemporaryDirectory home;
-    StoreIo io;
-    std::mutex mutex;
-    std::vector<std::string> output;
-    ProgramSetting setting;
-    TrialCluster cluster;
-};
-
-void check_outcomes(const std::vector<RankLog>& logs, AttemptOutcome outcome) {
-    for (const auto& log : logs) {
-        INFO(log.ended->message);
-        CHECK(log.ended->outcome == outcome);
-    }
-}
-
-/// The message of the one rank that has one.
-std::string blame(const std::vector<RankLog>& logs) {
-    std::string found;
-    for (const auto& log : logs) {
-        if (log.ended->message.empty()) continue;
-        CHECK(found.empty());
-        found = log.ended->message;
-    }
-    return found;
-}
 
 /// Counts in a file; saves it before each report.
 constexpr const char* counting = R"(
@@ -230,6 +156,22 @@ time.sleep(1000)
     }
 }
 
+TEST_CASE("a program that says on standard output alone why it ends is quoted", "[drivers]") {
+    const auto told = [](const std::string& text) {
+        Programs programs(1, text);
+        programs.cluster.prepare(1, 9);
+        const auto logs = programs.cluster.run_until(99);
+        check_outcomes(logs, AttemptOutcome::failed);
+        return blame(logs);
+    };
+    CHECK(told("print('epoch 1')\nprint('no licence left')\nsys.exit(1)\n") ==
+          "rank 0: exit code 1: no licence left\nlast lines of its standard output:\nepoch 1\nno licence left");
+    CHECK(told("print('no licence left')\nsys.exit(1)\n") == "rank 0: exit code 1: no licence left");
+    CHECK(told("print('epoch 1')\nprint('why', file=sys.stderr)\nsys.exit(1)\n") == "rank 0: exit code 1: why");
+    CHECK(told("print('epoch 1', flush=True)\nos.kill(os.getpid(), signal.SIGSEGV)\n") ==
+          "rank 0: killed by signal 11 (Segmentation fault)");
+}
+
 TEST_CASE("a segmentation fault costs the trial and not the rank", "[drivers]") {
     Programs programs(2, "os.kill(os.getpid(), signal.SIGSEGV) if rank == 1 else report(1.0)\n");
     programs.cluster.prepare(2, 9);
@@ -325,6 +267,38 @@ while True:
         CHECK(std::ranges::any_of(
             notes, [](const std::string& note) { return note.starts_with("only rank 0 of the program reports"); }));
     }
+}
+
+TEST_CASE("that rank 0 alone reports is learned once for all attempts of a study, and unlearned", "[drivers]") {
+    Programs programs(2, R"(
+silent = rank != 0 and not os.path.exists("all")
+while True:
+    if silent:
+        time.sleep(1000)
+    decision = report(1.0)
+    if decision["decision"] != "continue":
+        sys.exit(0)
+)");
+    fs::create_directories(programs.home.path() + "/logs");
+    const auto run = [&] {
+        programs.cluster.prepare(2, 1);
+        check_outcomes(programs.cluster.run_until(1, Verb::stop), AttemptOutcome::stopped);
+        return lone_reports(programs.home.path());
+    };
+    CHECK(lone_reports(programs.home.path()) == 0);
+    CHECK(run() == 1);
+    // From now on an attempt would hang for hours if it waited as long again.
+    programs.setting.alone_grace = 24h;
+    programs.cluster.spec().output.abort_grace = 24h;
+    CHECK(run() == 2);
+    CHECK(run() == 3);
+    programs.setting.alone_grace = 100ms;
+    programs.cluster.spec().output.abort_grace = 5s;
+    std::ofstream(programs.home.path() + "/all") << "";
+    // In an attempt whose other ranks report the note is removed.
+    programs.cluster.prepare(2, 1);
+    check_outcomes(programs.cluster.run_until(1, Verb::stop), AttemptOutcome::stopped);
+    CHECK(lone_reports(programs.home.path()) == 0);
 }
 
 TEST_CASE("lines that are no messages fail the trial", "[drivers]") {

@@ -245,6 +245,16 @@ class InAStudy(Case):
             self.assertIn(f"metric 'loss' is {shown}, not a number or a tensor with one element", trial.ends(1)[1])
             self.assertIsNone(trial.said())
 
+    def test_a_value_without_a_name_is_answered_with_the_call_that_was_meant(self):
+        for value, metric, call in (("0.5", "val_loss", "report(val_loss=0.5)"), ("0", "loss", "report(loss=0)"),
+                                    ("[0.5]", "loss", "report(loss=...)"), ("0.25", "val/acc", "report({'val/acc': 0.25})")):
+            for rank in (0, 1):
+                trial = Trial(self, f"import ranktune\nranktune.report({value})", rank=rank, RANKTUNE_METRIC=metric)
+                self.assertIn(f"TypeError: ranktune.report() takes a metric with its name, {call}, and was given {value} alone",
+                              trial.ends(1)[1])
+                self.assertIsNone(trial.said())
+        self.assertIn("its name, report(loss=0.5), and was given 0.5 alone", self.alone("ranktune.report(0.5)", code=1))
+
     def test_other_ranks_report_without_metrics(self):
         trial = Trial(self, """
             import ranktune

@@ -2,6 +2,7 @@
 #pragma once
 // A study driven step by step, so that a screen can be asked for at any moment of it, and its records kept.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,10 +71,10 @@ class StudyByHand {
         saved(trial, iteration);
         over(trial, verb == study::Verb::pause ? study::AttemptOutcome::paused : study::AttemptOutcome::stopped);
     }
-    void saved(std::uint32_t trial, base::Iteration iteration) {
+    void saved(std::uint32_t trial, base::Iteration iteration, std::optional<double> value = {}) {
         const std::string path = "checkpoints/" + std::to_string(trial) + "/" + std::to_string(iteration) + "-1.1.h5";
         step(study::CheckpointSaved{
-            base::TrialId{trial}, attempt(trial), base::Incarnation{1}, {iteration, path, 4096, 0xabc}});
+            base::TrialId{trial}, attempt(trial), base::Incarnation{1}, {iteration, path, 4096, 0xabc, value}});
     }
     void over(std::uint32_t trial, study::AttemptOutcome outcome, const std::string& message = {}) {
         step(study::AttemptOver{base::TrialId{trial}, attempt(trial), base::Incarnation{1}, outcome, message});

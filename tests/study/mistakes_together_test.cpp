@@ -71,7 +71,7 @@ TEST_CASE("an impossible condition hides no other mistake, nor the other way rou
     CHECK(mistake(parts.text()) ==
           "11:30 space.b.condition: can never hold: 'a' is drawn from [1, 2]; compare with values that can be:  "
           "\"a == 3\"\n"
-          "12:30 space.c.condition: unknown parameter 'none':  \"none == 3\"");
+          "12:30 space.c.condition: unknown parameter 'none' (known: a, b):  \"none == 3\"");
 }
 
 TEST_CASE("a parameter is compared with the trainable by its name, whatever its domain is", "[study]") {
@@ -287,4 +287,36 @@ TEST_CASE("a placeholder is a bare word of an override", "[study]") {
     CHECK(parse(parts.text(), {"resources.ranks={w}"}).resources.ranks_parameter == "w");
     CHECK(mistake(parts.text(), {"resources.ranks={w"}).find("override 'resources.ranks={w'") != std::string::npos);
     CHECK(mistake(parts.text(), {"resources.ranks={}"}).find("needs an integer") != std::string::npos);
+}
+
+TEST_CASE("an unknown parameter in a condition is answered with those that there are", "[study]") {
+    Parts parts = free_parts();
+    parts.space = "lr = 0.1\noptimizer = [\"sgd\", \"adam\"]\nm = { value = 1, condition = \"kind == 'sgd'\" }\n";
+    CHECK(mistake(parts.text()) ==
+          "12:30 space.m.condition: unknown parameter 'kind' (known: lr, optimizer):  \"kind == 'sgd'\"");
+    parts.space = "m = { value = 1, condition = \"kind == 1\" }\n";
+    for (char c = 'a'; c < 'm'; ++c) parts.space += std::string(1, c) + "1 = 1\n";
+    CHECK(mistake(parts.text()) ==
+          "10:30 space.m.condition: unknown parameter 'kind' (known: a1, b1, c1, d1, e1, f1, g1, "
+          "h1 and 4 more):  \"kind == 1\"");
+}
+
+TEST_CASE("a size with the letter of a unit alone is answered with the units", "[study]") {
+    for (const char* text : {"10G", "10g", "10", "G", "10 gb"}) {
+        Parts parts;
+        parts.rest = "[checkpoint]\nmax_bytes = \"" + std::string(text) + "\"\n";
+        CHECK(mistake(parts.text()) ==
+              "13:13 checkpoint.max_bytes: needs a number of bytes, or text with one of the units KB, MB, GB, TB, KiB, "
+              "MiB, GiB, TiB, as in \"500GB\", not \"" +
+                  std::string(text) + "\"");
+    }
+}
+
+TEST_CASE("a condition that cannot be read says where", "[study]") {
+    Parts parts = free_parts();
+    parts.space = "b = 1\na = { value = 3, condition = \"b = 1\" }\n";
+    const std::string text = mistake(parts.text());
+    CHECK(text.find("11:30 space.a.condition: ") == 0);
+    CHECK(text.find("column 3") != std::string::npos);
+    CHECK(text.find(":  \"b = 1\"") != std::string::npos);
 }

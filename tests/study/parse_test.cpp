@@ -292,6 +292,23 @@ TEST_CASE("text that is no TOML is one mistake at its place", "[study]") {
     CHECK(mistakes(std::string("\0", 1)).size() == 1);
 }
 
+TEST_CASE("a domain without its quotes is told to have some, with its place", "[study]") {
+    const auto with = [](const std::string& line) { return mistake("[space]\n" + line + "\n"); };
+    CHECK(with("lr = loguniform(1e-4, 1.0)") == "2:6 : not valid TOML: put it in quotes:  \"loguniform(1e-4, 1.0)\"");
+    CHECK(with("n = int(1, 5)  # (few)") == "2:5 : not valid TOML: put it in quotes:  \"int(1, 5)\"");
+    CHECK(with("lr = { domain = uniform(0, (1)), condition = \"a == 1\" }") ==
+          "2:17 : not valid TOML: put it in quotes:  \"uniform(0, (1))\"");
+    CHECK(with("a = [\"b (=\", uniform(0, 1), normal(0, 1)]") ==
+          "2:14 : not valid TOML: put it in quotes:  \"uniform(0, 1)\"");
+    CHECK(with("a = choice([\"x\", \"y\"])") == "2:5 : not valid TOML: put it in quotes:  'choice([\"x\", \"y\"])'");
+    // Of the line of the mistake alone, and only where a value begins.
+    CHECK(with("a = 1 # = uniform(0, 1)\nb =").find("quotes") == std::string::npos);
+    CHECK(with("a = \"x\" uniform(0, 1)").find("quotes") == std::string::npos);
+    CHECK(with("a = uniform(0, 1").find("quotes") == std::string::npos);
+    CHECK(mistake(Parts().text(), {"space.lr={domain=uniform(0,1)}"}).find("put it in quotes:  \"uniform(0,1)\"") !=
+          std::string::npos);
+}
+
 TEST_CASE("an empty file lacks everything that is required", "[study]") {
     CHECK(mistakes("") ==
           std::vector<std::string>{

@@ -139,6 +139,8 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
     """
     global _reports
     rank = _number_of("RANK", 0)
+    if metrics is not None and not hasattr(metrics, "keys"):
+        raise TypeError(_nameless(metrics))
     values = {**(metrics or {}), **more}
     if not _in_study():
         _reports += 1
@@ -343,6 +345,13 @@ def _number(name: str, value: Any) -> Union[bool, int, float]:
         return float(value)
     except (TypeError, ValueError, RuntimeError):
         raise TypeError(f"metric '{name}' is {_short(value)}, not a number or a tensor with one element") from None
+
+
+def _nameless(value: Any) -> str:
+    shown = _shown(value) if isinstance(value, (int, float)) else "..."
+    name = os.environ.get("RANKTUNE_METRIC") or "loss"
+    call = f"report({name}={shown})" if name.isidentifier() else f"report({{{name!r}: {shown}}})"
+    return f"ranktune.report() takes a metric with its name, {call}, and was given {_short(value)} alone"
 
 
 def _line(message: Mapping[str, Any]) -> bytes:

@@ -28,6 +28,9 @@ namespace ranktune::base {
 [[nodiscard]] std::string suggestion(std::string_view name, std::span<const std::string_view> candidates);
 [[nodiscard]] std::string suggestion(std::string_view name, std::span<const std::string> candidates);
 
+/// The one line that says what a message of several is about: its first one, or of a traceback of Python the last.
+[[nodiscard]] std::string gist(std::string_view message);
+
 /// `a, b, c`
 [[nodiscard]] std::string join(std::span<const std::string> parts, std::string_view separator = ", ");
 [[nodiscard]] std::string join(std::span<const std::string_view> parts, std::string_view separator = ", ");

@@ -357,7 +357,9 @@ HeadRunEnd HeadRun::run(SignalReader* signals) {
     }
     leave_files(end, figures);
     requeue_job(end);
-    if (options_.on_end) options_.on_end({end.outcome, end.message, figures, &tuner(), requeued_.words});
+    if (options_.on_end)
+        options_.on_end({end.outcome, end.message, figures, &tuner(), requeued_.words, requeued_.result == "yes",
+                         late_stop_.has_value()});
     return {end.outcome, end.clean};
 }
 

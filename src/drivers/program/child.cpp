@@ -87,7 +87,6 @@ Child::Child(const std::vector<std::string>& words, const std::vector<std::strin
     });
     out_.fd = std::move(out.ours);
     error_.fd = std::move(error.ours);
-    error_.is_error = true;
     control_ = std::move(control.ours);
 #ifdef SYS_pidfd_open
     pidfd_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
@@ -151,21 +150,23 @@ void Child::take_lines(Stream& stream, bool all) {
     }
 }
 
-void Child::write_line(const Stream& stream, std::string_view line) {
+void Child::write_line(Stream& stream, std::string_view line) {
     line = as_shown(line);
     output_(line);
-    if (!stream.is_error || line.empty()) return;
-    last_.emplace_back(line.substr(0, last_bytes));
-    last_bytes_ += last_.back().size();
-    while (last_.size() > last_lines || (last_bytes_ > last_bytes && last_.size() > 1)) {
-        last_bytes_ -= last_.front().size();
-        last_.pop_front();
+    if (line.empty()) return;
+    auto& last = stream.last;
+    auto& bytes = stream.kept;
+    last.emplace_back(line.substr(0, last_bytes));
+    bytes += last.back().size();
+    while (last.size() > last_lines || (bytes > last_bytes && last.size() > 1)) {
+        bytes -= last.front().size();
+        last.pop_front();
     }
 }
 
-std::string Child::last_words() const {
+std::string Child::Stream::tail() const {
     std::string text;
-    for (const std::string& line : last_) text += (text.empty() ? "" : "\n") + line;
+    for (const std::string& line : last) text += (text.empty() ? "" : "\n") + line;
     return text;
 }
 

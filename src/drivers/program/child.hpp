@@ -60,7 +60,9 @@ class Child {
     /// Set once the program has ended, all that it sent has been taken in, and none of its descendants lives.
     [[nodiscard]] const std::optional<ChildExit>& exited() const { return exit_; }
     /// The end of what it printed on standard error, for messages about failures; empty: nothing.
-    [[nodiscard]] std::string last_words() const;
+    [[nodiscard]] std::string last_words() const { return error_.tail(); }
+    /// The same of its standard output.
+    [[nodiscard]] std::string last_output() const { return out_.tail(); }
     [[nodiscard]] pid_t pid() const { return pid_; }
 
   private:
@@ -68,13 +70,16 @@ class Child {
     struct Stream {
         storage::FileDescriptor fd;
         std::string partial;
-        bool is_error = false;
+        std::deque<std::string> last = {}; ///< lines
+        std::size_t kept = 0;              ///< bytes of them
+
+        [[nodiscard]] std::string tail() const;
     };
 
     bool take_in();
     bool read_stream(Stream& stream);
     void take_lines(Stream& stream, bool all);
-    void write_line(const Stream& stream, std::string_view line);
+    void write_line(Stream& stream, std::string_view line);
     bool read_control();
     bool flush();
     bool look_for_end();
@@ -90,8 +95,6 @@ class Child {
     pid_t pid_ = -1;
     trainables::LineBuffer messages_;
     std::string unsent_;
-    std::deque<std::string> last_;
-    std::size_t last_bytes_ = 0;
     std::optional<Clock::time_point> kill_at_;
     std::optional<ChildExit> exit_;
 };

@@ -8,6 +8,12 @@ namespace ranktune::drivers {
 
 using End = ProgramOrder::End;
 
+ProgramLeader::Duration ProgramLeader::alone_grace() const {
+    constexpr Duration least = std::chrono::milliseconds(100);
+    if (!known_alone_) return limits_.alone_grace;
+    return std::min(std::max<Duration>(longest_ / 10, least), limits_.alone_grace);
+}
+
 void ProgramLeader::stop(study::Verb verb, bool save, Time now) {
     order_.verb = verb;
     order_.save = save;
@@ -43,7 +49,7 @@ void ProgramLeader::begin_end(Time now, std::span<const RankFacts> ranks) {
     if (all_here) {
         order_.end = End::deliver;
         delivered_at_ = now;
-    } else if (only_silent && now - *stopped_at_ >= limits_.alone_grace) {
+    } else if (only_silent && now - *stopped_at_ >= alone_grace()) {
         alone_ = true;
         order_.end = order_.save ? End::deliver_to_first : End::signal;
         delivered_at_ = now;

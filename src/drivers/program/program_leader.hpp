@@ -40,7 +40,9 @@ struct ProgramOrder {
 ///   answers, so that no rank is left alone in a collective operation of the program's own.
 /// - A rank that has never reported while rank 0 has been told to end for `alone_grace` belongs to a program whose
 ///   rank 0 alone reports: all are stopped by signal, since a lone answer would make the others hang. (Rank 0 is asked
-///   to save first when that is all it can do.)
+///   to save first when that is all it can do.) Where the study's programs are known for that (`rank_zero_is_alone`), a
+///   tenth of the longest iteration is waited for instead: a rank that is merely slow is not so far behind one that
+///   it trains with.
 /// - A program that goes on reporting after its verdict, or does not end within `abort_grace`, is stopped by signal.
 /// - When rank 0 has ended by itself, the others get `abort_grace` to do the same.
 /// - No rank is waited for without a limit once the trial is to end. The next report of any rank has to come within
@@ -63,6 +65,11 @@ class ProgramLeader {
         : limits_(limits), heard_(now), iteration_began_(now), longest_(limits.iteration) {
         limits_.alone_grace = std::min(limits_.alone_grace, limits_.abort_grace);
     }
+
+    /// In an earlier attempt of the study the other ranks were waited for in vain, and none has reported since.
+    void rank_zero_is_alone() { known_alone_ = true; }
+    /// How long ranks that have not reported in this attempt are waited for.
+    [[nodiscard]] Duration alone_grace() const;
 
     /// Rank 0 has made its next report; it is not decided yet.
     void reported(Time now) {
@@ -122,6 +129,7 @@ class ProgramLeader {
     std::optional<Time> delivered_at_;
     std::optional<Time> done_at_;
     bool saved_ = false;
+    bool known_alone_ = false;
     bool alone_ = false;
     bool in_vain_ = false;
 };

@@ -10,6 +10,7 @@
 #include "drivers/group/disturbed_error.hpp"
 #include "drivers/group/objective_value.hpp"
 #include "drivers/pages.hpp"
+#include "drivers/program/lone_reports.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
@@ -29,12 +30,20 @@ constexpr std::chrono::milliseconds longest_turn{50};
 constexpr int idle_share = 32; // a turn is as long as this part of the time in which nothing happened
 constexpr std::chrono::milliseconds verdict_turn{1};
 
-std::string failure_text(const ChildExit& exit, const std::string& last_words) {
+/// Many programs print what is wrong on standard output, and then leave with a code. What one that was killed has
+/// printed there is its usual progress.
+std::string failure_text(const ChildExit& exit, const Child& child) {
+    std::string words = child.last_words();
+    const char* where = "error";
+    if (words.empty() && exit.signal == 0) {
+        words = child.last_output();
+        where = "output";
+    }
     std::string text = exit.text();
-    if (last_words.empty()) return text;
-    const auto last = last_words.rfind('\n');
-    if (last == std::string::npos) return text + ": " + last_words;
-    return text + ": " + last_words.substr(last + 1) + "\nlast lines of its standard error:\n" + last_words;
+    if (words.empty()) return text;
+    const auto last = words.rfind('\n');
+    if (last == std::string::npos) return text + ": " + words;
+    return text + ": " + words.substr(last + 1) + "\nlast lines of its standard " + where + ":\n" + words;
 }
 
 std::string rounded(std::chrono::nanoseconds time) {
@@ -130,7 +139,7 @@ void ProgramTrial::check_end() {
     const ChildExit& exit = *child_->exited();
     if (exit.clean()) return;
     if (!told_to_end_ && order_.end == End::go_on) {
-        const std::string text = failure_text(exit, child_->last_words());
+        const std::string text = failure_text(exit, *child_);
         // What kills like this is the kernel, short of memory, or a person; a page that cannot be read gives SIGBUS.
         if (exit.signal == SIGKILL || exit.signal == SIGBUS) throw DisturbedError(text);
         throw base::Error(text);
@@ -143,6 +152,7 @@ void ProgramTrial::check_end() {
 
 void ProgramTrial::lead() {
     ranks_[0] = own_;
+    recall();
     if (due_since_) save_on_the_way();
     while (settle_report()) {
     }
@@ -158,6 +168,22 @@ void ProgramTrial::lead() {
     if (next().end != End::go_on && !adopted_) keep_reported_state();
     const bool all_ended = std::ranges::all_of(ranks_, [](const RankFacts& rank) { return rank.ended; });
     if (all_ended && queue_.empty() && !awaiting_ && !due_since_) close();
+}
+
+/// What earlier attempts have found out about the other ranks, once the leader may have to wait for them; and what this
+/// one shows.
+void ProgramTrial::recall() {
+    const std::string& study = setting_.program->directory;
+    const bool others =
+        std::any_of(ranks_.begin() + 1, ranks_.end(), [](const RankFacts& rank) { return rank.reports > 0; });
+    if (others && !heard_others_) {
+        heard_others_ = true;
+        forget_lone_reports(study);
+    }
+    const bool may_wait = ranks_.size() > 1 && (leader_->stopping() || due_since_);
+    if (others || recalled_ || !may_wait) return;
+    recalled_ = true;
+    if (lone_reports(study) > 0) leader_->rank_zero_is_alone();
 }
 
 /// Lets the leader look at the ranks. Whoever is waited for is named in the log, and given up in the end.
@@ -178,10 +204,12 @@ void ProgramTrial::watch_end() {
     const bool alone = leader_->rank_zero_alone();
     const bool in_vain = leader_->in_vain();
     leader_->step(now, ranks_);
-    if (!alone && leader_->rank_zero_alone())
+    if (!alone && leader_->rank_zero_alone()) {
         note(
             "only rank 0 of the program reports: its ranks are stopped by signal (call report on every rank to let "
             "them end by themselves)");
+        note_lone_reports(setting_.program->directory);
+    }
     if (!in_vain && leader_->in_vain()) give_up_waiting(limit, for_whom);
     if (said_waiting_ || !since || leader_->waits_since() != since) return; // another wait begins
     if (now - *since < std::min<ProgramLeader::Duration>(setting_.program->alone_grace, limit / 2)) return;
@@ -271,7 +299,7 @@ void ProgramTrial::save_on_the_way() {
     const bool all_here = std::ranges::all_of(ranks_, [&](const RankFacts& rank) {
         return rank.ended || rank.reports >= wanted || (rank.reports == 0 && wanted > 1);
     });
-    if (!all_here && now - *due_since_ < setting_.program->alone_grace) return;
+    if (!all_here && now - *due_since_ < leader_->alone_grace()) return;
     due_since_.reset();
     if (all_here && queue_.empty()) {
         clock_->taken(undecided(), watch_.seconds());

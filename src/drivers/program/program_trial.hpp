@@ -61,6 +61,7 @@ class ProgramTrial {
     void on_message(const trainables::ProgramLog& log) { print(log.text); }
     void check_end();
     void lead();
+    void recall();
     void watch_end();
     void give_up_waiting(ProgramLeader::Duration limit, const std::string& for_whom);
     bool settle_report();
@@ -113,7 +114,9 @@ class ProgramTrial {
     std::optional<std::string> saved_; ///< what the program answered when it was told to save
     bool adopted_ = false;
     bool said_waiting_ = false;
-    std::uint64_t missed_ = 0; ///< checkpoints that could not be kept
+    bool recalled_ = false;     ///< it was asked whether rank 0 alone reports in this study
+    bool heard_others_ = false; ///< another rank has reported
+    std::uint64_t missed_ = 0;  ///< checkpoints that could not be kept
     std::optional<CheckpointClock> clock_;
     std::optional<Clock::time_point> due_since_; ///< it goes on once its state is copied: see save_on_the_way
 };
