@@ -42,7 +42,7 @@ class TransportOutbox final : public Outbox {
 [[nodiscard]] WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const ProcessClock& clock,
                                      Waker& waker, SignalReader* signals, const std::function<void()>& each_round = {});
 
-/// An end of the study that somebody asks for without a signal.
+/// An end of the study that somebody asks for.
 struct EndAsked {
     std::string why;
     bool at_once = false;
@@ -51,9 +51,10 @@ struct EndAsked {
     bool by_person = false; ///< who wants no further start (study::StopRequested)
 };
 
-/// Runs the head to its end. The first signal ends the study cleanly; one that insists (StopSequence), at once.
-/// `signals` may be null. `stopping` is called when a clean stop has been asked for, and before workers are told to
-/// leave at once: a launcher may kill this process at any moment from then on, without another word. `asked` (may be
+/// Runs the head to its end. The first signal ends the study cleanly; one that insists (StopSequence), at once. A
+/// signal that stands for Ctrl-C counts as INT.
+/// `signals` may be null. `stopping` is called when a clean stop has been asked for, and (`at_once`) before workers are
+/// told to leave at once: a launcher may kill this process at any moment from then on, without another word. `asked` (may be
 /// empty) is called in every round and must not block, like `each_round` (may be empty).
 [[nodiscard]] HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessClock& clock, Waker& waker,
                                  SignalReader* signals, base::LogSink& log,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/supervise/restarts.hpp"
 
+#include "drivers/exit_code.hpp"
+
 namespace ranktune::drivers {
 namespace {
 
@@ -48,9 +50,17 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
     }
 }
 
+/// The head was held up: by a disk, a signal, the machine.
+bool by_a_stalled_head(const StepFacts& facts) {
+    return facts.code == head_lost_code || (facts.outcome && facts.outcome->cause == EndCause::stalled);
+}
+
 std::string how_it_ended(const StepFacts& facts) {
     if (facts.outcome && facts.outcome->cause != EndCause::asked && !facts.outcome->reason.empty())
         return facts.outcome->reason;
+    if (facts.code == head_lost_code)
+        return "the workers heard nothing of the head for run.heartbeat_timeout, and left (exit code " +
+               std::to_string(facts.code) + ")";
     if (facts.code == 0) return "its launcher ended with exit code 0 before the study had ended";
     return "a process of it was killed or lost (exit code " + std::to_string(facts.code) + ")";
 }
@@ -74,7 +84,7 @@ RestartDecision Restarts::after(const StepFacts& facts) {
                 how + "; it was started again " + std::to_string(count_) +
                     " times already (--max-restarts). The same command goes on"};
     ++count_;
-    return {true, 0, how};
+    return {true, 0, how, by_a_stalled_head(facts)};
 }
 
 } // namespace ranktune::drivers
