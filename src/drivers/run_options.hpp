@@ -51,9 +51,9 @@ struct RunOptions {
     std::function<void(const OpenedStudy& opened, const std::string& moved_to)> on_open;
     /// One sentence for people who wait.
     std::function<void(const std::string&)> on_note;
-    /// Called on rank 0 when the study was asked to stop, and again when somebody insists (`at_once`): then it is the last
-    /// word that is sure to be heard. `who` asks, in words.
-    std::function<void(const std::string& who, bool at_once, const tuner::Tuner& tuner, const HeadFigures& figures)>
+    /// Called on rank 0 when the study was asked to stop, by `who` in words, and again when somebody insists: then the
+    /// study ends at once, and nothing said later is sure to be heard.
+    std::function<void(const std::string& who, bool insisted, const tuner::Tuner& tuner, const HeadFigures& figures)>
         on_stop;
     /// Called on rank 0, once, when everything is over and every file is closed, before the process may `_exit`. The
     /// tuner lives until it returns.

@@ -25,15 +25,14 @@ std::chrono::microseconds bounded(std::chrono::microseconds nap, base::StudyTime
 }
 
 /// `what.why`: what people are told of it; `as`: what this process received.
-void take_signal(EndAsked what, const std::string& as, StopStep step, HeadMachine& head,
-                 const ProcessClock& clock, base::LogSink& log,
-                 const std::function<void(const EndAsked& what)>& stopping) {
+void take_signal(EndAsked what, const std::string& as, StopStep step, HeadMachine& head, const ProcessClock& clock,
+                 base::LogSink& log, const std::function<void(const EndAsked& what)>& stopping) {
     const char* action = step == StopStep::begin     ? "stop after checkpoints"
                          : step == StopStep::at_once ? "stop at once"
                                                      : "stopping already";
     std::vector<base::LogField> fields{{"name", what.why}, {"action", action}};
     if (as != what.why) fields.push_back({"as", as});
-    what.at_once = step == StopStep::at_once;
+    what.insisted = step == StopStep::at_once && !what.at_once;
     log.write(base::LogLevel::warning, "signal", fields);
     if (step == StopStep::begin || (step == StopStep::repeat && what.by_person)) {
         head.on_stop_request({what.why, study::Reason::draining, what.by_person}, clock.now());
@@ -48,7 +47,7 @@ void take_signal(EndAsked what, const std::string& as, StopStep step, HeadMachin
 std::optional<EndAsked> end_by_launcher(const std::string& signal, const HeadMachine& head) {
     const std::string why = signal == "SIGTERM" ? head.desertion() : std::string();
     if (why.empty()) return std::nullopt;
-    return EndAsked{.why = why + "; then the launcher ended the run", .reason = study::Reason::lost};
+    return EndAsked{.why = why + "; then the launcher ended the run", .at_once = true, .reason = study::Reason::lost};
 }
 
 /// After a pause of the whole process (SIGSTOP), TERM may be a launcher's, whose ranks have left meanwhile: they have
@@ -134,8 +133,7 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessC
         const bool noted = !awaited.empty() && signal == awaited;
         if (noted) awaited.clear();
         const bool by_keyboard = signals->meaning(signal) == asked_by_interrupt;
-        const StopStep step =
-            noted ? StopStep::repeat : stops.next(by_keyboard ? "SIGINT" : signal, Steady::now());
+        const StopStep step = noted ? StopStep::repeat : stops.next(by_keyboard ? "SIGINT" : signal, Steady::now());
         if (const auto end = end_by_launcher(signal, head))
             take_signal(*end, signal, StopStep::at_once, head, clock, log, stopping);
         else

@@ -6,7 +6,6 @@
 #include <exception>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "comm/transport/shared.hpp"
@@ -14,6 +13,7 @@
 #include "drivers/environment_facts.hpp"
 #include "drivers/file_system_facts.hpp"
 #include "drivers/head/early_trouble.hpp"
+#include "drivers/head/enter.hpp"
 #include "drivers/head/head_machine.hpp"
 #include "drivers/head/head_observer.hpp"
 #include "drivers/head/head_services.hpp"
@@ -26,7 +26,6 @@
 #include "drivers/head/refresher.hpp"
 #include "drivers/head/requeue.hpp"
 #include "drivers/head/results.hpp"
-#include "drivers/journal_extent.hpp"
 #include "drivers/keep_alive.hpp"
 #include "drivers/log_file.hpp"
 #include "drivers/service.hpp"
@@ -56,62 +55,6 @@ constexpr std::uint64_t most_tables_records = 1'000'000;
 
 /// A loop that was away for so long is worth a line in the log.
 constexpr std::chrono::seconds long_absence{5};
-
-struct ReleaseLease {
-    void operator()(storage::Lease* lease) const noexcept {
-        lease->release();
-        delete lease;
-    }
-};
-/// Released at the end of its scope, whatever ended it.
-using HeldLease = std::unique_ptr<storage::Lease, ReleaseLease>;
-
-HeldLease take_lease(storage::FileSystem& files, const RunOptions& options) {
-    const auto me = storage::this_holder(slurm_job(), slurm_restart_count());
-    return HeldLease(
-        new storage::Lease(storage::Lease::take(files, options.directory, me, storage::real_wait(options.on_note))));
-}
-
-/// The directory is this head's, and its study is read.
-struct Entered {
-    HeldLease lease;
-    OpenedStudy opened;
-    std::string moved_to; ///< where --fresh put the old directory
-};
-
-/// What a head on another machine wrote before it died may be there, and not be seen yet: the lists of folders that NFS
-/// keeps are up to a minute old.
-OpenedStudy open_when_visible(storage::FileSystem& files, const RunOptions& options) {
-    for (int looks_left = 35;; --looks_left) {
-        try {
-            return open_study(files, options.directory, options.spec, {false, options.open.errored});
-        } catch (const JournalBehind& behind) {
-            if (behind.writer() == host_name() || looks_left == 0) throw;
-            std::this_thread::sleep_for(std::chrono::seconds(2));
-        }
-    }
-}
-
-Entered enter(storage::FileSystem& files, const RunOptions& options) {
-    Entered entered;
-    files.make_directories(options.directory);
-    entered.lease = take_lease(files, options);
-    // Meant for an earlier start. What is older than `supervise` it has removed itself; the rest is for this start,
-    // too.
-    if (!options.supervised) files.remove(StudyDirectory{options.directory}.stop_file());
-    // A job that Slurm starts again would throw away what it has just done.
-    const bool fresh = options.open.fresh && slurm_restart_count() == 0;
-    if (fresh && holds_study(files, options.directory)) {
-        entered.lease.reset();
-        // What a link leads to is moved, and not the link: its owner wants the study there.
-        const std::string real = files.resolve(options.directory);
-        entered.moved_to = move_aside(files, real);
-        files.make_directories(real);
-        entered.lease = take_lease(files, options);
-    }
-    entered.opened = open_when_visible(files, options);
-    return entered;
-}
 
 bool trials_started(const tuner::State& state) {
     return std::any_of(state.trials.begin(), state.trials.end(), [&](const tuner::TrialState& trial) {
@@ -368,7 +311,8 @@ HeadEnd HeadRun::serve(SignalReader* signals, HeadFigures& figures) {
         [&](const EndAsked& what) {
             noted.known();
             write_outcome(study::StudyOutcome::resumable, what.reason, what.why);
-            if (options_.on_stop) options_.on_stop(what.why, what.at_once, tuner(), head.figures(clock_->now()));
+            if (options_.on_stop && !what.at_once)
+                options_.on_stop(what.why, what.insisted, tuner(), head.figures(clock_->now()));
         },
         [&keeper, &noted] {
             auto asked = keeper.asked();

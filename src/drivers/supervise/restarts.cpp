@@ -29,8 +29,7 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
                    "the study's directory is not there: it could not be made, or was removed or moved away while the "
                    "study ran. It is not started again, which would begin a new study in its place. Move the directory "
                    "back, or restore it, and the same command goes on");
-    // The program's own code, but not a word in the directory: it could not write there, and has said so. (Workers
-    // whose head was killed end with this code, too.)
+    // The program's own code, but not a word in the directory: it could not write there, and has said so.
     if (!facts.outcome && facts.code == resumable && !facts.can_write)
         return end(resumable,
                    "the study left no word in its directory, where it says above why it ended: it is not started again "
