@@ -320,7 +320,7 @@ lr = [0.5]
 
 TEST_CASE("a study that is ended at once says what was cut off, and how it goes on", "[report]") {
     StudyByHand study(digits);
-    study.began(2);
+    study.began(4);
     study.train(0, 1, 0.5);
     const std::string screen = cut_short_screen(study.tuner, figures(), files(), "a second Ctrl-C", Style{});
     CHECK(contains(screen, " stopped at once, resumable, in "));
