@@ -20,6 +20,7 @@
 #include "comm/mpi/launcher_words.hpp"
 #include "drivers/command_output.hpp"
 #include "drivers/environment_facts.hpp"
+#include "drivers/exit_code.hpp"
 #include "drivers/program/descendants.hpp"
 #include "drivers/program/spawn.hpp"
 #include "drivers/signal_note.hpp"
@@ -262,7 +263,10 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
     // When a rank has died, mpirun tells the others to stop, and does not end with that code.
     const bool killed = told ? outcome == resumable && code != resumable : code > 128;
     if (killed && !ended.asked) {
-        std::cerr << error_message("a rank ended before the study did (mpirun: exit code " + std::to_string(code) +
+        const std::string how = code == drivers::head_lost_code
+                                    ? "the workers heard nothing of the head for run.heartbeat_timeout, and left"
+                                    : "a rank ended before the study did";
+        std::cerr << error_message(how + " (mpirun: exit code " + std::to_string(code) +
                                        "); the same command goes on from there; output: " + directory + "/logs/",
                                    outcome);
         if (!environment(supervised_variable).empty()) return std::max(code, 1); // the launcher's code, not bent

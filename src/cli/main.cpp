@@ -39,7 +39,7 @@ constexpr const char* footer = R"(To get going:
   ranktune best digits              the best trial
 
 Exit codes: 0 ok, 1 run-time error, 2 usage or configuration, 3 too many failed trials, 4 no trial succeeded,
-            75 stopped early, resumable.)";
+            75 stopped early, resumable, 76 workers that lost their head; the same command goes on.)";
 
 constexpr const char* run_footer = R"(Examples:
   ranktune run digits.toml                         on this machine, as many workers as it has cores for
@@ -49,15 +49,16 @@ constexpr const char* run_footer = R"(Examples:
   ranktune run digits.toml study.num_trials=120    extends a study, also a finished one
 
 Exit codes: 0 ok, 1 run-time error, 2 usage or configuration, 3 too many failed trials, 4 no trial succeeded,
-            75 stopped early, resumable.)";
+            75 stopped early, resumable, 76 workers that lost their head; the same command goes on.)";
 
 constexpr const char* supervise_footer = R"(Examples, the first two in a job script:
   ranktune supervise -- srun --mpi=pmix ranktune run digits.toml
   ranktune supervise -- mpirun ranktune run digits.toml
   ranktune supervise -- ranktune run digits.toml     on this machine
 
-When a rank or a node dies, the launcher ends the step. The step is started again, without the nodes that are gone, and
-goes on from the study's journal; after two starts in a row that brought nothing new it is given up. Exit code: the study's.)";
+When a rank or a node dies, or the head is held up for too long (exit code 76), the step ends. It is started again, without
+the nodes that are gone, and goes on from the study's journal; after two starts in a row that brought nothing new it is
+given up. Exit code: the study's.)";
 
 constexpr const char* submit_footer = R"(Examples:
   ranktune submit digits.toml --time 1:00:00                        one node, 4 workers

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include <unistd.h>
 
@@ -212,6 +213,7 @@ class RunScreens {
     }
 
     drivers::Observer& view() { return view_; }
+    void stop(const std::string& who, bool insisted, const tuner::Tuner& tuner, const drivers::HeadFigures& figures);
     void end(const drivers::RunEnd& end);
 
   private:
@@ -241,10 +243,32 @@ class RunScreens {
     const comm::mpi::Environment& mpi_;
     const Terminal terminal_ = detect_terminal();
     LiveView view_;
-    std::string directory_; ///< as the user would type it
-    std::string absolute_;  ///< the same for this process, whose own directory --fresh may have renamed
-    std::string layout_;    ///< hosts and their GPUs, in words
+    std::string directory_;  ///< as the user would type it
+    std::string absolute_;   ///< the same for this process, whose own directory --fresh may have renamed
+    std::string layout_;     ///< hosts and their GPUs, in words
+    bool cut_short_ = false; ///< said, before the ranks were told to leave
 };
+
+void RunScreens::stop(const std::string& who, bool insisted, const tuner::Tuner& tuner,
+                      const drivers::HeadFigures& figures) {
+    if (arguments_.progress == Progress::none) return;
+    const bool by_keyboard = who == drivers::asked_by_interrupt;
+    if (!insisted && !by_keyboard) return;
+    view_.finish();
+    if (!insisted) {
+        std::cout << report::paragraph(
+                         "stopping: running trials save a checkpoint at their next report, and the study ends; Ctrl-C "
+                         "again ends it at once",
+                         terminal_.style)
+                  << std::flush;
+        return;
+    }
+    if (std::exchange(cut_short_, true)) return;
+    const std::string why = by_keyboard ? "a second Ctrl-C" : who + ", again";
+    std::cout << report::cut_short_screen(tuner, live_figures(tuner, figures),
+                                          files_of(directory_, absolute_, arguments_), why, terminal_.style)
+              << std::flush;
+}
 
 void RunScreens::end(const drivers::RunEnd& end) {
     view_.finish();
@@ -257,6 +281,7 @@ void RunScreens::end(const drivers::RunEnd& end) {
                  end.outcome);
         return;
     }
+    if (!regular && cut_short_) return;
     if (!regular) { // the end screen would call it finished
         std::cerr << error_message(
                          "the study was cut short: " + end.message + "; what there is: ranktune status " + directory_,
@@ -337,6 +362,10 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
             options.refused = study::StudyOutcome::runtime_error;
         }
         options.observer = &screens.view();
+        options.on_stop = [&screens](const std::string& who, bool insisted, const tuner::Tuner& tuner,
+                                     const drivers::HeadFigures& figures) {
+            screens.stop(who, insisted, tuner, figures);
+        };
         options.on_end = [&screens](const drivers::RunEnd& end) { screens.end(end); };
     }
     return drivers::run_study(mpi, options);

@@ -126,6 +126,7 @@ class Supervisor {
                 return resumable;
             }
             if (stop_was_asked()) return resumable;
+            blameless_ = decision.blameless;
             drop_one_time_options();
             look_for_lost_nodes();
             say(decision.words + "; starting the study again (restart " + std::to_string(restarts_.count()) + ")" +
@@ -274,7 +275,7 @@ class Supervisor {
         options.words = line_.words;
         options.variables.emplace_back(supervised_variable, "1");
         if (restarts_.count() > 0)
-            options.variables.emplace_back(drivers::last_end_variable, by_a_node_ ? "outside" : "crash");
+            options.variables.emplace_back(drivers::last_end_variable, by_a_node_ || blameless_ ? "outside" : "crash");
         // A step that lost its slurmstepd stays in Slurm's books until the job ends, with all that it was given:
         // without this, srun would wait for that.
         if (restarts_.count() > 0 && line_.launcher == Launcher::srun && !asks_for_cores_of_its_own())
@@ -306,6 +307,13 @@ class Supervisor {
                            [](const std::string& word) { return word.starts_with("--exclusive"); });
     }
 
+    /// Whether the holder of a lease is a process of this machine that lives, and does not stand still.
+    [[nodiscard]] static bool lives_here(const storage::LeaseHolder& holder) {
+        const auto me = storage::this_holder(drivers::slurm_job(), drivers::slurm_restart_count());
+        return storage::judge(holder, me, storage::process_start) == storage::LeaseState::held &&
+               !drivers::is_stopped(static_cast<pid_t>(holder.writer.pid));
+    }
+
     /// srun's tasks are not its children.
     [[nodiscard]] std::function<bool(pid_t)> launcher_is_overdue() const {
         auto& files = storage::posix_file_system();
@@ -316,7 +324,8 @@ class Supervisor {
             const auto outcome = drivers::read_outcome(files, study());
             const bool known = lease || files.exists(directory_);
             const auto children = here ? drivers::has_living_children(launcher) : std::nullopt;
-            if (!overdue.next({known, lease, outcome && outcome != earlier, children})) return false;
+            if (!overdue.next({known, lease, outcome && outcome != earlier, children, lease && lives_here(*lease)}))
+                return false;
             say("no head of the study, or no process of its step, has lived for " +
                 std::to_string(launcher_wait_.count()) + " s, and " +
                 fs::path(line_.words.front()).filename().string() + " has not ended (--launcher-wait): it is ended");
@@ -376,6 +385,7 @@ class Supervisor {
     std::map<std::string, std::string> gone_;
     std::map<std::string, std::string> blamed_; ///< by messages of the launcher
     bool by_a_node_ = false;                    ///< the step before ended because a node was lost
+    bool blameless_ = false;                    ///< it ended for a cause that no trial can have
     std::string hosts_path_;
 };
 

@@ -82,6 +82,13 @@ void take_status(const std::string& directory, report::Live& live) {
     }
 }
 
+/// How the newest start ended, where its head had the time to say so.
+std::optional<drivers::OutcomeFile> last_outcome(const report::LoadedStudy& study, const std::string& directory) {
+    auto outcome = drivers::read_outcome(storage::posix_file_system(), {directory});
+    if (outcome && outcome->start != study.tuner->state().incarnation.value()) outcome.reset();
+    return outcome;
+}
+
 report::Live live_of(const report::LoadedStudy& study, const std::string& directory) {
     const auto& state = study.tuner->state();
     report::Live live;
@@ -90,14 +97,21 @@ report::Live live_of(const report::LoadedStudy& study, const std::string& direct
     const char* word = state.outcome == study::StudyOutcome::resumable ? "stopped" : "ended";
     live.deadline =
         state.ended ? fmt::format("{}, exit {}", word, static_cast<int>(state.outcome)) : running_text(directory);
-    if (state.ended || live.deadline == not_running) return live;
+    if (state.ended) return live;
+    live.interrupted = live.deadline == not_running;
+    if (live.interrupted) {
+        if (const auto outcome = last_outcome(study, directory))
+            live.deadline = fmt::format("stopped, exit {}", static_cast<int>(outcome->outcome));
+        return live;
+    }
     take_status(directory, live);
     live.stopping = report::stopping_text(state, std::chrono::system_clock::now());
     return live;
 }
 
-nlohmann::ordered_json summary(const report::LoadedStudy& study) {
+nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::string& directory) {
     const auto& state = study.tuner->state();
+    const bool interrupted = !state.ended && running_text(directory) == not_running;
     nlohmann::ordered_json root = {{"schema", 1},
                                    {"name", study.tuner->spec().name},
                                    {"ended", state.ended},
@@ -107,9 +121,17 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study) {
                                    {"iterations", state.iterations}};
     root["exit_code"] =
         state.ended ? nlohmann::ordered_json(static_cast<int>(state.outcome)) : nlohmann::ordered_json(nullptr);
-    root["stopping"] = state.draining && !state.ended ? nlohmann::ordered_json(state.drain_message) : nullptr;
+    if (interrupted)
+        if (const auto outcome = last_outcome(study, directory)) root["exit_code"] = static_cast<int>(outcome->outcome);
+    root["stopping"] =
+        state.draining && !state.ended && !interrupted ? nlohmann::ordered_json(state.drain_message) : nullptr;
     for (std::size_t i = 0; i < 7; ++i)
         root["states"][std::string(study::name(static_cast<study::TrialPhase>(i)))] = state.count[i];
+    if (interrupted) { // what nobody runs any more
+        auto& states = root["states"];
+        states["interrupted"] = state.in(study::TrialPhase::running) + state.in(study::TrialPhase::ending);
+        states["running"] = states["ending"] = 0;
+    }
     if (state.best) {
         const auto& trial = state.trial(*state.best);
         root["best"] = {{"trial", state.best->value()},
@@ -143,7 +165,7 @@ int status(const std::string& directory, Format format, bool all) {
                                " --format json` has every trial");
     const auto study = load_state(directory);
     if (format == Format::json) {
-        print(summary(study));
+        print(summary(study, directory));
         return 0;
     }
     const report::Live live = live_of(study, directory);
@@ -151,7 +173,7 @@ int status(const std::string& directory, Format format, bool all) {
     std::cout << report::live_table(*study.tuner, live, style, all ? SIZE_MAX : 20);
     std::cout << report::lone_reports_text(drivers::lone_reports(directory), style);
     const auto& state = study.tuner->state();
-    const bool stopped = state.ended ? state.outcome == study::StudyOutcome::resumable : live.deadline == not_running;
+    const bool stopped = state.ended ? state.outcome == study::StudyOutcome::resumable : live.interrupted;
     if (stopped)
         std::cout << report::paragraph(
             "stopped, goes on with: " + report::unbroken(report::command_text({"run", directory})), style);
@@ -168,7 +190,7 @@ int best(const std::string& directory, Format format) {
     const auto study = load_state(directory);
     const bool missing = best_is_missing(study, directory);
     if (format == Format::json) {
-        auto best = summary(study)["best"];
+        auto best = summary(study, directory)["best"];
         if (missing) best["checkpoint_missing"] = true;
         print({{"schema", 1}, {"best", best}});
     } else {

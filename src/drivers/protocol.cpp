@@ -146,10 +146,12 @@ void get(Decoder& in, GroupOver& m) {
 void put(Encoder& out, const Bye& m) {
     out.string(m.why);
     out.boolean(m.guilty);
+    out.boolean(m.head_silent);
 }
 void get(Decoder& in, Bye& m) {
     get_string(in, m.why);
     m.guilty = in.boolean();
+    m.head_silent = in.boolean();
 }
 
 void put(Encoder& out, const Welcome& m) {

@@ -39,7 +39,7 @@
 namespace ranktune::drivers {
 
 /// Version of the messages below: both sides must have the same one (checked in Hello, whose layout never changes).
-inline constexpr std::uint16_t protocol_version = 4;
+inline constexpr std::uint16_t protocol_version = 5;
 
 /// Reports of an attempt that may be on their way to the head, or not looked at by it.
 inline constexpr std::uint64_t report_window = 256;
@@ -89,8 +89,9 @@ struct GroupOver {
 };
 /// Last message of a worker: the answer to Leave, or (unasked, with a reason) the notice that it ends by itself.
 struct Bye {
-    std::string why;     ///< empty: as asked
-    bool guilty = false; ///< user code is at fault: it hung
+    std::string why;          ///< empty: as asked
+    bool guilty = false;      ///< user code is at fault: it hung
+    bool head_silent = false; ///< it takes the head for dead; a head that reads this was held up
     friend bool operator==(const Bye&, const Bye&) = default;
 };
 

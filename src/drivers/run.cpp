@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "comm/transport/mpi_transport.hpp"
+#include "comm/transport/shared.hpp"
 #include "drivers/binding.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/group/crash_note.hpp"
@@ -17,6 +18,7 @@
 #include "drivers/group/worker_output.hpp"
 #include "drivers/group/worker_runner.hpp"
 #include "drivers/head/head_run.hpp"
+#include "drivers/keep_alive.hpp"
 #include "drivers/service.hpp"
 #include "drivers/signals.hpp"
 #include "trainables/program/environment.hpp"
@@ -24,9 +26,9 @@
 namespace ranktune::drivers {
 namespace {
 
-[[noreturn]] void leave_without_mpi(study::StudyOutcome outcome) {
+[[noreturn]] void leave_without_mpi(int code) {
     comm::mpi::Environment::abandon();
-    _exit(static_cast<int>(outcome));
+    _exit(code);
 }
 
 /// Trainables of this process find the GPUs of their rank and no others, counted from 0. Before any thread is started.
@@ -42,8 +44,8 @@ void show_own_gpus(const std::vector<std::string>& gpus) {
     }
 }
 
-int run_worker(comm::Transport& transport, comm::GroupFactory& groups, SignalReader& signals,
-               const RunOptions& options) {
+int run_worker(comm::Transport& wire, comm::GroupFactory& groups, SignalReader& signals, const RunOptions& options) {
+    comm::SharedTransport transport(wire);
     WorkerOptions worker_options;
     worker_options.rank = transport.rank();
     worker_options.version = options.version;
@@ -68,18 +70,22 @@ int run_worker(comm::Transport& transport, comm::GroupFactory& groups, SignalRea
             return make_runner(welcome);
         },
         log, clock.now());
+    // What user code prints is written to a disk in the rounds of the loop.
+    KeepAlive keep_alive(transport, Heartbeat{}, {base::head_rank});
     const WorkerEnd end = serve_worker(transport, worker, clock, waker, &signals, [&] {
+        keep_alive.loop_is_here();
         const auto key = worker.working_on();
         note_attempt(key);
         output.drain(key.attempt.value() == 0 ? std::nullopt : std::optional(key.trial));
     });
+    keep_alive.stop();
     if (end.guilty) leave_crash_note(end.message.c_str());
     if (!end.at_once) std::fflush(nullptr); // a hung thread may hold a stream's lock
     output.drain(std::nullopt);
     if (end.at_once) trace_trial(worker.runner(), log);
     // With user code still running, or a peer dead, nothing here may be destroyed.
-    if (end.at_once || !end.clean) leave_without_mpi(end.outcome);
-    return static_cast<int>(end.outcome);
+    if (end.at_once || !end.clean) leave_without_mpi(end.exit_code());
+    return end.exit_code();
 }
 
 } // namespace
@@ -100,7 +106,7 @@ int run_study(const comm::mpi::Environment& environment, const RunOptions& optio
     const HeadRunEnd end = run_head(*transport, &signals, options, comm::mpi::library_version());
     if (!end.clean) {
         std::fflush(nullptr);
-        leave_without_mpi(end.outcome);
+        leave_without_mpi(static_cast<int>(end.outcome));
     }
     return static_cast<int>(end.outcome);
 }

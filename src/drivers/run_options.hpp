@@ -13,6 +13,7 @@
 #include "drivers/observer.hpp"
 #include "drivers/signal_note.hpp"
 #include "ranktune/study/spec.hpp"
+#include "storage/file_system.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::drivers {
@@ -45,12 +46,17 @@ struct RunOptions {
     OpenRequest open;        ///< how an existing study is met
     bool supervised = false; ///< by `ranktune supervise`: what the file `stop` asks for was meant for this start, too
     std::string launch;      ///< value of launch_variable, for the file `outcome`
+    storage::FileSystem* files = &storage::posix_file_system(); ///< of the head, for tests of disks that fail
     Observer* observer = nullptr;
     /// Called on rank 0 when the directory has been looked at, before anything is started; also when the study is
     /// finished, and then nothing follows but `on_end`. `moved_to` is the new name of an old directory (--fresh).
     std::function<void(const OpenedStudy& opened, const std::string& moved_to)> on_open;
     /// One sentence for people who wait.
     std::function<void(const std::string&)> on_note;
+    /// Called on rank 0 when the study was asked to stop, by `who` in words, and again when somebody insists: then the
+    /// study ends at once, and nothing said later is sure to be heard.
+    std::function<void(const std::string& who, bool insisted, const tuner::Tuner& tuner, const HeadFigures& figures)>
+        on_stop;
     /// Called on rank 0, once, when everything is over and every file is closed, before the process may `_exit`. The
     /// tuner lives until it returns.
     std::function<void(const RunEnd&)> on_end;

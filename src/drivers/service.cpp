@@ -5,6 +5,8 @@
 #include <ctime>
 #include <vector>
 
+#include "drivers/study_directory.hpp"
+
 namespace ranktune::drivers {
 namespace {
 
@@ -23,14 +25,14 @@ std::chrono::microseconds bounded(std::chrono::microseconds nap, base::StudyTime
 }
 
 /// `what.why`: what people are told of it; `as`: what this process received.
-void take_signal(const EndAsked& what, const std::string& as, StopStep step, HeadMachine& head,
-                 const ProcessClock& clock, base::LogSink& log,
-                 const std::function<void(const EndAsked& what)>& stopping) {
+void take_signal(EndAsked what, const std::string& as, StopStep step, HeadMachine& head, const ProcessClock& clock,
+                 base::LogSink& log, const std::function<void(const EndAsked& what)>& stopping) {
     const char* action = step == StopStep::begin     ? "stop after checkpoints"
                          : step == StopStep::at_once ? "stop at once"
                                                      : "stopping already";
     std::vector<base::LogField> fields{{"name", what.why}, {"action", action}};
     if (as != what.why) fields.push_back({"as", as});
+    what.insisted = step == StopStep::at_once && !what.at_once;
     log.write(base::LogLevel::warning, "signal", fields);
     if (step == StopStep::begin || (step == StopStep::repeat && what.by_person)) {
         head.on_stop_request({what.why, study::Reason::draining, what.by_person}, clock.now());
@@ -40,6 +42,41 @@ void take_signal(const EndAsked& what, const std::string& as, StopStep step, Hea
         head.on_stop_at_once(what.why, clock.now(), what.reason);
     }
 }
+
+/// When workers have left because the head was held up, the launcher ends the other ranks: nobody has asked for that.
+std::optional<EndAsked> end_by_launcher(const std::string& signal, const HeadMachine& head) {
+    const std::string why = signal == "SIGTERM" ? head.desertion() : std::string();
+    if (why.empty()) return std::nullopt;
+    return EndAsked{.why = why + "; then the launcher ended the run", .at_once = true, .reason = study::Reason::lost};
+}
+
+/// After a pause of the whole process (SIGSTOP), TERM may be a launcher's, whose ranks have left meanwhile: they have
+/// said why, but what has arrived takes MPI some rounds to hand out. So TERM waits for a moment then; not for long,
+/// because mpirun kills a second later.
+class AfterPause {
+  public:
+    void begin_round(Steady::time_point now) {
+        if (now - round_ >= 1s) back_ = now;
+        round_ = now;
+    }
+    /// The signal is held back; `due` gives it.
+    [[nodiscard]] bool keeps(const std::string& signal) {
+        if (signal != "SIGTERM" || (!kept_ && round_ - back_ >= 1s)) return false;
+        if (!kept_) kept_ = round_;
+        return true;
+    }
+    [[nodiscard]] std::optional<std::string> due(bool explained) {
+        if (!kept_ || (!explained && round_ - *kept_ < 250ms)) return std::nullopt;
+        kept_.reset();
+        back_ = {};
+        return "SIGTERM";
+    }
+
+  private:
+    Steady::time_point round_ = Steady::now();
+    Steady::time_point back_{};
+    std::optional<Steady::time_point> kept_;
+};
 
 } // namespace
 
@@ -91,7 +128,20 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessC
     StopSequence stops;
     std::string awaited; ///< a signal that is still to come for a stop that was noted
     Steady::time_point next_cpu{};
+    const auto take = [&](const std::string& signal) {
+        // However late the launcher delivers what was noted already, nobody insists with it.
+        const bool noted = !awaited.empty() && signal == awaited;
+        if (noted) awaited.clear();
+        const bool by_keyboard = signals->meaning(signal) == asked_by_interrupt;
+        const StopStep step = noted ? StopStep::repeat : stops.next(by_keyboard ? "SIGINT" : signal, Steady::now());
+        if (const auto end = end_by_launcher(signal, head))
+            take_signal(*end, signal, StopStep::at_once, head, clock, log, stopping);
+        else
+            take_signal({signals->meaning(signal)}, signal, step, head, clock, log, stopping);
+    };
+    AfterPause after_pause;
     while (!head.end()) {
+        after_pause.begin_round(Steady::now());
         bool busy = false;
         for (int n = 0; n < messages_per_round; ++n) {
             const auto message = transport.poll();
@@ -102,12 +152,9 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessC
         while (signals != nullptr) {
             const auto signal = signals->poll();
             if (!signal) break;
-            // However late the launcher delivers what was noted already, nobody insists with it.
-            const bool noted = !awaited.empty() && *signal == awaited;
-            if (noted) awaited.clear();
-            const StopStep step = noted ? StopStep::repeat : stops.next(*signal, Steady::now());
-            take_signal({signals->meaning(*signal)}, *signal, step, head, clock, log, stopping);
+            if (!after_pause.keeps(*signal)) take(*signal);
         }
+        if (const auto signal = after_pause.due(!head.desertion().empty())) take(*signal);
         if (const auto stop = asked ? asked() : std::nullopt) {
             // Signals of the launcher that come after it say the same again.
             awaited = stop->as;

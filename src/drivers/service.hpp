@@ -42,19 +42,21 @@ class TransportOutbox final : public Outbox {
 [[nodiscard]] WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const ProcessClock& clock,
                                      Waker& waker, SignalReader* signals, const std::function<void()>& each_round = {});
 
-/// An end of the study that somebody asks for without a signal.
+/// An end of the study that somebody asks for.
 struct EndAsked {
     std::string why;
     bool at_once = false;
+    bool insisted = false;                          ///< somebody has asked before, and does so again
     study::Reason reason = study::Reason::draining; ///< of an end at once
     std::string as = {};    ///< the signal that says the same, should it come as well; empty: none
     bool by_person = false; ///< who wants no further start (study::StopRequested)
 };
 
-/// Runs the head to its end. The first signal ends the study cleanly; one that insists (StopSequence), at once.
-/// `signals` may be null. `stopping` is called when a clean stop has been asked for, and before workers are told to
-/// leave at once: a launcher may kill this process at any moment from then on, without another word. `asked` (may be
-/// empty) is called in every round and must not block, like `each_round` (may be empty).
+/// Runs the head to its end. The first signal ends the study cleanly; one that insists (StopSequence), at once. A
+/// signal that stands for Ctrl-C counts as INT.
+/// `signals` may be null. `stopping` is called when a clean stop has been asked for, and before workers are
+/// told to leave at once: a launcher may kill this process at any moment from then on, without another word. `asked`
+/// (may be empty) is called in every round and must not block, like `each_round` (may be empty).
 [[nodiscard]] HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessClock& clock, Waker& waker,
                                  SignalReader* signals, base::LogSink& log,
                                  const std::function<void(const EndAsked& what)>& stopping,

@@ -24,11 +24,12 @@ std::string start_name(const std::string& slurm_job, std::uint32_t incarnation) 
 
 namespace {
 
-constexpr std::array<std::pair<EndCause, std::string_view>, 5> cause_names{{{EndCause::over, "over"},
+constexpr std::array<std::pair<EndCause, std::string_view>, 6> cause_names{{{EndCause::over, "over"},
                                                                             {EndCause::asked, "asked"},
                                                                             {EndCause::storage, "storage"},
                                                                             {EndCause::ranks, "ranks"},
-                                                                            {EndCause::error, "error"}}};
+                                                                            {EndCause::error, "error"},
+                                                                            {EndCause::stalled, "stalled"}}};
 
 EndCause cause_named(std::string_view word) {
     for (const auto& [cause, text] : cause_names)
@@ -49,8 +50,9 @@ EndCause end_cause(study::StudyOutcome outcome, study::Reason reason) {
         case study::Reason::unreachable:
             return EndCause::storage;
         case study::Reason::no_ranks:
-        case study::Reason::lost:
             return EndCause::ranks;
+        case study::Reason::lost: // all at once, by the head's own silence (HeadMachine::desertion)
+            return EndCause::stalled;
         default:
             return EndCause::asked;
     }

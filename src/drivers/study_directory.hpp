@@ -55,7 +55,8 @@ enum class EndCause : std::uint8_t {
     asked,   ///< a signal, `ranktune stop`, or the end of the job's time
     storage, ///< the journal or a checkpoint could not be written
     ranks,   ///< ranks were lost, or did not come
-    error    ///< anything else
+    error,   ///< anything else
+    stalled  ///< the head was held up, and its workers left: no trial's fault
 };
 [[nodiscard]] std::string_view name(EndCause cause);
 /// Of a start that ended with this outcome for this reason.

@@ -128,14 +128,17 @@ std::string command_text(std::vector<std::string> words) {
     return study::shell_text(words);
 }
 
+std::vector<NextStep> steps_to_go_on(const std::string& directory) {
+    return {{command_text({"run", directory}), "goes on"}, {command_text({"status", directory}), "what there is"}};
+}
+
 std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& files) {
     const auto& state = tuner.state();
     const std::string& directory = files.directory;
     if (state.outcome == StudyOutcome::resumable && !files.next_job.empty())
         return {{"squeue --jobs=" + files.next_job, "job " + files.next_job + " goes on by itself"},
                 {command_text({"status", directory}), "what there is"}};
-    if (state.outcome == StudyOutcome::resumable)
-        return {{command_text({"run", directory}), "goes on"}, {command_text({"status", directory}), "what there is"}};
+    if (state.outcome == StudyOutcome::resumable) return steps_to_go_on(directory);
     std::vector<NextStep> steps;
     if (state.outcome == StudyOutcome::usage) {
         add_mended(steps, tuner, files);

@@ -20,6 +20,8 @@ struct NextStep {
 /// `ranktune <words>`, quoted for a shell.
 [[nodiscard]] std::string command_text(std::vector<std::string> words);
 
+/// After a stop that is resumable.
+[[nodiscard]] std::vector<NextStep> steps_to_go_on(const std::string& directory);
 /// After an end screen. Whatever goes on with a study names its directory, which holds all that was asked for; what
 /// begins with a mended study file repeats the command that was typed.
 [[nodiscard]] std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& files);

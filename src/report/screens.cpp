@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ranktune/base/text.hpp"
 #include "report/endings.hpp"
 #include "report/next_steps.hpp"
 #include "report/plan.hpp"
@@ -38,22 +39,43 @@ std::string configuration_text(const space::Configuration& configuration) {
 }
 
 /// How the study ended, and its exit code at the right edge.
-std::string end_headline(const tuner::Tuner& tuner, double elapsed_s, const Style& style) {
+std::string headline(const tuner::Tuner& tuner, const char* verb, study::StudyOutcome outcome, double elapsed_s,
+                     const Style& style) {
     const auto& state = tuner.state();
     const std::uint64_t ok = state.in(TrialPhase::finished) + state.in(TrialPhase::stopped);
-    const char* verb = state.outcome == study::StudyOutcome::resumable ? "stopped early, resumable,"
-                       : state.outcome == study::StudyOutcome::no_success || state.outcome == study::StudyOutcome::usage
-                           ? "stopped"
-                           : "finished";
     std::string text =
         paragraph(fmt::format("{} {} in {}: {}, {} ok, {} failed", tuner.spec().name, verb, short_duration(elapsed_s),
                               trials_made(tuner), ok, state.in(TrialPhase::failed)),
                   style);
     text.pop_back();
-    const std::string exit = fmt::format("exit {}", static_cast<int>(state.outcome));
+    const std::string exit = fmt::format("exit {}", static_cast<int>(outcome));
     const std::size_t used = display_width(text.substr(text.rfind('\n') + 1)); // of its last line; npos + 1 is 0
     if (used + 2 + exit.size() > style.width) return text + "\n" + pad_left(exit, style.width) + "\n";
     return text + std::string(style.width - used - exit.size(), ' ') + exit + "\n";
+}
+
+std::string end_headline(const tuner::Tuner& tuner, double elapsed_s, const Style& style) {
+    const auto outcome = tuner.state().outcome;
+    const char* verb = outcome == study::StudyOutcome::resumable ? "stopped early, resumable,"
+                       : outcome == study::StudyOutcome::no_success || outcome == study::StudyOutcome::usage
+                           ? "stopped"
+                           : "finished";
+    return headline(tuner, verb, outcome, elapsed_s, style);
+}
+
+/// Trials that a stop at once cuts off; empty: none.
+std::string interrupted_text(const tuner::State& state) {
+    constexpr std::size_t shown = 8;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < state.trials.size(); ++i)
+        if (tuner::holds_ranks(state.trials[i])) names.push_back(fmt::format("#{}", i));
+    if (names.empty()) return {};
+    const std::size_t count = names.size();
+    names.resize(std::min(shown, count));
+    std::string text = base::join(names);
+    if (count > shown) text += fmt::format(" and {} more", count - shown);
+    return text + (count == 1 ? ": goes on from its last checkpoint, or begins again without one"
+                              : ": they go on from their last checkpoints, or begin again without one");
 }
 
 std::string files_text(const tuner::Tuner& tuner, const FilesInfo& files) {
@@ -190,6 +212,18 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
         text += paint(prose("order", mark, style), Tone::bad, style);
     text += prose("files", files_text(tuner, files), style);
     return encoded(text + steps_text(steps_after(tuner, files), style), style);
+}
+
+std::string cut_short_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files,
+                             const std::string& why, const Style& style) {
+    const auto outcome = study::StudyOutcome::resumable;
+    std::string text = headline(tuner, "stopped at once, resumable,", outcome, live.elapsed_s, style);
+    text += prose("why", why, style);
+    if (const std::string cut = interrupted_text(tuner.state()); !cut.empty()) text += prose("cut off", cut, style);
+    text += best_text(tuner, style);
+    text += prose("training", training_text(tuner), style);
+    text += prose("files", files_text(tuner, files), style);
+    return encoded(text + steps_text(steps_to_go_on(files.directory), style), style);
 }
 
 std::string end_sentence(const tuner::Tuner& tuner, const FilesInfo& files) {

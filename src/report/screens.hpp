@@ -75,6 +75,7 @@ struct Live {
     std::uint64_t fallbacks = 0;          ///< to an earlier checkpoint, because the newest was damaged
     std::string stopping = {};            ///< stopping_text
     std::uint64_t total = 0;              ///< SteadyTotal; 0: no earlier look
+    bool interrupted = false;             ///< nobody runs the study: trials that seem to hold ranks were cut off
 };
 /// What went wrong with checkpoints, in sentences; none: nothing.
 [[nodiscard]] std::vector<std::string> checkpoint_warnings(const Live& live);
@@ -112,6 +113,9 @@ struct FilesInfo {
 };
 [[nodiscard]] std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files,
                                      const Style& style);
+/// For a study that ends at once, in the middle of its trials; `why` in words.
+[[nodiscard]] std::string cut_short_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files,
+                                           const std::string& why, const Style& style);
 /// Why a study ended and what to type, in one sentence, and below it what failed trials said and where more of that is:
 /// for an end without a screen.
 [[nodiscard]] std::string end_sentence(const tuner::Tuner& tuner, const FilesInfo& files);

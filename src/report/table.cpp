@@ -18,7 +18,8 @@ namespace {
 using study::TrialPhase;
 using tuner::TrialState;
 
-std::string state_text(const TrialState& t) {
+std::string state_text(const TrialState& t, bool interrupted) {
+    if (interrupted && holds_ranks(t)) return "interrupted";
     switch (t.phase) {
         case TrialPhase::waiting:
         case TrialPhase::running:
@@ -47,7 +48,7 @@ struct Column {
     }
 };
 
-std::vector<Column> columns_for(const tuner::Tuner& tuner, const std::vector<study::TrialId>& shown) {
+std::vector<Column> columns_for(const tuner::Tuner& tuner, const std::vector<study::TrialId>& shown, bool interrupted) {
     const auto& state = tuner.state();
     std::vector<Column> columns;
     Column trial{"trial"};
@@ -59,7 +60,7 @@ std::vector<Column> columns_for(const tuner::Tuner& tuner, const std::vector<stu
     for (const auto id : shown) {
         const TrialState& t = state.trial(id);
         trial.cells.push_back((state.best == id ? "*  #" : "#") + std::to_string(id.value()));
-        phase.cells.push_back(state_text(t));
+        phase.cells.push_back(state_text(t, interrupted));
         group.cells.push_back(holds_ranks(t) ? ranks_text(t.ranks) : "-");
         iteration.cells.push_back(t.reported ? std::to_string(t.iteration) : "-");
         metric.cells.push_back(metric_text(t.best));
@@ -163,9 +164,9 @@ std::string progress_line(const tuner::Tuner& tuner, const Live& live, const Sty
 }
 
 /// How many trials are where, and the best one, which is worth most.
-std::string counts_line(const tuner::State& state, const Style& style) {
+std::string counts_line(const tuner::State& state, bool interrupted, const Style& style) {
     const std::uint64_t running = state.in(TrialPhase::running) + state.in(TrialPhase::ending);
-    std::vector<Part> parts{{fmt::format("running {}", running), 1}};
+    std::vector<Part> parts{{fmt::format("{} {}", interrupted && running > 0 ? "interrupted" : "running", running), 1}};
     const std::pair<TrialPhase, unsigned> others[] = {{TrialPhase::waiting, 6},
                                                       {TrialPhase::paused, 5},
                                                       {TrialPhase::finished, 3},
@@ -187,7 +188,7 @@ std::string counts_line(const tuner::State& state, const Style& style) {
 
 std::string head_lines(const tuner::Tuner& tuner, const Live& live, const Style& style) {
     std::string text = title_line(tuner, live, style) + "\n" + progress_line(tuner, live, style) + "\n" +
-                       counts_line(tuner.state(), style) + "\n";
+                       counts_line(tuner.state(), live.interrupted, style) + "\n";
     for (const std::string& line : stopping_lines(live, style.width)) text += line + "\n";
     for (const std::string& line : checkpoint_lines(live, style.width)) text += paint(line, Tone::bad, style) + "\n";
     if (const std::string mark = deterministic_text(tuner.state()); !mark.empty())
@@ -259,7 +260,7 @@ std::string live_table(const tuner::Tuner& tuner, const Live& live, const Style&
     const std::size_t hidden = ids.size() > max_rows ? ids.size() - max_rows : 0;
     ids.resize(ids.size() - hidden);
     if (ids.empty()) return encoded(std::move(text), style);
-    auto columns = columns_for(tuner, ids);
+    auto columns = columns_for(tuner, ids, live.interrupted);
     drop_to_fit(columns, style.width);
     const auto line = [&](std::size_t index, bool title, Tone tone) {
         return paint(encoded(fit(row(columns, index, title), style.width), style), tone, style) + "\n";

@@ -49,7 +49,11 @@ struct Sink final : study::RecordSink {
 };
 
 struct Duties final : HeadDuties {
-    void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) override { deleted.push_back(checkpoint.path); }
+    void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) override {
+        if (on_delete) on_delete();
+        deleted.push_back(checkpoint.path);
+    }
+    std::function<void()> on_delete;
     void publish(const study::EndStudy& end) override { results.push_back(end); }
     bool published() override { return ready; }
     std::optional<study::EndStudy> instead() override { return other; }

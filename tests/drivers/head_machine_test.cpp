@@ -355,6 +355,26 @@ TEST_CASE("Released checkpoints are handed to the loop for unlinking", "[drivers
     CHECK(h.duties.deleted == std::vector<std::string>{"checkpoints/0/1-1.1.h5"});
 }
 
+TEST_CASE("A journal that has failed when a checkpoint is to be deleted ends the study as resumable", "[drivers]") {
+    HeadFixture h(1);
+    h.join(1);
+    const auto start = h.out.take<study::StartTrial>(one);
+    h.duties.on_delete = [] { throw disk_full(); };
+    for (const base::Iteration iteration : {1, 2, 3})
+        h.from(one,
+               study::CheckpointSaved{start.trial,
+                                      start.attempt,
+                                      start.incarnation,
+                                      {iteration, "checkpoints/0/" + std::to_string(iteration) + "-1.1.h5", 1, 1}},
+               1s);
+    h.tick(1s);
+    const auto leave = h.out.take<Leave>(one);
+    CHECK(leave.outcome == StudyOutcome::resumable);
+    CHECK(leave.message.find("the journal cannot be written") == 0);
+    REQUIRE(h.duties.results.size() == 1);
+    CHECK(h.duties.results.front().reason == study::Reason::unsaved);
+}
+
 TEST_CASE("A parameter that the first trial never looked at ends the study; later trials may do without", "[drivers]") {
     const bool first = GENERATE(true, false);
     CAPTURE(first);

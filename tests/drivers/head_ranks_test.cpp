@@ -128,6 +128,49 @@ TEST_CASE("A head that was suspended does not take that time for the workers' si
     CHECK(h.machine->gone().empty());
 }
 
+TEST_CASE("A head that was held up reads what has arrived, and then looks for silence again", "[drivers]") {
+    HeadFixture h(2);
+    h.join(2);
+    h.out.drop<study::StartTrial>();
+    h.tick(1s);
+    for (const Rank rank : {one, two}) h.from(rank, Heartbeat{}, 100s); // of the time in which it was held up
+    h.tick(100s);
+    CHECK(h.machine->gone().empty());
+    for (auto second = 101s; second < 160s; ++second) h.tick(second);
+    CHECK(h.machine->gone().empty());
+    h.from(one, Heartbeat{}, 160s);
+    h.tick(160s);
+    CHECK(h.machine->gone() == std::vector<Rank>{two}); // one time-out later, not one and what it was held up
+}
+
+TEST_CASE("A head that comes back to workers that have left says that it was held up", "[drivers]") {
+    HeadFixture h(2);
+    h.join(2);
+    h.out.drop<study::StartTrial>();
+    h.tick(1s);
+    CHECK(h.machine->desertion().empty());
+    for (const Rank rank : {one, two}) h.from(rank, Bye{"no sign of life of the head for 60 s", false, true}, 86s);
+    h.tick(86s);
+    REQUIRE(h.machine->end().has_value());
+    CHECK(h.machine->end()->outcome == StudyOutcome::resumable);
+    CHECK(h.machine->end()->reason == study::Reason::lost);
+    CHECK(h.machine->end()->message ==
+          "the head was held up for 85 s: its workers heard nothing of it for 60 s (run.heartbeat_timeout), and left");
+    CHECK_FALSE(h.machine->end()->clean);
+}
+
+TEST_CASE("One worker that took the head for dead does not end the study of the others", "[drivers]") {
+    HeadFixture h(2);
+    h.join(2);
+    h.out.drop<study::StartTrial>();
+    for (auto second = 1s; second < 5s; ++second) h.tick(second);
+    h.from(one, Bye{"no sign of life of the head for 60 s", false, true}, 5s); // a network that lost messages
+    h.tick(5s);
+    CHECK_FALSE(h.machine->end().has_value());
+    CHECK(h.machine->gone() == std::vector<Rank>{one});
+    CHECK(h.machine->desertion() == "workers heard nothing of the head for 60 s (run.heartbeat_timeout), and left");
+}
+
 // --- time ---
 
 TEST_CASE("A worker to which nothing is said hears that the head lives", "[drivers]") {

@@ -38,7 +38,7 @@ TEST_CASE("Ends from outside speak against no trial", "[drivers]") {
     end.trials_ran = false;
     CHECK_FALSE(death_of_job(end));
 
-    for (const EndCause cause : {EndCause::asked, EndCause::storage}) {
+    for (const EndCause cause : {EndCause::asked, EndCause::storage, EndCause::stalled}) {
         end = killed();
         end.outcome = outcome(cause);
         CHECK_FALSE(death_of_job(end));

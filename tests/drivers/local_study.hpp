@@ -57,17 +57,19 @@ struct LocalStudy {
     std::string directory;
 };
 
-/// Runs the study to its end on `workers` worker threads.
-inline LocalStudy run_local_study(const std::string& toml, std::uint32_t workers, const std::string& directory,
-                                  Observer* observer = nullptr) {
+inline RunOptions local_options(const std::string& toml, const std::string& directory) {
     RunOptions options;
     options.version = "test";
     options.spec = spec_from(toml);
     options.study_text = toml;
     options.directory = directory;
-    options.observer = observer;
+    return options;
+}
+
+/// Runs the study to its end on `workers` worker threads.
+inline LocalStudy run_local_study(RunOptions options, std::uint32_t workers) {
     LocalStudy study;
-    study.directory = directory;
+    study.directory = options.directory;
     options.on_end = [&](const RunEnd& end) { study.message = end.message; };
     comm::LoopbackHub hub(workers + 1);
     ddp::ThreadMeeting meeting;
@@ -79,6 +81,12 @@ inline LocalStudy run_local_study(const std::string& toml, std::uint32_t workers
     study.head = run_head(*transport, nullptr, options, "none");
     for (auto& thread : threads) thread.join();
     return study;
+}
+inline LocalStudy run_local_study(const std::string& toml, std::uint32_t workers, const std::string& directory,
+                                  Observer* observer = nullptr) {
+    RunOptions options = local_options(toml, directory);
+    options.observer = observer;
+    return run_local_study(std::move(options), workers);
 }
 
 /// The state of a study after its journal is read.

@@ -49,6 +49,16 @@ TEST_CASE("A launcher is overdue when its head stopped renewing the lease", "[dr
     CHECK(says_so(impatient, std::nullopt, 100) == 1);
 }
 
+TEST_CASE("A launcher is not overdue while its head waits for a disk", "[drivers]") {
+    Overdue overdue(90s, std::nullopt);
+    const auto with = [&](bool head_lives) {
+        return overdue.next({.lease = lease("a", 1), .children = {}, .head_lives = head_lives});
+    };
+    for (int n = 0; n < 1000; ++n) CHECK_FALSE(with(true));
+    for (int n = 0; n < 17; ++n) CHECK_FALSE(with(false));
+    CHECK(with(false));
+}
+
 TEST_CASE("A head that came and went between two readings has left its word", "[drivers]") {
     Overdue overdue(10s, std::nullopt);
     CHECK_FALSE(overdue.next({}));

@@ -49,6 +49,7 @@ TEST_CASE("Every message comes out of the codec as it went in", "[drivers]") {
     check_round_trip(ReportsTaken{{base::TrialId{3}, base::Attempt{2}, base::Incarnation{1}}, 192});
     check_round_trip(Bye{"out of memory", false});
     check_round_trip(Bye{"hung", true});
+    check_round_trip(Bye{"no sign of life of the head for 60 s", false, true});
     check_round_trip(Welcome{Incarnation(7), "[study]\n", "/data/study", 1s, 60s, 30s, 5s});
     check_round_trip(start());
     check_round_trip(study::Decide{key.trial, key.attempt, key.incarnation, 3,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/supervise/restarts.hpp"
 
+#include "drivers/exit_code.hpp"
 #include "support/catch.hpp"
 
 using namespace ranktune::drivers;
@@ -138,6 +139,30 @@ TEST_CASE("Causes decide about a restart", "[drivers]") {
     CHECK(Restarts(10, 0).after(resumable(EndCause::ranks)).restart);
     CHECK(Restarts(10, 0).after(resumable(EndCause::error, 1)).restart);
     CHECK(Restarts(10, 0).after(resumable(EndCause::ranks, 0)).restart); // --enable-recovery bends codes
+}
+
+TEST_CASE("Workers that lost their head are started again, and no trial is to blame", "[drivers]") {
+    // The head came back, got TERM from a launcher whose ranks had left, and knows no better.
+    const auto asked = Restarts(10, 0).after(resumable(EndCause::asked, head_lost_code));
+    CHECK(asked.restart);
+    CHECK(asked.blameless);
+    CHECK(asked.words == "the workers heard nothing of the head for run.heartbeat_timeout, and left (exit code 76)");
+    // It knows better, whatever became of the code.
+    for (const int code : {75, 76, 143}) {
+        const auto told = Restarts(10, 0).after(resumable(EndCause::stalled, code));
+        CHECK(told.restart);
+        CHECK(told.blameless);
+        CHECK(told.words == "why");
+    }
+    StepFacts speechless = killed(1); // it never came back
+    speechless.code = head_lost_code;
+    CHECK(Restarts(10, 0).after(speechless).blameless);
+    CHECK_FALSE(Restarts(10, 0).after(killed(1)).blameless);
+    CHECK(Restarts(10, 0).after(speechless).restart);
+    speechless.asked = true;
+    CHECK_FALSE(Restarts(10, 0).after(speechless).restart);
+    CHECK(end_cause(StudyOutcome::resumable, ranktune::study::Reason::lost) == EndCause::stalled);
+    CHECK(name(EndCause::stalled) == "stalled");
 }
 
 TEST_CASE("What cannot be started, or is no study, is not tried twice", "[drivers]") {

@@ -35,7 +35,13 @@ TEST_CASE("A first signal means a clean stop, and only insisting means at once",
     CHECK_FALSE(interrupts.asked());
     CHECK(interrupts.next(SIGINT, start) == SIGUSR2);
     CHECK(interrupts.asked());
-    CHECK(interrupts.next(SIGINT, start + 1s) == SIGTERM);
+    CHECK(interrupts.next(SIGINT, start + 1s) == SIGUSR2); // the head ends at once, and says how far it came
+    CHECK(interrupts.insisted());
+    CHECK(interrupts.next(SIGINT, start + 2s) == SIGTERM);
+
+    SignalRelay after_another;
+    CHECK(after_another.next(SIGTERM, start) == SIGUSR1);
+    CHECK(after_another.next(SIGINT, start + 1s) == SIGTERM);
 
     SignalRelay mixed;
     CHECK(mixed.next(SIGINT, start) == SIGUSR2);
@@ -95,7 +101,7 @@ TEST_CASE("A head that does not take the words in time gets the signal after all
     CHECK(interrupted(one + "sleep 0.3", true, true, 0ms) == 0);
     CHECK(interrupted(one + wait, false, false, 1h) == 9); // it could not be asked: at once
     CHECK(interrupted("while :; do kill -INT $PPID; sleep 0.05; done", true, false, 1h) ==
-          8); // insisting is not put off
+          9); // insisting is not put off
 }
 
 TEST_CASE("Who insists is obeyed even by a launcher that hears nothing", "[drivers]") {

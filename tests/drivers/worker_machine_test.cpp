@@ -452,7 +452,18 @@ TEST_CASE("A worker whose head is silent ends by itself", "[drivers]") {
     REQUIRE(w.machine->end().has_value());
     CHECK(w.machine->end()->at_once);
     CHECK(w.machine->end()->outcome == study::StudyOutcome::resumable);
+}
+
+TEST_CASE("A worker that loses its head leaves with a code of its own, and leaves word for a head that comes back",
+          "[drivers]") {
+    WorkerFixture w(one);
+    for (auto second = 1s; second <= 60s; ++second) w.tick(at(second));
+    REQUIRE(w.machine->end().has_value());
+    CHECK(w.machine->end()->exit_code() == head_lost_code);
+    CHECK(w.out.take<Bye>(w.head) == Bye{"no sign of life of the head for 60 s", false, true});
     w.out.check_empty();
+    CHECK(head_lost_code > static_cast<int>(study::StudyOutcome::resumable)); // srun gives the highest code of all
+    CHECK((WorkerEnd{study::StudyOutcome::resumable, "", true, false}.exit_code() == 75));
 }
 
 TEST_CASE("A worker that was suspended does not take that time for the head's silence", "[drivers]") {

@@ -317,3 +317,24 @@ lr = [0.5]
     CHECK(contains(screen, "ranktune run digits.toml --restart-errored"));
     CHECK(contains(screen, "ranktune logs digits 0"));
 }
+
+TEST_CASE("a study that is ended at once says what was cut off, and how it goes on", "[report]") {
+    StudyByHand study(digits);
+    study.began(4);
+    study.train(0, 1, 0.5);
+    const std::string screen = cut_short_screen(study.tuner, figures(), files(), "a second Ctrl-C", Style{});
+    CHECK(contains(screen, " stopped at once, resumable, in "));
+    CHECK(contains(screen, "exit 75\n"));
+    CHECK(contains(screen, "why       a second Ctrl-C\n"));
+    CHECK(contains(screen, "cut off   #"));
+    CHECK(contains(screen, "ranktune run digits"));
+    CHECK(widest(screen) <= 80);
+    // The same trials, looked at when nobody runs them.
+    Live live = figures();
+    CHECK(contains(live_table(study.tuner, live, Style{}), "running 2"));
+    live.interrupted = true;
+    const std::string table = live_table(study.tuner, live, Style{});
+    CHECK(contains(table, "interrupted 2"));
+    CHECK_FALSE(contains(table, "run ->"));
+    CHECK_FALSE(contains(table, "running"));
+}

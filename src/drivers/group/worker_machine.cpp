@@ -424,9 +424,16 @@ struct WorkerMachine::Impl {
             return give_up("no report or gradient step for " + study::duration_text(welcome->progress_timeout) +
                                " (failure.report_timeout)",
                            true, true);
-        if (now - heard_head >= head_timeout())
-            finish(study::StudyOutcome::resumable, "no sign of life of the head for " + study_seconds(head_timeout()),
-                   false, true);
+        if (now - heard_head >= head_timeout()) lose_head();
+    }
+
+    /// The head may come back after it was held up: then it finds out why nobody is there.
+    void lose_head() {
+        const std::string why = "no sign of life of the head for " + study_seconds(head_timeout());
+        log.write(base::LogLevel::error, "worker", {{"rank", std::to_string(options.rank.value())}, {"reason", why}});
+        send(base::head_rank, Bye{why, false, true});
+        finish(study::StudyOutcome::resumable, why, false, true);
+        end->lost_head = true;
     }
 
     static std::string study_seconds(base::Duration duration) {

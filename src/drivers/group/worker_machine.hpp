@@ -20,6 +20,7 @@
 #include <span>
 #include <string>
 
+#include "drivers/exit_code.hpp"
 #include "drivers/group/runner.hpp"
 #include "drivers/protocol.hpp"
 #include "ranktune/base/log.hpp"
@@ -44,9 +45,13 @@ using MakeRunner = std::function<std::unique_ptr<Runner>(const Welcome&)>;
 struct WorkerEnd {
     study::StudyOutcome outcome = study::StudyOutcome::ok;
     std::string message;
-    bool clean = true;    ///< every rank lives: MPI may be finalised
-    bool at_once = false; ///< user code did not return in time, or the head is dead: `_exit`, without destructors
-    bool guilty = false;  ///< user code hung: the trial's fault, for a crash note
+    bool clean = true;      ///< every rank lives: MPI may be finalised
+    bool at_once = false;   ///< user code did not return in time, or the head is dead: `_exit`, without destructors
+    bool guilty = false;    ///< user code hung: the trial's fault, for a crash note
+    bool lost_head = false; ///< the head is dead, or was held up for too long
+
+    /// Of the process.
+    [[nodiscard]] int exit_code() const { return lost_head ? head_lost_code : static_cast<int>(outcome); }
 };
 
 /// `now` is this process's monotonic time; it never decreases. References outlive it.

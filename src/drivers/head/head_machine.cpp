@@ -66,6 +66,7 @@ struct HeadMachine::Impl {
           workers(options.workers + 1),
           iterations_before(tuner_in.state().iterations),
           began_at(start),
+          hello_until(start + options.hello_timeout),
           now(start),
           last_tick(start),
           next_scan(start),
@@ -103,9 +104,12 @@ struct HeadMachine::Impl {
     std::uint64_t fallbacks = 0;
     std::uint64_t events = 0;
     double head_cpu_s = 0.0;
+    base::Duration longest_gap{}; ///< without a tick
+    std::uint32_t deserters = 0;  ///< workers that left because this head was silent
 
     std::uint64_t iterations_before; ///< by earlier lives
     StudyTime began_at;
+    StudyTime hello_until;
     StudyTime now;
     StudyTime last_tick;
     StudyTime next_scan;
@@ -302,6 +306,8 @@ struct HeadMachine::Impl {
         if (worker.told_to_leave && m.why.empty()) {
             worker.bye = true;
         } else {
+            if (m.head_silent) ++deserters;
+            longest_gap = std::max(longest_gap, now - last_tick);
             lose(from, m.why.empty() ? "it left unasked" : m.why, m.guilty);
         }
     }
@@ -337,11 +343,10 @@ struct HeadMachine::Impl {
         if (!output.records.empty()) {
             try {
                 sink.append(output.records);
-            } catch (const base::IoError& error) {
+            } catch (const base::Error& error) {
                 // What is not written was never decided: its commands stay here.
                 output.clear();
-                return finish({StudyOutcome::resumable, study::Reason::unsaved,
-                               std::string("the journal cannot be written: ") + error.what()});
+                return end_without_journal(error);
             }
             observer.on_records(tuner, output.records, figures(now));
         }
@@ -377,14 +382,38 @@ struct HeadMachine::Impl {
         for (const Rank rank : c.ranks)
             if (workers[rank.value()].alive) send_buffer(rank);
     }
-    void carry_out(const study::DeleteCheckpoint& c) { duties.delete_checkpoint(c); }
+    void carry_out(const study::DeleteCheckpoint& c) {
+        try {
+            duties.delete_checkpoint(c);
+        } catch (const base::Error& error) { // it stays; the next start finds it
+            end_without_journal(error);
+        }
+    }
     void carry_out(const study::SetTimer& c) { timer = c.at; }
     void carry_out(const study::EndStudy& c) { finish(c); }
 
     // --- the end ---
 
+    /// Why workers left that took this head for dead; empty: none did.
+    [[nodiscard]] std::string desertion() const {
+        if (deserters == 0) return {};
+        const std::string limit = seconds_text(options.heartbeat_timeout) + " (run.heartbeat_timeout)";
+        // Its last sign may be an interval old when it is held up, and a worker's clock runs from there.
+        if (longest_gap + 2 * options.heartbeat_interval < options.heartbeat_timeout)
+            return "workers heard nothing of the head for " + limit + ", and left";
+        return "the head was held up for " + seconds_text(longest_gap) + ": its workers heard nothing of it for " +
+               limit + ", and left";
+    }
+
+    void end_without_journal(const base::Error& error) {
+        finish({StudyOutcome::resumable, study::Reason::unsaved,
+                std::string("the journal cannot be written: ") + error.what()});
+    }
+
     void finish(study::EndStudy how) {
         if (phase >= Phase::publishing) return;
+        const bool ranks_are_gone = how.reason == study::Reason::no_ranks || how.reason == study::Reason::lost;
+        if (ranks_are_gone && deserters > 0) how = {StudyOutcome::resumable, study::Reason::lost, desertion()};
         phase = Phase::publishing;
         result = std::move(how);
         duties.publish(result);
@@ -451,13 +480,16 @@ struct HeadMachine::Impl {
     void watch() {
         const base::Duration gap = now - last_tick;
         last_tick = now;
-        // While this process itself was suspended, nobody's silence counts.
-        if (gap > options.heartbeat_timeout / 4)
-            for (Worker& worker : workers) worker.heard += gap;
+        longest_gap = std::max(longest_gap, gap);
+        // While this process itself was suspended, or waited for a disk, nobody's silence counts. What has arrived
+        // since is read in the rounds that follow.
+        if (gap > options.heartbeat_timeout / 4) {
+            for (Worker& worker : workers) worker.heard = std::min(worker.heard + gap, now);
+            hello_until += gap;
+        }
         if (now < next_scan) return;
         next_scan = now + options.heartbeat_interval;
-        if (phase == Phase::joining && greeted < options.workers && now - began_at >= options.hello_timeout)
-            return missing_workers();
+        if (phase == Phase::joining && greeted < options.workers && now >= hello_until) return missing_workers();
         for (Worker& worker : workers) {
             if (!worker.alive) continue;
             if (worker.hello && !worker.bye && now - worker.heard >= options.heartbeat_timeout)
@@ -530,6 +562,7 @@ StudyTime HeadMachine::wake_at() const {
 }
 
 const std::optional<HeadEnd>& HeadMachine::end() const { return impl_->end; }
+std::string HeadMachine::desertion() const { return impl_->desertion(); }
 bool HeadMachine::began() const { return impl_->begun(); }
 HeadFigures HeadMachine::figures(StudyTime now) const { return impl_->figures(now); }
 void HeadMachine::set_head_cpu(double seconds) { impl_->head_cpu_s = seconds; }

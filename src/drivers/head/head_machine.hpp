@@ -54,6 +54,7 @@ class HeadDuties {
   public:
     virtual ~HeadDuties() = default;
     /// Unlink the checkpoint's files (relative to the study directory) once every record appended so far is synced.
+    /// Throws base::Error when the journal has failed.
     virtual void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) = 0;
     /// The study is over: begin to sync the journal and to publish the results. Called once.
     virtual void publish(const study::EndStudy& end) = 0;
@@ -73,8 +74,8 @@ struct HeadEnd {
 };
 
 /// All references outlive it. `now` never decreases from call to call, and is not earlier than the tuner's last record.
-/// Throws what the sink throws only when it is no base::IoError; an IoError ends the study as resumable: commands of
-/// records that could not be written never leave.
+/// A journal that fails (base::Error, from the sink or a duty) ends the study as resumable: commands of records that
+/// could not be written never leave. What else they throw goes through.
 class HeadMachine {
   public:
     /// `tuner` holds a created or replayed study.
@@ -104,6 +105,9 @@ class HeadMachine {
     /// Figures up to `now`; `head_cpu_s` is 0: the loop fills it in for the observer by `set_head_cpu`.
     [[nodiscard]] HeadFigures figures(base::StudyTime now) const;
     void set_head_cpu(double seconds);
+    /// Workers have left because this head was silent for too long: how that came, in words. Empty: none has. What a
+    /// launcher does to the other ranks then, nobody has asked for.
+    [[nodiscard]] std::string desertion() const;
     /// Ranks that count as gone, ascending.
     [[nodiscard]] std::vector<base::Rank> gone() const;
 

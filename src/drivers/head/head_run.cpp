@@ -6,13 +6,14 @@
 #include <exception>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
+#include "comm/transport/shared.hpp"
 #include "drivers/binding.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/file_system_facts.hpp"
 #include "drivers/head/early_trouble.hpp"
+#include "drivers/head/enter.hpp"
 #include "drivers/head/head_machine.hpp"
 #include "drivers/head/head_observer.hpp"
 #include "drivers/head/head_services.hpp"
@@ -25,7 +26,7 @@
 #include "drivers/head/refresher.hpp"
 #include "drivers/head/requeue.hpp"
 #include "drivers/head/results.hpp"
-#include "drivers/journal_extent.hpp"
+#include "drivers/keep_alive.hpp"
 #include "drivers/log_file.hpp"
 #include "drivers/service.hpp"
 #include "drivers/study_directory.hpp"
@@ -52,61 +53,8 @@ void refuse_what_cannot_be(const comm::Transport& transport, const RunOptions& o
 constexpr std::chrono::minutes tables_interval{1};
 constexpr std::uint64_t most_tables_records = 1'000'000;
 
-struct ReleaseLease {
-    void operator()(storage::Lease* lease) const noexcept {
-        lease->release();
-        delete lease;
-    }
-};
-/// Released at the end of its scope, whatever ended it.
-using HeldLease = std::unique_ptr<storage::Lease, ReleaseLease>;
-
-HeldLease take_lease(storage::FileSystem& files, const RunOptions& options) {
-    const auto me = storage::this_holder(slurm_job(), slurm_restart_count());
-    return HeldLease(
-        new storage::Lease(storage::Lease::take(files, options.directory, me, storage::real_wait(options.on_note))));
-}
-
-/// The directory is this head's, and its study is read.
-struct Entered {
-    HeldLease lease;
-    OpenedStudy opened;
-    std::string moved_to; ///< where --fresh put the old directory
-};
-
-/// What a head on another machine wrote before it died may be there, and not be seen yet: the lists of folders that NFS
-/// keeps are up to a minute old.
-OpenedStudy open_when_visible(storage::FileSystem& files, const RunOptions& options) {
-    for (int looks_left = 35;; --looks_left) {
-        try {
-            return open_study(files, options.directory, options.spec, {false, options.open.errored});
-        } catch (const JournalBehind& behind) {
-            if (behind.writer() == host_name() || looks_left == 0) throw;
-            std::this_thread::sleep_for(std::chrono::seconds(2));
-        }
-    }
-}
-
-Entered enter(storage::FileSystem& files, const RunOptions& options) {
-    Entered entered;
-    files.make_directories(options.directory);
-    entered.lease = take_lease(files, options);
-    // Meant for an earlier start. What is older than `supervise` it has removed itself; the rest is for this start,
-    // too.
-    if (!options.supervised) files.remove(StudyDirectory{options.directory}.stop_file());
-    // A job that Slurm starts again would throw away what it has just done.
-    const bool fresh = options.open.fresh && slurm_restart_count() == 0;
-    if (fresh && holds_study(files, options.directory)) {
-        entered.lease.reset();
-        // What a link leads to is moved, and not the link: its owner wants the study there.
-        const std::string real = files.resolve(options.directory);
-        entered.moved_to = move_aside(files, real);
-        files.make_directories(real);
-        entered.lease = take_lease(files, options);
-    }
-    entered.opened = open_when_visible(files, options);
-    return entered;
-}
+/// A loop that was away for so long is worth a line in the log.
+constexpr std::chrono::seconds long_absence{5};
 
 bool trials_started(const tuner::State& state) {
     return std::any_of(state.trials.begin(), state.trials.end(), [&](const tuner::TrialState& trial) {
@@ -117,7 +65,8 @@ bool trials_started(const tuner::State& state) {
 /// One life of the head. Its parts in the order in which they need each other; destroyed in the opposite order.
 class HeadRun {
   public:
-    HeadRun(comm::Transport& transport, const RunOptions& options, const std::string& mpi, Entered entered);
+    HeadRun(comm::Transport& transport, KeepAlive& keep_alive, const RunOptions& options, const std::string& mpi,
+            Entered entered);
 
     HeadRunEnd run(SignalReader* signals);
 
@@ -127,6 +76,9 @@ class HeadRun {
     void open_journal();
     void begin_records();
     void refresh_tables();
+    [[nodiscard]] HeadEnd serve(SignalReader* signals, HeadFigures& figures);
+    void be_alive(const HeadMachine& head);
+    [[nodiscard]] HeadEnd cut_short(const std::exception& error);
     void leave_files(const HeadEnd& end, const HeadFigures& figures);
     void write_outcome(study::StudyOutcome outcome, study::Reason why, const std::string& reason);
     void use_outcome_reserve(const std::string& text);
@@ -138,8 +90,10 @@ class HeadRun {
     [[nodiscard]] tuner::Tuner& tuner() { return *opened_.tuner; }
 
     comm::Transport& transport_;
+    KeepAlive& keep_alive_;
+    std::chrono::steady_clock::time_point next_peers_;
     const RunOptions& options_;
-    storage::FileSystem& files_ = storage::posix_file_system();
+    storage::FileSystem& files_;
     StudyDirectory directory_;
     const Binding binding_;
     HeldLease lease_;
@@ -160,9 +114,12 @@ class HeadRun {
     std::optional<ProcessClock> clock_;
 };
 
-HeadRun::HeadRun(comm::Transport& transport, const RunOptions& options, const std::string& mpi, Entered entered)
+HeadRun::HeadRun(comm::Transport& transport, KeepAlive& keep_alive, const RunOptions& options, const std::string& mpi,
+                 Entered entered)
     : transport_(transport),
+      keep_alive_(keep_alive),
       options_(options),
+      files_(*options.files),
       directory_{options.directory},
       binding_(plan_binding(options.layout, options.spec.resources)),
       lease_(std::move(entered.lease)),
@@ -180,9 +137,11 @@ HeadRun::HeadRun(comm::Transport& transport, const RunOptions& options, const st
     open_journal();
     publish_text(files_, directory_.resolved_file(), opened_.resolved, true); // whoever finds it looks for a journal
     begin_records();
-    files_.remove(directory_.outcome_file()); // of an earlier start: after a crash it would pass for this one's
     publish_text(files_, directory_.outcome_reserve(), std::string(outcome_reserve_bytes, '\n'), true);
     clock_.emplace(tuner().state().now);
+    // Of an earlier start: after a crash it would pass for this one's. From here on, whatever ends this one writes its
+    // own (run()).
+    files_.remove(directory_.outcome_file());
 }
 
 void HeadRun::open_log(const std::string& mpi) {
@@ -311,56 +270,100 @@ HeadOptions HeadRun::head_options() const {
     return head;
 }
 
+/// Whatever ends a running head ends here, with a word in the file `outcome`: without one, the next start would take it
+/// for a death of the job, and suspect its trials.
 HeadRunEnd HeadRun::run(SignalReader* signals) {
     HeadEnd end;
     HeadFigures figures;
-    {
-        Publisher status(files_, directory_.status_file(), [this] { return is_mine(); });
-        HeadObserver observer(options_.observer, *log_, status, *journal_);
-        Refresher tables(tables_interval, [this] { refresh_tables(); });
-        HeadServices services(
-            files_, *journal_, directory_.path, waker_, *log_,
-            [&](const study::EndStudy&) {
-                tables.stop();
-                write_results(files_, directory_.path, options_.spec, wall_time_now());
-            },
-            [this](const study::EndStudy& how) {
-                write_outcome(how.outcome, how.reason,
-                              how.message.empty() ? study::describe(how.reason, 0, 0) : how.message);
-            });
-        Keeper keeper(files_, *lease_, *journal_, directory_, waker_, *log_);
-        std::optional<JobWatch> watch;
-        if (job_) watch.emplace(*job_, options_.spec.slurm.lead_time, waker_, *log_);
-        HeadMachine head(head_options(), tuner(), *journal_, outbox_, services, observer, *log_, clock_->now());
-        NotedStop noted(options_.signal_meanings);
-        end = serve_head(
-            transport_, head, *clock_, waker_, signals, *log_,
-            [this, &noted](const EndAsked& what) {
-                noted.known();
-                write_outcome(study::StudyOutcome::resumable, what.reason, what.why);
-            },
-            [&keeper, &noted] {
-                auto asked = keeper.asked();
-                return asked ? asked : noted.asked();
-            },
-            [&] {
-                const auto news = watch ? watch->news() : std::nullopt;
-                if (!news) return;
-                if (!news->warning.empty() && options_.on_note) options_.on_note(news->warning);
-                const auto now = clock_->now();
-                head.on_deadline(news->end ? std::optional(now + (*news->end - JobWatch::Clock::now())) : std::nullopt,
-                                 now);
-            });
-        if (const auto late = keeper.asked(); late && late->by_person) late_stop_ = late->why;
-        head.set_head_cpu(process_cpu_seconds());
-        figures = head.figures(clock_->now());
+    try {
+        end = serve(signals, figures);
+    } catch (const std::exception& error) {
+        end = cut_short(error);
     }
+    keep_alive_.stop();
     leave_files(end, figures);
     requeue_job(end);
     if (options_.on_end)
         options_.on_end({end.outcome, end.message, figures, &tuner(), requeued_.words, requeued_.result == "yes",
                          late_stop_.has_value()});
     return {end.outcome, end.clean};
+}
+
+HeadEnd HeadRun::serve(SignalReader* signals, HeadFigures& figures) {
+    Publisher status(files_, directory_.status_file(), [this] { return is_mine(); });
+    HeadObserver observer(options_.observer, *log_, status, *journal_);
+    Refresher tables(tables_interval, [this] { refresh_tables(); });
+    HeadServices services(
+        files_, *journal_, directory_.path, waker_, *log_,
+        [&](const study::EndStudy&) {
+            tables.stop();
+            write_results(files_, directory_.path, options_.spec, wall_time_now());
+        },
+        [this](const study::EndStudy& how) {
+            write_outcome(how.outcome, how.reason,
+                          how.message.empty() ? study::describe(how.reason, 0, 0) : how.message);
+        });
+    Keeper keeper(files_, *lease_, *journal_, directory_, waker_, *log_);
+    std::optional<JobWatch> watch;
+    if (job_) watch.emplace(*job_, options_.spec.slurm.lead_time, waker_, *log_);
+    HeadMachine head(head_options(), tuner(), *journal_, outbox_, services, observer, *log_, clock_->now());
+    NotedStop noted(options_.signal_meanings);
+    HeadEnd end = serve_head(
+        transport_, head, *clock_, waker_, signals, *log_,
+        [&](const EndAsked& what) {
+            noted.known();
+            write_outcome(study::StudyOutcome::resumable, what.reason, what.why);
+            if (options_.on_stop && !what.at_once)
+                options_.on_stop(what.why, what.insisted, tuner(), head.figures(clock_->now()));
+        },
+        [&keeper, &noted] {
+            auto asked = keeper.asked();
+            return asked ? asked : noted.asked();
+        },
+        [&] {
+            be_alive(head);
+            const auto news = watch ? watch->news() : std::nullopt;
+            if (!news) return;
+            if (!news->warning.empty() && options_.on_note) options_.on_note(news->warning);
+            const auto now = clock_->now();
+            head.on_deadline(news->end ? std::optional(now + (*news->end - JobWatch::Clock::now())) : std::nullopt,
+                             now);
+        });
+    if (const auto late = keeper.asked(); late && late->by_person) late_stop_ = late->why;
+    head.set_head_cpu(process_cpu_seconds());
+    figures = head.figures(clock_->now());
+    return end;
+}
+
+/// In every round of the loop: it speaks for itself.
+void HeadRun::be_alive(const HeadMachine& head) {
+    const auto away = keep_alive_.loop_is_here();
+    if (away >= long_absence)
+        log_->write(base::LogLevel::warning, "held-up",
+                    {{"seconds", std::to_string(std::chrono::duration_cast<std::chrono::seconds>(away).count())},
+                     {"by", "a disk, most likely, or this process was stopped"}});
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_peers_) return;
+    next_peers_ = now + std::chrono::seconds(1);
+    auto peers = worker_ranks(transport_.size());
+    const auto gone = head.gone();
+    std::erase_if(peers, [&](base::Rank rank) { return std::binary_search(gone.begin(), gone.end(), rank); });
+    keep_alive_.set_peers(std::move(peers));
+}
+
+/// An exception that nothing in the head answers. First the word, then the workers: a launcher may end this process
+/// when the first of them has left.
+HeadEnd HeadRun::cut_short(const std::exception& error) {
+    HeadEnd end{study::StudyOutcome::runtime_error, std::string("the head failed: ") + error.what(), false,
+                study::Reason::none};
+    if (dynamic_cast<const base::IoError*>(&error) != nullptr) {
+        end.outcome = study::StudyOutcome::resumable;
+        end.reason = study::Reason::unsaved;
+    }
+    log_->write(base::LogLevel::error, "head", {{"error", error.what()}});
+    write_outcome(end.outcome, end.reason, end.message);
+    send_all_away(transport_, end.outcome, end.message, false);
+    return end;
 }
 
 /// metrics.h5 of a study that goes on, for whoever looks; made from the journal like the last one, by another thread.
@@ -386,9 +389,13 @@ void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {
     if (reason.empty() && state.ended)
         reason = state.end_message.empty() ? study::describe(state.end_reason, 0, 0) : state.end_message;
     write_outcome(end.outcome, end.reason, reason);
-    if (is_mine()) {
-        files_.remove_if_empty(directory_.attempts());
-        files_.remove(directory_.outcome_reserve());
+    try {
+        if (is_mine()) {
+            files_.remove_if_empty(directory_.attempts());
+            files_.remove(directory_.outcome_reserve());
+        }
+    } catch (const base::IoError& error) { // the next start does it
+        log_->write(base::LogLevel::warning, "leftovers", {{"error", error.what()}});
     }
     log_->write(base::LogLevel::info, "leave",
                 {{"exit", std::to_string(static_cast<int>(end.outcome))},
@@ -491,33 +498,39 @@ HeadRunEnd end_before_the_beginning(comm::Transport& transport, const RunOptions
 
 } // namespace
 
-HeadRunEnd run_head(comm::Transport& transport, SignalReader* signals, const RunOptions& options,
-                    const std::string& mpi) {
+HeadRunEnd run_head(comm::Transport& wire, SignalReader* signals, const RunOptions& options, const std::string& mpi) {
+    comm::SharedTransport transport(wire);
+    // From the very beginning: a large journal is read, a lease is watched, a disk hangs.
+    KeepAlive keep_alive(transport, Alive{}, worker_ranks(transport.size()));
+    const auto end_early = [&](study::StudyOutcome outcome, const std::string& message, bool clean) {
+        keep_alive.stop();
+        return end_before_the_beginning(transport, options, outcome, message, clean);
+    };
     bool started = false;
     try {
         refuse_what_cannot_be(transport, options);
-        Entered entered = enter(storage::posix_file_system(), options);
+        Entered entered = enter(*options.files, options);
         if (options.on_open) options.on_open(entered.opened, entered.moved_to);
         if (entered.opened.finished) {
             entered.lease.reset();
-            return end_before_the_beginning(transport, options, entered.opened.tuner->state().outcome, "", true);
+            return end_early(entered.opened.tuner->state().outcome, "", true);
         }
-        HeadRun run(transport, options, mpi, std::move(entered));
+        HeadRun run(transport, keep_alive, options, mpi, std::move(entered));
         started = true; // from here on workers may train: they end by themselves, but nobody knows when
         return run.run(signals);
     } catch (const base::UsageError& error) {
-        return end_before_the_beginning(transport, options, study::StudyOutcome::usage, error.what(), !started);
+        return end_early(study::StudyOutcome::usage, error.what(), !started);
     } catch (const base::IoError& error) {
         const EarlyTrouble trouble = early_trouble(error);
-        return end_before_the_beginning(transport, options, trouble.outcome, trouble.words, !started);
+        return end_early(trouble.outcome, trouble.words, !started);
     } catch (const std::exception& error) {
-        return end_before_the_beginning(transport, options, study::StudyOutcome::runtime_error, error.what(), !started);
+        return end_early(study::StudyOutcome::runtime_error, error.what(), !started);
     }
 }
 
-void send_all_away(comm::Transport& transport, study::StudyOutcome outcome, const std::string& message) {
+void send_all_away(comm::Transport& transport, study::StudyOutcome outcome, const std::string& message, bool clean) {
     study::Bytes bytes;
-    encode_message(Leave{outcome, true, message}, bytes);
+    encode_message(Leave{outcome, clean, message}, bytes);
     for (std::uint32_t rank = 1; rank < transport.size(); ++rank) transport.send(base::Rank{rank}, bytes);
     Waker waker;
     flush_transport(transport, waker);

@@ -22,7 +22,9 @@ struct HeadRunEnd {
 [[nodiscard]] HeadRunEnd run_head(comm::Transport& transport, SignalReader* signals, const RunOptions& options,
                                   const std::string& mpi);
 
-/// Tells every worker to leave before anything began, and gives the messages two seconds to go.
-void send_all_away(comm::Transport& transport, study::StudyOutcome outcome, const std::string& message);
+/// Tells every worker to leave, and gives the messages two seconds to go. `clean`: nothing has begun, and MPI may be
+/// finalised.
+void send_all_away(comm::Transport& transport, study::StudyOutcome outcome, const std::string& message,
+                   bool clean = true);
 
 } // namespace ranktune::drivers

@@ -91,7 +91,7 @@ void Keeper::renew() {
 void Keeper::end_at_once(const std::string& event, std::string why, study::Reason reason) {
     over_ = true;
     log_.write(base::LogLevel::error, event, {{"error", why}});
-    ask({std::move(why), true, reason});
+    ask({.why = std::move(why), .at_once = true, .reason = reason});
 }
 
 void Keeper::ask(EndAsked what) {

@@ -14,9 +14,15 @@ std::optional<study::JobDeath> death_of_job(const LastEnd& end) {
     // mpirun tells the head to stop when a rank has died: who saw the launcher's exit code knows better than `outcome`.
     if (end.told == "crash") return study::JobDeath{};
     if (end.requeued) return std::nullopt; // preempted, or a node failed: Slurm starts nothing again that crashed
-    const bool from_outside =
-        end.outcome && (end.outcome->cause == EndCause::asked || end.outcome->cause == EndCause::storage);
-    return from_outside ? std::nullopt : std::optional(study::JobDeath{});
+    if (!end.outcome) return study::JobDeath{};
+    switch (end.outcome->cause) {
+        case EndCause::asked:
+        case EndCause::storage:
+        case EndCause::stalled:
+            return std::nullopt;
+        default:
+            return study::JobDeath{};
+    }
 }
 
 LastEnd last_end(storage::FileSystem& files, const std::string& directory, const OpenedStudy& opened) {
@@ -27,7 +33,10 @@ LastEnd last_end(storage::FileSystem& files, const std::string& directory, const
     const char* told = std::getenv(last_end_variable);
     end.told = told == nullptr ? "" : told;
     end.requeued = opened.journal.job == slurm_job() && slurm_restart_count() > opened.journal.restart_count;
-    end.outcome = read_outcome(files, {directory});
+    // One that cannot be read now is not one that is missing: this start ends, and no trial is suspected for it.
+    const StudyDirectory study{directory};
+    if (files.exists(study.outcome_file()))
+        end.outcome = parse_outcome(storage::read_text(files, study.outcome_file()));
     // Starts since then that failed before they began (a full disk) have left no trial behind, and no word.
     const std::uint32_t ran = state.incarnation.value();
     if (end.outcome && end.outcome->start < ran) end.outcome.reset(); // an earlier one's

@@ -27,7 +27,7 @@ struct LastEnd {
 /// Nothing: no death, or one that came from outside (a signal, a preemption, a failed node, a full disk).
 [[nodiscard]] std::optional<study::JobDeath> death_of_job(const LastEnd& end);
 
-/// Gathers the facts.
+/// Gathers the facts. Throws base::IoError when the files that tell them cannot be read.
 [[nodiscard]] LastEnd last_end(storage::FileSystem& files, const std::string& directory, const OpenedStudy& opened);
 
 } // namespace ranktune::drivers

@@ -50,18 +50,28 @@ std::optional<std::set<pid_t>> children_of(const std::string& process) {
     return any ? std::optional(std::move(found)) : std::nullopt;
 }
 
-/// Neither gone nor waiting to be waited for.
-bool lives(pid_t process) {
+/// Its letter in /proc; 'X': it is gone.
+char state_of(pid_t process) {
     std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
     const std::string text{std::istreambuf_iterator<char>(stat), {}};
     const auto name_end = text.rfind(") "); // a name may hold anything
-    return name_end != std::string::npos && name_end + 2 < text.size() && text[name_end + 2] != 'Z' &&
-           text[name_end + 2] != 'X';
+    return name_end != std::string::npos && name_end + 2 < text.size() ? text[name_end + 2] : 'X';
+}
+
+/// Neither gone nor waiting to be waited for.
+bool lives(pid_t process) {
+    const char state = state_of(process);
+    return state != 'Z' && state != 'X';
 }
 
 } // namespace
 
 std::set<pid_t> children_of_this_process() { return children_of("self").value_or(std::set<pid_t>()); }
+
+bool is_stopped(pid_t process) {
+    const char state = state_of(process);
+    return state == 'T' || state == 't';
+}
 
 std::optional<bool> has_living_children(pid_t parent) {
     const auto children = children_of(std::to_string(parent));

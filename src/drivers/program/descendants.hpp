@@ -22,6 +22,9 @@ void end_descendants_of(pid_t program);
 /// All children of this process, zombies included.
 [[nodiscard]] std::set<pid_t> children_of_this_process();
 
+/// Whether a process of this machine stands still (SIGSTOP, a debugger).
+[[nodiscard]] bool is_stopped(pid_t process);
+
 /// Whether a process of this machine has children that live; nothing: it cannot be found out.
 [[nodiscard]] std::optional<bool> has_living_children(pid_t parent);
 

@@ -30,7 +30,7 @@ void Overdue::look_at_lease(const StepReading& now) {
         return;
     }
     gone_ = 0;
-    const bool renewed = now.lease != last_;
+    const bool renewed = now.lease != last_ || now.head_lives;
     held_ = held_ || renewed;
     still_ = renewed ? 0 : still_ + 1;
     last_ = now.lease;

@@ -19,6 +19,8 @@ struct StepReading {
     bool ended = false; ///< a head of this step has written how it ended (and may have come and gone between readings)
     /// The launcher has processes below it; nothing: not known, or its ranks may be elsewhere.
     std::optional<bool> children;
+    /// The head is a process of this machine that lives: a disk that hangs keeps it from renewing the lease.
+    bool head_lives = false;
 };
 
 /// One step.

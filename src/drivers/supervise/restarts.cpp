@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include "drivers/exit_code.hpp"
+
 namespace ranktune::drivers {
 namespace {
 
@@ -39,8 +41,7 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
                    "the study's directory is not there: it could not be made, or was removed or moved away while the "
                    "study ran. " +
                        std::string(moved_words));
-    // The program's own code, but not a word in the directory: it could not write there, and has said so. (Workers
-    // whose head was killed end with this code, too.)
+    // The program's own code, but not a word in the directory: it could not write there, and has said so.
     if (!facts.outcome && facts.code == resumable && !facts.can_write)
         return end(resumable,
                    "the study left no word in its directory, where it says above why it ended: it is not started again "
@@ -60,9 +61,17 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
     }
 }
 
+/// The head was held up: by a disk, a signal, the machine.
+bool by_a_stalled_head(const StepFacts& facts) {
+    return facts.code == head_lost_code || (facts.outcome && facts.outcome->cause == EndCause::stalled);
+}
+
 std::string how_it_ended(const StepFacts& facts) {
     if (facts.outcome && facts.outcome->cause != EndCause::asked && !facts.outcome->reason.empty())
         return facts.outcome->reason;
+    if (facts.code == head_lost_code)
+        return "the workers heard nothing of the head for run.heartbeat_timeout, and left (exit code " +
+               std::to_string(facts.code) + ")";
     if (facts.code == 0) return "its launcher ended with exit code 0 before the study had ended";
     return "a process of it was killed or lost (exit code " + std::to_string(facts.code) + ")";
 }
@@ -86,7 +95,7 @@ RestartDecision Restarts::after(const StepFacts& facts) {
                 how + "; it was started again " + std::to_string(count_) +
                     " times already (--max-restarts). The same command goes on"};
     ++count_;
-    return {true, 0, how};
+    return {true, 0, how, by_a_stalled_head(facts)};
 }
 
 } // namespace ranktune::drivers

@@ -26,8 +26,9 @@ struct StepFacts {
 
 struct RestartDecision {
     bool restart = false;
-    int code = 0;      ///< to end with, unless `restart`
-    std::string words; ///< for people: why it is started again, or what to do; empty: the study has said it all
+    int code = 0;           ///< to end with, unless `restart`
+    std::string words;      ///< for people: why it is started again, or what to do; empty: the study has said it all
+    bool blameless = false; ///< the step ended for a cause that no trial can have: LastEnd::told
 };
 
 /// The history of one supervised study.

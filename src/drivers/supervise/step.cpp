@@ -233,7 +233,7 @@ class ToChild {
         const auto sent = relay_.next(signal, Steady::now());
         if (!sent) return;
         waiting_.reset();
-        if (signal == SIGINT && *sent == SIGUSR2 && options_.ask && options_.ask()) {
+        if (signal == SIGINT && !relay_.insisted() && *sent == SIGUSR2 && options_.ask && options_.ask()) {
             waiting_ = *sent;
             until_ = Steady::now() + options_.hearing;
         } else {
@@ -330,8 +330,9 @@ std::optional<int> SignalRelay::next(int signal, std::chrono::steady_clock::time
         case StopStep::at_once:
             break;
     }
-    const bool again = std::exchange(insisted_, true);
-    return signal == SIGINT || again ? SIGTERM : sent_;
+    if (std::exchange(insisted_, true)) return SIGTERM;
+    // A head that was told by USR1 takes no USR2 for the same thing said twice.
+    return signal == SIGINT && sent_ != SIGUSR2 ? SIGTERM : sent_;
 }
 
 StepEnded run_step(const StepOptions& options, SignalRelay& relay) {

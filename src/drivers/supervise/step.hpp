@@ -17,9 +17,9 @@
 namespace ranktune::drivers {
 
 /// What to send to a launcher for what was received. A first signal becomes USR1, or USR2 when it is INT: launchers
-/// pass these to all ranks, which stop cleanly, while INT and TERM would make mpirun kill them. A second INT becomes
-/// TERM: at once. Another signal that insists (StopSequence) is the first one sent again, by which the head ends at
-/// once, and after that TERM.
+/// pass these to all ranks, which stop cleanly, while INT and TERM would make mpirun kill them. A second INT, or
+/// another signal that insists (StopSequence), is the first one sent again, by which the head ends at once and still
+/// says what there is; after that TERM.
 class SignalRelay {
   public:
     /// `as_is`: to a program that has a relay of its own, every signal goes as it came.

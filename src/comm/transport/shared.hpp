@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Shared transport: one endpoint for several threads.
+
+#include <mutex>
+
+#include "comm/transport/transport.hpp"
+
+namespace ranktune::comm {
+
+/// A decorator whose calls may come from any thread; one has its turn after the other. No call of a transport waits for
+/// a peer, so none waits long here.
+class SharedTransport final : public Transport {
+  public:
+    /// `wire` outlives it, and is used through it alone.
+    explicit SharedTransport(Transport& wire) : wire_(wire) {}
+
+    [[nodiscard]] base::Rank rank() const override { return wire_.rank(); }
+    [[nodiscard]] std::uint32_t size() const override { return wire_.size(); }
+    void send(base::Rank to, std::span<const std::byte> bytes) override {
+        const std::lock_guard lock(mutex_);
+        wire_.send(to, bytes);
+    }
+    [[nodiscard]] std::optional<Message> poll() override {
+        const std::lock_guard lock(mutex_);
+        return wire_.poll();
+    }
+    [[nodiscard]] bool flushed() override {
+        const std::lock_guard lock(mutex_);
+        return wire_.flushed();
+    }
+
+  private:
+    Transport& wire_;
+    std::mutex mutex_;
+};
+
+} // namespace ranktune::comm
