@@ -24,9 +24,10 @@ std::string start_name(const std::string& slurm_job, std::uint32_t incarnation) 
 
 namespace {
 
-constexpr std::array<std::pair<EndCause, std::string_view>, 5> cause_names{{{EndCause::over, "over"},
+constexpr std::array<std::pair<EndCause, std::string_view>, 6> cause_names{{{EndCause::over, "over"},
                                                                             {EndCause::asked, "asked"},
                                                                             {EndCause::storage, "storage"},
+                                                                            {EndCause::trials, "trials"},
                                                                             {EndCause::ranks, "ranks"},
                                                                             {EndCause::error, "error"}}};
 
@@ -47,7 +48,10 @@ EndCause end_cause(study::StudyOutcome outcome, study::Reason reason) {
     switch (reason) {
         case study::Reason::unsaved:
         case study::Reason::unreachable:
+        case study::Reason::unstarted:
             return EndCause::storage;
+        case study::Reason::failures_in_a_row:
+            return EndCause::trials;
         case study::Reason::no_ranks:
         case study::Reason::lost:
             return EndCause::ranks;
@@ -178,7 +182,7 @@ std::string trace_of_a_journal(storage::FileSystem& files, const StudyDirectory&
 
 void publish_python_module(storage::FileSystem& files, const StudyDirectory& directory) {
     files.make_directories(directory.python());
-    files.publish(directory.python() + "/ranktune.py", trainables::python_module(), false);
+    files.publish(directory.python_module(), trainables::python_module(), false);
 }
 
 void publish_text(storage::FileSystem& files, const std::string& path, const std::string& text, bool sync) {

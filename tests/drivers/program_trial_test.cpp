@@ -54,6 +54,8 @@ struct Programs {
                   },
                   100ms},
           cluster(ranks, {}, &setting, &io) {
+        fs::create_directory(home.path() + "/python");
+        std::ofstream(home.path() + "/python/ranktune.py"); // of the study; these programs do without it
         const std::string script = home.path() + "/program.py";
         std::ofstream(script) << prologue << text;
         study::ProgramSpec program;
@@ -349,16 +351,36 @@ TEST_CASE("half a line at the end of a program is no report", "[drivers]") {
     CHECK(logs[0].reports.size() == 1);
 }
 
-TEST_CASE("a pause without a checkpoint fails with what to write, but the end of a job does not", "[drivers]") {
+TEST_CASE("an attempt that ranktune itself cannot set up has not started, with what the system says", "[drivers]") {
+    for (const int ranks : {1, 2}) {
+        Programs programs(ranks, "report(1.0)\n");
+        std::string why;
+        SECTION("its folder, on " + std::to_string(ranks)) {
+            std::ofstream(programs.attempts()) << "a file";
+            why = ": Not a directory";
+        }
+        SECTION("the module for Python, on " + std::to_string(ranks)) {
+            fs::remove_all(programs.home.path() + "/python");
+            why = "/python/ranktune.py': No such file or directory";
+        }
+        if (why.empty()) continue;
+        programs.cluster.prepare(ranks, 1);
+        const auto logs = programs.cluster.run_until(1);
+        CHECK(logs[0].ended->outcome == AttemptOutcome::unstarted);
+        CHECK(blame(logs).ends_with(why));
+    }
+}
+
+TEST_CASE("a pause without a checkpoint says what to write, and the end of a job does without", "[drivers]") {
     const std::string text = "while report(1.0)['decision'] == 'continue':\n    pass\n";
     Programs programs(2, text);
     SECTION("a rung") {
         programs.cluster.prepare(2, 2);
         const auto logs = programs.cluster.run_until(2);
-        check_outcomes(logs, AttemptOutcome::failed);
-        CHECK(
-            blame(logs).starts_with("rank 0: the trial was to pause at iteration 2, but its program gave no "
-                                    "checkpoint: pass one with the report"));
+        CHECK(logs[0].ended->outcome == AttemptOutcome::stateless);
+        CHECK(blame(logs).starts_with(
+            "rank 0: it was to pause at iteration 2, but its program gave no checkpoint: pass one "
+            "with each report"));
     }
     SECTION("the end of a job") {
         programs.cluster.prepare(2, 2);
@@ -376,6 +398,13 @@ TEST_CASE("a pause without a checkpoint fails with what to write, but the end of
         check_outcomes(logs, AttemptOutcome::paused);
         CHECK(logs[0].saved.empty());
     }
+}
+
+TEST_CASE("a trial fails whose program gave a checkpoint before, and none when it is to pause", "[drivers]") {
+    Programs programs(1,
+                      "open(folder + '/one', 'w').write('1')\nreport(1.0, checkpoint=folder + '/one')\nreport(2.0)\n");
+    programs.cluster.prepare(1, 2);
+    check_outcomes(programs.cluster.run_until(2), AttemptOutcome::failed);
 }
 
 TEST_CASE("a checkpoint that is not there, or was not saved when asked for, fails the trial", "[drivers]") {
