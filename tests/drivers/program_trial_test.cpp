@@ -351,24 +351,11 @@ TEST_CASE("half a line at the end of a program is no report", "[drivers]") {
     CHECK(logs[0].reports.size() == 1);
 }
 
-TEST_CASE("an attempt that ranktune itself cannot set up has not started, with what the system says", "[drivers]") {
-    for (const int ranks : {1, 2}) {
-        Programs programs(ranks, "report(1.0)\n");
-        std::string why;
-        SECTION("its folder, on " + std::to_string(ranks)) {
-            std::ofstream(programs.attempts()) << "a file";
-            why = ": Not a directory";
-        }
-        SECTION("the module for Python, on " + std::to_string(ranks)) {
-            fs::remove_all(programs.home.path() + "/python");
-            why = "/python/ranktune.py': No such file or directory";
-        }
-        if (why.empty()) continue;
-        programs.cluster.prepare(ranks, 1);
-        const auto logs = programs.cluster.run_until(1);
-        CHECK(logs[0].ended->outcome == AttemptOutcome::unstarted);
-        CHECK(blame(logs).ends_with(why));
-    }
+TEST_CASE("an attempt that ranktune itself cannot set up has not started", "[drivers]") {
+    Programs programs(2, "report(1.0)\n");
+    std::ofstream(programs.attempts()) << "a file";
+    programs.cluster.prepare(2, 1);
+    CHECK(programs.cluster.run_until(1)[0].ended->outcome == AttemptOutcome::unstarted);
 }
 
 TEST_CASE("a pause without a checkpoint says what to write, and the end of a job does without", "[drivers]") {
@@ -398,13 +385,6 @@ TEST_CASE("a pause without a checkpoint says what to write, and the end of a job
         check_outcomes(logs, AttemptOutcome::paused);
         CHECK(logs[0].saved.empty());
     }
-}
-
-TEST_CASE("a trial fails whose program gave a checkpoint before, and none when it is to pause", "[drivers]") {
-    Programs programs(1,
-                      "open(folder + '/one', 'w').write('1')\nreport(1.0, checkpoint=folder + '/one')\nreport(2.0)\n");
-    programs.cluster.prepare(1, 2);
-    check_outcomes(programs.cluster.run_until(2), AttemptOutcome::failed);
 }
 
 TEST_CASE("a checkpoint that is not there, or was not saved when asked for, fails the trial", "[drivers]") {
