@@ -77,8 +77,7 @@ Standing standing_of(const std::string& directory) {
         const auto& state = loaded.tuner->state();
         found = {true,          loaded.journal.uuid, loaded.journal.incarnation, tuner::progress_of(state),
                  state.reports, std::nullopt};
-        if (state.ended && state.outcome != study::StudyOutcome::resumable)
-            found.finished = static_cast<int>(state.outcome);
+        if (tuner::is_over(state)) found.finished = static_cast<int>(state.outcome);
     } catch (const base::Error&) { // nothing written yet, or damaged: the next start says so
         found.has_journal = true;
     }

@@ -94,7 +94,7 @@ report::Live live_of(const report::LoadedStudy& study, const std::string& direct
     report::Live live;
     live.directory = directory;
     live.elapsed_s = base::to_seconds(state.now.time_since_epoch());
-    const char* word = state.outcome == study::StudyOutcome::resumable ? "stopped" : "ended";
+    const char* word = tuner::is_over(state) ? "ended" : "stopped";
     live.deadline =
         state.ended ? fmt::format("{}, exit {}", word, static_cast<int>(state.outcome)) : running_text(directory);
     if (state.ended) return live;
@@ -173,7 +173,7 @@ int status(const std::string& directory, Format format, bool all) {
     std::cout << report::live_table(*study.tuner, live, style, all ? SIZE_MAX : 20);
     std::cout << report::lone_reports_text(drivers::lone_reports(directory), style);
     const auto& state = study.tuner->state();
-    const bool stopped = state.ended ? state.outcome == study::StudyOutcome::resumable : live.interrupted;
+    const bool stopped = state.ended ? !tuner::is_over(state) : live.interrupted;
     if (stopped)
         std::cout << report::paragraph(
             "stopped, goes on with: " + report::unbroken(report::command_text({"run", directory})), style);

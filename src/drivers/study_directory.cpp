@@ -27,6 +27,7 @@ namespace {
 constexpr std::array<std::pair<EndCause, std::string_view>, 6> cause_names{{{EndCause::over, "over"},
                                                                             {EndCause::asked, "asked"},
                                                                             {EndCause::storage, "storage"},
+                                                                            {EndCause::trials, "trials"},
                                                                             {EndCause::ranks, "ranks"},
                                                                             {EndCause::error, "error"},
                                                                             {EndCause::stalled, "stalled"}}};
@@ -48,7 +49,10 @@ EndCause end_cause(study::StudyOutcome outcome, study::Reason reason) {
     switch (reason) {
         case study::Reason::unsaved:
         case study::Reason::unreachable:
+        case study::Reason::unstarted:
             return EndCause::storage;
+        case study::Reason::failures_in_a_row:
+            return EndCause::trials;
         case study::Reason::no_ranks:
             return EndCause::ranks;
         case study::Reason::lost: // all at once, by the head's own silence (HeadMachine::desertion)
@@ -179,7 +183,7 @@ std::string trace_of_a_journal(storage::FileSystem& files, const StudyDirectory&
 
 void publish_python_module(storage::FileSystem& files, const StudyDirectory& directory) {
     files.make_directories(directory.python());
-    files.publish(directory.python() + "/ranktune.py", trainables::python_module(), false);
+    files.publish(directory.python_module(), trainables::python_module(), false);
 }
 
 void publish_text(storage::FileSystem& files, const std::string& path, const std::string& text, bool sync) {

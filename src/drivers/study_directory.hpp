@@ -37,6 +37,7 @@ struct StudyDirectory {
     /// Folders of programs that run now, one for each attempt.
     [[nodiscard]] std::string attempts() const { return path + "/attempts"; }
     [[nodiscard]] std::string python() const { return path + "/python"; }
+    [[nodiscard]] std::string python_module() const { return python() + "/ranktune.py"; }
     [[nodiscard]] std::string stop_file() const { return path + "/stop"; }
     [[nodiscard]] std::string logs() const { return path + "/logs"; }
     /// `start` names a life of the head: `job-81234-start-2` under Slurm, otherwise `start-2`.
@@ -53,7 +54,8 @@ struct StudyDirectory {
 enum class EndCause : std::uint8_t {
     over,    ///< the study is complete, or has failed for good
     asked,   ///< a signal, `ranktune stop`, or the end of the job's time
-    storage, ///< the journal or a checkpoint could not be written
+    storage, ///< the journal or a checkpoint could not be written, or a trial not be set up
+    trials,  ///< trials failed one after the other, for a cause outside of them
     ranks,   ///< ranks were lost, or did not come
     error,   ///< anything else
     stalled  ///< the head was held up, and its workers left: no trial's fault

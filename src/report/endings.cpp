@@ -59,15 +59,16 @@ std::string why_text(const tuner::Tuner& tuner) {
 std::string trials_made(const tuner::Tuner& tuner) {
     const std::uint64_t made = tuner.state().trials.size();
     const std::uint64_t planned = tuner.spec().num_trials;
-    const bool goes_on = tuner.state().outcome == study::StudyOutcome::resumable;
-    return made < planned && !goes_on ? fmt::format("{} of {}", grouped(made), counted(planned, "trial"))
-                                      : counted(made, "trial");
+    return made < planned && tuner::is_over(tuner.state())
+               ? fmt::format("{} of {}", grouped(made), counted(planned, "trial"))
+               : counted(made, "trial");
 }
 
 bool out_of_time(const tuner::State& state) {
     if (state.end_reason == study::Reason::study_time) return true;
-    return state.end_reason == study::Reason::no_trial_succeeded && state.draining &&
-           state.drain_reason == study::Reason::study_time;
+    const bool nothing =
+        state.end_reason == study::Reason::no_trial_succeeded || state.end_reason == study::Reason::never_finite;
+    return nothing && state.draining && state.drain_reason == study::Reason::study_time;
 }
 
 std::string best_text(const tuner::Tuner& tuner, const Style& style) {
@@ -81,7 +82,9 @@ std::string best_text(const tuner::Tuner& tuner, const Style& style) {
         const bool good = best.phase != TrialPhase::failed;
         return paint(prose("best", text, style), good ? Tone::good : Tone::bad, style);
     }
-    if (state.reports == 0 || state.end_reason == study::Reason::missing_metric) return {};
+    if (state.reports == 0 || state.end_reason == study::Reason::missing_metric ||
+        state.end_reason == study::Reason::never_finite) // the reason says it
+        return {};
     const std::string text = "none: no trial has reported a finite " + metric +
                              " (every value was nan or infinite). See what a trial said; when training diverges, "
                              "lower the range of the learning rate";

@@ -92,6 +92,11 @@ void add_mended(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const F
                                                                    : "when the trainable is mended"});
 }
 
+/// (Trials whose metric was never finite have ended as they should: there is nothing to try again.)
+bool no_trial_succeeded(const tuner::State& state) {
+    return state.outcome == StudyOutcome::no_success && state.end_reason != study::Reason::never_finite;
+}
+
 /// Twice as many trials, as far as there are configurations.
 std::uint64_t more_trials(const study::StudySpec& spec) {
     const std::uint64_t most =
@@ -140,11 +145,16 @@ std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& fi
                 {command_text({"status", directory}), "what there is"}};
     if (state.outcome == StudyOutcome::resumable) return steps_to_go_on(directory);
     std::vector<NextStep> steps;
+    if (state.end_reason == study::Reason::stateless) {
+        steps.push_back({files.command, "goes on, when the program or the study file is mended"});
+        steps.push_back({files.command + " --fresh", "begins again, with another variant in [scheduler]"});
+        return steps;
+    }
     if (state.outcome == StudyOutcome::usage) {
         add_mended(steps, tuner, files);
         return steps;
     }
-    if (state.outcome == StudyOutcome::no_success) {
+    if (no_trial_succeeded(state)) {
         add_second_chance(steps, tuner, files);
         return steps;
     }
@@ -168,7 +178,7 @@ std::vector<NextStep> steps_of_finished(const tuner::Tuner& tuner, const FilesIn
     add_log_without_value(steps, state, files.directory);
     add_views(steps, state, files.directory);
     const std::uint64_t more = more_trials(spec);
-    if (state.outcome == StudyOutcome::no_success) { // more of the same would fail as well
+    if (no_trial_succeeded(state)) { // more of the same would fail as well
         add_second_chance(steps, tuner, files);
     } else if (out_of_time(state)) {
         steps.push_back({command_text({"run", files.directory, more_time(spec)}),
@@ -177,7 +187,7 @@ std::vector<NextStep> steps_of_finished(const tuner::Tuner& tuner, const FilesIn
         steps.push_back({command_text({"run", files.directory, fmt::format("study.num_trials={}", more)}),
                          fmt::format("{} more", more - state.trials.size())});
     }
-    if (state.outcome != StudyOutcome::no_success) add_retries(steps, tuner, files.directory);
+    if (!no_trial_succeeded(state)) add_retries(steps, tuner, files.directory);
     steps.push_back({files.command + " --fresh", "all again; the old directory becomes " + files.directory + "~1"});
     return steps;
 }

@@ -207,7 +207,8 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
     text += failures_text(state, files.directory, style);
     for (const std::string& warning : checkpoint_warnings(live))
         text += paint(prose("warning", warning, style), Tone::bad, style);
-    if (state.outcome == study::StudyOutcome::no_success) text += first_failure_text(tuner, style);
+    if (state.outcome == study::StudyOutcome::no_success && state.end_reason != study::Reason::never_finite)
+        text += first_failure_text(tuner, style);
     if (const std::string mark = deterministic_text(state); !mark.empty())
         text += paint(prose("order", mark, style), Tone::bad, style);
     text += prose("files", files_text(tuner, files), style);

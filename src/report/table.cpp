@@ -225,7 +225,7 @@ std::vector<std::string> checkpoint_lines(const Live& live, std::size_t width) {
 
 std::uint64_t expected_iterations(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
-    const bool stopped = state.ended && state.outcome == study::StudyOutcome::resumable; // the next run goes on
+    const bool stopped = state.ended && !tuner::is_over(state); // the next run goes on
     if (state.ended && !stopped) return state.iterations;
     const Plan expected = plan(tuner.spec());
     const std::uint64_t uncreated =

@@ -39,6 +39,8 @@ constexpr std::string_view changeable[] = {
     "trainable.command",
     "trainable.flags",
     "trainable.directory",
+    "trainable.checkpoints",
+    "scheduler.restart_paused",
     "resources.cpus_per_rank",
     "resources.bind",
     "stop.",
@@ -61,6 +63,11 @@ bool may_move(std::string_view key, const StudySpec& before, const StudySpec& af
 }
 
 bool may_change(std::string_view key, const StudySpec& before, const StudySpec& after) {
+    // Trials that are promoted train again from the beginning, and reach the same rungs.
+    const auto promotes = [](const SchedulerSpec& scheduler) {
+        return scheduler.kind == SchedulerKind::asha && scheduler.variant == AshaVariant::promote;
+    };
+    if (key == "scheduler.restart_paused") return promotes(before.scheduler) && promotes(after.scheduler);
     // The slots are what orders a deterministic study.
     if (before.deterministic && key == "study.max_concurrent") return false;
     if ((starts(key, "trainable.") || starts(key, "inputs.")) && may_move(key, before, after)) return true;
@@ -115,7 +122,10 @@ void take_over(StudySpec& spec, const StudySpec& later) {
         spec.trainable.program->command = later.trainable.program->command;
         spec.trainable.program->flags = later.trainable.program->flags;
         spec.trainable.program->directory = later.trainable.program->directory;
+        spec.trainable.program->checkpoints = later.trainable.program->checkpoints;
     }
+    // A trainable that turned out to give no checkpoints.
+    spec.scheduler.restart_paused = later.scheduler.restart_paused;
     for (const InputFile& input : later.trainable.inputs) {
         const std::string* known = spec.trainable.content_of(input.option);
         if (known != nullptr && *known == input.content)

@@ -61,6 +61,7 @@ constexpr View keys[] = {
     "failure.tolerate",
     "failure.max_failures",
     "failure.max_losses",
+    "failure.in_a_row",
     "failure.report_timeout",
     "checkpoint.interval",
     "checkpoint.mean_time_between_failures",

@@ -20,6 +20,8 @@ void parse_limits(ParseContext& context) {
         static_cast<std::uint32_t>(failure.integer("max_failures", 0, 1'000'000).value_or(limits.max_failures));
     limits.max_losses =
         static_cast<std::uint32_t>(failure.integer("max_losses", 1, 1'000'000).value_or(limits.max_losses));
+    if (const auto in_a_row = failure.integer("in_a_row", 2, 1'000'000))
+        limits.in_a_row = static_cast<std::uint32_t>(*in_a_row);
     limits.report_timeout = failure.duration("report_timeout");
     failure.finish();
 

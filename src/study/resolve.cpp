@@ -252,6 +252,7 @@ void write_limits(const StudySpec& spec, Writer& out) {
     out.line("tolerate", text_of(spec.failure.tolerate));
     out.line("max_failures", std::to_string(spec.failure.max_failures));
     out.line("max_losses", std::to_string(spec.failure.max_losses));
+    if (spec.failure.in_a_row) out.line("in_a_row", std::to_string(*spec.failure.in_a_row));
     if (spec.failure.report_timeout) out.line("report_timeout", text_of(*spec.failure.report_timeout));
     write_checkpoint(spec.checkpoint, out);
     out.table("journal");

@@ -93,6 +93,14 @@ std::string describe(Reason reason, double a, double b) {
             return "a checkpoint could not be written";
         case Reason::unreachable:
             return "a checkpoint could not be read";
+        case Reason::unstarted:
+            return "a trial could not be set up";
+        case Reason::failures_in_a_row:
+            return "trials failed one after the other before their first report";
+        case Reason::never_finite:
+            return "the metric was never finite";
+        case Reason::stateless:
+            return "a trial was to pause, and its trainable gives no checkpoints";
         case Reason::yielded:
             return "its ranks are wanted by a trial whose turn comes before";
         case Reason::unread_parameter:
@@ -142,6 +150,10 @@ std::string_view name(AttemptOutcome outcome) {
             return "disturbed";
         case AttemptOutcome::unreachable:
             return "unreachable";
+        case AttemptOutcome::unstarted:
+            return "unstarted";
+        case AttemptOutcome::stateless:
+            return "stateless";
     }
     return "unknown";
 }

@@ -40,15 +40,24 @@ void Tuner::Impl::take_end(TrialId id, AttemptOutcome outcome, const std::string
     if (!t.winding && (outcome == AttemptOutcome::disturbed || outcome == AttemptOutcome::unreachable))
         retry = t.losses < spec.failure.max_losses;
     const bool falls_back = !is_final(t.phase) && outcome == AttemptOutcome::unreadable && !t.checkpoints.empty();
-    if (falls_back || outcome == AttemptOutcome::unsaved) retry = true;
+    const bool uncharged = outcome == AttemptOutcome::unsaved || outcome == AttemptOutcome::unstarted ||
+                           outcome == AttemptOutcome::stateless;
+    if (falls_back || uncharged) retry = true;
+    // While the study ends for a cause outside of its trials, none of them fails for it.
+    const bool fails = outcome == AttemptOutcome::failed || outcome == AttemptOutcome::disturbed;
+    if (fails && t.unheard && state.draining && blames_surroundings(state.drain_reason)) retry = true;
     const bool was_winding = t.winding;
     commit(study::AttemptEnded{id, t.attempt, now, outcome, retry, message}, out);
     // It goes on from the checkpoint before, or from nothing. The file stays: whoever looks for the damage needs it.
     if (falls_back) commit(study::CheckpointReleased{id, std::string(t.checkpoints.back().path)}, out);
     if (was_winding) let_go(id, out);
-    if (speaks_against_host(outcome)) retire_bad_host(id, now, out);
+    if (outcome == AttemptOutcome::unstarted)
+        judge_set_up(id, message, now, out);
+    else if (speaks_against_host(outcome))
+        retire_bad_host(id, now, out);
     // Where one cannot save, the next cannot either: the study ends, and is resumed when there is room.
     if (outcome == AttemptOutcome::unsaved) drain(Reason::unsaved, message, now, out);
+    if (outcome == AttemptOutcome::stateless) drain(Reason::stateless, stateless_message(id, message), now, out);
     if (outcome == AttemptOutcome::unreachable && !retry && !was_winding)
         drain(Reason::unreachable, kept_checkpoint_message(message), now, out);
 }

@@ -23,10 +23,12 @@ void impossible(const std::string& what) {
         ". It was written by another version or is damaged; `ranktune status` shows the last good state");
 }
 
-std::uint64_t digest_of_failure(const std::string& message) {
-    const std::size_t colon = message.starts_with("rank ") ? message.find(": ") : std::string::npos;
-    return base::digest_of(std::string_view(message).substr(colon == std::string::npos ? 0 : colon + 2));
+std::string_view without_place(std::string_view message) {
+    const std::size_t colon = message.starts_with("rank ") ? message.find(": ") : std::string_view::npos;
+    return message.substr(colon == std::string_view::npos ? 0 : colon + 2);
 }
+
+std::uint64_t digest_of_failure(const std::string& message) { return base::digest_of(without_place(message)); }
 
 void never_created(TrialId id) { impossible("trial #" + std::to_string(id.value()) + " was never created"); }
 
@@ -160,6 +162,7 @@ void Tuner::Impl::apply_one(const study::TrialStarted& r) {
     t.ranks = r.ranks;
     t.overtaken = 0;
     t.silent = true;
+    if (!spec.deterministic) begin_silence(r.trial); // there, attempts are no part of the logic
     t.since = r.at;
     const auto* checkpoint = std::get_if<CheckpointRef>(&r.from);
     t.attempt_iteration = checkpoint != nullptr ? checkpoint->iteration : 0;
@@ -191,6 +194,7 @@ void Tuner::Impl::apply_one(const study::Reported& r) {
     TrialState& t = trial(r.trial);
     state.now = std::max(state.now, r.at);
     ++state.reports;
+    end_silence(r.trial); // before its times change
     const bool was_held = t.slot != no_slot && !state.logical.slots()[t.slot].held.empty();
     if (!was_held) {
         learn_from_report(t, r.at, r.iteration, r.seconds, t.seconds);
@@ -243,6 +247,7 @@ void Tuner::Impl::apply_one(const study::CheckpointCommitted& r) {
     learn_from_checkpoint(trial(r.trial), r.at, r.checkpoint.iteration);
     trial(r.trial).checkpoints.push_back(r.checkpoint);
     state.checkpoint_bytes += r.checkpoint.bytes;
+    state.ever_saved = true;
     list_if_evictable(r.trial);
     if (state.best == r.trial) state.keeper = r.trial;
 }
@@ -288,6 +293,8 @@ void Tuner::Impl::apply_one(const study::AttemptEnded& r) {
             break;
         case AttemptOutcome::unreadable:
         case AttemptOutcome::unsaved:
+        case AttemptOutcome::unstarted:
+        case AttemptOutcome::stateless:
             after_lost_attempt(r.trial);
             break;
         case AttemptOutcome::disturbed:
@@ -314,6 +321,7 @@ void Tuner::Impl::apply_one(const study::TrialPromoted& r) {
     if (t.phase != TrialPhase::paused)
         impossible("trial #" + std::to_string(r.trial.value()) + " is promoted while it is not paused");
     t.target = r.target;
+    begin_silence(r.trial);
     set_phase(r.trial, TrialPhase::waiting);
 }
 
@@ -329,6 +337,7 @@ void Tuner::Impl::apply_one(const study::TrialClosed& r) {
     t.closed_b = r.b;
     if (!r.message.empty()) t.message = r.message;
     if (r.phase == TrialPhase::failed && !t.reported && state.reports == 0) ++state.early_failures;
+    if (r.phase == TrialPhase::failed && t.unheard) state.in_a_row.push_back(r.trial);
     suspects.erase(r.trial);
     set_phase(r.trial, r.phase);
 }
@@ -381,6 +390,7 @@ void Tuner::Impl::apply_one(const study::StudyChanged& r) {
     scheduler->set_num_trials(spec.num_trials);
     list_evictable();
     state.early_failures = 0;
+    state.in_a_row.clear();
     if (!decides) return; // files lie elsewhere, or are written more often: no trial can tell
     // Results of the old rule say nothing about the new one. (Trials that run have none: they are yet to be started.)
     for (TrialState& t : state.trials) t.window.clear();
@@ -392,6 +402,8 @@ void Tuner::Impl::apply_one(const study::TrialReopened& r) {
         impossible("trial #" + std::to_string(r.trial.value()) + " is reopened but did not fail");
     state.now = std::max(state.now, r.at);
     state.early_failures = 0;
+    state.in_a_row.clear();
+    begin_silence(r.trial);
     if (t.closed_by == Reason::missing_metric) t.reported = false; // its next report is looked at as its first one was
     t.closed_by = Reason::none;
     t.closed_a = t.closed_b = 0.0;

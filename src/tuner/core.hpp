@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "tuner/ledger.hpp"
 #include "tuner/tuner.hpp"
@@ -33,20 +34,26 @@ inline constexpr std::size_t max_failure_words = 256;
 
 /// The final phase of a trial that was stopped for this reason.
 [[nodiscard]] TrialPhase phase_after(Reason reason);
+/// The study ends for a cause that lies outside of its trials: their failures do not count meanwhile.
+[[nodiscard]] bool blames_surroundings(Reason reason);
 /// Why a study ends for which a checkpoint is not to be had now, and what to do.
 [[nodiscard]] std::string kept_checkpoint_message(const std::string& message);
+/// The same for a trainable that gives no checkpoints.
+[[nodiscard]] std::string stateless_message(TrialId id, const std::string& message);
 
 /// Whether such an end counts among the failures of the host, if the trial ran on one alone.
 [[nodiscard]] inline bool speaks_against_host(AttemptOutcome outcome) {
     return outcome == AttemptOutcome::failed || outcome == AttemptOutcome::disturbed ||
-           outcome == AttemptOutcome::unreachable;
+           outcome == AttemptOutcome::unreachable || outcome == AttemptOutcome::unstarted;
 }
 
 /// Throws base::FormatError: a record that cannot follow those before it.
 [[noreturn]] void impossible(const std::string& what);
 [[noreturn]] void never_created(TrialId id);
 
-/// Of what a trial said when it failed, without the place ("rank 3 on nid0041: ...").
+/// What a trial said when it failed, without the place ("rank 3 on nid0041: ...").
+[[nodiscard]] std::string_view without_place(std::string_view message);
+/// Of these words.
 [[nodiscard]] std::uint64_t digest_of_failure(const std::string& message);
 /// The same without numbers: "loss is NaN at iteration 7" says what "loss is NaN at iteration 9" says.
 [[nodiscard]] std::uint64_t digest_of_words(const std::string& message);
@@ -132,8 +139,14 @@ struct Tuner::Impl {
     void mark_nondeterministic();
     void clear_of_suspicion(TrialId id);
     void note_on_hosts(TrialId id, AttemptOutcome outcome, const std::string& message);
-    void note_failure(std::uint32_t host, TrialId id, const std::string& message);
+    void note_failure(std::uint32_t host, TrialId id, AttemptOutcome outcome, const std::string& message);
     [[nodiscard]] bool serves(const WorkerState& worker) const; ///< may get a trial when it is free
+
+    // ---- breaker.cpp: trials that fail one after the other before they report.
+    void begin_silence(TrialId id);
+    void end_silence(TrialId id);
+    void forgive_failures_in_a_row(StudyTime now, Output& out);
+    [[nodiscard]] std::string row_message() const;
 
     // ---- pace.cpp: how long things take, and what there is still time for.
     void learn_from_report(TrialState& trial, StudyTime at, Iteration iteration, double seconds, double before);
@@ -170,6 +183,8 @@ struct Tuner::Impl {
     void attempt_lost(TrialId id, StudyTime now, Output& out);
     std::vector<TrialId> job_died(const study::JobDeath& death, StudyTime now, Output& out);
     void retire_bad_host(TrialId id, StudyTime now, Output& out);
+    void judge_set_up(TrialId id, const std::string& message, StudyTime now, Output& out);
+    [[nodiscard]] std::uint32_t ranks_beside(std::uint32_t host) const;
     [[nodiscard]] std::optional<std::uint32_t> only_host_of(TrialId id) const;
     void close(TrialId id, TrialPhase phase, const Verdict& why, const std::string& message, StudyTime now,
                Output& out);

@@ -147,9 +147,10 @@ void Tuner::Impl::end_if_over(StudyTime now, Output& out) {
     if (state.ended || someone_holds_ranks()) return;
     if (!state.draining && waits_for_time(now)) end_for_want_of_time(now, out);
     const StudyEnded end = verdict_on_study(now);
-    if (end.outcome != StudyOutcome::resumable) close_what_is_left(now, out);
+    const bool for_good = ends_for_good(end.outcome, end.reason);
+    if (for_good) close_what_is_left(now, out);
     // Closing may have changed the counts that the exit code is made of.
-    const StudyEnded final_end = end.outcome == StudyOutcome::resumable ? end : verdict_on_study(now);
+    const StudyEnded final_end = for_good ? verdict_on_study(now) : end;
     commit(final_end, out);
     out.commands.emplace_back(study::EndStudy{final_end.outcome, final_end.reason, final_end.message});
 }
@@ -178,6 +179,7 @@ StudyEnded Tuner::Impl::verdict_on_study(StudyTime now) const {
                 return {now, StudyOutcome::no_success, Reason::early_failures, state.drain_message};
             case Reason::missing_metric:
             case Reason::unread_parameter:
+            case Reason::stateless:
                 return {now, StudyOutcome::usage, state.drain_reason, state.drain_message};
             case Reason::study_time:
                 break;
@@ -193,6 +195,7 @@ StudyEnded Tuner::Impl::verdict_on_study(StudyTime now) const {
     });
     if (!any_success)
         return {now, StudyOutcome::no_success, Reason::no_trial_succeeded, text(Reason::no_trial_succeeded, 0.0)};
+    if (!state.best) return {now, StudyOutcome::no_success, Reason::never_finite, never_finite_sentence(state, spec)};
     const Reason reason = state.draining ? Reason::study_time : Reason::study_complete;
     if (too_many_failed(state, spec.failure))
         return {

@@ -91,7 +91,7 @@ std::optional<std::uint32_t> Tuner::Impl::only_host_of(TrialId id) const {
 
 void Tuner::Impl::note_on_hosts(TrialId id, AttemptOutcome outcome, const std::string& message) {
     if (speaks_against_host(outcome)) {
-        if (const auto host = only_host_of(id)) note_failure(*host, id, message);
+        if (const auto host = only_host_of(id)) note_failure(*host, id, outcome, message);
     } else if (outcome == AttemptOutcome::paused || outcome == AttemptOutcome::stopped ||
                outcome == AttemptOutcome::finished) {
         for (const Rank rank : trial(id).ranks) state.hosts[state.workers[rank.value() - 1].host].failed.clear();
@@ -99,7 +99,8 @@ void Tuner::Impl::note_on_hosts(TrialId id, AttemptOutcome outcome, const std::s
 }
 
 /// Configurations that cannot work fail on every host in the same words; a bad host has words of its own.
-void Tuner::Impl::note_failure(std::uint32_t host, TrialId id, const std::string& message) {
+/// (A trial that cannot be set up again and again says no more than different ones.)
+void Tuner::Impl::note_failure(std::uint32_t host, TrialId id, AttemptOutcome outcome, const std::string& message) {
     const std::uint64_t digest = digest_of_words(message);
     auto known = std::find_if(state.words.begin(), state.words.end(),
                               [&](const FailureWords& words) { return words.digest == digest; });
@@ -114,8 +115,9 @@ void Tuner::Impl::note_failure(std::uint32_t host, TrialId id, const std::string
     }
     if (known->elsewhere) return;
     auto& failed = state.hosts[host].failed;
-    const auto same = [&](const HostState::Failure& failure) { return failure.trial == id; };
-    if (std::none_of(failed.begin(), failed.end(), same)) failed.push_back({id, digest});
+    const bool unstarted = outcome == AttemptOutcome::unstarted;
+    const auto same = [&](const HostState::Failure& failure) { return failure.trial == id && !failure.unstarted; };
+    if (unstarted || std::none_of(failed.begin(), failed.end(), same)) failed.push_back({id, digest, unstarted});
 }
 
 // ---- decisions ----
@@ -140,26 +142,57 @@ std::vector<TrialId> Tuner::Impl::job_died(const study::JobDeath& death, StudyTi
     return convicted;
 }
 
+/// Ranks in service on other hosts.
+std::uint32_t Tuner::Impl::ranks_beside(std::uint32_t host) const {
+    return static_cast<std::uint32_t>(
+        std::count_if(state.workers.begin(), state.workers.end(),
+                      [&](const WorkerState& worker) { return worker.host != host && serves(worker); }));
+}
+
 /// A host on which one trial after the other fails, while trials get on elsewhere, is at fault and not the trials.
+/// (Where ranktune itself fails, no trial has to get on elsewhere first: no configuration can be the cause.)
 void Tuner::Impl::retire_bad_host(TrialId id, StudyTime now, Output& out) {
     const auto position = only_host_of(id);
     if (!position || state.draining) return;
     const HostState& host = state.hosts[*position];
     if (host.retired || host.failed.size() < failures_to_retire) return;
-    std::uint32_t others = 0; // ranks
-    bool well = false;
-    for (const WorkerState& worker : state.workers) {
-        if (worker.host == *position || !serves(worker)) continue;
-        ++others;
-        well = well || state.hosts[worker.host].well;
-    }
-    if (!well || others < spec.max_ranks_per_trial()) return;
+    const auto well = [&](const WorkerState& worker) {
+        return worker.host != *position && serves(worker) && state.hosts[worker.host].well;
+    };
+    const auto unstarted = std::count_if(host.failed.begin(), host.failed.end(),
+                                         [](const HostState::Failure& failure) { return failure.unstarted; });
+    if (static_cast<std::size_t>(unstarted) < failures_to_retire &&
+        std::none_of(state.workers.begin(), state.workers.end(), well))
+        return;
+    if (ranks_beside(*position) < spec.max_ranks_per_trial()) return;
     std::vector<TrialId> forgiven;
-    for (const auto& failure : host.failed) forgiven.push_back(failure.trial);
+    for (const auto& failure : host.failed)
+        if (std::find(forgiven.begin(), forgiven.end(), failure.trial) == forgiven.end())
+            forgiven.push_back(failure.trial);
     commit(study::HostRetired{host.name, now, forgiven}, out);
     if (spec.deterministic) return; // what was admitted stays, wherever it ran
     for (const TrialId one : forgiven)
         if (trial(one).phase == TrialPhase::failed) reopen(one, false, now, out);
+}
+
+/// An attempt could not be set up, and waits again. As long as one host alone says so, and there are others for its
+/// trials, it may be that host; otherwise the next trial would meet the same.
+void Tuner::Impl::judge_set_up(TrialId id, const std::string& message, StudyTime now, Output& out) {
+    retire_bad_host(id, now, out);
+    if (state.draining) return;
+    const auto position = only_host_of(id);
+    const auto noted = [&](const HostState::Failure& failure) { return failure.trial == id && failure.unstarted; };
+    if (position) {
+        const HostState& host = state.hosts[*position];
+        const bool alone = std::any_of(host.failed.begin(), host.failed.end(), noted);
+        if (host.retired || (alone && ranks_beside(*position) >= spec.max_ranks_per_trial())) return;
+    }
+    const std::string place = position ? " on " + state.hosts[*position].name : std::string();
+    drain(Reason::unstarted,
+          "trial #" + std::to_string(id.value()) + " could not be set up" + place + ": " +
+              std::string(without_place(message)) +
+              ". No trial counts as failed for this: mend it, and the same command goes on",
+          now, out);
 }
 
 } // namespace ranktune::tuner

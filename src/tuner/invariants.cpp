@@ -75,7 +75,7 @@ void Tuner::Impl::check_invariants() const {
     require(held + free == alive, "a rank is held by a trial that does not list it");
     if (state.ended) {
         require(count[1] + count[2] == 0 && held == 0, "the study ended while trials have ranks");
-        if (state.outcome != StudyOutcome::resumable) {
+        if (is_over(state)) {
             require(count[0] + count[3] == 0, "the study ended for good with trials that are not final");
         }
     }

@@ -11,7 +11,7 @@
 namespace ranktune::tuner {
 namespace {
 
-constexpr std::uint8_t snapshot_version = 7;
+constexpr std::uint8_t snapshot_version = 8;
 
 struct Writer {
     study::Encoder& out;
@@ -136,15 +136,15 @@ void Writer::fields(Self& self, T& v) {
     } else if constexpr (std::is_same_v<Plain, HostState>) {
         each(v.name, v.retired, v.well, v.failed);
     } else if constexpr (std::is_same_v<Plain, HostState::Failure>) {
-        each(v.trial, v.words);
+        each(v.trial, v.words, v.unstarted);
     } else if constexpr (std::is_same_v<Plain, FailureWords>) {
         each(v.digest, v.host, v.elsewhere);
     } else {
-        each(v.phase, v.reported, v.abandoned, v.at_fault, v.silent, v.attempt, v.iteration, v.attempt_iteration,
-             v.decision_point, v.unsaved, v.seconds, v.pace, v.since, v.last, v.best, v.best_iteration, v.verdict,
-             v.wanted_ranks, v.bracket, v.losses, v.failures, v.failed_at, v.failure, v.deaths, v.deaths_alone,
-             v.died_at, v.overtaken, v.target, v.closed_by, v.closed_a, v.closed_b, v.created, v.started, v.ended,
-             v.ranks, v.checkpoints, v.window, v.message, v.configuration, v.winding, v.slot);
+        each(v.phase, v.reported, v.abandoned, v.at_fault, v.silent, v.unheard, v.attempt, v.iteration,
+             v.attempt_iteration, v.decision_point, v.unsaved, v.seconds, v.pace, v.since, v.last, v.best,
+             v.best_iteration, v.verdict, v.wanted_ranks, v.bracket, v.losses, v.failures, v.failed_at, v.failure,
+             v.deaths, v.deaths_alone, v.died_at, v.overtaken, v.target, v.closed_by, v.closed_a, v.closed_b, v.created,
+             v.started, v.ended, v.ranks, v.checkpoints, v.window, v.message, v.configuration, v.winding, v.slot);
     }
 }
 
@@ -153,9 +153,10 @@ template <class Archive, class S>
 void state_fields(Archive& archive, S& s) {
     const auto each = [&archive](auto&... field) { (archive(field), ...); };
     each(s.uuid, s.version, s.wall_time, s.incarnation, s.now, s.began, s.metrics, s.trials, s.workers, s.hosts,
-         s.words, s.reports, s.records, s.iterations, s.early_failures, s.deaths_alone, s.interruptions, s.best,
-         s.keeper, s.checkpoint_bytes, s.deadline, s.pace, s.starting, s.saving, s.stretch, s.draining, s.drain_began,
-         s.drain_reason, s.drain_message, s.ended, s.outcome, s.end_reason, s.end_message, s.deterministic_until);
+         s.words, s.reports, s.records, s.iterations, s.early_failures, s.in_a_row, s.deaths_alone, s.interruptions,
+         s.best, s.keeper, s.ever_saved, s.checkpoint_bytes, s.deadline, s.pace, s.starting, s.saving, s.stretch,
+         s.draining, s.drain_began, s.drain_reason, s.drain_message, s.ended, s.outcome, s.end_reason, s.end_message,
+         s.deterministic_until);
     for (auto& count : s.count) archive(count);
 }
 

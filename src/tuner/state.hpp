@@ -28,6 +28,7 @@ struct TrialState {
     bool abandoned = false;          ///< its ranks were told to give up (a member was lost)
     bool at_fault = false;           ///< and that by its own fault: its code hung
     bool silent = true;              ///< no report of the newest attempt yet
+    bool unheard = true;             ///< no report has counted since it began, or began again
     bool winding = false;            ///< deterministic: left its slot, but the ranks of its attempt are not back yet
     Reason closed_by = Reason::none; ///< here, as `overtaken` below, for want of space between the others
     Attempt attempt;                 ///< newest; zero: never started
@@ -89,8 +90,10 @@ struct HostState {
     struct Failure {
         TrialId trial;
         std::uint64_t words = 0; ///< digest of what was said, without numbers
+        bool unstarted = false;  ///< ranktune could not set the attempt up
     };
-    std::vector<Failure> failed; ///< of different trials in a row, in words that no other host has said
+    /// In a row, in words that no other host has said: of different trials, and every attempt that could not be set up.
+    std::vector<Failure> failed;
 };
 
 /// What failures said in this incarnation: what comes from several hosts is no host's fault.
@@ -121,11 +124,13 @@ struct State {
     std::uint64_t iterations = 0;     ///< trained in all, repeated ones included
     std::uint64_t count[7] = {};      ///< trials by phase
     std::uint64_t early_failures = 0; ///< trials that failed before a first report, while no trial has reported
+    std::vector<TrialId> in_a_row;    ///< failed unheard, and no trial was heard since the first of them failed
     std::uint64_t deaths_alone = 0;   ///< of the job, while a suspect was tried
     std::uint64_t interruptions = 0;  ///< ends of a start with attempts under way, and losses of ranks, once for a host
     std::optional<TrialId> best;      ///< trial with the best objective so far, ties to the lower id
     /// The trial whose checkpoints are the study's result: the best one, as of the last time that it saved.
     std::optional<TrialId> keeper;
+    bool ever_saved = false;            ///< a checkpoint of some trial was committed
     std::uint64_t checkpoint_bytes = 0; ///< of all that are committed and not released
     std::optional<StudyTime> deadline;  ///< of the job, as the driver said
     double pace = 0.0;                  ///< what an iteration of a new trial may take, s; 0: nobody knows
@@ -160,9 +165,25 @@ struct State {
 /// deadline, or nobody knows yet how long an iteration takes.
 [[nodiscard]] std::optional<StudyTime> last_start(const State& state);
 
+/// So many different trials fail in a row before a report of theirs counts, until the study drains: failure.in_a_row,
+/// or 10 and the binary logarithm of study.num_trials (rounded up) and the number of groups, which is how many trials
+/// `ranks` have room for, at most study.max_concurrent. The groups count because all of them may draw configurations
+/// that fail at once, while a good one takes its time for a first report.
+[[nodiscard]] std::size_t failures_to_drain(const study::StudySpec& spec, std::size_t ranks);
+
 /// The study stops for a cause that says nothing about what its user wants (a signal, the end of the job's time): what
 /// started it may start it again.
 [[nodiscard]] bool would_be_started_again(const State& state);
+
+/// Such an end leaves nothing to do: what started the study need not start it again. (`stateless`: a small change, and
+/// it goes on.)
+[[nodiscard]] constexpr bool ends_for_good(StudyOutcome outcome, Reason reason) {
+    return outcome != StudyOutcome::resumable && reason != Reason::stateless;
+}
+/// The study has ended so.
+[[nodiscard]] inline bool is_over(const State& state) {
+    return state.ended && ends_for_good(state.outcome, state.end_reason);
+}
 
 /// A figure that grows whenever a study gets on, and only then: iterations reported for the first time, trials that are
 /// over, and deaths of the job that a single trial was tried for (each brings the study nearer to a conviction). What

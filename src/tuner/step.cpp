@@ -28,6 +28,10 @@ std::string kept_checkpoint_message(const std::string& message) {
            "empty file in its place: the trial then goes on from the checkpoint before";
 }
 
+std::string stateless_message(TrialId id, const std::string& message) {
+    return "trial #" + std::to_string(id.value()) + ": " + std::string(without_place(message));
+}
+
 void Tuner::Impl::commit(study::Record record, Output& out) {
     apply(record);
     out.records.push_back(std::move(record));
@@ -158,6 +162,8 @@ void Tuner::Impl::on(const study::AttemptOver& event, StudyTime now, Output& out
 void Tuner::Impl::attempt_ended(TrialId id, AttemptOutcome outcome, const std::string& message, StudyTime now,
                                 Output& out) {
     const TrialState& t = trial(id);
+    // Other trials could save: it is the fault of this one.
+    if (outcome == AttemptOutcome::stateless && state.ever_saved) outcome = AttemptOutcome::failed;
     if (t.abandoned || outcome == AttemptOutcome::lost) {
         attempt_lost(id, now, out);
         return;
@@ -179,6 +185,15 @@ void Tuner::Impl::attempt_ended(TrialId id, AttemptOutcome outcome, const std::s
         retire_bad_host(id, now, out); // where a file system is missing, trials fail one after the other
         if (!retry) drain(Reason::unreachable, kept_checkpoint_message(message), now, out);
         return;
+    }
+    if (outcome == AttemptOutcome::unstarted) {
+        commit(study::AttemptEnded{id, attempt, now, outcome, true, message}, out);
+        return judge_set_up(id, message, now, out);
+    }
+    if (outcome == AttemptOutcome::stateless) {
+        // Every trial would end so at its first pause. What it was told stands, and its result counts.
+        commit(study::AttemptEnded{id, attempt, now, outcome, true, message}, out);
+        return drain(Reason::stateless, stateless_message(id, message), now, out);
     }
     if (outcome == AttemptOutcome::unsaved) {
         // No fault of the trial: what it was told stands, and it trains the gap again if it ever goes on. But where one
@@ -269,9 +284,11 @@ void Tuner::Impl::close(TrialId id, TrialPhase phase, const Verdict& why, const 
                         Output& out) {
     commit(study::TrialClosed{id, now, phase, why.reason, why.a, why.b, message}, out);
     retain(id, out);
-    if (phase == TrialPhase::failed && !state.draining && state.early_failures >= max_early_failures) {
+    if (phase != TrialPhase::failed) return;
+    if (!state.draining && state.early_failures >= max_early_failures)
         drain(Reason::early_failures, message, now, out);
-    }
+    else
+        forgive_failures_in_a_row(now, out);
 }
 
 void Tuner::Impl::on(const study::RankGone& event, StudyTime now, Output& out) {

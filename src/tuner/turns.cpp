@@ -31,6 +31,10 @@ void Tuner::Impl::apply_turn(const study::Record& record) {
         set_decision_point(*about);
     } else if (const auto* retired = std::get_if<study::HostRetired>(&record)) {
         for (const TrialId id : retired->trials) forget_failure(id);
+    } else if (const auto* drained = std::get_if<study::DrainBegan>(&record);
+               drained != nullptr && blames_surroundings(drained->reason)) {
+        for (const auto& slot : state.logical.slots())
+            if (slot.trial && trial(*slot.trial).unheard) forget_failure(*slot.trial);
     } else if (std::holds_alternative<study::IncarnationBegan>(record)) {
         leaving.clear();
         returning = 0;
@@ -93,6 +97,8 @@ void Tuner::Impl::end_attempt_of_turn(const study::AttemptEnded& r) {
         case AttemptOutcome::paused:
         case AttemptOutcome::stopped:
         case AttemptOutcome::unsaved:
+        case AttemptOutcome::unstarted:
+        case AttemptOutcome::stateless:
             return; // it goes on when it gets ranks
     }
     if (!r.retry && t.slot != no_slot) state.logical.slot(t.slot).end = HeldEnd{r.outcome, r.message};

@@ -26,4 +26,13 @@ std::string failures_sentence(const State& state, const study::FailureSpec& limi
            " allows " + std::to_string(static_cast<std::uint64_t>(std::floor(allowed(state, limits))));
 }
 
+std::string never_finite_sentence(const State& state, const study::StudySpec& spec) {
+    const std::string reports =
+        state.reports == 1 ? "the only report" : "all " + std::to_string(state.reports) + " reports";
+    return spec.objective.metric + " was never finite: it was nan or infinite in " + reports +
+           ", so no trial is better than another. Look at what a trial said; when training diverges, lower the range "
+           "of "
+           "the learning rate, and begin again with --fresh";
+}
+
 } // namespace ranktune::tuner

@@ -13,5 +13,7 @@ namespace ranktune::tuner {
 [[nodiscard]] bool too_many_failed(const State& state, const study::FailureSpec& limits);
 /// "2 of 6 trials failed; failure.tolerate = 0.05 allows 0"
 [[nodiscard]] std::string failures_sentence(const State& state, const study::FailureSpec& limits);
+/// "loss was never finite: it was nan or infinite in all 60 reports ..."
+[[nodiscard]] std::string never_finite_sentence(const State& state, const study::StudySpec& spec);
 
 } // namespace ranktune::tuner

@@ -39,7 +39,7 @@ def known():
     return {"slurm": set(listed),
             "mpi": functions("tests/mpi/endings.py", "tests/mpi/programs.py"),
             "cli": functions("tests/cli/supervise_test.py", "tests/cli/resume_test.py",
-                             "tests/cli/full_disk_test.py", "tests/cli/stalled_head_test.py"),
+                             "tests/cli/full_disk_test.py", "tests/cli/stalled_head_test.py", "tests/cli/surroundings_test.py"),
             "scenario": {path.stem for path in (ROOT / "tests/scenarios").glob("*.txt")},
             "unit": set(re.findall(r'TEST_CASE\(\s*"([^"]*)"', "".join(p.read_text() for p in (ROOT / "tests").rglob("*.cpp"))))}
 

@@ -99,7 +99,7 @@ TEST_CASE("a function without save cannot be paused, and says so", "[drivers]") 
                          }));
     cluster.prepare(2, 1);
     auto& logs = cluster.run_until(1);
-    CHECK(logs[0].ended->outcome == AttemptOutcome::failed);
+    CHECK(logs[0].ended->outcome == AttemptOutcome::stateless);
     CHECK(logs[0].ended->message.find("never called checkpoints(save, load)") != std::string::npos);
 }
 

@@ -50,6 +50,8 @@ struct Programs {
                   },
                   100ms},
           cluster(ranks, {}, &setting, &io) {
+        fs::create_directory(home.path() + "/python");
+        std::ofstream(home.path() + "/python/ranktune.py"); // of the study; these programs do without it
         const std::string script = home.path() + "/program.py";
         std::ofstream(script) << prologue << text;
         study::ProgramSpec program;

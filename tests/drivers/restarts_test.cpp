@@ -136,6 +136,8 @@ TEST_CASE("Whoever asked for the stop gets it", "[drivers]") {
 TEST_CASE("Causes decide about a restart", "[drivers]") {
     CHECK_FALSE(Restarts(10, 0).after(resumable(EndCause::storage)).restart);
     CHECK(Restarts(10, 0).after(resumable(EndCause::storage)).code == 75);
+    CHECK_FALSE(Restarts(10, 0).after(resumable(EndCause::trials)).restart);
+    CHECK(Restarts(10, 0).after(resumable(EndCause::trials)).code == 75);
     CHECK(Restarts(10, 0).after(resumable(EndCause::ranks)).restart);
     CHECK(Restarts(10, 0).after(resumable(EndCause::error, 1)).restart);
     CHECK(Restarts(10, 0).after(resumable(EndCause::ranks, 0)).restart); // --enable-recovery bends codes

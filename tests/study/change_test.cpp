@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranktune/study/change.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -167,6 +168,26 @@ TEST_CASE("How a program wants its booleans may be mended", "[study]") {
     CHECK(changes_what_is_decided(found)); // as for another command: failed trials may succeed now
     take_over(now, later);
     CHECK(differences(now, later).empty());
+}
+
+TEST_CASE("A program that turned out to give no checkpoints may say so later", "[study]") {
+    const auto program = [](const std::string& trainable, const std::string& scheduler) {
+        return parse_study(
+            "[study]\nname = \"a\"\nmetric = \"loss\"\nmode = \"min\"\nnum_trials = 6\nmax_iterations = 9\n"
+            "[trainable]\ncommand = \"train.py\"\n" +
+                trainable + "[space]\nlr = \"uniform(0.0, 1.0)\"\n[scheduler]\ntype = \"asha\"\n" + scheduler,
+            "/a.toml", {}, {});
+    };
+    StudySpec now = program("", "");
+    const StudySpec later = program("checkpoints = false\n", "restart_paused = true\n");
+    const auto found = differences(now, later);
+    REQUIRE_FALSE(found.empty());
+    for (const auto& change : found) CHECK(change.may_change);
+    take_over(now, later);
+    CHECK(differences(now, later).empty());
+    // Another scheduler is another study.
+    const auto other = differences(now, program("checkpoints = false\n", "variant = \"stop\"\n"));
+    CHECK(std::ranges::any_of(other, [](const KeyChange& change) { return !change.may_change; }));
 }
 
 TEST_CASE("What is taken over is what may change, no more and no less", "[study]") {

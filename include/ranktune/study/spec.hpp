@@ -129,6 +129,9 @@ struct FailureSpec {
     double tolerate = 0.05;         ///< share of failed trials up to which the study ends with exit code 0
     std::uint32_t max_failures = 0; ///< attempts that end with an exception and are retried from the last checkpoint
     std::uint32_t max_losses = 3;   ///< attempts lost with their ranks before the trial is failed
+    /// Different trials that fail in a row before a report, at which the study drains; nothing: by groups and trials
+    /// (tuner::failures_to_drain).
+    std::optional<std::uint32_t> in_a_row;
     /// Longest time without progress of a trial: programs, between two reports; trainables in this process, between any
     /// two of reports and gradient steps.
     std::optional<base::Duration> report_timeout;

@@ -60,7 +60,11 @@ enum class Reason : std::uint8_t {
     deadline = 26,          ///< the job ends before anything more could be done
     yielded = 27,           ///< deterministic mode: gives its ranks to a trial whose turn comes before
     unread_parameter = 28,  ///< the first trial never looked at a parameter of the study file
-    unreachable = 29        ///< a checkpoint could not be read, and nothing says that it is damaged
+    unreachable = 29,       ///< a checkpoint could not be read, and nothing says that it is damaged
+    unstarted = 30,         ///< ranktune could not set up an attempt: an input or output error of its own
+    failures_in_a_row = 31, ///< trials failed one after the other before their first report
+    never_finite = 32,      ///< no report of the study had a finite value of its metric
+    stateless = 33          ///< a trial was to pause, and its trainable gives no checkpoints
 };
 
 /// A verdict with its reason; `a` and `b` are the numbers documented at the code (0 where unused).
@@ -94,7 +98,9 @@ enum class TrialPhase : std::uint8_t {
 /// from is damaged: it did not verify; nothing was trained. unreachable: that checkpoint could not be read, for a cause
 /// that says nothing about it (the file system, a newer format); nothing was trained. unsaved: told to pause or stop,
 /// it could not write its checkpoint. disturbed: failed for a cause that is no property of the trial (out of memory, a
-/// time-out, an input or output error). Codes are written to the journal: append only.
+/// time-out, an input or output error). unstarted: ranktune itself could not set it up (a folder, a file or a pipe of
+/// its own); the trial had no part in it. stateless: told to pause, its trainable had given no checkpoint and none was
+/// to be had. Codes are written to the journal: append only.
 enum class AttemptOutcome : std::uint8_t {
     paused = 0,
     stopped = 1,
@@ -104,9 +110,11 @@ enum class AttemptOutcome : std::uint8_t {
     unreadable = 5,
     unsaved = 6,
     disturbed = 7,
-    unreachable = 8
+    unreachable = 8,
+    unstarted = 9,
+    stateless = 10
 };
-inline constexpr AttemptOutcome last_attempt_outcome = AttemptOutcome::unreachable;
+inline constexpr AttemptOutcome last_attempt_outcome = AttemptOutcome::stateless;
 [[nodiscard]] std::string_view name(AttemptOutcome outcome);
 
 /// A committed checkpoint. `path` is relative to the study directory.

@@ -17,6 +17,7 @@
 #include "drivers/group/stopwatch.hpp"
 #include "drivers/group/trial_checkpoints.hpp"
 #include "drivers/program/program_trial.hpp"
+#include "drivers/set_up_error.hpp"
 #include "ranktune/base/error.hpp"
 
 namespace ranktune::drivers {
@@ -52,6 +53,8 @@ AttemptOutcome outcome_of(const std::exception_ptr& error) {
         std::rethrow_exception(error);
     } catch (const CheckpointError& known) {
         return known.outcome();
+    } catch (const SetUpError&) {
+        return AttemptOutcome::unstarted;
     } catch (const DisturbedError&) {
         return AttemptOutcome::disturbed;
     } catch (const std::bad_alloc&) {
@@ -353,10 +356,12 @@ void Attempt::end_with_checkpoint(Verb verb, const SaveState& save_state) {
     if (!setting_.trainable->info.can_checkpoint || verb == Verb::discard || pauses_without_state_) return;
     if (!save_state) {
         if (verb == Verb::stop) return;
-        throw base::Error(
-            "the trial was to pause, but the training function never called checkpoints(save, load): call it before "
-            "the first report; or say can_checkpoint = false in its TrainableInfo, with variant = \"stop\" or "
-            "restart_paused = true in [scheduler]");
+        throw CheckpointError(
+            AttemptOutcome::stateless,
+            without_state_text(iteration_,
+                               "the training function never called checkpoints(save, load): call it before "
+                               "the first report; or say can_checkpoint = false in its TrainableInfo",
+                               setting_.spec->scheduler));
     }
     checkpoints_.save_last(iteration_, value_, save_state);
 }

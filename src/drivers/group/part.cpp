@@ -54,8 +54,9 @@ GroupOver Part::summary() const {
         summary.over.outcome = AttemptOutcome::lost;
         return summary;
     }
-    for (const AttemptOutcome worst : {AttemptOutcome::unreachable, AttemptOutcome::unreadable, AttemptOutcome::unsaved,
-                                       AttemptOutcome::disturbed, AttemptOutcome::failed, AttemptOutcome::lost}) {
+    for (const AttemptOutcome worst :
+         {AttemptOutcome::unstarted, AttemptOutcome::unreachable, AttemptOutcome::unreadable, AttemptOutcome::unsaved,
+          AttemptOutcome::stateless, AttemptOutcome::disturbed, AttemptOutcome::failed, AttemptOutcome::lost}) {
         bool found = false;
         for (const Member& m : members) {
             if (m.outcome != worst) continue;

@@ -159,8 +159,7 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
     if (request.errored != OpenRequest::Errored::leave)
         for (std::uint32_t i = 0; i < state.trials.size(); ++i)
             if (state.trials[i].phase == TrialPhase::failed) opened.reopened.emplace_back(i);
-    const bool over = state.ended && state.outcome != StudyOutcome::resumable;
-    opened.finished = over && opened.reopened.empty() && !goes_on(*opened.tuner, spec);
+    opened.finished = tuner::is_over(state) && opened.reopened.empty() && !goes_on(*opened.tuner, spec);
     opened.interrupted = interrupted_trials(state);
     opened.workers_before = static_cast<std::uint32_t>(state.workers.size());
     opened.ended = how_it_ended(files, directory, opened);

@@ -18,6 +18,7 @@
 #include "drivers/program/guard.hpp"
 #include "drivers/program/pipe.hpp"
 #include "drivers/program/spawn.hpp"
+#include "drivers/set_up_error.hpp"
 #include "ranktune/base/error.hpp"
 
 namespace ranktune::drivers {
@@ -30,7 +31,7 @@ constexpr std::size_t last_bytes = 2000;
 constexpr int most_reads = 16; // per stream and turn: a program that floods one must not hide the others
 
 int checked_start(int result, const char* what) {
-    if (result < 0) throw base::Error(std::string("cannot start a program: ") + what + ": " + std::strerror(errno));
+    if (result < 0) throw SetUpError(std::string("cannot start a program: ") + what, errno);
     return result;
 }
 
@@ -41,10 +42,12 @@ struct Pair {
     storage::FileDescriptor theirs;
 };
 
-Pair make_stream() {
+Pair make_stream() try {
     Pipe pipe = make_pipe();
     make_non_blocking(pipe.read.get());
     return {std::move(pipe.read), std::move(pipe.write)};
+} catch (const base::IoError& error) {
+    throw SetUpError("cannot start a program: pipe", error.code().value());
 }
 
 Pair make_socket() {

@@ -2,12 +2,12 @@
 // How a program's attempt begins: the folder of the attempt, the meeting of the ranks, the processes.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "drivers/group/checkpoint_error.hpp"
 #include "drivers/program/program_trial.hpp"
 #include "drivers/program/rendezvous.hpp"
+#include "drivers/set_up_error.hpp"
 #include "drivers/study_directory.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
@@ -99,7 +99,7 @@ void ProgramTrial::prepare() {
     if (const auto* checkpoint = std::get_if<study::CheckpointRef>(&assignment_.start.from))
         base_ = checkpoint->iteration;
     trainables::ProgramFacts facts = facts_of_attempt();
-    if (leads()) make_scratch();
+    if (leads()) set_up();
     // What rank 0 alone can know.
     study::Bytes bytes;
     if (leads()) {
@@ -148,6 +148,18 @@ std::string ProgramTrial::locate() {
     }
 }
 
+/// What goes wrong here has nothing to do with the trial.
+void ProgramTrial::set_up() {
+    try {
+        make_scratch();
+        const StudyDirectory directory{setting_.program->directory};
+        auto& files = storage::posix_file_system();
+        static_cast<void>(files.open(directory.python_module(), storage::FileSystem::Open::read));
+    } catch (const base::IoError& error) {
+        throw SetUpError(error.what());
+    }
+}
+
 /// A folder that lives as long as the attempt, on the study's file system, where every rank sees it.
 void ProgramTrial::make_scratch() {
     const fs::path folder =
@@ -157,10 +169,8 @@ void ProgramTrial::make_scratch() {
     storage::posix_file_system().make_below(setting_.program->directory,
                                             "attempts/" + name_of(assignment_.start) + "/checkpoint");
     scratch_ = folder.string();
-    std::ofstream config(folder / "config.json");
-    config << trainables::configuration_json(configuration_);
-    config.close();
-    if (!config) throw base::Error("cannot write '" + scratch_ + "/config.json'");
+    publish_text(storage::posix_file_system(), scratch_ + "/config.json",
+                 trainables::configuration_json(configuration_), false);
 }
 
 trainables::ProgramFacts ProgramTrial::facts_of_attempt() {

@@ -246,6 +246,7 @@ bool ProgramTrial::settle_report() {
     if (leader_->stopping() || due_since_ || queue_.empty()) return false;
     current_ = std::move(queue_.front());
     queue_.pop_front();
+    gives_state_ = gives_state_ || current_->checkpoint || current_->can_save;
     leader_->reported(Clock::now());
     watch_.stop();
     RunnerReported report{undecided(), watch_.seconds(), {}};
@@ -277,10 +278,13 @@ bool ProgramTrial::keeps_state() const {
     if (current_->checkpoint || current_->can_save || end_->verb != Verb::pause) return true;
     // The end of a job is no reason to fail a trial that cannot be paused.
     if (goes_on_later(*end_) || setting_.spec->scheduler.restart_paused) return false;
-    throw base::Error("the trial was to pause at iteration " + std::to_string(undecided()) +
-                      ", but its program gave no checkpoint: pass one with the report, report(..., checkpoint=path); "
-                      "or say checkpoints = false in [trainable], with variant = \"stop\" or restart_paused = true in "
-                      "[scheduler]");
+    const std::string text = without_state_text(
+        undecided(),
+        "its program gave no checkpoint: pass one with each report, report(..., checkpoint=path); or say checkpoints = "
+        "false in [trainable]",
+        setting_.spec->scheduler);
+    if (gives_state_) throw base::Error(text);
+    throw CheckpointError(AttemptOutcome::stateless, text);
 }
 
 /// Whether what the program saved for this report should be kept, although it goes on. A program that has gone on

@@ -48,6 +48,7 @@ class ProgramTrial {
     // Preparation
     void prepare();
     [[nodiscard]] std::string locate();
+    void set_up();
     void make_scratch();
     [[nodiscard]] trainables::ProgramFacts facts_of_attempt();
     void meet(trainables::ProgramFacts& facts);
@@ -112,6 +113,7 @@ class ProgramTrial {
     std::optional<study::Verdict> asked_; ///< what the next report will be answered with
     std::optional<study::Verdict> end_;
     std::optional<std::string> saved_; ///< what the program answered when it was told to save
+    bool gives_state_ = false;         ///< with some report, this or an earlier one
     bool adopted_ = false;
     bool said_waiting_ = false;
     bool recalled_ = false;     ///< it was asked whether rank 0 alone reports in this study

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "drivers/set_up_error.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/file_descriptor.hpp"
 #include "trainables/program/environment.hpp"
@@ -79,7 +80,7 @@ void close_all_from(int first, int last) {
 /// A copy of a descriptor with a number above those that the program gets.
 storage::FileDescriptor lifted(int fd) {
     storage::FileDescriptor copy(fcntl(fd, F_DUPFD_CLOEXEC, 16));
-    if (!copy) throw base::Error("cannot start a program: " + std::string(std::strerror(errno)));
+    if (!copy) throw SetUpError("cannot start a program: descriptors", errno);
     return copy;
 }
 
@@ -154,7 +155,7 @@ pid_t spawn(const std::vector<std::string>& words, const std::vector<std::string
     const pid_t child = start(plan);
     const int vfork_error = errno;
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (child < 0) throw base::Error("cannot start '" + words.front() + "': " + std::strerror(vfork_error));
+    if (child < 0) throw SetUpError("cannot start '" + words.front() + "'", vfork_error);
     if (plan.error == 0) return child;
     siginfo_t gone{};
     while (waitid(P_PID, static_cast<id_t>(child), &gone, WEXITED) != 0 && errno == EINTR) {

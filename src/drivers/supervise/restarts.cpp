@@ -56,6 +56,11 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
             return end(resumable,
                        "it is not started again before there is room, or the file system works; then the "
                        "same command goes on");
+        case EndCause::trials:
+            return end(
+                resumable,
+                "it is not started again before the cause is mended, which is named above; then the same command "
+                "goes on");
         default:
             return std::nullopt;
     }

@@ -251,6 +251,8 @@ void World::attempt_over(TrialId trial, AttemptOutcome outcome) {
         case AttemptOutcome::unreadable:
         case AttemptOutcome::unreachable:
         case AttemptOutcome::unsaved:
+        case AttemptOutcome::unstarted:
+        case AttemptOutcome::stateless:
             if (t.phase == Phase::stopping) return close(trial, TrialPhase::stopped, t.verdict.reason);
             t.phase = told_to_pause ? Phase::paused : Phase::waiting;
             break;
