@@ -323,13 +323,6 @@ TEST_CASE("half a line at the end of a program is no report", "[drivers]") {
     CHECK(logs[0].reports.size() == 1);
 }
 
-TEST_CASE("an attempt that ranktune itself cannot set up has not started", "[drivers]") {
-    Programs programs(2, "report(1.0)\n");
-    std::ofstream(programs.attempts()) << "a file";
-    programs.cluster.prepare(2, 1);
-    CHECK(programs.cluster.run_until(1)[0].ended->outcome == AttemptOutcome::unstarted);
-}
-
 TEST_CASE("a pause without a checkpoint says what to write, and the end of a job does without", "[drivers]") {
     const std::string text = "while report(1.0)['decision'] == 'continue':\n    pass\n";
     Programs programs(2, text);
