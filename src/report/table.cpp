@@ -139,7 +139,7 @@ std::string title_line(const tuner::Tuner& tuner, const Live& live, const Style&
 bool is_exact(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
     if (state.ended && state.outcome != study::StudyOutcome::resumable) return true;
-    return tuner.spec().scheduler.kind == study::SchedulerKind::fifo && !plan(tuner.spec()).estimate;
+    return tuner.spec().scheduler.kind == study::SchedulerKind::fifo && !plan(tuner.spec()).at_most;
 }
 
 /// As much as fits of: bar, iterations, trials.
