@@ -36,7 +36,7 @@ JournalPosition Journal::Impl::take_over() {
         const JournalPosition cut = find_end();
         sync_earlier_segments();
         const auto began = Clock::now();
-        current = publisher.publish(newest + 1, false, cut, {});
+        current = publisher.publish(newest + 1, 0, cut, {});
         if (current) {
             current_since = Clock::now();
             publication = current_since - began;
