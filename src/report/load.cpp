@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/load.hpp"
 
+#include <limits>
+
 #include "tuner/resume.hpp"
 
 namespace ranktune::report {
@@ -39,7 +41,8 @@ LoadedStudy load_study(storage::FileSystem& files, const std::string& directory)
     require_study(files, directory);
     LoadedStudy loaded;
     tuner::Regrown grown(directory);
-    loaded.journal = storage::read_journal(files, directory, [&](study::Record&& record) {
+    constexpr auto all = std::numeric_limits<std::uint64_t>::max();
+    loaded.journal = storage::read_history(files, directory, all, [&](study::Record&& record) {
         grown.apply(record);
         loaded.add(record);
     });
@@ -50,10 +53,8 @@ LoadedStudy load_study(storage::FileSystem& files, const std::string& directory)
 
 void read_reports(storage::FileSystem& files, const std::string& directory, std::uint64_t records,
                   const std::function<void(const study::Reported&)>& visit) {
-    std::uint64_t number = 0;
-    storage::read_journal(files, directory, [&](study::Record&& record) {
-        const auto* report = std::get_if<study::Reported>(&record);
-        if (number++ < records && report != nullptr) visit(*report);
+    storage::read_history(files, directory, records, [&](study::Record&& record) {
+        if (const auto* report = std::get_if<study::Reported>(&record)) visit(*report);
     });
 }
 

@@ -97,6 +97,7 @@ class Walker {
 
   private:
     void enter(std::size_t index) {
+        planned_[current_].view->release();
         current_ = index;
         position_.segment = planned_[index].view->header().segment;
         position_.bytes = segment_header_bytes;
