@@ -231,8 +231,7 @@ int export_study(const std::string& directory, Format format, const std::string&
         throw base::UsageError("--table is for csv; the JSON has trials and reports");
     auto& files = storage::posix_file_system();
     const MissingRecords missing(directory);
-    const auto study =
-        format == Format::json ? report::load_study(files, directory) : report::load_state(files, directory);
+    const auto study = report::load_study(files, directory); // a snapshot of a large study takes more memory
     const bool incomplete = missing.tell(study.journal);
     const report::EachReport each_report = [&](const auto& visit) {
         report::read_reports(files, directory, study.journal.records, visit);

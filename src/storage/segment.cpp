@@ -218,4 +218,10 @@ std::vector<std::uint32_t> list_segments(const FileSystem& files, const std::str
     return numbers;
 }
 
+void sync_segments(FileSystem& files, const std::string& study_directory) {
+    for (const std::uint32_t number : list_segments(files, study_directory))
+        files.open(segment_path(study_directory, number), FileSystem::Open::read)->sync();
+    files.sync_directory(journal_directory(study_directory));
+}
+
 } // namespace ranktune::storage

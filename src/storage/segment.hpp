@@ -100,5 +100,8 @@ void seal_frame(std::span<std::byte> frame, FrameHeader& header, std::uint32_t s
 [[nodiscard]] std::string segment_path(const std::string& study_directory, std::uint32_t segment);
 /// Numbers of the published segments, ascending.
 [[nodiscard]] std::vector<std::uint32_t> list_segments(const FileSystem& files, const std::string& study_directory);
+/// What a killed writer may have left to the kernel is on the disk afterwards. Syncing a file that has nothing to write
+/// costs nothing. Throws base::IoError.
+void sync_segments(FileSystem& files, const std::string& study_directory);
 
 } // namespace ranktune::storage
