@@ -231,10 +231,11 @@ int export_study(const std::string& directory, Format format, const std::string&
         throw base::UsageError("--table is for csv; the JSON has trials and reports");
     auto& files = storage::posix_file_system();
     const MissingRecords missing(directory);
-    const auto study = report::load_study(files, directory); // a snapshot of a large study takes more memory
+    auto study = report::load_study(files, directory); // a snapshot of a large study takes more memory
     const bool incomplete = missing.tell(study.journal);
+    const std::uint64_t records = study.journal.records;
     const report::EachReport each_report = [&](const auto& visit) {
-        report::read_reports(files, directory, study.journal.records, visit);
+        report::read_reports(files, directory, records, visit);
     };
     std::ofstream file;
     if (!output.empty()) {
@@ -243,9 +244,11 @@ int export_study(const std::string& directory, Format format, const std::string&
     }
     std::ostream& out = output.empty() ? std::cout : file;
     if (format == Format::json) {
-        report::export_json(study, each_report, out);
+        report::export_json(std::move(study), each_report, out);
     } else if (table == "reports") {
-        report::export_reports_csv(study.tuner->state(), each_report, out);
+        const std::vector<std::string> metrics = study.tuner->state().metrics;
+        study = {};
+        report::export_reports_csv(metrics, each_report, out);
     } else {
         report::export_trials_csv(*study.tuner, out);
     }

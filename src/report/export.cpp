@@ -153,7 +153,10 @@ nlohmann::ordered_json json_of(const space::Value& value) {
     return list;
 }
 
-void export_json(const LoadedStudy& study, const EachReport& each_report, std::ostream& out) {
+namespace {
+
+/// Everything up to the reports. Takes the study, so that it is gone afterwards.
+std::vector<std::string> export_study_and_trials(const LoadedStudy study, std::ostream& out) {
     const auto& state = study.tuner->state();
     const auto& spec = study.tuner->spec();
     const Json about = {{"name", spec.name},
@@ -179,10 +182,17 @@ void export_json(const LoadedStudy& study, const EachReport& each_report, std::o
         trials.add(trial_json(study, study::TrialId{i}, {first, attempt}));
     }
     trials.end();
+    return state.metrics;
+}
+
+} // namespace
+
+void export_json(LoadedStudy&& study, const EachReport& each_report, std::ostream& out) {
+    const std::vector<std::string> names = export_study_and_trials(std::move(study), out);
     ArrayWriter reports(out, "reports");
     each_report([&](const study::Reported& report) {
         Json metrics = Json::object();
-        for (const auto& metric : report.metrics) metrics[state.metrics.at(metric.id.value())] = number(metric.value);
+        for (const auto& metric : report.metrics) metrics[names.at(metric.id.value())] = number(metric.value);
         reports.add({{"trial", report.trial.value()},
                      {"attempt", report.attempt.value()},
                      {"iteration", report.iteration},
@@ -220,8 +230,7 @@ void export_trials_csv(const tuner::Tuner& tuner, std::ostream& out) {
     }
 }
 
-void export_reports_csv(const tuner::State& state, const EachReport& each_report, std::ostream& out) {
-    const auto& metrics = state.metrics;
+void export_reports_csv(const std::vector<std::string>& metrics, const EachReport& each_report, std::ostream& out) {
     std::vector<storage::ChosenName> chosen;
     for (const auto& metric : metrics) chosen.push_back({metric, "metric"});
     write_header(out, {"trial", "attempt", "iteration", "seconds", "time"}, chosen);

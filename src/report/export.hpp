@@ -22,10 +22,12 @@ using EachReport = std::function<void(const std::function<void(const study::Repo
 /// attempts with ranks and hosts, start and end), reports (trial, attempt, iteration, seconds, time, metrics).
 /// Non-finite numbers are the strings "nan", "inf",
 /// "-inf". Needs a study with its history (load_study).
-void export_json(const LoadedStudy& study, const EachReport& each_report, std::ostream& out);
+/// The study is given back to memory before the reports are read.
+void export_json(LoadedStudy&& study, const EachReport& each_report, std::ostream& out);
 /// Trials as CSV (RFC 4180, header line): one row a trial, one column a hyper-parameter.
 void export_trials_csv(const tuner::Tuner& tuner, std::ostream& out);
 /// Reports as CSV: one row a report, one column a metric.
-void export_reports_csv(const tuner::State& state, const EachReport& each_report, std::ostream& out);
+/// `metrics`: their names, by number.
+void export_reports_csv(const std::vector<std::string>& metrics, const EachReport& each_report, std::ostream& out);
 
 } // namespace ranktune::report
