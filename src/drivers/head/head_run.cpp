@@ -517,8 +517,7 @@ HeadRunEnd run_head(comm::Transport& wire, SignalReader* signals, const RunOptio
         Entered entered = enter(*options.files, options);
         if (options.on_open) options.on_open(entered.opened, entered.moved_to);
         if (entered.opened.finished) {
-            const std::string wrong =
-                tend(*options.files, options.directory, entered.opened, options.launch);
+            const std::string wrong = tend(*options.files, options.directory, entered.opened, options.launch);
             entered.lease.reset();
             const auto outcome = entered.opened.tuner->state().outcome;
             return end_early(wrong.empty() ? outcome : code_without_tables(outcome), wrong, true);

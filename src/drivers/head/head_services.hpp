@@ -19,9 +19,9 @@
 namespace ranktune::drivers {
 
 /// Checkpoints are unlinked once their release is synced, on a thread of their own: removing a large file can take
-/// longer than a commit may wait. Results are written on another one, at the end. Tables that fail are told: the journal
-/// has everything, and the next start makes them again from it. A journal that is not on the disk, or not where the next
-/// start looks for it, makes another end of the study's.
+/// longer than a commit may wait. Results are written on another one, at the end. Tables that fail are told: the
+/// journal has everything, and the next start makes them again from it. A journal that is not on the disk, or not where
+/// the next start looks for it, makes another end of the study's.
 class HeadServices final : public HeadDuties {
   public:
     using AtTheEnd = std::function<void(const study::EndStudy&)>;
