@@ -13,8 +13,10 @@ MissingRecords::MissingRecords(std::string directory)
 
 bool MissingRecords::tell(const storage::JournalSummary& found) const {
     const std::string missing = drivers::what_is_missing(known_, found, directory_);
-    if (missing.empty() || storage::read_lease(storage::posix_file_system(), directory_)) return false;
-    std::cerr << "ranktune: " << missing << "\n" << std::flush;
+    if (missing.empty()) return false;
+    const auto say = [](const std::string& sentence) { std::cerr << "ranktune: " << sentence << "\n" << std::flush; };
+    if (storage::writer_lives(storage::posix_file_system(), directory_, storage::real_wait(say))) return false;
+    say(missing);
     return true;
 }
 

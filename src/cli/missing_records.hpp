@@ -14,7 +14,7 @@ class MissingRecords {
   public:
     explicit MissingRecords(std::string directory);
     /// Says it on standard error when the journal that was read ends too early; returns whether it does. (Of a study
-    /// that runs, this machine may not see the newest records yet: no word about it.)
+    /// whose writer lives, this machine may not see the newest records yet: no word about it.)
     bool tell(const storage::JournalSummary& found) const;
 
   private:

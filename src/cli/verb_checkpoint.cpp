@@ -37,7 +37,7 @@ int extract_checkpoint(const CheckpointArguments& arguments) {
     std::optional<report::LoadedStudy> study; // as it was at the last look: it may be running
     base::TrialId id{};
     const auto list = [&] {
-        study.emplace(report::load_study(files, arguments.directory, false));
+        study.emplace(report::load_study(files, arguments.directory));
         const auto& state = study->tuner->state();
         id = report::trial_named(state, arguments.trial, arguments.directory);
         const auto& trial = state.trial(id);

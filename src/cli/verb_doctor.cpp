@@ -126,7 +126,7 @@ std::vector<fs::path> newest_logs(const fs::path& folder) {
 /// What the journal says, in words and numbers; a damaged one is the most important news of all.
 std::string journal_summary(const std::string& directory) {
     try {
-        const auto study = report::load_study(storage::posix_file_system(), directory, false);
+        const auto study = report::load_study(storage::posix_file_system(), directory);
         const auto& state = study.tuner->state();
         std::string text = fmt::format("records {}\nsegments {}\ncut_bytes {}\nstarts {}\ntrials {}\nreports {}\n",
                                        study.journal.records, study.journal.segments, study.journal.cut_bytes,

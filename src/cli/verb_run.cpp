@@ -29,6 +29,7 @@
 #include "comm/mpi/launch.hpp"
 #include "drivers/command_output.hpp"
 #include "drivers/environment_facts.hpp"
+#include "drivers/head/finished_study.hpp"
 #include "drivers/head/last_end.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/layout.hpp"
@@ -87,6 +88,10 @@ StudyInput read_for_here(const RunArguments& arguments) {
     }
 }
 
+void tell_tables(const std::string& wrong, study::StudyOutcome outcome) {
+    if (!wrong.empty()) std::cerr << error_message(wrong, static_cast<int>(outcome)) << std::flush;
+}
+
 int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     const StudyInput input = read_for_here(arguments);
     const std::string directory = directory_for(arguments, input);
@@ -102,7 +107,13 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
             std::cout << report::finished_screen(*opened.tuner, files, detect_terminal().style);
         else
             tell_end(report::end_sentence(*opened.tuner, files), outcome);
-        return static_cast<int>(outcome);
+        const auto say = [](const std::string& note) { std::cerr << note << "\n" << std::flush; };
+        const std::string wrong = drivers::tend_if_free(storage::posix_file_system(), absolute_directory(directory),
+                                                        opened, storage::real_wait(say));
+        if (wrong.empty()) return static_cast<int>(outcome);
+        std::cout << std::flush;
+        tell_tables(wrong, drivers::code_without_tables(outcome));
+        return static_cast<int>(drivers::code_without_tables(outcome));
     }
     if (!arguments.local &&
         input.spec.max_ranks_per_trial() > hardware_threads()) // refused, with its place in the file
@@ -273,9 +284,11 @@ void RunScreens::stop(const std::string& who, bool insisted, const tuner::Tuner&
 void RunScreens::end(const drivers::RunEnd& end) {
     view_.finish();
     // The study's own end, and not that of a head that could not keep what the study has recorded.
+    const bool lacks_tables = !end.tables.empty() && end.message == end.tables;
     const bool regular = end.tuner != nullptr && end.tuner->state().ended &&
-                         end.outcome == end.tuner->state().outcome &&
-                         (end.message.empty() || end.message == end.tuner->state().end_message);
+                         (lacks_tables || (end.outcome == end.tuner->state().outcome &&
+                                           (end.message.empty() || end.message == end.tuner->state().end_message)));
+    if (lacks_tables && arguments_.progress == Progress::none) return tell_tables(end.tables, end.outcome);
     if (end.tuner == nullptr || arguments_.progress == Progress::none) { // nothing began, or --quiet
         tell_end(regular ? report::end_sentence(*end.tuner, {0, 0, directory_, typed(arguments_)}) : end.message,
                  end.outcome);
@@ -293,6 +306,7 @@ void RunScreens::end(const drivers::RunEnd& end) {
     files.next_job = next_job(end, absolute_);
     std::cout << report::end_screen(*end.tuner, live_figures(*end.tuner, end.figures), files, terminal_.style)
               << std::flush;
+    tell_tables(end.tables, end.outcome);
     std::cout << report::lone_reports_text(drivers::lone_reports(absolute_), terminal_.style) << std::flush;
     if (!end.requeue.empty()) std::cout << report::prose("job", end.requeue, terminal_.style) << std::flush;
 }

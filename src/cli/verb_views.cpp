@@ -31,20 +31,12 @@
 namespace ranktune::cli {
 namespace {
 
-/// `read` gives a study of that directory. Says it when its newest records are missing.
-template <class Read>
-report::LoadedStudy told(const std::string& directory, const Read& read) {
+/// Says it when its newest records are missing.
+report::LoadedStudy load_state(const std::string& directory) {
     const MissingRecords missing(directory);
-    report::LoadedStudy study = read(storage::posix_file_system());
+    report::LoadedStudy study = report::load_state(storage::posix_file_system(), directory);
     missing.tell(study.journal);
     return study;
-}
-
-report::LoadedStudy load(const std::string& directory, bool with_reports = false) {
-    return told(directory, [&](auto& files) { return report::load_study(files, directory, with_reports); });
-}
-report::LoadedStudy load_state(const std::string& directory) {
-    return told(directory, [&](auto& files) { return report::load_state(files, directory); });
 }
 
 /// Whether a file of the best trial's checkpoint is not where the journal says.
@@ -63,10 +55,8 @@ constexpr const char* not_running = "not running";
 
 /// Whether a study that has not ended is being run, as far as its lease tells at once.
 std::string running_text(const std::string& directory) {
-    const auto holder = storage::read_lease(storage::posix_file_system(), directory);
-    const bool stale = !holder || storage::judge(*holder, storage::this_holder("", 0), storage::process_start) ==
-                                      storage::LeaseState::stale;
-    return stale ? not_running : "run by " + describe(*holder);
+    const auto writer = storage::possible_writer(storage::posix_file_system(), directory);
+    return writer ? "run by " + describe(*writer) : not_running;
 }
 
 /// What the head knows beyond the journal: the file `status`, made anew by each of its starts.
@@ -239,7 +229,14 @@ int logs(const std::string& directory, const std::string& word) {
 int export_study(const std::string& directory, Format format, const std::string& table, const std::string& output) {
     if (format == Format::json && !table.empty())
         throw base::UsageError("--table is for csv; the JSON has trials and reports");
-    const auto study = load(directory, true);
+    auto& files = storage::posix_file_system();
+    const MissingRecords missing(directory);
+    auto study = report::load_study(files, directory); // a snapshot of a large study takes more memory
+    const bool incomplete = missing.tell(study.journal);
+    const std::uint64_t records = study.journal.records;
+    const report::EachReport each_report = [&](const auto& visit) {
+        report::read_reports(files, directory, records, visit);
+    };
     std::ofstream file;
     if (!output.empty()) {
         file.open(output, std::ios::binary);
@@ -247,15 +244,17 @@ int export_study(const std::string& directory, Format format, const std::string&
     }
     std::ostream& out = output.empty() ? std::cout : file;
     if (format == Format::json) {
-        report::export_json(study, out);
+        report::export_json(std::move(study), each_report, out);
     } else if (table == "reports") {
-        report::export_reports_csv(study, out);
+        const std::vector<std::string> metrics = study.tuner->state().metrics;
+        study = {};
+        report::export_reports_csv(metrics, each_report, out);
     } else {
-        report::export_trials_csv(study, out);
+        report::export_trials_csv(*study.tuner, out);
     }
     out.flush();
     if (!output.empty() && !out) throw base::Error("writing '" + output + "' failed; is there room?");
-    return 0;
+    return incomplete ? 1 : 0; // which has been said: who goes on with the table has to know
 }
 
 } // namespace ranktune::cli

@@ -27,6 +27,7 @@ struct RunEnd {
     std::string requeue = {};            ///< what became of the job, in words; empty: nothing to say
     bool requeued = false;               ///< the job is back in the queue
     bool called_off = false;             ///< late, by a person: no other job goes on with the study
+    std::string tables = {};             ///< what is wrong with metrics.h5, in words; empty: nothing
 };
 
 /// Rank 0 fills in everything; the other ranks `version`, `layout` and `wrap` only.

@@ -76,6 +76,7 @@ std::string outcome_text(const OutcomeFile& outcome) {
     text += "cause=" + std::string(name(outcome.cause)) + "\n";
     text += "time=" + outcome.time + "\n";
     text += "requeue=" + outcome.requeue + "\n";
+    if (!outcome.tables.empty()) text += "tables=" + base::gist(outcome.tables) + "\n";
     if (!outcome.launch.empty()) text += "launch=" + outcome.launch + "\n";
     return text;
 }
@@ -110,6 +111,8 @@ std::optional<OutcomeFile> parse_outcome(const std::string& text) {
             found.requeue = value;
         } else if (key == "launch") {
             found.launch = value;
+        } else if (key == "tables") {
+            found.tables = value;
         }
     }
     return complete ? std::optional(found) : std::nullopt;

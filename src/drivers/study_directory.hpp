@@ -77,6 +77,7 @@ struct OutcomeFile {
     std::string requeue = "no"; ///< whether Slurm was asked to queue the job again: "no", "yes" or "failed"
     std::string launch = {};    ///< value of launch_variable; empty: nobody gave one
     std::uint64_t records = 0;  ///< of the journal that were on the disk, all starts; 0: not known
+    std::string tables = {};    ///< what is wrong with metrics.h5, one line; empty: it has everything
     friend bool operator==(const OutcomeFile&, const OutcomeFile&) = default;
 };
 [[nodiscard]] std::string outcome_text(const OutcomeFile& outcome);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/export.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <ostream>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,24 +36,22 @@ std::string host_of(const LoadedStudy& study, std::size_t incarnation, study::Ra
     return rank.value() == 0 || rank.value() > workers.size() ? std::string() : workers[rank.value() - 1].host;
 }
 
-Json attempt_json(const LoadedStudy& study, std::size_t index) {
-    const study::TrialStarted& start = study.starts[index];
+Json attempt_json(const LoadedStudy& study, const AttemptStart& start) {
     Json ranks = Json::array();
     Json hosts = Json::array();
-    for (const auto rank : start.ranks) {
+    for (const auto rank : std::span(study.ranks).subspan(start.first_rank, start.rank_count)) {
         ranks.push_back(rank.value());
-        hosts.push_back(host_of(study, study.started_in[index], rank));
+        hosts.push_back(host_of(study, start.incarnation, rank));
     }
-    const auto* checkpoint = std::get_if<study::CheckpointRef>(&start.from);
     return {{"attempt", start.attempt.value()},
             {"start", seconds(start.at)},
-            {"from_iteration", checkpoint == nullptr ? 0 : checkpoint->iteration},
+            {"from_iteration", start.from},
             {"ranks", ranks},
             {"hosts", hosts}};
 }
 
 /// `attempts`: indices into study.starts.
-Json trial_json(const LoadedStudy& study, study::TrialId id, const std::vector<std::size_t>& attempts) {
+Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std::size_t> attempts) {
     const TrialState& t = study.tuner->state().trial(id);
     Json configuration = Json::object();
     for (const auto& entry : t.configuration.entries()) configuration[entry.name] = json_of(entry.value);
@@ -62,7 +63,7 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, const std::vector<s
                                {"digest", fmt::format("{:016x}", c.digest)}});
     }
     Json runs = Json::array();
-    for (const std::size_t index : attempts) runs.push_back(attempt_json(study, index));
+    for (const std::size_t index : attempts) runs.push_back(attempt_json(study, study.starts[index]));
     const bool closed = study::is_final(t.phase);
     Json trial = {{"id", id.value()},
                   {"configuration", configuration},
@@ -83,11 +84,41 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, const std::vector<s
     return trial;
 }
 
-std::vector<std::vector<std::size_t>> attempts_by_trial(const LoadedStudy& study) {
-    std::vector<std::vector<std::size_t>> attempts(study.tuner->state().trials.size());
-    for (std::size_t i = 0; i < study.starts.size(); ++i) attempts[study.starts[i].trial.value()].push_back(i);
-    return attempts;
+/// Indices into study.starts: those of a trial together, in the order of its attempts.
+std::vector<std::size_t> by_trial(const LoadedStudy& study) {
+    std::vector<std::size_t> order(study.starts.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return study.starts[a].trial < study.starts[b].trial; });
+    return order;
 }
+
+/// As it stands within a value that is written with one space for each level.
+std::string text_at(const Json& json, std::size_t level) {
+    // Names and messages may hold bytes that are not UTF-8: they are replaced, never refused.
+    const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
+    std::string indented;
+    for (const char c : text) {
+        indented += c;
+        if (c == '\n') indented.append(level, ' '); // within a text it is written as \\n
+    }
+    return indented;
+}
+
+/// An array of the outermost object, written element by element.
+class ArrayWriter {
+  public:
+    ArrayWriter(std::ostream& out, const char* name) : out_(out) { out_ << ",\n \"" << name << "\": ["; }
+    void add(const Json& element) {
+        out_ << (any_ ? ",\n  " : "\n  ") << text_at(element, 2);
+        any_ = true;
+    }
+    void end() { out_ << (any_ ? "\n ]" : "]"); }
+
+  private:
+    std::ostream& out_;
+    bool any_ = false;
+};
 
 std::string csv(const std::string& text) {
     if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
@@ -122,45 +153,60 @@ nlohmann::ordered_json json_of(const space::Value& value) {
     return list;
 }
 
-void export_json(const LoadedStudy& study, std::ostream& out) {
+namespace {
+
+/// Everything up to the reports. Takes the study, so that it is gone afterwards.
+std::vector<std::string> export_study_and_trials(const LoadedStudy study, std::ostream& out) {
     const auto& state = study.tuner->state();
     const auto& spec = study.tuner->spec();
-    Json root = {{"schema", 1}};
-    root["study"] = {{"name", spec.name},
-                     {"uuid", state.uuid},
-                     {"version", state.version},
-                     {"metric", spec.objective.metric},
-                     {"mode", spec.objective.mode == study::Mode::max ? "max" : "min"},
-                     {"num_trials", spec.num_trials},
-                     {"max_iterations", spec.max_iterations},
-                     {"seed", spec.seed},
-                     {"starts", study.began},
-                     {"ended", state.ended},
-                     {"exit_code", state.ended ? Json(static_cast<int>(state.outcome)) : Json(nullptr)},
-                     {"outcome", state.end_message},
-                     {"best_trial", state.best ? Json(state.best->value()) : Json(nullptr)}};
-    root["trials"] = Json::array();
-    const auto attempts = attempts_by_trial(study);
-    for (std::uint32_t i = 0; i < state.trials.size(); ++i)
-        root["trials"].push_back(trial_json(study, study::TrialId{i}, attempts[i]));
-    root["reports"] = Json::array();
-    for (const auto& report : study.reports) {
-        Json metrics = Json::object();
-        for (const auto& metric : report.metrics) metrics[state.metrics.at(metric.id.value())] = number(metric.value);
-        root["reports"].push_back({{"trial", report.trial.value()},
-                                   {"attempt", report.attempt.value()},
-                                   {"iteration", report.iteration},
-                                   {"seconds", report.seconds},
-                                   {"time", seconds(report.at)},
-                                   {"metrics", metrics}});
+    const Json about = {{"name", spec.name},
+                        {"uuid", state.uuid},
+                        {"version", state.version},
+                        {"metric", spec.objective.metric},
+                        {"mode", spec.objective.mode == study::Mode::max ? "max" : "min"},
+                        {"num_trials", spec.num_trials},
+                        {"max_iterations", spec.max_iterations},
+                        {"seed", spec.seed},
+                        {"starts", study.began},
+                        {"ended", state.ended},
+                        {"exit_code", state.ended ? Json(static_cast<int>(state.outcome)) : Json(nullptr)},
+                        {"outcome", state.end_message},
+                        {"best_trial", state.best ? Json(state.best->value()) : Json(nullptr)}};
+    out << "{\n \"schema\": 1,\n \"study\": " << text_at(about, 1);
+    ArrayWriter trials(out, "trials");
+    const std::vector<std::size_t> order = by_trial(study);
+    auto attempt = order.begin();
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        const auto first = attempt;
+        while (attempt != order.end() && study.starts[*attempt].trial.value() == i) ++attempt;
+        trials.add(trial_json(study, study::TrialId{i}, {first, attempt}));
     }
-    // Names and messages may hold bytes that are not UTF-8: they are replaced, never refused.
-    out << root.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+    trials.end();
+    return state.metrics;
 }
 
-void export_trials_csv(const LoadedStudy& study, std::ostream& out) {
-    const auto& state = study.tuner->state();
-    const auto& parameters = study.tuner->spec().space.parameters();
+} // namespace
+
+void export_json(LoadedStudy&& study, const EachReport& each_report, std::ostream& out) {
+    const std::vector<std::string> names = export_study_and_trials(std::move(study), out);
+    ArrayWriter reports(out, "reports");
+    each_report([&](const study::Reported& report) {
+        Json metrics = Json::object();
+        for (const auto& metric : report.metrics) metrics[names.at(metric.id.value())] = number(metric.value);
+        reports.add({{"trial", report.trial.value()},
+                     {"attempt", report.attempt.value()},
+                     {"iteration", report.iteration},
+                     {"seconds", report.seconds},
+                     {"time", seconds(report.at)},
+                     {"metrics", metrics}});
+    });
+    reports.end();
+    out << "\n}\n";
+}
+
+void export_trials_csv(const tuner::Tuner& tuner, std::ostream& out) {
+    const auto& state = tuner.state();
+    const auto& parameters = tuner.spec().space.parameters();
     std::vector<storage::ChosenName> chosen;
     for (const auto& parameter : parameters) chosen.push_back({parameter.name, "parameter"});
     write_header(out,
@@ -184,12 +230,11 @@ void export_trials_csv(const LoadedStudy& study, std::ostream& out) {
     }
 }
 
-void export_reports_csv(const LoadedStudy& study, std::ostream& out) {
-    const auto& metrics = study.tuner->state().metrics;
+void export_reports_csv(const std::vector<std::string>& metrics, const EachReport& each_report, std::ostream& out) {
     std::vector<storage::ChosenName> chosen;
     for (const auto& metric : metrics) chosen.push_back({metric, "metric"});
     write_header(out, {"trial", "attempt", "iteration", "seconds", "time"}, chosen);
-    for (const auto& report : study.reports) {
+    each_report([&](const study::Reported& report) {
         std::vector<std::string> cells(metrics.size());
         for (const auto& metric : report.metrics) {
             cells.at(metric.id.value()) = space::float_text(metric.value);
@@ -198,7 +243,7 @@ void export_reports_csv(const LoadedStudy& study, std::ostream& out) {
             << space::float_text(report.seconds) << ',' << space::float_text(seconds(report.at));
         for (const auto& cell : cells) out << ',' << cell;
         out << "\r\n";
-    }
+    });
 }
 
 } // namespace ranktune::report

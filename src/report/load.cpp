@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/load.hpp"
 
+#include <limits>
+
 #include "tuner/resume.hpp"
 
 namespace ranktune::report {
@@ -18,28 +20,42 @@ LoadedStudy load_state(storage::FileSystem& files, const std::string& directory)
     loaded.journal = tail.summary;
     if (!tail.spec.empty())
         loaded.tuner = tuner::resumed(tail.spec, directory + "/resolved.toml", tail.snapshot, tail.records);
-    return loaded.tuner ? std::move(loaded) : load_study(files, directory, false);
+    return loaded.tuner ? std::move(loaded) : load_study(files, directory);
 }
 
-LoadedStudy load_study(storage::FileSystem& files, const std::string& directory, bool with_reports) {
+void LoadedStudy::add(const study::Record& record) {
+    if (const auto* start = std::get_if<study::TrialStarted>(&record)) {
+        const auto* checkpoint = std::get_if<study::CheckpointRef>(&start->from);
+        starts.push_back({start->trial, start->attempt,
+                          static_cast<std::uint32_t>(workers.empty() ? 0 : workers.size() - 1),
+                          static_cast<std::uint32_t>(start->ranks.size()), ranks.size(), start->at,
+                          checkpoint == nullptr ? 0 : checkpoint->iteration});
+        ranks.insert(ranks.end(), start->ranks.begin(), start->ranks.end());
+    } else if (const auto* begins = std::get_if<study::IncarnationBegan>(&record)) {
+        workers.push_back(begins->workers);
+        began.push_back(begins->wall_time);
+    }
+}
+
+LoadedStudy load_study(storage::FileSystem& files, const std::string& directory) {
     require_study(files, directory);
     LoadedStudy loaded;
     tuner::Regrown grown(directory);
-    loaded.journal = storage::read_journal(files, directory, [&](study::Record&& record) {
+    constexpr auto all = std::numeric_limits<std::uint64_t>::max();
+    loaded.journal = storage::read_history(files, directory, all, [&](study::Record&& record) {
         grown.apply(record);
-        if (auto* report = std::get_if<study::Reported>(&record)) {
-            if (with_reports) loaded.reports.push_back(std::move(*report));
-        } else if (auto* start = std::get_if<study::TrialStarted>(&record)) {
-            loaded.starts.push_back(std::move(*start));
-            loaded.started_in.push_back(loaded.workers.empty() ? 0 : loaded.workers.size() - 1);
-        } else if (auto* began = std::get_if<study::IncarnationBegan>(&record)) {
-            loaded.workers.push_back(std::move(began->workers));
-            loaded.began.push_back(began->wall_time);
-        }
+        loaded.add(record);
     });
     loaded.tuner = grown.take();
     if (!loaded.tuner) throw base::UsageError("the study in '" + directory + "' has not begun: its journal is empty");
     return loaded;
+}
+
+void read_reports(storage::FileSystem& files, const std::string& directory, std::uint64_t records,
+                  const std::function<void(const study::Reported&)>& visit) {
+    storage::read_history(files, directory, records, [&](study::Record&& record) {
+        if (const auto* report = std::get_if<study::Reported>(&record)) visit(*report);
+    });
 }
 
 base::TrialId trial_named(const tuner::State& state, const std::string& word, const std::string& directory) {

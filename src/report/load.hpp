@@ -2,6 +2,8 @@
 #pragma once
 // A study read back from its directory, without MPI: what status, best and export look at.
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,14 +13,27 @@
 
 namespace ranktune::report {
 
+/// Where and when an attempt was started. (Smaller than its record: there may be a million of them.)
+struct AttemptStart {
+    study::TrialId trial;
+    study::Attempt attempt;
+    std::uint32_t incarnation = 0; ///< index into `workers` and `began`
+    std::uint32_t rank_count = 0;
+    std::size_t first_rank = 0; ///< index into `ranks`
+    study::StudyTime at;
+    study::Iteration from = 0; ///< of the checkpoint that it started from; 0: from scratch
+};
+
 struct LoadedStudy {
     std::unique_ptr<tuner::Tuner> tuner;
     storage::JournalSummary journal;
-    std::vector<study::Reported> reports;              ///< filled when asked for
-    std::vector<study::TrialStarted> starts;           ///< every attempt
-    std::vector<std::size_t> started_in;               ///< of each of `starts`: the index into `workers` and `began`
+    std::vector<AttemptStart> starts;                  ///< every attempt
+    std::vector<study::Rank> ranks;                    ///< of all of them
     std::vector<std::vector<study::RankInfo>> workers; ///< by incarnation, from 1
     std::vector<std::string> began;                    ///< wall time of each incarnation
+
+    /// Takes a record of the history in; the core is another matter.
+    void add(const study::Record& record);
 };
 
 /// Throws base::UsageError when no study lies there.
@@ -26,9 +41,13 @@ void require_study(storage::FileSystem& files, const std::string& directory);
 
 /// Reads the journal from record 0 through a fresh core. Safe while a head writes. Throws base::UsageError when there
 /// is no study, and base::FormatError for a damaged one.
-[[nodiscard]] LoadedStudy load_study(storage::FileSystem& files, const std::string& directory, bool with_reports);
+[[nodiscard]] LoadedStudy load_study(storage::FileSystem& files, const std::string& directory);
 
-/// The state alone, from the newest snapshot on: for views that need no history. `reports`, `starts`, `workers` and
+/// The reports among the first `records` records, in their order, without keeping any. Throws as load_study.
+void read_reports(storage::FileSystem& files, const std::string& directory, std::uint64_t records,
+                  const std::function<void(const study::Reported&)>& visit);
+
+/// The state alone, from the newest snapshot on: for views that need no history. `starts`, `ranks`, `workers` and
 /// `began` stay empty. Throws as load_study.
 [[nodiscard]] LoadedStudy load_state(storage::FileSystem& files, const std::string& directory);
 

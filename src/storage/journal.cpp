@@ -34,9 +34,10 @@ Journal::Impl::Impl(FileSystem& file_system, JournalOptions journal_options, bas
 JournalPosition Journal::Impl::take_over() {
     for (int attempt = 0; attempt < 16; ++attempt) {
         const JournalPosition cut = find_end();
-        sync_earlier_segments();
+        // The new segment will say what counts of the earlier ones: that has to be on the disk before it is.
+        sync_segments(files, options.directory);
         const auto began = Clock::now();
-        current = publisher.publish(newest + 1, false, cut, {});
+        current = publisher.publish(newest + 1, 0, cut, {});
         if (current) {
             current_since = Clock::now();
             publication = current_since - began;
@@ -68,14 +69,6 @@ JournalPosition Journal::Impl::find_end() {
     }
     newest = walk.newest.segment;
     return walk.end;
-}
-
-/// The new segment will say what counts of the earlier ones: that has to be on the disk before it is, also when a
-/// killed head has left it to the kernel. Syncing a file that has nothing to write costs nothing.
-void Journal::Impl::sync_earlier_segments() {
-    for (const std::uint32_t number : list_segments(files, options.directory))
-        files.open(segment_path(options.directory, number), FileSystem::Open::read)->sync();
-    files.sync_directory(journal_directory(options.directory));
 }
 
 /// Those of a head that was killed: nothing is ever written to them again.

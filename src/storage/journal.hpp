@@ -114,6 +114,10 @@ struct JournalSummary {
 JournalSummary read_journal(FileSystem& files, const std::string& directory,
                             const std::function<void(study::Record&&)>& visit);
 
+/// The same without the snapshots, which may each be as large as the study's state, and behind record `limit` nothing.
+JournalSummary read_history(FileSystem& files, const std::string& directory, std::uint64_t limit,
+                            const std::function<void(study::Record&&)>& visit);
+
 /// What a head needs to go on: the newest snapshot and what follows it, without decoding what lies before.
 struct JournalTail {
     JournalSummary summary;

@@ -31,7 +31,6 @@ struct Journal::Impl {
     // ---- on the caller's thread ----
     [[nodiscard]] JournalPosition take_over();
     [[nodiscard]] JournalPosition find_end();
-    void sync_earlier_segments();
     void seal_earlier_segments() noexcept;
     void append(const std::vector<study::Record>& records);
     void make_room(Lock& lock, std::uint32_t& count);

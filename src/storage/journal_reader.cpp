@@ -14,6 +14,8 @@ namespace {
 
 [[noreturn]] void too_long() { throw base::FormatError("a frame of the journal holds more than its records"); }
 
+[[noreturn]] void empty_record() { throw base::FormatError("a record of the journal is empty"); }
+
 JournalSummary summary_of(const WalkResult& walk) {
     JournalSummary summary;
     summary.uuid = walk.newest.uuid;
@@ -49,7 +51,7 @@ class TailCollector {
         for (std::uint32_t i = 0; i < count; ++i) {
             const std::size_t begin = at();
             const auto fields = in.bytes();
-            if (fields.empty()) throw base::FormatError("a record of the journal is empty");
+            if (fields.empty()) empty_record();
             const auto kind = static_cast<std::size_t>(fields[0]);
             const auto decoded = [&] {
                 study::Decoder one(records.subspan(begin, at() - begin));
@@ -83,6 +85,25 @@ JournalSummary read_journal(FileSystem& files, const std::string& directory,
     return summary_of(walk_journal(files, directory, [&](const FrameView& frame) {
         study::Decoder in(frame.records);
         for (std::uint32_t i = 0; i < frame.header.count; ++i) visit(study::decode_record(in));
+        if (!in.empty()) too_long();
+    }));
+}
+
+JournalSummary read_history(FileSystem& files, const std::string& directory, std::uint64_t limit,
+                            const std::function<void(study::Record&&)>& visit) {
+    return summary_of(walk_journal(files, directory, [&](const FrameView& frame) {
+        if (frame.header.first_sequence >= limit) return;
+        study::Decoder in(frame.records);
+        for (std::uint32_t i = 0; i < frame.header.count; ++i) {
+            const std::size_t begin = frame.records.size() - in.left();
+            const auto fields = in.bytes();
+            const std::size_t end = frame.records.size() - in.left();
+            if (fields.empty()) empty_record();
+            const bool wanted = static_cast<std::size_t>(fields[0]) != kind_of<study::Snapshot>();
+            if (!wanted || frame.header.first_sequence + i >= limit) continue;
+            study::Decoder one(frame.records.subspan(begin, end - begin));
+            visit(study::decode_record(one));
+        }
         if (!in.empty()) too_long();
     }));
 }

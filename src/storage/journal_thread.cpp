@@ -114,6 +114,7 @@ std::uint64_t Journal::Impl::largest_usual() const {
 void Journal::Impl::publish_ahead(Lock& lock) {
     const std::uint32_t number = newest + 1;
     const JournalPosition cut = synced;
+    const std::uint32_t after = current->header.segment; // nobody moves on before there is a next one
     const SegmentPublisher::Room room{append_waits ? frame_wanted : 0, expected_bytes(), largest_usual()};
     burst = room.expected >= std::max(smallest_burst, largest_expected(options));
     const std::shared_ptr<OpenSegment> too_small = std::move(next);
@@ -122,7 +123,7 @@ void Journal::Impl::publish_ahead(Lock& lock) {
     lock.unlock();
     const auto began = Clock::now();
     try {
-        segment = publisher.publish(number, true, cut, room);
+        segment = publisher.publish(number, after, cut, room);
         if (too_small) files.remove(too_small->path);
     } catch (const base::IoError& error) {
         lock.lock();
@@ -174,8 +175,7 @@ void Journal::Impl::make_memory_ready(Lock& lock) {
 /// voids what lies behind the last good sync.
 void Journal::Impl::move_to_new_segment(Lock& lock) {
     const std::uint32_t number = newest + 1;
-    std::shared_ptr<OpenSegment> segment =
-        publisher.publish(number, false, synced, {unsynced.bytes(), 0, largest_usual()});
+    std::shared_ptr<OpenSegment> segment = publisher.publish(number, 0, synced, {unsynced.bytes(), 0, largest_usual()});
     if (!segment) throw taken(number);
     newest = number;
     ++statistics.segments;

@@ -34,7 +34,10 @@ std::vector<Planned> plan(FileSystem& files, const std::string& directory, const
         planned.push_back({std::make_unique<SegmentView>(files, directory, *at), end});
         const SegmentHeader& header = planned.back().view->header();
         end.reset();
-        if (header.ahead) {
+        if (header.after != 0) {
+            at = std::find(at, numbers.rend(), header.after);
+            if (at == numbers.rend()) missing(segment_path(directory, header.after));
+        } else if (header.ahead) {
             if (++at == numbers.rend()) {
                 throw base::FormatError("'" + planned.back().view->path() + "' continues a segment that is missing. " +
                                         restore_advice);
@@ -62,6 +65,10 @@ class Walker {
   public:
     Walker(std::vector<Planned> planned, std::string directory, const std::function<void(const FrameView&)>& visit)
         : planned_(std::move(planned)), directory_(std::move(directory)), visit_(visit) {
+        // What a segment that was published ahead calls synced was on the disk before.
+        for (const Planned& segment : planned_)
+            if (segment.view->header().ahead)
+                synced_below_ = std::max(synced_below_, segment.view->header().cut.sequence);
         enter(0);
     }
 
@@ -90,6 +97,7 @@ class Walker {
 
   private:
     void enter(std::size_t index) {
+        planned_[current_].view->release();
         current_ = index;
         position_.segment = planned_[index].view->header().segment;
         position_.bytes = segment_header_bytes;

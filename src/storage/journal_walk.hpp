@@ -46,6 +46,11 @@ class SegmentView {
     [[nodiscard]] Rest scan(std::uint64_t at, std::uint64_t near);
     /// The next access reads from the file again.
     void forget() { window_size_ = 0; }
+    /// The same, and gives the memory back.
+    void release() {
+        forget();
+        std::vector<std::byte>().swap(window_);
+    }
 
   private:
     /// `size` bytes at `at` of the payload, fewer at its end.

@@ -173,8 +173,10 @@ LeaseWait real_wait(std::function<void(const std::string&)> say) {
 
 namespace {
 
-/// Watches a holder about whom nothing else is known. Returns when it is stale, throws when it lives.
-void watch(FileSystem& files, const std::string& directory, const LeaseHolder& holder, const LeaseWait& wait) {
+/// Watches a holder about whom nothing else is known. What it has written meanwhile, when it lives; nothing: it is
+/// stale.
+std::optional<LeaseHolder> watch(FileSystem& files, const std::string& directory, const LeaseHolder& holder,
+                                 const LeaseWait& wait) {
     const base::Duration limit = lease_period * lease_periods;
     if (wait.say)
         wait.say("'" + directory + "' was being run by " + describe(holder) + ": watching for up to " +
@@ -184,9 +186,18 @@ void watch(FileSystem& files, const std::string& directory, const LeaseHolder& h
     while (wait.now() - since < limit) {
         wait.sleep(std::chrono::milliseconds(500));
         const auto now = read_lease(files, directory);
-        if (!now) return; // released, or being written: take() looks again
-        if (*now != holder) refuse(directory, *now);
+        if (!now) return {}; // released, or being written: take() looks again
+        if (*now != holder) return now;
     }
+    return {};
+}
+
+/// Throws when the holder lives.
+void refuse_living(FileSystem& files, const std::string& directory, const LeaseHolder& holder, LeaseState state,
+                   const LeaseWait& wait) {
+    if (state == LeaseState::held) refuse(directory, holder);
+    if (state != LeaseState::unknown) return;
+    if (const auto now = watch(files, directory, holder, wait)) refuse(directory, *now);
 }
 
 /// What link_aside does; where it may not write, a holder that lives is the better reason.
@@ -200,14 +211,25 @@ bool link_or_refuse(FileSystem& files, const std::string& directory, const Lease
             holder = read_lease(files, directory);
         } catch (const base::IoError&) { // not to be read either
         }
-        const LeaseState state = holder ? judge(*holder, me, process_start) : LeaseState::stale;
-        if (state == LeaseState::held) refuse(directory, *holder);
-        if (state == LeaseState::unknown) watch(files, directory, *holder, wait);
+        if (holder) refuse_living(files, directory, *holder, judge(*holder, me, process_start), wait);
         throw;
     }
 }
 
 } // namespace
+
+std::optional<LeaseHolder> possible_writer(FileSystem& files, const std::string& study_directory) {
+    auto holder = read_lease(files, study_directory);
+    if (holder && judge(*holder, this_holder("", 0), process_start) == LeaseState::stale) return {};
+    return holder;
+}
+
+bool writer_lives(FileSystem& files, const std::string& study_directory, const LeaseWait& wait) {
+    const auto holder = possible_writer(files, study_directory);
+    if (!holder) return false;
+    return judge(*holder, this_holder("", 0), process_start) == LeaseState::held ||
+           watch(files, study_directory, *holder, wait).has_value();
+}
 
 Lease Lease::take(FileSystem& files, const std::string& study_directory, const LeaseHolder& me, const LeaseWait& wait) {
     Lease lease(files, lease_path(study_directory), me);
@@ -223,9 +245,7 @@ Lease Lease::take(FileSystem& files, const std::string& study_directory, const L
                 if (files.exists(lease.path_)) files.remove(lease.path_);
                 continue;
             }
-            LeaseState state = judge(*holder, me, process_start);
-            if (state == LeaseState::held) refuse(study_directory, *holder);
-            if (state == LeaseState::unknown) watch(files, study_directory, *holder, wait);
+            refuse_living(files, study_directory, *holder, judge(*holder, me, process_start), wait);
             // Somebody else may have come to the same end: only who still finds the stale one removes it.
             if (read_lease(files, study_directory) == holder) files.remove(lease.path_);
         }

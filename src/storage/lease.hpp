@@ -58,6 +58,11 @@ struct LeaseWait {
 };
 [[nodiscard]] LeaseWait real_wait(std::function<void(const std::string&)> say);
 
+/// Who holds the lease, unless that is known to be dead: answers at once.
+[[nodiscard]] std::optional<LeaseHolder> possible_writer(FileSystem& files, const std::string& study_directory);
+/// Whether somebody who lives holds the lease. A holder that only its counter can tell about is watched: up to 15 s.
+[[nodiscard]] bool writer_lives(FileSystem& files, const std::string& study_directory, const LeaseWait& wait);
+
 /// What became of a lease when it was to be renewed.
 enum class Renewal : std::uint8_t {
     renewed,

@@ -45,6 +45,7 @@ enum At : std::size_t {
     at_boot_id = 144, // 64
     at_job = 208,     // 64
     at_host = 272,    // 256
+    at_after = 528,
 };
 
 /// Three bytes, so that a whole frame of one report fits into 64.
@@ -108,6 +109,7 @@ std::vector<std::byte> encode_segment_header(SegmentHeader& header) {
     put_text(page, at_boot_id, 64, header.boot_id);
     put_text(page, at_job, 64, header.job);
     put_text(page, at_host, 256, header.host);
+    put(page, at_after, header.after);
     header.crc = base::crc32c(std::span(page).first(crc_at));
     put(page, crc_at, header.crc);
     return page;
@@ -131,6 +133,7 @@ std::optional<SegmentHeader> decode_segment_header(std::span<const std::byte> pa
     header.incarnation = get<std::uint32_t>(page, at_incarnation);
     header.payload_offset = get<std::uint64_t>(page, at_payload_offset);
     header.payload_bytes = get<std::uint64_t>(page, at_payload_bytes);
+    header.after = get<std::uint32_t>(page, at_after);
     header.ahead = get<std::uint32_t>(page, at_ahead) != 0;
     header.restart_count = get<std::uint32_t>(page, at_restart_count);
     header.cut.segment = get<std::uint32_t>(page, at_cut_segment);
@@ -213,6 +216,12 @@ std::vector<std::uint32_t> list_segments(const FileSystem& files, const std::str
     }
     std::sort(numbers.begin(), numbers.end());
     return numbers;
+}
+
+void sync_segments(FileSystem& files, const std::string& study_directory) {
+    for (const std::uint32_t number : list_segments(files, study_directory))
+        files.open(segment_path(study_directory, number), FileSystem::Open::read)->sync();
+    files.sync_directory(journal_directory(study_directory));
 }
 
 } // namespace ranktune::storage

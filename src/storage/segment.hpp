@@ -15,7 +15,7 @@ namespace ranktune::storage {
 
 /// A reader refuses a larger major and reads a larger minor.
 inline constexpr std::uint16_t journal_major = 2;
-inline constexpr std::uint16_t journal_minor = 0;
+inline constexpr std::uint16_t journal_minor = 1;
 /// The first page of the payload; also the step at which a reader looks for it in the file.
 inline constexpr std::uint64_t segment_header_bytes = 4096;
 /// The payload begins within this many bytes of the file.
@@ -46,6 +46,9 @@ struct SegmentHeader {
     /// segments, whatever else lies in them.
     bool ahead = false;
     JournalPosition cut;
+    /// Of one that was published ahead: the segment that its writer was appending to, which this one continues. 0: not
+    /// known (journal format 2.0).
+    std::uint32_t after = 0;
     std::uint64_t payload_offset = 0; ///< in the file
     std::uint64_t payload_bytes = 0;
     std::string host;
@@ -97,5 +100,8 @@ void seal_frame(std::span<std::byte> frame, FrameHeader& header, std::uint32_t s
 [[nodiscard]] std::string segment_path(const std::string& study_directory, std::uint32_t segment);
 /// Numbers of the published segments, ascending.
 [[nodiscard]] std::vector<std::uint32_t> list_segments(const FileSystem& files, const std::string& study_directory);
+/// What a killed writer may have left to the kernel is on the disk afterwards. Syncing a file that has nothing to write
+/// costs nothing. Throws base::IoError.
+void sync_segments(FileSystem& files, const std::string& study_directory);
 
 } // namespace ranktune::storage

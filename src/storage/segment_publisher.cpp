@@ -47,8 +47,8 @@ SegmentPublisher::SegmentPublisher(FileSystem& files, const JournalOptions& opti
     static_cast<void>(segment_shell(size));
 }
 
-std::unique_ptr<OpenSegment> SegmentPublisher::publish(std::uint32_t number, bool ahead, const JournalPosition& cut,
-                                                       const Room& room) {
+std::unique_ptr<OpenSegment> SegmentPublisher::publish(std::uint32_t number, std::uint32_t after,
+                                                       const JournalPosition& cut, const Room& room) {
     std::uint64_t usual = next_bytes_;
     while (usual < segment_header_bytes + room.needed) usual *= 2;
     std::uint64_t payload = usual;
@@ -58,8 +58,9 @@ std::unique_ptr<OpenSegment> SegmentPublisher::publish(std::uint32_t number, boo
     header.segment = number;
     header.incarnation = options_.incarnation;
     header.uuid = options_.uuid;
-    header.ahead = ahead;
+    header.ahead = after != 0;
     header.cut = cut;
+    header.after = after;
     header.payload_offset = segment_shell(payload).offsets.front();
     header.payload_bytes = payload;
     header.host = options_.writer.host;
@@ -90,7 +91,7 @@ std::unique_ptr<OpenSegment> SegmentPublisher::publish(std::uint32_t number, boo
     files_.sync_directory(journal_directory(options_.directory));
     next_bytes_ = std::max(next_bytes_, std::min({usual * 2, room.most, options_.max_segment_bytes}));
     log_.write(base::LogLevel::debug, "journal-segment",
-               {{"path", segment->path}, {"bytes", std::to_string(payload)}, {"ahead", ahead ? "yes" : "no"}});
+               {{"path", segment->path}, {"bytes", std::to_string(payload)}, {"ahead", after != 0 ? "yes" : "no"}});
     return segment;
 }
 

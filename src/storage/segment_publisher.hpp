@@ -38,10 +38,11 @@ class SegmentPublisher {
         std::uint64_t expected = 0;                                     ///< that should, within the limit on segments
         std::uint64_t most = std::numeric_limits<std::uint64_t>::max(); ///< up to which segments double
     };
-    /// Writes segment `number` aside, reserves its space, syncs it, links it into place, syncs the directory. Returns
-    /// null when the number is taken: another head owns the study. Throws base::IoError; nothing is left then.
-    [[nodiscard]] std::unique_ptr<OpenSegment> publish(std::uint32_t number, bool ahead, const JournalPosition& cut,
-                                                       const Room& room);
+    /// Writes segment `number` aside, reserves its space, syncs it, links it into place, syncs the directory. `after`:
+    /// SegmentHeader::after of one that is published ahead, otherwise 0. Returns null when the number is taken: another
+    /// head owns the study. Throws base::IoError; nothing is left then.
+    [[nodiscard]] std::unique_ptr<OpenSegment> publish(std::uint32_t number, std::uint32_t after,
+                                                       const JournalPosition& cut, const Room& room);
     /// Removes what earlier lives left aside. Only for the owner.
     void remove_leftovers();
 

@@ -37,7 +37,9 @@ std::span<const std::byte> SegmentView::bytes_behind_window(std::uint64_t at, st
     size = std::min(size, left);
     if (at < window_at_ || at + size > window_at_ + window_size_) {
         const std::uint64_t wanted = std::min(std::max(size, window_bytes), left);
-        if (window_.size() < wanted) window_.resize(wanted);
+        // One frame with a snapshot may be a thousand times larger than the others.
+        if (window_.size() < wanted || window_.size() > std::max(wanted, window_bytes))
+            std::vector<std::byte>(std::max(wanted, std::min(window_bytes, left))).swap(window_);
         window_at_ = at;
         window_size_ = file_->read_at(header_.payload_offset + at, std::span(window_).first(wanted));
     }

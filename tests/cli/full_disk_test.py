@@ -109,6 +109,62 @@ class FullDisk(Disk):
         self.assertNotIn("death=yes", (self.disk / "logs" / "start-2.log").read_text())
 
 
+    def test_a_disk_that_is_full_at_the_very_end(self):
+        """The study is complete, metrics.h5 is not: it is said, and the next start makes it."""
+        self.write("fill.py", """
+import json, os, socket
+head = socket.socket(fileno=int(os.environ["RANKTUNE_FD"]))
+if os.path.exists("full"):
+    with open("long/.filler", "wb", buffering=0) as filler:
+        try:
+            while True: filler.write(bytes(4096))
+        except OSError: pass
+        filler.truncate(filler.tell() - 8192)
+head.sendall((json.dumps({"report": {"score": 1}}) + "\\n").encode())
+head.makefile("r").readline()
+""")
+        study = """[study]
+name = "long"
+metric = "score"
+mode = "max"
+num_trials = {trials}
+max_iterations = 1
+seed = 1
+[trainable]
+command = "python3 fill.py"
+[space]
+x = "uniform(0, 1)"
+"""
+        metrics = self.disk / "metrics.h5"
+        local = ("run", "long.toml", "--local", "1")
+        for trials, before in ((1, "missing"), (2, "stale")):
+            with self.subTest(metrics=before):
+                self.write("long.toml", study.format(trials=trials))
+                stale = metrics.read_bytes() if metrics.exists() else b""
+                self.write("full", "")
+                out, err = self.ranktune(*local, code=75)
+                self.assertIn("long finished", out, err)  # the end screen
+                self.assertRegex(" ".join(err.split()), rf"metrics.h5 lacks results: .*{self.why}.* Make room, and give the same command again")
+                self.assertEqual(metrics.read_bytes() if metrics.exists() else b"", stale)
+                said = self.outcome("long")
+                self.assertEqual((said["exit"], said["cause"]), ("75", "storage"))
+                self.assertIn(self.why, said["tables"])
+                newest = max((self.disk / "logs").glob("start-*.log"), key=os.path.getmtime)
+                self.assertRegex(newest.read_text(), rf"results .*{self.why}")
+                self.assertIn(self.why, self.ranktune(*local, code=75)[1])  # still no room
+                self.assertEqual(self.finish(self.supervise(PROGRAM, *local, reports=0), code=75).count("lacks results"), 1)
+                (self.cwd / "full").unlink()
+                self.make_room()
+                _, err = self.ranktune(*local)
+                self.assertNotIn("lacks", err)
+                self.assertNotEqual(metrics.read_bytes(), stale)
+                self.check_over()
+                self.assertNotIn("tables", self.outcome("long"))
+                made = metrics.stat()
+                self.ranktune(*local)  # nothing to do: nothing is written
+                self.assertEqual(metrics.stat(), made)
+
+
 class Quota(Disk):
     """A quota of btrfs, which holds for root, too. Nothing can be overwritten when it is reached, nor the quota itself
     be changed: only taken off."""

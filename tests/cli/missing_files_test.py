@@ -129,6 +129,34 @@ class MissingFiles(Resume):
         self.ranktune("run", "long.toml", "--local", "2", "-q")
         self.check_files()
 
+    def test_newest_segments_that_are_missing_are_noticed_beside_the_lease_of_a_killed_run(self):
+        self.study(seconds=0.3)
+        process = self.start()
+        process.send_signal(signal.SIGINT)
+        self.end_of(process)
+        process = self.start()
+        deadline = time.monotonic() + TIMEOUT
+        while json.loads((self.cwd / "long" / "status").read_text()).get("start") != 2:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.1)
+        newest = max((self.cwd / "long" / "journal").glob("0*.h5"))
+        # What a verb sees of a study whose writer lives may be a little behind: no word about it.
+        self.assertNotIn("missing", self.ranktune("status", "long")[1])
+        self.kill_all()
+        process.wait(TIMEOUT)
+        self.assertTrue((self.cwd / "long" / "lease").exists())
+        os.rename(newest, self.cwd / "away.h5")
+        for verb in (("status", "long"), ("best", "long"), ("replay", "long")):
+            self.assertIn("newest files are missing", " ".join(self.ranktune(*verb)[1].split()))
+        out, err = self.ranktune("replay", "long", "--verify", code=1)
+        self.assertIn("newest files are missing", " ".join(err.split()))
+        for form in (("-f", "json"), ("-f", "csv"), ("-f", "csv", "--table", "reports")):
+            out, err = self.ranktune("export", "long", *form, code=1)  # what is there, and a word that it is not all
+            self.assertTrue(out)
+            self.assertIn("newest files are missing", " ".join(err.split()))
+        os.rename(self.cwd / "away.h5", newest)
+        self.assertEqual(self.ranktune("export", "long", "-f", "json")[1], "")
+
     def test_what_is_missing_can_be_given_up_by_hand(self):
         self.study(seconds=0.3)
         for _ in range(2):

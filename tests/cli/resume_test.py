@@ -383,6 +383,51 @@ class Resume(Case):
         self.assertGreater(time.monotonic() - begin, 15)
         self.assertIn("watching for up to 15 s", err)
 
+    def test_what_a_kill_at_the_very_end_left_is_swept_by_the_next_start(self):
+        self.study(seconds=0.05)
+        self.start()
+        lease = (self.cwd / "long" / "lease").read_text()
+        self.kill_all()
+        self.ranktune("run", "long.toml", "--local", "2", "-q")
+        self.check_files()
+        study = self.cwd / "long"
+        outcome = (study / "outcome").read_bytes()
+        kept = next(study.glob("checkpoints/*/*"))
+        released = kept.with_name("1-9.9.h5")
+
+        def leave(lease):
+            (study / "lease").write_text(lease)
+            (study / "outcome.reserve").write_text("\n" * 4096)
+            (study / "attempts" / "1-9.9").mkdir(parents=True)
+            shutil.copy(kept, released)
+
+        def alive(match):
+            return f"pid={os.getpid()}\n"
+        # Where another head lives, nothing is touched.
+        with open("/proc/self/stat") as stat:
+            started = stat.read().rsplit(")", 1)[1].split()[19]
+        text = re.sub(r"pid=\d+\n", alive, lease.split("check=")[0])
+        text = re.sub(r"started=\d+", f"started={started}", text)
+        leave(text + f"check={crc32c(text.encode())}\n")
+        before = {p: p.stat().st_mtime_ns for p in study.rglob("*") if p.is_file()}
+        self.ranktune("run", "long.toml", "--local", "2")
+        self.assertEqual({p: p.stat().st_mtime_ns for p in study.rglob("*") if p.is_file()}, before)
+        shutil.rmtree(study / "attempts")
+        # That of a head that was killed is no hindrance.
+        leave(lease)
+        self.ranktune("run", "long.toml", "--local", "2")
+        self.assertFalse((study / "attempts").exists())
+        self.assertFalse((study / "outcome.reserve").exists())
+        self.assertFalse(released.exists())
+        self.check_files()
+        self.assertEqual((study / "outcome").read_bytes(), outcome)
+        # Killed before it could say how it ended.
+        for name in ("outcome", "metrics.h5"):
+            (study / name).unlink()
+        self.ranktune("run", "long.toml", "--local", "2")
+        self.assertTrue((study / "metrics.h5").exists())
+        self.assertEqual(self.outcome("long")["exit"], "0")
+
     def test_a_run_that_is_refused_ends_with_2_whatever_the_other_one_writes_meanwhile(self):
         self.study(seconds=0.6)
         winner = self.start(reports=1)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -16,6 +17,7 @@
 
 #include "drivers/program/child.hpp"
 #include "drivers/program/descendants.hpp"
+#include "drivers/program/guard.hpp"
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
@@ -265,6 +267,48 @@ TEST_CASE("a thousand children leave no descriptor and no zombie", "[drivers]") 
     }
     CHECK(own_descriptors() == before);
     CHECK(waitpid(-1, nullptr, WNOHANG) <= 0); // nobody waits to be waited for
+}
+
+namespace {
+
+/// A process in a session of its own with this environment, which it has when this returns.
+pid_t start_with(const std::string& variable) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+        setsid();
+        execle("/bin/sleep", "sleep", "1000", nullptr, std::array<const char*, 2>{variable.c_str(), nullptr}.data());
+        _exit(127);
+    }
+    std::string found;
+    while (found != variable) {
+        std::ifstream environment("/proc/" + std::to_string(pid) + "/environ");
+        std::getline(environment, found, '\0');
+    }
+    return pid;
+}
+
+} // namespace
+
+TEST_CASE("What a worker and its guard left when they were killed together is ended by the next worker", "[drivers]") {
+    const std::string mine = Guard::instance().mark(); // RANKTUNE_GUARD=<pid>/<start>/<namespace>/<number>
+    const auto at = mine.find('/');
+    const auto next = mine.find('/', at + 1);
+    const std::string pid = mine.substr(0, at);
+    const std::string rest = mine.substr(next);
+    const std::string dead = pid + "/1" + rest; // the number has been another process's since
+    const pid_t left = start_with(dead);
+    const pid_t living = start_with(mine);
+    const pid_t elsewhere = start_with(pid + "/1/pid:[1]/7"); // numbers of another namespace say nothing
+    const pid_t stranger = start_with("OTHER=1");
+    CHECK(end_programs_of_the_dead() >= 1);
+    int status = 0;
+    CHECK(waitpid(left, &status, 0) == left);
+    CHECK(WIFSIGNALED(status));
+    for (const pid_t one : {living, elsewhere, stranger}) {
+        CHECK(waitpid(one, nullptr, WNOHANG) == 0);
+        kill(one, SIGKILL);
+        CHECK(waitpid(one, nullptr, 0) == one);
+    }
 }
 
 } // namespace ranktune::drivers::testing

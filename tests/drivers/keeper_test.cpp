@@ -62,6 +62,7 @@ struct Study {
 struct Published {
     std::optional<study::EndStudy> instead;
     study::EndStudy word;
+    std::string tables;
     int results = 0;
 };
 
@@ -74,7 +75,10 @@ Published publish(
             ++published.results;
             results();
         },
-        [&](const study::EndStudy& word) { published.word = word; });
+        [&](const study::EndStudy& word, const std::string& tables) {
+            published.word = word;
+            published.tables = tables;
+        });
     services.publish(end);
     while (!services.published()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     published.instead = services.instead();
@@ -147,13 +151,28 @@ TEST_CASE("Records that never reached the disk are no complete study", "[drivers
     CHECK(contains(published.instead->message, "the journal cannot be written"));
 }
 
-TEST_CASE("An older segment that is missing at the end makes no complete study, tables that fail do", "[drivers]") {
+TEST_CASE("An older segment that is missing at the end makes no complete study, nor do tables that fail", "[drivers]") {
     Study study;
     const auto damaged = publish(study, {}, [] { throw base::FormatError("'000001.h5' is missing"); });
     REQUIRE(damaged.instead);
     CHECK(contains(damaged.instead->message, "is missing"));
-    const auto full = publish(study, {}, [] { throw base::Error("no room for metrics.h5"); });
-    CHECK_FALSE(full.instead);
+    const auto no_room = [] {
+        throw base::IoError("cannot write", "metrics.h5", std::make_error_code(std::errc::no_space_on_device));
+    };
+    const auto full = publish(study, {}, no_room);
+    REQUIRE(full.instead);
+    CHECK(full.instead->outcome == StudyOutcome::resumable);
+    CHECK(contains(full.tables, "metrics.h5 lacks results: cannot write 'metrics.h5'"));
+    CHECK(contains(full.tables, "Make room, and give the same command again"));
+    CHECK(full.instead->message == full.tables);
+    CHECK(full.word == *full.instead);
+    // Any other end stays as it is, and the word says it, too.
+    const study::EndStudy failed{StudyOutcome::too_many_failures, study::Reason::study_complete, ""};
+    const auto both = publish(study, failed, no_room);
+    CHECK_FALSE(both.instead);
+    CHECK(both.word == failed);
+    CHECK(both.tables == full.tables);
+    CHECK(publish(study, {}).tables.empty());
 }
 
 TEST_CASE("A directory that was moved is told from a journal that was", "[drivers]") {

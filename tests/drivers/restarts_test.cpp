@@ -121,6 +121,14 @@ TEST_CASE("A study that is over ends with its own code, whatever the launcher sa
     }
 }
 
+TEST_CASE("A study that is complete but for its tables ends resumably, and is not started again", "[drivers]") {
+    StepFacts facts = resumable(EndCause::storage);
+    facts.finished = 0;
+    const auto decision = Restarts(10, 0).after(facts);
+    CHECK_FALSE(decision.restart);
+    CHECK(decision.code == 75);
+}
+
 TEST_CASE("Whoever asked for the stop gets it", "[drivers]") {
     StepFacts told = killed(1);
     told.asked = true;

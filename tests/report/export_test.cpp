@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
+#include <ostream>
 #include <sstream>
+#include <streambuf>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,25 +37,34 @@ used = { domain = "uniform(0.0, 1.0)", condition = "note == 'plain'" }
 start = "uniform(0.0, 1.0)"
 )toml";
 
-/// What load_study would give, without files.
-LoadedStudy loaded(StudyByHand&& study) {
-    LoadedStudy result;
+/// What load_study and read_reports would give, without files.
+struct Loaded : LoadedStudy {
+    std::vector<study::Reported> reports;
+    [[nodiscard]] EachReport each_report() const {
+        return [this](const auto& visit) {
+            for (const auto& report : reports) visit(report);
+        };
+    }
+};
+
+Loaded loaded(StudyByHand&& study) {
+    Loaded result;
     for (const auto& record : study.records) {
+        result.add(record);
         if (const auto* report = std::get_if<study::Reported>(&record)) result.reports.push_back(*report);
-        if (const auto* start = std::get_if<study::TrialStarted>(&record)) {
-            result.starts.push_back(*start);
-            result.started_in.push_back(result.workers.size() - 1);
-        }
-        if (const auto* began = std::get_if<study::IncarnationBegan>(&record)) {
-            result.workers.push_back(began->workers);
-            result.began.push_back(began->wall_time);
-        }
     }
     result.tuner = std::make_unique<tuner::Tuner>(std::move(study.tuner));
     return result;
 }
 
-LoadedStudy odd_study() {
+std::string json_text(Loaded study) {
+    std::ostringstream out;
+    const Loaded reports{{}, study.reports};
+    export_json(std::move(study), reports.each_report(), out);
+    return out.str();
+}
+
+Loaded odd_study() {
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
     constexpr double inf = std::numeric_limits<double>::infinity();
     StudyByHand study(odd);
@@ -111,10 +122,8 @@ std::size_t column(const std::vector<std::string>& header, const std::string& na
 } // namespace
 
 TEST_CASE("the JSON export has every trial and every report", "[report]") {
-    const LoadedStudy study = odd_study();
-    std::ostringstream out;
-    export_json(study, out);
-    const auto root = nlohmann::json::parse(out.str()); // strict: no NaN, valid UTF-8
+    const Loaded study = odd_study();
+    const auto root = nlohmann::json::parse(json_text(odd_study())); // strict: no NaN, valid UTF-8
     const auto& state = study.tuner->state();
     CHECK(root["schema"] == 1);
     CHECK(root["study"]["name"] == "odd");
@@ -143,10 +152,64 @@ TEST_CASE("the JSON export has every trial and every report", "[report]") {
     CHECK(root["trials"][2]["end"].is_null());
 }
 
+TEST_CASE("the JSON export has the form that a dump of the whole would have", "[report]") {
+    const std::string text = json_text(odd_study());
+    CHECK(text == nlohmann::ordered_json::parse(text).dump(1) + "\n");
+    const std::string none = json_text(loaded(StudyByHand(odd)));
+    CHECK(none == nlohmann::ordered_json::parse(none).dump(1) + "\n");
+}
+
+namespace {
+
+/// Takes what is written, and remembers the largest piece and how much there was.
+class Pieces : public std::streambuf {
+  public:
+    std::size_t largest = 0;
+    std::size_t total = 0;
+
+  protected:
+    std::streamsize xsputn(const char*, std::streamsize size) override {
+        largest = std::max(largest, static_cast<std::size_t>(size));
+        total += static_cast<std::size_t>(size);
+        return size;
+    }
+    int overflow(int c) override {
+        ++total;
+        return c;
+    }
+};
+
+} // namespace
+
+TEST_CASE("an export is written trial by trial and report by report", "[report]") {
+    const Loaded study = odd_study();
+    constexpr std::size_t many = 20'000;
+    constexpr std::size_t large = 2048; // bytes: of one trial or report
+    const auto check = [&](const char* what, const auto& write) {
+        CAPTURE(what);
+        Pieces pieces;
+        std::ostream out(&pieces);
+        std::size_t before = 0;
+        std::size_t held_back = 0;
+        write(out, [&](const auto& visit) {
+            for (std::size_t i = 0; i < many; ++i) {
+                visit(study.reports[i % study.reports.size()]);
+                if (i > 0 && pieces.total == before) ++held_back;
+                before = pieces.total;
+            }
+        });
+        CHECK(held_back == 0); // each is out before the next one comes
+        CHECK(pieces.total > many * 10);
+        CHECK(pieces.largest < large);
+    };
+    check("json", [&](std::ostream& out, const EachReport& each) { export_json(odd_study(), each, out); });
+    check("csv", [&](std::ostream& out, const EachReport& each) {
+        export_reports_csv(study.tuner->state().metrics, each, out);
+    });
+}
+
 TEST_CASE("the JSON export writes what is not finite as strings", "[report]") {
-    std::ostringstream out;
-    export_json(odd_study(), out);
-    const auto root = nlohmann::json::parse(out.str());
+    const auto root = nlohmann::json::parse(json_text(odd_study()));
     const auto& reports = root["reports"];
     CHECK(reports[0]["metrics"] == nlohmann::json{{"score", 0.5}, {"loss, total", "inf"}});
     CHECK(reports[1]["metrics"]["loss, total"] == "-inf");
@@ -157,17 +220,15 @@ TEST_CASE("the JSON export writes what is not finite as strings", "[report]") {
 }
 
 TEST_CASE("a message that is not UTF-8 does not break the JSON export", "[report]") {
-    std::ostringstream out;
-    export_json(odd_study(), out);
-    const auto root = nlohmann::json::parse(out.str());
+    const auto root = nlohmann::json::parse(json_text(odd_study()));
     CHECK(root["trials"][1]["state"] == "failed");
     CHECK(root["trials"][1]["message"] == "bytes \uFFFD\uFFFD, a \"quote\"\r\nand a second line");
 }
 
 TEST_CASE("CSV fields are quoted where RFC 4180 asks for it", "[report]") {
-    const LoadedStudy study = odd_study();
+    const Loaded study = odd_study();
     std::ostringstream out;
-    export_trials_csv(study, out);
+    export_trials_csv(*study.tuner, out);
     const auto rows = parse_csv(out.str());
     const auto& state = study.tuner->state();
     REQUIRE(rows.size() == state.trials.size() + 1);
@@ -200,9 +261,9 @@ TEST_CASE("CSV fields are quoted where RFC 4180 asks for it", "[report]") {
 }
 
 TEST_CASE("the CSV of reports has a column a metric", "[report]") {
-    const LoadedStudy study = odd_study();
+    const Loaded study = odd_study();
     std::ostringstream out;
-    export_reports_csv(study, out);
+    export_reports_csv(study.tuner->state().metrics, study.each_report(), out);
     const auto rows = parse_csv(out.str());
     REQUIRE(rows.size() == study.reports.size() + 1);
     CHECK(rows[0] == std::vector<std::string>{"trial", "attempt", "iteration", "seconds", "time", "score",

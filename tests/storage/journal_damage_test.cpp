@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a reader makes of journals that are unfinished, damaged, foreign or newer.
 #include <algorithm>
+#include <thread>
 
 #include "journal_fixture.hpp"
 #include "ranktune/base/digest.hpp"
@@ -173,7 +174,75 @@ TEST_CASE("a whole segment that is missing in the middle of a life is noticed", 
     files.remove(segment_path(home, 2));
     CHECK(contains(message_of(files), "'" + segment_path(home, 2) + "' is missing"));
     files.remove(segment_path(home, 1));
-    CHECK(contains(message_of(files), "a segment that is missing"));
+    CHECK(contains(message_of(files), "'" + segment_path(home, 2) + "' is missing"));
+}
+
+namespace {
+
+/// Appends until segment `newest` is half full, and waits for the next one, which is empty then.
+std::uint64_t fill_half(CrashFileSystem& files, Journal& journal, std::uint32_t newest, std::uint64_t number) {
+    Payload payload(files, newest);
+    const std::uint64_t half = (segment_header_bytes + payload.header().payload_bytes) / 2;
+    while (payload.frames().back() < half) journal.append(reports(number++, 1));
+    for (int i = 0; i < 2; ++i) journal.append(reports(number++, 1)); // the one behind the half asks for it
+    while (list_segments(files, home).size() == newest) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return number;
+}
+
+/// Two segments with records, and a third one, published ahead and empty, that knows some of the second to be synced.
+void write_until_a_third_segment(CrashFileSystem& files) {
+    base::NullLog log;
+    Journal journal(files, options(home), log);
+    std::uint64_t number = fill_half(files, journal, 1, 0);
+    Payload second(files, 2);
+    while (second.frames().size() < 3) journal.append(reports(number++, 1));
+    journal.sync();
+    fill_half(files, journal, 2, number);
+}
+
+} // namespace
+
+TEST_CASE("a segment that is missing before one that was published ahead is noticed", "[storage]") {
+    CrashFileSystem files;
+    write_until_a_third_segment(files);
+    REQUIRE(Payload(files, 3).frames().size() == 1);
+    set_in_header(files, 3, 64, std::uint64_t{0}); // nothing says that records of the second one were synced
+    const std::uint64_t all = read_all(files, home).size();
+    const auto left = files.after_kill(files.operations());
+    left->remove(segment_path(home, 2));
+    CHECK(contains(message_of(*left), "'" + segment_path(home, 2) + "' is missing"));
+    base::NullLog log;
+    CHECK_THROWS_AS(Journal(*left, options(home, 2), log), base::FormatError);
+    CHECK(read_all(files, home).size() == all);
+}
+
+TEST_CASE("what a segment that was published ahead knows to be synced is not missing silently", "[storage]") {
+    CrashFileSystem files;
+    write_until_a_third_segment(files);
+    REQUIRE(Payload(files, 3).frames().size() == 1);
+    set_in_header(files, 3, 528, std::uint32_t{0}); // as an earlier version wrote it
+    const std::uint64_t all = read_all(files, home).size();
+    const auto left = files.after_kill(files.operations());
+    left->remove(segment_path(home, 2));
+    CHECK(contains(message_of(*left), "'" + segment_path(home, 2) + "' is missing"));
+    CHECK(read_all(files, home).size() == all);
+}
+
+TEST_CASE("a segment that was too small for a frame may be missing", "[storage]") {
+    CrashFileSystem files;
+    base::NullLog log;
+    {
+        Journal journal(files, options(home), log);
+        fill_half(files, journal, 1, 0);
+        journal.append({snapshot(100'000)}); // the second one is removed, and the third takes this
+    }
+    REQUIRE(list_segments(files, home) == std::vector<std::uint32_t>{1, 3});
+    const std::uint64_t all = read_all(files, home).size();
+    // Killed before the large frame was written.
+    auto left = files.after_kill(files.operations());
+    Payload third(*left, 3);
+    third.write(segment_header_bytes, std::vector<std::byte>(third.frames().back() - segment_header_bytes));
+    CHECK(read_all(*left, home).size() == all - 1);
 }
 
 TEST_CASE("a segment that is shorter than its header says is damaged, and no unfinished end", "[storage]") {

@@ -159,6 +159,46 @@ TEST_CASE("A holder that ends while it is watched makes room", "[storage]") {
     CHECK(study.waiting.now == 2s);
 }
 
+TEST_CASE("Whether the writer of a study lives is known at once on its machine, and elsewhere by watching",
+          "[storage]") {
+    const auto lives = [](Study& study) { return writer_lives(study.files, home, study.waiting.wait()); };
+    {
+        Study nobody;
+        CHECK_FALSE(possible_writer(nobody.files, home));
+        CHECK_FALSE(lives(nobody));
+    }
+    {
+        Study here;
+        const Lease held = here.take(this_holder("", 0));
+        CHECK(possible_writer(here.files, home));
+        CHECK(lives(here));
+        CHECK(here.waiting.now == 0s);
+    }
+    {
+        Study killed;
+        LeaseHolder gone = this_holder("", 0);
+        gone.process_started += 1; // the number is another process's now
+        const Lease left = killed.take(gone);
+        CHECK_FALSE(possible_writer(killed.files, home));
+        CHECK_FALSE(lives(killed));
+        CHECK(killed.waiting.now == 0s);
+    }
+    {
+        Study elsewhere;
+        Lease held = elsewhere.take(holder("nid1", 1, "a"));
+        elsewhere.waiting.meanwhile = [&] {
+            if (elsewhere.waiting.now == 4s) REQUIRE(held.renew() == Renewal::renewed);
+        };
+        CHECK(possible_writer(elsewhere.files, home));
+        CHECK(lives(elsewhere));
+        CHECK(elsewhere.waiting.now == 4s);
+        elsewhere.waiting.meanwhile = [] {};
+        CHECK_FALSE(lives(elsewhere)); // its counter stands still
+        CHECK(elsewhere.waiting.now >= 19s);
+        CHECK(elsewhere.waiting.said == 2);
+    }
+}
+
 TEST_CASE("Who may not write is told of a holder that lives, and of the permissions otherwise", "[storage]") {
     for (const int error : {EACCES, EPERM, EROFS}) {
         Study study;

@@ -16,10 +16,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "drivers/head/open_study.hpp"
+#include "large_study.hpp"
 #include "ranktune/base/error.hpp"
-#include "ranktune/study/parse.hpp"
-#include "storage/journal.hpp"
 #include "support.hpp"
 
 namespace {
@@ -27,64 +25,6 @@ namespace {
 using namespace ranktune;
 
 constexpr std::uint32_t trials = 10'000;
-
-study::StudySpec make_spec(std::uint64_t reports) {
-    const std::string text =
-        "[study]\nname = \"bench\"\nmetric = \"loss\"\nmode = \"min\"\nnum_trials = " + std::to_string(trials) +
-        "\nmax_iterations = " + std::to_string(reports / trials) +
-        "\nseed = 1\n[trainable]\nname = \"bench\"\n[space]\nlr = \"loguniform(1e-4, 1.0)\"\nn = \"randint(1, "
-        "1000)\"\n";
-    return study::parse_resolved_study(text, "bench.toml");
-}
-
-storage::JournalOptions options_for(const std::string& directory, const tuner::Tuner& tuner, std::uint32_t start) {
-    storage::JournalOptions options;
-    options.directory = directory;
-    options.uuid = "00000000-0000-4000-8000-000000000000";
-    options.incarnation = start;
-    options.snapshot = [&tuner] { return drivers::snapshot_of(tuner); };
-    return options;
-}
-
-/// 256 workers; each report of a trial comes in a round with those of 255 others.
-void write_study(const std::string& directory, const study::StudySpec& spec) {
-    base::NullLog log;
-    tuner::Tuner tuner(spec);
-    storage::Journal journal(storage::posix_file_system(), options_for(directory, tuner, 1), log);
-    tuner::Output out;
-    tuner.create("00000000-0000-4000-8000-000000000000", study::resolved_toml(spec), "bench", out);
-    study::Began began{base::Incarnation{1}, {}, "2000-01-01T00:00:00Z"};
-    for (std::uint32_t r = 1; r <= 256; ++r) began.workers.push_back({base::Rank{r}, "n" + std::to_string(r / 64), 0});
-    base::StudyTime now{};
-    tuner.step({now, began}, out);
-    while (!tuner.state().ended) {
-        const auto commands = std::move(out.commands);
-        journal.append(out.records);
-        out.clear();
-        for (const auto& command : commands) {
-            const auto* start = std::get_if<study::StartTrial>(&command);
-            if (start == nullptr) continue;
-            for (base::Iteration i = 1; i <= spec.max_iterations; ++i) {
-                now += std::chrono::milliseconds(1);
-                const double loss = 1.0 / static_cast<double>(i + start->trial.value() % 97);
-                tuner.step({now, study::ReportArrived{start->trial,
-                                                      start->attempt,
-                                                      start->incarnation,
-                                                      i,
-                                                      static_cast<double>(i),
-                                                      {{"loss", loss}}}},
-                           out);
-                journal.append(out.records);
-                out.records.clear();
-            }
-            tuner.step({now, study::AttemptOver{start->trial, start->attempt, start->incarnation,
-                                                study::AttemptOutcome::stopped, ""}},
-                       out);
-        }
-    }
-    journal.append(out.records);
-    journal.close();
-}
 
 template <class Run>
 double median_of_five(Run run) {
@@ -128,8 +68,8 @@ int main(int argc, char** argv) {
     std::string directory = std::filesystem::temp_directory_path() / "ranktune-bench-resume-XXXXXX";
     if (mkdtemp(directory.data()) == nullptr) return 1;
     auto& files = storage::posix_file_system();
-    const auto spec = make_spec(reports);
-    write_study(directory, spec);
+    const auto spec = bench::spec_of(trials, reports / trials);
+    bench::write_study(directory, spec);
     const auto tail = storage::read_journal_tail(files, directory);
     std::uint64_t behind = 0;
     study::Decoder in(tail.records);

@@ -6,7 +6,6 @@
 #include "storage/file_system.hpp"
 
 namespace ranktune::drivers {
-namespace {
 
 std::string what_to_mend(const base::IoError& error) {
     switch (error.code().value()) {
@@ -22,8 +21,6 @@ std::string what_to_mend(const base::IoError& error) {
             return "Have the file system mended";
     }
 }
-
-} // namespace
 
 EarlyTrouble early_trouble(const base::IoError& error) {
     if (!storage::may_pass(error)) return {study::StudyOutcome::runtime_error, error.what()};

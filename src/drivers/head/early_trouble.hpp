@@ -17,4 +17,7 @@ struct EarlyTrouble {
 };
 [[nodiscard]] EarlyTrouble early_trouble(const base::IoError& error);
 
+/// What a person can do about such an error: "Make room".
+[[nodiscard]] std::string what_to_mend(const base::IoError& error);
+
 } // namespace ranktune::drivers

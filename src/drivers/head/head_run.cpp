@@ -14,6 +14,7 @@
 #include "drivers/file_system_facts.hpp"
 #include "drivers/head/early_trouble.hpp"
 #include "drivers/head/enter.hpp"
+#include "drivers/head/finished_study.hpp"
 #include "drivers/head/head_machine.hpp"
 #include "drivers/head/head_observer.hpp"
 #include "drivers/head/head_services.hpp"
@@ -80,7 +81,8 @@ class HeadRun {
     void be_alive(const HeadMachine& head);
     [[nodiscard]] HeadEnd cut_short(const std::exception& error);
     void leave_files(const HeadEnd& end, const HeadFigures& figures);
-    void write_outcome(study::StudyOutcome outcome, study::Reason why, const std::string& reason);
+    void write_outcome(study::StudyOutcome outcome, study::Reason why, const std::string& reason,
+                       const std::string& tables = {});
     void use_outcome_reserve(const std::string& text);
     void requeue_job(const HeadEnd& end);
     [[nodiscard]] bool called_off();
@@ -110,6 +112,7 @@ class HeadRun {
     Requeued requeued_;
     std::optional<std::string> late_stop_; ///< who asked for a stop when the loop was over
     std::optional<study::JobDeath> death_; ///< of the start before
+    std::string tables_;                   ///< what is wrong with metrics.h5 at the end
     std::uint64_t tables_records_ = 0;     ///< records that metrics.h5 was last made of; the refresher's own
     std::optional<ProcessClock> clock_;
 };
@@ -285,7 +288,7 @@ HeadRunEnd HeadRun::run(SignalReader* signals) {
     requeue_job(end);
     if (options_.on_end)
         options_.on_end({end.outcome, end.message, figures, &tuner(), requeued_.words, requeued_.result == "yes",
-                         late_stop_.has_value()});
+                         late_stop_.has_value(), tables_});
     return {end.outcome, end.clean};
 }
 
@@ -299,9 +302,9 @@ HeadEnd HeadRun::serve(SignalReader* signals, HeadFigures& figures) {
             tables.stop();
             write_results(files_, directory_.path, options_.spec, wall_time_now());
         },
-        [this](const study::EndStudy& how) {
+        [this](const study::EndStudy& how, const std::string& wrong) {
             write_outcome(how.outcome, how.reason,
-                          how.message.empty() ? study::describe(how.reason, 0, 0) : how.message);
+                          how.message.empty() ? study::describe(how.reason, 0, 0) : how.message, wrong);
         });
     Keeper keeper(files_, *lease_, *journal_, directory_, waker_, *log_);
     std::optional<JobWatch> watch;
@@ -332,6 +335,7 @@ HeadEnd HeadRun::serve(SignalReader* signals, HeadFigures& figures) {
     if (const auto late = keeper.asked(); late && late->by_person) late_stop_ = late->why;
     head.set_head_cpu(process_cpu_seconds());
     figures = head.figures(clock_->now());
+    tables_ = services.tables();
     return end;
 }
 
@@ -386,9 +390,8 @@ void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {
     }
     std::string reason = end.message;
     const auto& state = tuner().state();
-    if (reason.empty() && state.ended)
-        reason = state.end_message.empty() ? study::describe(state.end_reason, 0, 0) : state.end_message;
-    write_outcome(end.outcome, end.reason, reason);
+    if (reason.empty() && state.ended) reason = end_words(state);
+    write_outcome(end.outcome, end.reason, reason, tables_);
     try {
         if (is_mine()) {
             files_.remove_if_empty(directory_.attempts());
@@ -408,7 +411,8 @@ void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {
 
 /// Written before any worker may leave, and again at the very end, when everything is known. On a full disk there is
 /// the file that was set aside when there was room: without a word, this end would pass for a crash.
-void HeadRun::write_outcome(study::StudyOutcome outcome, study::Reason why, const std::string& reason) {
+void HeadRun::write_outcome(study::StudyOutcome outcome, study::Reason why, const std::string& reason,
+                            const std::string& tables) {
     if (!is_mine()) {
         log_->write(base::LogLevel::error, "outcome",
                     {{"error", "not written: the study directory is gone, or another head's"}, {"reason", reason}});
@@ -424,7 +428,8 @@ void HeadRun::write_outcome(study::StudyOutcome outcome, study::Reason why, cons
                            end_cause(outcome, why),
                            requeued_.result,
                            options_.launch,
-                           journal_->statistics().synced};
+                           journal_->statistics().synced,
+                           tables};
     try {
         publish_text(files_, directory_.outcome_file(), outcome_text(file), true);
     } catch (const std::exception& error) {
@@ -481,9 +486,9 @@ void HeadRun::requeue_job(const HeadEnd& end) {
     const auto ask = [](const auto& words) { return run_command(words, std::chrono::seconds(30)); };
     requeued_ = requeue(*job_, options_.spec.slurm, stopped, ask, [&] {
         requeued_.result = "yes"; // said before: this process may not live to say it afterwards
-        write_outcome(end.outcome, state.end_reason, state.end_message);
+        write_outcome(end.outcome, state.end_reason, state.end_message, tables_);
     });
-    write_outcome(end.outcome, state.end_reason, state.end_message);
+    write_outcome(end.outcome, state.end_reason, state.end_message, tables_);
     if (!requeued_.words.empty())
         log_->write(requeued_.result == "yes" ? base::LogLevel::info : base::LogLevel::warning, "requeue",
                     {{"result", requeued_.result}, {"words", requeued_.words}});
@@ -512,8 +517,10 @@ HeadRunEnd run_head(comm::Transport& wire, SignalReader* signals, const RunOptio
         Entered entered = enter(*options.files, options);
         if (options.on_open) options.on_open(entered.opened, entered.moved_to);
         if (entered.opened.finished) {
+            const std::string wrong = tend(*options.files, options.directory, entered.opened, options.launch);
             entered.lease.reset();
-            return end_early(entered.opened.tuner->state().outcome, "", true);
+            const auto outcome = entered.opened.tuner->state().outcome;
+            return end_early(wrong.empty() ? outcome : code_without_tables(outcome), wrong, true);
         }
         HeadRun run(transport, keep_alive, options, mpi, std::move(entered));
         started = true; // from here on workers may train: they end by themselves, but nobody knows when

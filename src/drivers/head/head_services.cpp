@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "drivers/head/finished_study.hpp"
 #include "drivers/head/journal_place.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/checkpoint_store.hpp"
@@ -11,7 +12,7 @@
 namespace ranktune::drivers {
 
 HeadServices::HeadServices(storage::FileSystem& files, storage::Journal& journal, std::string study_directory,
-                           Waker& waker, base::LogSink& log, AtTheEnd publish_results, AtTheEnd leave_word)
+                           Waker& waker, base::LogSink& log, AtTheEnd publish_results, Word leave_word)
     : files_(files),
       journal_(journal),
       directory_(std::move(study_directory)),
@@ -40,7 +41,9 @@ void HeadServices::publish_now(const study::EndStudy& end) {
     // An end that the journal has caused has said so already.
     if (!trouble.empty() && end.reason != study::Reason::unsaved)
         instead_ = study::EndStudy{study::StudyOutcome::resumable, study::Reason::unsaved, trouble};
-    leave_word_(instead_.value_or(end));
+    else if (!tables_.empty() && code_without_tables(end.outcome) != end.outcome)
+        instead_ = study::EndStudy{code_without_tables(end.outcome), study::Reason::unsaved, tables_};
+    leave_word_(instead_.value_or(end), tables_);
     published_.store(true);
     waker_.wake();
 }
@@ -70,9 +73,12 @@ std::string HeadServices::keep(const study::EndStudy& end) {
         return error.what();
     } catch (const std::exception& error) {
         say(error.what(), "the journal is complete");
+        tables_ = trouble_with_tables(error);
     }
     return {};
 }
+
+std::string HeadServices::tables() { return published() ? tables_ : std::string(); }
 
 std::optional<study::EndStudy> HeadServices::instead() { return published() ? instead_ : std::nullopt; }
 

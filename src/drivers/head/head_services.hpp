@@ -19,16 +19,18 @@
 namespace ranktune::drivers {
 
 /// Checkpoints are unlinked once their release is synced, on a thread of their own: removing a large file can take
-/// longer than a commit may wait. Results are written on another one, at the end. Tables that fail are logged: the
-/// journal has everything, and they can be made again from it. A journal that is not on the disk, or not where the next
-/// start looks for it, makes another end of the study's.
+/// longer than a commit may wait. Results are written on another one, at the end. Tables that fail are told: the
+/// journal has everything, and the next start makes them again from it. A journal that is not on the disk, or not where
+/// the next start looks for it, makes another end of the study's.
 class HeadServices final : public HeadDuties {
   public:
     using AtTheEnd = std::function<void(const study::EndStudy&)>;
+    /// How it ended, and what is wrong with the tables (OutcomeFile::tables).
+    using Word = std::function<void(const study::EndStudy&, const std::string& tables)>;
     /// `publish_results` runs on the publishing thread after the journal is synced; it may throw. `leave_word` runs
     /// behind it, whatever went wrong, and must not throw.
     HeadServices(storage::FileSystem& files, storage::Journal& journal, std::string study_directory, Waker& waker,
-                 base::LogSink& log, AtTheEnd publish_results, AtTheEnd leave_word);
+                 base::LogSink& log, AtTheEnd publish_results, Word leave_word);
     ~HeadServices() override; ///< waits for the results
     HeadServices(const HeadServices&) = delete;
     HeadServices& operator=(const HeadServices&) = delete;
@@ -37,6 +39,8 @@ class HeadServices final : public HeadDuties {
     void publish(const study::EndStudy& end) override;
     [[nodiscard]] bool published() override { return published_.load(); }
     [[nodiscard]] std::optional<study::EndStudy> instead() override; ///< once published
+    /// What is wrong with the tables, in words; empty: nothing. Once published.
+    [[nodiscard]] std::string tables();
 
   private:
     void publish_now(const study::EndStudy& end);
@@ -48,8 +52,9 @@ class HeadServices final : public HeadDuties {
     Waker& waker_;
     base::LogSink& log_;
     AtTheEnd publish_results_;
-    AtTheEnd leave_word_;
+    Word leave_word_;
     std::shared_ptr<Unlinker> unlinker_;     ///< shared with the journal's callbacks, which may come after this object
+    std::string tables_;                     ///< as instead_
     std::optional<study::EndStudy> instead_; ///< written before `published_`
     std::atomic<bool> published_{false};
     std::thread publisher_;

@@ -183,26 +183,36 @@ std::vector<study::Record> take_up(OpenedStudy& opened, const OpenRequest& reque
     return std::move(out.records); // the released checkpoints are orphans now, and go with the others
 }
 
-std::uint64_t remove_orphans(storage::FileSystem& files, const std::string& directory, const tuner::State& state) {
+std::vector<std::string> orphans_of(storage::FileSystem& files, const std::string& directory,
+                                    const tuner::State& state) {
     std::set<std::string> kept;
     for (const auto& trial : state.trials)
         for (const auto& checkpoint : trial.checkpoints)
             for (auto& path : storage::paths_of(checkpoint.path, checkpoint.shards.size()))
                 kept.insert(std::move(path));
-    std::uint64_t removed = 0;
+    std::vector<std::string> found;
     const std::string all = StudyDirectory{directory}.checkpoints();
     for (const std::string& trial : files.list(all)) {
         if (!is_number(trial)) continue;
-        for (const std::string& name : files.list(all + "/" + trial)) {
-            if (!storage::is_checkpoint_name(name) || kept.contains("checkpoints/" + trial + "/" + name)) continue;
-            try {
-                files.remove_all(all + "/" + trial + "/" + name); // a file, or the folder of a program
-                ++removed;
-            } catch (const base::IoError&) { // it takes space, and harms nobody
-            }
-        }
-        files.remove_if_empty(all + "/" + trial);
+        for (const std::string& name : files.list(all + "/" + trial))
+            if (storage::is_checkpoint_name(name) && !kept.contains("checkpoints/" + trial + "/" + name))
+                found.push_back(all + "/" + trial + "/" + name);
     }
+    return found;
+}
+
+std::uint64_t remove_orphans(storage::FileSystem& files, const std::string& directory, const tuner::State& state) {
+    std::uint64_t removed = 0;
+    for (const std::string& path : orphans_of(files, directory, state)) {
+        try {
+            files.remove_all(path); // a file, or the folder of a program
+            ++removed;
+        } catch (const base::IoError&) { // it takes space, and harms nobody
+        }
+    }
+    const std::string all = StudyDirectory{directory}.checkpoints();
+    for (const std::string& trial : files.list(all))
+        if (is_number(trial)) files.remove_if_empty(all + "/" + trial);
     // Of programs that were killed: nobody runs in there now.
     const std::string attempts = StudyDirectory{directory}.attempts();
     for (const std::string& name : files.list(attempts)) {

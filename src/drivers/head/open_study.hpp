@@ -64,6 +64,10 @@ struct OpenedStudy {
 /// The state of a core as a record.
 [[nodiscard]] study::Record snapshot_of(const tuner::Tuner& tuner);
 
+/// Paths of the checkpoints that no record of the journal names.
+[[nodiscard]] std::vector<std::string> orphans_of(storage::FileSystem& files, const std::string& directory,
+                                                  const tuner::State& state);
+
 /// Removes checkpoints that no record of the journal names, of attempts that were killed before their commit, and the
 /// folders in which programs ran then. Returns how many checkpoints. What cannot be removed stays.
 std::uint64_t remove_orphans(storage::FileSystem& files, const std::string& directory, const tuner::State& state);

@@ -3,13 +3,21 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <random>
+#include <sstream>
 #include <string>
+#include <string_view>
 
 #include "drivers/program/spawn.hpp"
 #include "ranktune/base/error.hpp"
+#include "storage/lease.hpp"
 
 namespace ranktune::drivers {
 namespace {
@@ -34,14 +42,59 @@ constexpr const char* script =
     "  sleep 1\n"
     "done\n";
 
+constexpr std::string_view mark_name = "RANKTUNE_GUARD=";
+
+/// Of a process: number and start tell it from any other of this machine since its boot, as long as both are seen from
+/// the same pid namespace, which the mark names as well.
 std::string make_mark() {
     std::random_device device;
-    return "RANKTUNE_GUARD=" + std::to_string(getpid()) + "-" + std::to_string(device()) + std::to_string(device());
+    const storage::LeaseHolder me = storage::this_holder("", 0);
+    return std::string(mark_name) + std::to_string(me.writer.pid) + "/" + std::to_string(me.process_started) + "/" +
+           me.pid_namespace + "/" + std::to_string(device()) + std::to_string(device());
+}
+
+/// Whether the mark is that of a process of this namespace that has ended.
+bool is_of_the_dead(const std::string& mark, const std::string& pid_namespace) {
+    std::istringstream in(mark.substr(mark_name.size()));
+    std::string pid;
+    std::string started;
+    std::string space;
+    if (!std::getline(in, pid, '/') || !std::getline(in, started, '/') || !std::getline(in, space, '/')) return false;
+    const std::uint64_t number = std::strtoull(pid.c_str(), nullptr, 10);
+    if (number == 0 || space.empty() || space != pid_namespace) return false;
+    const auto found = storage::process_start(number);
+    return !found || *found != std::strtoull(started.c_str(), nullptr, 10);
+}
+
+/// The mark in a process's environment; empty: it has none, or is somebody else's.
+std::string mark_of(const std::string& process) {
+    struct stat owner {};
+    if (stat(process.c_str(), &owner) != 0 || owner.st_uid != geteuid()) return {};
+    std::ifstream environment(process + "/environ");
+    for (std::string entry; std::getline(environment, entry, '\0');)
+        if (entry.starts_with(mark_name)) return entry;
+    return {};
 }
 
 } // namespace
 
 Guard::Guard() : mark_(make_mark()) {}
+
+int end_programs_of_the_dead() {
+    const std::string pid_namespace = storage::this_holder("", 0).pid_namespace;
+    const std::string own = mark_of("/proc/self"); // where this program is itself a trial's
+    int ended = 0;
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
+         entry.increment(error)) {
+        const std::string name = entry->path().filename();
+        if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+        const std::string mark = mark_of(entry->path());
+        if (mark.empty() || mark == own || !is_of_the_dead(mark, pid_namespace)) continue;
+        if (::kill(static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10)), SIGKILL) == 0) ++ended;
+    }
+    return ended;
+}
 
 Guard& Guard::instance() {
     static Guard guard;
@@ -52,6 +105,7 @@ void Guard::prepare() {
     const std::lock_guard lock(mutex_);
     if (started_) return;
     started_ = true;
+    static_cast<void>(end_programs_of_the_dead()); // of workers that were killed with their guards
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
     const storage::FileDescriptor theirs(ends[0]);

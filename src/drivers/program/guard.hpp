@@ -36,4 +36,9 @@ class Guard {
     storage::FileDescriptor socket_;
 };
 
+/// Kills the processes of this user that have the mark of a process which has ended: when a worker and its guard are
+/// killed at the same moment, nobody else ends what has left its process group. Only marks of this pid namespace count.
+/// Returns how many.
+int end_programs_of_the_dead();
+
 } // namespace ranktune::drivers

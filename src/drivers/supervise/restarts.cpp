@@ -26,6 +26,10 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
     const auto end = [](int code, std::string words = {}) { return RestartDecision{false, code, std::move(words)}; };
     if (facts.directory_replaced)
         return end(facts.code == 0 ? resumable : facts.code, std::string(replaced_words) + std::string(moved_words));
+    // A study that is complete, but for what its head could not write.
+    if (facts.finished && facts.outcome && facts.outcome->outcome == study::StudyOutcome::resumable &&
+        facts.outcome->cause == EndCause::storage)
+        return end(resumable);
     if (facts.finished) return end(*facts.finished);
     if (facts.outcome && facts.outcome->outcome == study::StudyOutcome::usage) return end(usage);
     if (facts.asked) return end(facts.has_journal ? resumable : facts.code);
