@@ -4,6 +4,7 @@
 #include <iostream>
 #include <utility>
 
+#include "report/text.hpp"
 #include "storage/lease.hpp"
 
 namespace ranktune::cli {
@@ -14,7 +15,7 @@ MissingRecords::MissingRecords(std::string directory)
 bool MissingRecords::tell(const storage::JournalSummary& found) const {
     const std::string missing = drivers::what_is_missing(known_, found, directory_);
     if (missing.empty() || storage::read_lease(storage::posix_file_system(), directory_)) return false;
-    std::cerr << "ranktune: " << missing << "\n" << std::flush;
+    std::cerr << "ranktune: " << report::escaped(missing) << "\n" << std::flush;
     return true;
 }
 

@@ -2,7 +2,6 @@
 #include "cli/study_input.hpp"
 
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 
 #include <unistd.h>
@@ -81,6 +80,20 @@ void refuse_to_rename(const std::string& directory, const std::string& study, co
         "; give the study a directory of its own with -o");
 }
 
+std::string text_of_study(const std::string& file) {
+    try {
+        return storage::read_text(storage::posix_file_system(), file);
+    } catch (const base::IoError& error) {
+        if (error.code() == storage::not_a_file())
+            throw base::UsageError("the study file '" + file +
+                                   "' is a FIFO, a socket or a device, not a file: write the study into a file first");
+        const bool toml_exists = std::filesystem::exists(file + ".toml");
+        throw base::UsageError(
+            "cannot read the study file '" + file + "'" +
+            (toml_exists ? "; did you mean '" + file + ".toml'?" : "; `ranktune init NAME` writes one to start from"));
+    }
+}
+
 } // namespace
 
 StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides,
@@ -92,14 +105,7 @@ StudyInput read_study(const std::string& file, const std::vector<std::string>& o
         const std::string name = drivers::StudyDirectory{file}.resolved_file();
         return {study::parse_study(text, name, overrides, known, path_checks(), ranks), text, file};
     }
-    std::ifstream in(file, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (!in.is_open() || in.bad()) {
-        const bool toml_exists = std::filesystem::exists(file + ".toml");
-        throw base::UsageError(
-            "cannot read the study file '" + file + "'" +
-            (toml_exists ? "; did you mean '" + file + ".toml'?" : "; `ranktune init NAME` writes one to start from"));
-    }
+    const std::string text = text_of_study(file);
     return {study::parse_study(text, file, overrides, known, path_checks(), ranks), text, {}};
 }
 

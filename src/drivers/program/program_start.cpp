@@ -2,8 +2,8 @@
 // How a program's attempt begins: the folder of the attempt, the meeting of the ranks, the processes.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <set>
+#include <span>
 
 #include "drivers/group/checkpoint_error.hpp"
 #include "drivers/program/program_trial.hpp"
@@ -157,10 +157,8 @@ void ProgramTrial::make_scratch() {
     storage::posix_file_system().make_below(setting_.program->directory,
                                             "attempts/" + name_of(assignment_.start) + "/checkpoint");
     scratch_ = folder.string();
-    std::ofstream config(folder / "config.json");
-    config << trainables::configuration_json(configuration_);
-    config.close();
-    if (!config) throw base::Error("cannot write '" + scratch_ + "/config.json'");
+    const std::string config = trainables::configuration_json(configuration_);
+    storage::posix_file_system().publish(scratch_ + "/config.json", std::as_bytes(std::span(config)), false);
 }
 
 trainables::ProgramFacts ProgramTrial::facts_of_attempt() {
