@@ -318,9 +318,10 @@ std::string doctor_text(const std::vector<Check>& checks) {
     for (const auto& check : checks) {
         wrong += check.state == State::wrong ? 1 : 0;
         const char* mark = check.state == State::good ? " " : check.state == State::note ? "-" : "!";
-        text += fmt::format("{} {:14} {}\n", mark, check.name, check.text);
+        text += fmt::format("{} {:14} {}\n", mark, check.name, report::escaped(check.text));
         if (!check.mend.empty())
-            text += fmt::format("{:17}{} {}\n", "", check.state == State::wrong ? "mend:" : "note:", check.mend);
+            text += fmt::format("{:17}{} {}\n", "",
+                                check.state == State::wrong ? "mend:" : "note:", report::escaped(check.mend));
     }
     return text + (wrong == 0 ? std::string("nothing is wrong\n")
                               : fmt::format("{} {} wrong\n", wrong, wrong == 1 ? "thing is" : "things are"));

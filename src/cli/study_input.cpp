@@ -2,9 +2,7 @@
 #include "cli/study_input.hpp"
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 
 #include <unistd.h>
@@ -81,15 +79,17 @@ bool lies_in(const std::filesystem::path& inner, const std::filesystem::path& ou
 
 /// Of a study file.
 std::string text_of(const std::string& file) {
-    errno = 0;
-    std::ifstream in(file, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (in.is_open() && !in.bad()) return text;
-    const int why = errno;
-    std::string advice = "; `ranktune init NAME` writes one to start from";
-    if (access((file + ".toml").c_str(), F_OK) == 0) advice = "; did you mean '" + file + ".toml'?";
-    if (why != 0 && why != ENOENT) advice = std::string(": ") + std::strerror(why);
-    throw base::UsageError("cannot read the study file '" + file + "'" + advice);
+    try {
+        return storage::read_text(storage::posix_file_system(), file);
+    } catch (const base::IoError& error) {
+        if (error.code() == storage::not_a_file())
+            throw base::UsageError("the study file '" + file +
+                                   "' is a FIFO, a socket or a device, not a file: write the study into a file first");
+        std::string advice = "; `ranktune init NAME` writes one to start from";
+        if (access((file + ".toml").c_str(), F_OK) == 0) advice = "; did you mean '" + file + ".toml'?";
+        if (error.code() != std::errc::no_such_file_or_directory) advice = ": " + error.code().message();
+        throw base::UsageError("cannot read the study file '" + file + "'" + advice);
+    }
 }
 
 void refuse_to_rename(const std::string& directory, const std::string& study, const StudyInput& input) {

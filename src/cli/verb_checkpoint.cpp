@@ -14,6 +14,7 @@
 #include "report/load.hpp"
 #include "report/safetensors.hpp"
 #include "report/take_checkpoint.hpp"
+#include "report/text.hpp"
 #include "storage/checkpoint_store.hpp"
 
 namespace ranktune::cli {
@@ -60,7 +61,7 @@ int extract_checkpoint(const CheckpointArguments& arguments) {
     };
     const auto [checkpoint, contents] = report::take_checkpoint(
         list, [&](const auto& one) { return store.load(one).whole(); },
-        [](const std::string& sentence) { std::cerr << sentence << "\n"; });
+        [](const std::string& sentence) { std::cerr << report::escaped(sentence) << "\n"; });
     const auto& name = study->tuner->spec().name;
     if (!output) output.emplace(fmt::format("{}-{}-{}.safetensors", name, id.value(), checkpoint.iteration));
     const std::map<std::string, std::string> metadata{{"format", "pt"},
@@ -73,7 +74,7 @@ int extract_checkpoint(const CheckpointArguments& arguments) {
     // Whoever reads the weights from a pipe wants nothing else in it.
     (output->through ? std::cerr : std::cout)
         << fmt::format("trial #{} at iteration {}: {}\n", id.value(), checkpoint.iteration,
-                       arguments.output.empty() ? output->path : arguments.output);
+                       report::escaped(arguments.output.empty() ? output->path : arguments.output));
     return 0;
 }
 

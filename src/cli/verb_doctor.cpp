@@ -6,14 +6,15 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <regex>
-#include <sstream>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "cli/doctor.hpp"
+#include "cli/secrets.hpp"
 #include "cli/shared_memory.hpp"
 #include "cli/verbs.hpp"
 #include "drivers/command_output.hpp"
@@ -22,6 +23,8 @@
 #include "ranktune/base/error.hpp"
 #include "report/load.hpp"
 #include "report/screens.hpp"
+#include "report/text.hpp"
+#include "storage/file_system.hpp"
 #include "storage/journal.hpp"
 
 namespace ranktune::cli {
@@ -34,40 +37,33 @@ constexpr std::size_t most_bytes = 4'500'000;
 constexpr std::size_t most_of_a_log = 200'000;
 constexpr std::size_t most_logs = 12;
 
-/// The last `most` bytes of a file, from the beginning of a line on.
-std::string tail(const fs::path& path, std::size_t most) {
-    std::ifstream in(path, std::ios::binary | std::ios::ate);
-    if (!in) return "";
-    const auto size = static_cast<std::size_t>(in.tellg());
-    const std::size_t begin = size > most ? size - most : 0;
-    in.seekg(static_cast<std::streamoff>(begin));
-    std::string text(size - begin, '\0');
-    in.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<std::size_t>(in.gcount()));
-    if (begin > 0) text.erase(0, text.find('\n') + 1);
-    return text;
+/// Whether a folder between `root` and the file `name` below it is a symbolic link.
+bool leads_elsewhere(const fs::path& root, const fs::path& name) {
+    std::error_code error;
+    fs::path at = root;
+    for (const fs::path& part : name.parent_path())
+        if (fs::is_symlink(at /= part, error)) return true;
+    return false;
 }
 
-/// Values whose names say that they are secrets: `API_KEY = x`, `--api-key x`, `"--api-key", "x"`,
-/// `Authorization: Bearer x`.
-std::string without_secrets(const std::string& text) {
-    static const std::regex secret(
-        R"re(((?:key|token|secret|passw|credential|auth)[A-Za-z0-9_.-]*["']?\s*[=:]\s*(?:(?:bearer|basic|digest|token)\s+)?)("[^"\n]*"|'[^'\n]*'|[^\s,;"']+))re",
-        std::regex::icase);
-    static const std::regex option(
-        R"re((--?[A-Za-z0-9_.-]*(?:key|token|secret|passw|credential|auth)[A-Za-z0-9_.-]*(?:["']\s*,)?\s+)("[^"\n]*"|'[^'\n]*'|[^\s,;"']+))re",
-        std::regex::icase);
-    static const std::regex bearer(R"re((\bbearer\s+)([A-Za-z0-9._~+/=-]+))re", std::regex::icase);
-    std::istringstream in(text);
-    std::string out;
-    for (std::string line; std::getline(in, line);) {
-        // std::regex recurses on every character: a line that no person wrote is not worth a stack.
-        if (line.size() > 4000) line = line.substr(0, 4000) + " (cut)";
-        for (const auto* pattern : {&secret, &option, &bearer})
-            line = std::regex_replace(line, *pattern, "$1(removed)");
-        out += line + "\n";
+/// The last `most` bytes of the file `name` below `root`, from the beginning of a line on. No symbolic link is followed
+/// below `root`: it could lead to what nobody means to send. Empty: nothing to be had there.
+std::string tail(const fs::path& root, const fs::path& name, std::size_t most) {
+    if (leads_elsewhere(root, name)) return "";
+    try {
+        const auto file = storage::open_own_file((root / name).string(), O_RDONLY);
+        struct stat info {};
+        if (::fstat(file.get(), &info) != 0) return "";
+        const auto size = static_cast<std::size_t>(info.st_size);
+        const std::size_t begin = size > most ? size - most : 0;
+        std::string text(size - begin, '\0');
+        const ssize_t got = ::pread(file.get(), text.data(), text.size(), static_cast<off_t>(begin));
+        text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+        if (begin > 0) text.erase(0, text.find('\n') + 1);
+        return text;
+    } catch (const base::IoError&) {
+        return "";
     }
-    return out;
 }
 
 /// The files of an archive, in a folder of their own until it is packed.
@@ -110,16 +106,17 @@ class Collection {
     std::vector<std::string> names_;
 };
 
-/// The newest files of the folder of logs, by their time.
-std::vector<fs::path> newest_logs(const fs::path& folder) {
-    std::vector<std::pair<fs::file_time_type, fs::path>> found;
+/// Names of the newest files in the folder of logs, by their time; links are none.
+std::vector<std::string> newest_logs(const fs::path& folder) {
+    std::vector<std::pair<fs::file_time_type, std::string>> found;
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder, error))
-        if (entry.is_regular_file(error)) found.emplace_back(entry.last_write_time(error), entry.path());
+        if (entry.symlink_status(error).type() == fs::file_type::regular)
+            found.emplace_back(entry.last_write_time(error), entry.path().filename().string());
     std::ranges::sort(found, std::greater<>());
-    std::vector<fs::path> newest;
-    for (const auto& [time, path] : found)
-        if (newest.size() < most_logs) newest.push_back(path);
+    std::vector<std::string> newest;
+    for (const auto& [time, name] : found)
+        if (newest.size() < most_logs) newest.push_back(name);
     return newest;
 }
 
@@ -158,9 +155,9 @@ void collect(const drivers::StudyDirectory& directory, Collection& files) {
     files.add("doctor.json", doctor_json(checks));
     for (const char* name :
          {"study.toml", "resolved.toml", "outcome", "status", "lease", "submit/job.sbatch", "submit/jobs"})
-        files.add(name, tail(fs::path(directory.path) / name, most_of_a_log));
-    for (const auto& log : newest_logs(directory.logs()))
-        files.add("logs/" + log.filename().string(), tail(log, most_of_a_log));
+        files.add(name, tail(directory.path, name, most_of_a_log));
+    for (const std::string& log : newest_logs(directory.logs()))
+        files.add("logs/" + log, tail(directory.path, "logs/" + log, most_of_a_log));
 }
 
 } // namespace
@@ -173,7 +170,7 @@ int doctor(const std::string& directory, Format format, bool clean) {
         if (done.young > 0)
             std::cerr << fmt::format("left what {} other{} left less than a minute ago: the same command again then\n",
                                      done.young, done.young == 1 ? " has" : "s have");
-        for (const auto& failure : done.failures) std::cerr << "could not remove " << failure << "\n";
+        for (const auto& failure : done.failures) std::cerr << "could not remove " << report::escaped(failure) << "\n";
     }
     const auto checks = examine(directory);
     std::cout << (format == Format::json ? doctor_json(checks) : doctor_text(checks));
@@ -188,16 +185,17 @@ int support(const std::string& directory, const std::string& output) {
     name = (name.empty() ? "ranktune" : name) + "-support";
     if (!drivers::holds_study(storage::posix_file_system(), study.string()))
         std::cerr
-            << "there is no study in '" << directory
+            << "there is no study in '" << report::escaped(directory)
             << "', so the archive says no more than `ranktune doctor`; give the directory that `ranktune run` made\n";
     const std::string archive = fs::absolute(output.empty() ? name + ".tar.gz" : output).string();
     Collection files(name);
     collect(drivers::StudyDirectory{study.string()}, files);
     files.pack(archive);
-    std::cout << archive << ": " << files.names().size() << " files, " << fs::file_size(archive)
+    std::cout << report::escaped(archive) << ": " << files.names().size() << " files, " << fs::file_size(archive)
               << " bytes, without data, weights, and values whose names say that they are secret\n";
-    for (const auto& file : files.names()) std::cout << "  " << file << "\n";
-    std::cout << "look into it before you send it: tar -xzf " << fs::path(archive).filename().string() << "\n";
+    for (const auto& file : files.names()) std::cout << "  " << report::escaped(file) << "\n";
+    std::cout << "look into it before you send it: tar -xzf " << report::escaped(fs::path(archive).filename().string())
+              << "\n";
     return 0;
 }
 

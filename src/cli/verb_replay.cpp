@@ -13,6 +13,7 @@
 #include "report/load.hpp"
 #include "report/replay.hpp"
 #include "report/screens.hpp"
+#include "report/text.hpp"
 #include "tuner/resume.hpp"
 
 namespace ranktune::cli {
@@ -70,7 +71,7 @@ int replay(const ReplayArguments& arguments) {
     if (arguments.logical_digest) {
         std::cout << fmt::format("{:016x}\n", study.digest.value());
         if (const auto mark = report::deterministic_text(study.tuner->state()); !mark.empty())
-            std::cerr << mark << "\n";
+            std::cerr << report::escaped(mark) << "\n";
         return arguments.verify ? verify(arguments, study) : 0;
     }
     if (arguments.verify) return verify(arguments, study);

@@ -42,6 +42,7 @@
 #include "report/endings.hpp"
 #include "report/next_steps.hpp"
 #include "report/screens.hpp"
+#include "report/text.hpp"
 #include "storage/hdf5_thread.hpp"
 #include "storage/journal.hpp"
 
@@ -67,7 +68,8 @@ std::string typed(const RunArguments& arguments) {
 
 void remark(const RunArguments& arguments, const drivers::OpenedStudy& opened) {
     if (arguments.progress == Progress::none) return;
-    for (const auto& sentence : without_effect(arguments, opened)) std::cerr << sentence << "\n" << std::flush;
+    for (const auto& sentence : without_effect(arguments, opened))
+        std::cerr << report::escaped(sentence) << "\n" << std::flush;
 }
 
 /// Without a screen that says how a study ended, an end other than a good one still needs its sentence: on standard
@@ -220,7 +222,7 @@ class RunScreens {
         options.on_open = [this, &options](const auto& opened, const std::string& moved_to) {
             opening(opened, options.spec, moved_to);
         };
-        options.on_note = [](const std::string& note) { std::cerr << note << "\n" << std::flush; };
+        options.on_note = [](const std::string& note) { std::cerr << report::escaped(note) << "\n" << std::flush; };
     }
 
     drivers::Observer& view() { return view_; }
@@ -319,7 +321,7 @@ std::string srun_list() {
 
 /// One message from the first task; the others leave in silence.
 int refuse_launch(const comm::mpi::BrokenLaunch& broken) {
-    if (broken.first) std::cerr << "ranktune: " << broken.message << '\n' << std::flush;
+    if (broken.first) std::cerr << "ranktune: " << report::escaped(broken.message) << '\n' << std::flush;
     return static_cast<int>(study::StudyOutcome::usage);
 }
 

@@ -17,6 +17,7 @@
 #include "ranktune/study/command_template.hpp"
 #include "report/load.hpp"
 #include "report/stopping.hpp"
+#include "report/text.hpp"
 #include "storage/lease.hpp"
 
 namespace ranktune::cli {
@@ -113,12 +114,12 @@ int stop(const std::string& directory) {
         head_is_dead(files, directory, *holder);
     if (const auto study = state_of(files, directory);
         study && study->tuner->state().draining && !study->tuner->state().ended) {
-        std::cout << stopping_already(*study, *holder);
+        std::cout << report::escaped(stopping_already(*study, *holder));
         return 0;
     }
-    std::cout << "asked " << describe(*holder)
-              << " to stop: running trials checkpoint at their next report; then `ranktune run " << directory
-              << "` goes on\n";
+    std::cout << "asked " << report::escaped(describe(*holder))
+              << " to stop: running trials checkpoint at their next report; then `ranktune run "
+              << report::escaped(directory) << "` goes on\n";
     return 0;
 }
 

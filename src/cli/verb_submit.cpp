@@ -149,7 +149,8 @@ void submit_all(const JobScript& script, const std::string& directory, std::uint
     if (chain > 1)
         std::cout << ", then " << base::join(std::vector<std::string>(jobs.begin() + 1, jobs.end()))
                   << " one after the other, until the study is complete";
-    std::cout << "\nscript    " << file << "\nlog       " << script.name << "-" << jobs.front() << ".log\n"
+    std::cout << "\nscript    " << report::escaped(file) << "\nlog       " << report::escaped(script.name) << "-"
+              << jobs.front() << ".log\n"
               << "next      ranktune status " << study::shell_text({directory}) << "; scancel ";
     for (const auto& id : before) std::cout << id << " ";
     std::cout << base::join(jobs, " ") << "\n";
@@ -158,8 +159,8 @@ void submit_all(const JobScript& script, const std::string& directory, std::uint
 /// There is nothing to do; the exit code is the study's, as that of `ranktune run`.
 int say_finished(const std::string& study, const std::string& directory, study::StudyOutcome outcome) {
     if (outcome == study::StudyOutcome::ok) {
-        std::cout << "the study in " << directory
-                  << " is complete, so nothing was submitted; more of it: ranktune submit " << study
+        std::cout << "the study in " << report::escaped(directory)
+                  << " is complete, so nothing was submitted; more of it: ranktune submit " << report::escaped(study)
                   << " study.num_trials=N ...\n";
         return 0;
     }

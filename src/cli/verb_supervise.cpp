@@ -35,6 +35,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "report/load.hpp"
+#include "report/text.hpp"
 #include "slurm/allocation.hpp"
 #include "slurm/nodes.hpp"
 #include "storage/journal.hpp"
@@ -181,7 +182,9 @@ class Supervisor {
 
     [[nodiscard]] drivers::StudyDirectory study() const { return {directory_}; }
 
-    static void say(const std::string& what) { std::cerr << "ranktune supervise: " << what << "\n" << std::flush; }
+    static void say(const std::string& what) {
+        std::cerr << "ranktune supervise: " << report::escaped(what) << "\n" << std::flush;
+    }
 
     drivers::StepFacts run_once() {
         auto& files = storage::posix_file_system();

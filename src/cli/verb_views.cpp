@@ -25,8 +25,10 @@
 #include "report/next_steps.hpp"
 #include "report/screens.hpp"
 #include "report/stopping.hpp"
+#include "report/text.hpp"
 #include "storage/checkpoint_store.hpp"
 #include "storage/lease.hpp"
+#include "trainables/json_input.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -61,14 +63,16 @@ std::string running_text(const std::string& directory) {
 
 /// What the head knows beyond the journal: the file `status`, made anew by each of its starts.
 void take_status(const std::string& directory, report::Live& live) {
-    std::ifstream in(drivers::StudyDirectory{directory}.status_file());
-    const auto status = nlohmann::json::parse(in, nullptr, false);
-    if (!status.is_object()) return; // none yet
     try {
+        const auto status = trainables::read_json(storage::read_text(storage::posix_file_system(),
+                                                                     drivers::StudyDirectory{directory}.status_file(),
+                                                                     drivers::most_status_bytes));
+        if (!status.is_object()) return;
         live.checkpoints_missed = status.value("checkpoints_missed", std::uint64_t{0});
         live.checkpoint_error = status.value("checkpoint_error", std::string());
         live.fallbacks = status.value("checkpoint_fallbacks", std::uint64_t{0});
     } catch (const nlohmann::json::exception&) { // of another version
+    } catch (const base::Error&) {               // none yet, or somebody else's file
     }
 }
 
@@ -220,7 +224,8 @@ int logs(const std::string& directory, const std::string& word) {
     for (const auto& file : files) {
         std::ifstream in(file);
         for (std::string line; std::getline(in, line);) {
-            if (std::regex_search(line, mine)) std::cout << file.filename().string() << ": " << shown(line) << "\n";
+            if (std::regex_search(line, mine))
+                std::cout << shown(file.filename().string()) << ": " << shown(line) << "\n";
         }
     }
     return 0;

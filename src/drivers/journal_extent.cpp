@@ -11,8 +11,6 @@
 namespace ranktune::drivers {
 namespace {
 
-constexpr std::uint64_t most_status_bytes = std::uint64_t{64} * 1024;
-
 /// The number behind `"key":` in a JSON object that status_json made (a quote within a text has a backslash before it,
 /// so the key with both its quotes cannot be part of one).
 std::optional<std::uint64_t> number_of(const std::string& json, const std::string& key) {

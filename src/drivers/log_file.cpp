@@ -4,13 +4,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
 
-#include "ranktune/base/error.hpp"
+#include "storage/file_system.hpp"
 
 namespace ranktune::drivers {
 namespace {
@@ -87,11 +86,8 @@ LogFile::LogFile(const std::string& path, std::vector<base::LogField> always) : 
     const auto folder = std::filesystem::path(path).parent_path();
     std::error_code ignored; // the open below tells
     if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
-    fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (fd_ < 0) throw base::IoError("cannot open log file", path, std::error_code(errno, std::generic_category()));
+    fd_ = storage::open_own_file(path, O_WRONLY | O_CREAT | O_APPEND);
 }
-
-LogFile::~LogFile() { close(fd_); }
 
 void LogFile::write(base::LogLevel level, std::string_view event, const std::vector<base::LogField>& fields) {
     append(level, event, fields, "");
@@ -108,7 +104,7 @@ void LogFile::append(base::LogLevel level, std::string_view event, const std::ve
     std::string line = wall_time_now() + ' ' + log_line(level, event, all);
     line += rest;
     line += '\n';
-    [[maybe_unused]] const auto written = ::write(fd_, line.data(), line.size());
+    [[maybe_unused]] const auto written = ::write(fd_.get(), line.data(), line.size());
 }
 
 } // namespace ranktune::drivers

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ranktune/base/log.hpp"
+#include "storage/file_descriptor.hpp"
 
 namespace ranktune::drivers {
 
@@ -23,24 +24,21 @@ namespace ranktune::drivers {
 /// Thread-safe without a lock. A failing write is dropped: a log must never end a study.
 class LogFile final : public base::LogSink {
   public:
-    /// Creates the file and its folder when needed. `always` is added to each line in front of the other fields. Throws
-    /// base::IoError.
+    /// Creates the file and its folder when needed; follows no symbolic link to it. `always` is added to each line in
+    /// front of the other fields. Throws base::IoError.
     explicit LogFile(const std::string& path, std::vector<base::LogField> always = {});
-    ~LogFile() override;
-    LogFile(const LogFile&) = delete;
-    LogFile& operator=(const LogFile&) = delete;
 
     void write(base::LogLevel level, std::string_view event, const std::vector<base::LogField>& fields) override;
     /// The same with a text behind ` | ` that is written as it is.
     void write_text(std::string_view event, const std::vector<base::LogField>& fields, std::string_view text);
     /// For handlers of signals, which may only write(2).
-    [[nodiscard]] int fd() const { return fd_; }
+    [[nodiscard]] int fd() const { return fd_.get(); }
 
   private:
     void append(base::LogLevel level, std::string_view event, const std::vector<base::LogField>& fields,
                 std::string_view rest);
 
-    int fd_ = -1;
+    storage::FileDescriptor fd_;
     std::vector<base::LogField> always_;
 };
 

@@ -122,7 +122,8 @@ std::optional<OutcomeFile> read_outcome(storage::FileSystem& files, const StudyD
     try {
         if (!files.exists(directory.outcome_file())) return std::nullopt;
         return parse_outcome(storage::read_text(files, directory.outcome_file()));
-    } catch (const base::IoError&) {
+    } catch (const base::IoError& error) {
+        if (error.code() == storage::not_a_file()) throw; // no head has made it: nobody knows how the study ended
         return std::nullopt;
     }
 }

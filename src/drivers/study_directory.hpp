@@ -22,6 +22,8 @@
 namespace ranktune::drivers {
 
 inline constexpr std::size_t outcome_reserve_bytes = 4096;
+/// More of the file `status` is not read: whatever lies there is not of a head.
+inline constexpr std::uint64_t most_status_bytes = std::uint64_t{64} * 1024;
 
 struct StudyDirectory {
     std::string path; ///< absolute

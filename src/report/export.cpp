@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "ranktune/base/utf8.hpp"
 #include "storage/results.hpp"
 
 namespace ranktune::report {
@@ -120,7 +121,8 @@ class ArrayWriter {
     bool any_ = false;
 };
 
-std::string csv(const std::string& text) {
+std::string csv(const std::string& raw) {
+    const std::string text = base::as_utf8(raw);
     if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
     std::string quoted = "\"";
     for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);

@@ -8,31 +8,13 @@
 
 #include <fmt/format.h>
 
+#include "ranktune/base/utf8.hpp"
+
 namespace ranktune::report {
 namespace {
 
-struct Rune {
-    char32_t code = 0;
-    std::size_t bytes = 1;
-    bool valid = true;
-};
-
-Rune first_rune(std::string_view text) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const unsigned char lead = byte(0);
-    if (lead < 0x80) return {lead, 1, true};
-    const std::size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 0;
-    if (bytes == 0 || lead > 0xF4 || text.size() < bytes) return {lead, 1, false};
-    char32_t code = lead & (0xFFU >> (bytes + 1));
-    for (std::size_t i = 1; i < bytes; ++i) {
-        if ((byte(i) & 0xC0U) != 0x80U) return {lead, 1, false};
-        code = (code << 6) | (byte(i) & 0x3FU);
-    }
-    // Overlong forms, surrogates and what lies beyond Unicode are not UTF-8 (RFC 3629).
-    const bool overlong = (bytes == 3 && code < 0x800) || (bytes == 4 && code < 0x10000);
-    if (overlong || (code >= 0xD800 && code <= 0xDFFF) || code > 0x10FFFF) return {lead, 1, false};
-    return {code, bytes, true};
-}
+using base::first_rune;
+using base::Rune;
 
 struct Range {
     char32_t first;
@@ -123,8 +105,7 @@ std::string escaped(std::string_view text) {
         if (rune.valid && (harmless || !is_control(rune))) {
             out += text.substr(0, rune.bytes);
         } else {
-            for (std::size_t i = 0; i < rune.bytes; ++i)
-                out += fmt::format("\\x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(text[i])));
+            for (std::size_t i = 0; i < rune.bytes; ++i) base::append_escaped(text[i], out);
         }
         text.remove_prefix(rune.bytes);
     }

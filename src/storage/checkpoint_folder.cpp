@@ -22,6 +22,17 @@ struct Listed {
 
 std::string name_of(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
+/// Of an absolute path; empty: the root.
+std::string parent_of(const std::string& path) {
+    const auto slash = path.find_last_of('/');
+    return slash == std::string::npos ? std::string() : path.substr(0, slash);
+}
+
+/// `path` is `folder`, or lies below it.
+bool is_within(const std::string& path, const std::string& folder) {
+    return folder.empty() || path == folder || path.starts_with(folder + "/");
+}
+
 std::string without_slashes(std::string path) {
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();
     return path;
@@ -89,7 +100,11 @@ class Inventory {
         });
     }
 
-    std::vector<std::string> folders;
+    struct Folder {
+        std::string path;
+        std::string inside;
+    };
+    std::vector<Folder> folders;
     std::vector<Source> sources;
     std::vector<Link> links;
 
@@ -115,7 +130,7 @@ class Inventory {
             throw base::Error("a checkpoint cannot hold a file with a line break in its name: '" + path + "'");
         switch (files_.kind(path)) {
             case FileSystem::Kind::directory:
-                folders.push_back(inside);
+                folders.push_back({path, inside});
                 for (const std::string& name : files_.list(path)) look_at(path + "/" + name, inside + "/" + name, tree);
                 return;
             case FileSystem::Kind::file:
@@ -145,27 +160,51 @@ class Inventory {
     FileSystem& files_;
 };
 
-/// Brings files under their final names, one by one.
+/// Brings files under their final names, one by one. Nobody may read there what he could not read where it was.
 class Adoption {
   public:
-    Adoption(FileSystem& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
+    /// `home`: an absolute path above `folder`, with every link in it followed.
+    Adoption(FileSystem& files, std::string home, std::string folder)
+        : files_(files), home_(std::move(home)), folder_(std::move(folder)) {}
 
     void bring(const Inventory& inventory) {
-        for (const std::string& inside : inventory.folders) files_.make_directories(folder_ + "/" + inside);
+        for (const auto& folder : inventory.folders) {
+            const std::string target = folder_ + "/" + folder.inside;
+            files_.make_directories(target);
+            files_.set_mode(target, permissions(folder.path) | own_folder);
+        }
         for (const auto& source : inventory.sources) bring_file(source);
         for (const Link& link : inventory.links) files_.make_link(link.text, folder_ + "/" + link.path);
-        for (const std::string& inside : inventory.folders) files_.sync_directory(folder_ + "/" + inside);
+        for (const auto& folder : inventory.folders) files_.sync_directory(folder_ + "/" + folder.inside);
     }
     [[nodiscard]] const std::vector<Listed>& listed() const { return listed_; }
 
   private:
+    static constexpr unsigned own_folder = 0700; ///< it has to be emptied one day
+
+    /// Of what the program saved, as far as the folders above it let anybody come to it. Folders that are above the
+    /// study, too, keep others from the copy as well.
+    unsigned permissions(const std::string& path) {
+        return of_program([&] {
+            unsigned mode = files_.mode(path);
+            for (std::string above = parent_of(path); !is_within(home_, above); above = parent_of(above)) {
+                const unsigned entered = files_.mode(above);
+                if ((entered & 0010U) == 0) mode &= ~0070U;
+                if ((entered & 0001U) == 0) mode &= ~0007U;
+            }
+            return mode;
+        });
+    }
+
     void bring_file(const Inventory::Source& source) {
         const std::string target = folder_ + "/" + source.inside;
+        const unsigned mode = permissions(source.path);
         const bool moved = source.movable && try_rename(source.path, target);
         const auto file = moved ? files_.open(target, FileSystem::Open::read) : copy(source.path, target);
         listed_.push_back({source.inside, file->size(), digest_of_file(*file)});
-        file->sync();
+        files_.set_mode(target, mode);
         files_.set_read_only(target);
+        file->sync();
     }
 
     /// What cannot be moved is copied; then it shows whose mistake it was.
@@ -181,7 +220,7 @@ class Adoption {
     std::unique_ptr<File> copy(const std::string& source, const std::string& target) {
         const auto from = of_program([&] { return files_.open(source, FileSystem::Open::read); });
         const std::uint64_t size = of_program([&] { return from->size(); });
-        auto to = files_.open(target, FileSystem::Open::create_new);
+        auto to = files_.open(target, FileSystem::Open::create_private);
         to->reserve(size);
         read_blocks(
             size,
@@ -193,6 +232,7 @@ class Adoption {
     }
 
     FileSystem& files_;
+    std::string home_;
     std::string folder_;
     std::vector<Listed> listed_;
 };
@@ -265,7 +305,7 @@ study::CheckpointRef CheckpointStore::adopt(const CheckpointKey& key, const std:
     const Inventory inventory(files_, from, entry, move);
     files_.make_below(directory_, reference.path);
     try {
-        Adoption adoption(files_, folder);
+        Adoption adoption(files_, files_.resolve(directory_), folder);
         adoption.bring(inventory);
         const std::string text = manifest_text(key, entry, adoption.listed(), inventory.links);
         files_.publish(folder + "/" + manifest_name, std::as_bytes(std::span(text))); // syncs the folder, too

@@ -27,6 +27,21 @@ std::string parent_of(const std::string& path) {
     return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+class NotAFile final : public std::error_category {
+  public:
+    [[nodiscard]] const char* name() const noexcept override { return "file"; }
+    [[nodiscard]] std::string message(int) const override {
+        return "a FIFO, a socket or a device lies there, not a file; move it away";
+    }
+};
+
+void refuse_other_than_files(int fd, const std::string& path) {
+    struct stat info {};
+    if (::fstat(fd, &info) != 0) fail("cannot look at", path, errno);
+    if (S_ISDIR(info.st_mode)) fail("cannot open", path, EISDIR);
+    if (!S_ISREG(info.st_mode)) throw base::IoError("cannot open", path, not_a_file());
+}
+
 FileIdentity identity_of(const struct stat& info) { return {info.st_dev, info.st_ino}; }
 
 class PosixFile final : public File {
@@ -119,7 +134,7 @@ bool is_linked(const std::string& from, const std::string& to) {
 class PosixFileSystem final : public FileSystem {
   public:
     [[nodiscard]] std::unique_ptr<File> open(const std::string& path, Open how) override {
-        int flags = O_CLOEXEC;
+        int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY; // of files, nothing blocks: a FIFO would, for ever
         switch (how) {
             case Open::read:
                 flags |= O_RDONLY;
@@ -128,11 +143,14 @@ class PosixFileSystem final : public FileSystem {
                 flags |= O_RDWR;
                 break;
             case Open::create_new:
+            case Open::create_private:
                 flags |= O_RDWR | O_CREAT | O_EXCL;
                 break;
         }
-        FileDescriptor fd(::open(path.c_str(), flags, 0644));
-        if (!fd) fail(how == Open::create_new ? "cannot create" : "cannot open", path, errno);
+        FileDescriptor fd(::open(path.c_str(), flags, how == Open::create_private ? 0600 : 0644));
+        if (!fd && errno == ENXIO) throw base::IoError("cannot open", path, not_a_file()); // of a socket, and others
+        if (!fd) fail((flags & O_CREAT) != 0 ? "cannot create" : "cannot open", path, errno);
+        refuse_other_than_files(fd.get(), path);
         return std::make_unique<PosixFile>(std::move(fd), path);
     }
 
@@ -188,7 +206,18 @@ class PosixFileSystem final : public FileSystem {
     }
 
     void set_read_only(const std::string& path) override {
-        if (::chmod(path.c_str(), 0444) != 0) fail("cannot make read-only", path, errno);
+        constexpr unsigned writing = 0222;
+        if (::chmod(path.c_str(), mode(path) & ~writing) != 0) fail("cannot make read-only", path, errno);
+    }
+
+    [[nodiscard]] unsigned mode(const std::string& path) const override {
+        struct stat info {};
+        if (::stat(path.c_str(), &info) != 0) fail("cannot look at", path, errno);
+        return info.st_mode & 0777U;
+    }
+
+    void set_mode(const std::string& path, unsigned mode) override {
+        if (::chmod(path.c_str(), mode) != 0) fail("cannot set the permissions of", path, errno);
     }
 
     [[nodiscard]] bool exists(const std::string& path) const override {
@@ -327,6 +356,20 @@ void overwrite(FileSystem& files, const std::string& path, const std::string& te
     file->write_at(0, std::as_bytes(std::span(text)));
     file->truncate(text.size());
     file->sync();
+}
+
+std::error_code not_a_file() {
+    static const NotAFile category;
+    return {10'000, category}; // no number of errno
+}
+
+FileDescriptor open_own_file(const std::string& path, int flags) {
+    FileDescriptor fd(::open(path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644));
+    if (!fd && errno == ENXIO) throw base::IoError("cannot open", path, not_a_file());
+    if (!fd && errno == ELOOP) fail("a symbolic link is not followed here; remove it:", path, ELOOP);
+    if (!fd) fail("cannot open", path, errno);
+    refuse_other_than_files(fd.get(), path);
+    return fd;
 }
 
 FileSystem& posix_file_system() {

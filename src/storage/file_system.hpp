@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ranktune/base/error.hpp"
+#include "storage/file_descriptor.hpp"
 
 namespace ranktune::storage {
 
@@ -53,7 +54,9 @@ class File {
 class FileSystem {
   public:
     virtual ~FileSystem() = default;
-    enum class Open { read, read_write, create_new }; ///< create_new fails when the file exists
+    /// create_new and create_private fail when the file exists; what is private only its owner may read.
+    enum class Open { read, read_write, create_new, create_private };
+    /// Never waits for somebody at the other end: what is no file (a FIFO, a device) is refused with `not_a_file()`.
     [[nodiscard]] virtual std::unique_ptr<File> open(const std::string& path, Open how) = 0;
     virtual void make_directories(const std::string& path) = 0;
     /// link(2): publishes `from` as `to`; returns false when `to` exists (also when NFS answered with an error but the
@@ -65,7 +68,12 @@ class FileSystem {
     /// system without real directories need not care.
     virtual void remove_if_empty(const std::string& /*directory*/) {}
     virtual void sync_directory(const std::string& path) = 0;
+    /// Takes away all permissions to write, and adds none.
     virtual void set_read_only(const std::string& path) = 0;
+    /// Who may read, write and execute a file or folder (0644); links are followed. A file system without permissions
+    /// need not care about these two.
+    [[nodiscard]] virtual unsigned mode(const std::string& /*path*/) const { return 0644; }
+    virtual void set_mode(const std::string& /*path*/, unsigned /*mode*/) {}
     [[nodiscard]] virtual bool exists(const std::string& path) const = 0;
     enum class Kind { missing, file, directory, link, other };
     /// What is there; of a symbolic link, the link itself.
@@ -107,6 +115,13 @@ class FileSystem {
 /// Writes `text` over a file that is there, in place: it takes no room that the file does not have. Not whole after a
 /// crash in between. Throws base::IoError.
 void overwrite(FileSystem& files, const std::string& path, const std::string& text);
+
+/// Of a base::IoError: a FIFO, a socket or a device lies where a file is wanted.
+[[nodiscard]] std::error_code not_a_file();
+
+/// Opens a file of ours by open(2) with these flags: of its last name no symbolic link is followed, and what is no file
+/// is refused with `not_a_file()`, at once. Throws base::IoError.
+[[nodiscard]] FileDescriptor open_own_file(const std::string& path, int flags);
 
 /// The real one.
 [[nodiscard]] FileSystem& posix_file_system();

@@ -44,7 +44,8 @@ std::vector<Planned> plan(FileSystem& files, const std::string& directory, const
             }
         } else {
             if (header.cut.segment == 0) break;
-            at = std::find(at, numbers.rend(), header.cut.segment);
+            // Behind its own place: one that names itself would be walked for ever.
+            at = std::find(std::next(at), numbers.rend(), header.cut.segment);
             if (at == numbers.rend()) {
                 missing(segment_path(directory, header.cut.segment));
             }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/results.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
+#include "ranktune/base/utf8.hpp"
 #include "storage/hdf5_names.hpp"
 #include "storage/hdf5_shell.hpp"
 #include "storage/hdf5_thread.hpp"
@@ -44,9 +47,10 @@ std::vector<std::string> link_names(const ResultTable& table) {
 
 void describe(hid_t dataset, const Column& column) {
     hdf5::put_attribute(dataset, "units", column.units.empty() ? "1" : column.units);
-    hdf5::put_attribute(dataset, "long_name", column.long_name.empty() ? column.name : column.long_name);
+    const std::string& long_name = column.long_name.empty() ? column.name : column.long_name;
+    hdf5::put_attribute(dataset, "long_name", base::as_utf8(long_name));
     hdf5::put_attribute(dataset, "role", text_of(column.role));
-    hdf5::put_attribute(dataset, "name", column.name);
+    hdf5::put_attribute(dataset, "name", base::as_utf8(column.name));
 }
 
 /// Bytes of a column of numbers; empty for texts.
@@ -59,7 +63,9 @@ std::span<const std::byte> number_bytes(const Column& column) {
 
 void add_column(hdf5::ShellBuilder& builder, hid_t group, const std::string& name, const Column& column) {
     if (const auto* texts = std::get_if<std::vector<std::string>>(&column.values)) {
-        const hdf5::DatasetHandle dataset = hdf5::put_strings(group, name, *texts);
+        std::vector<std::string> cells;
+        std::transform(texts->begin(), texts->end(), std::back_inserter(cells), base::as_utf8);
+        const hdf5::DatasetHandle dataset = hdf5::put_strings(group, name, cells);
         describe(dataset.get(), column);
         return;
     }
@@ -72,9 +78,9 @@ hdf5::Shell build(const Results& results) {
     hdf5::ShellBuilder builder(0);
     hdf5::put_attribute(builder.file(), "schema_version", results_schema);
     hdf5::put_attribute(builder.file(), "format", "ranktune results");
-    hdf5::put_attribute(builder.file(), "study", results.study);
+    hdf5::put_attribute(builder.file(), "study", base::as_utf8(results.study));
     hdf5::put_attribute(builder.file(), "uuid", results.uuid);
-    hdf5::put_attribute(builder.file(), "metric", results.metric);
+    hdf5::put_attribute(builder.file(), "metric", base::as_utf8(results.metric));
     hdf5::put_attribute(builder.file(), "mode", results.mode);
     hdf5::put_attribute(builder.file(), "version", results.version);
     hdf5::put_attribute(builder.file(), "written", results.written);
@@ -89,7 +95,8 @@ hdf5::Shell build(const Results& results) {
 
 } // namespace
 
-std::vector<std::string> column_names(std::set<std::string> taken, const std::vector<ChosenName>& chosen) {
+std::vector<std::string> column_names(std::set<std::string> taken, std::vector<ChosenName> chosen) {
+    for (ChosenName& one : chosen) one.name = base::as_utf8(one.name);
     std::vector<std::string> names(chosen.size());
     for (std::size_t i = 0; i < names.size(); ++i)
         if (taken.insert(chosen[i].name).second) names[i] = chosen[i].name;

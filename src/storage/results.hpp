@@ -39,8 +39,8 @@ struct ChosenName {
 };
 /// Names for the columns of a table, one per chosen name. A table's own names are `taken`; then everything whose name
 /// is free keeps it; what is left gets its role in front ("metric.time"), once more for each time that this is taken
-/// too. So no name depends on the order in which they came.
-[[nodiscard]] std::vector<std::string> column_names(std::set<std::string> taken, const std::vector<ChosenName>& chosen);
+/// too. So no name depends on the order in which they came. Names are UTF-8 afterwards (base::as_utf8).
+[[nodiscard]] std::vector<std::string> column_names(std::set<std::string> taken, std::vector<ChosenName> chosen);
 
 /// A group of columns of equal length; row i of all of them belongs together.
 struct ResultTable {

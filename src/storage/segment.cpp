@@ -146,6 +146,7 @@ std::optional<SegmentHeader> decode_segment_header(std::span<const std::byte> pa
     header.job = get_text(page, at_job, 64);
     header.host = get_text(page, at_host, 256);
     if (header.payload_offset != offset) return {};
+    if (header.payload_bytes > std::numeric_limits<std::uint64_t>::max() - offset) return {}; // no file ends there
     return header;
 }
 

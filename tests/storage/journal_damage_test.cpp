@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a reader makes of journals that are unfinished, damaged, foreign or newer.
 #include <algorithm>
+#include <limits>
 #include <thread>
 
 #include "journal_fixture.hpp"
@@ -278,6 +279,22 @@ TEST_CASE("a damaged header page is refused", "[storage]") {
         REQUIRE(contains(message_of(*left), "no valid journal header"));
         REQUIRE(contains(message_of(*left), "and --fresh"));
     }
+}
+
+TEST_CASE("a segment that says of itself that it follows itself is refused, not walked for ever", "[storage]") {
+    CrashFileSystem files;
+    write_frames(files, 2, 0);
+    constexpr std::uint64_t at_cut_segment = 48;
+    set_in_header(files, 1, at_cut_segment, std::uint32_t{1});
+    CHECK(contains(message_of(files), "is missing"));
+}
+
+TEST_CASE("a segment that says it ends behind the last byte that any file can have has no valid header", "[storage]") {
+    CrashFileSystem files;
+    write_frames(files, 2, 0);
+    constexpr std::uint64_t at_payload_bytes = 32;
+    set_in_header(files, 1, at_payload_bytes, std::numeric_limits<std::uint64_t>::max() - 100);
+    CHECK(contains(message_of(files), "no valid journal header"));
 }
 
 TEST_CASE("a newer format is refused by name, a newer minor version is read", "[storage]") {

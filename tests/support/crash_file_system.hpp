@@ -269,7 +269,7 @@ inline void CrashFileSystem::apply_name(const Operation& operation, std::map<std
 inline std::unique_ptr<storage::File> CrashFileSystem::open(const std::string& path, Open how) {
     const std::lock_guard lock(mutex_);
     const auto found = now_.names.find(path);
-    if (how != Open::create_new) {
+    if (how == Open::read || how == Open::read_write) {
         if (found == now_.names.end()) fail("cannot open", path, ENOENT);
         return std::make_unique<OpenFile>(*this, found->second, path);
     }

@@ -63,6 +63,26 @@ std::string mistake(std::string_view line) {
 
 } // namespace
 
+TEST_CASE("a line with lists or objects 80,000 deep is refused by its depth, whatever it says", "[trainables]") {
+    constexpr std::size_t levels = 80'000;
+    const auto repeated = [](const std::string& piece) {
+        std::string text;
+        for (std::size_t i = 0; i < levels; ++i) text += piece;
+        return text;
+    };
+    const std::string lists = std::string(levels, '[') + std::string(levels, ']');
+    const std::string objects = repeated("{\"a\":") + "1" + std::string(levels, '}');
+    for (const std::string& deep : {lists, objects})
+        for (const std::string& line :
+             {"{\"report\": {\"loss\": " + deep + "}}", "{\"report\": " + deep + "}", "{\"log\": " + deep + "}",
+              "{\"checkpoint\": " + deep + "}", "{\"x\": " + deep + ", \"report\": {}}", deep})
+            CHECK(mistake(line).find("more than 64 lists and objects lie inside each other") != std::string::npos);
+    // As deep as allowed: the text of a log may be anything.
+    const std::string allowed = std::string(63, '[') + std::string(63, ']');
+    CHECK(std::get<ProgramLog>(parse("{\"log\": " + allowed + "}")).text == allowed);
+    CHECK(mistake("{\"log\": [" + allowed + "]}").find("more than 64") != std::string::npos);
+}
+
 TEST_CASE("places in a group count ranks by node", "[trainables]") {
     const std::vector<std::uint64_t> nodes = {7, 7, 5, 7, 5};
     CHECK(place_in_group(nodes, 0) == GroupPlace{0, 5, 0, 3, 0, 2});

@@ -50,7 +50,7 @@ void note_attempt(const AttemptKey& key) {
 
 void leave_crash_note(const char* message) noexcept {
     if (!prepared.load() || attempt.load() == 0 || left.exchange(true)) return;
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
     if (fd < 0) return;
     SignalText line;
     line.add(static_cast<long>(trial.load())).add(" ").add(static_cast<long>(attempt.load())).add(" ");

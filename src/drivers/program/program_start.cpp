@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <span>
 
 #include "drivers/group/checkpoint_error.hpp"
 #include "drivers/program/program_trial.hpp"

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ranktune/base/error.hpp"
+#include "trainables/json_input.hpp"
 
 namespace ranktune::trainables {
 namespace {
@@ -113,10 +114,18 @@ Json json_of(const space::Value& value) {
 /// Bytes that are no UTF-8 are replaced, never thrown about.
 std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
+/// A line that is no JSON is a discarded value.
+Json read_line(std::string_view line) try {
+    return read_json(quote_non_finite(line));
+} catch (const base::FormatError& error) {
+    throw base::FormatError("a line in which " + std::string(error.what()) +
+                            " (send one number for each metric, and texts as strings): " + shown(line));
+}
+
 } // namespace
 
 ProgramMessage parse_program_message(std::string_view line, std::vector<std::string>& unknown) {
-    const Json message = Json::parse(quote_non_finite(line), nullptr, false);
+    const Json message = read_line(line);
     if (!message.is_object()) throw base::FormatError("a line that is no message: " + shown(line));
     if (message.contains("report")) return parse_report(message, unknown);
     for (const auto& [key, value] : message.items())

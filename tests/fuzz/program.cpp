@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include "fuzz/input.hpp"
+#include "fuzz/targets.hpp"
+#include "ranktune/base/error.hpp"
+#include "trainables/program/messages.hpp"
+
+namespace ranktune::fuzz {
+
+int program(const std::uint8_t* data, std::size_t size) {
+    trainables::LineBuffer lines;
+    const std::string_view text = text_of(data, size);
+    // As it may arrive: in two pieces.
+    lines.add(text.substr(0, size / 2));
+    lines.add(text.substr(size / 2));
+    while (const auto line = lines.next()) {
+        std::vector<std::string> unknown;
+        try {
+            const auto message = trainables::parse_program_message(*line, unknown);
+            if (const auto* saved = std::get_if<trainables::ProgramSaved>(&message))
+                require(saved->checkpoint.size() <= line->size(), "a path is no longer than its line");
+        } catch (const base::FormatError& error) {
+            require(std::string_view(error.what()).size() < 400, "a message about a line is short");
+        }
+    }
+    return 0;
+}
+
+} // namespace ranktune::fuzz
