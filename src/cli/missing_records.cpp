@@ -15,7 +15,9 @@ MissingRecords::MissingRecords(std::string directory)
 bool MissingRecords::tell(const storage::JournalSummary& found) const {
     const std::string missing = drivers::what_is_missing(known_, found, directory_);
     if (missing.empty()) return false;
-    const auto say = [](const std::string& sentence) { std::cerr << "ranktune: " << report::escaped(sentence) << "\n" << std::flush; };
+    const auto say = [](const std::string& sentence) {
+        std::cerr << "ranktune: " << report::escaped(sentence) << "\n" << std::flush;
+    };
     if (storage::writer_lives(storage::posix_file_system(), directory_, storage::real_wait(say))) return false;
     say(missing);
     return true;

@@ -306,6 +306,7 @@ void RunScreens::end(const drivers::RunEnd& end) {
     }
     auto files = files_of(directory_, absolute_, arguments_);
     files.next_job = next_job(end, absolute_);
+    files.code = end.outcome;
     std::cout << report::end_screen(*end.tuner, live_figures(*end.tuner, end.figures), files, terminal_.style)
               << std::flush;
     tell_tables(end.tables, end.outcome);

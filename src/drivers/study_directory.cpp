@@ -24,7 +24,7 @@ std::string start_name(const std::string& slurm_job, std::uint32_t incarnation) 
 
 namespace {
 
-constexpr std::array<std::pair<EndCause, std::string_view>, 6> cause_names{{{EndCause::over, "over"},
+constexpr std::array<std::pair<EndCause, std::string_view>, 7> cause_names{{{EndCause::over, "over"},
                                                                             {EndCause::asked, "asked"},
                                                                             {EndCause::storage, "storage"},
                                                                             {EndCause::trials, "trials"},

@@ -54,13 +54,14 @@ std::string headline(const tuner::Tuner& tuner, const char* verb, study::StudyOu
     return text + std::string(style.width - used - exit.size(), ' ') + exit + "\n";
 }
 
-std::string end_headline(const tuner::Tuner& tuner, double elapsed_s, const Style& style) {
+std::string end_headline(const tuner::Tuner& tuner, std::optional<study::StudyOutcome> code, double elapsed_s,
+                         const Style& style) {
     const auto outcome = tuner.state().outcome;
     const char* verb = outcome == study::StudyOutcome::resumable ? "stopped early, resumable,"
                        : outcome == study::StudyOutcome::no_success || outcome == study::StudyOutcome::usage
                            ? "stopped"
                            : "finished";
-    return headline(tuner, verb, outcome, elapsed_s, style);
+    return headline(tuner, verb, code.value_or(outcome), elapsed_s, style);
 }
 
 /// Trials that a stop at once cuts off; empty: none.
@@ -193,7 +194,7 @@ std::vector<std::string> checkpoint_warnings(const Live& live) {
 
 std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files, const Style& style) {
     const auto& state = tuner.state();
-    std::string text = end_headline(tuner, live.elapsed_s, style);
+    std::string text = end_headline(tuner, files.code, live.elapsed_s, style);
     if (const std::string reason = why_text(tuner); !reason.empty()) text += prose("why", reason, style);
     text += best_text(tuner, style);
     if (state.best) text += prose("", configuration_text(state.trial(*state.best).configuration), style);

@@ -108,8 +108,9 @@ struct FilesInfo {
     std::uint64_t files = 0;
     std::uint64_t bytes = 0;
     std::string directory;
-    std::string command;       ///< as the user typed it, to be repeated: "ranktune run digits.toml -o out"
-    std::string next_job = {}; ///< goes on with the study by itself: "1201"; empty: none does
+    std::string command; ///< as the user typed it, to be repeated: "ranktune run digits.toml -o out"
+    std::optional<study::StudyOutcome> code = {}; ///< of this run, where it is not the study's own
+    std::string next_job = {};                    ///< goes on with the study by itself: "1201"; empty: none does
 };
 [[nodiscard]] std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files,
                                      const Style& style);

@@ -23,7 +23,7 @@ struct Listed {
 std::string name_of(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 /// Of an absolute path; empty: the root.
-std::string parent_of(const std::string& path) {
+std::string folder_above(const std::string& path) {
     const auto slash = path.find_last_of('/');
     return slash == std::string::npos ? std::string() : path.substr(0, slash);
 }
@@ -187,7 +187,7 @@ class Adoption {
     unsigned permissions(const std::string& path) {
         return of_program([&] {
             unsigned mode = files_.mode(path);
-            for (std::string above = parent_of(path); !is_within(home_, above); above = parent_of(above)) {
+            for (std::string above = folder_above(path); !is_within(home_, above); above = folder_above(above)) {
                 const unsigned entered = files_.mode(above);
                 if ((entered & 0010U) == 0) mode &= ~0070U;
                 if ((entered & 0001U) == 0) mode &= ~0007U;

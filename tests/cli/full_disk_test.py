@@ -143,7 +143,7 @@ x = "uniform(0, 1)"
                 stale = metrics.read_bytes() if metrics.exists() else b""
                 self.write("full", "")
                 out, err = self.ranktune(*local, code=75)
-                self.assertIn("long finished", out, err)  # the end screen
+                self.assertRegex(out, r"long finished.* exit 75\n", err)  # the end screen
                 self.assertRegex(" ".join(err.split()), rf"metrics.h5 lacks results: .*{self.why}.* Make room, and give the same command again")
                 self.assertEqual(metrics.read_bytes() if metrics.exists() else b"", stale)
                 said = self.outcome("long")
@@ -254,7 +254,7 @@ class ReadOnlyDisk(Disk):
         self.ranktune(*LOCAL[1:])
         self.check_over()
         tables = re.sub(r"\x1b\[[0-9;]*m", "", shown[:shown.rindex("long stopped early")])
-        self.assertRegex(tables, r"\d+ checkpoints? not written: .*Read-only file system\x1b\[K")
+        self.assertRegex(tables, r"\d+ checkpoints? not written: .*Read-only file system\r?\n")
         self.assertIn("could not be written", " ".join(shown[shown.rindex("long stopped early"):].split()))
 
 

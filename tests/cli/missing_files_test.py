@@ -178,6 +178,22 @@ class MissingFiles(Resume):
         self.assertRegex(" ".join(self.ranktune("best", "tiny")[0].split()), r"weights tiny/checkpoints/\S+\.h5 \(iteration \d+\) That file is missing")
         self.assertIs(json.loads(self.ranktune("best", "tiny", "-f", "json")[0])["best"]["checkpoint_missing"], True)
 
+    def test_a_study_whose_first_frame_is_damaged_is_not_begun_again(self):
+        self.study(seconds=0.4, more='[journal]\ncommit_interval = "1h"')  # nothing but the beginning is synced
+        process = self.start(reports=1)
+        self.kill_all()
+        process.wait(TIMEOUT)
+        path, data, frames = self.frames()
+        self.assertGreater(len(frames), 1)
+        data[frames[0] + 40] ^= 1
+        path.chmod(0o644)
+        path.write_bytes(data)
+        done = subprocess.run([PROGRAM, "run", "long.toml", "--local", "2"], cwd=self.cwd, env=environment(),
+                              capture_output=True, text=True, timeout=TIMEOUT)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("is damaged at byte", done.stderr)
+        self.assertEqual(path.read_bytes(), bytes(data))
+
 
 if __name__ == "__main__":
     tests = [f"MissingFiles.{name}" for name in vars(MissingFiles) if name.startswith("test_")]

@@ -98,10 +98,10 @@ class Programs(Case):
         self.script("train.sh", 'echo "{\\"report\\": {\\"score\\": NaN}}" >&"$RANKTUNE_FD"\n')
         self.write("programs.toml", STUDY.format(command="./train.sh").replace("= 9", "= 1").replace("ranks = 2", "ranks = 1"))
         run = ["run", "programs.toml", "--local", "2"]
-        for headline in ("2 trials, 2 ok, 0 failed", "programs is finished (2 trials, exit 0)"):
-            out, _ = self.ranktune(*run)
+        for headline in ("2 trials, 2 ok, 0 failed", "programs is finished (2 trials, exit 4)"):
+            out, _ = self.ranktune_ends(*run, code=4)
             self.assertIn(headline, out)
-            self.assertIn("none: no trial has reported a finite score", out)
+            self.assertIn("score was never finite", out)
             self.assertRegex(out, r"next +ranktune logs programs 0 +# what one of the trials said\n")
             self.assertNotIn("num_trials", out)
             self.assertIn("ranktune run programs.toml --fresh", out)
@@ -109,7 +109,7 @@ class Programs(Case):
         self.assertRegex(trials, r"(?m)^0,finished,[^,]*,1,,,nan,")
 
     def ranktune_ends(self, *arguments, code):
-        """As `ranktune`, for a study that ends with 2 after it has begun: then its screen says what is wrong."""
+        """As `ranktune`, for a study that ends with 2 or 4 after it has begun: then its screen says what is wrong."""
         done = subprocess.run([PROGRAM, *arguments], cwd=self.cwd, env=environment(), timeout=TIMEOUT,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)

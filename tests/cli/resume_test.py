@@ -558,22 +558,6 @@ class Resume(Case):
         self.assertTrue((self.cwd / "tiny~4" / "outcome").is_file())
         self.assertEqual(self.outcome("link")["exit"], "0")
 
-    def test_a_study_whose_first_frame_is_damaged_is_not_begun_again(self):
-        self.study(seconds=0.4, more='[journal]\ncommit_interval = "1h"')  # nothing but the beginning is synced
-        process = self.start(reports=1)
-        self.kill_all()
-        process.wait(TIMEOUT)
-        path, data, frames = self.frames()
-        self.assertGreater(len(frames), 1)
-        data[frames[0] + 40] ^= 1
-        path.chmod(0o644)
-        path.write_bytes(data)
-        done = subprocess.run([PROGRAM, "run", "long.toml", "--local", "2"], cwd=self.cwd, env=environment(),
-                              capture_output=True, text=True, timeout=TIMEOUT)
-        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        self.assertIn("is damaged at byte", done.stderr)
-        self.assertEqual(path.read_bytes(), bytes(data))
-
     def test_an_unfinished_end_is_cut_and_a_damaged_middle_is_refused(self):
         self.study(seconds=0.4)  # it is not over when it is killed: what the last frame says has not been acted upon
         process = self.start(reports=8)

@@ -288,7 +288,8 @@ class Start(Case):
             comments = [line.index("#") for line in text.splitlines() if re.match(r"(name|metric) = ", line)]
             self.assertEqual(comments[0], comments[1], text)
         self.ranktune("init", "digits")
-        self.assertEqual((self.cwd / "digits.toml").read_text(), (SOURCES / "jobs/digits/digits.toml").read_text())
+        ours = (SOURCES / "jobs/digits/digits.toml").read_text().replace("docs/", f"{SOURCES.resolve()}/docs/")  # as installed
+        self.assertEqual((self.cwd / "digits.toml").read_text(), ours)
 
     def test_all_lines_of_the_readme_work_one_after_the_other(self):
         """In one fresh directory, with a smaller study of the same form."""

@@ -74,7 +74,7 @@ Loaded odd_study() {
     study.saved(0, 2);
     study.over(0, study::AttemptOutcome::finished);
     study.report(1, 1, {{"score", nan}});
-    study.over(1, study::AttemptOutcome::failed, "bytes \xff\xfe, a \"quote\"\r\nand a second line");
+    study.over(1, study::AttemptOutcome::failed, "bytes \\xff\\xfe, a \"quote\"\r\nand a second line");
     study.report(2, 1, {{"score", 0.25}, {"loss, total", 1.5}, {"time", 7}});
     return loaded(std::move(study));
 }
