@@ -39,8 +39,8 @@ class StalledHead(supervise_test.Supervise):
     @unittest.skipUnless(open_mpi(), "no mpirun of Open MPI")
     def test_without_supervise_the_file_outcome_says_that_the_head_was_held_up(self):
         self.study(seconds=0.2, more=TIMEOUT)
-        # mpirun gives its ranks a second between TERM and KILL, which a busy machine may not give the head.
-        process = self.start(OMPI_MCA_odls_base_sigkill_timeout="60")
+        # mpirun waits one second between TERM and KILL, in which a busy machine may not run the head.
+        process = self.start(OMPI_MCA_odls_base_sigkill_timeout="5")
         os.kill(self.ranks()[0], signal.SIGSTOP)
         process.communicate()
         outcome = self.outcome("long")
