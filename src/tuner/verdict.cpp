@@ -31,8 +31,7 @@ std::string never_finite_sentence(const State& state, const study::StudySpec& sp
         state.reports == 1 ? "the only report" : "all " + std::to_string(state.reports) + " reports";
     return spec.objective.metric + " was never finite: it was nan or infinite in " + reports +
            ", so no trial is better than another. Look at what a trial said; when training diverges, lower the range "
-           "of "
-           "the learning rate, and begin again with --fresh";
+           "of the learning rate, and begin again with --fresh";
 }
 
 } // namespace ranktune::tuner
