@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "ranktune/base/text.hpp"
 #include "tuner/core.hpp"
 
 namespace ranktune::tuner {
@@ -25,8 +25,6 @@ std::size_t groups_of(const study::StudySpec& spec, std::size_t ranks) {
     if (spec.deterministic) return spec.max_concurrent;
     return spec.max_concurrent == 0 ? fit : std::min<std::size_t>(fit, spec.max_concurrent);
 }
-
-std::string_view first_line_of(std::string_view message) { return message.substr(0, message.find('\n')); }
 
 } // namespace
 
@@ -74,7 +72,7 @@ std::string Tuner::Impl::row_message() const {
     };
     std::vector<Said> all;
     for (const TrialId id : state.in_a_row) {
-        const std::uint64_t words = digest_of_words(std::string(first_line_of(state.trial(id).message)));
+        const std::uint64_t words = digest_of_words(base::gist(state.trial(id).message));
         const auto known = std::find_if(all.begin(), all.end(), [&](const Said& said) { return said.words == words; });
         if (known == all.end())
             all.push_back({words, 1, id});
@@ -85,8 +83,8 @@ std::string Tuner::Impl::row_message() const {
                                        [](const Said& one, const Said& other) { return one.times < other.times; });
     const std::string number = std::to_string(state.in_a_row.size());
     const std::string who = most->times == state.in_a_row.size() ? "They" : std::to_string(most->times) + " of them";
-    const std::string_view words = first_line_of(without_place(state.trial(most->first).message));
-    return number + " trials in a row failed before their first report. " + who + " said: " + std::string(words) +
+    const std::string words = base::gist(without_place(state.trial(most->first).message));
+    return number + " trials in a row failed before their first report. " + who + " said: " + words +
            ". This looks like a fault of their surroundings, so none of them counts as failed: mend it, and the same "
            "command tries them again. When the configurations are at fault, a larger failure.in_a_row (now " +
            std::to_string(failures_to_drain(spec, ledger.alive())) + ") lets the study go on";

@@ -8,7 +8,7 @@
 
 #include "drivers/study_directory.hpp"
 #include "ranktune/base/error.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/file_system.hpp"
 
 namespace ranktune::drivers {
 namespace {
@@ -32,10 +32,12 @@ std::uint64_t lone_reports(const std::string& study_directory) {
 }
 
 void note_lone_reports(const std::string& study_directory) {
-    constexpr int how = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
-    const storage::FileDescriptor file(open(path_in(study_directory).c_str(), how, 0644));
     constexpr char line[] = "rank 0 alone reported; the other ranks were stopped by signal\n";
-    if (file) static_cast<void>(!write(file.get(), line, sizeof line - 1));
+    try {
+        const auto file = storage::open_own_file(path_in(study_directory), O_WRONLY | O_CREAT | O_APPEND);
+        static_cast<void>(!write(file.get(), line, sizeof line - 1));
+    } catch (const base::IoError&) { // the next attempt waits as long as this one
+    }
 }
 
 void forget_lone_reports(const std::string& study_directory) {
