@@ -15,11 +15,10 @@ void require_study(storage::FileSystem& files, const std::string& directory) {
 
 LoadedStudy load_state(storage::FileSystem& files, const std::string& directory) {
     require_study(files, directory);
-    const storage::JournalTail tail = storage::read_journal_tail(files, directory);
+    const auto tail = storage::read_journal_tail(files, directory, storage::Check::what_counts);
     LoadedStudy loaded;
     loaded.journal = tail.summary;
-    if (!tail.spec.empty())
-        loaded.tuner = tuner::resumed(tail.spec, directory + "/resolved.toml", tail.snapshot, tail.records);
+    loaded.tuner = tuner::resumed(directory, tail.snapshot, tail.records);
     return loaded.tuner ? std::move(loaded) : load_study(files, directory);
 }
 

@@ -121,12 +121,17 @@ JournalSummary read_history(FileSystem& files, const std::string& directory, std
 /// What a head needs to go on: the newest snapshot and what follows it, without decoding what lies before.
 struct JournalTail {
     JournalSummary summary;
-    std::string spec; ///< of the newest StudyCreated or StudyChanged at or before the snapshot; empty: no record yet
     std::optional<study::Snapshot> snapshot; ///< none: `records` begin with record 0
     GrowingBytes records;                    ///< encoded one after the other, those behind the snapshot
 };
-/// Reads and checks every frame as `read_journal` does; throws as it does.
-[[nodiscard]] JournalTail read_journal_tail(FileSystem& files, const std::string& directory);
+/// Which frames are read and checked.
+enum class Check {
+    everything, ///< as `read_journal` does: for who goes on with a study
+    what_counts ///< for who only looks: those since a snapshot that is known to be behind nothing but synced records. A
+                ///< frame before it that is damaged is not seen; a segment that is missing is.
+};
+/// Ends at the same record with either check, and throws as `read_journal` does.
+[[nodiscard]] JournalTail read_journal_tail(FileSystem& files, const std::string& directory, Check check);
 
 [[nodiscard]] bool has_journal(const FileSystem& files, const std::string& directory);
 

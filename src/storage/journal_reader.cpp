@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
 #include <span>
 #include <type_traits>
 #include <variant>
@@ -13,8 +14,6 @@ namespace ranktune::storage {
 namespace {
 
 [[noreturn]] void too_long() { throw base::FormatError("a frame of the journal holds more than its records"); }
-
-[[noreturn]] void empty_record() { throw base::FormatError("a record of the journal is empty"); }
 
 JournalSummary summary_of(const WalkResult& walk) {
     JournalSummary summary;
@@ -39,44 +38,48 @@ constexpr std::size_t kind_of() {
         return kind_of<T, Kind + 1>();
 }
 
-/// Collects the newest snapshot, the study file before it, and the records behind it.
-class TailCollector {
-  public:
-    explicit TailCollector(JournalTail& tail) : tail_(tail) {}
-
-    void add(std::span<const std::byte> records, std::uint32_t count) {
-        study::Decoder in(records);
-        const auto at = [&] { return records.size() - in.left(); };
-        std::size_t kept_from = 0;
-        for (std::uint32_t i = 0; i < count; ++i) {
-            const std::size_t begin = at();
-            const auto fields = in.bytes();
-            if (fields.empty()) empty_record();
-            const auto kind = static_cast<std::size_t>(fields[0]);
-            const auto decoded = [&] {
-                study::Decoder one(records.subspan(begin, at() - begin));
-                return study::decode_record(one);
-            };
-            if (kind == kind_of<study::Snapshot>()) {
-                tail_.snapshot = std::get<study::Snapshot>(decoded());
-                tail_.records.clear();
-                tail_.spec = newest_spec_;
-                kept_from = at();
-            } else if (kind == kind_of<study::StudyCreated>()) {
-                newest_spec_ = std::get<study::StudyCreated>(decoded()).spec;
-                if (tail_.spec.empty()) tail_.spec = newest_spec_;
-            } else if (kind == kind_of<study::StudyChanged>()) {
-                newest_spec_ = std::get<study::StudyChanged>(decoded()).spec;
-            }
-        }
-        if (!in.empty()) too_long();
-        tail_.records.append(records.subspan(kept_from));
+/// Calls `visit(kind, record)` with the bytes of each record of a frame.
+template <class Visit>
+void split(const FrameView& frame, Visit visit) {
+    study::Decoder in(frame.records);
+    for (std::uint32_t i = 0; i < frame.header.count; ++i) {
+        const std::size_t begin = frame.records.size() - in.left();
+        const auto fields = in.bytes();
+        if (fields.empty()) throw base::FormatError("a record of the journal is empty");
+        visit(static_cast<std::size_t>(fields[0]),
+              frame.records.subspan(begin, frame.records.size() - in.left() - begin));
     }
+    if (!in.empty()) too_long();
+}
 
-  private:
-    JournalTail& tail_;
-    std::string newest_spec_;
-};
+study::Record decoded(std::span<const std::byte> record) {
+    study::Decoder in(record);
+    return study::decode_record(in);
+}
+
+/// Whether a reader may begin there. The frame may be one that does not count, so nothing of it is refused yet.
+bool has_snapshot(const FrameView& frame) {
+    bool found = false;
+    try {
+        split(frame, [&](std::size_t kind, auto) { found |= kind == kind_of<study::Snapshot>(); });
+    } catch (const base::FormatError&) {
+        return false;
+    }
+    return found;
+}
+
+/// The newest snapshot of the frame from which a reader can go on, and where its bytes end.
+std::optional<study::Snapshot> snapshot_in(const FrameView& frame, std::size_t& end) {
+    std::optional<study::Snapshot> newest;
+    split(frame, [&](std::size_t kind, std::span<const std::byte> record) {
+        if (kind != kind_of<study::Snapshot>()) return;
+        auto snapshot = std::get<study::Snapshot>(decoded(record));
+        if (snapshot.spec.empty()) return; // written before snapshots had it
+        newest = std::move(snapshot);
+        end = static_cast<std::size_t>(record.data() + record.size() - frame.records.data());
+    });
+    return newest;
+}
 
 } // namespace
 
@@ -92,28 +95,33 @@ JournalSummary read_journal(FileSystem& files, const std::string& directory,
 JournalSummary read_history(FileSystem& files, const std::string& directory, std::uint64_t limit,
                             const std::function<void(study::Record&&)>& visit) {
     return summary_of(walk_journal(files, directory, [&](const FrameView& frame) {
-        if (frame.header.first_sequence >= limit) return;
-        study::Decoder in(frame.records);
-        for (std::uint32_t i = 0; i < frame.header.count; ++i) {
-            const std::size_t begin = frame.records.size() - in.left();
-            const auto fields = in.bytes();
-            const std::size_t end = frame.records.size() - in.left();
-            if (fields.empty()) empty_record();
-            const bool wanted = static_cast<std::size_t>(fields[0]) != kind_of<study::Snapshot>();
-            if (!wanted || frame.header.first_sequence + i >= limit) continue;
-            study::Decoder one(frame.records.subspan(begin, end - begin));
-            visit(study::decode_record(one));
-        }
-        if (!in.empty()) too_long();
+        std::uint64_t sequence = frame.header.first_sequence;
+        if (sequence >= limit) return;
+        split(frame, [&](std::size_t kind, std::span<const std::byte> record) {
+            if (sequence++ < limit && kind != kind_of<study::Snapshot>()) visit(decoded(record));
+        });
     }));
 }
 
-JournalTail read_journal_tail(FileSystem& files, const std::string& directory) {
+JournalTail read_journal_tail(FileSystem& files, const std::string& directory, Check check) {
     JournalTail tail;
-    TailCollector collector(tail);
-    tail.summary = summary_of(walk_journal(
-        files, directory, [&](const FrameView& frame) { collector.add(frame.records, frame.header.count); }));
-    return tail;
+    const auto collect = [&](const FrameView& frame) {
+        std::size_t kept_from = 0;
+        if (auto snapshot = snapshot_in(frame, kept_from)) {
+            tail.snapshot = std::move(snapshot);
+            tail.records.clear();
+        }
+        tail.records.append(frame.records.subspan(kept_from));
+    };
+    std::uint64_t at_most = check == Check::everything ? 0 : std::numeric_limits<std::uint64_t>::max();
+    while (true) {
+        const WalkResult walk = walk_journal_from(files, directory, at_most, has_snapshot, collect);
+        tail.summary = summary_of(walk);
+        const bool can_begin_there = walk.begin == 0 || tail.snapshot;
+        if (can_begin_there && walk.begin <= walk.synced_below) return tail;
+        at_most = can_begin_there ? walk.synced_below : 0;
+        tail = {};
+    }
 }
 
 bool has_journal(const FileSystem& files, const std::string& directory) {

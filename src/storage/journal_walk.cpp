@@ -64,13 +64,32 @@ std::vector<Planned> plan(FileSystem& files, const std::string& directory, const
 
 class Walker {
   public:
-    Walker(std::vector<Planned> planned, std::string directory, const std::function<void(const FrameView&)>& visit)
-        : planned_(std::move(planned)), directory_(std::move(directory)), visit_(visit) {
+    Walker(std::vector<Planned> planned, std::uint32_t files, std::string directory,
+           const std::function<void(const FrameView&)>& visit)
+        : planned_(std::move(planned)), files_(files), directory_(std::move(directory)), visit_(visit) {
         // What a segment that was published ahead calls synced was on the disk before.
         for (const Planned& segment : planned_)
             if (segment.view->header().ahead)
                 synced_below_ = std::max(synced_below_, segment.view->header().cut.sequence);
         enter(0);
+    }
+
+    /// Moves to where the walk begins: see walk_journal_from.
+    void begin_at(std::uint64_t at_most, const std::function<bool(const FrameView&)>& begins) {
+        for (std::size_t i = planned_.size(); i-- > 0;) {
+            const SegmentHeader& header = planned_[i].view->header();
+            const auto frame = first_frame(i, header.cut.sequence);
+            if (!frame || frame->header.first_sequence > at_most) continue;
+            const bool is_next = header.ahead || (frame->header.first_sequence == header.cut.sequence &&
+                                                  frame->header.previous == header.cut.chain);
+            if (!is_next || !begins(*frame)) continue;
+            enter(i);
+            begin_ = position_.sequence = frame->header.first_sequence;
+            position_.chain = frame->header.previous;
+            // The head of a new life has synced all that it calls the end of the lives before.
+            if (!header.ahead) synced_below_ = std::max(synced_below_, header.cut.sequence);
+            return;
+        }
     }
 
     WalkResult walk() {
@@ -84,6 +103,9 @@ class Walker {
                 result.end = position_;
                 result.cut_bytes = behind.bytes;
                 result.cut_records = std::max(behind.end, position_.sequence) - position_.sequence;
+                result.segments = files_;
+                result.begin = begin_;
+                result.synced_below = synced_below_;
                 return result;
             }
             const std::uint64_t before = position_.sequence;
@@ -102,6 +124,12 @@ class Walker {
         current_ = index;
         position_.segment = planned_[index].view->header().segment;
         position_.bytes = segment_header_bytes;
+    }
+
+    [[nodiscard]] std::optional<FrameView> first_frame(std::size_t index, std::uint64_t near) {
+        const std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
+        return planned_[index].view->frame_at(segment_header_bytes,
+                                              planned_[index].end ? planned_[index].end->bytes : all, near);
     }
 
     [[nodiscard]] bool continues(const FrameView& frame) const {
@@ -148,8 +176,7 @@ class Walker {
     /// Finds the segment whose first frame follows; those in between were published ahead and never used.
     bool enter_continuation() {
         for (std::size_t next = current_ + 1; next < planned_.size() && planned_[next].view->header().ahead; ++next) {
-            const auto frame = planned_[next].view->frame_at(
-                segment_header_bytes, std::numeric_limits<std::uint64_t>::max(), position_.sequence);
+            const auto frame = first_frame(next, position_.sequence);
             if (frame && continues(*frame)) {
                 enter(next);
                 return true;
@@ -188,33 +215,43 @@ class Walker {
     }
 
     std::vector<Planned> planned_;
+    std::uint32_t files_; ///< segments that are there, those that do not count included
     std::string directory_;
     const std::function<void(const FrameView&)>& visit_;
     std::size_t current_ = 0;
     JournalPosition position_;
+    std::uint64_t begin_ = 0;
     std::uint64_t synced_below_ = 0;
 };
 
-} // namespace
-
-WalkResult walk_journal(FileSystem& files, const std::string& study_directory,
-                        const std::function<void(const FrameView&)>& visit) {
-    std::vector<std::uint32_t> numbers;
-    std::vector<Planned> planned;
-    for (int attempt = 0; planned.empty(); ++attempt) {
-        numbers = list_segments(files, study_directory);
+Walker walker_of(FileSystem& files, const std::string& study_directory,
+                 const std::function<void(const FrameView&)>& visit) {
+    for (int attempt = 0;; ++attempt) {
+        const auto numbers = list_segments(files, study_directory);
         if (numbers.empty()) throw base::UsageError("there is no journal in '" + study_directory + "'");
         try {
-            planned = plan(files, study_directory, numbers);
+            return {plan(files, study_directory, numbers), static_cast<std::uint32_t>(numbers.size()), study_directory,
+                    visit};
         } catch (const base::IoError& error) {
             // A head that ends removes the segment that it had published ahead and not used.
             if (error.code() != std::errc::no_such_file_or_directory || attempt == 3) throw;
         }
     }
-    Walker walker(std::move(planned), study_directory, visit);
-    WalkResult result = walker.walk();
-    result.segments = static_cast<std::uint32_t>(numbers.size());
-    return result;
+}
+
+} // namespace
+
+WalkResult walk_journal(FileSystem& files, const std::string& study_directory,
+                        const std::function<void(const FrameView&)>& visit) {
+    return walker_of(files, study_directory, visit).walk();
+}
+
+WalkResult walk_journal_from(FileSystem& files, const std::string& study_directory, std::uint64_t at_most,
+                             const std::function<bool(const FrameView&)>& begins,
+                             const std::function<void(const FrameView&)>& visit) {
+    Walker walker = walker_of(files, study_directory, visit);
+    walker.begin_at(at_most, begins);
+    return walker.walk();
 }
 
 } // namespace ranktune::storage

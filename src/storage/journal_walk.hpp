@@ -76,12 +76,22 @@ struct WalkResult {
     /// Records of which it is known that they were written whole, up to the last such one: power was lost before they
     /// were safe. 0: what was cut is one frame whose write never returned.
     std::uint64_t cut_records = 0;
-    std::uint32_t segments = 0; ///< files
+    std::uint32_t segments = 0;     ///< files
+    std::uint64_t begin = 0;        ///< first record that was visited
+    std::uint64_t synced_below = 0; ///< records below this number are known to have been on the disk
 };
 
 /// Visits every frame that counts, in order. A torn tail ends the walk. Throws base::UsageError when there is no
 /// journal, base::FormatError for a damaged middle (with advice) and for a newer format.
 WalkResult walk_journal(FileSystem& files, const std::string& study_directory,
                         const std::function<void(const FrameView&)>& visit);
+
+/// The same from the newest segment on whose first frame begins at record `at_most` or before it and of which `begins`
+/// says that a reader can go on from it; from record 0 if there is none. Frames before it are not read, so their damage
+/// is not seen. The walk counts if the result's `synced_below` is not below its `begin`: otherwise what lies before
+/// may have been lost with the power, and then another frame is the last that counts.
+WalkResult walk_journal_from(FileSystem& files, const std::string& study_directory, std::uint64_t at_most,
+                             const std::function<bool(const FrameView&)>& begins,
+                             const std::function<void(const FrameView&)>& visit);
 
 } // namespace ranktune::storage

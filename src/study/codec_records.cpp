@@ -242,10 +242,12 @@ void get(StudyEnded& r, Decoder& in) {
 void put(const Snapshot& r, RecordEncoder& out) {
     out.u64(r.digest);
     out.string(r.state);
+    out.string(r.spec);
 }
 void get(Snapshot& r, Decoder& in) {
     r.digest = in.u64();
     r.state = in.string();
+    if (!in.empty()) r.spec = in.string(); // added later
 }
 
 // ---- Reported and ReportHeld: by far the most frequent records, so written without a check per byte ----

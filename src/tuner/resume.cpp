@@ -7,25 +7,27 @@
 namespace ranktune::tuner {
 namespace {
 
-bool restore(Tuner& tuner, const study::Snapshot& snapshot) {
+/// Null when it cannot be used.
+std::unique_ptr<Tuner> restored(const study::Snapshot& snapshot, const std::string& directory) {
+    auto tuner = std::make_unique<Tuner>(study::parse_resolved_study(snapshot.spec, directory + "/resolved.toml"));
     try {
         study::Decoder in(std::as_bytes(std::span(snapshot.state)));
-        tuner.restore(in);
+        tuner->restore(in);
     } catch (const base::FormatError&) {
-        return false;
+        return nullptr;
     }
-    return tuner.digest() == snapshot.digest;
+    return tuner->digest() == snapshot.digest ? std::move(tuner) : nullptr;
 }
 
 } // namespace
 
-std::unique_ptr<Tuner> resumed(const std::string& spec, const std::string& file,
-                               const std::optional<study::Snapshot>& snapshot, std::span<const std::byte> records) {
-    auto tuner = std::make_unique<Tuner>(study::parse_resolved_study(spec, file));
-    if (snapshot && !restore(*tuner, *snapshot)) return nullptr;
+std::unique_ptr<Tuner> resumed(const std::string& directory, const std::optional<study::Snapshot>& snapshot,
+                               std::span<const std::byte> records) {
+    Regrown grown(directory, snapshot ? restored(*snapshot, directory) : nullptr);
+    if (snapshot && !grown.begun()) return nullptr;
     study::Decoder in(records);
-    while (!in.empty()) tuner->apply(study::decode_record(in));
-    return tuner;
+    while (!in.empty()) grown.apply(study::decode_record(in));
+    return grown.take();
 }
 
 void Regrown::apply(const study::Record& record) {

@@ -11,11 +11,10 @@
 
 namespace ranktune::tuner {
 
-/// `spec` is the resolved study file that counted when the snapshot was taken (or, without one, when the study was
-/// created), `file` its name for messages; `records` are encoded one after the other. Null when the snapshot cannot be
-/// used (another version took it, or its digest differs): then the records have to be read from the first one on.
-/// Throws base::FormatError for records that cannot follow each other.
-[[nodiscard]] std::unique_ptr<Tuner> resumed(const std::string& spec, const std::string& file,
+/// Of the study in `directory`; `records` are those behind the snapshot, or all, encoded one after the other. Null when
+/// the snapshot cannot be used (another version took it, or its digest differs), so that the records have to be read
+/// from the first one on, or when there is neither. Throws base::FormatError for records that cannot follow each other.
+[[nodiscard]] std::unique_ptr<Tuner> resumed(const std::string& directory,
                                              const std::optional<study::Snapshot>& snapshot,
                                              std::span<const std::byte> records);
 
@@ -26,9 +25,12 @@ namespace ranktune::tuner {
 class Regrown {
   public:
     /// `directory` of the study, for messages and paths.
-    explicit Regrown(std::string directory) : directory_(std::move(directory)) {}
-    /// The first record creates the study. Throws base::FormatError for records that cannot follow each other.
+    explicit Regrown(std::string directory, std::unique_ptr<Tuner> snapshot = nullptr)
+        : directory_(std::move(directory)), tuner_(std::move(snapshot)) {}
+    /// Without a snapshot, the first record creates the study. Throws base::FormatError for records that cannot follow
+    /// each other.
     void apply(const study::Record& record);
+    [[nodiscard]] bool begun() const { return tuner_ != nullptr; }
     /// Null before the first record.
     [[nodiscard]] std::unique_ptr<Tuner> take() { return std::move(tuner_); }
 

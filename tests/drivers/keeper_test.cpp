@@ -32,7 +32,7 @@ storage::JournalOptions journal_options(std::uint32_t incarnation = 1) {
     return options;
 }
 
-std::vector<study::Record> a_record() { return {study::Snapshot{7, "state"}}; }
+std::vector<study::Record> a_record() { return {study::Snapshot{7, "state", "spec"}}; }
 
 storage::LeaseHolder holder(const std::string& nonce) {
     storage::LeaseHolder h = storage::this_holder("", 0);

@@ -88,7 +88,7 @@ Bytes records_of(Input& in, std::uint8_t how, std::uint32_t& count) {
             study::encode(study::StudyCreated{"u", "first", 1, "v"}, bytes);
             break;
         case 1:
-            study::encode(study::Snapshot{7, "state"}, bytes);
+            study::encode(study::Snapshot{7, "state", "spec"}, bytes);
             break;
         case 2:
             study::encode(study::StudyChanged{{}, "second", 2, "v"}, bytes);
@@ -216,11 +216,26 @@ int journal(const std::uint8_t* data, std::size_t size) {
     } catch (const base::Error&) {
         refused = true;
     }
+    storage::JournalTail tail;
+    bool resumable = true;
     try {
-        const auto tail = storage::read_journal_tail(files, home);
+        tail = storage::read_journal_tail(files, home, storage::Check::everything);
         require(refused || tail.summary.records == summary.records, "both ways of reading end at the same record");
     } catch (const base::Error&) {
         require(refused, "what can be read whole can be resumed");
+        resumable = false;
+    }
+    try {
+        const auto seen = storage::read_journal_tail(files, home, storage::Check::what_counts);
+        if (resumable) {
+            const std::span<const std::byte> all = tail.records;
+            const std::span<const std::byte> part = seen.records;
+            require(seen.summary.records == tail.summary.records && seen.snapshot == tail.snapshot &&
+                        std::equal(all.begin(), all.end(), part.begin(), part.end()),
+                    "who looks sees what a head would go on from");
+        }
+    } catch (const base::Error&) {
+        require(!resumable, "what can be resumed can be looked at");
     }
     return 0;
 }

@@ -53,7 +53,9 @@ TEST_CASE("the state is read from the newest snapshot on, and from the beginning
     for (const bool good : {true, false}) {
         const TemporaryDirectory directory;
         auto records = study.records;
-        study::Snapshot snapshot{study.tuner.digest(), {reinterpret_cast<const char*>(state.data()), state.size()}};
+        study::Snapshot snapshot{study.tuner.digest(),
+                                 {reinterpret_cast<const char*>(state.data()), state.size()},
+                                 study::resolved_toml(study.tuner.spec())};
         if (!good) snapshot.state[0] = '\x7f';
         records.emplace_back(snapshot);
         write_journal(directory.path(), records);

@@ -106,7 +106,7 @@ TEST_CASE("A snapshot of another version is no difference", "[report]") {
     study::Encoder encoder(bytes);
     study.tuner.snapshot(encoder);
     const std::string state(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    study.records.emplace_back(study::Snapshot{study.tuner.digest(), state});
+    study.records.emplace_back(study::Snapshot{study.tuner.digest(), state, "spec"});
     CHECK(verify(study.records).snapshots == 1);
     std::get<study::Snapshot>(study.records.back()).state.front() = 1;
     const auto result = verify(study.records);

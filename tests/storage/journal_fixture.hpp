@@ -48,8 +48,8 @@ inline study::Record report(std::uint64_t number) {
 }
 
 /// A record of about `bytes` bytes.
-inline study::Record snapshot(std::size_t bytes, std::uint64_t digest = 7) {
-    return study::Snapshot{digest, std::string(bytes, 's')};
+inline study::Record snapshot(std::size_t bytes, std::uint64_t digest = 7, const std::string& spec = "spec") {
+    return study::Snapshot{digest, std::string(bytes, 's'), spec};
 }
 
 inline std::vector<study::Record> reports(std::uint64_t first, std::uint64_t count) {

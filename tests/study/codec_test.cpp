@@ -87,7 +87,7 @@ std::vector<Record> examples() {
         StudyEnded{},
         StudyEnded{last_time, StudyOutcome::resumable, Reason::no_trial_succeeded, odd_text},
         Snapshot{},
-        Snapshot{max64, std::string(300, '\0')},
+        Snapshot{max64, std::string(300, '\0'), odd_text},
         StudyChanged{},
         StudyChanged{last_time, odd_text, max64, odd_text},
         TrialReopened{},
@@ -161,6 +161,8 @@ std::size_t bytes_without_places(const Record& record) {
 /// Size of the form without fields that came later; 0: there is none.
 std::size_t bytes_of_older_form(const Record& record) {
     if (std::holds_alternative<RankLost>(record)) return encoded_size(record) - 1; // whether it was guilty
+    if (const auto* snapshot = std::get_if<Snapshot>(&record))
+        return encoded_size(record) - 1 - snapshot->spec.size(); // the study file, with one byte of length
     return bytes_without_places(record);
 }
 

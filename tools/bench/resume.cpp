@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
     auto& files = storage::posix_file_system();
     const auto spec = bench::spec_of(trials, reports / trials);
     bench::write_study(directory, spec);
-    const auto tail = storage::read_journal_tail(files, directory);
+    const auto tail = storage::read_journal_tail(files, directory, storage::Check::everything);
     std::uint64_t behind = 0;
     study::Decoder in(tail.records);
     while (!in.empty()) {

@@ -344,7 +344,8 @@ class Campaign {
         if (power) ++power_;
         try {
             std::uint64_t found = 0;
-            if (storage::has_journal(*left, home)) found = storage::read_journal_tail(*left, home).summary.records;
+            if (storage::has_journal(*left, home))
+                found = storage::read_journal_tail(*left, home, storage::Check::everything).summary.records;
             if (found < at_least)
                 throw std::runtime_error(std::to_string(found) + " records are left of " + std::to_string(at_least));
             const Lived next = live(*left, drawn, number + 1, rng);

@@ -152,6 +152,7 @@ struct StudyEnded {
 struct Snapshot {
     std::uint64_t digest = 0; ///< Tuner::digest() of that state
     std::string state;        ///< Tuner::snapshot()
+    std::string spec;         ///< the resolved study file that counted then: whoever begins here needs nothing before
     friend bool operator==(const Snapshot&, const Snapshot&) = default;
 };
 

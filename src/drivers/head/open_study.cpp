@@ -29,11 +29,9 @@ std::unique_ptr<tuner::Tuner> from_record_0(storage::FileSystem& files, const st
 /// Null: the start before was killed before its first record.
 std::unique_ptr<tuner::Tuner> replay(storage::FileSystem& files, const std::string& directory,
                                      const storage::JournalTail& tail, bool& used_snapshot) {
-    used_snapshot = false;
-    if (tail.spec.empty()) return nullptr;
-    auto tuner = tuner::resumed(tail.spec, StudyDirectory{directory}.resolved_file(), tail.snapshot, tail.records);
+    auto tuner = tuner::resumed(directory, tail.snapshot, tail.records);
     used_snapshot = tail.snapshot && tuner;
-    return tuner ? std::move(tuner) : from_record_0(files, directory);
+    return tuner || !tail.snapshot ? std::move(tuner) : from_record_0(files, directory);
 }
 
 /// A new study would take the place of the old one, file by file.
@@ -144,7 +142,7 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
         return opened;
     }
     const auto known = known_extents(files, {directory});
-    const storage::JournalTail tail = storage::read_journal_tail(files, directory);
+    const storage::JournalTail tail = storage::read_journal_tail(files, directory, storage::Check::everything);
     if (const auto missing = what_is_missing(known, tail.summary, directory); !missing.empty())
         throw JournalBehind(missing, tail.summary.writer.host);
     opened.journal = tail.summary;
@@ -170,7 +168,9 @@ study::Record snapshot_of(const tuner::Tuner& tuner) {
     study::Bytes bytes;
     study::Encoder encoder(bytes);
     tuner.snapshot(encoder);
-    return study::Snapshot{tuner.digest(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
+    return study::Snapshot{tuner.digest(),
+                           {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                           study::resolved_toml(tuner.spec())};
 }
 
 std::vector<study::Record> take_up(OpenedStudy& opened, const OpenRequest& request, const std::string& version) {
@@ -236,11 +236,12 @@ std::string resolved_file_of(storage::FileSystem& files, const std::string& dire
         refuse_remains(files, directory);
         throw base::UsageError("'" + directory + "' is a directory without a study in it; give a study file");
     }
-    const storage::JournalTail tail = storage::read_journal_tail(files, directory);
-    std::string spec = tail.spec;
+    const auto tail = storage::read_journal_tail(files, directory, storage::Check::what_counts);
+    std::string spec = tail.snapshot ? tail.snapshot->spec : std::string();
     study::Decoder in(tail.records);
     while (!in.empty()) {
         auto record = study::decode_record(in);
+        if (auto* created = std::get_if<study::StudyCreated>(&record)) spec = std::move(created->spec);
         if (auto* changed = std::get_if<study::StudyChanged>(&record)) spec = std::move(changed->spec);
     }
     if (spec.empty())
