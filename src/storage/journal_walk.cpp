@@ -76,10 +76,10 @@ class Walker {
 
     /// Moves to where the walk begins: see walk_journal_from.
     void begin_at(std::uint64_t at_most, const std::function<bool(const FrameView&)>& begins) {
-        for (std::size_t i = planned_.size(); i-- > 0;) {
+        for (std::size_t i = planned_.size() - 1; i > 0; --i) { // else in the first, with record 0
             const SegmentHeader& header = planned_[i].view->header();
             const auto frame = first_frame(i, header.cut.sequence);
-            if (!frame || frame->header.first_sequence > at_most) continue;
+            if (!frame || frame->header.first_sequence > at_most || frame->header.first_sequence == 0) continue;
             const bool is_next = header.ahead || (frame->header.first_sequence == header.cut.sequence &&
                                                   frame->header.previous == header.cut.chain);
             if (!is_next || !begins(*frame)) continue;
