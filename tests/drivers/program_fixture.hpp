@@ -60,7 +60,7 @@ struct Programs {
         cluster.spec().name = "tests";
         cluster.spec().objective = {"score", study::Mode::max};
         cluster.spec().trainable.program = program;
-        cluster.spec().output.abort_grace = 5s;
+        cluster.spec().output.abort_grace = 60s; // a machine that does other work takes its time
     }
     [[nodiscard]] bool scratch_is_empty() const { return !fs::exists(attempts()) || fs::is_empty(attempts()); }
     [[nodiscard]] fs::path attempts() const { return fs::path(home.path()) / "attempts"; }
