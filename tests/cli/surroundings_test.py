@@ -62,7 +62,8 @@ class Surroundings(Case):
         self.script("mv train.sh away.sh")
         self.study()
         words = self.run_study(code=75)
-        self.assertRegex(words, r"why 18 trials in a row failed before their first report\. They said: cannot start "
+        # (The script may go away between the start of a shell and its first look at it: the shell has other words.)
+        self.assertRegex(words, r"why 18 trials in a row failed before their first report\. (They|1[67] of them) said: cannot start "
                                 r"'\./train\.sh': No such file or directory\. This looks like")
         self.assertEqual(words.count("No such file"), 1, words)
         self.assertEqual({k: self.outcome("programs")[k] for k in ("exit", "cause")}, {"exit": "75", "cause": "trials"})
