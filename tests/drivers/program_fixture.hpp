@@ -48,7 +48,7 @@ struct Programs {
                       const std::lock_guard lock(mutex);
                       output.emplace_back(line);
                   },
-                  100ms},
+                  60s}, // as below
           cluster(ranks, {}, &setting, &io) {
         fs::create_directory(home.path() + "/python");
         std::ofstream(home.path() + "/python/ranktune.py"); // of the study; these programs do without it
@@ -60,7 +60,8 @@ struct Programs {
         cluster.spec().name = "tests";
         cluster.spec().objective = {"score", study::Mode::max};
         cluster.spec().trainable.program = program;
-        cluster.spec().output.abort_grace = 60s; // a machine that does other work takes its time
+        // Nobody waits so long: a machine that does other work takes its time.
+        cluster.spec().output.abort_grace = 60s;
     }
     [[nodiscard]] bool scratch_is_empty() const { return !fs::exists(attempts()) || fs::is_empty(attempts()); }
     [[nodiscard]] fs::path attempts() const { return fs::path(home.path()) / "attempts"; }

@@ -257,6 +257,8 @@ while True:
         std::string with = text;
         with.replace(with.find("SAVE"), 4, save);
         Programs programs(3, with);
+        programs.setting.alone_grace = 100ms;
+        programs.cluster.spec().output.abort_grace = 5s;
         programs.cluster.prepare(3, 2);
         const auto logs = programs.cluster.run_until(2);
         check_outcomes(logs, AttemptOutcome::paused);
@@ -271,14 +273,19 @@ while True:
 
 TEST_CASE("that rank 0 alone reports is learned once for all attempts of a study, and unlearned", "[drivers]") {
     Programs programs(2, R"(
-silent = rank != 0 and not os.path.exists("all")
-while True:
-    if silent:
+everybody, mark = os.path.exists("all"), os.path.join(folder, "mark")
+if rank != 0:
+    if not everybody:
         time.sleep(1000)
-    decision = report(1.0)
-    if decision["decision"] != "continue":
-        sys.exit(0)
+    send(report={})
+    open(mark, "w").close()
+    sys.exit(0 if answer()["decision"] != "continue" else 1)
+while everybody and not os.path.exists(mark):
+    time.sleep(0.01)
+sys.exit(0 if report(1.0)["decision"] != "continue" else 1)
 )");
+    programs.setting.alone_grace = 100ms;
+    programs.cluster.spec().output.abort_grace = 5s;
     fs::create_directories(programs.home.path() + "/logs");
     const auto run = [&] {
         programs.cluster.prepare(2, 1);
@@ -292,8 +299,8 @@ while True:
     programs.cluster.spec().output.abort_grace = 24h;
     CHECK(run() == 2);
     CHECK(run() == 3);
-    programs.setting.alone_grace = 100ms;
-    programs.cluster.spec().output.abort_grace = 5s;
+    programs.setting.alone_grace = 60s;
+    programs.cluster.spec().output.abort_grace = 60s;
     std::ofstream(programs.home.path() + "/all") << "";
     // In an attempt whose other ranks report the note is removed.
     programs.cluster.prepare(2, 1);
