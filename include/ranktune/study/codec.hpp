@@ -35,6 +35,7 @@ class BasicEncoder {
   public:
     template <class To>
     requires std::constructible_from<Sink, To>
+    // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): no sink is made from an encoder
     explicit BasicEncoder(To&& to) : sink_(std::forward<To>(to)) {}
 
     [[gnu::always_inline]] void u8(std::uint8_t value) { sink_.byte(static_cast<std::byte>(value)); }
