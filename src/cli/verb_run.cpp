@@ -155,7 +155,7 @@ std::string how_it_ended(const drivers::OpenedStudy& opened) {
 /// The job that goes on with the study when this one has ended, without anybody typing anything: this one again, or the
 /// next one of its chain, which the job script cancels when a person has stopped the study. Empty: none.
 std::string next_job(const drivers::RunEnd& end, const std::string& directory) {
-    const std::string own = drivers::slurm_job();
+    std::string own = drivers::slurm_job();
     if (own.empty() || end.outcome != study::StudyOutcome::resumable) return {};
     if (end.requeued) return own;
     const bool by_person = end.message == drivers::asked_by_verb || end.message == drivers::asked_by_interrupt;
