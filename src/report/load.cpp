@@ -15,7 +15,7 @@ void require_study(storage::FileSystem& files, const std::string& directory) {
 
 LoadedStudy load_state(storage::FileSystem& files, const std::string& directory) {
     require_study(files, directory);
-    const auto tail = storage::read_journal_tail(files, directory, storage::Check::what_counts);
+    const auto tail = storage::read_journal_tail(files, directory, storage::Check::since_snapshot);
     LoadedStudy loaded;
     loaded.journal = tail.summary;
     loaded.tuner = tuner::resumed(directory, tail.snapshot, tail.records);

@@ -126,9 +126,9 @@ struct JournalTail {
 };
 /// Which frames are read and checked.
 enum class Check {
-    everything, ///< as `read_journal` does: for who goes on with a study
-    what_counts ///< for who only looks: those since a snapshot that is known to be behind nothing but synced records. A
-                ///< frame before it that is damaged is not seen; a segment that is missing is.
+    everything,     ///< all, as `read_journal` does: for whoever goes on with a study
+    since_snapshot, ///< for whoever only looks: those from the newest snapshot on before which every record is known to
+                    ///< be synced. A damaged frame before it goes unnoticed, a missing segment does not.
 };
 /// Ends at the same record with either check, and throws as `read_journal` does.
 [[nodiscard]] JournalTail read_journal_tail(FileSystem& files, const std::string& directory, Check check);

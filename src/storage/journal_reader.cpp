@@ -113,10 +113,10 @@ JournalTail read_journal_tail(FileSystem& files, const std::string& directory, C
         }
         tail.records.append(frame.records.subspan(kept_from));
     };
+    // With 0 the walk begins at record 0.
     std::uint64_t at_most = check == Check::everything ? 0 : std::numeric_limits<std::uint64_t>::max();
     while (true) {
-        const WalkResult walk = at_most == 0 ? walk_journal(files, directory, collect)
-                                             : walk_journal_from(files, directory, at_most, has_snapshot, collect);
+        const WalkResult walk = walk_journal_from(files, directory, at_most, has_snapshot, collect);
         tail.summary = summary_of(walk);
         const bool can_begin_there = walk.begin == 0 || tail.snapshot;
         if (can_begin_there && walk.begin <= walk.synced_below) return tail;

@@ -233,7 +233,7 @@ int journal(const std::uint8_t* data, std::size_t size) {
         resumable = false;
     }
     try {
-        const auto seen = storage::read_journal_tail(files, home, storage::Check::what_counts);
+        const auto seen = storage::read_journal_tail(files, home, storage::Check::since_snapshot);
         if (resumable && !forged) {
             const std::span<const std::byte> all = tail.records;
             const std::span<const std::byte> part = seen.records;

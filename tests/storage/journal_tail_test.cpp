@@ -46,8 +46,9 @@ TEST_CASE("The tail of a journal begins behind its newest snapshot", "[storage]"
 
     Journal second(files, options(home, 2), log);
     CHECK(second.first_record() == 7);
-    second.append({snapshot(10, 43)});
+    second.append({snapshot(10, 43, "second")});
     tail = read_journal_tail(files, home, Check::everything);
+    CHECK(tail.snapshot == std::get<study::Snapshot>(snapshot(10, 43, "second")));
     CHECK(tail.records.empty());
     CHECK(tail.summary.incarnation == 2);
 }
@@ -57,7 +58,7 @@ TEST_CASE("A snapshot without the study file, of an earlier version, is passed o
     base::NullLog log;
     Journal journal(files, options(home), log);
     journal.append({report(1), snapshot(10, 42, ""), report(2)});
-    for (const Check check : {Check::everything, Check::what_counts}) {
+    for (const Check check : {Check::everything, Check::since_snapshot}) {
         const JournalTail tail = read_journal_tail(files, home, check);
         CHECK_FALSE(tail.snapshot);
         CHECK(decoded(tail).size() == 3);
@@ -96,7 +97,7 @@ TEST_CASE("Who only looks at a journal reads nothing before the newest snapshot 
     const JournalTail whole = read_journal_tail(files, home, Check::everything);
     flip(2);
     CHECK_THROWS_AS(read_journal_tail(files, home, Check::everything), base::FormatError);
-    const JournalTail seen = read_journal_tail(files, home, Check::what_counts);
+    const JournalTail seen = read_journal_tail(files, home, Check::since_snapshot);
     CHECK(seen.snapshot == whole.snapshot);
     CHECK(seen.summary.records == whole.summary.records);
     CHECK(bytes_of(seen) == bytes_of(whole));
@@ -104,13 +105,13 @@ TEST_CASE("Who only looks at a journal reads nothing before the newest snapshot 
     // The newest snapshot is read, of whatever life, and so is what follows it; a missing file is always noticed.
     flip(2);
     write(2, 0);
-    CHECK(read_journal_tail(files, home, Check::what_counts).snapshot->digest == digest);
+    CHECK(read_journal_tail(files, home, Check::since_snapshot).snapshot->digest == digest);
     const std::uint32_t newest = list_segments(files, home).back();
     flip(newest);
-    CHECK(read_journal_tail(files, home, Check::what_counts).summary.records == whole.summary.records);
+    CHECK(read_journal_tail(files, home, Check::since_snapshot).summary.records == whole.summary.records);
     flip(newest);
     files.remove(segment_path(home, newest - 1));
-    CHECK_THROWS_AS(read_journal_tail(files, home, Check::what_counts), base::FormatError);
+    CHECK_THROWS_AS(read_journal_tail(files, home, Check::since_snapshot), base::FormatError);
 }
 
 TEST_CASE("A snapshot whose past may not be on the disk yet is looked at with the past", "[storage]") {
@@ -120,7 +121,7 @@ TEST_CASE("A snapshot whose past may not be on the disk yet is looked at with th
     o.snapshot = [] { return snapshot(100); };
     Journal journal(files, o, log);
     std::uint64_t batch = 0;
-    while (!read_journal_tail(files, home, Check::what_counts).snapshot) // until the second segment begins
+    while (!read_journal_tail(files, home, Check::since_snapshot).snapshot) // until the second segment begins
         journal.append(reports(100 * batch++, 100));
     // The power fails: of the first segment a frame is lost, the second is there. What counts ends in the first.
     base::RngStream rng(1, base::Purpose::fault);
@@ -128,7 +129,7 @@ TEST_CASE("A snapshot whose past may not be on the disk yet is looked at with th
     for (int i = 0; i < 200; ++i) {
         const auto left = files.after_power_cut(files.operations(), rng);
         const JournalTail head = read_journal_tail(*left, home, Check::everything);
-        const JournalTail view = read_journal_tail(*left, home, Check::what_counts);
+        const JournalTail view = read_journal_tail(*left, home, Check::since_snapshot);
         REQUIRE(view.summary.records == head.summary.records);
         REQUIRE(view.snapshot == head.snapshot);
         if (!head.snapshot && list_segments(*left, home).size() > 1) ++ended_before;

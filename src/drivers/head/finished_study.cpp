@@ -107,7 +107,7 @@ std::string tend_if_free(storage::FileSystem& files, const std::string& director
         return tables_are_due(files, {directory}, opened) ? trouble_with_tables(error) : std::string();
     }
     // Somebody may have gone on with the study before the lease was taken.
-    const bool same = storage::read_journal_tail(files, directory, storage::Check::what_counts).summary.records ==
+    const bool same = storage::read_journal_tail(files, directory, storage::Check::since_snapshot).summary.records ==
                       opened.journal.records;
     std::string trouble = same ? tend(files, directory, opened, {}) : std::string();
     lease->release();

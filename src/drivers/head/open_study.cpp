@@ -236,7 +236,7 @@ std::string resolved_file_of(storage::FileSystem& files, const std::string& dire
         refuse_remains(files, directory);
         throw base::UsageError("'" + directory + "' is a directory without a study in it; give a study file");
     }
-    const auto tail = storage::read_journal_tail(files, directory, storage::Check::what_counts);
+    const auto tail = storage::read_journal_tail(files, directory, storage::Check::since_snapshot);
     std::string spec = tail.snapshot ? tail.snapshot->spec : std::string();
     study::Decoder in(tail.records);
     while (!in.empty()) {
