@@ -54,9 +54,9 @@ report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures&
         const double budget =
             base::to_seconds(*tuner.spec().time_budget) - base::to_seconds(state.now.time_since_epoch());
         live.deadline = "time budget ends in " + report::short_duration(std::max(0.0, budget));
-    } else if (state.deadline) {
+    } else if (state.pace.deadline()) {
         live.deadline =
-            "job ends in " + report::short_duration(std::max(0.0, base::to_seconds(*state.deadline - state.now)));
+            "job ends in " + report::short_duration(std::max(0.0, base::to_seconds(*state.pace.deadline() - state.now)));
     } else if (!drivers::slurm_job().empty()) {
         live.deadline = "no deadline";
     }
@@ -109,7 +109,7 @@ void LiveView::show_line(const tuner::Tuner& tuner, const drivers::HeadFigures& 
 }
 
 void LiveView::show_deadline(const tuner::State& state) {
-    if (deadline_shown_ || !state.deadline) return;
+    if (deadline_shown_ || !state.pace.deadline()) return;
     deadline_shown_ = true;
     finish();
     const auto wall = std::chrono::system_clock::now().time_since_epoch();

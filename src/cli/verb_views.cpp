@@ -119,8 +119,10 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::stri
         if (const auto outcome = last_outcome(study, directory)) root["exit_code"] = static_cast<int>(outcome->outcome);
     root["stopping"] =
         state.draining && !state.ended && !interrupted ? nlohmann::ordered_json(state.drain_message) : nullptr;
-    for (std::size_t i = 0; i < 7; ++i)
-        root["states"][std::string(study::name(static_cast<study::TrialPhase>(i)))] = state.count[i];
+    for (std::size_t i = 0; i < study::phase_count; ++i) {
+        const auto phase = static_cast<study::TrialPhase>(i);
+        root["states"][std::string(study::name(phase))] = state.in(phase);
+    }
     if (interrupted) { // what nobody runs any more
         auto& states = root["states"];
         states["interrupted"] = state.in(study::TrialPhase::running) + state.in(study::TrialPhase::ending);

@@ -53,7 +53,7 @@ std::string why_text(const tuner::Tuner& tuner) {
         return trial.phase == TrialPhase::failed && trial.message == state.end_message;
     });
     if (!told) return first_line(state.end_message);
-    return study::describe(state.end_reason, static_cast<double>(state.early_failures), 0.0);
+    return study::describe(state.end_reason, static_cast<double>(state.blame.early_failures()), 0.0);
 }
 
 std::string trials_made(const tuner::Tuner& tuner) {
@@ -140,8 +140,8 @@ std::string first_failure_text(const tuner::Tuner& tuner, const Style& style) {
     const TrialState& trial = state.trial(*id);
     std::string text = fmt::format("#{}", id->value());
     if (!trial.ranks.empty()) {
-        const std::uint32_t first = trial.ranks.front().value();
-        if (first > 0 && first <= state.workers.size()) text += " on " + state.workers[first - 1].info.host;
+        const study::Rank first = trial.ranks.front();
+        if (state.placement.knows(first)) text += " on " + state.placement.worker(first).info.host;
         text += fmt::format(", {} {}", plural(trial.ranks.size(), "rank"), ranks_text(trial.ranks).substr(1));
     }
     text += fmt::format(", after {}", short_duration(base::to_seconds(trial.ended - trial.started)));

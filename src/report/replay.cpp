@@ -42,7 +42,8 @@ constexpr std::string_view kinds[] = {"StudyCreated",
                                       "DeadlineSet",
                                       "ReportHeld",
                                       "JobDied",
-                                      "HostRetired"};
+                                      "HostRetired",
+                                      "YieldAsked"};
 static_assert(std::size(kinds) == std::variant_size_v<Record>);
 
 std::string digest_text(const Record& record) {

@@ -98,12 +98,13 @@ std::string resume_screen(const tuner::Tuner& tuner, const StartInfo& info, cons
 }
 
 std::string deadline_line(const tuner::State& state, std::int64_t wall, const Style& style) {
-    if (!state.deadline) return {};
+    const auto& deadline = state.pace.deadline();
+    if (!deadline) return {};
     const auto clock = [&](base::StudyTime at) {
         const auto away = std::chrono::duration_cast<std::chrono::seconds>(at - state.now).count();
         return fmt::gmtime(static_cast<std::time_t>(wall + away));
     };
-    std::string text = fmt::format("{:%Y-%m-%dT%H:%M}Z", clock(*state.deadline));
+    std::string text = fmt::format("{:%Y-%m-%dT%H:%M}Z", clock(*deadline));
     if (const auto last = tuner::last_start(state))
         text += *last > state.now ? fmt::format(", last new trial about {:%H:%M}Z", clock(*last))
                                   : std::string(", no time for a new trial");

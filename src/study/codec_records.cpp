@@ -145,10 +145,12 @@ void get(CheckpointCommitted& r, Decoder& in) {
 void put(const CheckpointReleased& r, RecordEncoder& out) {
     out.varint(r.trial.value());
     out.string(r.path);
+    out.boolean(r.stays);
 }
 void get(CheckpointReleased& r, Decoder& in) {
     r.trial = decode_id<TrialId>(in);
     r.path = in.string();
+    r.stays = !in.empty() && in.boolean(); // not in earlier versions
 }
 
 void put(const AttemptEnded& r, RecordEncoder& out) {
@@ -373,6 +375,15 @@ void get(JobDied& r, Decoder& in) {
         entry.note.message = in.string();
         r.notes.push_back(std::move(entry));
     }
+}
+
+void put(const YieldAsked& r, RecordEncoder& out) {
+    out.varint(r.trial.value());
+    put_time(r.at, out);
+}
+void get(YieldAsked& r, Decoder& in) {
+    r.trial = decode_id<TrialId>(in);
+    r.at = decode_time(in);
 }
 
 void put(const HostRetired& r, RecordEncoder& out) {

@@ -3,124 +3,67 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <span>
 #include <string>
-#include <string_view>
 
-#include "ranktune/base/digest.hpp"
-#include "ranktune/base/error.hpp"
 #include "ranktune/study/change.hpp"
 #include "ranktune/study/objective.hpp"
 #include "ranktune/study/parse.hpp"
-#include "tuner/core.hpp"
+#include "tuner/causes.hpp"
+#include "tuner/outcomes.hpp"
+#include "tuner/tuner.hpp"
 
 namespace ranktune::tuner {
+namespace {
 
-void impossible(const std::string& what) {
-    throw base::FormatError(
-        "the journal contradicts itself: " + what +
-        ". It was written by another version or is damaged; `ranktune status` shows the last good state");
-}
+std::string named(TrialId id) { return "trial #" + std::to_string(id.value()); }
 
-std::string_view without_place(std::string_view message) {
-    const std::size_t colon = message.starts_with("rank ") ? message.find(": ") : std::string_view::npos;
-    return message.substr(colon == std::string_view::npos ? 0 : colon + 2);
-}
+} // namespace
 
-std::uint64_t digest_of_failure(const std::string& message) { return base::digest_of(without_place(message)); }
-
-void never_created(TrialId id) { impossible("trial #" + std::to_string(id.value()) + " was never created"); }
-
-void Tuner::Impl::set_phase(TrialId id, TrialPhase phase) {
-    TrialState& t = trial(id);
-    --state.count[static_cast<std::size_t>(t.phase)];
-    ++state.count[static_cast<std::size_t>(phase)];
-    if (t.phase == TrialPhase::waiting) waiting.erase(id);
-    if (phase == TrialPhase::waiting) waiting.insert(id);
-    t.phase = phase;
-    list_if_evictable(id);
-}
-
-void Tuner::Impl::free_ranks(TrialId id) {
-    for (const Rank rank : trial(id).ranks) {
-        WorkerState& worker = state.workers[rank.value() - 1];
-        if (!worker.alive || worker.trial != id) continue;
-        worker.trial.reset();
-        if (serves(worker)) ledger.release(rank);
-    }
-}
-
-void Tuner::Impl::apply(const study::Record& record) {
+void Tuner::apply(const study::Record& record) {
     // A snapshot changes nothing: it *is* the state that the records before it made.
     if (std::holds_alternative<study::Snapshot>(record)) return;
-    std::visit([this](const auto& r) { apply_one(r); }, record);
-    ++state.records;
-    scheduler->apply(record);
-    searcher->apply(record);
+    std::visit(
+        [this](const auto& r) {
+            constexpr bool begins = std::is_same_v<decltype(r), const study::IncarnationBegan&>;
+            if constexpr (requires { r.at; } && !begins) state_.now = std::max(state_.now, r.at);
+            apply_one(r);
+        },
+        record);
+    ++state_.records;
+    scheduler_->apply(record);
+    searcher_->apply(record);
     // What a trial waits for next is the scheduler's word after it has seen the record.
-    if (spec.deterministic) {
-        apply_turn(record);
-    } else if (const auto* report = std::get_if<study::Reported>(&record)) {
-        TrialState& t = trial(report->trial);
-        if (report->verdict.verb == Verb::go_on && report->iteration >= t.decision_point) {
-            t.decision_point = next_decision_point(report->trial, report->iteration);
-            t.target = scheduler->next_decision_point(report->trial, report->iteration);
-        }
-    } else if (const auto* start = std::get_if<study::TrialStarted>(&record)) {
-        TrialState& t = trial(start->trial);
-        t.decision_point = next_decision_point(start->trial, t.attempt_iteration);
-        t.target = scheduler->next_decision_point(start->trial, t.attempt_iteration);
-    }
+    std::visit(
+        [this](const auto& r) {
+            if constexpr (requires { r.verdict; }) {
+                const bool waits = r.iteration >= state_.trials[r.trial].decision_point;
+                if (r.verdict.verb == Verb::go_on && waits) set_decision_point(r.trial, r.iteration);
+            } else if constexpr (std::is_same_v<decltype(r), const study::TrialStarted&>) {
+                set_decision_point(r.trial, admission_->admitted(r.trial));
+            } else if constexpr (std::is_same_v<decltype(r), const study::TrialCreated&> ||
+                                 std::is_same_v<decltype(r), const study::TrialPromoted&> ||
+                                 std::is_same_v<decltype(r), const study::TrialReopened&>) {
+                set_decision_point(r.trial, state_.trials[r.trial].iteration);
+            }
+        },
+        record);
+    admission_->apply(record);
 }
 
-void Tuner::Impl::apply_one(const study::StudyCreated& r) {
-    if (!state.uuid.empty()) impossible("the study is created twice");
-    state.uuid = r.uuid;
-    state.version = r.version;
-    if (!spec.checkpoint.supported) state.stretch = whole(nullptr);
+void Tuner::set_phase(TrialId id, TrialPhase phase) {
+    state_.trials.set_phase(id, phase);
+    state_.retention.list(id, state_.trials[id], spec_);
 }
 
-void Tuner::Impl::apply_one(const study::IncarnationBegan& r) {
-    if (r.incarnation <= state.incarnation) impossible("incarnations do not grow");
-    for (std::uint32_t rank = 0; rank < r.workers.size(); ++rank) {
-        if (r.workers[rank].rank.value() != rank + 1) impossible("worker ranks are not 1, 2, 3, ...");
-    }
-    state.incarnation = r.incarnation;
-    if (std::any_of(state.trials.begin(), state.trials.end(), holds_ranks)) ++state.interruptions;
-    const StudyTime before = state.now;
-    state.now = state.began = r.at;
-    state.wall_time = r.wall_time;
-    state.draining = state.ended = false;
-    state.drain_reason = state.end_reason = Reason::none;
-    state.drain_message.clear();
-    state.end_message.clear();
-    state.workers.clear();
-    state.hosts.clear();
-    state.words.clear();
-    std::map<std::string, std::uint32_t> hosts;
-    for (const auto& info : r.workers) {
-        const auto [host, added] = hosts.try_emplace(info.host, static_cast<std::uint32_t>(state.hosts.size()));
-        if (added) state.hosts.push_back({info.host, false, false, {}});
-        state.workers.push_back({info, true, std::nullopt, host->second});
-    }
-    ledger.reset(r.workers);
-    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
-        const TrialId id{i};
-        TrialState& t = state.trials[i];
-        if (t.phase == TrialPhase::running || t.phase == TrialPhase::ending) {
-            learn_from_loss(t, before);
-            after_lost_attempt(id);
-        }
-        t.winding = false;
-        // A stop in between two rungs was nobody's verdict on the trial: it simply goes on.
-        if (t.phase == TrialPhase::paused && t.verdict.reason == Reason::draining) set_phase(id, TrialPhase::waiting);
-    }
+void Tuner::set_decision_point(TrialId id, Iteration from) {
+    TrialState& t = trial(id);
+    t.decision_point = next_decision_point(id, from);
+    t.target = scheduler_->next_decision_point(id, from);
 }
 
-/// The attempt is over without having said so. What was decided before stands: told to pause, it is paused (and trains
-/// the gap since its checkpoint again if it goes on); told to stop, it stays `ending` until it is closed.
-void Tuner::Impl::after_lost_attempt(TrialId id) {
+/// The attempt is over. What was decided before stands: told to pause, the trial is paused (and trains the gap since
+/// its checkpoint again if it goes on); told to stop, it stays `ending` until it is closed.
+void Tuner::rest(TrialId id) {
     TrialState& t = trial(id);
     t.abandoned = t.at_fault = false;
     if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return;
@@ -128,336 +71,296 @@ void Tuner::Impl::after_lost_attempt(TrialId id) {
     set_phase(id, told_to_pause ? TrialPhase::paused : TrialPhase::waiting);
 }
 
-void Tuner::Impl::apply_one(const study::MetricDefined& r) {
-    if (r.id.value() != state.metrics.size()) impossible("metric numbers are not 0, 1, 2, ...");
-    state.metrics.push_back(r.name);
-    if (r.name == spec.objective.metric) objective = r.id;
+void Tuner::apply_one(const study::StudyCreated& r) {
+    if (!state_.uuid.empty()) impossible("the study is created twice");
+    state_.uuid = r.uuid;
+    state_.version = r.version;
+    if (!spec_.checkpoint.supported) state_.pace.set_stretch(trained_up_to(nullptr));
 }
 
-void Tuner::Impl::apply_one(const study::TrialCreated& r) {
-    if (r.trial.value() != state.trials.size()) impossible("trial numbers are not 0, 1, 2, ...");
-    state.now = std::max(state.now, r.at);
+void Tuner::apply_one(const study::IncarnationBegan& r) {
+    if (r.incarnation <= state_.incarnation) impossible("incarnations do not grow");
+    state_.incarnation = r.incarnation;
+    if (std::any_of(state_.trials.begin(), state_.trials.end(), holds_ranks)) ++state_.interruptions;
+    const StudyTime before = std::exchange(state_.now, r.at);
+    state_.began = r.at;
+    state_.wall_time = r.wall_time;
+    state_.draining = state_.ended = false;
+    state_.drain_reason = state_.end_reason = Reason::none;
+    state_.drain_message.clear();
+    state_.end_message.clear();
+    state_.placement.begin(r.workers);
+    state_.blame.begin(state_.placement.hosts().size());
+    for (std::uint32_t i = 0; i < state_.trials.size(); ++i) {
+        const TrialId id{i};
+        TrialState& t = trial(id);
+        if (t.phase == TrialPhase::running || t.phase == TrialPhase::ending) {
+            state_.pace.learn_from_loss(t, before, state_.reports == 0);
+            rest(id);
+        }
+        t.winding = false;
+        // A stop in between two rungs was nobody's verdict on the trial: it simply goes on.
+        if (t.phase == TrialPhase::paused && t.verdict.reason == Reason::draining) set_phase(id, TrialPhase::waiting);
+    }
+    slowest_ = 0.0;
+}
+
+void Tuner::apply_one(const study::MetricDefined& r) {
+    if (r.id.value() != state_.metrics.size()) impossible("metric numbers are not 0, 1, 2, ...");
+    state_.metrics.push_back(r.name);
+    if (r.name == spec_.objective.metric) objective_ = r.id;
+}
+
+void Tuner::apply_one(const study::TrialCreated& r) {
+    if (r.trial.value() != state_.trials.size()) impossible("trial numbers are not 0, 1, 2, ...");
     TrialState t;
     t.created = r.at;
     t.wanted_ranks = r.ranks;
     t.bracket = r.bracket;
     t.last = t.best = not_a_number;
     t.configuration = r.configuration;
-    if (!state.trials.empty()) t.configuration.share_names(state.trials.back().configuration);
-    state.trials.push_back(std::move(t));
-    ++state.count[static_cast<std::size_t>(TrialPhase::waiting)];
-    waiting.insert(r.trial);
+    state_.trials.add(std::move(t));
 }
 
-void Tuner::Impl::apply_one(const study::TrialStarted& r) {
+void Tuner::apply_one(const study::TrialStarted& r) {
     TrialState& t = trial(r.trial);
-    if (t.phase != TrialPhase::waiting)
-        impossible("trial #" + std::to_string(r.trial.value()) + " is started while it does not wait");
+    if (t.phase != TrialPhase::waiting) impossible(named(r.trial) + " is started while it does not wait");
     if (r.attempt != t.attempt.next()) impossible("attempts are not 1, 2, 3, ...");
     if (r.ranks.empty()) impossible("a trial is started on no rank");
-    state.now = std::max(state.now, r.at);
     if (t.attempt == Attempt{}) t.started = r.at;
     t.attempt = r.attempt;
     t.abandoned = t.at_fault = false;
     t.ranks = r.ranks;
     t.overtaken = 0;
     t.silent = true;
-    if (!spec.deterministic) begin_silence(r.trial); // there, attempts are no part of the logic
     t.since = r.at;
     const auto* checkpoint = std::get_if<CheckpointRef>(&r.from);
     t.attempt_iteration = checkpoint != nullptr ? checkpoint->iteration : 0;
-    // The results are about to come again. (In deterministic mode they are not taken a second time.)
-    if (t.attempt_iteration < t.iteration && !spec.deterministic) t.window.clear();
-    for (const Rank rank : r.ranks) {
-        if (rank.value() == 0 || rank.value() > state.workers.size() || !ledger.is_free(rank)) {
-            impossible("rank " + std::to_string(rank.value()) + " is given away but not free");
-        }
-        state.workers[rank.value() - 1].trial = r.trial;
-        ledger.take(rank);
+    if (occupancy_.attempts_count()) {
+        Blame::begin_silence(t);
+        if (t.attempt_iteration < t.iteration) t.window.clear(); // the results are about to come again
     }
+    state_.placement.take(r.trial, r.ranks);
     set_phase(r.trial, TrialPhase::running);
-    if (spec.deterministic) return; // in the order of turns nobody is overtaken
+    slowest_ = std::max(slowest_, t.pace);
+    if (admission_->keeps_the_line()) return;
+    const auto& waiting = state_.trials.waiting();
     for (auto earlier = waiting.begin(); earlier != waiting.end() && *earlier < r.trial; ++earlier)
         ++trial(*earlier).overtaken;
 }
 
-/// A trial that runs has got on.
-void Tuner::Impl::note_progress(TrialId id, Iteration iteration) {
+/// A report has arrived: the trial has got on, whether the report takes effect now or later.
+void Tuner::receive(TrialId id, StudyTime at, Iteration iteration, double seconds, double before) {
     TrialState& t = trial(id);
-    if (iteration > t.attempt_iteration) state.iterations += iteration - t.attempt_iteration;
+    const double pace = t.pace;
+    state_.pace.learn_from_report(t, at, iteration, seconds, before, state_.reports <= 1);
+    if (iteration > t.attempt_iteration) state_.iterations += iteration - t.attempt_iteration;
     t.attempt_iteration = iteration;
-    state.hosts[state.workers[t.ranks.front().value() - 1].host].well = true;
-    if (t.deaths > 0 && iteration > t.died_at) clear_of_suspicion(id); // it got past the place
+    state_.blame.got_on(id, t, iteration, state_.placement);
+    if (t.pace > slowest_)
+        slowest_ = t.pace;
+    else if (pace >= slowest_ && t.pace < pace)
+        slowest_ = slowest_running();
 }
 
-void Tuner::Impl::apply_one(const study::Reported& r) {
+/// The study's metric in a report that takes effect.
+void Tuner::take_value(TrialId id, Iteration iteration, double value) {
+    TrialState& t = trial(id);
+    t.last = value;
+    const auto score = [&](double v) { return study::score(v, spec_.objective.mode); };
+    if (!std::isfinite(value) || !(std::isnan(t.best) || score(value) > score(t.best))) return;
+    t.best = value;
+    t.best_iteration = iteration;
+    const auto ranked = [&](TrialId one) { return study::Ranked{score(state_.trials[one].best), one}; };
+    if (!state_.best || study::better(ranked(id), ranked(*state_.best))) state_.best = id;
+    if (state_.best == id && !t.checkpoints.empty()) state_.retention.keep(id);
+}
+
+void Tuner::apply_one(const study::Reported& r) {
     TrialState& t = trial(r.trial);
-    state.now = std::max(state.now, r.at);
-    ++state.reports;
-    end_silence(r.trial); // before its times change
-    const bool was_held = t.slot != no_slot && !state.logical.slots()[t.slot].held.empty();
-    if (!was_held) {
-        learn_from_report(t, r.at, r.iteration, r.seconds, t.seconds);
-        note_progress(r.trial, r.iteration);
-    }
+    ++state_.reports;
+    state_.blame.heard(r.trial, t, state_.trials, occupancy_); // before its times change
+    const auto* held = admission_->held(r.trial);
+    if (held == nullptr || held->empty()) receive(r.trial, r.at, r.iteration, r.seconds, t.seconds);
     t.iteration = std::max(t.iteration, r.iteration);
     t.seconds = r.seconds;
     t.verdict = r.verdict;
-    if (!t.reported) {
-        t.reported = true;
-        state.early_failures = 0;
-    }
+    t.reported = true;
     for (const auto& metric : r.metrics) {
-        if (objective && metric.id == *objective) {
-            t.last = metric.value;
-            const double score = study::score(metric.value, spec.objective.mode);
-            if (std::isfinite(metric.value) &&
-                (std::isnan(t.best) || score > study::score(t.best, spec.objective.mode))) {
-                t.best = metric.value;
-                t.best_iteration = r.iteration;
-                const auto ranked = [&](TrialId id) {
-                    return study::Ranked{study::score(state.trial(id).best, spec.objective.mode), id};
-                };
-                if (!state.best || study::better(ranked(r.trial), ranked(*state.best))) state.best = r.trial;
-                if (state.best == r.trial && !t.checkpoints.empty()) state.keeper = r.trial;
-            }
-        }
-        if (spec.stop.plateau && state.metrics[metric.id.value()] == spec.stop.plateau->metric) {
-            if (t.window.size() == spec.stop.plateau->results) t.window.erase(t.window.begin());
+        if (objective_ && metric.id == *objective_) take_value(r.trial, r.iteration, metric.value);
+        if (spec_.stop.plateau && state_.metrics[metric.id.value()] == spec_.stop.plateau->metric) {
+            if (t.window.size() == spec_.stop.plateau->results) t.window.erase(t.window.begin());
             t.window.push_back(metric.value);
         }
     }
-    if (r.verdict.verb != Verb::go_on && t.phase == TrialPhase::running && !spec.deterministic)
-        set_phase(r.trial, TrialPhase::ending);
-}
-
-void Tuner::Impl::apply_one(const study::ReportHeld& r) {
-    TrialState& t = trial(r.trial);
-    if (t.slot == no_slot) impossible("a report of trial #" + std::to_string(r.trial.value()) + " waits for no turn");
-    state.now = std::max(state.now, r.at);
-    LogicalSlot& slot = state.logical.slot(t.slot);
-    learn_from_report(t, r.at, r.iteration, r.seconds, slot.held.empty() ? t.seconds : slot.held.back().seconds);
-    note_progress(r.trial, r.iteration);
-    slot.held.push_back(r);
-    slot.received = r.iteration;
-}
-
-void Tuner::Impl::apply_one(const study::CheckpointCommitted& r) {
-    state.now = std::max(state.now, r.at);
-    learn_from_checkpoint(trial(r.trial), r.at, r.checkpoint.iteration);
-    trial(r.trial).checkpoints.push_back(r.checkpoint);
-    state.checkpoint_bytes += r.checkpoint.bytes;
-    state.ever_saved = true;
-    list_if_evictable(r.trial);
-    if (state.best == r.trial) state.keeper = r.trial;
-}
-
-void Tuner::Impl::apply_one(const study::CheckpointReleased& r) {
-    auto& checkpoints = trial(r.trial).checkpoints;
-    const auto found =
-        std::find_if(checkpoints.begin(), checkpoints.end(), [&](const auto& c) { return c.path == r.path; });
-    if (found == checkpoints.end()) impossible("checkpoint " + r.path + " is released but was never committed");
-    state.checkpoint_bytes -= found->bytes;
-    checkpoints.erase(found);
-    if (checkpoints.empty()) checkpoints.shrink_to_fit(); // most trials of a large study end without any
-    list_if_evictable(r.trial);
-}
-
-void Tuner::Impl::apply_one(const study::AttemptEnded& r) {
-    TrialState& t = trial(r.trial);
-    state.now = std::max(state.now, r.at);
-    free_ranks(r.trial);
-    if (r.outcome == AttemptOutcome::paused) learn_from_pause(t);
-    note_on_hosts(r.trial, r.outcome, r.message);
-    // What can save its state, or throws, does not kill.
-    if (r.outcome == AttemptOutcome::paused || r.outcome == AttemptOutcome::failed ||
-        r.outcome == AttemptOutcome::disturbed)
-        clear_of_suspicion(r.trial);
-    if (spec.deterministic) return end_attempt_of_turn(r);
-    t.message = r.message;
-    switch (r.outcome) {
-        case AttemptOutcome::paused:
-            // The word to pause overtook the answer to its last report: it goes on like any other that the end of a job
-            // has paused.
-            if (t.verdict.verb == Verb::go_on) t.verdict = {Verb::pause, Reason::draining, 0.0, 0.0};
-            set_phase(r.trial, TrialPhase::paused);
-            break;
-        case AttemptOutcome::lost:
-            learn_from_loss(t, r.at);
-            ++t.losses;
-            after_lost_attempt(r.trial);
-            break;
-        case AttemptOutcome::unreachable:
-            t.losses = r.retry ? t.losses + 1 : 0; // the study ends with it, and the next start tries again
-            after_lost_attempt(r.trial);
-            break;
-        case AttemptOutcome::unreadable:
-        case AttemptOutcome::unsaved:
-        case AttemptOutcome::unstarted:
-        case AttemptOutcome::stateless:
-            after_lost_attempt(r.trial);
-            break;
-        case AttemptOutcome::disturbed:
-        case AttemptOutcome::failed:
-            ++t.failures;
-            t.failed_at = t.attempt_iteration;
-            t.failure = digest_of_failure(r.message);
-            if (r.retry) {
-                after_lost_attempt(r.trial);
-                break;
-            }
-            [[fallthrough]];
-        // Closed by the record that follows.
-        case AttemptOutcome::stopped:
-        case AttemptOutcome::finished:
-            set_phase(r.trial, TrialPhase::ending);
-            break;
+    if (r.verdict.verb == Verb::go_on) return;
+    if (!occupancy_.ends_with_verdict()) {
+        if (t.phase == TrialPhase::running) set_phase(r.trial, TrialPhase::ending);
+    } else if (r.verdict.verb == Verb::pause) { // told to stop, the record that follows closes it
+        t.winding = t.winding || t.phase == TrialPhase::running;
+        set_phase(r.trial, TrialPhase::paused);
     }
 }
 
-void Tuner::Impl::apply_one(const study::TrialPromoted& r) {
-    state.now = std::max(state.now, r.at);
+void Tuner::apply_one(const study::ReportHeld& r) {
+    const auto* held = admission_->held(r.trial);
+    if (held == nullptr) impossible("a report of " + named(r.trial) + " waits for no turn");
+    receive(r.trial, r.at, r.iteration, r.seconds, held->empty() ? trial(r.trial).seconds : held->back().seconds);
+}
+
+void Tuner::apply_one(const study::CheckpointCommitted& r) {
     TrialState& t = trial(r.trial);
-    if (t.phase != TrialPhase::paused)
-        impossible("trial #" + std::to_string(r.trial.value()) + " is promoted while it is not paused");
-    t.target = r.target;
-    begin_silence(r.trial);
+    state_.pace.learn_from_checkpoint(t, r.at, r.checkpoint.iteration);
+    state_.retention.committed(t, r.checkpoint);
+    state_.retention.list(r.trial, t, spec_);
+    if (state_.best == r.trial) state_.retention.keep(r.trial);
+}
+
+void Tuner::apply_one(const study::CheckpointReleased& r) {
+    TrialState& t = trial(r.trial);
+    state_.retention.released(t, r.path);
+    state_.retention.list(r.trial, t, spec_);
+}
+
+void Tuner::apply_one(const study::AttemptEnded& r) {
+    TrialState& t = trial(r.trial);
+    state_.placement.release(r.trial, t.ranks);
+    if (t.pace >= slowest_) slowest_ = slowest_running();
+    const bool by_scheduler = t.verdict.verb != Verb::go_on && t.verdict.reason != Reason::draining;
+    if (r.outcome == AttemptOutcome::paused && state_.draining && !by_scheduler && spec_.checkpoint.supported)
+        state_.pace.learn_from_pause(t, spec_.trainable.program.has_value(), trained_up_to(nullptr));
+    state_.blame.attempt_ended(r.trial, t, r.outcome, r.message, state_.placement);
+    t.abandoned = false;
+    if (t.winding) return; // only ranks come back: what the trial was told has taken effect
+    if (r.outcome == AttemptOutcome::lost) state_.pace.learn_from_loss(t, r.at, state_.reports == 0);
+    Costs costs = saying_of(r.outcome).costs;
+    if (r.outcome == AttemptOutcome::disturbed && occupancy_.disturbance_is_a_loss()) costs = Costs::loss;
+    // (The study ends when a checkpoint was out of reach too often, and the next start tries again.)
+    if (costs == Costs::loss) t.losses = r.outcome == AttemptOutcome::unreachable && !r.retry ? 0 : t.losses + 1;
+    if (costs == Costs::failure) state_.blame.note_failure(t, admission_->received(r.trial), r.message);
+    if (!occupancy_.ends_with_verdict()) t.message = r.message;
+    if (r.outcome == AttemptOutcome::paused && !occupancy_.ends_with_verdict()) {
+        // The word to pause overtook the answer to its last report: it goes on like any other that the end of a job has
+        // paused.
+        if (t.verdict.verb == Verb::go_on) t.verdict = {Verb::pause, Reason::draining, 0.0, 0.0};
+        t.at_fault = false;
+        return set_phase(r.trial, TrialPhase::paused);
+    }
+    rest(r.trial);
+}
+
+void Tuner::apply_one(const study::TrialPromoted& r) {
+    TrialState& t = trial(r.trial);
+    if (t.phase != TrialPhase::paused) impossible(named(r.trial) + " is promoted while it is not paused");
+    Blame::begin_silence(t);
     set_phase(r.trial, TrialPhase::waiting);
 }
 
-void Tuner::Impl::apply_one(const study::TrialClosed& r) {
+void Tuner::apply_one(const study::TrialClosed& r) {
     TrialState& t = trial(r.trial);
-    if (is_final(t.phase)) impossible("trial #" + std::to_string(r.trial.value()) + " is closed twice");
-    if (t.phase == TrialPhase::running && spec.deterministic) wind(r.trial);
-    if (spec.deterministic && r.reason == Reason::lost) mark_nondeterministic();
-    state.now = std::max(state.now, r.at);
+    if (is_final(t.phase)) impossible(named(r.trial) + " is closed twice");
+    if (occupancy_.ends_with_verdict()) {
+        t.winding = t.winding || t.phase == TrialPhase::running;
+        if (r.reason == Reason::lost) lose_determinism();
+    }
     t.ended = r.at;
     t.closed_by = r.reason;
     t.closed_a = r.a;
     t.closed_b = r.b;
     if (!r.message.empty()) t.message = r.message;
-    if (r.phase == TrialPhase::failed && !t.reported && state.reports == 0) ++state.early_failures;
-    if (r.phase == TrialPhase::failed && t.unheard) state.in_a_row.push_back(r.trial);
-    suspects.erase(r.trial);
+    state_.blame.closed(r.trial, t, r.phase, state_.reports > 0);
     set_phase(r.trial, r.phase);
 }
 
-void Tuner::Impl::apply_one(const study::RankLost& r) {
-    state.now = std::max(state.now, r.at);
-    if (r.rank.value() == 0 || r.rank.value() > state.workers.size()) impossible("an unknown rank is lost");
-    WorkerState& worker = state.workers[r.rank.value() - 1];
-    if (!worker.alive) impossible("rank " + std::to_string(r.rank.value()) + " is lost twice");
+void Tuner::apply_one(const study::RankLost& r) {
+    const auto& placement = state_.placement;
+    if (!placement.knows(r.rank)) impossible("an unknown rank is lost");
     // A node that dies takes all its ranks with it, one after the other.
-    const auto gone = [&](const WorkerState& other) { return other.host == worker.host && !other.alive; };
-    if (std::none_of(state.workers.begin(), state.workers.end(), gone)) ++state.interruptions;
-    worker.alive = false;
-    if (!state.hosts[worker.host].retired) ledger.lose(r.rank, !worker.trial.has_value());
-    if (worker.trial) {
-        TrialState& t = trial(*worker.trial);
-        t.abandoned = true;
-        t.at_fault = t.at_fault || r.guilty;
-        if (r.guilty) t.message = r.why;
-        if (spec.deterministic) refresh_turn(*worker.trial);
-    }
-    worker.trial.reset();
+    const std::uint32_t host = placement.worker(r.rank).host;
+    const auto gone = [&](const WorkerState& other) { return other.host == host && !other.alive; };
+    if (std::ranges::none_of(placement.workers(), gone)) ++state_.interruptions;
+    const auto holder = state_.placement.lose(r.rank);
+    if (!holder) return;
+    TrialState& t = trial(*holder);
+    t.abandoned = true;
+    t.at_fault = t.at_fault || r.guilty;
+    if (r.guilty) t.message = r.why;
+    if (t.pace >= slowest_) slowest_ = slowest_running();
 }
 
-void Tuner::Impl::apply_one(const study::DrainBegan& r) {
-    state.now = std::max(state.now, r.at);
-    if (!state.draining) state.drain_began = r.at;
-    state.draining = true;
-    state.drain_reason = r.reason;
-    state.drain_message = r.why;
+void Tuner::apply_one(const study::DrainBegan& r) {
+    if (!state_.draining) state_.drain_began = r.at;
+    state_.draining = true;
+    state_.drain_reason = r.reason;
+    state_.drain_message = r.why;
 }
 
-void Tuner::Impl::apply_one(const study::StudyEnded& r) {
-    state.now = std::max(state.now, r.at);
-    state.ended = true;
-    state.outcome = r.outcome;
-    state.end_reason = r.reason;
-    state.end_message = r.message;
+void Tuner::apply_one(const study::StudyEnded& r) {
+    state_.ended = true;
+    state_.outcome = r.outcome;
+    state_.end_reason = r.reason;
+    state_.end_message = r.message;
 }
 
-void Tuner::Impl::apply_one(const study::Snapshot&) {}
-
-void Tuner::Impl::apply_one(const study::StudyChanged& r) {
+void Tuner::apply_one(const study::StudyChanged& r) {
     const study::StudySpec later = study::parse_resolved_study(r.spec, "the journal");
-    state.now = std::max(state.now, r.at);
-    const bool decides = study::changes_what_is_decided(study::differences(spec, later));
-    if (spec.deterministic && decides) mark_nondeterministic();
-    study::take_over(spec, later);
-    if (!spec.checkpoint.supported) state.stretch = whole(nullptr); // a version before this one could not say so
-    scheduler->set_num_trials(spec.num_trials);
-    list_evictable();
-    state.early_failures = 0;
-    state.in_a_row.clear();
+    const bool decides = study::changes_what_is_decided(study::differences(spec_, later));
+    if (decides) lose_determinism();
+    study::take_over(spec_, later);
+    // A version before this one could not say so.
+    if (!spec_.checkpoint.supported) state_.pace.set_stretch(trained_up_to(nullptr));
+    scheduler_->set_num_trials(spec_.num_trials);
+    state_.retention.list_all(state_.trials, spec_);
+    state_.blame.forget_row();
     if (!decides) return; // files lie elsewhere, or are written more often: no trial can tell
     // Results of the old rule say nothing about the new one. (Trials that run have none: they are yet to be started.)
-    for (TrialState& t : state.trials) t.window.clear();
+    for (std::uint32_t i = 0; i < state_.trials.size(); ++i) trial(TrialId{i}).window.clear();
 }
 
-void Tuner::Impl::apply_one(const study::TrialReopened& r) {
+void Tuner::apply_one(const study::TrialReopened& r) {
     TrialState& t = trial(r.trial);
-    if (t.phase != TrialPhase::failed)
-        impossible("trial #" + std::to_string(r.trial.value()) + " is reopened but did not fail");
-    state.now = std::max(state.now, r.at);
-    state.early_failures = 0;
-    state.in_a_row.clear();
-    begin_silence(r.trial);
+    if (t.phase != TrialPhase::failed) impossible(named(r.trial) + " is reopened but did not fail");
+    state_.blame.reopened(r.trial, t);
     if (t.closed_by == Reason::missing_metric) t.reported = false; // its next report is looked at as its first one was
     t.closed_by = Reason::none;
     t.closed_a = t.closed_b = 0.0;
     t.ended = {};
     t.message.clear();
-    t.losses = t.failures = t.overtaken = 0;
-    clear_of_suspicion(r.trial);
-    t.failed_at = 0;
-    t.failure = 0;
+    t.overtaken = 0;
     t.verdict = {};
     if (r.from_scratch) t.seconds = 0.0;
-    state.ended = false; // there is something to do again
-    if (spec.deterministic) mark_nondeterministic();
+    state_.ended = false; // there is something to do again
+    lose_determinism();
     set_phase(r.trial, TrialPhase::waiting);
 }
 
-void Tuner::Impl::apply_one(const study::DeadlineSet& r) {
-    state.now = std::max(state.now, r.at);
-    state.deadline = r.deadline;
+void Tuner::apply_one(const study::DeadlineSet& r) { state_.pace.set_deadline(r.deadline); }
+
+void Tuner::apply_one(const study::JobDied& r) {
+    bool over = false;
+    for (const auto& [note, retry] : r.notes) {
+        TrialState& t = trial(note.trial);
+        if (t.attempt != note.attempt) impossible("a crash note is about another attempt");
+        state_.blame.note_failure(t, admission_->received(note.trial), note.message);
+        t.message = note.message;
+        over = over || !retry;
+    }
+    // Reports that were on their way went with the job: how far a trial that is closed now had got depends on the time.
+    if (over) lose_determinism();
+    if (r.notes.empty()) state_.blame.job_died(state_.trials); // nobody knows who it was
 }
 
-void Tuner::Impl::rebuild_derived() {
-    waiting.clear();
-    suspects.clear();
-    objective.reset();
-    std::vector<study::RankInfo> infos;
-    for (const auto& worker : state.workers) infos.push_back(worker.info);
-    ledger.reset(infos);
-    for (const auto& worker : state.workers) {
-        if (!serves(worker)) {
-            ledger.lose(worker.info.rank, true);
-        } else if (worker.trial) {
-            ledger.take(worker.info.rank);
-        }
-    }
-    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
-        const TrialState& t = state.trials[i];
-        if (t.phase == TrialPhase::waiting) waiting.insert(TrialId{i});
-        if (t.deaths >= deaths_to_suspect && !is_final(t.phase)) suspects.insert(TrialId{i});
-    }
-    for (std::size_t i = 0; i < state.metrics.size(); ++i) {
-        if (state.metrics[i] == spec.objective.metric) objective = MetricId{static_cast<std::uint16_t>(i)};
-    }
-    list_evictable();
-    if (!spec.deterministic) return;
-    unslotted.clear();
-    leaving.clear();
-    returning = 0;
-    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
-        const TrialState& t = state.trials[i];
-        if (t.phase == TrialPhase::waiting && t.slot == no_slot) unslotted.insert(TrialId{i});
-        if (t.winding) set_leaving(TrialId{i}, true);
-        refresh_turn(TrialId{i});
-    }
+void Tuner::apply_one(const study::HostRetired& r) {
+    state_.blame.retired(state_.placement.retire(r.host));
+    for (const TrialId id : r.trials) Blame::forgive(trial(id));
+}
+
+void Tuner::apply_one(const study::YieldAsked& r) {
+    if (!holds_ranks(trial(r.trial))) impossible(named(r.trial) + " is asked for ranks that it does not have");
+}
+
+void Tuner::lose_determinism() {
+    if (spec_.deterministic && !state_.deterministic_until) state_.deterministic_until = state_.records;
 }
 
 } // namespace ranktune::tuner

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which checkpoints stay. Every decision looks at one trial's own list, so its cost does not grow with the study.
+#include "tuner/retention.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "ranktune/study/objective.hpp"
-#include "tuner/core.hpp"
+#include "tuner/causes.hpp"
 
 namespace ranktune::tuner {
 namespace {
@@ -25,91 +26,91 @@ std::vector<const CheckpointRef*> ranked(const std::vector<CheckpointRef>& all, 
     return pointers;
 }
 
+std::size_t newest_kept(const TrialState& t, bool hopeless) {
+    switch (t.phase) {
+        case TrialPhase::failed:
+            return 1;
+        case TrialPhase::finished:
+        case TrialPhase::stopped:
+            return 0;
+        case TrialPhase::paused:
+            return hopeless ? 0 : newest_of_active;
+        default:
+            return newest_of_active;
+    }
+}
+
+bool is_evictable(const TrialState& t) { return t.phase == TrialPhase::paused && !t.checkpoints.empty(); }
+
 } // namespace
 
 const CheckpointRef* best_checkpoint(const TrialState& trial, Mode mode) {
     return trial.checkpoints.empty() ? nullptr : ranked(trial.checkpoints, mode).front();
 }
 
-/// While a trial may go on: its newest two, which include the one that it starts from; none once it paused at a rung
-/// that it cannot leave upwards. Besides, the best `keep` by the objective of one that trains, and of the study's
-/// result. A failed trial may be resumed from its newest (--resume-errored).
-std::vector<const CheckpointRef*> Tuner::Impl::to_release(TrialId id) const {
-    const TrialState& t = state.trials[id.value()];
+const CheckpointRef* Retention::of_no_use(const TrialState& t, const study::StudySpec& spec, bool hopeless,
+                                          bool is_result) const {
     const auto& all = t.checkpoints;
-    if (all.empty()) return {};
-    std::size_t newest = newest_of_active;
-    if (t.phase == TrialPhase::failed) newest = 1;
-    if (t.phase == TrialPhase::finished || t.phase == TrialPhase::stopped) newest = 0;
-    if (t.phase == TrialPhase::paused && scheduler->out_of_reach(id)) newest = 0;
+    const std::size_t newest = newest_kept(t, hopeless);
+    if (all.size() <= newest) return nullptr;
     const bool trains = !is_final(t.phase) && t.phase != TrialPhase::paused;
-    const std::size_t best = trains || is_result(id) ? spec.checkpoint.keep : 0;
-
-    std::vector<const CheckpointRef*> others; // than the newest
-    for (std::size_t i = 0; i + newest < all.size(); ++i) others.push_back(&all[i]);
-    if (others.empty() || best == 0) return others;
+    const std::size_t best = trains || is_result ? spec.checkpoint.keep : 0;
+    if (best == 0) return &all.front();
     // Of all, the newest ones too: they may be the best already.
     std::vector<const CheckpointRef*> kept = ranked(all, spec.objective.mode);
     kept.resize(std::min(kept.size(), best));
-    std::erase_if(others, [&](const CheckpointRef* c) { return std::ranges::find(kept, c) != kept.end(); });
-    return others;
+    for (std::size_t i = 0; i + newest < all.size(); ++i)
+        if (std::ranges::find(kept, &all[i]) == kept.end()) return &all[i];
+    return nullptr;
 }
 
-void Tuner::Impl::retain(TrialId id, Output& out) {
-    if (trial(id).winding) return;                 // its group may be about to save: when the attempt is over
-    std::vector<study::DeleteCheckpoint> released; // what they point to moves with the first release
-    for (const CheckpointRef* checkpoint : to_release(id))
-        released.push_back({checkpoint->path, static_cast<std::uint32_t>(checkpoint->shards.size())});
-    for (auto& checkpoint : released) {
-        commit(study::CheckpointReleased{id, checkpoint.path}, out);
-        out.commands.emplace_back(std::move(checkpoint));
-    }
+std::optional<TrialId> Retention::to_evict(const study::StudySpec& spec, const std::optional<TrialId>& best) const {
+    if (!spec.checkpoint.max_bytes || bytes_ <= *spec.checkpoint.max_bytes) return {};
+    for (const Evictable& next : evictable_)
+        if (next.trial != best && next.trial != keeper_) return next.trial; // the result is what the study is for
+    return {};
 }
 
-void Tuner::Impl::release_all(TrialId id, Output& out) {
-    while (!trial(id).checkpoints.empty()) {
-        const CheckpointRef& first = trial(id).checkpoints.front();
-        study::DeleteCheckpoint command{first.path, static_cast<std::uint32_t>(first.shards.size())};
-        commit(study::CheckpointReleased{id, command.path}, out);
-        out.commands.emplace_back(std::move(command));
-    }
+void Retention::committed(TrialState& t, const CheckpointRef& checkpoint) {
+    t.checkpoints.push_back(checkpoint);
+    bytes_ += checkpoint.bytes;
+    ever_saved_ = true;
 }
 
-/// Makes room until the limit holds, or only what may not go is left: running and starting trials need theirs, and the
-/// result is what the study is for. A trial that is promoted after all starts again from scratch.
-void Tuner::Impl::evict(Output& out) {
+void Retention::released(TrialState& t, const std::string& path) {
+    const auto found = std::ranges::find(t.checkpoints, path, &CheckpointRef::path);
+    if (found == t.checkpoints.end()) impossible("checkpoint " + path + " is released but was never committed");
+    bytes_ -= found->bytes;
+    t.checkpoints.erase(found);
+    if (t.checkpoints.empty()) t.checkpoints.shrink_to_fit(); // most trials of a large study end without any
+}
+
+void Retention::list(TrialId id, const TrialState& t, const study::StudySpec& spec) {
     if (!spec.checkpoint.max_bytes) return;
-    for (auto at = evictable.begin(); at != evictable.end() && state.checkpoint_bytes > *spec.checkpoint.max_bytes;) {
-        const Evictable next = *at;
-        if (!is_result(next.trial)) release_all(next.trial, out); // and so it leaves the list
-        at = evictable.upper_bound(next);
-    }
+    // By its state alone, so that a head that was restored has the same list. (What a place on it depends on does not
+    // change while a trial is paused.)
+    const Evictable entry{t.iteration, study::score(t.last, spec.objective.mode), id};
+    if (is_evictable(t))
+        evictable_.insert(entry);
+    else
+        evictable_.erase(entry);
 }
 
-Tuner::Impl::Evictable Tuner::Impl::as_evictable(TrialId id) const {
-    const TrialState& t = state.trials[id.value()];
-    return {t.iteration, study::score(t.last, spec.objective.mode), id};
+void Retention::list_all(const Trials& trials, const study::StudySpec& spec) {
+    evictable_.clear();
+    for (std::uint32_t i = 0; i < trials.size(); ++i) list(TrialId{i}, trials[i], spec);
 }
 
-void Tuner::Impl::list_evictable() {
-    evictable.clear();
-    for (std::uint32_t i = 0; i < state.trials.size(); ++i) list_if_evictable(TrialId{i});
-}
-
-/// Puts the trial on the list or takes it off. By its state alone, so that a head that was restored has the same list.
-/// (What a place on it depends on does not change while a trial is paused.)
-void Tuner::Impl::list_if_evictable(TrialId id) {
-    if (!spec.checkpoint.max_bytes) return;
-    if (is_evictable(id)) {
-        evictable.insert(as_evictable(id));
-    } else {
-        evictable.erase(as_evictable(id));
-    }
-}
-
-bool Tuner::Impl::is_evictable(TrialId id) const {
-    const TrialState& t = state.trials[id.value()];
-    return t.phase == TrialPhase::paused && !t.checkpoints.empty();
+void Retention::check_invariants(const Trials& trials, const study::StudySpec& spec) const {
+    Retention again;
+    again.list_all(trials, spec);
+    std::uint64_t bytes = 0;
+    for (const TrialState& t : trials)
+        for (const auto& checkpoint : t.checkpoints) bytes += checkpoint.bytes;
+    if (bytes != bytes_) throw std::logic_error("the bytes of all checkpoints are off");
+    const auto same = [](const Evictable& a, const Evictable& b) { return !(a < b) && !(b < a); };
+    if (!std::ranges::equal(evictable_, again.evictable_, same))
+        throw std::logic_error("the list of trials whose checkpoints may go is not what a restored head would make");
 }
 
 } // namespace ranktune::tuner

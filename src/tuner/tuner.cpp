@@ -2,62 +2,163 @@
 #include "tuner/tuner.hpp"
 
 #include <algorithm>
-#include <utility>
+#include <cmath>
+#include <stdexcept>
 
 #include "ranktune/base/digest.hpp"
-#include "tuner/core.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/objective.hpp"
+#include "tuner/archive.hpp"
+#include "tuner/by_arrival.hpp"
+#include "tuner/by_turn.hpp"
+#include "tuner/resume.hpp"
 
 namespace ranktune::tuner {
+namespace {
 
-// The searcher keeps a reference to the specification: it lives in Impl, whose address never changes.
-Tuner::Impl::Impl(study::StudySpec given)
-    : spec(std::move(given)), searcher(searchers::make_searcher(spec)), scheduler(schedulers::make_scheduler(spec)) {
-    // Moving all trials again and again while their table grows would cost more than deciding about them.
+constexpr std::uint8_t snapshot_version = 9;
+
+std::unique_ptr<Admission> make_admission(const study::StudySpec& spec, Trials& trials) {
+    if (spec.deterministic) return std::make_unique<ByTurn>(spec, trials);
+    return std::make_unique<ByArrival>(trials);
+}
+
+/// What was dropped is no decision, and no part of it.
+template <class Archive, class S>
+void state_fields(Archive& archive, S& s) {
+    const auto each = [&archive](auto&... field) { (archive(field), ...); };
+    each(s.uuid, s.version, s.wall_time, s.incarnation, s.now, s.began, s.metrics, s.reports, s.records, s.iterations,
+         s.interruptions, s.best, s.draining, s.drain_began, s.drain_reason, s.drain_message, s.ended, s.outcome,
+         s.end_reason, s.end_message, s.deterministic_until);
+    Pace::fields(archive, s.pace);
+    Blame::fields(archive, s.blame);
+    Retention::fields(archive, s.retention);
+}
+
+void require(bool holds, const std::string& what) {
+    if (!holds) throw std::logic_error(what);
+}
+
+std::string named(TrialId id) { return "trial #" + std::to_string(id.value()); }
+
+} // namespace
+
+Tuner::Tuner(study::StudySpec spec)
+    : spec_(std::move(spec)),
+      searcher_(searchers::make_searcher(spec_)),
+      scheduler_(schedulers::make_scheduler(spec_)),
+      occupancy_(spec_),
+      admission_(make_admission(spec_, state_.trials)) {
     constexpr std::uint32_t reserved = 1'000'000;
-    state.trials.reserve(std::min(spec.num_trials, reserved));
-    if (spec.deterministic) state.logical = LogicalTime(spec.max_concurrent);
+    state_.trials.reserve(std::min(spec_.num_trials, reserved));
 }
 
-Tuner::Tuner(study::StudySpec spec) : impl_(std::make_unique<Impl>(std::move(spec))) {}
-Tuner::~Tuner() = default;
-Tuner::Tuner(Tuner&&) noexcept = default;
-Tuner& Tuner::operator=(Tuner&&) noexcept = default;
+// ---- snapshot
 
-void Tuner::create(const std::string& uuid, const std::string& resolved_spec, const std::string& version, Output& out) {
-    impl_->commit(study::StudyCreated{uuid, resolved_spec, base::digest_of(resolved_spec), version}, out);
+bool is_of_this_version(const study::Snapshot& snapshot) {
+    return !snapshot.state.empty() && static_cast<std::uint8_t>(snapshot.state.front()) == snapshot_version;
 }
 
-void Tuner::change(const std::string& resolved_spec, const std::string& version, StudyTime now, Output& out) {
-    impl_->commit(study::StudyChanged{now, resolved_spec, base::digest_of(resolved_spec), version}, out);
+void Tuner::snapshot(study::Encoder& out) const {
+    out.u8(snapshot_version);
+    Writer write{out};
+    state_fields(write, state_);
+    state_.trials.snapshot(write);
+    state_.placement.snapshot(write);
+    admission_->snapshot(out);
+    scheduler_->snapshot(out);
+    searcher_->snapshot(out);
 }
 
-void Tuner::reopen(TrialId id, bool from_scratch, StudyTime now, Output& out) {
-    impl_->reopen(id, from_scratch, now, out);
+void Tuner::restore(study::Decoder& in) {
+    if (in.u8() != snapshot_version)
+        throw base::FormatError("this snapshot was written by another version of ranktune");
+    Reader read{in};
+    state_fields(read, state_);
+    state_.trials.restore(read);
+    state_.placement.restore(read);
+    state_.blame.restored(state_.trials);
+    state_.retention.list_all(state_.trials, spec_);
+    admission_->restore(in);
+    scheduler_->restore(in);
+    searcher_->restore(in);
+    objective_.reset();
+    for (std::size_t i = 0; i < state_.metrics.size(); ++i)
+        if (state_.metrics[i] == spec_.objective.metric) objective_ = MetricId{static_cast<std::uint16_t>(i)};
+    slowest_ = slowest_running();
 }
-
-void Tuner::step(const study::Event& event, Output& out) { impl_->step(event, out); }
-void Tuner::apply(const study::Record& record) { impl_->apply(record); }
-std::vector<study::Command> Tuner::pending_commands() const { return impl_->pending_commands(); }
-const State& Tuner::state() const { return impl_->state; }
-const study::StudySpec& Tuner::spec() const { return impl_->spec; }
-const schedulers::Scheduler& Tuner::scheduler() const { return *impl_->scheduler; }
-void Tuner::check_invariants() const { impl_->check_invariants(); }
-void Tuner::snapshot(study::Encoder& out) const { impl_->snapshot(out); }
-void Tuner::restore(study::Decoder& in) { impl_->restore(in); }
 
 std::uint64_t Tuner::digest() const {
     study::Bytes bytes;
     study::Encoder encoder(bytes);
-    impl_->snapshot(encoder);
+    snapshot(encoder);
     return base::Digest().add(bytes).value();
 }
+
+// ---- invariants
+
+void Tuner::check_invariants() const {
+    state_.trials.check_invariants();
+    state_.placement.check_invariants();
+    state_.blame.check_invariants(state_.trials);
+    state_.retention.check_invariants(state_.trials, spec_);
+    admission_->check_invariants();
+    scheduler_->check_invariants();
+    std::optional<TrialId> best;
+    const auto ranked = [&](TrialId id) {
+        return study::Ranked{study::score(state_.trials[id].best, spec_.objective.mode), id};
+    };
+    std::uint64_t held = 0;
+    for (std::uint32_t i = 0; i < state_.trials.size(); ++i) {
+        const TrialId id{i};
+        const TrialState& t = state_.trials[id];
+        const bool holds = holds_ranks(t);
+        for (const Rank rank : t.ranks) {
+            // Kept for views from an earlier incarnation, which may have had more ranks.
+            if (!state_.placement.knows(rank)) continue;
+            const WorkerState& worker = state_.placement.worker(rank);
+            const bool held_by_this = worker.alive && worker.trial == id;
+            require(holds ? held_by_this || !worker.alive : !held_by_this,
+                    named(id) + " is " + std::string(name(t.phase)) + " but rank " + std::to_string(rank.value()) +
+                        " disagrees");
+            if (held_by_this && state_.placement.serves(worker)) ++held;
+        }
+        require(!holds || !state_.ended, named(id) + " has ranks although the study has ended");
+        if (holds) require(t.ranks.size() == t.wanted_ranks, named(id) + " has another number of ranks than it wants");
+        require(t.reported || std::isnan(t.best), named(id) + " has a best value but no report");
+        if (!std::isnan(t.best) && (!best || study::better(ranked(id), ranked(*best)))) best = id;
+        require(t.verdict.verb != Verb::go_on || t.phase != TrialPhase::paused || !t.reported,
+                named(id) + " is paused although it was told to go on");
+        if (is_final(t.phase)) require(t.closed_by != Reason::none, named(id) + " is closed without a reason");
+    }
+    require(best == state_.best, "the best trial is not the best");
+    require(state_.trials.size() <= spec_.num_trials, "more trials than study.num_trials");
+    require(held + state_.placement.free() == state_.placement.alive(),
+            "a rank is held by a trial that does not list it");
+    require(slowest_ == slowest_running(), "the slowest of the trials that run is another one");
+    if (!state_.ended) return;
+    require(state_.in(TrialPhase::running) + state_.in(TrialPhase::ending) == 0,
+            "the study ended while trials have ranks");
+    if (is_over(state_))
+        require(state_.in(TrialPhase::waiting) + state_.in(TrialPhase::paused) == 0,
+                "the study ended for good with trials that are not final");
+}
+
+// ---- of the state
 
 bool would_be_started_again(const State& state) {
     return state.draining && (state.drain_reason == Reason::deadline || state.drain_reason == Reason::draining);
 }
 
+base::Duration mean_time_between_failures(const State& state, const study::CheckpointSpec& spec) {
+    const base::Duration seen = spec.mean_time_between_failures + state.now.time_since_epoch();
+    return seen / static_cast<base::Duration::rep>(1 + state.interruptions);
+}
+
+std::optional<StudyTime> last_start(const State& state) { return state.pace.last_start(); }
+
 std::uint64_t progress_of(const State& state) {
-    std::uint64_t figure = state.deaths_alone;
+    std::uint64_t figure = state.blame.deaths_alone();
     for (const TrialState& trial : state.trials) figure += trial.iteration + (is_final(trial.phase) ? 1U : 0U);
     return figure;
 }

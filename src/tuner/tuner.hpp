@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@
 #include "ranktune/study/spec.hpp"
 #include "schedulers/scheduler.hpp"
 #include "searchers/searcher.hpp"
+#include "tuner/admission.hpp"
+#include "tuner/occupancy.hpp"
+#include "tuner/round.hpp"
 #include "tuner/state.hpp"
 
 namespace ranktune::tuner {
@@ -24,6 +28,8 @@ namespace ranktune::tuner {
 struct Output {
     std::vector<study::Record> records;
     std::vector<study::Command> commands;
+    /// Events that were dropped: of another incarnation or attempt, or told before. Counted on, never cleared.
+    std::uint64_t stale = 0;
     void clear() {
         records.clear();
         commands.clear();
@@ -34,14 +40,16 @@ struct Output {
 ///
 /// Duties of a driver: (1) `create` once for a new study, or `apply` every record of the journal (from a `restore`d
 /// snapshot on), then `change` and `reopen` as asked; (2) `step` with
-/// Began; (3) `step` with every event, `now` never decreasing; (4) the order above; (5) after a command was lost with
-/// its connection, send `pending_commands()` again: each is idempotent.
+/// Began; (3) `step` with every event, `now` never decreasing, and with TimerFired at `timer()`; (4) the order above;
+/// (5) after a command was lost with its connection, send `pending_commands()` again: each is idempotent.
+///
+/// Inside, deciding is const and yields records; `apply` alone changes the state; a round is the next record until
+/// there is none.
 class Tuner {
   public:
     explicit Tuner(study::StudySpec spec);
-    ~Tuner();
-    Tuner(Tuner&&) noexcept;
-    Tuner& operator=(Tuner&&) noexcept;
+    Tuner(const Tuner&) = delete;
+    Tuner& operator=(const Tuner&) = delete;
 
     /// The first record of a new study.
     void create(const std::string& uuid, const std::string& resolved_spec, const std::string& version, Output& out);
@@ -59,10 +67,12 @@ class Tuner {
     /// Commands that the state implies and whose effect has not been seen: StartTrial of attempts without a sign of
     /// life, Decide for verdicts that trials wait for or must obey, EndStudy after the end. Changes nothing.
     [[nodiscard]] std::vector<study::Command> pending_commands() const;
+    /// When an event TimerFired is due; nothing: never. May change with every record. O(1).
+    [[nodiscard]] std::optional<StudyTime> timer() const;
 
-    [[nodiscard]] const State& state() const;
-    [[nodiscard]] const study::StudySpec& spec() const;
-    [[nodiscard]] const schedulers::Scheduler& scheduler() const;
+    [[nodiscard]] const State& state() const { return state_; }
+    [[nodiscard]] const study::StudySpec& spec() const { return spec_; }
+    [[nodiscard]] const schedulers::Scheduler& scheduler() const { return *scheduler_; }
 
     /// Throws std::logic_error naming what does not hold. O(trials + ranks).
     void check_invariants() const;
@@ -72,8 +82,121 @@ class Tuner {
     void restore(study::Decoder& in);
 
   private:
-    struct Impl;
-    std::unique_ptr<Impl> impl_;
+    using Next = std::optional<study::Record>;
+
+    // ---- apply.cpp: the only mutators. `apply(record)` dispatches, then tells scheduler, searcher and admission.
+    void apply_one(const study::StudyCreated& r);
+    void apply_one(const study::IncarnationBegan& r);
+    void apply_one(const study::MetricDefined& r);
+    void apply_one(const study::TrialCreated& r);
+    void apply_one(const study::TrialStarted& r);
+    void apply_one(const study::Reported& r);
+    void apply_one(const study::CheckpointCommitted& r);
+    void apply_one(const study::CheckpointReleased& r);
+    void apply_one(const study::AttemptEnded& r);
+    void apply_one(const study::TrialPromoted& r);
+    void apply_one(const study::TrialClosed& r);
+    void apply_one(const study::RankLost& r);
+    void apply_one(const study::DrainBegan& r);
+    void apply_one(const study::StudyEnded& r);
+    void apply_one(const study::Snapshot&) {}
+    void apply_one(const study::StudyChanged& r);
+    void apply_one(const study::TrialReopened& r);
+    void apply_one(const study::DeadlineSet& r);
+    void apply_one(const study::ReportHeld& r);
+    void apply_one(const study::JobDied& r);
+    void apply_one(const study::HostRetired& r);
+    void apply_one(const study::YieldAsked& r);
+    TrialState& trial(TrialId id) { return state_.trials.at(id); }
+    void set_phase(TrialId id, TrialPhase phase);
+    void set_decision_point(TrialId id, Iteration from);
+    void rest(TrialId id);
+    void receive(TrialId id, StudyTime at, Iteration iteration, double seconds, double before);
+    void take_value(TrialId id, Iteration iteration, double value);
+    void lose_determinism();
+
+    // ---- step.cpp: the round.
+    void run(Round& round, Output& out);
+    void commit(study::Record record, Round& round, Output& out);
+    [[nodiscard]] Next next(Round& round) const;
+    [[nodiscard]] bool is_current(TrialId id, Attempt attempt, Incarnation incarnation) const;
+
+    // ---- take.cpp: events into their own records.
+    Next decide(Take& task, Round& round) const;
+    Next take(const study::Began& event, Round& round) const;
+    Next take(const study::ReportArrived& event, Round& round) const;
+    Next take(const study::CheckpointSaved& event, Round& round) const;
+    Next take(const study::AttemptOver& event, Round& round) const;
+    Next take(const study::RankGone& event, Round& round) const;
+    Next take(const study::TimerFired& event, Round& round) const;
+    Next take(const study::StopRequested& event, Round& round) const;
+    Next take(const study::DeadlineKnown& event, Round& round) const;
+    [[nodiscard]] study::AttemptEnded end_of(TrialId id, AttemptOutcome outcome, const std::string& message,
+                                             StudyTime now) const;
+    [[nodiscard]] study::JobDied death_of_job(const study::JobDeath& death, StudyTime now) const;
+    [[nodiscard]] bool may_retry(TrialId id, const std::string& message) const;
+    [[nodiscard]] study::DrainBegan for_want_of_time(StudyTime now) const;
+
+    // ---- judge.cpp: what an admitted fact means.
+    [[nodiscard]] study::Reported judged(ReportFact fact, StudyTime now) const;
+    [[nodiscard]] study::TrialClosed judged(const EndFact& fact, StudyTime now) const;
+    [[nodiscard]] Verdict verdict_on(const ReportFact& fact) const;
+    [[nodiscard]] Iteration next_decision_point(TrialId id, Iteration current) const;
+    [[nodiscard]] std::string missing_metric_message(const study::Reported& report) const;
+
+    // ---- tasks.cpp: the other tasks.
+    Next decide(EndAttempt& task, Round& round) const;
+    Next decide(Retain& task, Round& round) const;
+    Next decide(Release& task, Round& round) const;
+    Next decide(Evict& task, Round& round) const;
+    Next decide(Close& task, Round& round) const;
+    Next decide(Drain& task, Round& round) const;
+    Next decide(CountFailure& task, Round& round) const;
+    Next decide(Reopen& task, Round& round) const;
+    Next decide(JudgeHost& task, Round& round) const;
+    Next decide(JudgeSetUp& task, Round& round) const;
+    Next decide(Convict& task, Round& round) const;
+    Next decide(End& task, Round& round) const;
+    [[nodiscard]] study::StudyEnded verdict_on_study(StudyTime now) const;
+    [[nodiscard]] bool someone_holds_ranks() const;
+    [[nodiscard]] std::size_t longest_row() const;
+
+    // ---- fill.cpp: new work, and who gets free ranks.
+    Next decide(Fill& task, Round& round) const;
+    [[nodiscard]] Next next_work(StudyTime now) const;
+    [[nodiscard]] Next place(StudyTime now) const;
+    [[nodiscard]] Next place_suspect(StudyTime now) const;
+    [[nodiscard]] Next place_in_line(StudyTime now) const;
+    [[nodiscard]] study::TrialStarted start_of(TrialId id, StudyTime now) const;
+    [[nodiscard]] bool suspects_come_first() const;
+    [[nodiscard]] bool is_training(TrialId id) const;
+    [[nodiscard]] bool waits_for_ranks(TrialId id) const;
+    [[nodiscard]] bool ranks_are_left_over(StudyTime now) const;
+    [[nodiscard]] bool room_for_one_more() const;
+    [[nodiscard]] bool can_create() const;
+    [[nodiscard]] bool in_time(TrialId id, StudyTime now) const;
+    [[nodiscard]] bool waits_for_time(StudyTime now) const;
+    [[nodiscard]] Iteration trained_up_to(const TrialState* trial) const;
+    [[nodiscard]] double slowest_running() const;
+    [[nodiscard]] Iteration stretch_of(TrialId id) const;
+
+    // ---- follow.cpp: what follows from a record: tasks and commands.
+    [[nodiscard]] Before look(const study::Record& record) const;
+    void follow(const study::Record& record, const Before& before, Round& round, Output& out) const;
+    [[nodiscard]] study::StartTrial start_command(TrialId id) const;
+    void reopen_row(Round& round) const;
+    [[nodiscard]] std::string reason_to_end(const study::AttemptEnded& record) const;
+    [[nodiscard]] Verdict as_told(TrialId id, const Verdict& verdict) const;
+
+    study::StudySpec spec_;
+    std::unique_ptr<searchers::Searcher> searcher_;
+    std::unique_ptr<schedulers::Scheduler> scheduler_;
+    Occupancy occupancy_;
+    State state_;
+    std::unique_ptr<Admission> admission_;
+    // Derived.
+    std::optional<MetricId> objective_; ///< the number of the study's metric
+    double slowest_ = 0.0;              ///< seconds of the slowest iteration among the trials that run
 };
 
 } // namespace ranktune::tuner

@@ -32,7 +32,7 @@ TEST_CASE("The study begins when every worker has said Hello", "[drivers]") {
     CHECK(h.machine->began());
     h.out.check_empty(); // nothing is written yet
     h.tick(3s);
-    CHECK(h.tuner.state().workers[0].info == study::RankInfo{one, "node1", 4});
+    CHECK(h.tuner.state().placement.workers()[0].info == study::RankInfo{one, "node1", 4});
     CHECK(h.sink.count<study::IncarnationBegan>() == 1);
     CHECK(h.out.take<study::StartTrial>(one).trial == TrialId(0));
     CHECK(h.out.take<study::StartTrial>(two).trial == TrialId(1));
@@ -49,7 +49,7 @@ TEST_CASE("The first trials wait until it is known when the job ends, or until n
     told.tick(2s);
     CHECK(told.out.take<study::StartTrial>(one).trial == TrialId(0));
     CHECK(told.sink.count<study::DeadlineSet>() == 1);
-    CHECK(told.tuner.state().deadline == at(1h));
+    CHECK(told.tuner.state().pace.deadline() == at(1h));
 
     HeadFixture before(1, small_study(1), 10s);
     before.machine->on_deadline(at(5s), at(0s)); // no time for anything whose duration is known; but nothing is

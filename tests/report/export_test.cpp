@@ -53,7 +53,7 @@ Loaded loaded(StudyByHand&& study) {
         result.add(record);
         if (const auto* report = std::get_if<study::Reported>(&record)) result.reports.push_back(*report);
     }
-    result.tuner = std::make_unique<tuner::Tuner>(std::move(study.tuner));
+    result.tuner = std::move(study.owned);
     return result;
 }
 

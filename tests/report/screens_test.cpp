@@ -211,13 +211,15 @@ TEST_CASE("The deadline is told in the time of day, with the last new trial wher
     tuner::State state;
     CHECK(deadline_line(state, wall, {}).empty());
     state.now = base::StudyTime{std::chrono::seconds(100)};
-    state.deadline = state.now + std::chrono::hours(30);
+    state.pace.set_deadline(state.now + std::chrono::hours(30));
     CHECK(deadline_line(state, wall, {}) == "deadline  2026-11-22T06:58Z\n");
-    state.pace = 600.0; // of an iteration
-    state.starting = 60.0;
-    state.saving = 300.0;
+    // An iteration takes 600 s, the start of an attempt 60 s, a checkpoint 300 s.
+    tuner::TrialState trial;
+    state.pace.learn_from_report(trial, base::StudyTime{std::chrono::seconds(660)}, 1, 600.0, 0.0, true);
+    trial.phase = study::TrialPhase::ending;
+    state.pace.learn_from_checkpoint(trial, base::StudyTime{std::chrono::seconds(960)}, 1);
     CHECK(deadline_line(state, wall, {}) == "deadline  2026-11-22T06:58Z, last new trial about 06:42Z\n");
-    state.deadline = state.now + std::chrono::minutes(16);
+    state.pace.set_deadline(state.now + std::chrono::minutes(16));
     CHECK(deadline_line(state, wall, {}) == "deadline  2026-11-21T01:14Z, no time for a new trial\n");
 }
 

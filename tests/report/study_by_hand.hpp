@@ -43,7 +43,7 @@ type = "asha"
 
 class StudyByHand {
   public:
-    explicit StudyByHand(const std::string& text) : tuner(spec_of(text)) {
+    explicit StudyByHand(const std::string& text) : owned(std::make_unique<tuner::Tuner>(spec_of(text))) {
         tuner.create("11112222-3333-4444-8555-666677778888", study::resolved_toml(tuner.spec()), "0.1.0 (test)", out_);
         keep();
     }
@@ -102,7 +102,8 @@ class StudyByHand {
         return tuner.state().trial(base::TrialId{trial});
     }
 
-    tuner::Tuner tuner;
+    std::unique_ptr<tuner::Tuner> owned;
+    tuner::Tuner& tuner = *owned; ///< stays where it is when the study is moved
     std::vector<study::Record> records;
 
   private:

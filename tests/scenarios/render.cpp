@@ -53,7 +53,7 @@ struct RecordText {
     std::string operator()(const CheckpointCommitted& r) const {
         return "committed " + id(r.trial) + " at " + std::to_string(r.checkpoint.iteration);
     }
-    std::string operator()(const CheckpointReleased& r) const { return "released " + r.path; }
+    std::string operator()(const CheckpointReleased& r) const { return "released " + r.path + (r.stays ? ", its file stays" : ""); }
     std::string operator()(const AttemptEnded& r) const {
         return "ended " + id(r.trial, r.attempt) + " " + std::string(name(r.outcome)) +
                (r.retry ? ", to be retried" : "") + (r.message.empty() ? "" : ": " + r.message);
@@ -97,6 +97,7 @@ struct RecordText {
         for (const TrialId trial : r.trials) text += " " + id(trial);
         return text;
     }
+    std::string operator()(const YieldAsked& r) const { return "asked to yield: " + id(r.trial); }
 };
 
 struct CommandText {
@@ -115,9 +116,6 @@ struct CommandText {
         return "abandon " + id(c.trial, c.attempt) + " on " + list(c.ranks);
     }
     std::string operator()(const DeleteCheckpoint& c) const { return "delete " + c.path; }
-    std::string operator()(const SetTimer& c) const {
-        return "timer at " + number(base::to_seconds(c.at.time_since_epoch())) + " s";
-    }
     std::string operator()(const EndStudy& c) const {
         return "end, exit " + std::to_string(static_cast<int>(c.outcome));
     }

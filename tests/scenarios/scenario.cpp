@@ -45,6 +45,12 @@ std::string checkpoint_name(std::uint32_t trial, base::Iteration iteration) {
     return "checkpoints/" + std::to_string(trial) + "/" + std::to_string(iteration);
 }
 
+std::string seconds_of(base::StudyTime at) {
+    std::ostringstream text;
+    text << base::to_seconds(at.time_since_epoch());
+    return text.str();
+}
+
 std::string text_of(const tuner::Output& output) {
     std::string text;
     for (const auto& record : output.records) text += render(record);
@@ -223,6 +229,9 @@ void Player::everywhere(const std::function<void(tuner::Tuner&, tuner::Output&)>
 
 void Player::check(std::string& text, const tuner::Output& output) {
     text += text_of(output);
+    if (const auto timer = live_->timer(); timer && timer != timer_)
+        text += "> timer at " + seconds_of(*timer) + " s\n";
+    timer_ = live_->timer();
     for (const auto& record : output.records) {
         study::Bytes bytes;
         study::encode(record, bytes);

@@ -73,7 +73,7 @@ std::vector<Record> examples() {
         CheckpointCommitted{TrialId(max32), Attempt(max32), first_time, sharded},
         TrialStarted{TrialId(max32), Attempt(max32), last_time, {Rank(7)}, sharded},
         CheckpointReleased{},
-        CheckpointReleased{TrialId(max32), odd_text},
+        CheckpointReleased{TrialId(max32), odd_text, true},
         AttemptEnded{},
         AttemptEnded{TrialId(max32), Attempt(max32), last_time, AttemptOutcome::lost, true, odd_text},
         TrialPromoted{},
@@ -100,6 +100,8 @@ std::vector<Record> examples() {
         JobDied{last_time, {{{TrialId(max32), Attempt(max32), odd_text}, true}, {{TrialId(0), Attempt(1), ""}, false}}},
         HostRetired{},
         HostRetired{odd_text, last_time, {TrialId(0), TrialId(max32)}},
+        YieldAsked{},
+        YieldAsked{TrialId(max32), last_time},
     };
     return records;
 }
@@ -161,6 +163,7 @@ std::size_t bytes_without_places(const Record& record) {
 /// Size of the form without fields that came later; 0: there is none.
 std::size_t bytes_of_older_form(const Record& record) {
     if (std::holds_alternative<RankLost>(record)) return encoded_size(record) - 1; // whether it was guilty
+    if (std::holds_alternative<CheckpointReleased>(record)) return encoded_size(record) - 1; // whether its file stays
     if (const auto* snapshot = std::get_if<Snapshot>(&record))
         return encoded_size(record) - 1 - snapshot->spec.size(); // the study file, with one byte of length
     return bytes_without_places(record);
@@ -196,10 +199,11 @@ TEST_CASE("a record is its length, its kind and its fields, however long it is",
         by_hand.u8(kind);
         by_hand.varint(300);
         by_hand.string(path);
+        by_hand.boolean(false);
         Bytes expected(3);
         Encoder(expected).bytes(fields);
         Bytes written(3);
-        encode(Record{CheckpointReleased{TrialId(300), path}}, written);
+        encode(Record{CheckpointReleased{TrialId(300), path, false}}, written);
         CHECK((written == expected));
     }
 }

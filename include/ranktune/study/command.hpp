@@ -65,12 +65,6 @@ struct DeleteCheckpoint {
     friend bool operator==(const DeleteCheckpoint&, const DeleteCheckpoint&) = default;
 };
 
-/// To the driver: an event TimerFired at this time or soon after. Replaces an earlier one.
-struct SetTimer {
-    StudyTime at;
-    friend bool operator==(const SetTimer&, const SetTimer&) = default;
-};
-
 /// To the driver: sync, publish the results, tell every worker to leave, end.
 struct EndStudy {
     StudyOutcome outcome = StudyOutcome::ok;
@@ -79,6 +73,6 @@ struct EndStudy {
     friend bool operator==(const EndStudy&, const EndStudy&) = default;
 };
 
-using Command = std::variant<StartTrial, Decide, Interrupt, Abandon, DeleteCheckpoint, SetTimer, EndStudy>;
+using Command = std::variant<StartTrial, Decide, Interrupt, Abandon, DeleteCheckpoint, EndStudy>;
 
 } // namespace ranktune::study

@@ -60,7 +60,7 @@ struct RankGone {
     bool guilty = false; ///< user code on this rank was at fault (it hung): a failure of the trial, not a loss
 };
 
-/// A time that was asked for with SetTimer has come.
+/// The time that the core named (Tuner::timer) has come.
 struct TimerFired {};
 
 /// Someone wants the study to end early but resumably: signal, walltime, `ranktune stop`. Trials checkpoint at their

@@ -83,6 +83,7 @@ struct CheckpointCommitted {
 struct CheckpointReleased {
     TrialId trial;
     std::string path;
+    bool stays = false; ///< it is damaged: whoever looks for the damage needs it
     friend bool operator==(const CheckpointReleased&, const CheckpointReleased&) = default;
 };
 
@@ -215,11 +216,19 @@ struct HostRetired {
     friend bool operator==(const HostRetired&, const HostRetired&) = default;
 };
 
+/// Deterministic mode: the group of a trial whose turn has not come was asked to save its state and to give its ranks to
+/// one whose turn comes before.
+struct YieldAsked {
+    TrialId trial;
+    StudyTime at;
+    friend bool operator==(const YieldAsked&, const YieldAsked&) = default;
+};
+
 /// The order is the number on disk: append only.
 using Record = std::variant<StudyCreated, IncarnationBegan, MetricDefined, TrialCreated, TrialStarted, Reported,
                             CheckpointCommitted, CheckpointReleased, AttemptEnded, TrialPromoted, TrialClosed, RankLost,
                             DrainBegan, StudyEnded, Snapshot, StudyChanged, TrialReopened, DeadlineSet, ReportHeld,
-                            JobDied, HostRetired>;
+                            JobDied, HostRetired, YieldAsked>;
 
 /// Takes records in order. Storage implements it; the simulator and tests use their own.
 class RecordSink {

@@ -91,6 +91,7 @@ enum class TrialPhase : std::uint8_t {
     stopped = 5,
     failed = 6
 };
+inline constexpr std::size_t phase_count = 7;
 [[nodiscard]] constexpr bool is_final(TrialPhase phase) { return phase >= TrialPhase::finished; }
 [[nodiscard]] std::string_view name(TrialPhase phase);
 

@@ -93,7 +93,6 @@ struct HeadMachine::Impl {
     std::optional<study::StopRequested> early_stop; ///< asked for before the study began
     std::optional<StudyTime> deadline;              ///< of the job
     bool deadline_told = false;                     ///< there is an answer, whatever it is
-    std::optional<StudyTime> timer;
     study::EndStudy result;
     std::optional<StudyTime> leave_until;
     std::optional<HeadEnd> end;
@@ -145,7 +144,7 @@ struct HeadMachine::Impl {
         figures.starting_s = ranks.starting;
         figures.idle_s = ranks.idle;
         figures.iterations_before = iterations_before;
-        figures.stale_messages = stale + tuner.state().stale_events;
+        figures.stale_messages = stale + output.stale;
         figures.checkpoints_missed = missed;
         figures.checkpoint_error = missed_why;
         figures.fallbacks = fallbacks;
@@ -389,7 +388,6 @@ struct HeadMachine::Impl {
             end_without_journal(error);
         }
     }
-    void carry_out(const study::SetTimer& c) { timer = c.at; }
     void carry_out(const study::EndStudy& c) { finish(c); }
 
     // --- the end ---
@@ -463,10 +461,9 @@ struct HeadMachine::Impl {
     void tick() {
         begin_when_ready();
         watch();
-        if (timer && now >= *timer) {
-            timer.reset();
+        if (const auto due = tuner.timer(); due && now >= *due && phase == Phase::running) {
             study::TimerFired body;
-            if (phase == Phase::running) step(body);
+            step(body);
         }
         flush();
         leave_or_end();
@@ -555,7 +552,7 @@ void HeadMachine::on_tick(StudyTime now) {
 StudyTime HeadMachine::wake_at() const {
     const Impl& s = *impl_;
     StudyTime at = std::min({s.next_scan, s.next_view, s.last_tick + s.options.heartbeat_timeout / 4});
-    if (s.timer && s.phase == Phase::running) at = std::min(at, *s.timer);
+    if (const auto due = s.tuner.timer(); due && s.phase == Phase::running) at = std::min(at, *due);
     if (s.phase == Phase::publishing) at = std::min(at, s.now + std::chrono::milliseconds(10));
     if (s.leave_until) at = std::min(at, *s.leave_until);
     return at;

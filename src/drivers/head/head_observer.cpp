@@ -123,7 +123,7 @@ void HeadObserver::write_stat(const tuner::Tuner& tuner, const HeadFigures& figu
                 {"rss_mib", decimal(resident_mib(), "%.0f")},
                 {"journal_mib", decimal(static_cast<double>(journal.bytes) / (1024.0 * 1024.0), "%.1f")},
                 {"commit_p99_ms", decimal(journal.commit_p99_ms, "%.1f")},
-                {"stale", std::to_string(figures.stale_messages + state.stale_events)}});
+                {"stale", std::to_string(figures.stale_messages)}});
 }
 
 std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures, std::uint64_t synced) {

@@ -159,7 +159,7 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
             if (state.trials[i].phase == TrialPhase::failed) opened.reopened.emplace_back(i);
     opened.finished = tuner::is_over(state) && opened.reopened.empty() && !goes_on(*opened.tuner, spec);
     opened.interrupted = interrupted_trials(state);
-    opened.workers_before = static_cast<std::uint32_t>(state.workers.size());
+    opened.workers_before = static_cast<std::uint32_t>(state.placement.workers().size());
     opened.ended = how_it_ended(files, directory, opened);
     return opened;
 }

@@ -50,7 +50,7 @@ Common join(Common a, Common b) {
 
 /// One column per parameter: integers when every trial has an integer, numbers (NaN: absent) when all are numbers,
 /// otherwise their text (empty: absent).
-Column parameter_column(const std::string& name, Common kind, const tuner::TrialTable& trials) {
+Column parameter_column(const std::string& name, Common kind, const tuner::Trials& trials) {
     Column column{name, Role::parameter, "", "hyper-parameter " + name, {}};
     if (kind == Common::integer) {
         std::vector<std::int64_t> values;
@@ -74,7 +74,7 @@ Column parameter_column(const std::string& name, Common kind, const tuner::Trial
     return column;
 }
 
-void add_parameters(const tuner::TrialTable& trials, std::vector<Column>& columns) {
+void add_parameters(const tuner::Trials& trials, std::vector<Column>& columns) {
     struct Seen {
         Common kind = Common::none;
         std::size_t count = 0;
@@ -96,7 +96,7 @@ void add_parameters(const tuner::TrialTable& trials, std::vector<Column>& column
 }
 
 template <class T, class F>
-std::vector<T> collect(const tuner::TrialTable& trials, F&& get) {
+std::vector<T> collect(const tuner::Trials& trials, F&& get) {
     std::vector<T> values;
     values.reserve(trials.size());
     for (const auto& trial : trials) values.push_back(static_cast<T>(get(trial)));

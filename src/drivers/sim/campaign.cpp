@@ -74,39 +74,39 @@ void add(const ClusterResult& life, const ClusterOptions& options, CaseResult& r
 void run_lives(const Case& drawn, CaseResult& result) {
     MemoryJournal journal;
     std::set<std::string> files;
-    tuner::Tuner tuner(drawn.spec);
+    auto tuner = std::make_unique<tuner::Tuner>(drawn.spec);
     tuner::Output created;
-    tuner.create("00000000-0000-4000-8000-000000000000", "", "sim", created);
+    tuner->create("00000000-0000-4000-8000-000000000000", "", "sim", created);
     journal.append(created.records);
     bool killed = false;
     for (ClusterOptions options : drawn.lives) {
         if (killed) options.death.emplace(); // nobody knows whose fault it was
-        const ClusterResult life = run_cluster(options, tuner, journal, files);
+        const ClusterResult life = run_cluster(options, *tuner, journal, files);
         add(life, options, result);
         killed = !life.head;
-        if (tuner.state().in(study::TrialPhase::running) + tuner.state().in(study::TrialPhase::ending) > 0 &&
+        if (tuner->state().in(study::TrialPhase::running) + tuner->state().in(study::TrialPhase::ending) > 0 &&
             life.head && life.head->outcome == StudyOutcome::ok)
             result.problems.push_back("the head ended well with trials running");
-        tuner::Tuner replayed = journal.replay(drawn.spec);
-        if (replayed.digest() != tuner.digest())
+        auto replayed = journal.replay(drawn.spec);
+        if (replayed->digest() != tuner->digest())
             result.problems.push_back("life " + std::to_string(options.incarnation.value()) +
                                       ": replay gives another state");
-        replayed.check_invariants();
-        check_between(tuner.state(), life.head.has_value(), result.problems);
+        replayed->check_invariants();
+        check_between(tuner->state(), life.head.has_value(), result.problems);
         tuner = std::move(replayed);
         // What is written counts: a head may be killed after the end was.
-        const tuner::State& state = tuner.state();
+        const tuner::State& state = tuner->state();
         const bool ended = state.ended && state.incarnation == options.incarnation;
         result.outcome = ended ? state.outcome : life.head ? life.head->outcome : StudyOutcome::resumable;
         if ((ended && state.outcome != StudyOutcome::resumable) || !result.problems.empty()) break;
     }
-    const tuner::State& state = tuner.state();
+    const tuner::State& state = tuner->state();
     if (result.outcome == StudyOutcome::resumable) result.problems.push_back("an undisturbed life ended as resumable");
     check_end(state, files, result.problems);
     result.trials = state.trials.size();
     result.failed_trials = state.in(study::TrialPhase::failed);
     result.records = journal.count();
-    result.digest = tuner.digest();
+    result.digest = tuner->digest();
 }
 
 } // namespace

@@ -77,16 +77,16 @@ Sequence run(const study::StudySpec& spec, const std::vector<ClusterOptions>& li
     const std::string name = "run " + std::to_string(++result.runs) + ", ";
     MemoryJournal journal;
     std::set<std::string> files;
-    tuner::Tuner tuner(spec);
+    auto tuner = std::make_unique<tuner::Tuner>(spec);
     tuner::Output created;
-    tuner.create("00000000-0000-4000-8000-000000000000", "", "sim", created);
+    tuner->create("00000000-0000-4000-8000-000000000000", "", "sim", created);
     journal.append(created.records);
     bool killed = false;
     for (ClusterOptions life : lives) {
         if (killed) life.death.emplace(); // suspects are tried one at a time: that changes who runs when, nothing else
         const std::string place =
             name + "life " + std::to_string(life.incarnation.value()) + " on " + std::to_string(life.workers) + ": ";
-        const ClusterResult lived = run_cluster(life, tuner, journal, files);
+        const ClusterResult lived = run_cluster(life, *tuner, journal, files);
         ++result.lives;
         result.attempts += lived.attempts;
         killed = !lived.head;
@@ -94,15 +94,15 @@ Sequence run(const study::StudySpec& spec, const std::vector<ClusterOptions>& li
         result.ranks_lost +=
             static_cast<std::uint64_t>(std::count(lived.workers.begin(), lived.workers.end(), std::nullopt));
         for (const std::string& problem : lived.problems) result.problems.push_back(place + problem);
-        tuner::Tuner replayed = journal.replay(spec);
-        if (replayed.digest() != tuner.digest()) result.problems.push_back(place + "replay gives another state");
-        replayed.check_invariants();
+        auto replayed = journal.replay(spec);
+        if (replayed->digest() != tuner->digest()) result.problems.push_back(place + "replay gives another state");
+        replayed->check_invariants();
         tuner = std::move(replayed);
-        const tuner::State& state = tuner.state();
+        const tuner::State& state = tuner->state();
         const bool ended = state.ended && state.incarnation == life.incarnation;
         if ((ended && state.outcome != StudyOutcome::resumable) || !result.problems.empty()) break;
     }
-    const tuner::State& state = tuner.state();
+    const tuner::State& state = tuner->state();
     if (!state.ended || state.outcome == StudyOutcome::resumable)
         result.problems.push_back(name + "the study did not end");
     if (state.deterministic_until) result.problems.push_back(name + "the study is marked as disturbed");

@@ -3,6 +3,7 @@
 // MemoryJournal: what was appended, through the codec and back.
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "ranktune/study/codec.hpp"
@@ -19,9 +20,9 @@ class MemoryJournal final : public study::RecordSink {
     [[nodiscard]] std::uint64_t count() const { return count_; }
 
     /// A new core with every record applied.
-    [[nodiscard]] tuner::Tuner replay(const study::StudySpec& spec) const {
-        tuner::Tuner tuner(spec);
-        for_each([&tuner](const study::Record& record) { tuner.apply(record); });
+    [[nodiscard]] std::unique_ptr<tuner::Tuner> replay(const study::StudySpec& spec) const {
+        auto tuner = std::make_unique<tuner::Tuner>(spec);
+        for_each([&tuner](const study::Record& record) { tuner->apply(record); });
         return tuner;
     }
 

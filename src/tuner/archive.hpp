@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole state as bytes and back. One list of fields serves both directions, so they cannot disagree.
+#pragma once
+// The values of the core as bytes and back. One list of fields serves both directions, so they cannot disagree.
 
-#include <bit>
+#include <deque>
+#include <optional>
+#include <string>
 #include <type_traits>
+#include <vector>
 
-#include "ranktune/base/digest.hpp"
-#include "tuner/core.hpp"
-#include "tuner/resume.hpp"
+#include "ranktune/study/codec.hpp"
+#include "tuner/logical.hpp"
+#include "tuner/state.hpp"
 
 namespace ranktune::tuner {
-namespace {
-
-constexpr std::uint8_t snapshot_version = 8;
 
 struct Writer {
     study::Encoder& out;
@@ -55,7 +56,8 @@ struct Writer {
     void operator()(const LogicalSlot& v) { fields(*this, v); }
     void operator()(const WorkerState& v) { fields(*this, v); }
     void operator()(const HostState& v) { fields(*this, v); }
-    void operator()(const HostState::Failure& v) { fields(*this, v); }
+    void operator()(const HostRecord& v) { fields(*this, v); }
+    void operator()(const HostRecord::Failure& v) { fields(*this, v); }
     void operator()(const FailureWords& v) { fields(*this, v); }
     void operator()(const TrialState& v) { fields(*this, v); }
 
@@ -112,7 +114,8 @@ struct Reader {
     void operator()(LogicalSlot& v) { Writer::fields(*this, v); }
     void operator()(WorkerState& v) { Writer::fields(*this, v); }
     void operator()(HostState& v) { Writer::fields(*this, v); }
-    void operator()(HostState::Failure& v) { Writer::fields(*this, v); }
+    void operator()(HostRecord& v) { Writer::fields(*this, v); }
+    void operator()(HostRecord::Failure& v) { Writer::fields(*this, v); }
     void operator()(FailureWords& v) { Writer::fields(*this, v); }
     void operator()(TrialState& v) { Writer::fields(*this, v); }
 };
@@ -134,8 +137,10 @@ void Writer::fields(Self& self, T& v) {
     } else if constexpr (std::is_same_v<Plain, LogicalSlot>) {
         each(v.trial, v.clock, v.received, v.held, v.end);
     } else if constexpr (std::is_same_v<Plain, HostState>) {
-        each(v.name, v.retired, v.well, v.failed);
-    } else if constexpr (std::is_same_v<Plain, HostState::Failure>) {
+        each(v.name, v.retired);
+    } else if constexpr (std::is_same_v<Plain, HostRecord>) {
+        each(v.well, v.failed);
+    } else if constexpr (std::is_same_v<Plain, HostRecord::Failure>) {
         each(v.trial, v.words, v.unstarted);
     } else if constexpr (std::is_same_v<Plain, FailureWords>) {
         each(v.digest, v.host, v.elsewhere);
@@ -146,51 +151,6 @@ void Writer::fields(Self& self, T& v) {
              v.deaths, v.deaths_alone, v.died_at, v.overtaken, v.target, v.closed_by, v.closed_a, v.closed_b, v.created,
              v.started, v.ended, v.ranks, v.checkpoints, v.window, v.message, v.configuration, v.winding, v.slot);
     }
-}
-
-/// Everything but stale_events: what was dropped is no decision.
-template <class Archive, class S>
-void state_fields(Archive& archive, S& s) {
-    const auto each = [&archive](auto&... field) { (archive(field), ...); };
-    each(s.uuid, s.version, s.wall_time, s.incarnation, s.now, s.began, s.metrics, s.trials, s.workers, s.hosts,
-         s.words, s.reports, s.records, s.iterations, s.early_failures, s.in_a_row, s.deaths_alone, s.interruptions,
-         s.best, s.keeper, s.ever_saved, s.checkpoint_bytes, s.deadline, s.pace, s.starting, s.saving, s.stretch,
-         s.draining, s.drain_began, s.drain_reason, s.drain_message, s.ended, s.outcome, s.end_reason, s.end_message,
-         s.deterministic_until);
-    for (auto& count : s.count) archive(count);
-}
-
-} // namespace
-
-bool is_of_this_version(const study::Snapshot& snapshot) {
-    return !snapshot.state.empty() && static_cast<std::uint8_t>(snapshot.state.front()) == snapshot_version;
-}
-
-void Tuner::Impl::snapshot(study::Encoder& out) const {
-    out.u8(snapshot_version);
-    Writer writer{out};
-    state_fields(writer, state);
-    writer(state.logical.now());
-    writer(state.logical.slots());
-    scheduler->snapshot(out);
-    searcher->snapshot(out);
-}
-
-void Tuner::Impl::restore(study::Decoder& in) {
-    if (in.u8() != snapshot_version)
-        throw base::FormatError("this snapshot was written by another version of ranktune");
-    State fresh;
-    Reader reader{in};
-    state_fields(reader, fresh);
-    double logical_now = 0.0;
-    std::vector<LogicalSlot> slots;
-    reader(logical_now);
-    reader(slots);
-    fresh.logical.restored(logical_now, std::move(slots));
-    state = std::move(fresh);
-    scheduler->restore(in);
-    searcher->restore(in);
-    rebuild_derived();
 }
 
 } // namespace ranktune::tuner

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Causes, and the words for them.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "tuner/trial_state.hpp"
+
+namespace ranktune::tuner {
+
+/// The final phase of a trial that was stopped for this reason.
+[[nodiscard]] TrialPhase phase_after(Reason reason);
+/// The study ends for a cause that lies outside of its trials: their failures do not count meanwhile.
+[[nodiscard]] bool blames_surroundings(Reason reason);
+
+/// Throws base::FormatError: a record that cannot follow those before it.
+[[noreturn]] void impossible(const std::string& what);
+
+/// What a trial said when it failed, without the place ("rank 3 on nid0041: ...").
+[[nodiscard]] std::string_view without_place(std::string_view message);
+/// Of these words.
+[[nodiscard]] std::uint64_t digest_of_failure(std::string_view message);
+/// The same without numbers: "loss is NaN at iteration 7" says what "loss is NaN at iteration 9" says.
+[[nodiscard]] std::uint64_t digest_of_words(const std::string& message);
+
+} // namespace ranktune::tuner

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// What follows from a record: commands for the world outside, and tasks for the rest of the round. Changes no state.
+
+#include <algorithm>
+
+#include "tuner/causes.hpp"
+#include "tuner/outcomes.hpp"
+#include "tuner/tuner.hpp"
+
+namespace ranktune::tuner {
+
+Before Tuner::look(const study::Record& record) const {
+    Before before;
+    before.keeper = state_.retention.keeper();
+    before.draining = state_.draining;
+    if (const auto* report = std::get_if<study::Reported>(&record)) {
+        const TrialState& t = state_.trials[report->trial];
+        before.was_ending = t.phase == TrialPhase::ending;
+        before.has_group = (t.phase == TrialPhase::running || before.was_ending) && !t.abandoned;
+        before.waits = report->iteration >= t.decision_point;
+        before.was_suspect = t.deaths >= deaths_to_suspect;
+    } else if (const auto* ended = std::get_if<study::AttemptEnded>(&record)) {
+        before.was_winding = state_.trials[ended->trial].winding;
+    } else if (const auto* lost = std::get_if<study::RankLost>(&record)) {
+        before.holder = state_.placement.worker(lost->rank).trial;
+    } else if (const auto* released = std::get_if<study::CheckpointReleased>(&record)) {
+        const auto& all = state_.trials[released->trial].checkpoints;
+        const auto found = std::ranges::find(all, released->path, &CheckpointRef::path);
+        if (found != all.end()) before.shards = static_cast<std::uint32_t>(found->shards.size());
+    }
+    return before;
+}
+
+/// Only the best trial so far saves a last checkpoint, and no trial that pauses where it cannot be promoted from: any
+/// other would be written to be deleted.
+Verdict Tuner::as_told(TrialId id, const Verdict& verdict) const {
+    Verdict told = verdict;
+    if (verdict.verb == Verb::stop && state_.best != id) told.verb = Verb::discard;
+    const bool at_a_rung = verdict.verb == Verb::pause && verdict.reason == Reason::rung;
+    if (at_a_rung && !state_.is_result(id) && scheduler_->out_of_reach(id)) told.verb = Verb::discard;
+    return told;
+}
+
+study::StartTrial Tuner::start_command(TrialId id) const {
+    const TrialState& t = state_.trials[id];
+    StartFrom from = Fresh{};
+    if (!t.checkpoints.empty()) from = t.checkpoints.back();
+    return {id,        t.attempt,        state_.incarnation,
+            t.ranks,   t.configuration,  std::move(from),
+            t.seconds, t.decision_point, mean_time_between_failures(state_, spec_.checkpoint)};
+}
+
+namespace {
+
+template <class... Visitors>
+struct Overloaded : Visitors... {
+    using Visitors::operator()...;
+};
+template <class... Visitors>
+Overloaded(Visitors...) -> Overloaded<Visitors...>;
+
+} // namespace
+
+void Tuner::follow(const study::Record& record, const Before& before, Round& round, Output& out) const {
+    const auto send = [&](auto command) { out.commands.emplace_back(std::move(command)); };
+    const auto interrupt = [&](TrialId id, const Verdict& verdict) {
+        send(study::Interrupt{id, state_.trials[id].attempt, state_.incarnation, verdict});
+    };
+    // What falls out of reach by the record keeps nothing; nor does the result of before.
+    const auto retain = [&](TrialId id) { round.push(Retain{id}); };
+
+    std::visit(
+        Overloaded{
+            [&](const study::Reported& r) {
+                const TrialState& t = state_.trials[r.trial];
+                const Verdict told = as_told(r.trial, r.verdict);
+                if (before.has_group && before.waits) {
+                    const Iteration next = r.verdict.verb == Verb::go_on ? t.decision_point : 0;
+                    send(study::Decide{r.trial, t.attempt, state_.incarnation, r.iteration, told, next});
+                } else if (before.has_group && r.verdict.verb != Verb::go_on && !before.was_ending &&
+                           !before.draining) {
+                    interrupt(r.trial, told);
+                }
+                const bool cleared = before.was_suspect && t.deaths < deaths_to_suspect;
+                const bool stirs = state_.placement.free() > 0 && (r.verdict.reason != Reason::below_rung || cleared);
+                if (stirs || admission_->keeps_the_line()) round.push(Fill{});
+                if (r.verdict.reason == Reason::missing_metric && state_.reports == 1)
+                    round.push(Drain{Reason::missing_metric, missing_metric_message(r)});
+                if (!occupancy_.ends_with_verdict()) return;
+                if (r.verdict.verb == Verb::stop)
+                    round.push(Close{r.trial, phase_after(r.verdict.reason), r.verdict, {}});
+                if (r.verdict.verb == Verb::pause && !t.winding) {
+                    round.push(Evict{});
+                    retain(r.trial);
+                }
+            },
+            [&](const study::ReportHeld&) { round.push(Fill{}); },
+            [&](const study::CheckpointCommitted& r) {
+                // One that is about to pause may be the one to go.
+                if (state_.trials[r.trial].phase == TrialPhase::running) round.push(Evict{});
+                retain(r.trial);
+            },
+            [&](const study::CheckpointReleased& r) {
+                if (!r.stays) send(study::DeleteCheckpoint{r.path, before.shards});
+            },
+            [&](const study::TrialStarted& r) { send(start_command(r.trial)); },
+            [&](const study::YieldAsked& r) {
+                interrupt(r.trial, {Verb::pause, Reason::yielded, 0.0, 0.0});
+            },
+            [&](const study::AttemptEnded& r) {
+                const TrialState& t = state_.trials[r.trial];
+                const Saying& saying = saying_of(r.outcome);
+                const bool in_any_case = r.outcome == AttemptOutcome::unsaved || r.outcome == AttemptOutcome::stateless;
+                if (in_any_case)
+                    round.push(Drain{saying.ends_study, reason_to_end(r)});
+                else if (r.outcome == AttemptOutcome::unreachable && !r.retry && !before.was_winding)
+                    round.push(Drain{saying.ends_study, reason_to_end(r)});
+                if (r.outcome == AttemptOutcome::unstarted) round.push(JudgeSetUp{r.trial, r.message});
+                const auto host = saying.against_host ? state_.placement.only_host_of(t.ranks) : std::nullopt;
+                if (host) round.push(JudgeHost{*host});
+                if (t.phase == TrialPhase::paused && (r.retry || r.outcome == AttemptOutcome::paused))
+                    round.push(Evict{});
+                retain(r.trial);
+                // It goes on from the checkpoint before, or from nothing.
+                if (r.outcome == AttemptOutcome::unreadable && r.retry)
+                    round.push(Release{r.trial, t.checkpoints.back().path, true});
+            },
+            [&](const study::TrialClosed& r) {
+                if (r.phase == TrialPhase::failed) {
+                    if (state_.draining && blames_surroundings(state_.drain_reason)) reopen_row(round);
+                    round.push(CountFailure{r.message});
+                }
+                retain(r.trial);
+            },
+            [&](const study::DrainBegan& r) {
+                if (r.reason == Reason::failures_in_a_row) reopen_row(round);
+                if (before.draining) return; // the trials have been told
+                std::optional<TrialId> last;
+                for (const auto& worker : state_.placement.workers()) {
+                    if (!worker.alive || !worker.trial || worker.trial == last) continue;
+                    last = worker.trial;
+                    const TrialState& t = state_.trials[*last];
+                    if (t.phase == TrialPhase::running && !t.abandoned && t.ranks.front() == worker.info.rank)
+                        interrupt(*last, {Verb::pause, Reason::draining, 0.0, 0.0});
+                }
+            },
+            [&](const study::HostRetired& r) {
+                if (!occupancy_.failures_are_taken_back()) return; // what was admitted stays, wherever it ran
+                for (auto id = r.trials.rbegin(); id != r.trials.rend(); ++id) round.push(Reopen{*id, false});
+            },
+            [&](const study::TrialReopened& r) {
+                if (r.from_scratch) round.push(Release{r.trial, {}, false});
+            },
+            [&](const study::RankLost&) {
+                if (!before.holder) return;
+                const TrialState& t = state_.trials[*before.holder];
+                // A living leader answers with AttemptOver once its members are out. Without it nobody speaks for the
+                // attempt: its ranks are free at once, and each holds back its part in a next attempt until it has left
+                // this one.
+                if (!state_.placement.worker(t.ranks.front()).alive) round.push(EndAttempt{*before.holder, t.attempt, false});
+                if (auto living = state_.placement.living(t.ranks); !living.empty())
+                    send(study::Abandon{*before.holder, t.attempt, state_.incarnation, std::move(living)});
+            },
+            [&](const study::JobDied& r) {
+                // When the next incarnation has begun.
+                for (const TrialId id : state_.blame.suspects())
+                    if (state_.trials[id].deaths_alone >= deaths_to_convict) round.push_below(Convict{id});
+                for (auto entry = r.notes.rbegin(); entry != r.notes.rend(); ++entry)
+                    if (!entry->retry) round.push_below(Convict{entry->note.trial});
+            },
+            [&](const study::IncarnationBegan&) {
+                // Trials that had been told to stop when the head before died need no ranks to be closed.
+                for (auto i = static_cast<std::uint32_t>(state_.trials.size()); i-- > 0;) {
+                    const TrialState& t = state_.trials[i];
+                    if (t.verdict.verb == Verb::stop && !is_final(t.phase))
+                        round.push(Close{TrialId{i}, phase_after(t.verdict.reason), t.verdict, t.message});
+                }
+            },
+            [&](const study::StudyEnded& r) {
+                send(study::EndStudy{r.outcome, r.reason, r.message});
+            },
+            [](const auto&) {},
+        },
+        record);
+
+    const auto& keeper = state_.retention.keeper();
+    if (before.keeper && before.keeper != keeper) retain(*before.keeper);
+    for (const TrialId id : scheduler_->fell_out())
+        if (state_.trials[id].phase == TrialPhase::paused) retain(id);
+}
+
+/// While the study ends for a cause outside of its trials, none of those that failed in a row counts as failed.
+void Tuner::reopen_row(Round& round) const {
+    const auto& row = state_.blame.in_a_row();
+    for (auto id = row.rbegin(); id != row.rend(); ++id) round.push(Reopen{*id, false});
+}
+
+/// Why a study ends for an end that concerns every trial: where one cannot save, the next cannot either.
+std::string Tuner::reason_to_end(const study::AttemptEnded& r) const {
+    if (r.outcome == AttemptOutcome::stateless)
+        return "trial #" + std::to_string(r.trial.value()) + ": " + std::string(without_place(r.message));
+    if (r.outcome == AttemptOutcome::unreachable)
+        return "a checkpoint cannot be read, and is kept: " + r.message +
+               ". When the file is there again, the same command goes on; one that is gone for good may be given up by "
+               "an empty file in its place: the trial then goes on from the checkpoint before";
+    return r.message;
+}
+
+std::vector<study::Command> Tuner::pending_commands() const {
+    std::vector<study::Command> commands;
+    if (state_.ended) {
+        commands.emplace_back(study::EndStudy{state_.outcome, state_.end_reason, state_.end_message});
+        return commands;
+    }
+    for (std::uint32_t i = 0; i < state_.trials.size(); ++i) {
+        const TrialId id{i};
+        const TrialState& t = state_.trials[i];
+        if (!holds_ranks(t)) continue;
+        if (t.abandoned) {
+            commands.emplace_back(study::Abandon{id, t.attempt, state_.incarnation, state_.placement.living(t.ranks)});
+            continue;
+        }
+        const Iteration start = t.checkpoints.empty() ? 0 : t.checkpoints.back().iteration;
+        if (t.phase == TrialPhase::running && t.attempt_iteration == start) {
+            commands.emplace_back(start_command(id));
+        } else {
+            const Iteration next = t.verdict.verb == Verb::go_on ? t.decision_point : 0;
+            commands.emplace_back(
+                study::Decide{id, t.attempt, state_.incarnation, t.attempt_iteration, as_told(id, t.verdict), next});
+        }
+        const auto interrupt = [&](Reason reason) {
+            commands.emplace_back(study::Interrupt{id, t.attempt, state_.incarnation, {Verb::pause, reason, 0.0, 0.0}});
+        };
+        if (admission_->is_leaving(id) && !t.winding) interrupt(Reason::yielded);
+        if (state_.draining && t.phase == TrialPhase::running) interrupt(Reason::draining);
+    }
+    return commands;
+}
+
+} // namespace ranktune::tuner

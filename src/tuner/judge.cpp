@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an admitted fact means: for a report ceiling, stoppers, scheduler, in this order. Pure.
+
+#include <algorithm>
+#include <cmath>
+
+#include "ranktune/base/text.hpp"
+#include "ranktune/study/objective.hpp"
+#include "tuner/causes.hpp"
+#include "tuner/tuner.hpp"
+
+namespace ranktune::tuner {
+namespace {
+
+/// Population standard deviation.
+double deviation(const std::vector<double>& values) {
+    double mean = 0.0;
+    for (const double value : values) mean += value;
+    mean /= static_cast<double>(values.size());
+    double sum = 0.0;
+    for (const double value : values) sum += (value - mean) * (value - mean);
+    return std::sqrt(sum / static_cast<double>(values.size()));
+}
+
+/// The value of a metric in a report.
+std::optional<double> value_of(const ReportFact& fact, const std::vector<std::string>& names, const std::string& name) {
+    for (const auto& metric : fact.metrics)
+        if (names[metric.id.value()] == name) return metric.value;
+    return std::nullopt;
+}
+
+std::optional<Verdict> threshold_reached(const study::StopSpec& stop, const ReportFact& fact,
+                                         const std::vector<std::string>& names) {
+    for (const auto& limit : stop.metrics) {
+        const auto value = value_of(fact, names, limit.metric);
+        if (!value) continue;
+        const bool reached = limit.mode == study::Mode::max ? *value >= limit.threshold : *value <= limit.threshold;
+        if (reached) return Verdict{Verb::stop, Reason::metric_threshold, *value, limit.threshold};
+    }
+    return std::nullopt;
+}
+
+std::optional<Verdict> plateau_reached(const study::StudySpec& spec, const TrialState& trial, const ReportFact& fact,
+                                       const std::vector<std::string>& names) {
+    if (!spec.stop.plateau || fact.iteration < spec.stop.plateau->grace) return std::nullopt;
+    const auto& plateau = *spec.stop.plateau;
+    const auto value = value_of(fact, names, plateau.metric);
+    if (!value) return std::nullopt;
+    const auto mode = spec.objective.mode;
+    if (plateau.threshold && study::score(*value, mode) < study::score(*plateau.threshold, mode)) return std::nullopt;
+    std::vector<double> window = trial.window;
+    if (window.size() == plateau.results) window.erase(window.begin());
+    window.push_back(*value);
+    if (window.size() < plateau.results) return std::nullopt;
+    const double spread = deviation(window);
+    if (!(spread < plateau.std)) return std::nullopt;
+    return Verdict{Verb::stop, Reason::plateau, spread, static_cast<double>(plateau.results)};
+}
+
+} // namespace
+
+study::Reported Tuner::judged(ReportFact fact, StudyTime now) const {
+    const Verdict verdict = verdict_on(fact);
+    return {fact.trial, fact.attempt, now, fact.iteration, fact.seconds, std::move(fact.metrics), verdict};
+}
+
+Verdict Tuner::verdict_on(const ReportFact& fact) const {
+    const TrialState& t = state_.trials[fact.trial];
+    if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return t.verdict;
+    const auto objective = std::ranges::find_if(
+        fact.metrics, [&](const study::MetricValue& metric) { return objective_ && metric.id == *objective_; });
+    const bool missing = objective == fact.metrics.end();
+    if (missing && !t.reported) return {Verb::stop, Reason::missing_metric, 0.0, 0.0};
+    if (fact.iteration >= spec_.max_iterations)
+        return {Verb::stop, Reason::max_iterations, static_cast<double>(spec_.max_iterations), 0.0};
+    if (!spec_.stop.metrics.empty())
+        if (const auto verdict = threshold_reached(spec_.stop, fact, state_.metrics)) return *verdict;
+    if (const auto verdict = plateau_reached(spec_, t, fact, state_.metrics)) return *verdict;
+    if (spec_.stop.trial_time) {
+        const double limit = base::to_seconds(*spec_.stop.trial_time);
+        if (fact.seconds >= limit) return {Verb::stop, Reason::trial_time, fact.seconds, limit};
+    }
+    const double value = missing ? not_a_number : objective->value;
+    // While the study drains no trial goes on in place, so a trial at a rung is paused there like any other.
+    const bool contended = occupancy_.contention_shows() && (state_.draining || !state_.trials.waiting().empty());
+    const Verdict verdict = scheduler_->decide(
+        {fact.trial, fact.iteration, study::score(value, spec_.objective.mode), std::isnan(value)}, contended);
+    if (state_.draining && verdict.verb == Verb::go_on) return {Verb::pause, Reason::draining, 0.0, 0.0};
+    return verdict;
+}
+
+/// How a trial that gets no further attempt is over.
+study::TrialClosed Tuner::judged(const EndFact& fact, StudyTime now) const {
+    const TrialState& t = state_.trials[fact.trial];
+    const auto closed = [&](TrialPhase phase, Reason reason, double a, double b, std::string message) {
+        return study::TrialClosed{fact.trial, now, phase, reason, a, b, std::move(message)};
+    };
+    if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop && fact.outcome != AttemptOutcome::failed &&
+        fact.outcome != AttemptOutcome::disturbed && fact.outcome != AttemptOutcome::unreadable)
+        return closed(phase_after(t.verdict.reason), t.verdict.reason, t.verdict.a, t.verdict.b, {});
+    switch (fact.outcome) {
+        case AttemptOutcome::finished:
+            return closed(TrialPhase::finished, Reason::trainable_done, 0.0, 0.0, {});
+        case AttemptOutcome::lost:
+            return closed(TrialPhase::failed, Reason::lost, t.losses, 0.0,
+                          "its ranks were lost " + std::to_string(t.losses) + " times");
+        case AttemptOutcome::disturbed:
+            if (occupancy_.disturbance_is_a_loss())
+                return closed(TrialPhase::failed, Reason::lost, t.losses, 0.0, fact.message);
+            [[fallthrough]];
+        default:
+            return closed(TrialPhase::failed, Reason::exception, 0.0, 0.0, fact.message);
+    }
+}
+
+Iteration Tuner::next_decision_point(TrialId id, Iteration current) const {
+    // A stopper may speak after any report.
+    if (!spec_.stop.metrics.empty() || spec_.stop.plateau || spec_.stop.trial_time) return current + 1;
+    return std::max(current + 1, std::min(scheduler_->next_decision_point(id, current), spec_.max_iterations));
+}
+
+std::string Tuner::missing_metric_message(const study::Reported& report) const {
+    std::vector<std::string> names;
+    for (const auto& metric : report.metrics) names.push_back(state_.metrics[metric.id.value()]);
+    std::string text = "the first report of trial #" + std::to_string(report.trial.value()) +
+                       " lacks the study's metric '" + spec_.objective.metric + "'; it has ";
+    text += names.empty() ? "no metrics at all" : base::join(names);
+    const std::string_view nearest = base::nearest(spec_.objective.metric, names);
+    if (!nearest.empty()) text += ". Did you mean study.metric = \"" + std::string(nearest) + "\"?";
+    return text;
+}
+
+} // namespace ranktune::tuner

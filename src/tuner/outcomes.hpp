@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the end of an attempt means: one table, outcome by what the trial had been told.
+
+#include <optional>
+
+#include "tuner/trial_state.hpp"
+
+namespace ranktune::tuner {
+
+/// What a trial had been told when its attempt ended. out: it had left already (deterministic studies, in which a
+/// verdict takes effect at once): only its ranks come back.
+enum class Told : std::uint8_t { go_on, pause, stop, out };
+inline constexpr std::size_t told_count = 4;
+
+/// What becomes of the trial.
+enum class Then : std::uint8_t {
+    pauses,      ///< holds its place without ranks
+    waits,       ///< for ranks, to go on from its newest checkpoint
+    may_fail,    ///< waits, while failure.max_failures allows it and it does not fail again in the same words
+    may_be_lost, ///< waits, while failure.max_losses allows it
+    falls_back,  ///< waits, to go on from the checkpoint before; without one it has failed
+    obeys,       ///< is over, as it was told
+    is_over,     ///< has finished, if it ever reported, and has failed otherwise
+    nothing      ///< it is somewhere else
+};
+
+/// What the end of an attempt costs its trial.
+enum class Costs : std::uint8_t { nothing, failure, loss };
+
+struct Ending {
+    AttemptOutcome recorded = AttemptOutcome::finished;
+    Then then = Then::nothing;
+};
+
+/// One cell of the table.
+[[nodiscard]] Ending ending_of(AttemptOutcome outcome, Told told);
+
+/// What an outcome says whatever the trial had been told: one row of the table.
+struct Saying {
+    Costs costs = Costs::nothing;
+    bool against_host = false; ///< if the trial ran on one alone
+    bool clears_host = false;  ///< its hosts have shown that they can
+    bool clears_trial = false; ///< of the suspicion that it kills the job: what saves its state, or throws, does not
+    Reason ends_study =
+        Reason::none; ///< resumably, when the trial is not tried again (unsaved, stateless: in any case)
+};
+[[nodiscard]] const Saying& saying_of(AttemptOutcome outcome);
+
+/// The trial is over with such an end, if no other attempt follows.
+[[nodiscard]] bool ends_trial(AttemptOutcome outcome);
+
+} // namespace ranktune::tuner

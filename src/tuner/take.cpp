@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events into the records that say what has happened. Pure.
+
+#include <algorithm>
+#include <cstdio>
+
+#include "tuner/causes.hpp"
+#include "tuner/outcomes.hpp"
+#include "tuner/tuner.hpp"
+
+namespace ranktune::tuner {
+namespace {
+
+std::string seconds_text(double seconds) {
+    char text[32];
+    std::snprintf(text, sizeof text, seconds < 10.0 ? "%.1f s" : "%.0f s", seconds);
+    return text;
+}
+
+/// What a trial had been told, as far as its record says.
+Told told_of(const TrialState& t) {
+    if (t.winding) return Told::out;
+    if (t.verdict.verb == Verb::go_on) return Told::go_on;
+    return t.verdict.verb == Verb::pause ? Told::pause : Told::stop;
+}
+
+} // namespace
+
+bool Tuner::is_current(TrialId id, Attempt attempt, Incarnation incarnation) const {
+    if (incarnation != state_.incarnation || id.value() >= state_.trials.size()) return false;
+    const TrialState& t = state_.trials[id];
+    return t.attempt == attempt && holds_ranks(t);
+}
+
+Tuner::Next Tuner::decide(Take& task, Round& round) const {
+    if (task.done) return {};
+    Next record = std::visit([&](const auto& body) { return take(body, round); }, round.event->body);
+    // A name of a metric, and the death of a job, come before the record of the event.
+    task.done = !record || !(std::holds_alternative<study::MetricDefined>(*record) ||
+                             std::holds_alternative<study::JobDied>(*record));
+    return record;
+}
+
+Tuner::Next Tuner::take(const study::Began& event, Round& round) const {
+    if (event.death && !round.death_told) {
+        round.death_told = true;
+        study::JobDied died = death_of_job(*event.death, round.now);
+        // Whoever left word had been given up by the head before the job died: dealt with, and nobody else is
+        // suspected.
+        if (!died.notes.empty() || event.death->notes.empty()) return died;
+    }
+    return study::IncarnationBegan{event.incarnation, round.now, event.wall_time, event.workers};
+}
+
+study::JobDied Tuner::death_of_job(const study::JobDeath& death, StudyTime now) const {
+    study::JobDied record{now, {}};
+    for (const auto& note : death.notes) {
+        if (!is_current(note.trial, note.attempt, state_.incarnation)) continue;
+        const auto same = [&](const study::JobDied::Note& entry) { return entry.note.trial == note.trial; };
+        if (std::ranges::any_of(record.notes, same)) continue; // two ranks of one trial
+        // (One that has left its slot is judged already.)
+        record.notes.push_back({note, state_.trials[note.trial].winding || may_retry(note.trial, note.message)});
+    }
+    return record;
+}
+
+/// A metric with a new name gets the next number first.
+Tuner::Next Tuner::take(const study::ReportArrived& event, Round& round) const {
+    if (!is_current(event.trial, event.attempt, event.incarnation) || state_.trials[event.trial].abandoned) {
+        round.stale = true;
+        return {};
+    }
+    const Standing standing = admission_->standing(event.trial, event.iteration);
+    round.stale = standing == Standing::foreign;
+    if (standing == Standing::foreign || standing == Standing::known) return {};
+    ReportFact fact{event.trial, event.attempt, event.iteration, event.seconds, {}};
+    fact.metrics.reserve(event.metrics.size());
+    for (std::size_t i = 0; i < event.metrics.size(); ++i) {
+        const std::string& name = event.metrics[i].name;
+        // Trials mostly report the same metrics in the same order: look at that place first.
+        std::size_t id = i < state_.metrics.size() && state_.metrics[i] == name ? i : 0;
+        while (id < state_.metrics.size() && state_.metrics[id] != name) ++id;
+        const MetricId metric{static_cast<std::uint16_t>(id)};
+        if (id == state_.metrics.size()) return study::MetricDefined{metric, name};
+        fact.metrics.push_back({metric, event.metrics[i].value});
+    }
+    if (standing == Standing::next) return judged(std::move(fact), round.now);
+    return study::ReportHeld{fact.trial,     fact.attempt, round.now,
+                             fact.iteration, fact.seconds, std::move(fact.metrics)};
+}
+
+Tuner::Next Tuner::take(const study::CheckpointSaved& event, Round& round) const {
+    const bool current = is_current(event.trial, event.attempt, event.incarnation);
+    const auto known = [&](const CheckpointRef& checkpoint) { return checkpoint.path == event.checkpoint.path; };
+    round.stale = !current || std::ranges::any_of(state_.trials[event.trial].checkpoints, known);
+    if (round.stale) return {};
+    return study::CheckpointCommitted{event.trial, event.attempt, round.now, event.checkpoint};
+}
+
+Tuner::Next Tuner::take(const study::AttemptOver& event, Round& round) const {
+    round.stale = !is_current(event.trial, event.attempt, event.incarnation);
+    if (round.stale) return {};
+    return end_of(event.trial, event.outcome, event.message, round.now);
+}
+
+Tuner::Next Tuner::take(const study::RankGone& event, Round& round) const {
+    round.stale = !state_.placement.knows(event.rank) || !state_.placement.worker(event.rank).alive;
+    if (round.stale) return {};
+    return study::RankLost{event.rank, round.now, event.why, event.guilty};
+}
+
+Tuner::Next Tuner::take(const study::TimerFired&, Round& round) const {
+    if (state_.draining || state_.ended) return {};
+    if (spec_.time_budget && round.now >= StudyTime{*spec_.time_budget})
+        return study::DrainBegan{round.now, Reason::study_time, "study.time_budget is used up"};
+    const auto due = state_.pace.time_to_tell(slowest_);
+    if (due && round.now >= *due) return for_want_of_time(round.now);
+    return {};
+}
+
+Tuner::Next Tuner::take(const study::StopRequested& event, Round& round) const {
+    if (state_.ended) return {};
+    const bool heard = event.by_person && would_be_started_again(state_) && event.why != state_.drain_message;
+    if (state_.draining && !heard) return {};
+    return study::DrainBegan{round.now, event.reason, event.why};
+}
+
+Tuner::Next Tuner::take(const study::DeadlineKnown& event, Round& round) const {
+    // Slurm tells whole seconds, and every answer takes a while.
+    constexpr Duration same = std::chrono::seconds(3);
+    const auto& known = state_.pace.deadline();
+    if (known == event.at || (known && event.at && *event.at - *known <= same && *known - *event.at <= same)) return {};
+    return study::DeadlineSet{round.now, event.at};
+}
+
+/// An error that comes again at the same iteration with the same words would come a third time.
+bool Tuner::may_retry(TrialId id, const std::string& message) const {
+    const TrialState& t = state_.trials[id];
+    if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return false;
+    return t.failures < spec_.failure.max_failures && !Blame::is_the_same(t, admission_->received(id), message);
+}
+
+/// The end of an attempt, by the table of outcomes.
+study::AttemptEnded Tuner::end_of(TrialId id, AttemptOutcome outcome, const std::string& message, StudyTime now) const {
+    const TrialState& t = state_.trials[id];
+    const Told told = told_of(t);
+    study::AttemptEnded end{id, t.attempt, now, outcome, false, message};
+    // Other trials could save: it is the fault of this one.
+    if (outcome == AttemptOutcome::stateless && state_.retention.ever_saved()) end.outcome = AttemptOutcome::failed;
+    if (t.abandoned || outcome == AttemptOutcome::lost) {
+        const bool at_fault = t.at_fault && told != Told::stop;
+        const auto fault = occupancy_.disturbance_is_a_loss() ? AttemptOutcome::disturbed : AttemptOutcome::failed;
+        end.outcome = at_fault ? fault : AttemptOutcome::lost;
+        end.message = at_fault ? t.message : std::string();
+    }
+    Then then = ending_of(end.outcome, told).then;
+    if (end.outcome == AttemptOutcome::disturbed && occupancy_.disturbance_is_a_loss() && then == Then::may_fail)
+        then = Then::may_be_lost;
+    end.outcome = ending_of(end.outcome, told).recorded;
+    const auto* held = admission_->held(id);
+    switch (then) {
+        case Then::nothing:
+        case Then::obeys:
+            break;
+        case Then::is_over:
+            if (t.reported || (held != nullptr && !held->empty())) break;
+            end.outcome = AttemptOutcome::failed;
+            end.message = "the trainable ended without a single report";
+            break;
+        case Then::pauses:
+            end.retry = end.outcome != AttemptOutcome::paused;
+            break;
+        case Then::waits:
+            end.retry = true;
+            break;
+        case Then::may_fail:
+            end.retry = may_retry(id, end.message);
+            break;
+        case Then::may_be_lost:
+            end.retry = t.losses < spec_.failure.max_losses;
+            break;
+        case Then::falls_back:
+            end.retry = !t.checkpoints.empty();
+            break;
+    }
+    // While the study ends for a cause outside of its trials, none of them fails for it.
+    const bool fails = end.outcome == AttemptOutcome::failed || end.outcome == AttemptOutcome::disturbed;
+    const bool taken_back = !occupancy_.failures_are_taken_back() && told != Told::out && t.unheard;
+    if (fails && taken_back && state_.draining && blames_surroundings(state_.drain_reason)) end.retry = true;
+    return end;
+}
+
+study::DrainBegan Tuner::for_want_of_time(StudyTime now) const {
+    const Pace& pace = state_.pace;
+    double slowest = std::max(slowest_, pace.iteration());
+    Iteration stretch = pace.stretch();
+    for (const TrialId id : state_.trials.waiting()) {
+        const TrialState& t = state_.trials[id];
+        slowest = std::max(slowest, t.pace);
+        stretch = std::max(stretch, stretch_of(id));
+    }
+    std::string why = "deadline: the job has " + seconds_text(std::max(0.0, pace.left(now))) + " left for training";
+    if (slowest > 0.0)
+        why += "; an iteration takes up to " + seconds_text(slowest) + ", a checkpoint " + seconds_text(pace.saving());
+    if (stretch > 1 && spec_.checkpoint.supported)
+        why += "; a trial makes up to " + std::to_string(stretch) + " iterations before it can save";
+    if (!spec_.checkpoint.supported)
+        why += "; trials cannot save, and take up to " + std::to_string(stretch) + " iterations";
+    return {now, Reason::deadline, why};
+}
+
+} // namespace ranktune::tuner

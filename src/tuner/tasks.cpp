@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is to be done about a record, until nothing is left to do. Pure.
+
+#include <algorithm>
+#include <bit>
+
+#include "ranktune/base/error.hpp"
+#include "tuner/causes.hpp"
+#include "tuner/tuner.hpp"
+#include "tuner/verdict.hpp"
+
+namespace ranktune::tuner {
+namespace {
+
+/// Beside the logarithm of the number of trials: where one configuration in three fails at once, chance makes such a
+/// row in one study of half a million; where every second one does, in one of a thousand.
+constexpr std::size_t basic_row = 10;
+
+/// Only Reason::study_time has a number to tell.
+double budget_seconds(const study::StudySpec& spec) {
+    return spec.time_budget ? base::to_seconds(*spec.time_budget) : 0.0;
+}
+
+} // namespace
+
+std::size_t failures_to_drain(const study::StudySpec& spec, std::size_t ranks) {
+    if (spec.failure.in_a_row) return *spec.failure.in_a_row;
+    const std::uint32_t last = std::max(spec.num_trials, 1U) - 1;
+    const std::size_t smallest = spec.resources.ranks_parameter.empty() ? spec.resources.ranks : 1;
+    const std::size_t fit = std::max<std::size_t>(1, ranks / smallest);
+    return basic_row + static_cast<std::size_t>(std::bit_width(last)) + Occupancy(spec).groups(spec, fit);
+}
+
+std::size_t Tuner::longest_row() const { return failures_to_drain(spec_, state_.placement.alive()); }
+
+Tuner::Next Tuner::decide(EndAttempt& task, Round& round) const {
+    if (std::exchange(task.done, true) || !is_current(task.trial, task.attempt, state_.incarnation)) return {};
+    return end_of(task.trial, AttemptOutcome::lost, {}, round.now);
+}
+
+Tuner::Next Tuner::decide(Retain& task, Round&) const {
+    const TrialState& t = state_.trials[task.trial];
+    if (t.checkpoints.empty() || t.winding) return {}; // its group may be about to save: when the attempt is over
+    const bool hopeless = t.phase == TrialPhase::paused && scheduler_->out_of_reach(task.trial);
+    const auto* checkpoint = state_.retention.of_no_use(t, spec_, hopeless, state_.is_result(task.trial));
+    if (checkpoint == nullptr) return {};
+    return study::CheckpointReleased{task.trial, checkpoint->path, false};
+}
+
+Tuner::Next Tuner::decide(Release& task, Round&) const {
+    const auto& all = state_.trials[task.trial].checkpoints;
+    const auto found = task.path.empty() ? all.begin() : std::ranges::find(all, task.path, &CheckpointRef::path);
+    if (found == all.end()) return {};
+    return study::CheckpointReleased{task.trial, found->path, task.stays};
+}
+
+Tuner::Next Tuner::decide(Evict&, Round&) const {
+    const auto trial = state_.retention.to_evict(spec_, state_.best);
+    if (!trial) return {};
+    return study::CheckpointReleased{*trial, state_.trials[*trial].checkpoints.front().path, false};
+}
+
+Tuner::Next Tuner::decide(Close& task, Round& round) const {
+    if (is_final(state_.trials[task.trial].phase)) return {};
+    return study::TrialClosed{task.trial, round.now, task.phase, task.why.reason, task.why.a, task.why.b, task.message};
+}
+
+Tuner::Next Tuner::decide(Drain& task, Round& round) const {
+    if (state_.draining) return {};
+    return study::DrainBegan{round.now, task.reason, task.why};
+}
+
+/// When trials fail one after the other before they report, the cause lies outside of them: the study ends resumably,
+/// and none of them counts as failed.
+Tuner::Next Tuner::decide(CountFailure& task, Round& round) const {
+    if (state_.draining) return {};
+    const Blame& blame = state_.blame;
+    if (blame.early_failures() >= max_early_failures)
+        return study::DrainBegan{round.now, Reason::early_failures, task.message};
+    if (blame.in_a_row().size() >= longest_row())
+        return study::DrainBegan{round.now, Reason::failures_in_a_row, blame.row_message(state_.trials, longest_row())};
+    return {};
+}
+
+Tuner::Next Tuner::decide(Reopen& task, Round& round) const {
+    if (state_.trials[task.trial].phase != TrialPhase::failed) return {};
+    return study::TrialReopened{task.trial, round.now, task.from_scratch};
+}
+
+Tuner::Next Tuner::decide(JudgeHost& task, Round& round) const {
+    const Placement& placement = state_.placement;
+    if (state_.draining || !state_.blame.is_bad(task.host, placement)) return {};
+    if (placement.ranks_beside(task.host) < spec_.max_ranks_per_trial()) return {};
+    return study::HostRetired{placement.hosts()[task.host].name, round.now, state_.blame.failed_on(task.host)};
+}
+
+/// As long as one host alone says so, and there are others for its trials, it may be that host; otherwise the next
+/// trial would meet the same.
+Tuner::Next Tuner::decide(JudgeSetUp& task, Round& round) const {
+    if (state_.draining) return {};
+    const Placement& placement = state_.placement;
+    const auto host = placement.only_host_of(state_.trials[task.trial].ranks);
+    if (host) {
+        const bool elsewhere = placement.ranks_beside(*host) >= spec_.max_ranks_per_trial();
+        if (placement.hosts()[*host].retired || (elsewhere && state_.blame.alone_says(*host, task.trial))) return {};
+    }
+    const std::string place = host ? " on " + placement.hosts()[*host].name : std::string();
+    return study::DrainBegan{round.now, Reason::unstarted,
+                             "trial #" + std::to_string(task.trial.value()) + " could not be set up" + place + ": " +
+                                 std::string(without_place(task.message)) +
+                                 ". No trial counts as failed for this: mend it, and the same command goes on"};
+}
+
+Tuner::Next Tuner::decide(Convict& task, Round& round) const {
+    const TrialState& t = state_.trials[task.trial];
+    if (is_final(t.phase)) return {};
+    const bool alone = t.deaths_alone >= deaths_to_convict;
+    const std::string why = alone ? "the job died " + std::to_string(t.deaths) + " times while it ran, " +
+                                        std::to_string(t.deaths_alone) + " times while it was tried alone"
+                                  : t.message;
+    return study::TrialClosed{task.trial, round.now, TrialPhase::failed, alone ? Reason::lost : Reason::exception, 0.0,
+                              0.0,        why};
+}
+
+bool Tuner::someone_holds_ranks() const {
+    // Leaving: paused or closed already. (The ledger knows nothing of ranks on hosts out of service.)
+    return state_.in(TrialPhase::running) + state_.in(TrialPhase::ending) > 0 || admission_->any_leaving();
+}
+
+/// Paused and waiting trials will never run again once the study is over: they are stopped, and only the best trial and
+/// the finished ones keep a checkpoint.
+Tuner::Next Tuner::decide(End& task, Round& round) const {
+    if (state_.ended || someone_holds_ranks()) return {};
+    if (!task.closing) {
+        if (!state_.draining && waits_for_time(round.now)) return for_want_of_time(round.now);
+        const study::StudyEnded end = verdict_on_study(round.now);
+        if (!ends_for_good(end.outcome, end.reason)) return end;
+        task.closing = true;
+    }
+    const Reason reason = state_.draining ? state_.drain_reason : Reason::not_promoted;
+    for (; task.next < state_.trials.size(); ++task.next) {
+        const TrialId id{task.next};
+        if (!is_final(state_.trials[id].phase))
+            return study::TrialClosed{id, round.now, TrialPhase::stopped, reason, budget_seconds(spec_), 0.0, {}};
+        Retain retain{id};
+        if (auto record = decide(retain, round)) return record;
+    }
+    return verdict_on_study(round.now); // closing may have changed the counts that the exit code is made of
+}
+
+study::StudyEnded Tuner::verdict_on_study(StudyTime now) const {
+    const auto text = [&](Reason reason, double a) { return study::describe(reason, a, 0.0); };
+    if (state_.draining) {
+        switch (state_.drain_reason) {
+            case Reason::early_failures:
+                return {now, StudyOutcome::no_success, Reason::early_failures, state_.drain_message};
+            case Reason::missing_metric:
+            case Reason::unread_parameter:
+            case Reason::stateless:
+                return {now, StudyOutcome::usage, state_.drain_reason, state_.drain_message};
+            case Reason::study_time:
+                break;
+            default:
+                return {now, StudyOutcome::resumable, state_.drain_reason, state_.drain_message};
+        }
+    } else if (!state_.trials.waiting().empty() || state_.placement.alive() == 0) {
+        // They could not be placed although nothing runs: too few ranks are left.
+        return {now, StudyOutcome::resumable, Reason::no_ranks, text(Reason::no_ranks, 0.0)};
+    }
+    const bool any_success = std::any_of(state_.trials.begin(), state_.trials.end(), [](const TrialState& t) {
+        return t.reported && t.phase != TrialPhase::failed;
+    });
+    if (!any_success)
+        return {now, StudyOutcome::no_success, Reason::no_trial_succeeded, text(Reason::no_trial_succeeded, 0.0)};
+    if (!state_.best)
+        return {now, StudyOutcome::no_success, Reason::never_finite, never_finite_sentence(state_, spec_)};
+    const Reason reason = state_.draining ? Reason::study_time : Reason::study_complete;
+    if (too_many_failed(state_, spec_.failure))
+        return {now, StudyOutcome::too_many_failures, reason,
+                (state_.draining ? text(reason, budget_seconds(spec_)) + "; " : "") +
+                    failures_sentence(state_, spec_.failure)};
+    return {now, StudyOutcome::ok, reason, text(reason, budget_seconds(spec_))};
+}
+
+} // namespace ranktune::tuner

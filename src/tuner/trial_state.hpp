@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What is known of one trial.
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "ranktune/space/configuration.hpp"
+#include "ranktune/study/objective.hpp"
+#include "ranktune/study/vocabulary.hpp"
+
+namespace ranktune::tuner {
+
+using namespace study; // the vocabulary: TrialId, Attempt, TrialPhase, ... (private header)
+
+inline constexpr std::uint32_t no_slot = 0xFFFFFFFF;
+inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+/// One trial. What every report touches comes first, so that a report meets one or two cache lines.
+struct TrialState {
+    TrialPhase phase = TrialPhase::waiting;
+    bool reported = false;
+    bool abandoned = false;          ///< its ranks were told to give up (a member was lost)
+    bool at_fault = false;           ///< and that by its own fault: its code hung
+    bool silent = true;              ///< no report of the newest attempt yet
+    bool unheard = true;             ///< no report has counted since it began, or began again
+    bool winding = false;            ///< deterministic: left its slot, but the ranks of its attempt are not back yet
+    Reason closed_by = Reason::none; ///< here, as `overtaken` below, for want of space between the others
+    Attempt attempt;                 ///< newest; zero: never started
+    std::uint32_t overtaken = 0;     ///< by later trials, while it waits for ranks
+    Iteration iteration = 0;         ///< highest one accepted; not taken back when an attempt starts from a checkpoint
+    Iteration attempt_iteration = 0; ///< last one of the newest attempt (where it started, before its first report)
+    Iteration decision_point = 0;    ///< iteration at which the newest attempt waits for a verdict
+    Iteration unsaved = 0;           ///< iterations that its newest pause gave up for want of a checkpoint
+    double seconds = 0.0;            ///< training time up to `iteration`
+    double pace = 0.0;               ///< seconds that an iteration may take; 0: nobody knows
+    StudyTime since;                 ///< of the newest attempt: its start, then its last report
+    double last = 0.0;               ///< objective of the last report; NaN before the first
+    double best = 0.0;               ///< best finite objective; NaN: none
+    Iteration best_iteration = 0;
+    Verdict verdict; ///< last one; while ending or paused: the one it obeys
+
+    std::uint32_t wanted_ranks = 1;
+    std::uint32_t bracket = 0;
+    std::uint32_t slot = no_slot;   ///< deterministic: its place in logical time
+    std::uint32_t losses = 0;       ///< attempts lost with their ranks
+    std::uint32_t failures = 0;     ///< attempts that ended with an exception
+    Iteration failed_at = 0;        ///< last report of the newest of those
+    std::uint64_t failure = 0;      ///< digest of its message, without the rank: is the next one the same?
+    std::uint32_t deaths = 0;       ///< of the job while it ran, since it last got further than at one of them
+    std::uint32_t deaths_alone = 0; ///< of these, while it was tried as a suspect
+    Iteration died_at = 0;          ///< highest iteration it had reported at one of them
+    Iteration target = 0;           ///< next iteration at which its scheduler compares it
+    double closed_a = 0.0;
+    double closed_b = 0.0;
+    StudyTime created;
+    StudyTime started;                      ///< first attempt
+    StudyTime ended;                        ///< when it reached a final phase
+    std::vector<Rank> ranks;                ///< of the newest attempt; kept after it ended, for views
+    std::vector<CheckpointRef> checkpoints; ///< committed, not released, in the order of their commits
+    std::vector<double> window;             ///< last results of the plateau stopper's metric, oldest first
+    std::string message;                    ///< of the failure
+    space::Configuration configuration;
+};
+
+/// Of a trial's checkpoints the one to use: the best by the objective, the newest of equal ones; null: it has none.
+[[nodiscard]] const CheckpointRef* best_checkpoint(const TrialState& trial, Mode mode);
+/// Whether worker ranks are taken by this trial.
+[[nodiscard]] inline bool holds_ranks(const TrialState& trial) {
+    return trial.phase == TrialPhase::running || trial.phase == TrialPhase::ending || trial.winding;
+}
+
+} // namespace ranktune::tuner
