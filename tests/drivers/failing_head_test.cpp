@@ -137,8 +137,8 @@ bool check_life_and_next(const std::string& before, std::uint64_t n) {
     CHECK(next.head.outcome == study::StudyOutcome::ok);
     CHECK(records_of(directory).deaths == 0);
     const auto tuner = replay(small_study, directory);
-    CHECK(tuner.state().in(study::TrialPhase::failed) == 0);
-    CHECK(tuner.state().trials.size() == 4);
+    CHECK(tuner->state().in(study::TrialPhase::failed) == 0);
+    CHECK(tuner->state().trials.size() == 4);
     return !fault.undisturbed();
 }
 

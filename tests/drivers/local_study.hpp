@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -90,11 +91,11 @@ inline LocalStudy run_local_study(const std::string& toml, std::uint32_t workers
 }
 
 /// The state of a study after its journal is read.
-inline tuner::Tuner replay(const std::string& toml, const std::string& directory) {
-    tuner::Tuner tuner(spec_from(toml));
+inline std::unique_ptr<tuner::Tuner> replay(const std::string& toml, const std::string& directory) {
+    auto tuner = std::make_unique<tuner::Tuner>(spec_from(toml));
     storage::read_journal(storage::posix_file_system(), directory,
-                          [&](study::Record&& record) { tuner.apply(record); });
-    tuner.check_invariants();
+                          [&](study::Record&& record) { tuner->apply(record); });
+    tuner->check_invariants();
     return tuner;
 }
 

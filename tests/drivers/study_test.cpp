@@ -42,10 +42,10 @@ void check_complete(const std::string& toml, const LocalStudy& study, std::uint3
         CHECK(worker.clean);
     }
     const auto tuner = replay(toml, study.directory);
-    CHECK(tuner.state().ended);
-    CHECK(tuner.state().end_message == study.message);
-    REQUIRE(tuner.state().trials.size() == trials);
-    for (const auto& trial : tuner.state().trials) CHECK(study::is_final(trial.phase));
+    CHECK(tuner->state().ended);
+    CHECK(tuner->state().end_message == study.message);
+    REQUIRE(tuner->state().trials.size() == trials);
+    for (const auto& trial : tuner->state().trials) CHECK(study::is_final(trial.phase));
 }
 
 } // namespace
@@ -80,7 +80,7 @@ TEST_CASE("trials that throw on one rank are recorded with their message, the ot
     check_complete(toml, study, 30);
     const auto tuner = replay(toml, directory.path());
     std::size_t failed = 0;
-    for (const auto& trial : tuner.state().trials) {
+    for (const auto& trial : tuner->state().trials) {
         if (trial.phase != study::TrialPhase::failed) continue;
         ++failed;
         CHECK(trial.message.find("curve was told to fail at iteration") != std::string::npos);
@@ -96,7 +96,7 @@ TEST_CASE("a trial that pauses leaves a checkpoint, and what is released is unli
     check_complete(toml, run_local_study(toml, 2, directory.path()), 30);
     const auto tuner = replay(toml, directory.path());
     std::size_t wanted = 0;
-    for (const auto& trial : tuner.state().trials) {
+    for (const auto& trial : tuner->state().trials) {
         for (const auto& checkpoint : trial.checkpoints) {
             ++wanted;
             CHECK(std::filesystem::exists(directory.path() + "/" + checkpoint.path));
@@ -127,8 +127,8 @@ TEST_CASE("a study that was cut short goes on in another job, with another numbe
     CHECK(study.head.outcome == study::StudyOutcome::ok);
     check_complete(toml, study, 30);
     const auto tuner = replay(toml, directory.path());
-    CHECK(tuner.state().incarnation == base::Incarnation{2});
-    CHECK(tuner.state().trial(study::TrialId{0}).attempt.value() >= 2); // its first one was the other job's
+    CHECK(tuner->state().incarnation == base::Incarnation{2});
+    CHECK(tuner->state().trial(study::TrialId{0}).attempt.value() >= 2); // its first one was the other job's
     CHECK(read_file(directory.path() + "/outcome").find("start=2\n") != std::string::npos);
 }
 
@@ -137,7 +137,7 @@ TEST_CASE("a study whose first start was killed before its first record begins",
     { storage::Journal journal(storage::posix_file_system(), cut_options(directory.path()), null_log); }
     const auto toml = study_toml(fifo);
     check_complete(toml, run_local_study(toml, 2, directory.path()), 30);
-    CHECK(replay(toml, directory.path()).state().incarnation == base::Incarnation{2});
+    CHECK(replay(toml, directory.path())->state().incarnation == base::Incarnation{2});
 }
 
 TEST_CASE("a finished study is not touched; too many ranks and no workers are refused", "[drivers]") {
@@ -169,9 +169,9 @@ TEST_CASE("a study that is asked to stop pauses its trials and ends resumable", 
     const auto toml = study_toml(fifo, "time_budget = \"1s\"\n", "seconds = 0.3\n");
     const auto study = run_local_study(toml, 2, directory.path());
     const auto tuner = replay(toml, directory.path());
-    CHECK(tuner.state().ended);
-    CHECK(tuner.state().draining);
-    CHECK(tuner.state().in(study::TrialPhase::running) == 0);
+    CHECK(tuner->state().ended);
+    CHECK(tuner->state().draining);
+    CHECK(tuner->state().in(study::TrialPhase::running) == 0);
     CHECK(study.head.clean);
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
-#include <optional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -22,9 +22,9 @@ namespace ranktune::test {
 /// What a study left behind; trials and records on rank 0 only.
 struct StudyResult {
     int code = -1;
-    bool same_code = false;            ///< on all ranks
-    std::optional<tuner::Tuner> tuner; ///< replayed from the journal
-    std::string outcome;               ///< the file
+    bool same_code = false;              ///< on all ranks
+    std::unique_ptr<tuner::Tuner> tuner; ///< replayed from the journal; null: there is none
+    std::string outcome;                 ///< the file
     drivers::HeadFigures figures;
 };
 
@@ -50,7 +50,7 @@ inline StudyResult run_study(const std::string& toml) {
     result.same_code = low == high;
     if (!head) return result;
     if (storage::has_journal(storage::posix_file_system(), directory)) {
-        result.tuner.emplace(options.spec);
+        result.tuner = std::make_unique<tuner::Tuner>(options.spec);
         storage::read_journal(storage::posix_file_system(), directory,
                               [&](study::Record&& record) { result.tuner->apply(record); });
     }

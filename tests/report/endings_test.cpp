@@ -143,7 +143,7 @@ TEST_CASE("Every screen keeps to the width of a narrow terminal, but for what is
     const StudyByHand without = ended_grid(std::numeric_limits<double>::quiet_NaN());
     tuner::State hurried;
     hurried.now = base::StudyTime{std::chrono::seconds(100)};
-    hurried.deadline = hurried.now + std::chrono::minutes(16);
+    hurried.pace.set_deadline(hurried.now + std::chrono::minutes(16));
     const FilesInfo there{1'234, 3'140'000, "some where/digits", "ranktune run digits.toml"};
     for (const std::size_t width : {20U, 30U, 40U, 60U, 80U}) {
         const Style style = columns(width);
