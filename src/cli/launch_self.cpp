@@ -221,7 +221,7 @@ int run_under_mpirun(const Invocation& invocation, std::uint32_t workers, const 
     drivers::SignalRelay relay;
     drivers::StepOptions step;
     step.words = std::move(words);
-    step.variables.emplace_back(drivers::interrupt_variable, "SIGUSR2");
+    step.variables.emplace_back(drivers::interrupt_variable, study::name(study::Asker::sigusr2));
     step.variables.emplace_back(drivers::launch_variable, launch);
     comm::mpi::LauncherWords said;
     if (open_mpi) step.keep_error_line = [&](const std::string& line) { return said.take(line); };

@@ -146,7 +146,7 @@ report::FilesInfo files_of(const std::string& directory, const std::string& abso
 /// mpirun ends the other ranks by SIGTERM when one has died, and the file `outcome` knows the signal alone. After a
 /// real one the study has closed its books.
 std::string how_it_ended(const drivers::OpenedStudy& opened) {
-    if (!opened.ended.ends_with(": SIGTERM") || opened.tuner->state().ended) return opened.ended;
+    if (opened.ended_by != study::Asker::sigterm || opened.tuner->state().ended) return opened.ended;
     const std::string told = environment(drivers::last_end_variable);
     if (told == "crash") return opened.ended + " from its launcher, after a rank was killed or lost";
     return told == "outside" ? opened.ended : opened.ended + ", which a launcher sends when a rank was killed or lost";
@@ -158,8 +158,7 @@ std::string next_job(const drivers::RunEnd& end, const std::string& directory) {
     std::string own = drivers::slurm_job();
     if (own.empty() || end.outcome != study::StudyOutcome::resumable) return {};
     if (end.requeued) return own;
-    const bool by_person = end.message == drivers::asked_by_verb || end.message == drivers::asked_by_interrupt;
-    if (by_person || end.called_off) return {};
+    if (is_person(end.by) || end.called_off) return {};
     try {
         const auto jobs = noted_jobs(directory);
         const auto at = std::ranges::find(jobs, own);
@@ -226,7 +225,7 @@ class RunScreens {
     }
 
     drivers::Observer& view() { return view_; }
-    void stop(const std::string& who, bool insisted, const tuner::Tuner& tuner, const drivers::HeadFigures& figures);
+    void stop(const drivers::EndAsked& what, const tuner::Tuner& tuner, const drivers::HeadFigures& figures);
     void end(const drivers::RunEnd& end);
 
   private:
@@ -262,13 +261,12 @@ class RunScreens {
     bool cut_short_ = false; ///< said, before the ranks were told to leave
 };
 
-void RunScreens::stop(const std::string& who, bool insisted, const tuner::Tuner& tuner,
-                      const drivers::HeadFigures& figures) {
+void RunScreens::stop(const drivers::EndAsked& what, const tuner::Tuner& tuner, const drivers::HeadFigures& figures) {
     if (arguments_.progress == Progress::none) return;
-    const bool by_keyboard = who == drivers::asked_by_interrupt;
-    if (!insisted && !by_keyboard) return;
+    const bool by_keyboard = what.by == study::Asker::keyboard;
+    if (!what.insisted && !by_keyboard) return;
     view_.finish();
-    if (!insisted) {
+    if (!what.insisted) {
         std::cout << report::paragraph(
                          "stopping: running trials save a checkpoint at their next report, and the study ends; Ctrl-C "
                          "again ends it at once",
@@ -277,7 +275,7 @@ void RunScreens::stop(const std::string& who, bool insisted, const tuner::Tuner&
         return;
     }
     if (std::exchange(cut_short_, true)) return;
-    const std::string why = by_keyboard ? "a second Ctrl-C" : who + ", again";
+    const std::string why = by_keyboard ? "a second Ctrl-C" : what.why + ", again";
     std::cout << report::cut_short_screen(tuner, live_figures(tuner, figures),
                                           files_of(directory_, absolute_, arguments_), why, terminal_.style)
               << std::flush;
@@ -285,11 +283,9 @@ void RunScreens::stop(const std::string& who, bool insisted, const tuner::Tuner&
 
 void RunScreens::end(const drivers::RunEnd& end) {
     view_.finish();
-    // The study's own end, and not that of a head that could not keep what the study has recorded.
-    const bool lacks_tables = !end.tables.empty() && end.message == end.tables;
-    const bool regular = end.tuner != nullptr && end.tuner->state().ended &&
-                         (lacks_tables || (end.outcome == end.tuner->state().outcome &&
-                                           (end.message.empty() || end.message == end.tuner->state().end_message)));
+    using Whose = drivers::HeadEnd::Whose;
+    const bool lacks_tables = end.whose == Whose::study_without_tables;
+    const bool regular = lacks_tables || end.whose == Whose::study;
     if (lacks_tables && arguments_.progress == Progress::none) return tell_tables(end.tables, end.outcome);
     if (end.tuner == nullptr || arguments_.progress == Progress::none) { // nothing began, or --quiet
         tell_end(regular ? report::end_sentence(*end.tuner, {0, 0, directory_, typed(arguments_)}) : end.message,
@@ -379,9 +375,8 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
             options.refused = study::StudyOutcome::runtime_error;
         }
         options.observer = &screens.view();
-        options.on_stop = [&screens](const std::string& who, bool insisted, const tuner::Tuner& tuner,
-                                     const drivers::HeadFigures& figures) {
-            screens.stop(who, insisted, tuner, figures);
+        options.on_stop = [&screens](const auto& what, const auto& tuner, const auto& figures) {
+            screens.stop(what, tuner, figures);
         };
         options.on_end = [&screens](const drivers::RunEnd& end) { screens.end(end); };
     }

@@ -97,7 +97,7 @@ std::string stopping_already(const report::LoadedStudy& study, const storage::Le
                        "  # what was reported stays, and the study resumable; work since the last checkpoints is done "
                        "again\n";
     const tuner::State& state = study.tuner->state();
-    if (!holder.job.empty() && would_be_started_again(state) && state.drain_message != drivers::asked_by_verb)
+    if (!holder.job.empty() && would_be_started_again(state) && state.drain_by != study::Asker::verb)
         text += "after    job " + holder.job + " is not queued again, nor followed by the next one of a chain\n";
     return text;
 }
@@ -108,7 +108,7 @@ int stop(const std::string& directory) {
     auto& files = storage::posix_file_system();
     const auto holder = storage::read_lease(files, directory);
     if (!holder) nobody_runs(files, directory);
-    drivers::ask_to_stop(files, {directory}, drivers::asked_by_verb);
+    drivers::ask_to_stop(files, {directory}, study::Asker::verb);
     const auto me = storage::this_holder(drivers::slurm_job(), drivers::slurm_restart_count());
     if (storage::judge(*holder, me, storage::process_start) == storage::LeaseState::stale)
         head_is_dead(files, directory, *holder);

@@ -151,16 +151,17 @@ class Supervisor {
         try {
             const auto who = drivers::take_stop_request(files, study().stop_file());
             if (!who) return false;
-            say(*who + ": the study is not started again; the same command goes on with it");
+            say(std::string(study::name(*who)) + ": the study is not started again; the same command goes on with it");
             const Standing now = standing_of(directory_);
             drivers::OutcomeFile outcome;
             outcome.outcome = study::StudyOutcome::resumable;
-            outcome.reason = *who;
+            outcome.reason = study::name(*who);
             outcome.progress = now.progress > before_.progress;
             outcome.reports = now.reports;
             outcome.start = now.incarnation;
             outcome.time = drivers::wall_time_now();
             outcome.cause = drivers::EndCause::asked;
+            outcome.by = *who;
             drivers::publish_text(files, study().outcome_file(), drivers::outcome_text(outcome), true);
         } catch (const base::IoError& error) {
             say(error.what());
@@ -173,7 +174,7 @@ class Supervisor {
         try {
             auto& files = storage::posix_file_system();
             if (!storage::read_lease(files, directory_)) return false; // nobody would look
-            drivers::ask_to_stop(files, study(), drivers::asked_by_interrupt);
+            drivers::ask_to_stop(files, study(), study::Asker::keyboard);
             return true;
         } catch (const base::IoError&) { // a full disk
             return false;

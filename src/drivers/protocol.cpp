@@ -91,8 +91,8 @@ void get(Decoder& in, Heartbeat& m) {
     m.progress = in.varint();
 }
 
-void put(Encoder& out, const StopAsked& m) { out.string(m.why); }
-void get(Decoder& in, StopAsked& m) { get_string(in, m.why); }
+void put(Encoder& out, const StopAsked& m) { out.u8(static_cast<std::uint8_t>(m.by)); }
+void get(Decoder& in, StopAsked& m) { m.by = study::decode_asker(in); }
 
 void put(Encoder& out, const study::ReportArrived& m) {
     put_key(out, m);

@@ -75,7 +75,7 @@ struct Heartbeat {
 };
 /// A signal reached this worker and asks for an early, resumable end of the study.
 struct StopAsked {
-    std::string why;
+    study::Asker by = study::Asker::none;
     friend bool operator==(const StopAsked&, const StopAsked&) = default;
 };
 /// All living ranks of an attempt are free. The times are the leader's, so that message delays do not count as

@@ -8,9 +8,11 @@
 #include <string>
 
 #include "comm/transport/transport.hpp"
+#include "drivers/head/head_machine.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/layout.hpp"
 #include "drivers/observer.hpp"
+#include "drivers/service.hpp"
 #include "drivers/signal_note.hpp"
 #include "ranktune/study/spec.hpp"
 #include "storage/file_system.hpp"
@@ -22,12 +24,14 @@ namespace ranktune::drivers {
 struct RunEnd {
     study::StudyOutcome outcome = study::StudyOutcome::ok; ///< the exit code of every rank
     std::string message;                                   ///< why, in words for people
-    HeadFigures figures;
+    HeadFigures figures = {};
     const tuner::Tuner* tuner = nullptr; ///< null: the study never started
     std::string requeue = {};            ///< what became of the job, in words; empty: nothing to say
     bool requeued = false;               ///< the job is back in the queue
     bool called_off = false;             ///< late, by a person: no other job goes on with the study
     std::string tables = {};             ///< what is wrong with metrics.h5, in words; empty: nothing
+    HeadEnd::Whose whose = HeadEnd::Whose::head;
+    study::Asker by = study::Asker::none; ///< whoever asked for it
 };
 
 /// Rank 0 fills in everything; the other ranks `version`, `layout` and `wrap` only.
@@ -54,10 +58,9 @@ struct RunOptions {
     std::function<void(const OpenedStudy& opened, const std::string& moved_to)> on_open;
     /// One sentence for people who wait.
     std::function<void(const std::string&)> on_note;
-    /// Called on rank 0 when the study was asked to stop, by `who` in words, and again when somebody insists: then the
-    /// study ends at once, and nothing said later is sure to be heard.
-    std::function<void(const std::string& who, bool insisted, const tuner::Tuner& tuner, const HeadFigures& figures)>
-        on_stop;
+    /// Called on rank 0 when the study was asked to stop, and again when somebody insists: then the study ends at once,
+    /// and nothing said later is sure to be heard.
+    std::function<void(const EndAsked& what, const tuner::Tuner& tuner, const HeadFigures& figures)> on_stop;
     /// Called on rank 0, once, when everything is over and every file is closed, before the process may `_exit`. The
     /// tuner lives until it returns.
     std::function<void(const RunEnd&)> on_end;

@@ -5,8 +5,6 @@
 #include <ctime>
 #include <vector>
 
-#include "drivers/study_directory.hpp"
-
 namespace ranktune::drivers {
 namespace {
 
@@ -24,28 +22,28 @@ std::chrono::microseconds bounded(std::chrono::microseconds nap, base::StudyTime
     return std::chrono::duration_cast<std::chrono::microseconds>(wake_at - now) + 1us;
 }
 
-/// `what.why`: what people are told of it; `as`: what this process received.
-void take_signal(EndAsked what, const std::string& as, StopStep step, HeadMachine& head, const ProcessClock& clock,
+/// `as`: what this process received.
+void take_signal(EndAsked what, study::Asker as, StopStep step, HeadMachine& head, const ProcessClock& clock,
                  base::LogSink& log, const std::function<void(const EndAsked& what)>& stopping) {
     const char* action = step == StopStep::begin     ? "stop after checkpoints"
                          : step == StopStep::at_once ? "stop at once"
                                                      : "stopping already";
     std::vector<base::LogField> fields{{"name", what.why}, {"action", action}};
-    if (as != what.why) fields.push_back({"as", as});
+    if (as != what.by) fields.push_back({"as", std::string(study::name(as))});
     what.insisted = step == StopStep::at_once && !what.at_once;
     log.write(base::LogLevel::warning, "signal", fields);
-    if (step == StopStep::begin || (step == StopStep::repeat && what.by_person)) {
-        head.on_stop_request({what.why, study::Reason::draining, what.by_person}, clock.now());
+    if (step == StopStep::begin || (step == StopStep::repeat && is_person(what.by))) {
+        head.on_stop_request({what.why, study::Reason::draining, what.by}, clock.now());
         stopping(what);
     } else if (step == StopStep::at_once) {
         stopping(what);
-        head.on_stop_at_once(what.why, clock.now(), what.reason);
+        head.on_stop_at_once({what.why, what.reason, what.by}, clock.now());
     }
 }
 
 /// When workers have left because the head was held up, the launcher ends the other ranks: nobody has asked for that.
-std::optional<EndAsked> end_by_launcher(const std::string& signal, const HeadMachine& head) {
-    const std::string why = signal == "SIGTERM" ? head.desertion() : std::string();
+std::optional<EndAsked> end_by_launcher(study::Asker signal, const HeadMachine& head) {
+    const std::string why = signal == study::Asker::sigterm ? head.desertion() : std::string();
     if (why.empty()) return std::nullopt;
     return EndAsked{.why = why + "; then the launcher ended the run", .at_once = true, .reason = study::Reason::lost};
 }
@@ -60,16 +58,16 @@ class AfterPause {
         round_ = now;
     }
     /// The signal is held back; `due` gives it.
-    [[nodiscard]] bool keeps(const std::string& signal) {
-        if (signal != "SIGTERM" || (!kept_ && round_ - back_ >= 1s)) return false;
+    [[nodiscard]] bool keeps(study::Asker signal) {
+        if (signal != study::Asker::sigterm || (!kept_ && round_ - back_ >= 1s)) return false;
         if (!kept_) kept_ = round_;
         return true;
     }
-    [[nodiscard]] std::optional<std::string> due(bool explained) {
+    [[nodiscard]] std::optional<study::Asker> due(bool explained) {
         if (!kept_ || (!explained && round_ - *kept_ < 250ms)) return std::nullopt;
         kept_.reset();
         back_ = {};
-        return "SIGTERM";
+        return study::Asker::sigterm;
     }
 
   private:
@@ -126,18 +124,19 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessC
                    const std::function<std::optional<EndAsked>()>& asked, const std::function<void()>& each_round) {
     AdaptiveNap naps(50us, 1000us);
     StopSequence stops;
-    std::string awaited; ///< a signal that is still to come for a stop that was noted
+    auto awaited = study::Asker::none; ///< a signal that is still to come for a stop that was noted
     Steady::time_point next_cpu{};
-    const auto take = [&](const std::string& signal) {
+    const auto take = [&](study::Asker signal) {
         // However late the launcher delivers what was noted already, nobody insists with it.
-        const bool noted = !awaited.empty() && signal == awaited;
-        if (noted) awaited.clear();
-        const bool by_keyboard = signals->meaning(signal) == asked_by_interrupt;
-        const StopStep step = noted ? StopStep::repeat : stops.next(by_keyboard ? "SIGINT" : signal, Steady::now());
+        const bool noted = signal == awaited;
+        if (noted) awaited = study::Asker::none;
+        const study::Asker meaning = signals->meaning(signal);
+        const bool by_keyboard = meaning == study::Asker::keyboard;
+        const StopStep step = noted ? StopStep::repeat : stops.next(by_keyboard ? meaning : signal, Steady::now());
         if (const auto end = end_by_launcher(signal, head))
             take_signal(*end, signal, StopStep::at_once, head, clock, log, stopping);
         else
-            take_signal({signals->meaning(signal)}, signal, step, head, clock, log, stopping);
+            take_signal({meaning}, signal, step, head, clock, log, stopping);
     };
     AfterPause after_pause;
     while (!head.end()) {
@@ -158,9 +157,10 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessC
         if (const auto stop = asked ? asked() : std::nullopt) {
             // Signals of the launcher that come after it say the same again.
             awaited = stop->as;
-            const bool first = stops.next(stop->as.empty() ? stop->why : stop->as, Steady::now()) == StopStep::begin;
+            const bool first =
+                stops.next(stop->as == study::Asker::none ? stop->by : stop->as, Steady::now()) == StopStep::begin;
             const StopStep step = stop->at_once ? StopStep::at_once : first ? StopStep::begin : StopStep::repeat;
-            take_signal(*stop, stop->why, step, head, clock, log, stopping);
+            take_signal(*stop, stop->by, step, head, clock, log, stopping);
         }
         if (each_round) each_round();
         if (const auto now = Steady::now(); now >= next_cpu) {

@@ -44,12 +44,12 @@ class TransportOutbox final : public Outbox {
 
 /// An end of the study that somebody asks for.
 struct EndAsked {
-    std::string why;
+    study::Asker by = study::Asker::none;
+    std::string why = std::string(study::name(by)); ///< in words
     bool at_once = false;
     bool insisted = false;                          ///< somebody has asked before, and does so again
     study::Reason reason = study::Reason::draining; ///< of an end at once
-    std::string as = {};    ///< the signal that says the same, should it come as well; empty: none
-    bool by_person = false; ///< who wants no further start (study::StopRequested)
+    study::Asker as = study::Asker::none;           ///< the signal that says the same, should it come as well
 };
 
 /// Runs the head to its end. The first signal ends the study cleanly; one that insists (StopSequence), at once. A

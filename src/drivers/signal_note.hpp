@@ -7,6 +7,7 @@
 #include <string>
 
 #include "ranktune/base/variables.hpp"
+#include "ranktune/study/vocabulary.hpp"
 
 namespace ranktune::drivers {
 
@@ -37,20 +38,20 @@ class SignalNote {
 class SignalMeanings {
   public:
     SignalMeanings() = default;
-    /// `fixed`: by name, {"SIGUSR2", "Ctrl-C"}; `note`: path of a SignalNote, empty: none.
-    explicit SignalMeanings(std::map<std::string, std::string> fixed, std::string note = {});
+    /// `fixed`: {sigusr2, keyboard}; `note`: path of a SignalNote, empty: none.
+    explicit SignalMeanings(std::map<study::Asker, study::Asker> fixed, std::string note = {});
     /// For a rank, by the variables above.
     [[nodiscard]] static SignalMeanings from(const base::Variables& variables);
 
-    /// The words for `signal`, a name: what was received in its place ("SIGTERM", "Ctrl-C"), or itself.
-    [[nodiscard]] std::string of(const std::string& signal) const;
-    /// What the note says; empty: there is none.
-    [[nodiscard]] std::string noted() const;
+    /// Who asks by `signal`: what was received in its place (sigterm, keyboard), or itself.
+    [[nodiscard]] study::Asker of(study::Asker signal) const;
+    /// What the note says; none: there is no note.
+    [[nodiscard]] study::Asker noted() const;
     /// The signal that `noted` is passed on as.
-    [[nodiscard]] static std::string passed_on_as(const std::string& noted);
+    [[nodiscard]] static study::Asker passed_on_as(study::Asker noted);
 
   private:
-    std::map<std::string, std::string> fixed_;
+    std::map<study::Asker, study::Asker> fixed_;
     std::string note_;
 };
 

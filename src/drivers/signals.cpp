@@ -35,20 +35,21 @@ void pass_on(int signal) {
 
 } // namespace
 
-std::string signal_name(int signal) {
+study::Asker asker_of(int signal) {
+    using study::Asker;
     switch (signal) {
         case SIGINT:
-            return "SIGINT";
+            return Asker::sigint;
         case SIGTERM:
-            return "SIGTERM";
+            return Asker::sigterm;
         case SIGHUP:
-            return "SIGHUP";
+            return Asker::sighup;
         case SIGUSR1:
-            return "SIGUSR1";
+            return Asker::sigusr1;
         case SIGUSR2:
-            return "SIGUSR2";
+            return Asker::sigusr2;
         default:
-            return "signal " + std::to_string(signal);
+            return Asker::none;
     }
 }
 
@@ -72,17 +73,18 @@ SignalReader::SignalReader(SignalMeanings meanings) : meanings_(std::move(meanin
 
 SignalReader::~SignalReader() { close(fd_); }
 
-std::optional<std::string> SignalReader::poll() {
+std::optional<study::Asker> SignalReader::poll() {
     signalfd_siginfo info{};
     if (read(fd_, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
-    return signal_name(static_cast<int>(info.ssi_signo));
+    return asker_of(static_cast<int>(info.ssi_signo));
 }
 
-StopStep StopSequence::next(const std::string& signal, std::chrono::steady_clock::time_point now) {
+StopStep StopSequence::next(study::Asker asker, std::chrono::steady_clock::time_point now) {
+    if (asker == study::Asker::keyboard) asker = study::Asker::sigint;
     const bool begin = first_.empty();
-    const auto [known, is_new] = first_.try_emplace(signal, now);
+    const auto [known, is_new] = first_.try_emplace(asker, now);
     if (begin) return StopStep::begin;
-    const bool insists = signal == "SIGINT" || (!is_new && now - known->second >= insisting);
+    const bool insists = asker == study::Asker::sigint || (!is_new && now - known->second >= insisting);
     return insists ? StopStep::at_once : StopStep::repeat;
 }
 

@@ -7,17 +7,17 @@
 #include <csignal>
 #include <map>
 #include <optional>
-#include <string>
 
 #include "drivers/signal_note.hpp"
+#include "ranktune/study/vocabulary.hpp"
 
 namespace ranktune::drivers {
 
 /// The signals that end a run.
 inline constexpr std::array stop_signal_numbers{SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
-/// "SIGUSR1"; "signal 34" for those that stop nothing.
-[[nodiscard]] std::string signal_name(int signal);
+/// Who asks by such a signal; none for those that stop nothing.
+[[nodiscard]] study::Asker asker_of(int signal);
 
 /// Blocks INT, TERM, HUP, USR1 and USR2 in the calling thread and in all threads it starts later. Call it first in
 /// `main`, before MPI starts its own threads: a signal goes to any thread that does not block it. A library that
@@ -34,11 +34,11 @@ class SignalReader {
     SignalReader(const SignalReader&) = delete;
     SignalReader& operator=(const SignalReader&) = delete;
 
-    /// Name of the next signal that has arrived ("SIGUSR1"). Never blocks. One pending signal of a kind counts once
-    /// however often it was sent.
-    [[nodiscard]] std::optional<std::string> poll();
-    /// What people are told of a signal of this name.
-    [[nodiscard]] std::string meaning(const std::string& name) const { return meanings_.of(name); }
+    /// The next signal that has arrived. Never blocks. One pending signal of a kind counts once however often it was
+    /// sent.
+    [[nodiscard]] std::optional<study::Asker> poll();
+    /// Who asks by this signal.
+    [[nodiscard]] study::Asker meaning(study::Asker signal) const { return meanings_.of(signal); }
     /// For Waker::nap.
     [[nodiscard]] int fd() const { return fd_; }
 
@@ -56,15 +56,15 @@ enum class StopStep {
 
 /// Tells somebody who insists from a launcher that repeats itself. Slurm sends TERM twice within milliseconds when the
 /// time is up, and after the USR1 of `--signal`; there is still KillWait for checkpoints then. So the stop is at once
-/// only after a second INT, or when a signal comes again `insisting` or more after it came first.
+/// only after a second INT (or Ctrl-C), or when a signal comes again `insisting` or more after it came first.
 class StopSequence {
   public:
     static constexpr std::chrono::seconds insisting{5};
 
-    [[nodiscard]] StopStep next(const std::string& signal, std::chrono::steady_clock::time_point now);
+    [[nodiscard]] StopStep next(study::Asker asker, std::chrono::steady_clock::time_point now);
 
   private:
-    std::map<std::string, std::chrono::steady_clock::time_point> first_; ///< by name
+    std::map<study::Asker, std::chrono::steady_clock::time_point> first_;
 };
 
 } // namespace ranktune::drivers

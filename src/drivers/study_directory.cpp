@@ -74,6 +74,7 @@ std::string outcome_text(const OutcomeFile& outcome) {
     text += "start=" + std::to_string(outcome.start) + "\n";
     if (outcome.records > 0) text += "records=" + std::to_string(outcome.records) + "\n";
     text += "cause=" + std::string(name(outcome.cause)) + "\n";
+    if (outcome.by != study::Asker::none) text += "asked_by=" + std::string(study::name(outcome.by)) + "\n";
     text += "time=" + outcome.time + "\n";
     text += "requeue=" + outcome.requeue + "\n";
     if (!outcome.tables.empty()) text += "tables=" + base::gist(outcome.tables) + "\n";
@@ -105,6 +106,8 @@ std::optional<OutcomeFile> parse_outcome(const std::string& text) {
             found.records = std::strtoull(value.c_str(), nullptr, 10);
         } else if (key == "cause") {
             found.cause = cause_named(value);
+        } else if (key == "asked_by") {
+            found.by = study::asker_named(value).value_or(study::Asker::none);
         } else if (key == "time") {
             found.time = value;
         } else if (key == "requeue") {
@@ -128,16 +131,17 @@ std::optional<OutcomeFile> read_outcome(storage::FileSystem& files, const StudyD
     }
 }
 
-void ask_to_stop(storage::FileSystem& files, const StudyDirectory& directory, std::string_view who) {
+void ask_to_stop(storage::FileSystem& files, const StudyDirectory& directory, study::Asker who) {
     publish_text(files, directory.stop_file(),
-                 std::string(who) + ", from " + host_name() + " at " + wall_time_now() + "\n", false);
+                 std::string(study::name(who)) + ", from " + host_name() + " at " + wall_time_now() + "\n", false);
 }
 
-std::optional<std::string> take_stop_request(storage::FileSystem& files, const std::string& stop_file) {
+std::optional<study::Asker> take_stop_request(storage::FileSystem& files, const std::string& stop_file) {
     if (!files.exists(stop_file)) return std::nullopt;
     const std::string text = storage::read_text(files, stop_file);
     files.remove(stop_file);
-    return std::string(text.starts_with(asked_by_interrupt) ? asked_by_interrupt : asked_by_verb);
+    const std::string_view who = std::string_view(text).substr(0, text.find(','));
+    return study::asker_named(who) == study::Asker::keyboard ? study::Asker::keyboard : study::Asker::verb;
 }
 
 void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study,

@@ -76,10 +76,11 @@ struct OutcomeFile {
     std::uint32_t start = 1; ///< incarnation
     std::string time;        ///< RFC 3339
     EndCause cause = EndCause::over;
-    std::string requeue = "no"; ///< whether Slurm was asked to queue the job again: "no", "yes" or "failed"
-    std::string launch = {};    ///< value of launch_variable; empty: nobody gave one
-    std::uint64_t records = 0;  ///< of the journal that were on the disk, all starts; 0: not known
-    std::string tables = {};    ///< what is wrong with metrics.h5, one line; empty: it has everything
+    study::Asker by = study::Asker::none; ///< whoever asked for this end
+    std::string requeue = "no";           ///< whether Slurm was asked to queue the job again: "no", "yes" or "failed"
+    std::string launch = {};              ///< value of launch_variable; empty: nobody gave one
+    std::uint64_t records = 0;            ///< of the journal that were on the disk, all starts; 0: not known
+    std::string tables = {};              ///< what is wrong with metrics.h5, one line; empty: it has everything
     friend bool operator==(const OutcomeFile&, const OutcomeFile&) = default;
 };
 [[nodiscard]] std::string outcome_text(const OutcomeFile& outcome);
@@ -92,13 +93,11 @@ struct OutcomeFile {
 /// `outcome` repeats it.
 inline constexpr const char* launch_variable = "RANKTUNE_LAUNCH";
 
-/// Who asks for a clean stop through the file `stop`.
-inline constexpr std::string_view asked_by_verb = "ranktune stop";
-inline constexpr std::string_view asked_by_interrupt = "Ctrl-C"; ///< at the keyboard of `supervise`
-/// Writes the file. Throws base::IoError.
-void ask_to_stop(storage::FileSystem& files, const StudyDirectory& directory, std::string_view who);
-/// Takes the request away, if there is one: who asks. Throws base::IoError.
-[[nodiscard]] std::optional<std::string> take_stop_request(storage::FileSystem& files, const std::string& stop_file);
+/// Writes the file `stop`, by which a person asks for a clean stop. Throws base::IoError.
+void ask_to_stop(storage::FileSystem& files, const StudyDirectory& directory, study::Asker who);
+/// Takes the request away, if there is one: who asks (whoever writes such a file counts as a person). Throws
+/// base::IoError.
+[[nodiscard]] std::optional<study::Asker> take_stop_request(storage::FileSystem& files, const std::string& stop_file);
 
 /// Creates the folders and writes study.toml (unless `study` is empty). One of a `is_new` study's directory that says
 /// something else is not ours: it is kept as study.toml~N. Throws base::IoError.

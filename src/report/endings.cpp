@@ -49,11 +49,10 @@ std::string why_text(const tuner::Tuner& tuner) {
                                                              : tuner::failures_sentence(state, tuner.spec().failure);
     if (state.end_reason == study::Reason::study_complete) return {};
     if (state.end_reason == study::Reason::draining) return asked_to_stop(state.end_message);
-    const bool told = std::any_of(state.trials.begin(), state.trials.end(), [&](const TrialState& trial) {
-        return trial.phase == TrialPhase::failed && trial.message == state.end_message;
-    });
-    if (!told) return first_line(state.end_message);
-    return study::describe(state.end_reason, static_cast<double>(state.blame.early_failures()), 0.0);
+    // What the last of those trials said stands among the failures.
+    if (state.end_reason == study::Reason::early_failures)
+        return study::describe(state.end_reason, static_cast<double>(state.blame.early_failures()), 0.0);
+    return first_line(state.end_message);
 }
 
 std::string trials_made(const tuner::Tuner& tuner) {

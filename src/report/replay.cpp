@@ -16,6 +16,7 @@
 #include "ranktune/study/parse.hpp"
 #include "report/next_steps.hpp"
 #include "tuner/resume.hpp"
+#include "tuner/retell.hpp"
 
 namespace ranktune::report {
 namespace {
@@ -106,8 +107,6 @@ bool same(const Record& a, const Record& b) {
     return left == right;
 }
 
-bool is_name(const Record& record) { return std::holds_alternative<study::MetricDefined>(record); }
-
 class Verifier {
   public:
     Verifier(std::vector<Record> records, std::string file) : records_(std::move(records)), file_(std::move(file)) {}
@@ -158,73 +157,20 @@ class Verifier {
             tuner_->change(changed->spec, changed->version, changed->at, out);
         } else if (const auto* again = std::get_if<study::TrialReopened>(&record)) {
             tuner_->reopen(again->trial, again->from_scratch, again->at, out);
-        } else if (auto event = event_of(record)) {
-            tuner_->step(*event, out);
-        } else if (std::holds_alternative<study::JobDied>(record) && at_ + 1 == records_.size()) {
-            ++at_; // the beginning that belongs to it lies behind --until, or was never written
-        } else if (std::all_of(records_.begin() + static_cast<std::ptrdiff_t>(at_), records_.end(), is_name)) {
-            at_ = records_.size(); // the report that brought these metrics lies behind --until
         } else {
-            differs("recorded " + describe_record(record) + ", but nothing that was recorded before leads to it");
+            step_again(out);
         }
     }
 
-    std::optional<study::Event> event_of(const Record& record) const {
-        const auto incarnation = tuner_->state().incarnation;
-        if (const auto* r = std::get_if<study::IncarnationBegan>(&record))
-            return study::Event{r->at, study::Began{r->incarnation, r->workers, r->wall_time, {}}};
-        if (const auto* r = std::get_if<study::JobDied>(&record)) return beginning_after(*r);
-        if (std::holds_alternative<study::MetricDefined>(record) || std::holds_alternative<study::Reported>(record) ||
-            std::holds_alternative<study::ReportHeld>(record))
-            return report_at(incarnation);
-        if (const auto* r = std::get_if<study::CheckpointCommitted>(&record))
-            return study::Event{r->at, study::CheckpointSaved{r->trial, r->attempt, incarnation, r->checkpoint}};
-        if (const auto* r = std::get_if<study::AttemptEnded>(&record))
-            return study::Event{r->at, study::AttemptOver{r->trial, r->attempt, incarnation, r->outcome, r->message}};
-        if (const auto* r = std::get_if<study::RankLost>(&record))
-            return study::Event{r->at, study::RankGone{r->rank, r->why, r->guilty}};
-        if (const auto* r = std::get_if<study::DrainBegan>(&record)) {
-            if (r->reason == study::Reason::study_time || r->reason == study::Reason::deadline)
-                return study::Event{r->at, study::TimerFired{}};
-            const bool by_person = tuner_->state().draining; // nobody else is heard a second time
-            return study::Event{r->at, study::StopRequested{r->why, r->reason, by_person}};
-        }
-        if (const auto* r = std::get_if<study::DeadlineSet>(&record))
-            return study::Event{r->at, study::DeadlineKnown{r->deadline}};
-        return {};
-    }
-
-    /// The death of a job is told together with the beginning of the next incarnation.
-    std::optional<study::Event> beginning_after(const study::JobDied& death) const {
-        const auto* began =
-            at_ + 1 < records_.size() ? std::get_if<study::IncarnationBegan>(&records_[at_ + 1]) : nullptr;
-        if (began == nullptr) return {};
-        study::Began body{began->incarnation, began->workers, began->wall_time, study::JobDeath{}};
-        for (const auto& entry : death.notes) body.death->notes.push_back(entry.note);
-        return study::Event{death.at, std::move(body)};
-    }
-
-    /// New metrics are named in front of the report that brought them.
-    std::optional<study::Event> report_at(base::Incarnation incarnation) const {
-        std::vector<std::string> names = tuner_->state().metrics;
-        std::size_t at = at_;
-        for (; at < records_.size(); ++at) {
-            const auto* metric = std::get_if<study::MetricDefined>(&records_[at]);
-            if (metric == nullptr) break;
-            names.push_back(metric->name);
-        }
-        if (at == records_.size()) return {};
-        const auto event = [&](const auto& report) -> std::optional<study::Event> {
-            study::ReportArrived body{report.trial, report.attempt, incarnation, report.iteration, report.seconds, {}};
-            for (const auto& metric : report.metrics) {
-                if (metric.id.value() >= names.size()) return {};
-                body.metrics.push_back({names[metric.id.value()], metric.value});
-            }
-            return study::Event{report.at, std::move(body)};
-        };
-        if (const auto* report = std::get_if<study::Reported>(&records_[at])) return event(*report);
-        if (const auto* held = std::get_if<study::ReportHeld>(&records_[at])) return event(*held);
-        return {};
+    void step_again(tuner::Output& out) {
+        const std::span<const Record> rest = std::span(records_).subspan(at_);
+        const tuner::Retold told = tuner::retell(rest, tuner_->state());
+        if (told.event)
+            tuner_->step(*told.event, out);
+        else if (told.cut_short) // what it belongs to lies behind --until, or was never written
+            at_ = records_.size();
+        else
+            differs("recorded " + describe_record(rest.front()) + ", but nothing that was recorded before leads to it");
     }
 
     void compare(const std::vector<Record>& decided) {

@@ -8,6 +8,14 @@
 #include "study/codec_pieces.hpp"
 
 namespace ranktune::study {
+
+Asker decode_asker(Decoder& in) {
+    const std::uint8_t code = in.u8();
+    if (code > static_cast<std::uint8_t>(last_asker))
+        throw base::FormatError("asker " + std::to_string(code) + " is unknown");
+    return static_cast<Asker>(code);
+}
+
 namespace {
 
 // ---- pieces ----
@@ -221,11 +229,13 @@ void put(const DrainBegan& r, RecordEncoder& out) {
     put_time(r.at, out);
     out.u8(static_cast<std::uint8_t>(r.reason));
     out.string(r.why);
+    out.u8(static_cast<std::uint8_t>(r.by));
 }
 void get(DrainBegan& r, Decoder& in) {
     r.at = decode_time(in);
     r.reason = decode_reason(in);
     r.why = in.string();
+    r.by = decode_asker(in);
 }
 
 void put(const StudyEnded& r, RecordEncoder& out) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranktune/study/vocabulary.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -128,6 +129,20 @@ std::string_view name(TrialPhase phase) {
             return "failed";
     }
     return "unknown";
+}
+
+namespace {
+/// By their codes.
+constexpr std::array<std::string_view, static_cast<std::size_t>(last_asker) + 1> askers = {
+    "", "ranktune stop", "Ctrl-C", "SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"};
+} // namespace
+
+std::string_view name(Asker asker) { return askers.at(static_cast<std::size_t>(asker)); }
+
+std::optional<Asker> asker_named(std::string_view name) {
+    const auto found = std::ranges::find(askers, name);
+    if (name.empty() || found == askers.end()) return std::nullopt;
+    return static_cast<Asker>(found - askers.begin());
 }
 
 std::string_view name(AttemptOutcome outcome) {

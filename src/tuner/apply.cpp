@@ -293,6 +293,7 @@ void Tuner::apply_one(const study::DrainBegan& r) {
     state_.draining = true;
     state_.drain_reason = r.reason;
     state_.drain_message = r.why;
+    state_.drain_by = r.by;
 }
 
 void Tuner::apply_one(const study::StudyEnded& r) {

@@ -41,6 +41,7 @@ struct State {
     StudyTime drain_began;
     Reason drain_reason = Reason::none;
     std::string drain_message;
+    study::Asker drain_by = study::Asker::none;
     bool ended = false;
     StudyOutcome outcome = StudyOutcome::ok;
     Reason end_reason = Reason::none;

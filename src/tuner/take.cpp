@@ -120,9 +120,9 @@ Tuner::Next Tuner::take(const study::TimerFired&, Round& round) const {
 
 Tuner::Next Tuner::take(const study::StopRequested& event, Round& round) const {
     if (state_.ended) return {};
-    const bool heard = event.by_person && would_be_started_again(state_) && event.why != state_.drain_message;
+    const bool heard = is_person(event.by) && would_be_started_again(state_) && event.by != state_.drain_by;
     if (state_.draining && !heard) return {};
-    return study::DrainBegan{round.now, event.reason, event.why};
+    return study::DrainBegan{round.now, event.reason, event.why, event.by};
 }
 
 Tuner::Next Tuner::take(const study::DeadlineKnown& event, Round& round) const {

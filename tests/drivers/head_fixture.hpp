@@ -56,11 +56,11 @@ struct Duties final : HeadDuties {
     std::function<void()> on_delete;
     void publish(const study::EndStudy& end) override { results.push_back(end); }
     bool published() override { return ready; }
-    std::optional<study::EndStudy> instead() override { return other; }
+    std::optional<Instead> instead() override { return other; }
     std::vector<std::string> deleted;
     std::vector<study::EndStudy> results;
     bool ready = true;
-    std::optional<study::EndStudy> other;
+    std::optional<Instead> other;
 };
 
 struct Views final : Observer {
@@ -85,7 +85,7 @@ class HeadFixture {
   public:
     explicit HeadFixture(std::uint32_t workers, const study::StudySpec& spec = small_study(1),
                          base::Duration deadline_timeout = 0s,
-                         std::function<std::string(const std::string&)> signal_meaning = {})
+                         std::function<study::Asker(study::Asker)> signal_meaning = {})
         : tuner(spec) {
         tuner::Output created;
         tuner.create("uuid", "[study]\n", "0.1.0", created);

@@ -204,7 +204,7 @@ TEST_CASE("A worker that never says Bye is not waited for for ever", "[drivers]"
     HeadFixture h(2);
     h.join(2);
     h.out.drop<study::StartTrial>();
-    h.machine->on_stop_at_once("SIGINT, twice", at(1s));
+    h.machine->on_stop_at_once({"SIGINT, twice"}, at(1s));
     h.expect_leave(2, StudyOutcome::resumable, false);
     h.from(one, Bye{}, 2s);
     for (auto now = 2s; now < 41s; ++now) {
@@ -227,13 +227,14 @@ TEST_CASE("What could not be kept makes another end of the study", "[drivers]") 
     h.machine->on_rank_gone(one, "killed", at(1s));
     h.tick(1s);
     REQUIRE(h.duties.results.size() == 1);
-    h.duties.other = study::EndStudy{StudyOutcome::resumable, study::Reason::unsaved, "the journal is gone"};
+    h.duties.other = {{StudyOutcome::resumable, study::Reason::unsaved, "the journal is gone"}, false};
     h.duties.ready = true;
     h.tick(2s);
     REQUIRE(h.machine->end().has_value());
     CHECK(h.machine->end()->outcome == StudyOutcome::resumable);
     CHECK(h.machine->end()->reason == study::Reason::unsaved);
     CHECK(h.machine->end()->message == "the journal is gone");
+    CHECK(h.machine->end()->whose == HeadEnd::Whose::head);
 }
 
 TEST_CASE("A stop request lets running trials checkpoint, and starts nothing", "[drivers]") {
@@ -264,7 +265,7 @@ TEST_CASE("A signal that reached a worker stops the study", "[drivers]") {
     HeadFixture h(1);
     h.join(1);
     h.out.take<study::StartTrial>(one);
-    h.from(one, StopAsked{"SIGUSR1"}, 1s);
+    h.from(one, StopAsked{study::Asker::sigusr1}, 1s);
     h.tick(1s);
     CHECK(h.tuner.state().drain_message.find("SIGUSR1") != std::string::npos);
     h.out.take<study::Interrupt>(one);
@@ -273,9 +274,9 @@ TEST_CASE("A signal that reached a worker stops the study", "[drivers]") {
 
 TEST_CASE("A signal that reached a worker is told by what was received in its place", "[drivers]") {
     HeadFixture h(1, small_study(1), 0s,
-                  [](const std::string& signal) { return signal == "SIGUSR1" ? "SIGTERM" : signal; });
+                  [](study::Asker signal) { return signal == study::Asker::sigusr1 ? study::Asker::sigterm : signal; });
     h.join(1);
-    h.from(one, StopAsked{"SIGUSR1"}, 1s);
+    h.from(one, StopAsked{study::Asker::sigusr1}, 1s);
     h.tick(1s);
     CHECK(h.tuner.state().drain_message == "SIGTERM");
 }

@@ -60,7 +60,7 @@ struct Study {
 
 /// The end that services make of `end`, and what they leave as a word.
 struct Published {
-    std::optional<study::EndStudy> instead;
+    std::optional<HeadDuties::Instead> instead;
     study::EndStudy word;
     std::string tables;
     int results = 0;
@@ -131,10 +131,11 @@ TEST_CASE("The last step before the outcome sees whether the journal is there", 
     const auto published = publish(study, complete);
     CHECK(published.results == 0);
     REQUIRE(published.instead);
-    CHECK(published.instead->outcome == StudyOutcome::resumable);
-    CHECK(published.instead->reason == study::Reason::unsaved);
-    CHECK(contains(published.instead->message, "removed, moved or replaced"));
-    CHECK(published.word == *published.instead);
+    CHECK(published.instead->end.outcome == StudyOutcome::resumable);
+    CHECK(published.instead->end.reason == study::Reason::unsaved);
+    CHECK(contains(published.instead->end.message, "removed, moved or replaced"));
+    CHECK(published.word == published.instead->end);
+    CHECK_FALSE(published.instead->tables);
     // An end that says so already stays as it is.
     const study::EndStudy told{StudyOutcome::resumable, study::Reason::unsaved, "told"};
     CHECK(publish(study, told).word == told);
@@ -147,25 +148,26 @@ TEST_CASE("Records that never reached the disk are no complete study", "[drivers
         [](auto kind, const std::string&) { return kind == test::CrashFileSystem::Kind::sync ? EIO : 0; });
     const auto published = publish(study, {});
     REQUIRE(published.instead);
-    CHECK(published.instead->outcome == StudyOutcome::resumable);
-    CHECK(contains(published.instead->message, "the journal cannot be written"));
+    CHECK(published.instead->end.outcome == StudyOutcome::resumable);
+    CHECK(contains(published.instead->end.message, "the journal cannot be written"));
 }
 
 TEST_CASE("An older segment that is missing at the end makes no complete study, nor do tables that fail", "[drivers]") {
     Study study;
     const auto damaged = publish(study, {}, [] { throw base::FormatError("'000001.h5' is missing"); });
     REQUIRE(damaged.instead);
-    CHECK(contains(damaged.instead->message, "is missing"));
+    CHECK(contains(damaged.instead->end.message, "is missing"));
     const auto no_room = [] {
         throw base::IoError("cannot write", "metrics.h5", std::make_error_code(std::errc::no_space_on_device));
     };
     const auto full = publish(study, {}, no_room);
     REQUIRE(full.instead);
-    CHECK(full.instead->outcome == StudyOutcome::resumable);
+    CHECK(full.instead->end.outcome == StudyOutcome::resumable);
     CHECK(contains(full.tables, "metrics.h5 lacks results: cannot write 'metrics.h5'"));
     CHECK(contains(full.tables, "Make room, and give the same command again"));
-    CHECK(full.instead->message == full.tables);
-    CHECK(full.word == *full.instead);
+    CHECK(full.instead->end.message == full.tables);
+    CHECK(full.word == full.instead->end);
+    CHECK(full.instead->tables);
     // Any other end stays as it is, and the word says it, too.
     const study::EndStudy failed{StudyOutcome::too_many_failures, study::Reason::study_complete, ""};
     const auto both = publish(study, failed, no_room);

@@ -44,7 +44,7 @@ study::StartTrial start() {
 TEST_CASE("Every message comes out of the codec as it went in", "[drivers]") {
     check_round_trip(Hello{protocol_version, "0.1.0", "node17", 4});
     check_round_trip(Heartbeat{key, 1234567});
-    check_round_trip(StopAsked{"SIGTERM"});
+    check_round_trip(StopAsked{study::Asker::sigterm});
     check_round_trip(CheckpointMissed{{base::TrialId{3}, base::Attempt{2}, base::Incarnation{1}}, "no space"});
     check_round_trip(ReportsTaken{{base::TrialId{3}, base::Attempt{2}, base::Incarnation{1}}, 192});
     check_round_trip(Bye{"out of memory", false});

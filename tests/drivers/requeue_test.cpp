@@ -123,13 +123,13 @@ TEST_CASE("Where scontrol is missing or refuses, it is said what to do", "[drive
 TEST_CASE("Which stops may be followed by a requeue", "[drivers]") {
     using By = slurm::Stopped::By;
     using study::Reason;
-    CHECK(stopped_by(Reason::draining, "SIGUSR1") == By::signal);
-    CHECK(stopped_by(Reason::draining, "SIGTERM") == By::signal);
-    CHECK(stopped_by(Reason::draining, "SIGUSR2") == By::signal);
-    CHECK(stopped_by(Reason::draining, "SIGHUP") == By::signal);
-    CHECK(stopped_by(Reason::deadline, "deadline: ...") == By::deadline);
-    CHECK(stopped_by(Reason::draining, "SIGINT") == By::other);
-    CHECK(stopped_by(Reason::draining, "ranktune stop") == By::other);
-    CHECK(stopped_by(Reason::unsaved, "no space") == By::other);
-    CHECK(stopped_by(Reason::no_ranks, "") == By::other);
+    CHECK(stopped_by(Reason::draining, study::Asker::sigusr1) == By::signal);
+    CHECK(stopped_by(Reason::draining, study::Asker::sigterm) == By::signal);
+    CHECK(stopped_by(Reason::draining, study::Asker::sigusr2) == By::signal);
+    CHECK(stopped_by(Reason::draining, study::Asker::sighup) == By::signal);
+    CHECK(stopped_by(Reason::deadline, study::Asker::none) == By::deadline);
+    CHECK(stopped_by(Reason::draining, study::Asker::sigint) == By::other);
+    CHECK(stopped_by(Reason::draining, study::Asker::verb) == By::other);
+    CHECK(stopped_by(Reason::unsaved, study::Asker::none) == By::other);
+    CHECK(stopped_by(Reason::no_ranks, study::Asker::sigterm) == By::other);
 }

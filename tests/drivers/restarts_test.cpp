@@ -190,6 +190,7 @@ TEST_CASE("What cannot be started, or is no study, is not tried twice", "[driver
 TEST_CASE("The file outcome is read as it is written", "[drivers]") {
     OutcomeFile file{StudyOutcome::resumable, "SIGTERM", true, 12, 3, "2026-11-20T10:00:00.000Z"};
     file.cause = EndCause::ranks;
+    file.by = ranktune::study::Asker::sigterm;
     CHECK(outcome_text(file).find("launch=") == std::string::npos);
     file.launch = "this one";
     const auto read = parse_outcome(outcome_text(file));
@@ -201,6 +202,7 @@ TEST_CASE("The file outcome is read as it is written", "[drivers]") {
     CHECK(read->reports == 12);
     CHECK(read->start == 3);
     CHECK(read->cause == EndCause::ranks);
+    CHECK(read->by == ranktune::study::Asker::sigterm);
     CHECK(read->time == file.time);
     CHECK_FALSE(parse_outcome(""));
     CHECK_FALSE(parse_outcome("reason=x\n"));

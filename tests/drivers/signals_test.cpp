@@ -20,8 +20,10 @@
 namespace ranktune::drivers {
 namespace {
 
+using study::Asker;
+
 /// Waits for a signal as the loops do.
-std::string next_signal(SignalReader& reader) {
+Asker next_signal(SignalReader& reader) {
     Waker waker;
     for (;;) {
         if (const auto name = reader.poll()) return *name;
@@ -40,9 +42,9 @@ TEST_CASE("a stop signal is read by the loop, whichever thread it is given to", 
     SignalReader reader;
     CHECK_FALSE(reader.poll().has_value());
     kill(getpid(), SIGUSR1);
-    CHECK(next_signal(reader) == "SIGUSR1");
+    CHECK(next_signal(reader) == Asker::sigusr1);
     pthread_kill(earlier.native_handle(), SIGTERM);
-    CHECK(next_signal(reader) == "SIGTERM");
+    CHECK(next_signal(reader) == Asker::sigterm);
     CHECK_FALSE(reader.poll().has_value());
     end = true;
     earlier.join();
@@ -51,9 +53,9 @@ TEST_CASE("a stop signal is read by the loop, whichever thread it is given to", 
 TEST_CASE("a signal that stands for something else is called so", "[drivers]") {
     block_stop_signals();
     const SignalReader reader(SignalMeanings::from({{interrupt_variable, "SIGUSR2"}}));
-    CHECK(reader.meaning("SIGUSR2") == "Ctrl-C");
-    CHECK(reader.meaning("SIGUSR1") == "SIGUSR1");
-    CHECK(SignalMeanings::from({}).of("SIGUSR2") == "SIGUSR2");
+    CHECK(reader.meaning(Asker::sigusr2) == Asker::keyboard);
+    CHECK(reader.meaning(Asker::sigusr1) == Asker::sigusr1);
+    CHECK(SignalMeanings::from({}).of(Asker::sigusr2) == Asker::sigusr2);
 }
 
 TEST_CASE("what was received in place of a signal is read from the note, and only there", "[drivers]") {
@@ -62,22 +64,22 @@ TEST_CASE("what was received in place of a signal is read from the note, and onl
         SignalNote note;
         path = note.path();
         const auto meanings = SignalMeanings::from({{signal_note_variable, path}});
-        CHECK(meanings.of("SIGUSR1") == "SIGUSR1"); // nothing is written yet
-        CHECK(meanings.noted().empty());
+        CHECK(meanings.of(Asker::sigusr1) == Asker::sigusr1); // nothing is written yet
+        CHECK(meanings.noted() == Asker::none);
         note.write(SIGTERM);
-        CHECK(meanings.of("SIGUSR1") == "SIGTERM");
-        CHECK(meanings.of("SIGUSR2") == "SIGTERM");
-        CHECK(meanings.of("SIGHUP") == "SIGHUP"); // nobody passes another on as this one
-        CHECK(meanings.noted() == "SIGTERM");
+        CHECK(meanings.of(Asker::sigusr1) == Asker::sigterm);
+        CHECK(meanings.of(Asker::sigusr2) == Asker::sigterm);
+        CHECK(meanings.of(Asker::sighup) == Asker::sighup); // nobody passes another on as this one
+        CHECK(meanings.noted() == Asker::sigterm);
         note.write(SIGINT);
-        CHECK(meanings.of("SIGUSR1") == "SIGTERM"); // the first one counts
+        CHECK(meanings.of(Asker::sigusr1) == Asker::sigterm); // the first one counts
         std::ofstream(path) << "anything else\n";
-        CHECK(meanings.of("SIGUSR1") == "SIGUSR1");
-        CHECK(meanings.noted().empty());
+        CHECK(meanings.of(Asker::sigusr1) == Asker::sigusr1);
+        CHECK(meanings.noted() == Asker::none);
     }
-    CHECK(SignalMeanings().noted().empty());
-    CHECK(SignalMeanings::passed_on_as("Ctrl-C") == "SIGUSR2");
-    CHECK(SignalMeanings::passed_on_as("SIGHUP") == "SIGUSR1");
+    CHECK(SignalMeanings().noted() == Asker::none);
+    CHECK(SignalMeanings::passed_on_as(Asker::keyboard) == Asker::sigusr2);
+    CHECK(SignalMeanings::passed_on_as(Asker::sighup) == Asker::sigusr1);
     CHECK_FALSE(std::filesystem::exists(path));
 }
 
@@ -85,30 +87,30 @@ TEST_CASE("what Slurm sends when the time is up is one request, and leaves time 
     using namespace std::chrono_literals;
     const std::chrono::steady_clock::time_point start{};
     StopSequence stops;
-    CHECK(stops.next("SIGTERM", start) == StopStep::begin);
-    CHECK(stops.next("SIGTERM", start + 8ms) == StopStep::repeat);
+    CHECK(stops.next(Asker::sigterm, start) == StopStep::begin);
+    CHECK(stops.next(Asker::sigterm, start + 8ms) == StopStep::repeat);
 
     StopSequence warned; // --signal=USR1@120
-    CHECK(warned.next("SIGUSR1", start) == StopStep::begin);
-    CHECK(warned.next("SIGTERM", start + 120s) == StopStep::repeat);
-    CHECK(warned.next("SIGTERM", start + 120s + 8ms) == StopStep::repeat);
+    CHECK(warned.next(Asker::sigusr1, start) == StopStep::begin);
+    CHECK(warned.next(Asker::sigterm, start + 120s) == StopStep::repeat);
+    CHECK(warned.next(Asker::sigterm, start + 120s + 8ms) == StopStep::repeat);
 }
 
 TEST_CASE("who insists ends a study at once", "[drivers]") {
     using namespace std::chrono_literals;
     const std::chrono::steady_clock::time_point start{};
     StopSequence keyboard;
-    CHECK(keyboard.next("SIGINT", start) == StopStep::begin);
-    CHECK(keyboard.next("SIGINT", start + 1s) == StopStep::at_once);
+    CHECK(keyboard.next(Asker::sigint, start) == StopStep::begin);
+    CHECK(keyboard.next(Asker::sigint, start + 1s) == StopStep::at_once);
 
     StopSequence mixed;
-    CHECK(mixed.next("SIGUSR1", start) == StopStep::begin);
-    CHECK(mixed.next("SIGINT", start + 1s) == StopStep::at_once);
+    CHECK(mixed.next(Asker::sigusr1, start) == StopStep::begin);
+    CHECK(mixed.next(Asker::sigint, start + 1s) == StopStep::at_once);
 
     StopSequence twice;
-    CHECK(twice.next("SIGTERM", start) == StopStep::begin);
-    CHECK(twice.next("SIGTERM", start + 4999ms) == StopStep::repeat);
-    CHECK(twice.next("SIGTERM", start + 5s) == StopStep::at_once);
+    CHECK(twice.next(Asker::sigterm, start) == StopStep::begin);
+    CHECK(twice.next(Asker::sigterm, start + 4999ms) == StopStep::repeat);
+    CHECK(twice.next(Asker::sigterm, start + 5s) == StopStep::at_once);
 }
 
 TEST_CASE("a nap ends when it is woken", "[drivers]") {

@@ -514,8 +514,8 @@ TEST_CASE("A message that cannot be read ends the worker, and the head hears why
 
 TEST_CASE("A signal on a worker is passed on to the head", "[drivers]") {
     WorkerFixture w(one);
-    w.machine->on_stop_request("SIGTERM", at(1s));
-    CHECK(w.out.take<StopAsked>(w.head).why == "SIGTERM");
+    w.machine->on_stop_request(study::Asker::sigterm, at(1s));
+    CHECK(w.out.take<StopAsked>(w.head).by == study::Asker::sigterm);
     CHECK_FALSE(w.machine->end().has_value());
     w.out.check_empty();
 }

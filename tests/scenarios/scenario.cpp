@@ -138,7 +138,7 @@ std::string Player::play(const std::string& command, const std::string& body) {
     } else if (verb == "stop") {
         event(study::StopRequested{rest_of(words)}, text);
     } else if (verb == "person_stops") {
-        event(study::StopRequested{rest_of(words), study::Reason::draining, true}, text);
+        event(study::StopRequested{rest_of(words), study::Reason::draining, study::Asker::verb}, text);
     } else if (verb == "timer" || verb == "at") {
         double seconds = 0.0;
         words >> seconds;

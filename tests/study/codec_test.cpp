@@ -83,7 +83,7 @@ std::vector<Record> examples() {
         RankLost{},
         RankLost{Rank(max32), last_time, odd_text},
         DrainBegan{},
-        DrainBegan{last_time, Reason::missing_metric, odd_text},
+        DrainBegan{last_time, Reason::missing_metric, odd_text, study::last_asker},
         StudyEnded{},
         StudyEnded{last_time, StudyOutcome::resumable, Reason::no_trial_succeeded, odd_text},
         Snapshot{},
@@ -162,7 +162,7 @@ std::size_t bytes_without_places(const Record& record) {
 
 /// Size of the form without fields that came later; 0: there is none.
 std::size_t bytes_of_older_form(const Record& record) {
-    if (std::holds_alternative<RankLost>(record)) return encoded_size(record) - 1; // whether it was guilty
+    if (std::holds_alternative<RankLost>(record)) return encoded_size(record) - 1;           // whether it was guilty
     if (std::holds_alternative<CheckpointReleased>(record)) return encoded_size(record) - 1; // whether its file stays
     if (const auto* snapshot = std::get_if<Snapshot>(&record))
         return encoded_size(record) - 1 - snapshot->spec.size(); // the study file, with one byte of length
@@ -349,6 +349,9 @@ TEST_CASE("unknown kinds and unknown deciding values are refused, unknown reason
     bytes[10] = std::byte{200};
     Decoder drain(bytes);
     CHECK(std::get<DrainBegan>(decode_record(drain)).reason == static_cast<Reason>(200));
+    bytes.back() = std::byte{static_cast<std::uint8_t>(last_asker) + 1};
+    Decoder asker(bytes);
+    CHECK_THROWS_AS(decode_record(asker), base::FormatError);
 
     // `discard` is for messages: a journal never holds it.
     Bytes verdict{std::byte{3}, std::byte{0}};

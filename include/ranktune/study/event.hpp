@@ -66,11 +66,10 @@ struct TimerFired {};
 /// Someone wants the study to end early but resumably: signal, walltime, `ranktune stop`. Trials checkpoint at their
 /// next report.
 struct StopRequested {
-    std::string why;
+    std::string why;                  ///< in words; those of `by`, where it is somebody
     Reason reason = Reason::draining; ///< or unread_parameter: then the study is over, and nothing resumes it
-    /// A person wants it, who expects that nothing starts the study again: counts although it drains for its deadline,
-    /// or for a signal of Slurm's, already.
-    bool by_person = false;
+    /// A person counts although the study drains for its deadline, or for a signal of Slurm's, already.
+    Asker by = Asker::none;
 };
 
 /// When the job ends, as far as anybody knows, with what the driver keeps for itself taken off; nothing: no limit, or

@@ -137,6 +137,7 @@ struct DrainBegan {
     StudyTime at;
     Reason reason = Reason::draining; ///< draining, study_time, early_failures, missing_metric, unsaved, deadline ...
     std::string why;
+    Asker by = Asker::none;
     friend bool operator==(const DrainBegan&, const DrainBegan&) = default;
 };
 
@@ -216,8 +217,8 @@ struct HostRetired {
     friend bool operator==(const HostRetired&, const HostRetired&) = default;
 };
 
-/// Deterministic mode: the group of a trial whose turn has not come was asked to save its state and to give its ranks to
-/// one whose turn comes before.
+/// Deterministic mode: the group of a trial whose turn has not come was asked to save its state and to give its ranks
+/// to one whose turn comes before.
 struct YieldAsked {
     TrialId trial;
     StudyTime at;

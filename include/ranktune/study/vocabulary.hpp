@@ -67,6 +67,25 @@ enum class Reason : std::uint8_t {
     stateless = 33          ///< a trial was to pause, and its trainable gives no checkpoints
 };
 
+/// Who or what asks a study to stop. Codes are written to the journal: append only.
+enum class Asker : std::uint8_t {
+    none = 0,     ///< nobody outside of the study, or nobody with a name
+    verb = 1,     ///< `ranktune stop`
+    keyboard = 2, ///< Ctrl-C at the keyboard of who started it
+    sigint = 3,
+    sigterm = 4,
+    sighup = 5,
+    sigusr1 = 6,
+    sigusr2 = 7
+};
+inline constexpr Asker last_asker = Asker::sigusr2;
+/// "ranktune stop", "Ctrl-C", "SIGTERM"; empty for none.
+[[nodiscard]] std::string_view name(Asker asker);
+/// Nothing: no asker has this name.
+[[nodiscard]] std::optional<Asker> asker_named(std::string_view name);
+/// One who expects that nothing starts the study again.
+[[nodiscard]] constexpr bool is_person(Asker asker) { return asker == Asker::verb || asker == Asker::keyboard; }
+
 /// A verdict with its reason; `a` and `b` are the numbers documented at the code (0 where unused).
 struct Verdict {
     Verb verb = Verb::go_on;

@@ -461,8 +461,8 @@ void WorkerMachine::on_message(base::Rank from, std::span<const std::byte> bytes
     impl_->dispatch(from, now);
 }
 
-void WorkerMachine::on_stop_request(const std::string& why, StudyTime) {
-    if (!impl_->end) impl_->send(base::head_rank, StopAsked{why});
+void WorkerMachine::on_stop_request(study::Asker signal, StudyTime) {
+    if (!impl_->end) impl_->send(base::head_rank, StopAsked{signal});
 }
 
 void WorkerMachine::on_tick(StudyTime now) {

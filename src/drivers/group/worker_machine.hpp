@@ -8,7 +8,7 @@
 //   WorkerMachine worker(options, outbox, make_runner, log, now);
 //   while (!worker.end()) {
 //       while (auto message = transport.poll()) worker.on_message(message->from, message->bytes, now());
-//       if (signal) worker.on_stop_request("SIGTERM", now());
+//       if (signal) worker.on_stop_request(*signal, now());
 //       worker.on_tick(now());             // heartbeats, time-outs, and what the runner has to say
 //       nap until worker.wake_at(), at most, or until the runner has something;
 //   }
@@ -65,7 +65,7 @@ class WorkerMachine {
 
     void on_message(base::Rank from, std::span<const std::byte> bytes, base::StudyTime now);
     /// Passed on to the head, which decides for all.
-    void on_stop_request(const std::string& why, base::StudyTime now);
+    void on_stop_request(study::Asker signal, base::StudyTime now);
     void on_tick(base::StudyTime now);
 
     /// When on_tick has something to do even if no message comes and the runner is silent.

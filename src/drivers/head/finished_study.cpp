@@ -40,8 +40,9 @@ void say_how_it_ended(storage::FileSystem& files, const StudyDirectory& director
     if (outcome.start != opened.journal.incarnation) outcome = {};
     const bool stopped = !tables.empty() && code_without_tables(state.outcome) != state.outcome;
     outcome.outcome = stopped ? code_without_tables(state.outcome) : state.outcome;
-    outcome.reason = stopped ? tables : end_words(state);
+    outcome.reason = stopped ? tables : end_words(state.end_reason, state.end_message);
     outcome.cause = end_cause(outcome.outcome, stopped ? study::Reason::unsaved : state.end_reason);
+    outcome.by = outcome.cause == EndCause::asked ? state.drain_by : study::Asker::none;
     outcome.progress = true; // it came to its end
     outcome.reports = state.reports;
     outcome.start = opened.journal.incarnation;
@@ -65,8 +66,8 @@ StudyOutcome code_without_tables(StudyOutcome outcome) {
     return outcome == StudyOutcome::ok ? StudyOutcome::resumable : outcome;
 }
 
-std::string end_words(const tuner::State& state) {
-    return state.end_message.empty() ? study::describe(state.end_reason, 0, 0) : state.end_message;
+std::string end_words(study::Reason reason, const std::string& message) {
+    return message.empty() ? study::describe(reason, 0, 0) : message;
 }
 
 bool needs_tending(storage::FileSystem& files, const std::string& directory, const OpenedStudy& opened) {

@@ -20,7 +20,7 @@ namespace ranktune::drivers {
 [[nodiscard]] study::StudyOutcome code_without_tables(study::StudyOutcome outcome);
 
 /// Why a study ended, in words for the file `outcome`.
-[[nodiscard]] std::string end_words(const tuner::State& state);
+[[nodiscard]] std::string end_words(study::Reason reason, const std::string& message);
 
 /// Whether a finished study has anything to tidy up, or tables to be made. Changes nothing.
 [[nodiscard]] bool needs_tending(storage::FileSystem& files, const std::string& directory, const OpenedStudy& opened);

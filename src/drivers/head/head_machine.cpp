@@ -94,6 +94,7 @@ struct HeadMachine::Impl {
     std::optional<StudyTime> deadline;              ///< of the job
     bool deadline_told = false;                     ///< there is an answer, whatever it is
     study::EndStudy result;
+    HeadEnd::Whose whose = HeadEnd::Whose::head; ///< `result`
     std::optional<StudyTime> leave_until;
     std::optional<HeadEnd> end;
     std::uint64_t stale = 0;
@@ -197,7 +198,7 @@ struct HeadMachine::Impl {
 
     void stop(study::StopRequested what) {
         if (phase == Phase::joining) {
-            if (!early_stop || what.by_person) early_stop = std::move(what);
+            if (!early_stop || is_person(what.by)) early_stop = std::move(what);
         } else if (phase == Phase::running) {
             step(what);
         }
@@ -263,7 +264,10 @@ struct HeadMachine::Impl {
         if (m.progress > 0) table.training(from, m.key, now);
     }
 
-    void on(Rank, StopAsked& m) { stop({options.signal_meaning ? options.signal_meaning(m.why) : m.why}); }
+    void on(Rank, StopAsked& m) {
+        const study::Asker by = options.signal_meaning ? options.signal_meaning(m.by) : m.by;
+        stop({std::string(study::name(by)), study::Reason::draining, by});
+    }
 
     void on(Rank from, study::ReportArrived& m) {
         table.training(from, key_of(m), now);
@@ -388,7 +392,7 @@ struct HeadMachine::Impl {
             end_without_journal(error);
         }
     }
-    void carry_out(const study::EndStudy& c) { finish(c); }
+    void carry_out(const study::EndStudy& c) { finish(c, HeadEnd::Whose::study); }
 
     // --- the end ---
 
@@ -408,10 +412,14 @@ struct HeadMachine::Impl {
                 std::string("the journal cannot be written: ") + error.what()});
     }
 
-    void finish(study::EndStudy how) {
+    void finish(study::EndStudy how, HeadEnd::Whose end_of = HeadEnd::Whose::head) {
         if (phase >= Phase::publishing) return;
+        whose = end_of;
         const bool ranks_are_gone = how.reason == study::Reason::no_ranks || how.reason == study::Reason::lost;
-        if (ranks_are_gone && deserters > 0) how = {StudyOutcome::resumable, study::Reason::lost, desertion()};
+        if (ranks_are_gone && deserters > 0) {
+            how = {StudyOutcome::resumable, study::Reason::lost, desertion()};
+            whose = HeadEnd::Whose::head;
+        }
         phase = Phase::publishing;
         result = std::move(how);
         duties.publish(result);
@@ -436,7 +444,10 @@ struct HeadMachine::Impl {
     void leave_or_end() {
         // A worker that has not even said Hello may never come: then nobody may wait for it in MPI_Finalize.
         if (phase == Phase::publishing && duties.published()) {
-            if (auto other = duties.instead()) result = std::move(*other);
+            if (auto other = duties.instead()) {
+                result = std::move(other->end);
+                whose = other->tables ? HeadEnd::Whose::study_without_tables : HeadEnd::Whose::head;
+            }
             leave(all_alive() && greeted == options.workers);
         }
         if (phase != Phase::leaving) return;
@@ -452,7 +463,7 @@ struct HeadMachine::Impl {
                           {{"rank", std::to_string(worker.info.rank.value())}, {"host", worker.info.host}});
         }
         phase = Phase::over;
-        end = HeadEnd{result.outcome, result.message, clean, result.reason};
+        end = HeadEnd{result.outcome, result.message, clean, result.reason, whose};
         observer.on_tick(tuner, figures(now));
     }
 
@@ -536,10 +547,10 @@ void HeadMachine::on_deadline(std::optional<StudyTime> at, StudyTime now) {
     impl_->step(body);
 }
 
-void HeadMachine::on_stop_at_once(const std::string& why, StudyTime now, study::Reason reason) {
+void HeadMachine::on_stop_at_once(const study::StopRequested& what, StudyTime now) {
     impl_->now = std::max(impl_->now, now);
     impl_->flush();
-    impl_->finish({StudyOutcome::resumable, reason, why});
+    impl_->finish({StudyOutcome::resumable, what.reason, what.why});
     if (impl_->phase == Phase::publishing) impl_->leave(false);
 }
 

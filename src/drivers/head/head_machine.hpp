@@ -8,7 +8,7 @@
 //   HeadMachine head(options, ..., now);
 //   while (!head.end()) {
 //       while (auto message = transport.poll()) head.on_message(message->from, message->bytes, now());
-//       if (signal) head.on_stop_request({"SIGTERM"}, now());
+//       if (signal) head.on_stop_request({.why = "SIGTERM", .by = *signal}, now());
 //       head.on_tick(now());               // one group commit per round: step, append, send
 //       nap until head.wake_at(), at most;
 //   }
@@ -44,8 +44,8 @@ struct HeadOptions {
     base::Duration progress_timeout{};    ///< of user code, for Welcome; 0: none
     std::optional<study::JobDeath> death; ///< how the incarnation before ended, if it was one
     base::Duration observer_interval = std::chrono::milliseconds(500);
-    /// What people are told of a signal that reached a worker, given its name; may be empty.
-    std::function<std::string(const std::string& signal)> signal_meaning;
+    /// Who asks by a signal that reached a worker; may be empty: the signal itself.
+    std::function<study::Asker(study::Asker signal)> signal_meaning;
     bool check_invariants = false; ///< of the core, after every event (O(trials) each), whatever the build
 };
 
@@ -62,15 +62,23 @@ class HeadDuties {
     [[nodiscard]] virtual bool published() = 0;
     /// Asked when it is done: the end that counts instead of the one given to `publish`, because what that one follows
     /// from could not be kept.
-    [[nodiscard]] virtual std::optional<study::EndStudy> instead() { return std::nullopt; }
+    struct Instead {
+        study::EndStudy end;
+        bool tables = false; ///< only those are missing: the journal has everything
+    };
+    [[nodiscard]] virtual std::optional<Instead> instead() { return std::nullopt; }
 };
 
 /// How the head's part ended.
 struct HeadEnd {
+    /// Whose end it is: the study's, as its journal has it; the study's, whose tables could not be written; or that of
+    /// a head that could not go on, or was not to.
+    enum class Whose : std::uint8_t { study, study_without_tables, head };
     study::StudyOutcome outcome = study::StudyOutcome::ok;
     std::string message; ///< for people; empty when the study says it all
     bool clean = true;   ///< every worker said Bye: MPI may be finalised
     study::Reason reason = study::Reason::study_complete;
+    Whose whose = Whose::head;
 };
 
 /// All references outlive it. `now` never decreases from call to call, and is not earlier than the tuner's last record.
@@ -93,7 +101,7 @@ class HeadMachine {
     /// When the job ends, as far as somebody has just found out; nothing: no limit, or not known any more.
     void on_deadline(std::optional<base::StudyTime> at, base::StudyTime now);
     /// End now, resumably: nothing is waited for but the workers' Bye.
-    void on_stop_at_once(const std::string& why, base::StudyTime now, study::Reason reason = study::Reason::draining);
+    void on_stop_at_once(const study::StopRequested& what, base::StudyTime now);
     /// Time-outs and timers; then appends the records of all events since the last call, then sends their commands.
     void on_tick(base::StudyTime now);
 

@@ -2,6 +2,7 @@
 #include "drivers/head/head_run.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -81,8 +82,8 @@ class HeadRun {
     void be_alive(const HeadMachine& head);
     [[nodiscard]] HeadEnd cut_short(const std::exception& error);
     void leave_files(const HeadEnd& end, const HeadFigures& figures);
-    void write_outcome(study::StudyOutcome outcome, study::Reason why, const std::string& reason,
-                       const std::string& tables = {});
+    void write_outcome(const study::EndStudy& end, const std::string& tables = {});
+    [[nodiscard]] study::Asker asker(study::Reason reason);
     void use_outcome_reserve(const std::string& text);
     void requeue_job(const HeadEnd& end);
     [[nodiscard]] bool called_off();
@@ -110,10 +111,11 @@ class HeadRun {
     std::optional<slurm::Allocation> job_; ///< nothing: not in a Slurm job
     bool earlier_progress_ = true;         ///< the start before this one admitted something
     Requeued requeued_;
-    std::optional<std::string> late_stop_; ///< who asked for a stop when the loop was over
-    std::optional<study::JobDeath> death_; ///< of the start before
-    std::string tables_;                   ///< what is wrong with metrics.h5 at the end
-    std::uint64_t tables_records_ = 0;     ///< records that metrics.h5 was last made of; the refresher's own
+    std::atomic<study::Asker> heard_ = study::Asker::none; ///< who asked last for a stop, and was heard
+    std::optional<study::Asker> late_stop_;                ///< who asked for one when the loop was over
+    std::optional<study::JobDeath> death_;                 ///< of the start before
+    std::string tables_;                                   ///< what is wrong with metrics.h5 at the end
+    std::uint64_t tables_records_ = 0; ///< records that metrics.h5 was last made of; the refresher's own
     std::optional<ProcessClock> clock_;
 };
 
@@ -269,7 +271,7 @@ HeadOptions HeadRun::head_options() const {
     if (!options_.spec.trainable.program && options_.spec.failure.report_timeout)
         head.progress_timeout = *options_.spec.failure.report_timeout;
     head.death = death_;
-    head.signal_meaning = [this](const std::string& signal) { return options_.signal_meanings.of(signal); };
+    head.signal_meaning = [this](study::Asker signal) { return options_.signal_meanings.of(signal); };
     return head;
 }
 
@@ -287,8 +289,16 @@ HeadRunEnd HeadRun::run(SignalReader* signals) {
     leave_files(end, figures);
     requeue_job(end);
     if (options_.on_end)
-        options_.on_end({end.outcome, end.message, figures, &tuner(), requeued_.words, requeued_.result == "yes",
-                         late_stop_.has_value(), tables_});
+        options_.on_end({.outcome = end.outcome,
+                         .message = end.message,
+                         .figures = figures,
+                         .tuner = &tuner(),
+                         .requeue = requeued_.words,
+                         .requeued = requeued_.result == "yes",
+                         .called_off = late_stop_.has_value(),
+                         .tables = tables_,
+                         .whose = end.whose,
+                         .by = asker(end.reason)});
     return {end.outcome, end.clean};
 }
 
@@ -302,10 +312,7 @@ HeadEnd HeadRun::serve(SignalReader* signals, HeadFigures& figures) {
             tables.stop();
             write_results(files_, directory_.path, options_.spec, wall_time_now());
         },
-        [this](const study::EndStudy& how, const std::string& wrong) {
-            write_outcome(how.outcome, how.reason,
-                          how.message.empty() ? study::describe(how.reason, 0, 0) : how.message, wrong);
-        });
+        [this](const study::EndStudy& how, const std::string& wrong) { write_outcome(how, wrong); });
     Keeper keeper(files_, *lease_, *journal_, directory_, waker_, *log_);
     std::optional<JobWatch> watch;
     if (job_) watch.emplace(*job_, options_.spec.slurm.lead_time, waker_, *log_);
@@ -315,9 +322,9 @@ HeadEnd HeadRun::serve(SignalReader* signals, HeadFigures& figures) {
         transport_, head, *clock_, waker_, signals, *log_,
         [&](const EndAsked& what) {
             noted.known();
-            write_outcome(study::StudyOutcome::resumable, what.reason, what.why);
-            if (options_.on_stop && !what.at_once)
-                options_.on_stop(what.why, what.insisted, tuner(), head.figures(clock_->now()));
+            heard_ = what.by;
+            write_outcome({study::StudyOutcome::resumable, what.reason, what.why});
+            if (options_.on_stop && !what.at_once) options_.on_stop(what, tuner(), head.figures(clock_->now()));
         },
         [&keeper, &noted] {
             auto asked = keeper.asked();
@@ -332,7 +339,7 @@ HeadEnd HeadRun::serve(SignalReader* signals, HeadFigures& figures) {
             head.on_deadline(news->end ? std::optional(now + (*news->end - JobWatch::Clock::now())) : std::nullopt,
                              now);
         });
-    if (const auto late = keeper.asked(); late && late->by_person) late_stop_ = late->why;
+    if (const auto late = keeper.asked(); late && is_person(late->by)) late_stop_ = late->by;
     head.set_head_cpu(process_cpu_seconds());
     figures = head.figures(clock_->now());
     tables_ = services.tables();
@@ -365,7 +372,7 @@ HeadEnd HeadRun::cut_short(const std::exception& error) {
         end.reason = study::Reason::unsaved;
     }
     log_->write(base::LogLevel::error, "head", {{"error", error.what()}});
-    write_outcome(end.outcome, end.reason, end.message);
+    write_outcome({end.outcome, end.reason, end.message});
     send_all_away(transport_, end.outcome, end.message, false);
     return end;
 }
@@ -388,10 +395,8 @@ void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {
     } catch (const std::exception& error) {
         log_->write(base::LogLevel::error, "journal", {{"error", error.what()}});
     }
-    std::string reason = end.message;
     const auto& state = tuner().state();
-    if (reason.empty() && state.ended) reason = end_words(state);
-    write_outcome(end.outcome, end.reason, reason, tables_);
+    write_outcome({end.outcome, end.reason, end.message}, tables_);
     try {
         if (is_mine()) {
             files_.remove_if_empty(directory_.attempts());
@@ -406,36 +411,44 @@ void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {
                  {"reports", std::to_string(state.reports)},
                  {"elapsed_s", std::to_string(figures.elapsed_s)},
                  {"head_cpu_s", std::to_string(figures.head_cpu_s)},
-                 {"reason", reason}});
+                 {"reason", end_words(end.reason, end.message)}});
 }
 
 /// Written before any worker may leave, and again at the very end, when everything is known. On a full disk there is
 /// the file that was set aside when there was room: without a word, this end would pass for a crash.
-void HeadRun::write_outcome(study::StudyOutcome outcome, study::Reason why, const std::string& reason,
-                            const std::string& tables) {
+void HeadRun::write_outcome(const study::EndStudy& end, const std::string& tables) {
+    const std::string reason = end_words(end.reason, end.message);
     if (!is_mine()) {
         log_->write(base::LogLevel::error, "outcome",
                     {{"error", "not written: the study directory is gone, or another head's"}, {"reason", reason}});
         return;
     }
     const auto& state = tuner().state();
-    const OutcomeFile file{outcome,
-                           reason,
-                           tuner::progress_of(state) > progress_before_,
-                           state.reports,
-                           opened_.incarnation.value(),
-                           wall_time_now(),
-                           end_cause(outcome, why),
-                           requeued_.result,
-                           options_.launch,
-                           journal_->statistics().synced,
-                           tables};
+    const OutcomeFile file{.outcome = end.outcome,
+                           .reason = reason,
+                           .progress = tuner::progress_of(state) > progress_before_,
+                           .reports = state.reports,
+                           .start = opened_.incarnation.value(),
+                           .time = wall_time_now(),
+                           .cause = end_cause(end.outcome, end.reason),
+                           .by = asker(end.reason),
+                           .requeue = requeued_.result,
+                           .launch = options_.launch,
+                           .records = journal_->statistics().synced,
+                           .tables = tables};
     try {
         publish_text(files_, directory_.outcome_file(), outcome_text(file), true);
     } catch (const std::exception& error) {
         log_->write(base::LogLevel::warning, "outcome", {{"error", error.what()}, {"instead", "in its reserve"}});
         use_outcome_reserve(outcome_text(file));
     }
+}
+
+/// Whoever asked for an end that has this reason.
+study::Asker HeadRun::asker(study::Reason reason) {
+    if (reason != study::Reason::draining) return study::Asker::none;
+    const study::Asker heard = heard_;
+    return heard == study::Asker::none ? tuner().state().drain_by : heard;
 }
 
 /// Whether the study directory is the one that this life began in, and nobody else's by now: under the name of one that
@@ -480,15 +493,18 @@ void HeadRun::requeue_job(const HeadEnd& end) {
     const auto& state = tuner().state();
     if (!job_ || end.outcome != study::StudyOutcome::resumable || !state.ended) return;
     if (end.reason == study::Reason::unsaved) return; // the next job would find the same disk
-    if (called_off()) return write_outcome(end.outcome, study::Reason::draining, *late_stop_);
-    const slurm::Stopped stopped{stopped_by(state.end_reason, state.end_message), trials_started(state),
+    if (called_off()) {
+        heard_ = *late_stop_;
+        return write_outcome({end.outcome, study::Reason::draining, std::string(study::name(*late_stop_))});
+    }
+    const slurm::Stopped stopped{stopped_by(state.end_reason, state.drain_by), trials_started(state),
                                  tuner::progress_of(state) > progress_before_, earlier_progress_};
     const auto ask = [](const auto& words) { return run_command(words, std::chrono::seconds(30)); };
     requeued_ = requeue(*job_, options_.spec.slurm, stopped, ask, [&] {
         requeued_.result = "yes"; // said before: this process may not live to say it afterwards
-        write_outcome(end.outcome, state.end_reason, state.end_message, tables_);
+        write_outcome({end.outcome, state.end_reason, state.end_message}, tables_);
     });
-    write_outcome(end.outcome, state.end_reason, state.end_message, tables_);
+    write_outcome({end.outcome, state.end_reason, state.end_message}, tables_);
     if (!requeued_.words.empty())
         log_->write(requeued_.result == "yes" ? base::LogLevel::info : base::LogLevel::warning, "requeue",
                     {{"result", requeued_.result}, {"words", requeued_.words}});
@@ -497,7 +513,7 @@ void HeadRun::requeue_job(const HeadEnd& end) {
 HeadRunEnd end_before_the_beginning(comm::Transport& transport, const RunOptions& options, study::StudyOutcome outcome,
                                     const std::string& message, bool clean) {
     send_all_away(transport, outcome, message);
-    if (options.on_end) options.on_end({outcome, message, {}, nullptr});
+    if (options.on_end) options.on_end({.outcome = outcome, .message = message});
     return {outcome, clean};
 }
 

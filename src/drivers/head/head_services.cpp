@@ -40,10 +40,10 @@ void HeadServices::publish_now(const study::EndStudy& end) {
     const std::string trouble = keep(end);
     // An end that the journal has caused has said so already.
     if (!trouble.empty() && end.reason != study::Reason::unsaved)
-        instead_ = study::EndStudy{study::StudyOutcome::resumable, study::Reason::unsaved, trouble};
+        instead_ = Instead{{study::StudyOutcome::resumable, study::Reason::unsaved, trouble}, false};
     else if (!tables_.empty() && code_without_tables(end.outcome) != end.outcome)
-        instead_ = study::EndStudy{code_without_tables(end.outcome), study::Reason::unsaved, tables_};
-    leave_word_(instead_.value_or(end), tables_);
+        instead_ = Instead{{code_without_tables(end.outcome), study::Reason::unsaved, tables_}, true};
+    leave_word_(instead_ ? instead_->end : end, tables_);
     published_.store(true);
     waker_.wake();
 }
@@ -80,6 +80,6 @@ std::string HeadServices::keep(const study::EndStudy& end) {
 
 std::string HeadServices::tables() { return published() ? tables_ : std::string(); }
 
-std::optional<study::EndStudy> HeadServices::instead() { return published() ? instead_ : std::nullopt; }
+std::optional<HeadDuties::Instead> HeadServices::instead() { return published() ? instead_ : std::nullopt; }
 
 } // namespace ranktune::drivers

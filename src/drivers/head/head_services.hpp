@@ -38,7 +38,7 @@ class HeadServices final : public HeadDuties {
     void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) override;
     void publish(const study::EndStudy& end) override;
     [[nodiscard]] bool published() override { return published_.load(); }
-    [[nodiscard]] std::optional<study::EndStudy> instead() override; ///< once published
+    [[nodiscard]] std::optional<Instead> instead() override; ///< once published
     /// What is wrong with the tables, in words; empty: nothing. Once published.
     [[nodiscard]] std::string tables();
 
@@ -53,9 +53,9 @@ class HeadServices final : public HeadDuties {
     base::LogSink& log_;
     AtTheEnd publish_results_;
     Word leave_word_;
-    std::shared_ptr<Unlinker> unlinker_;     ///< shared with the journal's callbacks, which may come after this object
-    std::string tables_;                     ///< as instead_
-    std::optional<study::EndStudy> instead_; ///< written before `published_`
+    std::shared_ptr<Unlinker> unlinker_; ///< shared with the journal's callbacks, which may come after this object
+    std::string tables_;                 ///< as instead_
+    std::optional<Instead> instead_;     ///< written before `published_`
     std::atomic<bool> published_{false};
     std::thread publisher_;
 };

@@ -51,8 +51,7 @@ void Keeper::main() {
 
 void Keeper::look_for_stop() {
     try {
-        if (auto who = take_stop_request(files_, directory_.stop_file()))
-            ask({.why = std::move(*who), .by_person = true});
+        if (const auto who = take_stop_request(files_, directory_.stop_file())) ask({.by = *who});
     } catch (const base::IoError& error) {
         log_.write(base::LogLevel::warning, "stop-file", {{"error", error.what()}});
     }

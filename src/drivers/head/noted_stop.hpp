@@ -4,11 +4,9 @@
 
 #include <chrono>
 #include <optional>
-#include <string>
 
 #include "drivers/service.hpp"
 #include "drivers/signal_note.hpp"
-#include "drivers/study_directory.hpp"
 
 namespace ranktune::drivers {
 
@@ -22,11 +20,10 @@ class NotedStop {
         const auto now = std::chrono::steady_clock::now();
         if (known_ || now < next_) return std::nullopt;
         next_ = now + std::chrono::milliseconds(500);
-        const std::string noted = meanings_.noted();
-        if (noted.empty()) return std::nullopt;
+        const study::Asker noted = meanings_.noted();
+        if (noted == study::Asker::none) return std::nullopt;
         known_ = true;
-        return EndAsked{
-            .why = noted, .as = SignalMeanings::passed_on_as(noted), .by_person = noted == asked_by_interrupt};
+        return EndAsked{.by = noted, .as = SignalMeanings::passed_on_as(noted)};
     }
     /// The study is about to stop.
     void known() { known_ = true; }

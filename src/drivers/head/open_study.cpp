@@ -114,15 +114,19 @@ std::vector<Interrupted> interrupted_trials(const tuner::State& state) {
     return found;
 }
 
-std::string how_it_ended(storage::FileSystem& files, const std::string& directory, const OpenedStudy& opened) {
+/// Fills in `ended` and `ended_by`.
+void find_end(storage::FileSystem& files, const std::string& directory, OpenedStudy& opened) {
     const auto outcome = read_outcome(files, {directory});
     const std::string job = opened.journal.job.empty() ? "" : "job " + opened.journal.job + " ";
     const std::string start = std::to_string(opened.journal.incarnation);
-    if (!outcome || outcome->start != opened.journal.incarnation)
-        return job + "start " + start + " was cut off without a word";
+    if (!outcome || outcome->start != opened.journal.incarnation) {
+        opened.ended = job + "start " + start + " was cut off without a word";
+        return;
+    }
     std::string time = outcome->time;
     if (const auto dot = time.find('.'); dot != std::string::npos) time = time.substr(0, dot) + "Z";
-    return job + "start " + start + " ended at " + time + ": " + outcome->reason;
+    opened.ended = job + "start " + start + " ended at " + time + ": " + outcome->reason;
+    opened.ended_by = outcome->by;
 }
 
 } // namespace
@@ -160,7 +164,7 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
     opened.finished = tuner::is_over(state) && opened.reopened.empty() && !goes_on(*opened.tuner, spec);
     opened.interrupted = interrupted_trials(state);
     opened.workers_before = static_cast<std::uint32_t>(state.placement.workers().size());
-    opened.ended = how_it_ended(files, directory, opened);
+    find_end(files, directory, opened);
     return opened;
 }
 

@@ -47,6 +47,7 @@ struct OpenedStudy {
     std::vector<study::TrialId> reopened;  ///< failed trials that wait again
     std::vector<Interrupted> interrupted;
     std::uint32_t workers_before = 0;
+    study::Asker ended_by = study::Asker::none; ///< the same start; who asked for that
     std::string ended; ///< how the start before ended, and when: "was stopped by SIGTERM at 14:02:11Z"
 };
 

@@ -3,10 +3,13 @@
 
 namespace ranktune::drivers {
 
-slurm::Stopped::By stopped_by(study::Reason reason, const std::string& why) {
+slurm::Stopped::By stopped_by(study::Reason reason, study::Asker asker) {
     using By = slurm::Stopped::By;
+    using study::Asker;
     if (reason == study::Reason::deadline) return By::deadline;
-    const bool signal = why == "SIGUSR1" || why == "SIGUSR2" || why == "SIGTERM" || why == "SIGHUP";
+    // INT is what people send.
+    const bool signal =
+        asker == Asker::sigusr1 || asker == Asker::sigusr2 || asker == Asker::sigterm || asker == Asker::sighup;
     return reason == study::Reason::draining && signal ? By::signal : By::other;
 }
 

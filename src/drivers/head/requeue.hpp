@@ -14,8 +14,8 @@
 
 namespace ranktune::drivers {
 
-/// How a drain of the core counts here: by its reason, and the signal that it names.
-[[nodiscard]] slurm::Stopped::By stopped_by(study::Reason reason, const std::string& why);
+/// How an end of the core counts here, after a drain that `asker` asked for.
+[[nodiscard]] slurm::Stopped::By stopped_by(study::Reason reason, study::Asker asker);
 
 /// What became of it, for the file `outcome`: "no", "yes" (asked for; Slurm ends the job at any moment) or "failed".
 struct Requeued {

@@ -188,7 +188,7 @@ class Cluster {
     void serve_head(Node& node) {
         while (auto message = node.wire->poll()) head_->on_message(message->from, message->bytes, now_);
         if (due(options_.stop_at, stopped_)) head_->on_stop_request({"asked to"}, now_);
-        if (due(options_.stop_at_once_at, stopped_at_once_)) head_->on_stop_at_once("asked to, twice", now_);
+        if (due(options_.stop_at_once_at, stopped_at_once_)) head_->on_stop_at_once({"asked to, twice"}, now_);
         head_->on_tick(now_);
         if (head_->end()) node.state = Node::State::ended;
     }

@@ -322,7 +322,7 @@ int wait_for(pid_t child, int turn, const SignalsHere& signals, const SignalRela
 std::optional<int> SignalRelay::next(int signal, std::chrono::steady_clock::time_point now) {
     if (sent_ == 0) sent_ = signal == SIGINT ? SIGUSR2 : SIGUSR1;
     if (as_is_) return signal;
-    switch (stops_.next(signal_name(signal), now)) {
+    switch (stops_.next(asker_of(signal), now)) {
         case StopStep::begin:
             return sent_;
         case StopStep::repeat:
