@@ -13,11 +13,7 @@
 #include "tuner/tuner.hpp"
 
 namespace ranktune::tuner {
-namespace {
-
-std::string named(TrialId id) { return "trial #" + std::to_string(id.value()); }
-
-} // namespace
+namespace {} // namespace
 
 void Tuner::apply(const study::Record& record) {
     // A snapshot changes nothing: it *is* the state that the records before it made.

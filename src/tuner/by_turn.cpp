@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/by_turn.hpp"
 
-#include <stdexcept>
 #include <utility>
 
+#include "schedulers/invariants.hpp"
 #include "tuner/archive.hpp"
 #include "tuner/causes.hpp"
 
 namespace ranktune::tuner {
+
+using schedulers::require;
 
 const LogicalSlot* ByTurn::slot_of(TrialId id) const {
     const std::uint32_t slot = trials_[id].slot;
@@ -126,7 +128,7 @@ void ByTurn::apply(const study::Record& record) {
 
 void ByTurn::admit(const study::Reported& r) {
     const std::uint32_t position = trials_[r.trial].slot;
-    if (position == no_slot) impossible("trial #" + std::to_string(r.trial.value()) + " reports without having a slot");
+    if (position == no_slot) impossible(named(r.trial) + " reports without having a slot");
     LogicalSlot& slot = time_.slot(position);
     if (slot.held.empty())
         slot.received = r.iteration;
@@ -138,7 +140,7 @@ void ByTurn::admit(const study::Reported& r) {
 
 void ByTurn::keep(const study::ReportHeld& r) {
     const std::uint32_t position = trials_[r.trial].slot;
-    if (position == no_slot) impossible("a report of trial #" + std::to_string(r.trial.value()) + " waits for no turn");
+    if (position == no_slot) impossible("a report of " + named(r.trial) + " waits for no turn");
     LogicalSlot& slot = time_.slot(position);
     slot.held.push_back(r);
     slot.received = r.iteration;
@@ -163,7 +165,7 @@ void ByTurn::forget_failure(TrialId id) {
 }
 
 void ByTurn::enter_slot(TrialId id) {
-    if (!time_.has_empty_slot()) impossible("there is no slot for trial #" + std::to_string(id.value()));
+    if (!time_.has_empty_slot()) impossible("there is no slot for " + named(id));
     unslotted_.erase(id);
     trials_.at(id).slot = time_.enter(id, trials_[id].iteration);
     refresh(id);
@@ -218,16 +220,6 @@ void ByTurn::restore(study::Decoder& in) {
         refresh(TrialId{i});
     }
 }
-
-namespace {
-
-void require(bool holds, const std::string& what) {
-    if (!holds) throw std::logic_error(what);
-}
-
-std::string named(TrialId id) { return "trial #" + std::to_string(id.value()); }
-
-} // namespace
 
 /// Trials know their slots and slots their trials, and who needs ranks or holds them idly is known.
 void ByTurn::check_invariants() const {

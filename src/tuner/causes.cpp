@@ -23,6 +23,8 @@ TrialPhase phase_after(Reason reason) {
 
 bool blames_surroundings(Reason reason) { return reason == Reason::unstarted || reason == Reason::failures_in_a_row; }
 
+std::string named(TrialId id) { return "trial #" + std::to_string(id.value()); }
+
 void impossible(const std::string& what) {
     throw base::FormatError(
         "the journal contradicts itself: " + what +

@@ -15,6 +15,8 @@ namespace ranktune::tuner {
 /// The study ends for a cause that lies outside of its trials: their failures do not count meanwhile.
 [[nodiscard]] bool blames_surroundings(Reason reason);
 
+/// "trial #7".
+[[nodiscard]] std::string named(TrialId id);
 /// Throws base::FormatError: a record that cannot follow those before it.
 [[noreturn]] void impossible(const std::string& what);
 

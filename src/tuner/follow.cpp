@@ -157,7 +157,8 @@ void Tuner::follow(const study::Record& record, const Before& before, Round& rou
                 // A living leader answers with AttemptOver once its members are out. Without it nobody speaks for the
                 // attempt: its ranks are free at once, and each holds back its part in a next attempt until it has left
                 // this one.
-                if (!state_.placement.worker(t.ranks.front()).alive) round.push(EndAttempt{*before.holder, t.attempt, false});
+                if (!state_.placement.worker(t.ranks.front()).alive)
+                    round.push(EndAttempt{*before.holder, t.attempt, false});
                 if (auto living = state_.placement.living(t.ranks); !living.empty())
                     send(study::Abandon{*before.holder, t.attempt, state_.incarnation, std::move(living)});
             },
@@ -197,8 +198,7 @@ void Tuner::reopen_row(Round& round) const {
 
 /// Why a study ends for an end that concerns every trial: where one cannot save, the next cannot either.
 std::string Tuner::reason_to_end(const study::AttemptEnded& r) const {
-    if (r.outcome == AttemptOutcome::stateless)
-        return "trial #" + std::to_string(r.trial.value()) + ": " + std::string(without_place(r.message));
+    if (r.outcome == AttemptOutcome::stateless) return named(r.trial) + ": " + std::string(without_place(r.message));
     if (r.outcome == AttemptOutcome::unreachable)
         return "a checkpoint cannot be read, and is kept: " + r.message +
                ". When the file is there again, the same command goes on; one that is gone for good may be given up by "

@@ -106,7 +106,7 @@ Tuner::Next Tuner::decide(JudgeSetUp& task, Round& round) const {
     }
     const std::string place = host ? " on " + placement.hosts()[*host].name : std::string();
     return study::DrainBegan{round.now, Reason::unstarted,
-                             "trial #" + std::to_string(task.trial.value()) + " could not be set up" + place + ": " +
+                             named(task.trial) + " could not be set up" + place + ": " +
                                  std::string(without_place(task.message)) +
                                  ". No trial counts as failed for this: mend it, and the same command goes on"};
 }

@@ -9,7 +9,7 @@
 namespace ranktune::tuner {
 
 const TrialState& Trials::at(TrialId id) const {
-    if (id.value() >= table_.size()) impossible("trial #" + std::to_string(id.value()) + " was never created");
+    if (id.value() >= table_.size()) impossible(named(id) + " was never created");
     return table_[id.value()];
 }
 

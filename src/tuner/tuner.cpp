@@ -3,14 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/objective.hpp"
+#include "schedulers/invariants.hpp"
 #include "tuner/archive.hpp"
 #include "tuner/by_arrival.hpp"
 #include "tuner/by_turn.hpp"
+#include "tuner/causes.hpp"
 #include "tuner/resume.hpp"
 
 namespace ranktune::tuner {
@@ -35,11 +36,7 @@ void state_fields(Archive& archive, S& s) {
     Retention::fields(archive, s.retention);
 }
 
-void require(bool holds, const std::string& what) {
-    if (!holds) throw std::logic_error(what);
-}
-
-std::string named(TrialId id) { return "trial #" + std::to_string(id.value()); }
+using schedulers::require;
 
 } // namespace
 
