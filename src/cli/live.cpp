@@ -55,8 +55,8 @@ report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures&
             base::to_seconds(*tuner.spec().time_budget) - base::to_seconds(state.now.time_since_epoch());
         live.deadline = "time budget ends in " + report::short_duration(std::max(0.0, budget));
     } else if (state.pace.deadline()) {
-        live.deadline =
-            "job ends in " + report::short_duration(std::max(0.0, base::to_seconds(*state.pace.deadline() - state.now)));
+        live.deadline = "job ends in " +
+                        report::short_duration(std::max(0.0, base::to_seconds(*state.pace.deadline() - state.now)));
     } else if (!drivers::slurm_job().empty()) {
         live.deadline = "no deadline";
     }

@@ -129,7 +129,8 @@ std::string journal_summary(const std::string& directory) {
                                        study.journal.records, study.journal.segments, study.journal.cut_bytes,
                                        state.incarnation.value(), state.trials.size(), state.reports);
         for (std::size_t i = 0; i < study::phase_count; ++i)
-            text += fmt::format("{} {}\n", study::name(static_cast<study::TrialPhase>(i)), state.in(static_cast<study::TrialPhase>(i)));
+            text += fmt::format("{} {}\n", study::name(static_cast<study::TrialPhase>(i)),
+                                state.in(static_cast<study::TrialPhase>(i)));
         for (std::size_t i = 0; i < study.began.size(); ++i)
             text += fmt::format("start {} at {} with {} workers\n", i + 1, study.began[i], study.workers[i].size());
         if (state.ended)

@@ -45,7 +45,8 @@ std::string waits_text(const tuner::State& state) {
         const auto& trial = state.trials[i];
         if (!tuner::holds_ranks(trial)) continue;
         names.push_back(fmt::format("#{}", i));
-        if (trial.phase == TrialPhase::running) pace = std::max(pace, trial.pace > 0.0 ? trial.pace : state.pace.iteration());
+        if (trial.phase == TrialPhase::running)
+            pace = std::max(pace, trial.pace > 0.0 ? trial.pace : state.pace.iteration());
     }
     if (names.empty()) return "nothing runs any more";
     const std::size_t count = names.size();

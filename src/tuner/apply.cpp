@@ -13,7 +13,6 @@
 #include "tuner/tuner.hpp"
 
 namespace ranktune::tuner {
-namespace {} // namespace
 
 void Tuner::apply(const study::Record& record) {
     // A snapshot changes nothing: it *is* the state that the records before it made.
@@ -162,6 +161,7 @@ void Tuner::receive(TrialId id, StudyTime at, Iteration iteration, double second
 /// The study's metric in a report that takes effect.
 void Tuner::take_value(TrialId id, Iteration iteration, double value) {
     TrialState& t = trial(id);
+    state_.scored = true;
     t.last = value;
     const auto score = [&](double v) { return study::score(v, spec_.objective.mode); };
     if (!std::isfinite(value) || !(std::isnan(t.best) || score(value) > score(t.best))) return;

@@ -84,7 +84,7 @@ void Tuner::follow(const study::Record& record, const Before& before, Round& rou
                 const bool cleared = before.was_suspect && t.deaths < deaths_to_suspect;
                 const bool stirs = state_.placement.free() > 0 && (r.verdict.reason != Reason::below_rung || cleared);
                 if (stirs || admission_->keeps_the_line()) round.push(Fill{});
-                if (r.verdict.reason == Reason::missing_metric && state_.reports == 1)
+                if (r.verdict.reason == Reason::missing_metric && !state_.scored)
                     round.push(Drain{Reason::missing_metric, missing_metric_message(r)});
                 if (!occupancy_.ends_with_verdict()) return;
                 if (r.verdict.verb == Verb::stop)

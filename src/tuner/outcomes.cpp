@@ -23,7 +23,7 @@ struct Table {
     static constexpr std::array<Row, outcome_count> rows = {{
         //                told to go on               to pause                    to stop                     out of its slot
         /* paused      */ {{{{paused, pauses},          {paused, pauses},          {stopped, obeys},          {paused, nothing}}},      {.clears_host = true, .clears_trial = true}},
-        /* stopped     */ {{{{stopped, waits},          {paused, pauses},          {stopped, obeys},          {stopped, nothing}}},     {.clears_host = true}},
+        /* stopped     */ {{{{finished, is_over},       {paused, pauses},          {stopped, obeys},          {stopped, nothing}}},     {.clears_host = true}},
         /* finished    */ {{{{finished, is_over},       {finished, is_over},       {stopped, obeys},          {finished, nothing}}},    {.clears_host = true}},
         /* failed      */ {{{{failed, may_fail},        {failed, may_fail},        {failed, may_fail},        {failed, nothing}}},      {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
         /* lost        */ {{{{lost, may_be_lost},       {lost, pauses},            {lost, obeys},             {lost, nothing}}},        {.costs = Costs::loss}},

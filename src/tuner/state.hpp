@@ -28,6 +28,7 @@ struct State {
     std::uint64_t records = 0;
     std::uint64_t iterations = 0;    ///< trained in all, repeated ones included
     std::uint64_t interruptions = 0; ///< ends of a start with attempts under way, and losses of ranks, once for a host
+    bool scored = false;             ///< a report that counts had the study's metric
     std::optional<TrialId> best;     ///< trial with the best objective so far, ties to the lower id
 
     Trials trials;

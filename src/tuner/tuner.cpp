@@ -29,8 +29,8 @@ template <class Archive, class S>
 void state_fields(Archive& archive, S& s) {
     const auto each = [&archive](auto&... field) { (archive(field), ...); };
     each(s.uuid, s.version, s.wall_time, s.incarnation, s.now, s.began, s.metrics, s.reports, s.records, s.iterations,
-         s.interruptions, s.best, s.draining, s.drain_began, s.drain_reason, s.drain_message, s.drain_by, s.ended,
-         s.outcome, s.end_reason, s.end_message, s.deterministic_until);
+         s.interruptions, s.scored, s.best, s.draining, s.drain_began, s.drain_reason, s.drain_message, s.drain_by,
+         s.ended, s.outcome, s.end_reason, s.end_message, s.deterministic_until);
     Pace::fields(archive, s.pace);
     Blame::fields(archive, s.blame);
     Retention::fields(archive, s.retention);

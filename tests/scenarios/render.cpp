@@ -53,7 +53,9 @@ struct RecordText {
     std::string operator()(const CheckpointCommitted& r) const {
         return "committed " + id(r.trial) + " at " + std::to_string(r.checkpoint.iteration);
     }
-    std::string operator()(const CheckpointReleased& r) const { return "released " + r.path + (r.stays ? ", its file stays" : ""); }
+    std::string operator()(const CheckpointReleased& r) const {
+        return "released " + r.path + (r.stays ? ", its file stays" : "");
+    }
     std::string operator()(const AttemptEnded& r) const {
         return "ended " + id(r.trial, r.attempt) + " " + std::string(name(r.outcome)) +
                (r.retry ? ", to be retried" : "") + (r.message.empty() ? "" : ": " + r.message);

@@ -53,7 +53,7 @@ class Player {
     study::StudySpec spec_; ///< as the study was created
     std::unique_ptr<tuner::Tuner> live_;
     std::unique_ptr<tuner::Tuner> replayed_;
-    std::optional<base::StudyTime> timer_; ///< shown last
+    std::optional<base::StudyTime> timer_;                ///< shown last
     std::vector<std::unique_ptr<tuner::Tuner>> restored_; ///< one for each state so far, oldest first
     std::vector<study::Record> journal_;
     base::StudyTime now_{};
