@@ -20,7 +20,7 @@ std::string seconds_text(double seconds) {
 /// What a trial had been told, as far as its record says.
 Told told_of(const TrialState& t) {
     if (t.winding) return Told::out;
-    if (t.verdict.verb == Verb::go_on) return Told::go_on;
+    if (t.phase != TrialPhase::ending) return Told::go_on; // its verdict is of an earlier attempt
     return t.verdict.verb == Verb::pause ? Told::pause : Told::stop;
 }
 
