@@ -185,7 +185,7 @@ class Words(Case):
         process.wait(TIMEOUT)
         # What the head writes when mpirun leaves it the time between its SIGTERM and its SIGKILL.
         (self.cwd / "tiny" / "outcome").write_text("exit=75\nreason=SIGTERM\nresumable=true\nprogress=true\nstart=1\n"
-                                                   "time=2026-01-02T03:04:05.678Z\ncause=asked\nreports=1\n")
+                                                   "time=2026-01-02T03:04:05.678Z\ncause=asked\nasked_by=SIGTERM\nreports=1\n")
         saved = self.cwd / "saved"
         shutil.copytree(self.cwd / "tiny", saved)
         for told, words in ((None, ": SIGTERM, which a launcher sends when a rank was killed or lost"),
