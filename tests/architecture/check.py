@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the source tree to docs/developer/architecture.md: who includes whom, what the core may not touch, sizes, licence lines.
+"""Holds the source tree to docs/developer/architecture.md: who includes whom, what the core may not touch, who knows the mode,
+sizes, licence lines.
 
 Usage: check.py SOURCE_ROOT [nm-checked static libraries ...]
 Prints one line per violation and exits 1 if there is any.
@@ -28,6 +29,27 @@ FORBIDDEN_IN_CORE = [
 FORBIDDEN_SYMBOLS = re.compile(r"\b(clock_gettime|gettimeofday|getenv|setenv|open|fopen|pthread_create|socket|fork|rand|srand|MPI_\w+|H5\w+)$")
 BLAS_CALL = re.compile(r"\bcblas_\w+\s*\(")
 BLAS_MODULE = "src/trainables/blas_module.cpp"
+# Whether a study is asynchronous or deterministic: two strategies differ by it (Admission and Occupancy), and everything
+# else in the core asks them. Who reads the mode, or names a strategy: by file; in the core also by class or function.
+MODE = re.compile(r"\bdeterministic\b|\bBy(Turn|Arrival)\b")
+EVERYWHERE = None
+READERS_OF_MODE = {
+    "include/ranktune/study/spec.hpp": EVERYWHERE,       # has it
+    "src/cli/main.cpp": EVERYWHERE,                      # --deterministic
+    "src/drivers/sim/deterministic.cpp": EVERYWHERE,     # makes deterministic studies
+    "src/schedulers/make_scheduler.cpp": EVERYWHERE,     # a trial counts as paused from the verdict on
+    "src/study/change.cpp": EVERYWHERE,                  # which keys may change
+    "src/study/parse_stop.cpp": EVERYWHERE,              # which keys do not go with it
+    "src/study/parse_study_table.cpp": EVERYWHERE,
+    "src/study/resolve.cpp": EVERYWHERE,                 # writes it
+    "src/tuner/apply.cpp": {"lose_determinism"},         # the mark deterministic_until
+    "src/tuner/by_arrival.cpp": {"ByArrival"},
+    "src/tuner/by_arrival.hpp": {"ByArrival"},
+    "src/tuner/by_turn.cpp": {"ByTurn"},
+    "src/tuner/by_turn.hpp": {"ByTurn"},
+    "src/tuner/occupancy.hpp": {"Occupancy"},
+    "src/tuner/tuner.cpp": {"make_admission"},
+}
 MAX_LINES = 600
 
 problems = []
@@ -115,6 +137,23 @@ def check_blas(path, text):
             complain(path, number, f"the BLAS is linked to {BLAS_MODULE} alone, which is opened when a trial computes")
 
 
+def check_mode(path, text):
+    name = path.relative_to(ROOT).as_posix()
+    allowed = READERS_OF_MODE.get(name, set())
+    owners, reads = set(), False  # the words of the line that begins the class or function, up to its parameters
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(r"[A-Za-z\[]", line):
+            owners = set(re.findall(r"\w+", line.split("(")[0]))
+        code = re.sub(r'"(?:\\.|[^"\\])*"', '""', line.split("//")[0])
+        if not MODE.search(code):
+            continue
+        reads = True
+        if allowed is not EVERYWHERE and not owners & allowed:
+            complain(path, number, f"reads whether a study is deterministic; only READERS_OF_MODE may, others ask Admission or Occupancy: {code.strip()}")
+    if name in READERS_OF_MODE and not reads:
+        complain(path, 1, "is one of READERS_OF_MODE, but does not read whether a study is deterministic")
+
+
 def check_file(path, text):
     lines = text.splitlines()
     if not lines or "SPDX-License-Identifier: Apache-2.0" not in "\n".join(lines[:3]):
@@ -147,6 +186,7 @@ def main():
         check_includes(path, text, rooms)
         check_core(path, text)
         check_blas(path, text)
+        check_mode(path, text)
     for top in ("include", "src", "tests", "tools", "jobs"):
         for path in sorted((ROOT / top).rglob("*")):
             if path.suffix in (".hpp", ".cpp", ".py") and "/build" not in str(path):
