@@ -96,7 +96,7 @@ study::TrialClosed Tuner::judged(const EndFact& fact, StudyTime now) const {
         return study::TrialClosed{fact.trial, now, phase, reason, a, b, std::move(message)};
     };
     if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop && fact.outcome != AttemptOutcome::failed &&
-        fact.outcome != AttemptOutcome::disturbed && fact.outcome != AttemptOutcome::unreadable)
+        fact.outcome != AttemptOutcome::disturbed)
         return closed(phase_after(t.verdict.reason), t.verdict.reason, t.verdict.a, t.verdict.b, {});
     switch (fact.outcome) {
         case AttemptOutcome::finished:

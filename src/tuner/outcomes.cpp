@@ -9,30 +9,32 @@ namespace {
 constexpr std::size_t outcome_count = static_cast<std::size_t>(last_attempt_outcome) + 1;
 
 struct Row {
-    std::array<Ending, told_count> cells; ///< go_on, pause, stop, out
+    std::array<Ending, told_count> cells; ///< in the order of Told
     Saying saying;
 };
 
 /// In the order of the outcomes' numbers. The group may have been told to pause in the moment in which its trial was
 /// told to stop: what is recorded counts. A trial that failed or was lost after it had been told to stop is over as it
-/// was told only where its group could not help it (lost, unsaved).
+/// was told only where its group could not help it (lost, unsaved, stateless). What can only be said before the first
+/// report of an attempt (unreadable, unreachable, unstarted) is no news of one that has got to its end. A group that
+/// lends its ranks and has nothing to save stops; one that nobody asked to stop ends its trial.
 // clang-format off
 struct Table {
     using enum AttemptOutcome;
     using enum Then;
     static constexpr std::array<Row, outcome_count> rows = {{
-        //                told to go on               to pause                    to stop                     out of its slot
-        /* paused      */ {{{{paused, pauses},          {paused, pauses},          {stopped, obeys},          {paused, nothing}}},      {.clears_host = true, .clears_trial = true}},
-        /* stopped     */ {{{{finished, is_over},       {paused, pauses},          {stopped, obeys},          {stopped, nothing}}},     {.clears_host = true}},
-        /* finished    */ {{{{finished, is_over},       {finished, is_over},       {stopped, obeys},          {finished, nothing}}},    {.clears_host = true}},
-        /* failed      */ {{{{failed, may_fail},        {failed, may_fail},        {failed, may_fail},        {failed, nothing}}},      {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
-        /* lost        */ {{{{lost, may_be_lost},       {lost, pauses},            {lost, obeys},             {lost, nothing}}},        {.costs = Costs::loss}},
-        /* unreadable  */ {{{{unreadable, falls_back},  {unreadable, falls_back},  {unreadable, falls_back},  {unreadable, nothing}}},  {}},
-        /* unsaved     */ {{{{unsaved, waits},          {unsaved, waits},          {unsaved, obeys},          {unsaved, nothing}}},     {.ends_study = Reason::unsaved}},
-        /* disturbed   */ {{{{disturbed, may_fail},     {disturbed, may_fail},     {disturbed, may_fail},     {disturbed, nothing}}},   {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
-        /* unreachable */ {{{{unreachable, may_be_lost},{unreachable, may_be_lost},{unreachable, may_be_lost},{unreachable, nothing}}}, {.costs = Costs::loss, .against_host = true, .ends_study = Reason::unreachable}},
-        /* unstarted   */ {{{{unstarted, waits},        {unstarted, waits},        {unstarted, waits},        {unstarted, nothing}}},   {.against_host = true, .ends_study = Reason::unstarted}},
-        /* stateless   */ {{{{stateless, waits},        {stateless, waits},        {stateless, waits},        {stateless, nothing}}},   {.ends_study = Reason::stateless}},
+        //                 told to go on               to yield its ranks          to pause                    to stop                     out of its slot
+        /* paused      */ {{{{paused, pauses},           {paused, pauses},           {paused, pauses},           {stopped, obeys},           {paused, nothing}}},        {.clears_host = true, .clears_trial = true}},
+        /* stopped     */ {{{{finished, is_over},        {stopped, waits},           {paused, pauses},           {stopped, obeys},           {stopped, nothing}}},       {.clears_host = true}},
+        /* finished    */ {{{{finished, is_over},        {finished, is_over},        {finished, is_over},        {stopped, obeys},           {finished, nothing}}},      {.clears_host = true}},
+        /* failed      */ {{{{failed, may_fail},         {failed, may_fail},         {failed, may_fail},         {failed, may_fail},         {failed, nothing}}},        {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
+        /* lost        */ {{{{lost, may_be_lost},        {lost, may_be_lost},        {lost, pauses},             {lost, obeys},              {lost, nothing}}},          {.costs = Costs::loss}},
+        /* unreadable  */ {{{{unreadable, falls_back},   {unreadable, falls_back},   {unreadable, falls_back},   {stopped, obeys},           {unreadable, nothing}}},    {}},
+        /* unsaved     */ {{{{unsaved, waits},           {unsaved, waits},           {unsaved, waits},           {unsaved, obeys},           {unsaved, nothing}}},       {.ends_study = Reason::unsaved}},
+        /* disturbed   */ {{{{disturbed, may_fail},      {disturbed, may_fail},      {disturbed, may_fail},      {disturbed, may_fail},      {disturbed, nothing}}},     {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
+        /* unreachable */ {{{{unreachable, may_be_lost}, {unreachable, may_be_lost}, {unreachable, may_be_lost}, {stopped, obeys},           {unreachable, nothing}}},   {.costs = Costs::loss, .against_host = true, .ends_study = Reason::unreachable}},
+        /* unstarted   */ {{{{unstarted, waits},         {unstarted, waits},         {unstarted, waits},         {stopped, obeys},           {unstarted, nothing}}},     {.against_host = true, .ends_study = Reason::unstarted}},
+        /* stateless   */ {{{{stateless, waits},         {stateless, waits},         {stateless, waits},         {stateless, obeys},         {stateless, nothing}}},     {.ends_study = Reason::stateless}},
     }};
 };
 // clang-format on

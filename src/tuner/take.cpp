@@ -17,13 +17,6 @@ std::string seconds_text(double seconds) {
     return text;
 }
 
-/// What a trial had been told, as far as its record says.
-Told told_of(const TrialState& t) {
-    if (t.winding) return Told::out;
-    if (t.phase != TrialPhase::ending) return Told::go_on; // its verdict is of an earlier attempt
-    return t.verdict.verb == Verb::pause ? Told::pause : Told::stop;
-}
-
 } // namespace
 
 bool Tuner::is_current(TrialId id, Attempt attempt, Incarnation incarnation) const {
@@ -140,10 +133,19 @@ bool Tuner::may_retry(TrialId id, const std::string& message) const {
     return t.failures < spec_.failure.max_failures && !Blame::is_the_same(t, admission_->received(id), message);
 }
 
+/// What the trial was told in its newest attempt.
+Told Tuner::told(TrialId id) const {
+    const TrialState& t = state_.trials[id];
+    if (t.winding) return Told::out;
+    if (admission_->is_leaving(id)) return Told::yield;
+    if (t.phase != TrialPhase::ending) return Told::go_on; // its verdict is of an earlier attempt
+    return t.verdict.verb == Verb::pause ? Told::pause : Told::stop;
+}
+
 /// The end of an attempt, by the table of outcomes.
 study::AttemptEnded Tuner::end_of(TrialId id, AttemptOutcome outcome, const std::string& message, StudyTime now) const {
     const TrialState& t = state_.trials[id];
-    const Told told = told_of(t);
+    const Told told = this->told(id);
     study::AttemptEnded end{id, t.attempt, now, outcome, false, message};
     // Other trials could save: it is the fault of this one.
     if (outcome == AttemptOutcome::stateless && state_.retention.ever_saved()) end.outcome = AttemptOutcome::failed;

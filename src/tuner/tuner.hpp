@@ -16,6 +16,7 @@
 #include "searchers/searcher.hpp"
 #include "tuner/admission.hpp"
 #include "tuner/occupancy.hpp"
+#include "tuner/outcomes.hpp"
 #include "tuner/round.hpp"
 #include "tuner/state.hpp"
 
@@ -131,6 +132,7 @@ class Tuner {
     Next take(const study::TimerFired& event, Round& round) const;
     Next take(const study::StopRequested& event, Round& round) const;
     Next take(const study::DeadlineKnown& event, Round& round) const;
+    [[nodiscard]] Told told(TrialId id) const;
     [[nodiscard]] study::AttemptEnded end_of(TrialId id, AttemptOutcome outcome, const std::string& message,
                                              StudyTime now) const;
     [[nodiscard]] study::JobDied death_of_job(const study::JobDeath& death, StudyTime now) const;

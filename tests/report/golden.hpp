@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Expected output in files. RANKTUNE_REWRITE=1 writes what came out instead: read the difference before you commit it.
+// Screens as expected output in files.
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <string>
+
+#include "support/golden.hpp"
 
 namespace ranktune::report::testing {
 
-/// What `text` has to equal, byte for byte: the contents of tests/report/golden/<name>.txt.
+/// What `text` has to equal: the contents of tests/report/golden/<name>.txt.
 [[nodiscard]] inline std::string golden(const std::string& name, const std::string& text) {
-    const std::string path = std::string(RANKTUNE_SOURCE_ROOT "/tests/report/golden/") + name + ".txt";
-    if (std::getenv("RANKTUNE_REWRITE") != nullptr) std::ofstream(path, std::ios::binary) << text;
-    std::ifstream in(path, std::ios::binary);
-    std::ostringstream expected;
-    expected << in.rdbuf();
-    return in ? expected.str() : "no file " + path;
+    return ranktune::testing::golden("report", name, text);
 }
 
 } // namespace ranktune::report::testing

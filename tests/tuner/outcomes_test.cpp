@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the end of an attempt means, cell by cell: every outcome, by what the trial had been told and what it has left,
+// as a study of two ranks on two hosts takes it. Compared with golden/outcomes.txt, which is to be read line by line.
+
+#include <array>
+#include <cstdint>
+#include <iomanip>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "support/golden.hpp"
+#include "tuner/small_core.hpp"
+
+namespace ranktune::tuner {
+namespace {
+
+using testing::small_study;
+using testing::SmallCore;
+
+constexpr std::array outcomes = {AttemptOutcome::paused,     AttemptOutcome::stopped,     AttemptOutcome::finished,
+                                 AttemptOutcome::failed,     AttemptOutcome::lost,        AttemptOutcome::disturbed,
+                                 AttemptOutcome::unreadable, AttemptOutcome::unreachable, AttemptOutcome::unstarted,
+                                 AttemptOutcome::unsaved,    AttemptOutcome::stateless};
+static_assert(outcomes.size() == static_cast<std::size_t>(last_attempt_outcome) + 1);
+
+/// What has been reported before trial 0's attempt ends. It trains on the first host, n0; trial 1 trains on the other.
+/// Trials pause at the rung at iteration 2, where nobody has been before, and stop at a score of 0.9.
+struct Scene {
+    struct Report {
+        std::uint32_t trial;
+        Iteration iteration;
+        double score;
+    };
+    std::string told;
+    std::uint32_t slots; ///< of a deterministic study; 0: of an asynchronous one
+    std::vector<Report> reports;
+};
+const std::vector<Scene> scenes = {
+    {"go on", 0, {{0, 1, 0.5}}},
+    {"pause", 0, {{0, 1, 0.5}, {0, 2, 0.6}}},
+    {"stop", 0, {{0, 1, 0.5}, {0, 2, 0.95}}},
+    {"go on (by turn)", 2, {{0, 1, 0.5}, {1, 1, 0.5}}},
+    {"yield", 3, {{0, 1, 0.5}, {0, 2, 0.6}}}, // the turns of trial 1, and of trial 2, which has no rank, come before
+    {"out, paused", 2, {{0, 1, 0.5}, {1, 1, 0.5}, {0, 2, 0.6}}},
+    {"out, stopped", 2, {{0, 1, 0.5}, {1, 1, 0.5}, {0, 2, 0.95}}}};
+
+std::string study_of(std::uint32_t slots, bool left) {
+    std::string study = "max_iterations = 9\n";
+    if (slots > 0) study += "deterministic = true\nmax_concurrent = " + std::to_string(slots) + "\n";
+    return small_study(study,
+                       "[scheduler]\ntype = \"asha\"\nfirst_rung = 2\n[stop]\nmetric = \"score >= 0.9\"\n"
+                       "[failure]\nmax_losses = 1\nmax_failures = " +
+                           std::string(left ? "1\n" : "0\n"));
+}
+
+/// Up to the moment before the end of trial 0's attempt. The host has something against it already: an attempt of the
+/// trial that could not be set up. `left`: it has a checkpoint and may fail and be lost once more; otherwise nothing.
+SmallCore played(const Scene& scene, bool left) {
+    SmallCore core(study_of(scene.slots, left));
+    core.began({"n0", "n1"});
+    core.over(0, AttemptOutcome::unstarted, "no room for its folder");
+    if (!left) core.over(0, AttemptOutcome::lost);
+    for (const auto& [trial, iteration, score] : scene.reports) {
+        core.report(trial, iteration, score);
+        if (left && trial == 0 && iteration == 1) core.saved(0, 1);
+    }
+    return core;
+}
+
+std::string recorded(const SmallCore& core) {
+    const auto* ended = core.record<study::AttemptEnded>();
+    return std::string(name(ended->outcome)) + (ended->retry ? ", retry" : "");
+}
+
+/// What has become of the trial at the end of the step.
+std::string fate(const SmallCore& core) {
+    for (const auto& record : core.records())
+        if (const auto* started = std::get_if<study::TrialStarted>(&record); started && started->trial == TrialId{0}) {
+            const auto* checkpoint = std::get_if<CheckpointRef>(&started->from);
+            return "runs again from " + std::to_string(checkpoint ? checkpoint->iteration : 0);
+        }
+    return std::string(name(core.trial(0).phase)) + (core.trial(0).winding ? ", winding" : "");
+}
+
+/// What the trial was charged with at this end, by what it had before.
+std::string costs(const TrialState& before, const TrialState& after) {
+    if (after.failures == before.failures && after.losses == before.losses) return "-";
+    if (after.failures == before.failures + 1 && after.losses == before.losses) return "a failure";
+    if (after.failures == before.failures && after.losses == before.losses + 1) return "a loss";
+    return after.failures == before.failures && after.losses == 0 ? "forgiven" : "?";
+}
+
+std::string host(const SmallCore& core) {
+    const std::size_t against = core.state().blame.hosts()[0].failed.size();
+    return against == 0 ? "cleared" : against == 1 ? "-" : "noted";
+}
+
+std::string study_after(const SmallCore& core) {
+    if (!core.state().draining) return "goes on";
+    return "drains: " + study::describe(core.state().drain_reason, 0.0, 0.0);
+}
+
+std::string row(const std::vector<std::string>& cells) {
+    constexpr std::array<int, 7> widths = {13, 17, 6, 20, 19, 10, 9};
+    std::ostringstream text;
+    for (std::size_t i = 0; i < cells.size(); ++i)
+        text << std::left << std::setw(i < widths.size() ? widths[i] : 0) << cells[i];
+    return text.str() + "\n";
+}
+
+std::string table() {
+    std::string text = row({"outcome", "told to", "left", "recorded", "the trial", "costs", "host", "the study"});
+    for (const AttemptOutcome outcome : outcomes) {
+        text += "\n";
+        for (const Scene& scene : scenes) {
+            for (const bool left : {true, false}) {
+                SmallCore core = played(scene, left);
+                INFO(name(outcome) << ", told to " << scene.told << ", left " << left);
+                const TrialState before = core.trial(0);
+                core.over(0, outcome, "rank 0: it broke");
+                text += row({std::string(name(outcome)), scene.told, left ? "yes" : "no", recorded(core), fate(core),
+                             costs(before, core.trial(0)), host(core), study_after(core)});
+            }
+        }
+    }
+    return text;
+}
+
+} // namespace
+
+TEST_CASE("Each outcome of an attempt means what the table says, by what the trial was told and has left", "[tuner]") {
+    const std::string text = table();
+    CHECK(text == ranktune::testing::golden("tuner", "outcomes", text));
+}
+
+TEST_CASE("What a trial was told in an earlier attempt says nothing about the loss of the next one", "[tuner]") {
+    SECTION("promoted from a rung") {
+        SmallCore core(
+            small_study("max_iterations = 4\n", "[scheduler]\ntype = \"asha\"\neta = 2\n[failure]\nmax_losses = 1\n"));
+        core.began({"n0"});
+        core.report(0, 1, 0.5);
+        core.over(0, AttemptOutcome::paused);
+        core.report(1, 1, 0.4);
+        core.over(1, AttemptOutcome::paused);
+        REQUIRE(core.record<study::TrialPromoted>() != nullptr);
+        core.over(0, AttemptOutcome::lost);
+        CHECK(recorded(core) == "lost, retry");
+        core.over(0, AttemptOutcome::lost);
+        CHECK(recorded(core) == "lost");
+        CHECK(core.trial(0).phase == TrialPhase::failed);
+    }
+    SECTION("paused at the end of a job") {
+        SmallCore core(small_study("max_iterations = 4\n", "[failure]\nmax_losses = 1\n"));
+        core.began({"n0"});
+        core.step(study::StopRequested{"SIGTERM"});
+        core.report(0, 1, 0.5);
+        core.over(0, AttemptOutcome::paused);
+        core.began({"n0"});
+        core.over(0, AttemptOutcome::lost);
+        CHECK(recorded(core) == "lost, retry");
+        core.over(0, AttemptOutcome::lost);
+        CHECK(recorded(core) == "lost");
+        CHECK(core.trial(0).phase == TrialPhase::failed);
+    }
+}
+
+TEST_CASE("A trial that lends its ranks and cannot save goes on from the beginning", "[tuner]") {
+    SmallCore core(small_study("max_iterations = 9\ndeterministic = true\nmax_concurrent = 2\n",
+                               "[scheduler]\ntype = \"asha\"\nvariant = \"stop\"\n"));
+    core.began({"n0"});
+    for (const Iteration iteration : {1, 2, 3}) core.report(0, iteration, 0.5); // it may get to its rung
+    REQUIRE(core.record<study::YieldAsked>() != nullptr);                       // for trial 1
+    core.over(0, AttemptOutcome::stopped);
+    CHECK(recorded(core) == "stopped, retry");
+    for (const std::uint32_t other : {1, 2, 3}) { // not among the best; the turns of trial 0 are between theirs
+        core.report(other, 1, 0.1);
+        core.over(other, AttemptOutcome::stopped);
+    }
+    CHECK(core.trial(0).iteration == 3);
+    CHECK(fate(core) == "runs again from 0");
+}
+
+} // namespace ranktune::tuner
