@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose fault it was: trials, hosts, or the surroundings of the study.
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tuner/blame.hpp"
+#include "tuner/causes.hpp"
+#include "tuner/values.hpp"
+
+namespace ranktune::tuner {
+namespace {
+
+using testing::at_second;
+using testing::broken;
+using testing::in_phase;
+using testing::ranks;
+using testing::workers_on;
+using Ids = std::set<TrialId>;
+using List = std::vector<TrialId>;
+
+List ids(const std::vector<std::uint32_t>& numbers) {
+    List all;
+    for (const std::uint32_t number : numbers) all.emplace_back(number);
+    return all;
+}
+
+study::StudySpec spec_of(bool deterministic) {
+    study::StudySpec spec;
+    spec.deterministic = deterministic;
+    return spec;
+}
+
+/// Trials on ranks 1 and 2 of host a, 3 of b, 4 of c.
+struct Scene {
+    Scene() {
+        placement.begin(workers_on({"a", "a", "b", "c"}));
+        blame.begin(placement.hosts().size());
+    }
+    TrialState& add(TrialPhase phase, const std::vector<std::uint32_t>& on = {1}) {
+        TrialState t = in_phase(phase);
+        t.ranks = ranks(on);
+        trials.add(std::move(t));
+        return trials.at(TrialId{static_cast<std::uint32_t>(trials.size() - 1)});
+    }
+    void add_all(int count, TrialPhase phase) {
+        for (int i = 0; i < count; ++i) add(phase);
+    }
+    /// An attempt of the trial ends on these ranks.
+    void ended(std::uint32_t trial, const std::vector<std::uint32_t>& on, AttemptOutcome outcome,
+               const std::string& message = {}) {
+        TrialState& t = trials.at(TrialId{trial});
+        t.ranks = ranks(on);
+        blame.attempt_ended(TrialId{trial}, t, outcome, message, placement);
+    }
+    void failed(std::uint32_t trial, std::uint32_t on, const std::string& message) {
+        ended(trial, {on}, AttemptOutcome::failed, message);
+    }
+    /// A trial gets on, on this rank.
+    void well(std::uint32_t trial, std::uint32_t on, Iteration iteration = 1) {
+        TrialState& t = trials.at(TrialId{trial});
+        t.ranks = ranks({on});
+        blame.got_on(TrialId{trial}, t, iteration, placement);
+    }
+    void heard(std::uint32_t trial, bool deterministic = false) {
+        const study::StudySpec spec = spec_of(deterministic);
+        blame.heard(TrialId{trial}, trials.at(TrialId{trial}), trials, Occupancy(spec));
+    }
+    void close(std::uint32_t trial, TrialPhase phase, bool any_report = true) {
+        const TrialId id{trial};
+        blame.closed(id, trials[id], phase, any_report);
+        trials.set_phase(id, phase);
+    }
+    void die() { blame.job_died(trials); }
+    [[nodiscard]] std::size_t against(std::uint32_t host) const { return blame.hosts()[host].failed.size(); }
+
+    Trials trials;
+    Placement placement;
+    Blame blame;
+};
+
+} // namespace
+
+// ---- hosts
+
+TEST_CASE("A host where three different trials fail, while trials get on elsewhere, is bad", "[tuner]") {
+    Scene s;
+    s.add_all(4, TrialPhase::running);
+    s.well(3, 3); // on b
+    s.failed(0, 1, "no GPU");
+    s.failed(1, 2, "no GPU");
+    s.failed(0, 1, "no GPU"); // the same trial again says nothing new
+    CHECK(s.against(0) == 2);
+    CHECK_FALSE(s.blame.is_bad(0, s.placement));
+    s.failed(2, 1, "no GPU");
+    CHECK(s.blame.failed_on(0) == ids({0, 1, 2}));
+    CHECK(s.blame.is_bad(0, s.placement));
+    CHECK_FALSE(s.blame.is_bad(1, s.placement));
+}
+
+TEST_CASE("Where nobody gets on elsewhere, three failures are not the fault of their host", "[tuner]") {
+    Scene s;
+    s.add_all(4, TrialPhase::running);
+    s.well(3, 2); // on the same host
+    for (const std::uint32_t trial : {0U, 1U, 2U}) s.failed(trial, 1, "no GPU");
+    CHECK_FALSE(s.blame.is_bad(0, s.placement));
+    s.well(3, 3);
+    CHECK(s.blame.is_bad(0, s.placement));
+    (void)s.placement.lose(Rank{3}); // but its rank is gone since
+    CHECK_FALSE(s.blame.is_bad(0, s.placement));
+    s.well(3, 4);
+    (void)s.placement.retire("c"); // or out of service
+    CHECK_FALSE(s.blame.is_bad(0, s.placement));
+}
+
+TEST_CASE("Three attempts that could not be set up are the fault of their host, whoever gets on", "[tuner]") {
+    Scene s;
+    s.add_all(2, TrialPhase::running);
+    for (int i = 0; i < 3; ++i) {
+        CHECK_FALSE(s.blame.is_bad(0, s.placement));
+        s.ended(0, {1}, AttemptOutcome::unstarted, "rank 0 on a: no room");
+    }
+    CHECK(s.against(0) == 3);
+    CHECK(s.blame.failed_on(0) == ids({0})); // once
+    CHECK(s.blame.is_bad(0, s.placement));
+    (void)s.placement.retire("a");
+    CHECK_FALSE(s.blame.is_bad(0, s.placement)); // it is dealt with
+    s.blame.retired(0);
+    CHECK(s.against(0) == 0);
+}
+
+TEST_CASE("Only a host that says alone that a trial could not be set up says so alone", "[tuner]") {
+    Scene s;
+    s.add_all(2, TrialPhase::running);
+    s.failed(0, 1, "no GPU");
+    CHECK_FALSE(s.blame.alone_says(0, TrialId{0})); // it failed, but had been set up
+    s.ended(0, {1}, AttemptOutcome::unstarted, "rank 0 on a: no room");
+    CHECK(s.blame.alone_says(0, TrialId{0}));
+    CHECK_FALSE(s.blame.alone_says(0, TrialId{1}));
+    CHECK_FALSE(s.blame.alone_says(1, TrialId{0}));
+    s.ended(1, {3}, AttemptOutcome::unstarted, "rank 0 on b: no room");
+    CHECK_FALSE(s.blame.alone_says(0, TrialId{0}));
+    CHECK_FALSE(s.blame.alone_says(1, TrialId{1}));
+}
+
+TEST_CASE("What two hosts say in the same words is the fault of neither", "[tuner]") {
+    Scene s;
+    s.add_all(6, TrialPhase::running);
+    s.failed(0, 1, "rank 0 on a: loss is NaN at 7");
+    s.failed(1, 1, "rank 1 on a: loss is NaN at 9"); // the same words: numbers and place say nothing
+    s.failed(2, 2, "disk full");
+    CHECK(s.against(0) == 3);
+    s.failed(3, 3, "rank 0 on b: loss is NaN at 3");
+    CHECK(s.blame.failed_on(0) == ids({2}));
+    CHECK(s.against(1) == 0);
+    s.failed(4, 1, "loss is NaN at 1"); // from then on they count nowhere
+    s.failed(4, 4, "loss is NaN at 1");
+    CHECK(s.blame.failed_on(0) == ids({2}));
+    CHECK(s.against(2) == 0);
+    s.failed(5, 1, "disk full");
+    CHECK(s.blame.failed_on(0) == ids({2, 5}));
+}
+
+TEST_CASE("A failure of a trial on several hosts speaks against none of them", "[tuner]") {
+    Scene s;
+    s.add(TrialPhase::running);
+    s.ended(0, {2, 3}, AttemptOutcome::failed, "no GPU");
+    CHECK(s.against(0) == 0);
+    CHECK(s.against(1) == 0);
+    s.ended(0, {1, 2}, AttemptOutcome::failed, "no GPU");
+    CHECK(s.against(0) == 1);
+}
+
+TEST_CASE("A trial that comes to its end clears all its hosts", "[tuner]") {
+    for (const AttemptOutcome outcome : {AttemptOutcome::paused, AttemptOutcome::stopped, AttemptOutcome::finished}) {
+        Scene s;
+        s.add_all(2, TrialPhase::running);
+        s.failed(0, 1, "no GPU");
+        s.failed(0, 3, "no disk");
+        s.failed(0, 4, "no network");
+        s.ended(1, {2, 3}, outcome);
+        CHECK(s.against(0) == 0);
+        CHECK(s.against(1) == 0);
+        CHECK(s.against(2) == 1);
+    }
+    for (const AttemptOutcome outcome :
+         {AttemptOutcome::lost, AttemptOutcome::unreadable, AttemptOutcome::unsaved, AttemptOutcome::stateless}) {
+        Scene s;
+        s.add_all(2, TrialPhase::running);
+        s.failed(0, 1, "no GPU");
+        s.ended(1, {2}, outcome, "whatever");
+        CHECK(s.blame.failed_on(0) == ids({0}));
+    }
+}
+
+TEST_CASE("So many different words are remembered, and what is said then says nothing", "[tuner]") {
+    Scene s;
+    s.add(TrialPhase::running);
+    const auto words = [](std::size_t i) {
+        return std::string{static_cast<char>('a' + i / 26), static_cast<char>('a' + i % 26)};
+    };
+    for (std::size_t i = 0; i < max_failure_words; ++i) s.ended(0, {1}, AttemptOutcome::unstarted, words(i));
+    CHECK(s.against(0) == max_failure_words);
+    s.ended(0, {1}, AttemptOutcome::unstarted, words(max_failure_words));
+    CHECK(s.against(0) == max_failure_words);
+    s.ended(0, {1}, AttemptOutcome::unstarted, words(0)); // known before
+    CHECK(s.against(0) == max_failure_words + 1);
+}
+
+TEST_CASE("An incarnation begins without anything against a host", "[tuner]") {
+    Scene s;
+    s.add_all(2, TrialPhase::running);
+    s.failed(0, 1, "no GPU");
+    s.failed(1, 3, "no GPU"); // said on two hosts
+    s.well(1, 3);
+    s.blame.begin(3);
+    CHECK(s.against(0) == 0);
+    CHECK_FALSE(s.blame.hosts()[1].well);
+    s.failed(0, 1, "no GPU"); // the words are new again
+    CHECK(s.against(0) == 1);
+}
+
+// ---- failures in a row
+
+TEST_CASE("Trials that fail unheard stand in a row until a trial is heard that was started after them", "[tuner]") {
+    Scene s;
+    for (const double start : {1.0, 2.0, 4.0, 3.0, 5.0}) s.add(TrialPhase::running).since = at_second(start);
+    s.trials.at(TrialId{4}).unheard = false; // heard before it failed
+    for (const std::uint32_t trial : {0U, 1U, 2U, 4U}) s.close(trial, TrialPhase::failed);
+    CHECK(s.blame.in_a_row() == ids({0, 1, 2}));
+    s.heard(3); // started after 0 and 1, before 2
+    CHECK_FALSE(s.trials[3].unheard);
+    CHECK(s.blame.in_a_row() == ids({2}));
+    s.trials.at(TrialId{3}).since = at_second(9);
+    s.heard(3); // its next reports say nothing more
+    CHECK(s.blame.in_a_row() == ids({2}));
+    s.blame.forget_row();
+    CHECK(s.blame.in_a_row().empty());
+}
+
+TEST_CASE("In logical time a trial was started after those with lower numbers, whenever it was", "[tuner]") {
+    Scene s;
+    for (const double start : {1.0, 9.0, 3.0, 2.0}) s.add(TrialPhase::running).since = at_second(start);
+    for (const std::uint32_t trial : {0U, 1U, 3U}) s.close(trial, TrialPhase::failed);
+    s.heard(2, true);
+    CHECK(s.blame.in_a_row() == ids({3}));
+}
+
+TEST_CASE("Only a trial that failed is a failure, and only before any report an early one", "[tuner]") {
+    Scene s;
+    s.add_all(5, TrialPhase::running);
+    s.close(0, TrialPhase::failed, false);
+    CHECK(s.blame.early_failures() == 1);
+    s.close(1, TrialPhase::failed, true); // others have reported
+    CHECK(s.blame.early_failures() == 1);
+    s.trials.at(TrialId{2}).reported = true;
+    s.close(2, TrialPhase::failed, false);
+    CHECK(s.blame.early_failures() == 1);
+    s.close(3, TrialPhase::stopped, false);
+    CHECK(s.blame.early_failures() == 1);
+    CHECK(s.blame.in_a_row() == ids({0, 1, 2}));
+    s.trials.at(TrialId{4}).reported = true; // in an earlier attempt
+    s.heard(4);
+    CHECK(s.blame.early_failures() == 1);
+    s.trials.at(TrialId{4}).reported = false;
+    s.heard(4);
+    CHECK(s.blame.early_failures() == 0);
+    s.close(4, TrialPhase::failed, false);
+    s.blame.forget_row();
+    CHECK(s.blame.early_failures() == 0);
+}
+
+TEST_CASE("A trial has yet to be heard when it begins again", "[tuner]") {
+    TrialState t = in_phase(TrialPhase::waiting);
+    t.unheard = false;
+    Blame::begin_silence(t);
+    CHECK(t.unheard);
+}
+
+TEST_CASE("The message about a row says what most of its trials said", "[tuner]") {
+    Scene s;
+    s.add_all(3, TrialPhase::running);
+    const auto say = [&](std::uint32_t trial, const std::string& message) {
+        s.trials.at(TrialId{trial}).message = message;
+    };
+    say(0, "rank 0 on a: no module named torch");
+    say(1, "rank 0 on b: exit code 2: no such file 17");
+    say(2, "rank 0 on c: exit code 2: no such file 18");
+    for (const std::uint32_t trial : {0U, 1U, 2U}) s.close(trial, TrialPhase::failed);
+    const std::string most = s.blame.row_message(s.trials, 12);
+    CHECK(
+        most.starts_with("3 trials in a row failed before their first report. 2 of them said: exit code 2: no such "
+                         "file 17. "));
+    CHECK(most.find("(now 12)") != std::string::npos);
+    say(0, "exit code 2: no such file 3");
+    CHECK(s.blame.row_message(s.trials, 12).find("They said: exit code 2: no such file 3. ") != std::string::npos);
+}
+
+// ---- one trial's failures
+
+TEST_CASE("A failure is the same when it comes again at the same place in the same words", "[tuner]") {
+    Scene s;
+    TrialState t = in_phase(TrialPhase::running);
+    CHECK_FALSE(Blame::is_the_same(t, 0, ""));
+    s.blame.note_failure(t, 3, "rank 0 on a: loss is NaN");
+    CHECK(t.failures == 1);
+    CHECK(Blame::is_the_same(t, 3, "rank 0 on a: loss is NaN"));
+    CHECK(Blame::is_the_same(t, 3, "rank 5 on b: loss is NaN")); // wherever
+    CHECK_FALSE(Blame::is_the_same(t, 4, "rank 0 on a: loss is NaN"));
+    CHECK_FALSE(Blame::is_the_same(t, 3, "rank 0 on a: loss is NaN at 2"));
+    s.blame.note_failure(t, 4, "another");
+    CHECK(t.failures == 2);
+    CHECK_FALSE(Blame::is_the_same(t, 3, "loss is NaN"));
+    CHECK(Blame::is_the_same(t, 4, "another"));
+    Blame::forgive(t);
+    CHECK(t.failures == 0);
+    CHECK_FALSE(Blame::is_the_same(t, 4, "another"));
+}
+
+// ---- deaths of the job
+
+TEST_CASE("A trial that ran at two deaths of the job is a suspect", "[tuner]") {
+    Scene s;
+    s.add(TrialPhase::running).attempt_iteration = 4;
+    s.add(TrialPhase::ending);
+    s.add(TrialPhase::waiting);
+    s.add(TrialPhase::paused);
+    s.die();
+    CHECK(s.blame.suspects().empty());
+    CHECK(s.trials[0].deaths == 1);
+    CHECK(s.trials[0].died_at == 4);
+    CHECK(s.trials[2].deaths == 0);
+    s.trials.at(TrialId{0}).attempt_iteration = 3; // started again from a checkpoint
+    s.trials.set_phase(TrialId{1}, TrialPhase::paused);
+    s.die();
+    CHECK(s.blame.suspects() == Ids{TrialId{0}});
+    CHECK(s.trials[0].died_at == 4);
+    CHECK(s.trials[1].deaths == 1);
+    CHECK(s.blame.deaths_alone() == 0);
+    CHECK(broken(s.blame, s.trials).empty());
+}
+
+TEST_CASE("While a suspect is tried, a death is its own", "[tuner]") {
+    Scene s;
+    s.add_all(2, TrialPhase::running);
+    s.die();
+    s.trials.set_phase(TrialId{1}, TrialPhase::paused);
+    s.die();
+    REQUIRE(s.blame.suspects() == Ids{TrialId{0}});
+    s.trials.set_phase(TrialId{1}, TrialPhase::running); // beside it
+    s.die();
+    CHECK(s.trials[0].deaths == 3);
+    CHECK(s.trials[0].deaths_alone == 1);
+    CHECK(s.trials[1].deaths == 1);
+    CHECK(s.blame.deaths_alone() == 1);
+    s.trials.set_phase(TrialId{0}, TrialPhase::waiting); // not being tried: nobody knows
+    s.die();
+    CHECK(s.trials[0].deaths == 3);
+    CHECK(s.trials[1].deaths == 2);
+    CHECK(s.blame.suspects() == Ids{TrialId{0}, TrialId{1}});
+    CHECK(s.blame.deaths_alone() == 1);
+}
+
+TEST_CASE("A suspect is cleared by getting past the place where it died, and not before", "[tuner]") {
+    Scene s;
+    s.add(TrialPhase::running).attempt_iteration = 4;
+    s.die();
+    s.die();
+    s.well(0, 3, 4);
+    CHECK(s.blame.suspects() == Ids{TrialId{0}});
+    CHECK(s.blame.hosts()[1].well);
+    s.well(0, 3, 5);
+    CHECK(s.blame.suspects().empty());
+    CHECK(s.trials[0].deaths == 0);
+    CHECK(s.trials[0].died_at == 0);
+}
+
+TEST_CASE("Who saves its state, or throws, is no suspect; other ends say nothing about the job's death", "[tuner]") {
+    for (std::uint8_t code = 0; code <= static_cast<std::uint8_t>(last_attempt_outcome); ++code) {
+        const auto outcome = static_cast<AttemptOutcome>(code);
+        const bool clears = outcome == AttemptOutcome::paused || outcome == AttemptOutcome::failed ||
+                            outcome == AttemptOutcome::disturbed;
+        INFO(name(outcome));
+        Scene s;
+        s.add(TrialPhase::running);
+        s.die();
+        s.die();
+        s.ended(0, {1}, outcome, "whatever");
+        CHECK(s.blame.suspects().empty() == clears);
+        CHECK((s.trials[0].deaths == 0) == clears);
+    }
+}
+
+TEST_CASE("A suspect that is over is none any more, and one that is reopened begins anew", "[tuner]") {
+    Scene s;
+    TrialState& t = s.add(TrialPhase::running);
+    s.die();
+    s.die();
+    s.die();
+    s.blame.note_failure(t, 2, "it broke");
+    t.losses = 2;
+    t.unheard = false;
+    s.close(0, TrialPhase::failed);
+    CHECK(s.blame.suspects().empty());
+    CHECK(broken(s.blame, s.trials).empty());
+    s.add(TrialPhase::running);
+    s.close(1, TrialPhase::failed, false);
+    REQUIRE(s.blame.in_a_row().size() == 1);
+    s.blame.reopened(TrialId{0}, s.trials.at(TrialId{0}));
+    s.trials.set_phase(TrialId{0}, TrialPhase::waiting);
+    CHECK(s.trials[0].failures == 0);
+    CHECK(s.trials[0].losses == 0);
+    CHECK(s.trials[0].deaths == 0);
+    CHECK(s.trials[0].deaths_alone == 0);
+    CHECK(s.trials[0].unheard);
+    CHECK(s.blame.in_a_row().empty());
+    CHECK(s.blame.early_failures() == 0);
+    CHECK(broken(s.blame, s.trials).empty());
+}
+
+// ---- snapshot and invariants
+
+TEST_CASE("Blame comes back from its snapshot, and its suspects from the trials", "[tuner]") {
+    Scene s;
+    s.add_all(4, TrialPhase::running);
+    s.die();
+    s.trials.set_phase(TrialId{2}, TrialPhase::waiting);
+    s.die();
+    s.die();
+    s.failed(3, 1, "no GPU"); // clears it
+    s.failed(2, 3, "no disk");
+    s.well(2, 4);
+    s.close(3, TrialPhase::failed, false);
+    s.close(1, TrialPhase::failed);
+    const auto bytes_of = [](const Blame& one) {
+        return testing::written([&](Writer& writer) { Blame::fields(writer, one); });
+    };
+    Blame again;
+    testing::read_back(bytes_of(s.blame), [&](Reader& reader) { Blame::fields(reader, again); });
+    CHECK_FALSE(broken(again, s.trials).empty()); // the suspects are yet to be found
+    again.restored(s.trials);
+    CHECK(broken(again, s.trials).empty());
+    CHECK(bytes_of(again) == bytes_of(s.blame));
+    CHECK(again.suspects() == Ids{TrialId{0}});
+    CHECK(again.in_a_row() == ids({3, 1}));
+    CHECK(again.early_failures() == 1);
+    CHECK(again.deaths_alone() == 1);
+    CHECK(again.failed_on(0) == ids({3}));
+    CHECK(again.hosts()[2].well);
+    // The words are known, too.
+    s.trials.at(TrialId{0}).ranks = ranks({3});
+    again.attempt_ended(TrialId{0}, s.trials.at(TrialId{0}), AttemptOutcome::failed, "no GPU", s.placement);
+    CHECK(again.failed_on(0).empty());
+}
+
+TEST_CASE("Suspects that change behind the back of blame are found by its invariants", "[tuner]") {
+    Scene s;
+    s.add(TrialPhase::running);
+    CHECK(broken(s.blame, s.trials).empty());
+    s.trials.at(TrialId{0}).deaths = deaths_to_suspect;
+    CHECK(broken(s.blame, s.trials) == "the list of suspects is off");
+}
+
+} // namespace ranktune::tuner

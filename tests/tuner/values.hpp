@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// For tests of the core's values one by one: snapshots as bytes, and what errors say.
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ranktune/base/error.hpp"
+#include "support/catch.hpp"
+#include "tuner/archive.hpp"
+
+namespace ranktune::tuner::testing {
+
+/// What `write(Writer&)` puts into a snapshot.
+template <class Write>
+[[nodiscard]] study::Bytes written(Write write) {
+    study::Bytes bytes;
+    study::Encoder out(bytes);
+    Writer writer{out};
+    write(writer);
+    return bytes;
+}
+
+/// `read(Reader&)` takes all of the bytes.
+template <class Read>
+void read_back(const study::Bytes& bytes, Read read) {
+    study::Decoder in(bytes);
+    Reader reader{in};
+    read(reader);
+    CHECK(in.empty());
+}
+
+/// What `act` says when it throws `Error`; empty: it does not.
+template <class Error, class Act>
+[[nodiscard]] std::string thrown(Act act) {
+    try {
+        act();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return {};
+}
+
+/// What cannot be, as `act` says: of "the journal contradicts itself: X. It was written by ..." the X.
+template <class Act>
+[[nodiscard]] std::string contradiction(Act act) {
+    const std::string text = thrown<base::FormatError>(act);
+    const std::string begin = "the journal contradicts itself: ";
+    const std::size_t end = text.find(". It was written by another version");
+    if (!text.starts_with(begin) || end == std::string::npos) return text;
+    return text.substr(begin.size(), end - begin.size());
+}
+
+/// The invariant that `value.check_invariants(more...)` finds broken; empty: all hold.
+template <class Value, class... More>
+[[nodiscard]] std::string broken(const Value& value, const More&... more) {
+    return thrown<std::logic_error>([&] { value.check_invariants(more...); });
+}
+
+[[nodiscard]] inline StudyTime at_second(double seconds) {
+    return StudyTime{std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds))};
+}
+[[nodiscard]] inline std::vector<Rank> ranks(const std::vector<std::uint32_t>& numbers) {
+    std::vector<Rank> all;
+    for (const std::uint32_t number : numbers) all.emplace_back(number);
+    return all;
+}
+/// Ranks 1, 2, ... on these hosts.
+[[nodiscard]] inline std::vector<RankInfo> workers_on(const std::vector<std::string>& hosts) {
+    std::vector<RankInfo> infos;
+    for (const auto& host : hosts) infos.push_back({Rank{static_cast<std::uint32_t>(infos.size() + 1)}, host, 0});
+    return infos;
+}
+[[nodiscard]] inline TrialState in_phase(TrialPhase phase) {
+    TrialState t;
+    t.phase = phase;
+    t.last = t.best = not_a_number;
+    return t;
+}
+
+} // namespace ranktune::tuner::testing
