@@ -8,6 +8,17 @@
 
 namespace ranktune::tuner {
 
+/// It failed, and that was not its fault: it waits again, or is over as it was told.
+void ByArrival::excuse(TrialId trial) {
+    if (trials_[trial].phase != TrialPhase::ending) return forget(trial);
+    for (EndFact& end : ends_)
+        if (end.trial == trial) end = {trial, AttemptOutcome::stopped, {}};
+}
+
+void ByArrival::forget(TrialId trial) {
+    std::erase_if(ends_, [&](const EndFact& end) { return end.trial == trial; });
+}
+
 std::optional<Fact> ByArrival::next() const {
     if (ends_.empty()) return {};
     return ends_.front();
@@ -27,14 +38,13 @@ void ByArrival::visit_line(const std::function<bool(TrialId)>& visit) const {
 }
 
 void ByArrival::apply(const study::Record& record) {
-    const auto forget = [&](TrialId id) { std::erase_if(ends_, [&](const EndFact& end) { return end.trial == id; }); };
     if (const auto* ended = std::get_if<study::AttemptEnded>(&record)) {
         if (!ended->retry && ends_trial(ended->outcome))
             ends_.push_back({ended->trial, ended->outcome, ended->message});
     } else if (const auto* closed = std::get_if<study::TrialClosed>(&record)) {
         forget(closed->trial);
     } else if (const auto* retired = std::get_if<study::HostRetired>(&record)) {
-        for (const TrialId id : retired->trials) forget(id);
+        for (const TrialId id : retired->trials) excuse(id);
     } else if (std::holds_alternative<study::IncarnationBegan>(record)) {
         ends_.clear();
     }

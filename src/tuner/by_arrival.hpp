@@ -40,6 +40,8 @@ class ByArrival final : public Admission {
 
   private:
     [[nodiscard]] bool has_ended(TrialId trial) const;
+    void excuse(TrialId trial);
+    void forget(TrialId trial);
 
     const Trials& trials_;
     std::vector<EndFact> ends_; ///< of this step

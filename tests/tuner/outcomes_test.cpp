@@ -136,6 +136,92 @@ TEST_CASE("Each outcome of an attempt means what the table says, by what the tri
     CHECK(text == ranktune::testing::golden("tuner", "outcomes", text));
 }
 
+TEST_CASE("An end without a single report is a failure, wherever reports wait for their turn", "[tuner]") {
+    SmallCore core(study_of(0, false));
+    core.began({"n0", "n1"});
+    core.over(0, AttemptOutcome::finished);
+    CHECK(recorded(core) == "failed");
+    CHECK(core.trial(0).phase == TrialPhase::failed);
+    CHECK(core.trial(0).message == "the trainable ended without a single report");
+
+    SmallCore by_turn(study_of(2, false));
+    by_turn.began({"n0", "n1"});
+    by_turn.over(1, AttemptOutcome::finished);
+    CHECK(recorded(by_turn) == "failed");
+    CHECK(by_turn.trial(1).phase == TrialPhase::waiting); // for its turn
+    by_turn.report(0, 1, 0.5);
+    CHECK(by_turn.trial(1).phase == TrialPhase::failed);
+
+    SmallCore held(study_of(2, false));
+    held.began({"n0", "n1"});
+    held.report(1, 1, 0.5);
+    held.over(1, AttemptOutcome::finished);
+    CHECK(recorded(held) == "finished");
+    held.report(0, 1, 0.5);
+    held.report(0, 2, 0.5);
+    CHECK(held.trial(1).phase == TrialPhase::finished);
+}
+
+TEST_CASE("A trial that cannot be set up ends the study when its host is not the cause alone", "[tuner]") {
+    const std::string spec = study_of(0, false);
+    SECTION("there is no other host") {
+        SmallCore core(spec);
+        core.began({"n0"});
+        core.over(0, AttemptOutcome::unstarted, "rank 0: no room");
+        CHECK(study_after(core) == "drains: a trial could not be set up");
+        CHECK(core.state().drain_message.starts_with("trial #0 could not be set up on n0: no room."));
+    }
+    SECTION("another host says the same") {
+        SmallCore core(spec);
+        core.began({"n0", "n1"});
+        core.over(0, AttemptOutcome::unstarted, "rank 0: no room for 7");
+        CHECK(study_after(core) == "goes on");
+        core.over(1, AttemptOutcome::unstarted, "rank 1: no room for 8");
+        CHECK(study_after(core) == "drains: a trial could not be set up");
+    }
+    SECTION("another host says something else") {
+        SmallCore core(spec);
+        core.began({"n0", "n1"});
+        core.over(0, AttemptOutcome::unstarted, "rank 0: no room");
+        core.over(1, AttemptOutcome::unstarted, "rank 0: no shell");
+        CHECK(study_after(core) == "goes on");
+    }
+}
+
+TEST_CASE("An attempt that lost a rank is lost, whatever its leader says, unless its own code hung", "[tuner]") {
+    const auto played = [](const std::string& mode, bool guilty, double score) {
+        SmallCore core(small_study("max_iterations = 9\n" + mode,
+                                   "[resources]\nranks = 2\n[stop]\nmetric = \"score >= "
+                                   "0.9\"\n[failure]\nmax_failures = 1\n"));
+        core.began({"n0", "n0"});
+        core.report(0, 1, score);
+        core.gone(2, guilty, "no report within 5 s");
+        core.over(0, AttemptOutcome::finished, "done");
+        return recorded(core) + ": " + core.record<study::AttemptEnded>()->message;
+    };
+    const std::string by_turn = "deterministic = true\nmax_concurrent = 1\n";
+    CHECK(played("", false, 0.5) == "lost, retry: ");
+    CHECK(played("", true, 0.5) == "failed, retry: no report within 5 s");
+    CHECK(played("", true, 0.95) == "lost: "); // it had been told to stop
+    CHECK(played(by_turn, false, 0.5) == "lost, retry: ");
+    CHECK(played(by_turn, true, 0.5) == "disturbed, retry: no report within 5 s"); // hanging depends on the machine
+    CHECK(played(by_turn, true, 0.95) == "disturbed: no report within 5 s");       // only its ranks come back
+}
+
+TEST_CASE("A failure in the same words at the same place is not tried again", "[tuner]") {
+    SmallCore core(small_study("max_iterations = 9\n", "[failure]\nmax_failures = 5\n"));
+    core.began({"n0"});
+    const auto end = [&](Iteration reports, const std::string& message) {
+        for (Iteration iteration = 1; iteration <= reports; ++iteration) core.report(0, iteration, 0.5);
+        core.over(0, AttemptOutcome::failed, message);
+        return recorded(core);
+    };
+    CHECK(end(1, "rank 0: loss is NaN") == "failed, retry");
+    CHECK(end(2, "rank 0: loss is NaN") == "failed, retry"); // it got further
+    CHECK(end(2, "rank 0: no disk") == "failed, retry");
+    CHECK(end(2, "rank 1: no disk") == "failed");
+}
+
 TEST_CASE("What a trial was told in an earlier attempt says nothing about the loss of the next one", "[tuner]") {
     SECTION("promoted from a rung") {
         SmallCore core(
@@ -181,6 +267,22 @@ TEST_CASE("A trial that lends its ranks and cannot save goes on from the beginni
     }
     CHECK(core.trial(0).iteration == 3);
     CHECK(fate(core) == "runs again from 0");
+}
+
+TEST_CASE("A failure on a host that is taken out of service for it is none", "[tuner]") {
+    SmallCore core(small_study("max_iterations = 9\n", "[stop]\nmetric = \"score >= 0.9\"\n"));
+    core.began({"n0", "n1"});
+    core.report(1, 1, 0.5); // trials get on elsewhere
+    core.over(0, AttemptOutcome::failed, "no GPU");
+    core.over(2, AttemptOutcome::failed, "no GPU");
+    core.report(3, 1, 0.95);
+    REQUIRE(core.trial(3).phase == TrialPhase::ending);
+    core.over(3, AttemptOutcome::failed, "no GPU");
+    REQUIRE(core.record<study::HostRetired>() != nullptr);
+    CHECK(core.trial(0).phase == TrialPhase::waiting);
+    CHECK(core.trial(2).phase == TrialPhase::waiting);
+    CHECK(core.trial(3).phase == TrialPhase::stopped); // as it was told
+    CHECK(core.trial(3).closed_by == Reason::metric_threshold);
 }
 
 } // namespace ranktune::tuner
