@@ -101,7 +101,7 @@ void ByTurn::apply(const study::Record& record) {
     } else if (std::holds_alternative<study::TrialClosed>(record)) {
         unslotted_.erase(*about);
         if (const std::uint32_t slot = trials_[*about].slot; slot != no_slot) {
-            time_.admit(slot);
+            if (time_.next() == slot) time_.admit(slot); // one that is closed before its turn takes no time
             leave_slot(*about);
         }
     } else if (std::holds_alternative<study::YieldAsked>(record)) {
