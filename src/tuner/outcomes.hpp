@@ -22,7 +22,7 @@ enum class Then : std::uint8_t {
     may_be_lost, ///< waits, while failure.max_losses allows it
     falls_back,  ///< waits, to go on from the checkpoint before; without one it has failed
     obeys,       ///< is over, as it was told
-    is_over,     ///< has finished, if it ever reported, and has failed otherwise
+    is_over,     ///< has finished, if it ever reported; otherwise it has failed, and may_fail
     nothing      ///< it is somewhere else
 };
 

@@ -168,6 +168,7 @@ study::AttemptEnded Tuner::end_of(TrialId id, AttemptOutcome outcome, const std:
             if (t.reported || (held != nullptr && !held->empty())) break;
             end.outcome = AttemptOutcome::failed;
             end.message = "the trainable ended without a single report";
+            end.retry = may_retry(id, end.message);
             break;
         case Then::pauses:
             end.retry = end.outcome != AttemptOutcome::paused;
