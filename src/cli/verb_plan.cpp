@@ -21,7 +21,7 @@
 #include "report/plan.hpp"
 #include "report/screens.hpp"
 #include "report/text.hpp"
-#include "searchers/searcher.hpp"
+#include "searchers/make_searcher.hpp"
 #include "trainables/builtin.hpp"
 
 namespace ranktune::cli {
@@ -63,7 +63,7 @@ std::optional<std::uint64_t> state_bytes(const study::StudySpec& spec) {
     std::optional<std::uint64_t> most;
     const auto searcher = searchers::make_searcher(spec);
     for (std::uint32_t i = 0; i < std::min(looked_at, spec.num_trials); ++i) {
-        auto configuration = searcher->suggest(base::TrialId{i});
+        auto configuration = searcher->suggest(i, {});
         if (!configuration) continue;
         for (const auto& option : spec.trainable.options.entries()) configuration->set(option.name, option.value);
         const auto bytes = trainables::state_bytes(spec.trainable.name, *configuration);
@@ -142,7 +142,7 @@ int dry_run(const RunArguments& arguments) {
     std::string text;
     const auto searcher = searchers::make_searcher(input.spec);
     for (std::uint32_t i = 0; i < std::min(3U, input.spec.num_trials); ++i) {
-        const auto configuration = searcher->suggest(base::TrialId{i});
+        const auto configuration = searcher->suggest(i, {});
         if (!configuration) continue;
         text += report::labelled(fmt::format("trial #{}", i), configuration->text());
         text += command_line_of(input.spec, *configuration);

@@ -136,7 +136,7 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::stri
                         {"iteration", trial.best_iteration},
                         {"state", study::name(trial.phase)}};
         nlohmann::ordered_json configuration = nlohmann::ordered_json::object();
-        for (const auto& entry : trial.configuration.entries())
+        for (const auto& entry : tuner::best_configuration(trial).entries())
             configuration[entry.name] = report::json_of(entry.value);
         root["best"]["configuration"] = configuration;
         const auto* checkpoint = tuner::best_checkpoint(trial, study.tuner->spec().objective.mode);

@@ -178,6 +178,8 @@ void put(Encoder& out, const study::StartTrial& m) {
     put_ranks(out, m.ranks);
     study::encode(m.configuration, out);
     study::encode(m.from, out);
+    out.varint(m.generation);
+    out.varint(m.iteration);
     out.f64(m.seconds);
     out.varint(m.decision_point);
     out.svarint(m.between_failures.count());
@@ -188,6 +190,8 @@ void get(Decoder& in, study::StartTrial& m) {
     if (m.ranks.empty()) throw base::FormatError("a start message names no ranks");
     m.configuration = study::decode_configuration(in);
     m.from = study::decode_start_from(in);
+    m.generation = get_id<base::Attempt>(in).value();
+    m.iteration = in.varint();
     m.seconds = in.f64();
     m.decision_point = in.varint();
     m.between_failures = base::Duration(in.svarint());

@@ -44,7 +44,12 @@ constexpr std::string_view kinds[] = {"StudyCreated",
                                       "ReportHeld",
                                       "JobDied",
                                       "HostRetired",
-                                      "YieldAsked"};
+                                      "YieldAsked",
+                                      "Exploited",
+                                      "ExploitUndone",
+                                      "TicketOpened",
+                                      "TicketPrepared",
+                                      "Steered"};
 static_assert(std::size(kinds) == std::variant_size_v<Record>);
 
 std::string digest_text(const Record& record) {
@@ -65,7 +70,7 @@ std::string describe_record(const Record& record) {
         },
         record);
     if (const auto* report = std::get_if<study::Reported>(&record)) {
-        constexpr std::string_view verbs[] = {"go on", "pause", "stop", "discard"};
+        constexpr std::string_view verbs[] = {"go on", "pause", "stop", "discard", "exploit"};
         text += ": " + std::string(verbs[static_cast<std::size_t>(report->verdict.verb)]);
         const auto why = study::describe(report->verdict.reason, report->verdict.a, report->verdict.b);
         if (!why.empty()) text += " (" + why + ")";

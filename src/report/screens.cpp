@@ -197,7 +197,7 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
     std::string text = end_headline(tuner, files.code, live.elapsed_s, style);
     if (const std::string reason = why_text(tuner); !reason.empty()) text += prose("why", reason, style);
     text += best_text(tuner, style);
-    if (state.best) text += prose("", configuration_text(state.trial(*state.best).configuration), style);
+    if (state.best) text += prose("", configuration_text(tuner::best_configuration(state.trial(*state.best))), style);
     text += prose("training", training_text(tuner), style);
     if (live.busy_share) {
         text += prose("workers",
@@ -255,7 +255,7 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
                                          tuner.spec().objective.metric, metric_text(best.best), best.best_iteration,
                                          tuner.spec().max_iterations, style.dot(), study::name(best.phase)),
                              style);
-    for (const auto& entry : best.configuration.entries())
+    for (const auto& entry : tuner::best_configuration(best).entries())
         text += prose("", entry.name + " = " + unbroken(entry.value.text()), style);
     const auto* checkpoint = tuner::best_checkpoint(best, tuner.spec().objective.mode);
     text +=

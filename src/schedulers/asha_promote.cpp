@@ -73,7 +73,7 @@ study::Verdict AshaPromote::decide(const Report& report, bool contended) const {
 
     if (at.entered) return {Verb::pause, Reason::rung, level, static_cast<double>(here.entries.size())}; // told before
 
-    const Ranked entry{report.score, report.trial};
+    const Ranked entry{report.score.rank(), report.trial};
     const auto entries = static_cast<double>(here.entries.size() + 1);
     const bool chosen = !contended && here.entries.would_be_in_best(entry) &&
                         (!here.promotable || study::better(entry, here.paused.top())) && !promotable_above(here.level);
@@ -115,18 +115,19 @@ const Ranked* AshaPromote::best_waiting(const Rung& rung) const {
     return best;
 }
 
-std::optional<Promotion> AshaPromote::next(const Pool& pool) const {
+Work AshaPromote::next(const Pool& pool) const {
     const Candidate upwards = highest([](const Rung& each) { return each.promotable ? &each.paused.top() : nullptr; });
     if (upwards.entry != nullptr) {
         const Rung& from = *upwards.rung;
         const Rung& to = rungs_[first_[from.bracket] + from.index + 1U];
         return Promotion{upwards.entry->trial, from.level, to.level, Reason::promoted};
     }
-    if (pool.can_create || completed_ + finishing_ >= options_.finish_top) return std::nullopt;
+    if (pool.can_create) return Create{draw_(pool.trial)};
+    if (completed_ + finishing_ >= options_.finish_top) return NothingLeft{};
     // Nothing else is left: only trials that are finishing hold or want ranks.
-    if (pool.active && active_ != finishing_) return std::nullopt;
+    if (pool.active && active_ != finishing_) return Wait{};
     const Candidate to_finish = highest([this](const Rung& each) { return best_waiting(each); });
-    if (to_finish.entry == nullptr) return std::nullopt;
+    if (to_finish.entry == nullptr) return NothingLeft{};
     return Promotion{to_finish.entry->trial, to_finish.rung->level, options_.ceiling, Reason::finish_top};
 }
 

@@ -8,11 +8,11 @@
 #include <optional>
 #include <vector>
 
+#include "ranktune/schedulers/scheduler.hpp"
 #include "schedulers/heap.hpp"
 #include "schedulers/levels.hpp"
 #include "schedulers/objective_reader.hpp"
 #include "schedulers/ranked_split.hpp"
-#include "schedulers/scheduler.hpp"
 
 namespace ranktune::schedulers {
 
@@ -51,9 +51,8 @@ class AshaPromote final : public Scheduler {
     AshaPromote(const Options& options, const study::Objective& objective);
 
     [[nodiscard]] std::string_view name() const override { return "asha"; }
-    [[nodiscard]] std::uint32_t bracket(base::TrialId trial) const override { return draw_(trial); }
     [[nodiscard]] study::Verdict decide(const Report& report, bool contended) const override;
-    [[nodiscard]] std::optional<Promotion> next(const Pool& pool) const override;
+    [[nodiscard]] Work next(const Pool& pool) const override;
     [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override;
     [[nodiscard]] bool out_of_reach(base::TrialId trial) const override;
     [[nodiscard]] const std::vector<base::TrialId>& fell_out() const override { return fell_out_; }

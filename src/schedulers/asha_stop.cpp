@@ -96,7 +96,7 @@ study::Verdict AshaStop::decide(const Report& report, bool) const {
 
 study::Verdict AshaStop::decide_floor(const Rung& here, const Report& report) const {
     const auto entries = static_cast<double>(here.ranked.size() + 1);
-    if (!here.ranked.would_be_in_best({report.score, report.trial})) {
+    if (!here.ranked.would_be_in_best({report.score.rank(), report.trial})) {
         return {Verb::stop, Reason::not_in_top, static_cast<double>(here.level), entries};
     }
     if (here.ranked.size() == 0) return {Verb::go_on, Reason::first_arrival};
@@ -107,7 +107,7 @@ study::Verdict AshaStop::decide_ray(const Rung& here, const Report& report) cons
     if (here.ranked.size() == 0) return {Verb::go_on, Reason::first_arrival};
     if (report.is_nan) return {Verb::go_on, Reason::none}; // compares with nothing
     const auto entries = static_cast<double>(here.entries + 1);
-    if (report.score < here.ranked.quantile()) {
+    if (report.score.rank() < here.ranked.quantile()) {
         return {Verb::stop, Reason::not_in_top, static_cast<double>(here.level), entries};
     }
     return {Verb::go_on, Reason::in_top, static_cast<double>(here.ranked.next_best_count()), entries};

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "ranktune/schedulers/scheduler.hpp"
 #include "schedulers/levels.hpp"
 #include "schedulers/objective_reader.hpp"
 #include "schedulers/ranked_split.hpp"
-#include "schedulers/scheduler.hpp"
 
 namespace ranktune::schedulers {
 
@@ -45,9 +45,10 @@ class AshaStop final : public Scheduler {
     AshaStop(const Options& options, const study::Objective& objective);
 
     [[nodiscard]] std::string_view name() const override { return "asha"; }
-    [[nodiscard]] std::uint32_t bracket(base::TrialId trial) const override { return draw_(trial); }
     [[nodiscard]] study::Verdict decide(const Report& report, bool contended) const override;
-    [[nodiscard]] std::optional<Promotion> next(const Pool&) const override { return std::nullopt; }
+    [[nodiscard]] Work next(const Pool& pool) const override {
+        return pool.can_create ? Work(Create{draw_(pool.trial)}) : Work(NothingLeft{});
+    }
     [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override;
     void apply(const study::Record& record) override;
     void snapshot(study::Encoder& out) const override;

@@ -2,7 +2,7 @@
 #pragma once
 // FIFO: every trial trains to the ceiling, in the order of creation.
 
-#include "schedulers/scheduler.hpp"
+#include "ranktune/schedulers/scheduler.hpp"
 
 namespace ranktune::schedulers {
 
@@ -12,7 +12,9 @@ class Fifo final : public Scheduler {
 
     [[nodiscard]] std::string_view name() const override { return "fifo"; }
     [[nodiscard]] study::Verdict decide(const Report& report, bool contended) const override;
-    [[nodiscard]] std::optional<Promotion> next(const Pool&) const override { return std::nullopt; }
+    [[nodiscard]] Work next(const Pool& pool) const override {
+        return pool.can_create ? Work(Create{}) : Work(NothingLeft{});
+    }
     [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override;
     void apply(const study::Record&) override {}
     void snapshot(study::Encoder& out) const override;

@@ -7,8 +7,8 @@
 #include "schedulers/asha_promote.hpp"
 #include "schedulers/asha_stop.hpp"
 #include "schedulers/fifo.hpp"
+#include "schedulers/make_scheduler.hpp"
 #include "schedulers/median.hpp"
-#include "schedulers/scheduler.hpp"
 
 namespace ranktune::schedulers {
 namespace {

@@ -78,13 +78,14 @@ study::Verdict MedianStopping::decide(const Report& report, bool) const {
     const std::size_t others = all - (counted ? 1 : 0);
     if (others == 0 || others < options_.min_samples) return {Verb::go_on, Reason::first_arrival};
     const double median = counted ? levels_[level].median_without(mean(at)) : levels_[level].median();
-    const double best = std::max(at.best, report.score);
+    const double best = std::max(at.best, report.score.rank());
     if (!(best < median)) return {Verb::go_on, Reason::none};
     return {options_.hard_stop ? Verb::stop : Verb::pause, Reason::below_median, value(best), value(median)};
 }
 
-std::optional<Promotion> MedianStopping::next(const Pool& pool) const {
-    if (pool.can_create || paused_.empty()) return std::nullopt;
+Work MedianStopping::next(const Pool& pool) const {
+    if (pool.can_create) return Create{};
+    if (paused_.empty()) return NothingLeft{};
     const base::TrialId trial = paused_.top();
     return Promotion{trial, slot(trial).next - 1, options_.ceiling, Reason::promoted};
 }

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "ranktune/schedulers/scheduler.hpp"
 #include "schedulers/heap.hpp"
 #include "schedulers/median_set.hpp"
 #include "schedulers/objective_reader.hpp"
-#include "schedulers/scheduler.hpp"
 
 namespace ranktune::schedulers {
 
@@ -38,7 +38,7 @@ class MedianStopping final : public Scheduler {
 
     [[nodiscard]] std::string_view name() const override { return "median"; }
     [[nodiscard]] study::Verdict decide(const Report& report, bool contended) const override;
-    [[nodiscard]] std::optional<Promotion> next(const Pool& pool) const override;
+    [[nodiscard]] Work next(const Pool& pool) const override;
     [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override;
     void apply(const study::Record& record) override;
     void snapshot(study::Encoder& out) const override;

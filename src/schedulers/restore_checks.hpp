@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ranktune/base/error.hpp"
-#include "schedulers/scheduler.hpp"
+#include "ranktune/schedulers/scheduler.hpp"
 
 namespace ranktune::schedulers {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "schedulers/scheduler.hpp"
+#include "ranktune/schedulers/scheduler.hpp"
 
 namespace ranktune::schedulers {
 

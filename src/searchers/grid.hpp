@@ -7,7 +7,7 @@
 
 namespace ranktune::searchers {
 
-/// Trial i takes configuration i of the `Enumeration`: all domains crossed in file order, the last fastest; lists,
+/// Suggestion i is configuration i of the `Enumeration`: all domains crossed in file order, the last fastest; lists,
 /// grids, integer ranges and quantised floats count. After the last one the search is over, however many trials the
 /// study asks for (Ray Tune repeats its whole grid instead).
 class GridSearcher final : public StatelessSearcher {
@@ -16,11 +16,11 @@ class GridSearcher final : public StatelessSearcher {
     explicit GridSearcher(const space::SearchSpace& space) : points_(space) {}
 
     [[nodiscard]] std::string_view name() const override { return "grid"; }
-    [[nodiscard]] std::optional<space::Configuration> suggest(base::TrialId trial) const override {
-        if (exhausted(trial)) return std::nullopt;
-        return points_.at(trial.value());
+    [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index, const Observations&) const override {
+        if (exhausted(index)) return std::nullopt;
+        return points_.at(index);
     }
-    [[nodiscard]] bool exhausted(base::TrialId trial) const override { return trial.value() >= points_.size(); }
+    [[nodiscard]] bool exhausted(std::uint64_t index) const override { return index >= points_.size(); }
 
   private:
     space::Enumeration points_;

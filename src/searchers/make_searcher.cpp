@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "searchers/make_searcher.hpp"
 #include "ranktune/base/error.hpp"
 #include "searchers/grid.hpp"
 #include "searchers/random.hpp"
-#include "searchers/searcher.hpp"
 #include "searchers/sobol.hpp"
 
 namespace ranktune::searchers {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/study/spec.hpp"
 
 namespace ranktune::searchers {
 namespace {
@@ -24,8 +25,8 @@ std::size_t checked_dimensions(const space::SearchSpace& space) {
 SobolSearcher::SobolSearcher(const space::SearchSpace& space, std::uint64_t seed, bool scramble)
     : space_(space), sequence_(checked_dimensions(space), scramble ? std::optional(seed) : std::nullopt) {}
 
-std::optional<space::Configuration> SobolSearcher::suggest(base::TrialId trial) const {
-    return space_.decode(sequence_.point(trial.value()), trial.value());
+std::optional<space::Configuration> SobolSearcher::suggest(std::uint64_t index, const Observations&) const {
+    return space_.decode(sequence_.point(index), index);
 }
 
 } // namespace ranktune::searchers

@@ -7,10 +7,10 @@
 
 namespace ranktune::searchers {
 
-/// Trial i takes point i of the Sobol sequence (models::Sobol), point 0 included, so that the first 2^m trials are a
+/// Suggestion i is point i of the Sobol sequence (models::Sobol), point 0 included, so that the first 2^m trials are a
 /// net: round num_trials to a power of two for the best cover. One coordinate for each parameter that is neither a grid
 /// nor a constant, conditional ones included. Scrambled by default; without scrambling trial 0 is the lower corner of
-/// the space. With `grid(...)` in the space trial i takes grid point i modulo the size of the grid.
+/// the space. With `grid(...)` in the space suggestion i has grid point i modulo the size of the grid.
 class SobolSearcher final : public StatelessSearcher {
   public:
     /// `space` must outlive it. Throws base::UsageError for a space of more than models::Sobol::max_dimensions
@@ -18,7 +18,7 @@ class SobolSearcher final : public StatelessSearcher {
     SobolSearcher(const space::SearchSpace& space, std::uint64_t seed, bool scramble);
 
     [[nodiscard]] std::string_view name() const override { return "sobol"; }
-    [[nodiscard]] std::optional<space::Configuration> suggest(base::TrialId trial) const override;
+    [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index, const Observations&) const override;
 
   private:
     const space::SearchSpace& space_;

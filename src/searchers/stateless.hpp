@@ -4,12 +4,12 @@
 
 #include <cstdint>
 
+#include "ranktune/searchers/searcher.hpp"
 #include "ranktune/space/search_space.hpp"
-#include "searchers/searcher.hpp"
 
 namespace ranktune::searchers {
 
-/// A searcher whose answer depends on (seed, trial) alone: records do not interest it and there is nothing to keep.
+/// A searcher whose answer depends on (seed, index) alone: records do not interest it and there is nothing to keep.
 class StatelessSearcher : public Searcher {
   public:
     void apply(const study::Record& /*record*/) final {}

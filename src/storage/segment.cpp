@@ -123,11 +123,13 @@ std::optional<SegmentHeader> decode_segment_header(std::span<const std::byte> pa
     if (header.crc != base::crc32c(page.first(crc_at))) return {};
     const auto major = get<std::uint16_t>(page, at_major);
     const auto codec = get<std::uint16_t>(page, at_codec_major);
-    if (major > journal_major || codec > study::codec_major) {
-        throw base::FormatError("this journal was written by a newer ranktune (journal format " +
-                                std::to_string(major) + ", records " + std::to_string(codec) + "; this program reads " +
-                                std::to_string(journal_major) + " and " + std::to_string(study::codec_major) +
-                                "): use that version or a later one");
+    if (major != journal_major || codec != study::codec_major) {
+        const bool newer = major > journal_major || codec > study::codec_major;
+        throw base::FormatError("this journal was written by " + std::string(newer ? "a newer" : "an earlier") +
+                                " ranktune (journal format " + std::to_string(major) + ", records " +
+                                std::to_string(codec) + "; this program reads " + std::to_string(journal_major) +
+                                " and " + std::to_string(study::codec_major) + "): use that version" +
+                                (newer ? " or a later one" : ", or begin the study again in a new directory"));
     }
     header.segment = get<std::uint32_t>(page, at_segment);
     header.incarnation = get<std::uint32_t>(page, at_incarnation);

@@ -3,6 +3,7 @@
 #include "ranktune/study/codec.hpp"
 
 #include <bit>
+#include <limits>
 #include <utility>
 
 #include "study/codec_pieces.hpp"
@@ -65,8 +66,13 @@ CheckpointRef decode_checkpoint(Decoder& in) {
     checkpoint.path = in.string();
     checkpoint.bytes = in.varint();
     checkpoint.digest = in.u64();
-    if (in.empty()) return checkpoint; // minor version 1 ended here; in its records nothing followed
     const std::uint8_t more = in.u8();
+    if ((more & of_a_generation) != 0) {
+        const std::uint64_t generation = in.varint();
+        if (generation > std::numeric_limits<std::uint32_t>::max())
+            throw base::FormatError("the generation of a checkpoint is out of range");
+        checkpoint.generation = static_cast<std::uint32_t>(generation);
+    }
     if ((more & with_value) != 0) checkpoint.value = in.f64();
     if ((more & in_shards) == 0) return checkpoint;
     const std::size_t shards = in.count();
@@ -74,6 +80,13 @@ CheckpointRef decode_checkpoint(Decoder& in) {
         throw base::FormatError("a list of shards is longer than its bytes");
     for (std::size_t i = 0; i < shards; ++i) checkpoint.shards.push_back(in.u64());
     return checkpoint;
+}
+
+void encode(const Donor& donor, Encoder& out) { put(donor, out); }
+
+Donor decode_donor(Decoder& in) {
+    const auto trial = decode_id<TrialId>(in);
+    return {trial, decode_checkpoint(in)};
 }
 
 void encode(const StartFrom& from, Encoder& out) { put(from, out); }
@@ -85,13 +98,8 @@ StartFrom decode_start_from(Decoder& in) {
             return Fresh{};
         case StartTag::checkpoint:
             return decode_checkpoint(in);
-        case StartTag::donor: {
-            Donor donor;
-            donor.trial = decode_id<TrialId>(in);
-            donor.attempt = decode_id<Attempt>(in);
-            donor.iteration = in.varint();
-            return donor;
-        }
+        case StartTag::donor:
+            return decode_donor(in);
     }
     throw base::FormatError("unknown origin of an attempt " + std::to_string(tag));
 }
@@ -101,10 +109,10 @@ void encode(const Verdict& verdict, Encoder& out) { put(verdict, out); }
 Verdict decode_verdict(Decoder& in) {
     const std::uint8_t head = in.u8();
     Verdict verdict;
-    verdict.verb = static_cast<Verb>(head & 3U);
+    verdict.verb = checked_enum(head & 7U, last_verb, "verdict");
     verdict.reason = static_cast<Reason>(in.u8()); // a reason of a newer version is kept as a number
-    verdict.a = decode_compact(in, (head >> 2) & 3U);
-    verdict.b = decode_compact(in, (head >> 4) & 3U);
+    verdict.a = decode_compact(in, (head >> 3) & 3U);
+    verdict.b = decode_compact(in, (head >> 5) & 3U);
     return verdict;
 }
 

@@ -110,7 +110,7 @@ template <class Sink>
 void put(const Verdict& verdict, BasicEncoder<Sink>& out) {
     const unsigned a = compact_form(verdict.a);
     const unsigned b = compact_form(verdict.b);
-    out.u8(static_cast<std::uint8_t>(static_cast<unsigned>(verdict.verb) | (a << 2) | (b << 4)));
+    out.u8(static_cast<std::uint8_t>(static_cast<unsigned>(verdict.verb) | (a << 3) | (b << 5)));
     out.u8(static_cast<std::uint8_t>(verdict.reason));
     put_compact(verdict.a, a, out);
     put_compact(verdict.b, b, out);
@@ -121,6 +121,7 @@ enum class ValueTag : std::uint8_t { no = 0, yes = 1, integer = 2, real = 3, str
 /// What follows the fields that every reference to a checkpoint has.
 inline constexpr unsigned with_value = 1;
 inline constexpr unsigned in_shards = 2;
+inline constexpr unsigned of_a_generation = 4;
 enum class StartTag : std::uint8_t { fresh = 0, checkpoint = 1, donor = 2 };
 
 template <class Sink>
@@ -160,12 +161,19 @@ void put(const CheckpointRef& checkpoint, BasicEncoder<Sink>& out) {
     out.string(checkpoint.path);
     out.varint(checkpoint.bytes);
     out.u64(checkpoint.digest);
-    out.u8(
-        static_cast<std::uint8_t>((checkpoint.value ? with_value : 0) | (checkpoint.shards.empty() ? 0 : in_shards)));
+    out.u8(static_cast<std::uint8_t>((checkpoint.value ? with_value : 0) | (checkpoint.shards.empty() ? 0 : in_shards) |
+                                     (checkpoint.generation == 0 ? 0 : of_a_generation)));
+    if (checkpoint.generation > 0) out.varint(checkpoint.generation);
     if (checkpoint.value) out.f64(*checkpoint.value);
     if (checkpoint.shards.empty()) return;
     out.varint(checkpoint.shards.size());
     for (const std::uint64_t digest : checkpoint.shards) out.u64(digest);
+}
+
+template <class Sink>
+void put(const Donor& donor, BasicEncoder<Sink>& out) {
+    out.varint(donor.trial.value());
+    put(donor.checkpoint, out);
 }
 
 template <class Sink>
@@ -175,9 +183,7 @@ void put(const StartFrom& from, BasicEncoder<Sink>& out) {
         put(*checkpoint, out);
     } else if (const auto* donor = std::get_if<Donor>(&from)) {
         out.u8(static_cast<std::uint8_t>(StartTag::donor));
-        out.varint(donor->trial.value());
-        out.varint(donor->attempt.value());
-        out.varint(donor->iteration);
+        put(*donor, out);
     } else {
         out.u8(static_cast<std::uint8_t>(StartTag::fresh));
     }

@@ -80,7 +80,6 @@ void get(IncarnationBegan& r, Decoder& in) {
         worker.gpus = decode_u32(in, "number of GPUs");
         r.workers.push_back(std::move(worker));
     }
-    if (in.empty()) return; // written before ranks had places
     for (RankInfo& worker : r.workers) {
         worker.domain = decode_u32(in, "NUMA domain");
         worker.switches = in.string();
@@ -101,6 +100,10 @@ void put(const TrialCreated& r, RecordEncoder& out) {
     put_time(r.at, out);
     out.varint(r.ranks);
     out.varint(r.bracket);
+    out.varint(r.target);
+    out.u8(static_cast<std::uint8_t>(r.origin.kind));
+    out.varint(r.origin.index);
+    out.varint(r.origin.repeat);
     put(r.configuration, out);
 }
 void get(TrialCreated& r, Decoder& in) {
@@ -108,6 +111,10 @@ void get(TrialCreated& r, Decoder& in) {
     r.at = decode_time(in);
     r.ranks = decode_u32(in, "number of ranks");
     r.bracket = decode_u32(in, "bracket");
+    r.target = in.varint();
+    r.origin.kind = checked_enum(in.u8(), last_origin, "origin of a trial");
+    r.origin.index = in.varint();
+    r.origin.repeat = decode_u32(in, "repetition");
     r.configuration = decode_configuration(in);
 }
 
@@ -122,6 +129,7 @@ void put(const TrialStarted& r, RecordEncoder& out) {
         before = rank.value();
     }
     put(r.from, out);
+    out.varint(r.gpu_share);
 }
 void get(TrialStarted& r, Decoder& in) {
     r.trial = decode_id<TrialId>(in);
@@ -135,6 +143,7 @@ void get(TrialStarted& r, Decoder& in) {
         r.ranks.push_back(Rank(static_cast<std::uint32_t>(rank)));
     }
     r.from = decode_start_from(in);
+    r.gpu_share = decode_u32(in, "share of a GPU");
 }
 
 void put(const CheckpointCommitted& r, RecordEncoder& out) {
@@ -158,7 +167,7 @@ void put(const CheckpointReleased& r, RecordEncoder& out) {
 void get(CheckpointReleased& r, Decoder& in) {
     r.trial = decode_id<TrialId>(in);
     r.path = in.string();
-    r.stays = !in.empty() && in.boolean(); // not in earlier versions
+    r.stays = in.boolean();
 }
 
 void put(const AttemptEnded& r, RecordEncoder& out) {
@@ -222,7 +231,7 @@ void get(RankLost& r, Decoder& in) {
     r.rank = decode_id<Rank>(in);
     r.at = decode_time(in);
     r.why = in.string();
-    r.guilty = !in.empty() && in.boolean(); // not in earlier versions
+    r.guilty = in.boolean();
 }
 
 void put(const DrainBegan& r, RecordEncoder& out) {
@@ -259,7 +268,7 @@ void put(const Snapshot& r, RecordEncoder& out) {
 void get(Snapshot& r, Decoder& in) {
     r.digest = in.u64();
     r.state = in.string();
-    if (!in.empty()) r.spec = in.string(); // added later
+    r.spec = in.string();
 }
 
 // ---- Reported and ReportHeld: by far the most frequent records, so written without a check per byte ----
@@ -394,6 +403,70 @@ void put(const YieldAsked& r, RecordEncoder& out) {
 void get(YieldAsked& r, Decoder& in) {
     r.trial = decode_id<TrialId>(in);
     r.at = decode_time(in);
+}
+
+void put(const Exploited& r, RecordEncoder& out) {
+    out.varint(r.trial.value());
+    put_time(r.at, out);
+    out.varint(r.iteration);
+    put(r.donor, out);
+    out.varint(r.generation);
+    put(r.configuration, out);
+}
+void get(Exploited& r, Decoder& in) {
+    r.trial = decode_id<TrialId>(in);
+    r.at = decode_time(in);
+    r.iteration = in.varint();
+    r.donor = decode_donor(in);
+    r.generation = decode_u32(in, "generation");
+    r.configuration = decode_configuration(in);
+}
+
+void put(const ExploitUndone& r, RecordEncoder& out) {
+    out.varint(r.trial.value());
+    put_time(r.at, out);
+    out.varint(r.generation);
+}
+void get(ExploitUndone& r, Decoder& in) {
+    r.trial = decode_id<TrialId>(in);
+    r.at = decode_time(in);
+    r.generation = decode_u32(in, "generation");
+}
+
+void put(const TicketOpened& r, RecordEncoder& out) {
+    out.varint(r.ticket);
+    put_time(r.at, out);
+    out.varint(r.seen);
+}
+void get(TicketOpened& r, Decoder& in) {
+    r.ticket = in.varint();
+    r.at = decode_time(in);
+    r.seen = in.varint();
+}
+
+void put(const TicketPrepared& r, RecordEncoder& out) {
+    out.varint(r.ticket);
+    put_time(r.at, out);
+    out.boolean(r.configuration.has_value());
+    if (r.configuration) put(*r.configuration, out);
+    out.string(r.why);
+}
+void get(TicketPrepared& r, Decoder& in) {
+    r.ticket = in.varint();
+    r.at = decode_time(in);
+    if (in.boolean()) r.configuration = decode_configuration(in);
+    r.why = in.string();
+}
+
+void put(const Steered& r, RecordEncoder& out) {
+    put_time(r.at, out);
+    out.string(r.who);
+    out.string(r.what);
+}
+void get(Steered& r, Decoder& in) {
+    r.at = decode_time(in);
+    r.who = in.string();
+    r.what = in.string();
 }
 
 void put(const HostRetired& r, RecordEncoder& out) {

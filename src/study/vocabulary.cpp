@@ -104,6 +104,10 @@ std::string describe(Reason reason, double a, double b) {
             return "a trial was to pause, and its trainable gives no checkpoints";
         case Reason::yielded:
             return "its ranks are wanted by a trial whose turn comes before";
+        case Reason::exploited:
+            return "takes over the state of #" + number(a) + " at iteration " + number(b);
+        case Reason::no_donor:
+            return "#" + number(a) + " has no checkpoint at iteration " + number(b) + " to be taken over";
         case Reason::unread_parameter:
             return "the first trial never looked at a parameter";
         default:
@@ -143,6 +147,24 @@ std::optional<Asker> asker_named(std::string_view name) {
     const auto found = std::ranges::find(askers, name);
     if (name.empty() || found == askers.end()) return std::nullopt;
     return static_cast<Asker>(found - askers.begin());
+}
+
+std::string_view name(Origin::Kind kind) {
+    switch (kind) {
+        case Origin::Kind::searcher:
+            return "searcher";
+        case Origin::Kind::ticket:
+            return "ticket";
+        case Origin::Kind::stopgap:
+            return "stopgap";
+        case Origin::Kind::start:
+            return "start";
+        case Origin::Kind::user:
+            return "user";
+        case Origin::Kind::repeat:
+            return "repeat";
+    }
+    return "unknown";
 }
 
 std::string_view name(AttemptOutcome outcome) {

@@ -25,6 +25,7 @@ void Tuner::apply(const study::Record& record) {
         },
         record);
     ++state_.records;
+    if (learns_) observe(record);
     scheduler_->apply(record);
     searcher_->apply(record);
     // What a trial waits for next is the scheduler's word after it has seen the record.
@@ -61,6 +62,7 @@ void Tuner::set_decision_point(TrialId id, Iteration from) {
 void Tuner::rest(TrialId id) {
     TrialState& t = trial(id);
     t.abandoned = t.at_fault = false;
+    if (!t.takeovers.empty()) t.wanted_ranks = spec_.ranks_for(t.configuration);
     if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return;
     const bool told_to_pause = t.phase == TrialPhase::ending && t.verdict.verb == Verb::pause;
     set_phase(id, told_to_pause ? TrialPhase::paused : TrialPhase::waiting);
@@ -113,8 +115,17 @@ void Tuner::apply_one(const study::TrialCreated& r) {
     t.wanted_ranks = r.ranks;
     t.bracket = r.bracket;
     t.last = t.best = not_a_number;
+    t.origin = r.origin;
     t.configuration = r.configuration;
     state_.trials.add(std::move(t));
+    if (r.origin.kind == Origin::Kind::searcher || r.origin.kind == Origin::Kind::stopgap) ++state_.suggested;
+    const bool took = r.origin.kind == Origin::Kind::ticket;
+    // In a deterministic study a ticket that failed is as good as taken by the trial that makes do without it.
+    const bool instead = r.origin.kind == Origin::Kind::stopgap && occupancy_.waits_for_tickets();
+    const auto ticket = std::ranges::find_if(
+        state_.tickets, [&](const Ticket& each) { return took ? each.number == r.origin.index : instead; });
+    if (took && ticket == state_.tickets.end()) impossible(named(r.trial) + " takes a ticket that is not there");
+    if (ticket != state_.tickets.end()) state_.tickets.erase(ticket);
 }
 
 void Tuner::apply_one(const study::TrialStarted& r) {
@@ -129,8 +140,7 @@ void Tuner::apply_one(const study::TrialStarted& r) {
     t.overtaken = 0;
     t.silent = true;
     t.since = r.at;
-    const auto* checkpoint = std::get_if<CheckpointRef>(&r.from);
-    t.attempt_iteration = checkpoint != nullptr ? checkpoint->iteration : 0;
+    t.attempt_iteration = start_of(t).iteration;
     if (occupancy_.attempts_count()) {
         Blame::begin_silence(t);
         if (t.attempt_iteration < t.iteration) t.window.clear(); // the results are about to come again
@@ -235,7 +245,8 @@ void Tuner::apply_one(const study::AttemptEnded& r) {
     if (costs == Costs::loss) t.losses = r.outcome == AttemptOutcome::unreachable && !r.retry ? 0 : t.losses + 1;
     if (costs == Costs::failure) state_.blame.note_failure(t, admission_->received(r.trial), r.message);
     if (!occupancy_.ends_with_verdict()) t.message = r.message;
-    if (r.outcome == AttemptOutcome::paused && !occupancy_.ends_with_verdict()) {
+    const bool exploits = t.phase == TrialPhase::ending && t.verdict.verb == Verb::exploit;
+    if (r.outcome == AttemptOutcome::paused && !exploits && !occupancy_.ends_with_verdict()) {
         // The word to pause overtook the answer to its last report: it goes on like any other that the end of a job has
         // paused.
         if (t.verdict.verb == Verb::go_on) t.verdict = {Verb::pause, Reason::draining, 0.0, 0.0};
@@ -354,6 +365,60 @@ void Tuner::apply_one(const study::HostRetired& r) {
 
 void Tuner::apply_one(const study::YieldAsked& r) {
     if (!holds_ranks(trial(r.trial))) impossible(named(r.trial) + " is asked for ranks that it does not have");
+}
+
+void Tuner::apply_one(const study::Exploited& r) {
+    TrialState& t = trial(r.trial);
+    if (r.generation != t.generation() + 1)
+        impossible("the generations of " + named(r.trial) + " are not 1, 2, 3, ...");
+    t.takeovers.push_back({r.iteration, r.donor, std::move(t.configuration)});
+    t.configuration = r.configuration; // its group has the ranks of before until it has ended
+    state_.retention.list(r.trial, t, spec_);
+}
+
+void Tuner::apply_one(const study::ExploitUndone& r) {
+    TrialState& t = trial(r.trial);
+    if (t.takeovers.empty() || r.generation + 1 != t.generation())
+        impossible(named(r.trial) + " takes back what it did not take over");
+    t.configuration = std::move(t.takeovers.back().before);
+    t.takeovers.pop_back();
+    t.wanted_ranks = spec_.ranks_for(t.configuration);
+    state_.retention.list(r.trial, t, spec_);
+}
+
+void Tuner::apply_one(const study::TicketOpened& r) {
+    if (r.ticket != state_.next_ticket) impossible("tickets are not 0, 1, 2, ...");
+    state_.next_ticket = r.ticket + 1;
+    state_.tickets.push_back({r.ticket, r.seen, false, {}});
+}
+
+/// One that failed is of no use, but for the trial that waits for it.
+void Tuner::apply_one(const study::TicketPrepared& r) {
+    const auto ticket = std::ranges::find(state_.tickets, r.ticket, &Ticket::number);
+    if (ticket == state_.tickets.end() || ticket->answered) impossible("a ticket is prepared that nobody waits for");
+    ticket->answered = true;
+    ticket->configuration = r.configuration;
+    if (!r.configuration && !occupancy_.waits_for_tickets()) state_.tickets.erase(ticket);
+}
+
+/// What takes effect, in the table that searchers learn from.
+void Tuner::observe(const study::Record& record) {
+    auto& table = state_.observations;
+    const auto asked = [&](TrialId id, Iteration iteration) {
+        table.asked(id, iteration, spec_.space, state_.trials[id].configuration);
+    };
+    if (const auto* created = std::get_if<study::TrialCreated>(&record)) asked(created->trial, 0);
+    if (const auto* exploited = std::get_if<study::Exploited>(&record)) asked(exploited->trial, exploited->iteration);
+    if (const auto* undone = std::get_if<study::ExploitUndone>(&record))
+        asked(undone->trial, start_of(state_.trials[undone->trial]).iteration);
+    if (const auto* closed = std::get_if<study::TrialClosed>(&record))
+        table.over(closed->trial, state_.trials[closed->trial].iteration, closed->phase);
+    if (const auto* report = std::get_if<study::Reported>(&record)) {
+        const auto value = std::ranges::find_if(
+            report->metrics, [&](const auto& metric) { return objective_ && metric.id == *objective_; });
+        if (value != report->metrics.end())
+            table.reported(report->trial, report->iteration, study::score(value->value, spec_.objective.mode));
+    }
 }
 
 void Tuner::lose_determinism() {

@@ -22,6 +22,7 @@ struct Writer {
     void operator()(const std::string& v) { out.string(v); }
     void operator()(const StudyTime& v) { out.svarint(base::to_ns(v)); }
     void operator()(const CheckpointRef& v) { study::encode(v, out); }
+    void operator()(const Donor& v) { study::encode(v, out); }
     void operator()(const space::Configuration& v) { study::encode(v, out); }
     void operator()(const Verdict& v) { study::encode(v, out); }
     template <class T>
@@ -59,6 +60,9 @@ struct Writer {
     void operator()(const HostRecord& v) { fields(*this, v); }
     void operator()(const HostRecord::Failure& v) { fields(*this, v); }
     void operator()(const FailureWords& v) { fields(*this, v); }
+    void operator()(const Origin& v) { fields(*this, v); }
+    void operator()(const Takeover& v) { fields(*this, v); }
+    void operator()(const Ticket& v) { fields(*this, v); }
     void operator()(const TrialState& v) { fields(*this, v); }
 
     template <class Self, class T>
@@ -74,6 +78,7 @@ struct Reader {
     void operator()(std::string& v) { v = in.string(); }
     void operator()(StudyTime& v) { v = base::from_ns(in.svarint()); }
     void operator()(CheckpointRef& v) { v = study::decode_checkpoint(in); }
+    void operator()(Donor& v) { v = study::decode_donor(in); }
     void operator()(space::Configuration& v) {
         v = study::decode_configuration(in);
         v.share_names(before);
@@ -117,6 +122,9 @@ struct Reader {
     void operator()(HostRecord& v) { Writer::fields(*this, v); }
     void operator()(HostRecord::Failure& v) { Writer::fields(*this, v); }
     void operator()(FailureWords& v) { Writer::fields(*this, v); }
+    void operator()(Origin& v) { Writer::fields(*this, v); }
+    void operator()(Takeover& v) { Writer::fields(*this, v); }
+    void operator()(Ticket& v) { Writer::fields(*this, v); }
     void operator()(TrialState& v) { Writer::fields(*this, v); }
 };
 
@@ -142,6 +150,12 @@ void Writer::fields(Self& self, T& v) {
         each(v.well, v.failed);
     } else if constexpr (std::is_same_v<Plain, HostRecord::Failure>) {
         each(v.trial, v.words, v.unstarted);
+    } else if constexpr (std::is_same_v<Plain, Origin>) {
+        each(v.kind, v.index, v.repeat);
+    } else if constexpr (std::is_same_v<Plain, Takeover>) {
+        each(v.iteration, v.donor, v.before);
+    } else if constexpr (std::is_same_v<Plain, Ticket>) {
+        each(v.number, v.seen, v.answered, v.configuration);
     } else if constexpr (std::is_same_v<Plain, FailureWords>) {
         each(v.digest, v.host, v.elsewhere);
     } else {
@@ -149,7 +163,8 @@ void Writer::fields(Self& self, T& v) {
              v.attempt_iteration, v.decision_point, v.unsaved, v.seconds, v.pace, v.since, v.last, v.best,
              v.best_iteration, v.verdict, v.wanted_ranks, v.bracket, v.losses, v.failures, v.failed_at, v.failure,
              v.deaths, v.deaths_alone, v.died_at, v.overtaken, v.target, v.closed_by, v.closed_a, v.closed_b, v.created,
-             v.started, v.ended, v.ranks, v.checkpoints, v.window, v.message, v.configuration, v.winding, v.slot);
+             v.started, v.ended, v.ranks, v.checkpoints, v.window, v.message, v.configuration, v.winding, v.slot,
+             v.origin, v.takeovers);
     }
 }
 

@@ -25,31 +25,84 @@ Tuner::Next Tuner::decide(Fill&, Round& round) const {
             room == Admission::Room::one || (room == Admission::Room::by_ranks && ranks_are_left_over(round.now));
         if (has_room)
             if (auto work = next_work(round.now)) return work;
+        if (auto ticket = open_ticket(round.now)) return ticket;
     }
-    if (auto fact = admission_->next())
-        return std::visit([&](auto& one) -> Next { return judged(std::move(one), round.now); }, *fact);
+    // Before a slot that waits for its suggestion has a trial, nothing takes effect: the order would be another one.
+    if (!waits_for_ticket())
+        if (auto fact = admission_->next()) return judged(*fact, round);
     if (state_.draining) return {};
     return place(round.now);
+}
+
+Tuner::Next Tuner::judged(Fact& fact, Round& round) const {
+    if (auto* report = std::get_if<ReportFact>(&fact)) return judged(std::move(*report), round);
+    return judged(std::get<EndFact>(fact), round.now);
 }
 
 // ---- work
 
 bool Tuner::can_create() const {
     const auto created = static_cast<std::uint32_t>(state_.trials.size());
-    return created < spec_.num_trials && !searcher_->exhausted(TrialId{created});
+    return created < spec_.num_trials && !searcher_->exhausted(state_.suggested);
+}
+
+schedulers::Pool Tuner::pool() const {
+    return {can_create(), admission_->any_active(), TrialId{static_cast<std::uint32_t>(state_.trials.size())}};
 }
 
 /// Promotes a paused trial or makes a new one.
 Tuner::Next Tuner::next_work(StudyTime now) const {
-    const bool may_create = can_create();
-    if (const auto promotion = scheduler_->next({may_create, admission_->any_active()}))
+    const schedulers::Pool known = pool();
+    const schedulers::Work work = scheduler_->next(known);
+    if (const auto* promotion = std::get_if<schedulers::Promotion>(&work))
         return study::TrialPromoted{promotion->trial, now, promotion->from, promotion->target, promotion->reason};
-    if (!may_create) return {};
-    const TrialId id{static_cast<std::uint32_t>(state_.trials.size())};
-    auto configuration = searcher_->suggest(id);
-    if (!configuration) return {};
-    const std::uint32_t ranks = spec_.ranks_for(*configuration);
-    return study::TrialCreated{id, now, ranks, scheduler_->bracket(id), std::move(*configuration)};
+    const auto* create = std::get_if<schedulers::Create>(&work);
+    return create != nullptr && known.can_create ? new_trial(*create, now) : Next{};
+}
+
+/// From the oldest ticket that is ready, or from a suggestion of the searcher.
+Tuner::Next Tuner::new_trial(const schedulers::Create& create, StudyTime now) const {
+    const bool prepares = tickets_wanted() > 0;
+    const auto ticket =
+        occupancy_.waits_for_tickets()
+            ? state_.tickets.begin()
+            : std::ranges::find_if(state_.tickets, [](const Ticket& each) { return each.configuration.has_value(); });
+    if (prepares && occupancy_.waits_for_tickets() && (ticket == state_.tickets.end() || !ticket->answered)) return {};
+    study::TrialCreated record{
+        TrialId{static_cast<std::uint32_t>(state_.trials.size())}, now, 1, create.bracket, create.target, {}, {}};
+    if (ticket != state_.tickets.end() && ticket->configuration) {
+        record.origin = {Origin::Kind::ticket, ticket->number, 0};
+        record.configuration = *ticket->configuration;
+    } else {
+        auto configuration = searcher_->suggest(state_.suggested, state_.observations);
+        if (!configuration) return {};
+        record.origin = {prepares ? Origin::Kind::stopgap : Origin::Kind::searcher, state_.suggested, 0};
+        record.configuration = std::move(*configuration);
+    }
+    record.ranks = spec_.ranks_for(record.configuration);
+    return record;
+}
+
+/// How many suggestions are prepared ahead; 0: none is.
+std::size_t Tuner::tickets_wanted() const {
+    const auto groups = occupancy_.groups(spec_, state_.placement.alive() / std::max(1U, spec_.resources.ranks));
+    return searcher_->prepares_ahead(static_cast<std::uint32_t>(groups));
+}
+
+/// For the trials that are made next, as many as the searcher prepares ahead.
+Tuner::Next Tuner::open_ticket(StudyTime now) const {
+    const std::size_t wanted = tickets_wanted();
+    const std::size_t to_come = spec_.num_trials - std::min<std::size_t>(spec_.num_trials, state_.trials.size());
+    if (state_.tickets.size() >= std::min(wanted, to_come)) return {};
+    return study::TicketOpened{state_.next_ticket, now, state_.observations.size()};
+}
+
+/// A deterministic study: the next trial waits for its suggestion, and everything else for it.
+bool Tuner::waits_for_ticket() const {
+    if (!occupancy_.waits_for_tickets() || state_.draining || tickets_wanted() == 0) return false;
+    if (admission_->room() == Admission::Room::none || !can_create()) return false;
+    const bool ready = !state_.tickets.empty() && state_.tickets.front().answered;
+    return !ready && std::holds_alternative<schedulers::Create>(scheduler_->next(pool()));
 }
 
 /// Ranks that nobody who waits can have, or may have.
@@ -103,7 +156,7 @@ Tuner::Next Tuner::place_suspect(StudyTime now) const {
     const auto next = std::ranges::find_if(suspects, [this](TrialId id) { return waits_for_ranks(id); });
     if (next == suspects.end() || !in_time(*next, now)) return {};
     const std::uint32_t wanted = state_.trials[*next].wanted_ranks;
-    if (wanted <= state_.placement.free()) return start_of(*next, now);
+    if (wanted <= state_.placement.free()) return started(*next, now);
     // Whoever waits for its turn may wait for this one's.
     if (const auto other = admission_->to_yield({}, wanted, state_.placement.free()))
         return study::YieldAsked{*other, now};
@@ -120,7 +173,7 @@ Tuner::Next Tuner::place_in_line(StudyTime now) const {
         const bool late = !in_time(id, now);
         const bool possible = t.wanted_ranks <= placement.alive();
         if (!late && t.wanted_ranks <= placement.free()) {
-            record = start_of(id, now);
+            record = started(id, now);
             return false;
         }
         if (!admission_->keeps_the_line()) return late || !possible || t.overtaken < max_overtaken;
@@ -135,11 +188,11 @@ Tuner::Next Tuner::place_in_line(StudyTime now) const {
     return record;
 }
 
-study::TrialStarted Tuner::start_of(TrialId id, StudyTime now) const {
+study::TrialStarted Tuner::started(TrialId id, StudyTime now) const {
+    constexpr std::uint32_t whole = 1000;
     const TrialState& t = state_.trials[id];
-    StartFrom from = Fresh{};
-    if (!t.checkpoints.empty()) from = t.checkpoints.back();
-    return {id, t.attempt.next(), now, state_.placement.plan(t.wanted_ranks), std::move(from)};
+    const std::uint32_t gpus = spec_.resources.gpus == study::GpuUse::one_per_rank ? whole : 0;
+    return {id, t.attempt.next(), now, state_.placement.plan(t.wanted_ranks), start_of(t).from, gpus};
 }
 
 // ---- time
@@ -172,8 +225,10 @@ bool Tuner::in_time(TrialId id, StudyTime now) const {
 bool Tuner::waits_for_time(StudyTime now) const {
     if (!state_.pace.deadline()) return false;
     if (std::ranges::any_of(state_.trials.waiting(), [&](TrialId id) { return !in_time(id, now); })) return true;
-    return !state_.pace.is_time_for_another(now) &&
-           (can_create() || scheduler_->next({can_create(), false}).has_value());
+    if (state_.pace.is_time_for_another(now)) return false;
+    const schedulers::Work work =
+        scheduler_->next({.can_create = can_create(), .active = false, .trial = pool().trial});
+    return std::holds_alternative<schedulers::Create>(work) || std::holds_alternative<schedulers::Promotion>(work);
 }
 
 double Tuner::slowest_running() const {

@@ -9,10 +9,26 @@
 
 namespace ranktune::tuner {
 
+namespace {
+
+/// Whom a record is about.
+std::optional<TrialId> trial_of(const study::Record& record) {
+    return std::visit(
+        [](const auto& r) -> std::optional<TrialId> {
+            if constexpr (requires { r.trial; }) return r.trial;
+            return std::nullopt;
+        },
+        record);
+}
+
+} // namespace
+
 Before Tuner::look(const study::Record& record) const {
     Before before;
     before.keeper = state_.retention.keeper();
     before.draining = state_.draining;
+    if (const auto about = trial_of(record); about && about->value() < state_.trials.size())
+        if (const Donor* donor = depends_on(state_.trials[*about])) before.donor = donor->trial;
     if (const auto* report = std::get_if<study::Reported>(&record)) {
         const TrialState& t = state_.trials[report->trial];
         before.was_ending = t.phase == TrialPhase::ending;
@@ -36,6 +52,7 @@ Before Tuner::look(const study::Record& record) const {
 Verdict Tuner::as_told(TrialId id, const Verdict& verdict) const {
     Verdict told = verdict;
     if (verdict.verb == Verb::stop && state_.best != id) told.verb = Verb::discard;
+    if (verdict.verb == Verb::exploit) told.verb = Verb::discard;
     const bool at_a_rung = verdict.verb == Verb::pause && verdict.reason == Reason::rung;
     if (at_a_rung && !state_.is_result(id) && scheduler_->out_of_reach(id)) told.verb = Verb::discard;
     return told;
@@ -43,11 +60,18 @@ Verdict Tuner::as_told(TrialId id, const Verdict& verdict) const {
 
 study::StartTrial Tuner::start_command(TrialId id) const {
     const TrialState& t = state_.trials[id];
-    StartFrom from = Fresh{};
-    if (!t.checkpoints.empty()) from = t.checkpoints.back();
-    return {id,        t.attempt,        state_.incarnation,
-            t.ranks,   t.configuration,  std::move(from),
-            t.seconds, t.decision_point, mean_time_between_failures(state_, spec_.checkpoint)};
+    Start start = start_of(t);
+    return {.trial = id,
+            .attempt = t.attempt,
+            .incarnation = state_.incarnation,
+            .ranks = t.ranks,
+            .configuration = t.configuration,
+            .from = std::move(start.from),
+            .generation = t.generation(),
+            .iteration = start.iteration,
+            .seconds = t.seconds,
+            .decision_point = t.decision_point,
+            .between_failures = mean_time_between_failures(state_, spec_.checkpoint)};
 }
 
 namespace {
@@ -86,6 +110,8 @@ void Tuner::follow(const study::Record& record, const Before& before, Round& rou
                 if (stirs || admission_->keeps_the_line()) round.push(Fill{});
                 if (r.verdict.reason == Reason::missing_metric && !state_.scored)
                     round.push(Drain{Reason::missing_metric, missing_metric_message(r)});
+                if (round.exploit && r.verdict.verb == Verb::exploit)
+                    round.push(TakeOver{*std::exchange(round.exploit, std::nullopt)});
                 if (!occupancy_.ends_with_verdict()) return;
                 if (r.verdict.verb == Verb::stop)
                     round.push(Close{r.trial, phase_after(r.verdict.reason), r.verdict, {}});
@@ -122,8 +148,13 @@ void Tuner::follow(const study::Record& record, const Before& before, Round& rou
                     round.push(Evict{});
                 retain(r.trial);
                 // It goes on from the checkpoint before, or from nothing.
-                if (r.outcome == AttemptOutcome::unreadable && r.retry)
-                    round.push(Release{r.trial, t.checkpoints.back().path, true});
+                if (r.outcome == AttemptOutcome::unreadable && r.retry) {
+                    const StartFrom from = start_of(t).from;
+                    if (const auto* own = std::get_if<CheckpointRef>(&from))
+                        round.push(Release{r.trial, own->path, true});
+                    else
+                        round.push(UndoExploit{r.trial, t.generation()});
+                }
             },
             [&](const study::TrialClosed& r) {
                 if (r.phase == TrialPhase::failed) {
@@ -170,6 +201,8 @@ void Tuner::follow(const study::Record& record, const Before& before, Round& rou
                     if (!entry->retry) round.push_below(Convict{entry->note.trial});
             },
             [&](const study::IncarnationBegan&) {
+                for (const Ticket& ticket : state_.tickets)
+                    if (!ticket.answered) send(study::Prepare{ticket.number});
                 // Trials that had been told to stop when the head before died need no ranks to be closed.
                 for (auto i = static_cast<std::uint32_t>(state_.trials.size()); i-- > 0;) {
                     const TrialState& t = state_.trials[i];
@@ -177,6 +210,8 @@ void Tuner::follow(const study::Record& record, const Before& before, Round& rou
                         round.push(Close{TrialId{i}, phase_after(t.verdict.reason), t.verdict, t.message});
                 }
             },
+            [&](const study::TicketOpened& r) { send(study::Prepare{r.ticket}); },
+            [&](const study::TicketPrepared&) { round.push(Fill{}); },
             [&](const study::StudyEnded& r) {
                 send(study::EndStudy{r.outcome, r.reason, r.message});
             },
@@ -186,6 +221,8 @@ void Tuner::follow(const study::Record& record, const Before& before, Round& rou
 
     const auto& keeper = state_.retention.keeper();
     if (before.keeper && before.keeper != keeper) retain(*before.keeper);
+    const auto about = trial_of(record);
+    if (before.donor && depends_on(state_.trials[*about]) == nullptr) retain(*before.donor);
     for (const TrialId id : scheduler_->fell_out())
         if (state_.trials[id].phase == TrialPhase::paused) retain(id);
 }
@@ -220,8 +257,7 @@ std::vector<study::Command> Tuner::pending_commands() const {
             commands.emplace_back(study::Abandon{id, t.attempt, state_.incarnation, state_.placement.living(t.ranks)});
             continue;
         }
-        const Iteration start = t.checkpoints.empty() ? 0 : t.checkpoints.back().iteration;
-        if (t.phase == TrialPhase::running && t.attempt_iteration == start) {
+        if (t.phase == TrialPhase::running && t.attempt_iteration == start_of(t).iteration) {
             commands.emplace_back(start_command(id));
         } else {
             const Iteration next = t.verdict.verb == Verb::go_on ? t.decision_point : 0;
@@ -234,6 +270,8 @@ std::vector<study::Command> Tuner::pending_commands() const {
         if (admission_->is_leaving(id) && !t.winding) interrupt(Reason::yielded);
         if (state_.draining && t.phase == TrialPhase::running) interrupt(Reason::draining);
     }
+    for (const Ticket& ticket : state_.tickets)
+        if (!ticket.answered) commands.emplace_back(study::Prepare{ticket.number});
     return commands;
 }
 

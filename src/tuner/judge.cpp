@@ -59,12 +59,13 @@ std::optional<Verdict> plateau_reached(const study::StudySpec& spec, const Trial
 
 } // namespace
 
-study::Reported Tuner::judged(ReportFact fact, StudyTime now) const {
-    const Verdict verdict = verdict_on(fact);
-    return {fact.trial, fact.attempt, now, fact.iteration, fact.seconds, std::move(fact.metrics), verdict};
+study::Reported Tuner::judged(ReportFact fact, Round& round) const {
+    round.exploit.reset();
+    const Verdict verdict = verdict_on(fact, round);
+    return {fact.trial, fact.attempt, round.now, fact.iteration, fact.seconds, std::move(fact.metrics), verdict};
 }
 
-Verdict Tuner::verdict_on(const ReportFact& fact) const {
+Verdict Tuner::verdict_on(const ReportFact& fact, Round& round) const {
     const TrialState& t = state_.trials[fact.trial];
     if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return t.verdict;
     const auto objective = std::ranges::find_if(
@@ -83,10 +84,33 @@ Verdict Tuner::verdict_on(const ReportFact& fact) const {
     const double value = missing ? not_a_number : objective->value;
     // While the study drains no trial goes on in place, so a trial at a rung is paused there like any other.
     const bool contended = occupancy_.contention_shows() && (state_.draining || !state_.trials.waiting().empty());
-    const Verdict verdict = scheduler_->decide(
-        {fact.trial, fact.iteration, study::score(value, spec_.objective.mode), std::isnan(value)}, contended);
+    const schedulers::Report report{fact.trial, fact.iteration, study::score(value, spec_.objective.mode),
+                                    std::isnan(value)};
+    Verdict verdict = scheduler_->decide(report, contended);
+    if (verdict.verb == Verb::exploit) {
+        const schedulers::Exploit wanted = scheduler_->exploit(report);
+        const bool waits = !state_.draining; // what is told to whoever leaves anyway counts for nothing
+        if (waits) round.exploit = takeover(fact, wanted, round.now);
+        verdict.verb = round.exploit ? Verb::exploit : Verb::go_on;
+        verdict.reason = round.exploit ? Reason::exploited : Reason::no_donor;
+        verdict.a = static_cast<double>(wanted.donor.value());
+        verdict.b = static_cast<double>(wanted.iteration);
+    }
     if (state_.draining && verdict.verb == Verb::go_on) return {Verb::pause, Reason::draining, 0.0, 0.0};
     return verdict;
+}
+
+/// Nothing: the donor has no such checkpoint.
+std::optional<study::Exploited> Tuner::takeover(const ReportFact& fact, const schedulers::Exploit& wanted,
+                                                StudyTime now) const {
+    if (wanted.donor.value() >= state_.trials.size()) return {};
+    const auto& all = state_.trials[wanted.donor].checkpoints;
+    const auto found =
+        std::find_if(all.rbegin(), all.rend(), [&](const auto& each) { return each.iteration == wanted.iteration; });
+    if (found == all.rend()) return {};
+    return study::Exploited{
+        fact.trial,          now, fact.iteration, {wanted.donor, *found}, state_.trials[fact.trial].generation() + 1,
+        wanted.configuration};
 }
 
 /// How a trial that gets no further attempt is over.

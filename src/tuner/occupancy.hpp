@@ -21,6 +21,10 @@ class Occupancy {
     [[nodiscard]] bool contention_shows() const { return !logical_; }
     /// A failure that has taken effect is taken back when its host turns out to be at fault.
     [[nodiscard]] bool failures_are_taken_back() const { return !logical_; }
+    /// A trial whose suggestion is being prepared waits for it, instead of making do with another.
+    [[nodiscard]] bool waits_for_tickets() const { return logical_; }
+    /// A trial may take over what another one has saved by then.
+    [[nodiscard]] bool can_exploit() const { return !logical_; }
     /// What a failure for a cause outside of the trial costs: one of failure.max_losses instead of
     /// failure.max_failures.
     [[nodiscard]] bool disturbance_is_a_loss() const { return logical_; }

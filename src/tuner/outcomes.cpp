@@ -23,18 +23,18 @@ struct Table {
     using enum AttemptOutcome;
     using enum Then;
     static constexpr std::array<Row, outcome_count> rows = {{
-        //                 told to go on               to yield its ranks          to pause                    to stop                     out of its slot
-        /* paused      */ {{{{paused, pauses},           {paused, pauses},           {paused, pauses},           {stopped, obeys},           {paused, nothing}}},        {.clears_host = true, .clears_trial = true}},
-        /* stopped     */ {{{{finished, is_over},        {stopped, waits},           {paused, pauses},           {stopped, obeys},           {stopped, nothing}}},       {.clears_host = true}},
-        /* finished    */ {{{{finished, is_over},        {finished, is_over},        {finished, is_over},        {stopped, obeys},           {finished, nothing}}},      {.clears_host = true}},
-        /* failed      */ {{{{failed, may_fail},         {failed, may_fail},         {failed, may_fail},         {failed, may_fail},         {failed, nothing}}},        {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
-        /* lost        */ {{{{lost, may_be_lost},        {lost, may_be_lost},        {lost, pauses},             {lost, obeys},              {lost, nothing}}},          {.costs = Costs::loss}},
-        /* unreadable  */ {{{{unreadable, falls_back},   {unreadable, falls_back},   {unreadable, falls_back},   {stopped, obeys},           {unreadable, nothing}}},    {}},
-        /* unsaved     */ {{{{unsaved, waits},           {unsaved, waits},           {unsaved, waits},           {unsaved, obeys},           {unsaved, nothing}}},       {.ends_study = Reason::unsaved}},
-        /* disturbed   */ {{{{disturbed, may_fail},      {disturbed, may_fail},      {disturbed, may_fail},      {disturbed, may_fail},      {disturbed, nothing}}},     {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
-        /* unreachable */ {{{{unreachable, may_be_lost}, {unreachable, may_be_lost}, {unreachable, may_be_lost}, {stopped, obeys},           {unreachable, nothing}}},   {.costs = Costs::loss, .against_host = true, .ends_study = Reason::unreachable}},
-        /* unstarted   */ {{{{unstarted, waits},         {unstarted, waits},         {unstarted, waits},         {stopped, obeys},           {unstarted, nothing}}},     {.against_host = true, .ends_study = Reason::unstarted}},
-        /* stateless   */ {{{{stateless, waits},         {stateless, waits},         {stateless, waits},         {stateless, obeys},         {stateless, nothing}}},     {.ends_study = Reason::stateless}},
+        //                 told to go on               to yield its ranks          to pause                    to exploit                  to stop                     out of its slot
+        /* paused      */ {{{{paused, pauses},           {paused, pauses},           {paused, pauses},           {paused, waits},            {stopped, obeys},           {paused, nothing}}},        {.clears_host = true, .clears_trial = true}},
+        /* stopped     */ {{{{finished, is_over},        {stopped, waits},           {paused, pauses},           {paused, waits},            {stopped, obeys},           {stopped, nothing}}},       {.clears_host = true}},
+        /* finished    */ {{{{finished, is_over},        {finished, is_over},        {finished, is_over},        {finished, is_over},        {stopped, obeys},           {finished, nothing}}},      {.clears_host = true}},
+        /* failed      */ {{{{failed, may_fail},         {failed, may_fail},         {failed, may_fail},         {failed, may_fail},         {failed, may_fail},         {failed, nothing}}},        {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
+        /* lost        */ {{{{lost, may_be_lost},        {lost, may_be_lost},        {lost, pauses},             {lost, waits},              {lost, obeys},              {lost, nothing}}},          {.costs = Costs::loss}},
+        /* unreadable  */ {{{{unreadable, falls_back},   {unreadable, falls_back},   {unreadable, falls_back},   {unreadable, falls_back},   {stopped, obeys},           {unreadable, nothing}}},    {}},
+        /* unsaved     */ {{{{unsaved, waits},           {unsaved, waits},           {unsaved, waits},           {unsaved, waits},           {unsaved, obeys},           {unsaved, nothing}}},       {.ends_study = Reason::unsaved}},
+        /* disturbed   */ {{{{disturbed, may_fail},      {disturbed, may_fail},      {disturbed, may_fail},      {disturbed, may_fail},      {disturbed, may_fail},      {disturbed, nothing}}},     {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
+        /* unreachable */ {{{{unreachable, may_be_lost}, {unreachable, may_be_lost}, {unreachable, may_be_lost}, {unreachable, may_be_lost}, {stopped, obeys},           {unreachable, nothing}}},   {.costs = Costs::loss, .against_host = true, .ends_study = Reason::unreachable}},
+        /* unstarted   */ {{{{unstarted, waits},         {unstarted, waits},         {unstarted, waits},         {unstarted, waits},         {stopped, obeys},           {unstarted, nothing}}},     {.against_host = true, .ends_study = Reason::unstarted}},
+        /* stateless   */ {{{{stateless, waits},         {stateless, waits},         {stateless, waits},         {stateless, waits},         {stateless, obeys},         {stateless, nothing}}},     {.ends_study = Reason::stateless}},
     }};
 };
 // clang-format on

@@ -11,8 +11,8 @@ namespace ranktune::tuner {
 /// What a trial had been told in the attempt that ended. In deterministic studies, where a verdict takes effect at
 /// once, a trial that was told to pause or stop is out: only its ranks come back. yield: its group was asked for its
 /// ranks.
-enum class Told : std::uint8_t { go_on, yield, pause, stop, out };
-inline constexpr std::size_t told_count = 5;
+enum class Told : std::uint8_t { go_on, yield, pause, exploit, stop, out };
+inline constexpr std::size_t told_count = 6;
 
 /// What becomes of the trial. (One that was told to pause is paused where another would wait.)
 enum class Then : std::uint8_t {

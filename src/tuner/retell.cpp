@@ -65,6 +65,8 @@ Retold retell(std::span<const study::Record> records, const State& state) {
     if (const auto* r = std::get_if<study::RankLost>(&first))
         return told(r->at, study::RankGone{r->rank, r->why, r->guilty});
     if (const auto* r = std::get_if<study::DrainBegan>(&first)) return told(r->at, event_behind(*r));
+    if (const auto* r = std::get_if<study::TicketPrepared>(&first))
+        return told(r->at, study::Prepared{r->ticket, r->configuration, r->why});
     if (const auto* r = std::get_if<study::DeadlineSet>(&first)) return told(r->at, study::DeadlineKnown{r->deadline});
     return {};
 }

@@ -55,19 +55,22 @@ const CheckpointRef* Retention::of_no_use(const TrialState& t, const study::Stud
     if (all.size() <= newest) return nullptr;
     const bool trains = !is_final(t.phase) && t.phase != TrialPhase::paused;
     const std::size_t best = trains || is_result ? spec.checkpoint.keep : 0;
-    if (best == 0) return &all.front();
     // Of all, the newest ones too: they may be the best already.
-    std::vector<const CheckpointRef*> kept = ranked(all, spec.objective.mode);
+    std::vector<const CheckpointRef*> kept;
+    if (best > 0) kept = ranked(all, spec.objective.mode);
     kept.resize(std::min(kept.size(), best));
     for (std::size_t i = 0; i + newest < all.size(); ++i)
-        if (std::ranges::find(kept, &all[i]) == kept.end()) return &all[i];
+        if (std::ranges::find(kept, &all[i]) == kept.end() && !is_pinned(all[i].path)) return &all[i];
     return nullptr;
 }
 
-std::optional<TrialId> Retention::to_evict(const study::StudySpec& spec, const std::optional<TrialId>& best) const {
+std::optional<TrialId> Retention::to_evict(const study::StudySpec& spec, const Trials& trials,
+                                           const std::optional<TrialId>& best) const {
     if (!spec.checkpoint.max_bytes || bytes_ <= *spec.checkpoint.max_bytes) return {};
-    for (const Evictable& next : evictable_)
-        if (next.trial != best && next.trial != keeper_) return next.trial; // the result is what the study is for
+    for (const Evictable& next : evictable_) {
+        if (next.trial == best || next.trial == keeper_) continue; // the result is what the study is for
+        if (!is_pinned(trials[next.trial].checkpoints.front().path)) return next.trial;
+    }
     return {};
 }
 
@@ -85,7 +88,22 @@ void Retention::released(TrialState& t, const std::string& path) {
     if (t.checkpoints.empty()) t.checkpoints.shrink_to_fit(); // most trials of a large study end without any
 }
 
+void Retention::pin(TrialId id, const TrialState& t) {
+    const Donor* donor = depends_on(t);
+    const auto before = pinned_by_.find(id);
+    if (before != pinned_by_.end()) {
+        const auto pin = pins_.find(before->second);
+        pin->second.erase(id);
+        if (pin->second.empty()) pins_.erase(pin);
+        pinned_by_.erase(before);
+    }
+    if (donor == nullptr) return;
+    pins_[donor->checkpoint.path].insert(id);
+    pinned_by_.emplace(id, donor->checkpoint.path);
+}
+
 void Retention::list(TrialId id, const TrialState& t, const study::StudySpec& spec) {
+    if (!t.takeovers.empty() || pinned_by_.contains(id)) pin(id, t);
     if (!spec.checkpoint.max_bytes) return;
     // By its state alone, so that a head that was restored has the same list. (What a place on it depends on does not
     // change while a trial is paused.)
@@ -98,6 +116,8 @@ void Retention::list(TrialId id, const TrialState& t, const study::StudySpec& sp
 
 void Retention::list_all(const Trials& trials, const study::StudySpec& spec) {
     evictable_.clear();
+    pins_.clear();
+    pinned_by_.clear();
     for (std::uint32_t i = 0; i < trials.size(); ++i) list(TrialId{i}, trials[i], spec);
 }
 
@@ -109,6 +129,8 @@ void Retention::check_invariants(const Trials& trials, const study::StudySpec& s
         for (const auto& checkpoint : t.checkpoints) bytes += checkpoint.bytes;
     if (bytes != bytes_) throw std::logic_error("the bytes of all checkpoints are off");
     const auto same = [](const Evictable& a, const Evictable& b) { return !(a < b) && !(b < a); };
+    if (pins_ != again.pins_ || pinned_by_ != again.pinned_by_)
+        throw std::logic_error("the list of checkpoints that other trials go on from is off");
     if (!std::ranges::equal(evictable_, again.evictable_, same))
         throw std::logic_error("the list of trials whose checkpoints may go is not what a restored head would make");
 }

@@ -3,8 +3,10 @@
 // Which checkpoints stay. Every question looks at one trial's own list, so its cost does not grow with the study.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "ranktune/study/spec.hpp"
@@ -37,8 +39,11 @@ class Retention {
             return a.score != b.score ? a.score < b.score : b.trial < a.trial;
         }
     };
-    [[nodiscard]] std::optional<TrialId> to_evict(const study::StudySpec& spec,
+    [[nodiscard]] std::optional<TrialId> to_evict(const study::StudySpec& spec, const Trials& trials,
                                                   const std::optional<TrialId>& best) const;
+
+    /// Another trial goes on from it.
+    [[nodiscard]] bool is_pinned(const std::string& path) const { return pins_.contains(path); }
 
     // ---- mutators
     void committed(TrialState& t, const CheckpointRef& checkpoint);
@@ -59,10 +64,15 @@ class Retention {
     void check_invariants(const Trials& trials, const study::StudySpec& spec) const;
 
   private:
+    void pin(TrialId id, const TrialState& t);
+
     std::optional<TrialId> keeper_;
     bool ever_saved_ = false;
     std::uint64_t bytes_ = 0;
-    std::set<Evictable> evictable_; ///< derived; empty without checkpoint.max_bytes
+    // Derived.
+    std::set<Evictable> evictable_;                 ///< empty without checkpoint.max_bytes
+    std::map<std::string, std::set<TrialId>> pins_; ///< who depends on whose checkpoint, by its path
+    std::map<TrialId, std::string> pinned_by_;      ///< the same the other way round
 };
 
 /// Of a trial's checkpoints the one to use: the best by the objective, the newest of equal ones; null: it has none.

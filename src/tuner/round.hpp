@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ranktune/study/event.hpp"
+#include "ranktune/study/record.hpp"
 #include "tuner/state.hpp"
 
 namespace ranktune::tuner {
@@ -52,6 +53,16 @@ struct Reopen {
     TrialId trial;
     bool from_scratch = false;
 };
+/// The trial was told to exploit another one.
+struct TakeOver {
+    study::Exploited record;
+    bool done = false;
+};
+/// The state that the trial was to take over cannot be read.
+struct UndoExploit {
+    TrialId trial;
+    std::uint32_t generation = 0; ///< that it had then
+};
 /// A host on which the trial failed.
 struct JudgeHost {
     std::uint32_t host = 0;
@@ -73,8 +84,8 @@ struct End {
     std::uint32_t next = 0; ///< trial to be closed
 };
 
-using Task = std::variant<Take, EndAttempt, Retain, Release, Evict, Close, Drain, CountFailure, Reopen, JudgeHost,
-                          JudgeSetUp, Convict, Fill, End>;
+using Task = std::variant<Take, EndAttempt, Retain, Release, Evict, Close, Drain, CountFailure, Reopen, TakeOver,
+                          UndoExploit, JudgeHost, JudgeSetUp, Convict, Fill, End>;
 
 /// What a record is about to change, as far as something follows from it.
 struct Before {
@@ -88,16 +99,18 @@ struct Before {
     bool was_winding = false;
     std::optional<TrialId> holder; ///< of the rank that is lost
     std::uint32_t shards = 0;      ///< of the checkpoint that is released
+    std::optional<TrialId> donor;  ///< from whose checkpoint it goes on
 };
 
 struct Round {
     explicit Round(StudyTime at, const study::Event* what = nullptr) : now(at), event(what) {}
 
     StudyTime now;
-    const study::Event* event; ///< none: between two lives
-    std::vector<Task> todo;    ///< the last one first
-    bool stale = false;        ///< the event is about something that is over
-    bool death_told = false;   ///< the record of a death has been written
+    const study::Event* event;               ///< none: between two lives
+    std::vector<Task> todo;                  ///< the last one first
+    bool stale = false;                      ///< the event is about something that is over
+    bool death_told = false;                 ///< the record of a death has been written
+    std::optional<study::Exploited> exploit; ///< that the verdict at hand stands for
 
     template <class T>
     void push(T task) {

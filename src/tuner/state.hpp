@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ranktune/searchers/observations.hpp"
 #include "ranktune/study/spec.hpp"
 #include "tuner/blame.hpp"
 #include "tuner/pace.hpp"
@@ -15,6 +16,14 @@
 #include "tuner/trials.hpp"
 
 namespace ranktune::tuner {
+
+/// A suggestion that is prepared ahead.
+struct Ticket {
+    std::uint64_t number = 0;
+    std::uint64_t seen = 0; ///< lines of the table of observations that it may see
+    bool answered = false;
+    std::optional<space::Configuration> configuration; ///< answered; none: it failed
+};
 
 struct State {
     std::string uuid;
@@ -36,6 +45,12 @@ struct State {
     Pace pace;
     Blame blame;
     Retention retention;
+
+    // Where configurations come from.
+    std::uint64_t suggested = 0;   ///< suggestions that trials have taken, those of tickets apart
+    std::uint64_t next_ticket = 0; ///< number of the next one
+    std::vector<Ticket> tickets;   ///< that no trial has taken, oldest first
+    searchers::Observations observations;
 
     // How the study goes, and how it ended.
     bool draining = false;

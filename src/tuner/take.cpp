@@ -77,7 +77,7 @@ Tuner::Next Tuner::take(const study::ReportArrived& event, Round& round) const {
         if (id == state_.metrics.size()) return study::MetricDefined{metric, name};
         fact.metrics.push_back({metric, event.metrics[i].value});
     }
-    if (standing == Standing::next) return judged(std::move(fact), round.now);
+    if (standing == Standing::next && !waits_for_ticket()) return judged(std::move(fact), round);
     return study::ReportHeld{fact.trial,     fact.attempt, round.now,
                              fact.iteration, fact.seconds, std::move(fact.metrics)};
 }
@@ -88,6 +88,13 @@ Tuner::Next Tuner::take(const study::CheckpointSaved& event, Round& round) const
     round.stale = !current || std::ranges::any_of(state_.trials[event.trial].checkpoints, known);
     if (round.stale) return {};
     return study::CheckpointCommitted{event.trial, event.attempt, round.now, event.checkpoint};
+}
+
+Tuner::Next Tuner::take(const study::Prepared& event, Round& round) const {
+    const auto ticket = std::ranges::find(state_.tickets, event.ticket, &Ticket::number);
+    round.stale = ticket == state_.tickets.end() || ticket->answered;
+    if (round.stale) return {};
+    return study::TicketPrepared{event.ticket, round.now, event.configuration, event.why};
 }
 
 Tuner::Next Tuner::take(const study::AttemptOver& event, Round& round) const {
@@ -139,6 +146,7 @@ Told Tuner::told(TrialId id) const {
     if (t.winding) return Told::out;
     if (admission_->is_leaving(id)) return Told::yield;
     if (t.phase != TrialPhase::ending) return Told::go_on; // its verdict is of an earlier attempt
+    if (t.verdict.verb == Verb::exploit) return Told::exploit;
     return t.verdict.verb == Verb::pause ? Told::pause : Told::stop;
 }
 
@@ -183,7 +191,7 @@ study::AttemptEnded Tuner::end_of(TrialId id, AttemptOutcome outcome, const std:
             end.retry = t.losses < spec_.failure.max_losses;
             break;
         case Then::falls_back:
-            end.retry = !t.checkpoints.empty();
+            end.retry = !std::holds_alternative<Fresh>(start_of(t).from);
             break;
     }
     // While the study ends for a cause outside of its trials, none of them fails for it.

@@ -49,13 +49,16 @@ Tuner::Next Tuner::decide(Retain& task, Round&) const {
 
 Tuner::Next Tuner::decide(Release& task, Round&) const {
     const auto& all = state_.trials[task.trial].checkpoints;
-    const auto found = task.path.empty() ? all.begin() : std::ranges::find(all, task.path, &CheckpointRef::path);
+    const auto found =
+        task.path.empty()
+            ? std::ranges::find_if(all, [&](const auto& each) { return !state_.retention.is_pinned(each.path); })
+            : std::ranges::find(all, task.path, &CheckpointRef::path);
     if (found == all.end()) return {};
     return study::CheckpointReleased{task.trial, found->path, task.stays};
 }
 
 Tuner::Next Tuner::decide(Evict&, Round&) const {
-    const auto trial = state_.retention.to_evict(spec_, state_.best);
+    const auto trial = state_.retention.to_evict(spec_, state_.trials, state_.best);
     if (!trial) return {};
     return study::CheckpointReleased{*trial, state_.trials[*trial].checkpoints.front().path, false};
 }
@@ -85,6 +88,17 @@ Tuner::Next Tuner::decide(CountFailure& task, Round& round) const {
 Tuner::Next Tuner::decide(Reopen& task, Round& round) const {
     if (state_.trials[task.trial].phase != TrialPhase::failed) return {};
     return study::TrialReopened{task.trial, round.now, task.from_scratch};
+}
+
+Tuner::Next Tuner::decide(TakeOver& task, Round&) const {
+    if (std::exchange(task.done, true)) return {};
+    return task.record;
+}
+
+/// Nothing was trained with it yet: the trial goes on with its own state and its configuration of before.
+Tuner::Next Tuner::decide(UndoExploit& task, Round& round) const {
+    if (state_.trials[task.trial].generation() != task.generation) return {};
+    return study::ExploitUndone{task.trial, round.now, task.generation - 1};
 }
 
 Tuner::Next Tuner::decide(JudgeHost& task, Round& round) const {
@@ -130,7 +144,7 @@ bool Tuner::someone_holds_ranks() const {
 /// Paused and waiting trials will never run again once the study is over: they are stopped, and only the best trial and
 /// the finished ones keep a checkpoint.
 Tuner::Next Tuner::decide(End& task, Round& round) const {
-    if (state_.ended || someone_holds_ranks()) return {};
+    if (state_.ended || someone_holds_ranks() || waits_for_ticket()) return {};
     if (!task.closing) {
         if (!state_.draining && waits_for_time(round.now)) return for_want_of_time(round.now);
         const study::StudyEnded end = verdict_on_study(round.now);

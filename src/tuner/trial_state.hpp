@@ -18,6 +18,13 @@ using namespace study; // the vocabulary: TrialId, Attempt, TrialPhase, ... (pri
 inline constexpr std::uint32_t no_slot = 0xFFFFFFFF;
 inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
+/// What a trial took over.
+struct Takeover {
+    Iteration iteration = 0; ///< of the trial, as of the verdict
+    Donor donor;
+    space::Configuration before; ///< its own, up to `iteration`
+};
+
 /// One trial. What every report touches comes first, so that a report meets one or two cache lines.
 struct TrialState {
     TrialPhase phase = TrialPhase::waiting;
@@ -56,14 +63,40 @@ struct TrialState {
     double closed_a = 0.0;
     double closed_b = 0.0;
     StudyTime created;
-    StudyTime started;                      ///< first attempt
-    StudyTime ended;                        ///< when it reached a final phase
+    StudyTime started; ///< first attempt
+    StudyTime ended;   ///< when it reached a final phase
+    Origin origin;
+    std::vector<Takeover> takeovers;        ///< oldest first
     std::vector<Rank> ranks;                ///< of the newest attempt; kept after it ended, for views
     std::vector<CheckpointRef> checkpoints; ///< committed, not released, in the order of their commits
     std::vector<double> window;             ///< last results of the plateau stopper's metric, oldest first
     std::string message;                    ///< of the failure
-    space::Configuration configuration;
+    space::Configuration configuration;     ///< now; see configuration_at
+
+    /// How often it has exploited another trial.
+    [[nodiscard]] std::uint32_t generation() const { return static_cast<std::uint32_t>(takeovers.size()); }
 };
+
+/// With which the trial was trained at that iteration.
+[[nodiscard]] inline const space::Configuration& configuration_at(const TrialState& trial, Iteration iteration) {
+    for (const Takeover& each : trial.takeovers)
+        if (iteration <= each.iteration) return each.before;
+    return trial.configuration;
+}
+
+/// With which it had its best report.
+[[nodiscard]] inline const space::Configuration& best_configuration(const TrialState& trial) {
+    return configuration_at(trial, trial.best_iteration);
+}
+
+/// Where its next attempt starts, as things are: its own newest checkpoint since it took over anything, or the donor's.
+struct Start {
+    StartFrom from;
+    Iteration iteration = 0; ///< of the trial
+};
+[[nodiscard]] Start start_of(const TrialState& trial);
+/// The checkpoint of another trial that stands for the state of this one until it has one of its own; null: none does.
+[[nodiscard]] const Donor* depends_on(const TrialState& trial);
 
 /// Of a trial's checkpoints the one to use: the best by the objective, the newest of equal ones; null: it has none.
 [[nodiscard]] const CheckpointRef* best_checkpoint(const TrialState& trial, Mode mode);

@@ -7,6 +7,30 @@
 #include "tuner/causes.hpp"
 
 namespace ranktune::tuner {
+namespace {
+
+/// Of its present generation.
+const CheckpointRef* own_checkpoint(const TrialState& trial) {
+    const auto& all = trial.checkpoints;
+    const auto found = std::find_if(all.rbegin(), all.rend(), [&](const CheckpointRef& checkpoint) {
+        return checkpoint.generation == trial.generation();
+    });
+    return found == all.rend() ? nullptr : &*found;
+}
+
+} // namespace
+
+Start start_of(const TrialState& trial) {
+    if (const auto* own = own_checkpoint(trial)) return {*own, own->iteration};
+    if (trial.takeovers.empty()) return {};
+    return {trial.takeovers.back().donor, trial.takeovers.back().iteration};
+}
+
+const Donor* depends_on(const TrialState& trial) {
+    const bool over = trial.phase == TrialPhase::finished || trial.phase == TrialPhase::stopped;
+    if (over || trial.takeovers.empty() || own_checkpoint(trial) != nullptr) return nullptr;
+    return &trial.takeovers.back().donor;
+}
 
 const TrialState& Trials::at(TrialId id) const {
     if (id.value() >= table_.size()) impossible(named(id) + " was never created");

@@ -8,6 +8,8 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/objective.hpp"
 #include "schedulers/invariants.hpp"
+#include "schedulers/make_scheduler.hpp"
+#include "searchers/make_searcher.hpp"
 #include "tuner/archive.hpp"
 #include "tuner/by_arrival.hpp"
 #include "tuner/by_turn.hpp"
@@ -17,7 +19,7 @@
 namespace ranktune::tuner {
 namespace {
 
-constexpr std::uint8_t snapshot_version = 9;
+constexpr std::uint8_t snapshot_version = 10;
 
 std::unique_ptr<Admission> make_admission(const study::StudySpec& spec, Trials& trials) {
     if (spec.deterministic) return std::make_unique<ByTurn>(spec, trials);
@@ -29,8 +31,9 @@ template <class Archive, class S>
 void state_fields(Archive& archive, S& s) {
     const auto each = [&archive](auto&... field) { (archive(field), ...); };
     each(s.uuid, s.version, s.wall_time, s.incarnation, s.now, s.began, s.metrics, s.reports, s.records, s.iterations,
-         s.interruptions, s.scored, s.best, s.draining, s.drain_began, s.drain_reason, s.drain_message, s.drain_by,
-         s.ended, s.outcome, s.end_reason, s.end_message, s.deterministic_until);
+         s.interruptions, s.scored, s.best, s.suggested, s.next_ticket, s.tickets, s.draining, s.drain_began,
+         s.drain_reason, s.drain_message, s.drain_by, s.ended, s.outcome, s.end_reason, s.end_message,
+         s.deterministic_until);
     Pace::fields(archive, s.pace);
     Blame::fields(archive, s.blame);
     Retention::fields(archive, s.retention);
@@ -40,12 +43,21 @@ using schedulers::require;
 
 } // namespace
 
-Tuner::Tuner(study::StudySpec spec)
+Tuner::Tuner(study::StudySpec spec) : Tuner(std::move(spec), nullptr, nullptr) {}
+
+Tuner::Tuner(study::StudySpec spec, std::unique_ptr<schedulers::Scheduler> scheduler,
+             std::unique_ptr<searchers::Searcher> searcher)
     : spec_(std::move(spec)),
-      searcher_(searchers::make_searcher(spec_)),
-      scheduler_(schedulers::make_scheduler(spec_)),
+      searcher_(searcher ? std::move(searcher) : searchers::make_searcher(spec_)),
+      scheduler_(scheduler ? std::move(scheduler) : schedulers::make_scheduler(spec_)),
       occupancy_(spec_),
-      admission_(make_admission(spec_, state_.trials)) {
+      admission_(make_admission(spec_, state_.trials)),
+      learns_(searcher_->learns()) {
+    if (scheduler_->exploits() && !(occupancy_.can_exploit() && spec_.checkpoint.supported))
+        throw base::UsageError("scheduler " + std::string(scheduler_->name()) +
+                               " has trials take over the checkpoints of others: that needs a trainable that saves " +
+                               "them, and a study that is not deterministic");
+    state_.observations = searchers::Observations(spec_.space.dimensions());
     constexpr std::uint32_t reserved = 1'000'000;
     state_.trials.reserve(std::min(spec_.num_trials, reserved));
 }
@@ -63,6 +75,7 @@ void Tuner::snapshot(study::Encoder& out) const {
     state_.trials.snapshot(write);
     state_.placement.snapshot(write);
     admission_->snapshot(out);
+    state_.observations.snapshot(out);
     scheduler_->snapshot(out);
     searcher_->snapshot(out);
 }
@@ -77,12 +90,20 @@ void Tuner::restore(study::Decoder& in) {
     state_.blame.restored(state_.trials);
     state_.retention.list_all(state_.trials, spec_);
     admission_->restore(in);
+    state_.observations = searchers::Observations(spec_.space.dimensions());
+    state_.observations.restore(in);
     scheduler_->restore(in);
     searcher_->restore(in);
     objective_.reset();
     for (std::size_t i = 0; i < state_.metrics.size(); ++i)
         if (state_.metrics[i] == spec_.objective.metric) objective_ = MetricId{static_cast<std::uint16_t>(i)};
     slowest_ = slowest_running();
+}
+
+std::optional<searchers::Searcher::Preparation> Tuner::preparation(std::uint64_t number) const {
+    const auto ticket = std::ranges::find(state_.tickets, number, &Ticket::number);
+    if (ticket == state_.tickets.end() || ticket->answered) return {};
+    return searcher_->prepare(number, state_.observations.first(ticket->seen));
 }
 
 std::uint64_t Tuner::digest() const {

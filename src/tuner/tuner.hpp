@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "ranktune/schedulers/scheduler.hpp"
+#include "ranktune/searchers/searcher.hpp"
 #include "ranktune/study/command.hpp"
 #include "ranktune/study/event.hpp"
 #include "ranktune/study/record.hpp"
 #include "ranktune/study/spec.hpp"
-#include "schedulers/scheduler.hpp"
-#include "searchers/searcher.hpp"
 #include "tuner/admission.hpp"
 #include "tuner/occupancy.hpp"
 #include "tuner/outcomes.hpp"
@@ -49,6 +49,9 @@ struct Output {
 class Tuner {
   public:
     explicit Tuner(study::StudySpec spec);
+    /// With algorithms of the caller's. Throws base::UsageError for a combination that cannot work.
+    Tuner(study::StudySpec spec, std::unique_ptr<schedulers::Scheduler> scheduler,
+          std::unique_ptr<searchers::Searcher> searcher);
     Tuner(const Tuner&) = delete;
     Tuner& operator=(const Tuner&) = delete;
 
@@ -68,6 +71,9 @@ class Tuner {
     /// Commands that the state implies and whose effect has not been seen: StartTrial of attempts without a sign of
     /// life, Decide for verdicts that trials wait for or must obey, EndStudy after the end. Changes nothing.
     [[nodiscard]] std::vector<study::Command> pending_commands() const;
+    /// The work that the command Prepare asks for. It looks at nothing of this object while it runs, which may go on
+    /// meanwhile. Nothing: nobody waits for this ticket (any more).
+    [[nodiscard]] std::optional<searchers::Searcher::Preparation> preparation(std::uint64_t ticket) const;
     /// When an event TimerFired is due; nothing: never. May change with every record. O(1).
     [[nodiscard]] std::optional<StudyTime> timer() const;
 
@@ -108,6 +114,12 @@ class Tuner {
     void apply_one(const study::JobDied& r);
     void apply_one(const study::HostRetired& r);
     void apply_one(const study::YieldAsked& r);
+    void apply_one(const study::Exploited& r);
+    void apply_one(const study::ExploitUndone& r);
+    void apply_one(const study::TicketOpened& r);
+    void apply_one(const study::TicketPrepared& r);
+    void apply_one(const study::Steered&) {}
+    void observe(const study::Record& record);
     TrialState& trial(TrialId id) { return state_.trials.at(id); }
     void set_phase(TrialId id, TrialPhase phase);
     void set_decision_point(TrialId id, Iteration from);
@@ -133,6 +145,7 @@ class Tuner {
     Next take(const study::StopRequested& event, Round& round) const;
     Next take(const study::DeadlineKnown& event, Round& round) const;
     [[nodiscard]] Told told(TrialId id) const;
+    Next take(const study::Prepared& event, Round& round) const;
     [[nodiscard]] study::AttemptEnded end_of(TrialId id, AttemptOutcome outcome, const std::string& message,
                                              StudyTime now) const;
     [[nodiscard]] study::JobDied death_of_job(const study::JobDeath& death, StudyTime now) const;
@@ -140,9 +153,12 @@ class Tuner {
     [[nodiscard]] study::DrainBegan for_want_of_time(StudyTime now) const;
 
     // ---- judge.cpp: what an admitted fact means.
-    [[nodiscard]] study::Reported judged(ReportFact fact, StudyTime now) const;
+    [[nodiscard]] study::Reported judged(ReportFact fact, Round& round) const;
+    [[nodiscard]] std::optional<study::Exploited> takeover(const ReportFact& fact, const schedulers::Exploit& wanted,
+                                                           StudyTime now) const;
     [[nodiscard]] study::TrialClosed judged(const EndFact& fact, StudyTime now) const;
-    [[nodiscard]] Verdict verdict_on(const ReportFact& fact) const;
+    [[nodiscard]] Next judged(Fact& fact, Round& round) const;
+    [[nodiscard]] Verdict verdict_on(const ReportFact& fact, Round& round) const;
     [[nodiscard]] Iteration next_decision_point(TrialId id, Iteration current) const;
     [[nodiscard]] std::string missing_metric_message(const study::Reported& report) const;
 
@@ -155,6 +171,8 @@ class Tuner {
     Next decide(Drain& task, Round& round) const;
     Next decide(CountFailure& task, Round& round) const;
     Next decide(Reopen& task, Round& round) const;
+    Next decide(TakeOver& task, Round& round) const;
+    Next decide(UndoExploit& task, Round& round) const;
     Next decide(JudgeHost& task, Round& round) const;
     Next decide(JudgeSetUp& task, Round& round) const;
     Next decide(Convict& task, Round& round) const;
@@ -166,10 +184,15 @@ class Tuner {
     // ---- fill.cpp: new work, and who gets free ranks.
     Next decide(Fill& task, Round& round) const;
     [[nodiscard]] Next next_work(StudyTime now) const;
+    [[nodiscard]] Next new_trial(const schedulers::Create& create, StudyTime now) const;
+    [[nodiscard]] Next open_ticket(StudyTime now) const;
+    [[nodiscard]] std::size_t tickets_wanted() const;
+    [[nodiscard]] schedulers::Pool pool() const;
+    [[nodiscard]] bool waits_for_ticket() const;
     [[nodiscard]] Next place(StudyTime now) const;
     [[nodiscard]] Next place_suspect(StudyTime now) const;
     [[nodiscard]] Next place_in_line(StudyTime now) const;
-    [[nodiscard]] study::TrialStarted start_of(TrialId id, StudyTime now) const;
+    [[nodiscard]] study::TrialStarted started(TrialId id, StudyTime now) const;
     [[nodiscard]] bool suspects_come_first() const;
     [[nodiscard]] bool is_training(TrialId id) const;
     [[nodiscard]] bool waits_for_ranks(TrialId id) const;
@@ -196,6 +219,7 @@ class Tuner {
     Occupancy occupancy_;
     State state_;
     std::unique_ptr<Admission> admission_;
+    bool learns_; ///< the searcher reads the table of observations
     // Derived.
     std::optional<MetricId> objective_; ///< the number of the study's metric
     double slowest_ = 0.0;              ///< seconds of the slowest iteration among the trials that run

@@ -200,6 +200,23 @@ TEST_CASE("a running trial checkpoints at its interval, and every checkpoint is 
     }
 }
 
+TEST_CASE("a trial takes over the state of another one, and goes on counting its own iterations", "[drivers]") {
+    for (const int ranks : {1, 3}) {
+        TrialCluster cluster(ranks, counting());
+        cluster.prepare(ranks, 7);
+        const auto donor = cluster.run_until(7)[0].saved.back();
+        auto& start = cluster.prepare(ranks, 4, study::Donor{base::TrialId{0}, donor});
+        start.trial = base::TrialId{5};
+        start.iteration = 3;
+        start.generation = 1;
+        auto& logs = cluster.run_until(4);
+        CHECK(logs[0].reports[0].iteration == 4);
+        CHECK(logs[0].reports[0].metrics[0].value == 8.0); // it has trained 7 in the donor
+        CHECK(logs[0].saved.back().iteration == 4);
+        for (const auto& log : logs) CHECK(log.ended->outcome == AttemptOutcome::paused);
+    }
+}
+
 TEST_CASE("a checkpoint on which the ranks do not agree is never announced, and fails the trial", "[drivers]") {
     TrialCluster cluster(3, counting(2));
     cluster.spec().checkpoint = spec_of(Interval::iterations);

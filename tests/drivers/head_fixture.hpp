@@ -49,6 +49,8 @@ struct Sink final : study::RecordSink {
 };
 
 struct Duties final : HeadDuties {
+    void prepare(std::uint64_t, searchers::Searcher::Preparation) override {}
+    std::optional<study::Prepared> prepared() override { return std::nullopt; }
     void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) override {
         if (on_delete) on_delete();
         deleted.push_back(checkpoint.path);

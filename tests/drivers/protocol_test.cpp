@@ -34,6 +34,8 @@ study::StartTrial start() {
             {Rank(1), Rank(300)},
             configuration,
             study::CheckpointRef{3, "checkpoints/300/3-7.1.h5", 1000, 99},
+            2,
+            3,
             12.5,
             9,
             std::chrono::hours(36)};

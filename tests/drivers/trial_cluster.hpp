@@ -141,6 +141,7 @@ class TrialCluster {
         start_.configuration = configuration;
         start_.decision_point = decision_point;
         start_.between_failures = std::chrono::hours(24);
+        if (const auto* own = std::get_if<study::CheckpointRef>(&from)) start_.iteration = own->iteration;
         start_.from = std::move(from);
         for (int r = 0; r < ranks; ++r) start_.ranks.push_back(rank(r));
         return start_;

@@ -269,15 +269,6 @@ TEST_CASE("a trainable without checkpoints is paused and stopped without one", "
     CHECK(logs[0].saved.empty());
 }
 
-TEST_CASE("another trial's state is refused by name", "[drivers]") {
-    Plan plan;
-    TrialCluster cluster(1, faulty(plan));
-    cluster.prepare(1, 1, study::Donor{base::TrialId{3}, base::Attempt{1}, 4});
-    auto& logs = cluster.run_until(1);
-    CHECK(logs[0].ended->outcome == AttemptOutcome::failed);
-    CHECK(logs[0].ended->message == "starting from another trial's state is not supported");
-}
-
 TEST_CASE("an abandoned trial is lost on every rank, wherever its ranks wait", "[drivers]") {
     Plan plan;
     TrialCluster cluster(3, faulty(plan));

@@ -84,7 +84,12 @@ inline AttemptKey key_for(std::uint32_t trial, std::uint32_t attempt = 1) {
     return {TrialId(trial), Attempt(attempt), Incarnation(1)};
 }
 inline study::StartTrial start_of(const AttemptKey& key, std::vector<Rank> ranks) {
-    return {key.trial, key.attempt, key.incarnation, std::move(ranks), {}, study::Fresh{}, 0.0, 1};
+    return {.trial = key.trial,
+            .attempt = key.attempt,
+            .incarnation = key.incarnation,
+            .ranks = std::move(ranks),
+            .configuration = {},
+            .from = study::Fresh{}};
 }
 inline study::Abandon abandon_of(const AttemptKey& key, std::vector<Rank> living) {
     return {key.trial, key.attempt, key.incarnation, std::move(living)};

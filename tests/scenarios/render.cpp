@@ -21,14 +21,16 @@ std::string list(const std::vector<Rank>& ranks) {
     return text;
 }
 std::string verb(const Verdict& v) {
-    constexpr const char* names[] = {"go on", "pause", "stop", "stop without a checkpoint"};
+    constexpr const char* names[] = {"go on", "pause", "stop", "stop without a checkpoint", "exploit"};
     const std::string why = describe(v.reason, v.a, v.b);
     return std::string(names[static_cast<int>(v.verb)]) + (why.empty() ? "" : " (" + why + ")");
 }
 std::string from(const StartFrom& start) {
     if (const auto* checkpoint = std::get_if<CheckpointRef>(&start))
         return "checkpoint at " + std::to_string(checkpoint->iteration);
-    return std::holds_alternative<Fresh>(start) ? "scratch" : "donor";
+    if (const auto* donor = std::get_if<Donor>(&start))
+        return "the state of " + id(donor->trial) + " at " + std::to_string(donor->checkpoint.iteration);
+    return "scratch";
 }
 
 struct RecordText {
@@ -100,6 +102,19 @@ struct RecordText {
         return text;
     }
     std::string operator()(const YieldAsked& r) const { return "asked to yield: " + id(r.trial); }
+    std::string operator()(const Exploited& r) const {
+        return "exploited " + id(r.trial) + " at " + std::to_string(r.iteration) + ": " + from(r.donor) + ", " +
+               r.configuration.text();
+    }
+    std::string operator()(const ExploitUndone& r) const { return "exploit of " + id(r.trial) + " undone"; }
+    std::string operator()(const TicketOpened& r) const {
+        return "ticket " + std::to_string(r.ticket) + " sees " + std::to_string(r.seen);
+    }
+    std::string operator()(const TicketPrepared& r) const {
+        return "ticket " + std::to_string(r.ticket) + ": " +
+               (r.configuration ? r.configuration->text() : "failed: " + r.why);
+    }
+    std::string operator()(const Steered& r) const { return r.who + ": " + r.what; }
 };
 
 struct CommandText {
@@ -118,6 +133,7 @@ struct CommandText {
         return "abandon " + id(c.trial, c.attempt) + " on " + list(c.ranks);
     }
     std::string operator()(const DeleteCheckpoint& c) const { return "delete " + c.path; }
+    std::string operator()(const Prepare& c) const { return "prepare ticket " + std::to_string(c.ticket); }
     std::string operator()(const EndStudy& c) const {
         return "end, exit " + std::to_string(static_cast<int>(c.outcome));
     }

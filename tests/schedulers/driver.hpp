@@ -12,7 +12,7 @@
 #include "ranktune/study/codec.hpp"
 #include "ranktune/study/record.hpp"
 #include "ranktune/study/spec.hpp"
-#include "schedulers/scheduler.hpp"
+#include "schedulers/make_scheduler.hpp"
 
 namespace ranktune::schedulers {
 
@@ -42,13 +42,13 @@ class Driver {
 
     /// Creates the next trial.
     TrialId add() {
-        const TrialId trial(trials_++);
-        apply(study::TrialCreated{trial, {}, 1, scheduler_->bracket(trial), {}});
-        return trial;
+        const Work work = scheduler_->next({.can_create = true, .active = true, .trial = TrialId(trials_)});
+        const auto* create = std::get_if<Create>(&work); // or a promotion would come first
+        return add_in(create == nullptr ? 0 : create->bracket);
     }
     TrialId add_in(std::uint32_t bracket) {
         const TrialId trial(trials_++);
-        apply(study::TrialCreated{trial, {}, 1, bracket, {}});
+        apply(study::TrialCreated{trial, {}, 1, bracket, 0, {}, {}});
         return trial;
     }
 
@@ -94,7 +94,13 @@ class Driver {
     void promote(const Promotion& promotion) {
         apply(study::TrialPromoted{promotion.trial, {}, promotion.from, promotion.target, promotion.reason});
     }
-    [[nodiscard]] std::optional<Promotion> next(Pool pool = {}) const { return scheduler_->next(pool); }
+    [[nodiscard]] Work work(const Pool& pool) const { return scheduler_->next(pool); }
+    /// The promotion that comes next, if one does.
+    [[nodiscard]] std::optional<Promotion> next(const Pool& pool = {}) const {
+        const Work next = work(pool);
+        const auto* promotion = std::get_if<Promotion>(&next);
+        return promotion == nullptr ? std::nullopt : std::optional(*promotion);
+    }
 
     void apply(const study::Record& record) {
         scheduler_->apply(record);

@@ -453,7 +453,7 @@ TEST_CASE("records that cannot follow are refused", "[schedulers]") {
     CHECK_THROWS_AS(d.tell(TrialId(0), 1, 1.0, {}), base::FormatError);
     d.add();
     CHECK_THROWS_AS(d.promote({TrialId(0), 1, 3, Reason::promoted}), base::FormatError);
-    CHECK_THROWS_AS(d.apply(study::TrialCreated{TrialId(5), {}, 1, 0, {}}), base::FormatError);
+    CHECK_THROWS_AS(d.apply(study::TrialCreated{TrialId(5), {}, 1, 0, 0, {}, {}}), base::FormatError);
     d.fail(TrialId(0));
     CHECK_THROWS_AS(d.fail(TrialId(0)), base::FormatError);
 }

@@ -5,6 +5,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
 #include "searchers/grid.hpp"
+#include "searchers/make_searcher.hpp"
 #include "searchers/random.hpp"
 #include "searchers/sobol.hpp"
 #include "support/catch.hpp"
@@ -38,7 +39,7 @@ TEST_CASE("the random searcher samples the space with the study's seed", "[searc
     const SearchSpace space = space_of({{"lr", "loguniform(1e-4, 1)"}, {"n", "randint(1, 9)"}});
     const searchers::RandomSearcher searcher(space, 42);
     for (std::uint32_t trial = 0; trial < 20; ++trial)
-        CHECK(searcher.suggest(TrialId(trial)) == space.sample(42, TrialId(trial)));
+        CHECK(searcher.suggest(trial, {}) == space.sample(42, TrialId(trial)));
 }
 
 TEST_CASE("the random searcher's first configurations are these for ever", "[searchers]") {
@@ -46,19 +47,19 @@ TEST_CASE("the random searcher's first configurations are these for ever", "[sea
     const SearchSpace space =
         space_of({{"n", "randint(0, 1000)"}, {"c", "choice(['a', 'b', 'c'])"}, {"g", "grid([1, 2])"}});
     const searchers::RandomSearcher searcher(space, 1);
-    CHECK(searcher.suggest(TrialId(0))->text() == "n=117 c=b g=1");
-    CHECK(searcher.suggest(TrialId(1))->text() == "n=396 c=a g=2");
+    CHECK(searcher.suggest(0, {})->text() == "n=117 c=b g=1");
+    CHECK(searcher.suggest(1, {})->text() == "n=396 c=a g=2");
 }
 
 TEST_CASE("the grid searcher takes every point once and then has no more", "[searchers]") {
     const SearchSpace space = space_of({{"a", "choice(['x', 'y'])"}, {"n", "qrandint(0, 4, 2)"}});
     const searchers::GridSearcher searcher(space);
     std::vector<std::string> texts;
-    for (std::uint32_t trial = 0; searcher.suggest(TrialId(trial)); ++trial)
-        texts.push_back(searcher.suggest(TrialId(trial))->text());
+    for (std::uint32_t trial = 0; searcher.suggest(trial, {}); ++trial)
+        texts.push_back(searcher.suggest(trial, {})->text());
     CHECK(texts == std::vector<std::string>{"a=x n=0", "a=x n=2", "a=x n=4", "a=y n=0", "a=y n=2", "a=y n=4"});
-    CHECK_FALSE(searcher.suggest(TrialId(6)).has_value());
-    CHECK_FALSE(searcher.suggest(TrialId(0xFFFFFFFFU)).has_value());
+    CHECK_FALSE(searcher.suggest(6, {}).has_value());
+    CHECK_FALSE(searcher.suggest(0xFFFFFFFFU, {}).has_value());
 }
 
 TEST_CASE("the grid searcher refuses a continuous domain by name", "[searchers]") {
@@ -71,10 +72,10 @@ TEST_CASE("the grid searcher refuses a continuous domain by name", "[searchers]"
 TEST_CASE("the unscrambled Sobol searcher takes the points of the sequence from point 0 on", "[searchers]") {
     const SearchSpace space = space_of({{"a", "uniform(0, 1)"}, {"b", "uniform(-1, 1)"}, {"c", "uniform(0, 8)"}});
     const searchers::SobolSearcher searcher(space, 1, false);
-    CHECK(searcher.suggest(TrialId(0))->text() == "a=0.0 b=-1.0 c=0.0");
-    CHECK(searcher.suggest(TrialId(1))->text() == "a=0.5 b=0.0 c=4.0");
-    CHECK(searcher.suggest(TrialId(2))->text() == "a=0.75 b=-0.5 c=2.0");
-    CHECK(searcher.suggest(TrialId(4))->text() == "a=0.375 b=-0.25 c=5.0");
+    CHECK(searcher.suggest(0, {})->text() == "a=0.0 b=-1.0 c=0.0");
+    CHECK(searcher.suggest(1, {})->text() == "a=0.5 b=0.0 c=4.0");
+    CHECK(searcher.suggest(2, {})->text() == "a=0.75 b=-0.5 c=2.0");
+    CHECK(searcher.suggest(4, {})->text() == "a=0.375 b=-0.25 c=5.0");
 }
 
 TEST_CASE("the first 2^m trials of the Sobol searcher use every value of a choice equally often", "[searchers]") {
@@ -84,7 +85,7 @@ TEST_CASE("the first 2^m trials of the Sobol searcher use every value of a choic
         const searchers::SobolSearcher searcher(space, 5, scramble);
         std::map<std::string, int> count;
         for (std::uint32_t trial = 0; trial < 64; ++trial) {
-            const auto configuration = searcher.suggest(TrialId(trial));
+            const auto configuration = searcher.suggest(trial, {});
             ++count["a" + configuration->at("a").text()];
             ++count["b" + configuration->at("b").text()];
         }
@@ -101,7 +102,7 @@ TEST_CASE("random and Sobol go through the grids of the space in turn", "[search
          {static_cast<const searchers::Searcher*>(&random), static_cast<const searchers::Searcher*>(&sobol)}) {
         std::set<double> values;
         for (std::uint32_t trial = 0; trial < 12; ++trial) {
-            const auto configuration = searcher->suggest(TrialId(trial));
+            const auto configuration = searcher->suggest(trial, {});
             CHECK(configuration->at("g") == space::Value(static_cast<int>(trial / 2 % 3 + 1)));
             CHECK(configuration->at("h") == space::Value(trial % 2 == 0 ? "a" : "b"));
             values.insert(configuration->at("x").as_double());
@@ -132,11 +133,11 @@ TEST_CASE("make_searcher makes what the study asks for", "[searchers]") {
     spec.searcher.scramble = false;
     const auto plain = searchers::make_searcher(spec);
     CHECK(plain->name() == "sobol");
-    CHECK(plain->suggest(TrialId(0))->text() == "n=0 m=0");
+    CHECK(plain->suggest(0, {})->text() == "n=0 m=0");
     spec.searcher.scramble = true;
     const auto scrambled = searchers::make_searcher(spec);
     bool differs = false;
     for (std::uint32_t trial = 0; trial < 16; ++trial)
-        differs = differs || scrambled->suggest(TrialId(trial)) != plain->suggest(TrialId(trial));
+        differs = differs || scrambled->suggest(trial, {}) != plain->suggest(trial, {});
     CHECK(differs);
 }

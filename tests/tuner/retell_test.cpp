@@ -62,6 +62,10 @@ std::string text(const study::StopRequested& body) {
            std::string(name(body.by));
 }
 std::string text(const study::DeadlineKnown& body) { return "deadline " + (body.at ? text(*body.at) : "unknown"); }
+std::string text(const study::Prepared& body) {
+    return "prepared " + std::to_string(body.ticket) + ": " +
+           (body.configuration ? body.configuration->text() : body.why);
+}
 std::string text(const study::Event& event) {
     return text(event.now) + " " + std::visit([](const auto& body) { return text(body); }, event.body);
 }

@@ -58,7 +58,7 @@ TrialState paused(Iteration iteration, double score) {
 std::string evicted(Retention& retention, Trials& trials, const study::StudySpec& spec,
                     std::optional<TrialId> best = {}) {
     std::string text;
-    while (const auto next = retention.to_evict(spec, best)) {
+    while (const auto next = retention.to_evict(spec, trials, best)) {
         TrialState& t = trials.at(*next);
         text += "#" + std::to_string(next->value()) + " ";
         retention.released(t, std::string(t.checkpoints.front().path));
@@ -187,15 +187,15 @@ TEST_CASE("Only paused trials with a checkpoint can be asked for their room", "[
     const auto list = [&](std::uint32_t id) { retention.list(TrialId{id}, trials[TrialId{id}], spec); };
     retention.committed(trials.at(TrialId{0}), checkpoint(1));
     list(0);
-    CHECK_FALSE(retention.to_evict(spec, {})); // it runs
+    CHECK_FALSE(retention.to_evict(spec, trials, {})); // it runs
     trials.set_phase(TrialId{0}, TrialPhase::paused);
     trials.set_phase(TrialId{1}, TrialPhase::paused); // has none
     list(0);
     list(1);
-    CHECK(retention.to_evict(spec, {}) == TrialId{0});
+    CHECK(retention.to_evict(spec, trials, {}) == TrialId{0});
     trials.set_phase(TrialId{0}, TrialPhase::waiting); // promoted
     list(0);
-    CHECK_FALSE(retention.to_evict(spec, {}));
+    CHECK_FALSE(retention.to_evict(spec, trials, {}));
     CHECK(broken(retention, trials, spec).empty());
 }
 
@@ -219,8 +219,8 @@ TEST_CASE("Retention comes back from its snapshot, and its list from the trials"
     CHECK(again.keeper() == TrialId{1});
     CHECK(again.bytes() == 30);
     CHECK(again.ever_saved());
-    CHECK(again.to_evict(spec, {}) == TrialId{2});
-    CHECK(again.to_evict(spec, {}) == retention.to_evict(spec, {}));
+    CHECK(again.to_evict(spec, trials, {}) == TrialId{2});
+    CHECK(again.to_evict(spec, trials, {}) == retention.to_evict(spec, trials, {}));
     CHECK(broken(again, trials, spec).empty());
 }
 

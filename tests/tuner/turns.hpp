@@ -130,7 +130,7 @@ class Turns {
         t.decision_point = lengths_[trials_->size()];
         trials_->add(std::move(t));
         const TrialId id{static_cast<std::uint32_t>(trials_->size() - 1)};
-        turns_->apply(study::TrialCreated{id, {}, 1, 0, {}});
+        turns_->apply(study::TrialCreated{id, {}, 1, 0, 0, {}, {}});
         start(id.value());
     }
     void admit(const ReportFact& fact) {

@@ -28,6 +28,8 @@ study::StudySpec make_spec(std::uint32_t trials, std::uint32_t ranks) {
 }
 
 struct Duties final : HeadDuties {
+    void prepare(std::uint64_t, searchers::Searcher::Preparation) override {}
+    std::optional<study::Prepared> prepared() override { return std::nullopt; }
     void delete_checkpoint(const study::DeleteCheckpoint&) override {}
     void publish(const study::EndStudy&) override {}
     bool published() override { return true; }

@@ -18,9 +18,9 @@
 
 namespace ranktune::study {
 
-/// Version of everything below. A reader refuses a larger major and skips unknown trailing fields of a larger minor.
-inline constexpr std::uint16_t codec_major = 1;
-inline constexpr std::uint16_t codec_minor = 3;
+/// Version of everything below. A reader refuses another major and skips unknown trailing fields of a larger minor.
+inline constexpr std::uint16_t codec_major = 2;
+inline constexpr std::uint16_t codec_minor = 0;
 
 using Bytes = std::vector<std::byte>;
 
@@ -164,6 +164,8 @@ void encode(const space::Configuration& configuration, Encoder& out);
 [[nodiscard]] space::Configuration decode_configuration(Decoder& in);
 void encode(const CheckpointRef& checkpoint, Encoder& out);
 [[nodiscard]] CheckpointRef decode_checkpoint(Decoder& in);
+void encode(const Donor& donor, Encoder& out);
+[[nodiscard]] Donor decode_donor(Decoder& in);
 void encode(const StartFrom& from, Encoder& out);
 [[nodiscard]] StartFrom decode_start_from(Decoder& in);
 void encode(const Verdict& verdict, Encoder& out);

@@ -21,6 +21,8 @@ struct StartTrial {
     std::vector<Rank> ranks; ///< ascending; the first leads
     space::Configuration configuration;
     StartFrom from;
+    std::uint32_t generation = 0; ///< of the trial, for its checkpoints
+    Iteration iteration = 0;      ///< the trial's own, from which it goes on: not that of a donor
     double seconds = 0.0;         ///< training time of earlier attempts that counts
     Iteration decision_point = 1; ///< see Decide
     /// Mean time between failures of the job, as far as the study knows: for checkpoint.interval = "auto".
@@ -73,6 +75,13 @@ struct EndStudy {
     friend bool operator==(const EndStudy&, const EndStudy&) = default;
 };
 
-using Command = std::variant<StartTrial, Decide, Interrupt, Abandon, DeleteCheckpoint, EndStudy>;
+/// To the driver: have the searcher prepare a suggestion on a thread beside the loop (Tuner::preparation), and answer
+/// with the event Prepared.
+struct Prepare {
+    std::uint64_t ticket = 0;
+    friend bool operator==(const Prepare&, const Prepare&) = default;
+};
+
+using Command = std::variant<StartTrial, Decide, Interrupt, Abandon, DeleteCheckpoint, EndStudy, Prepare>;
 
 } // namespace ranktune::study

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "ranktune/space/configuration.hpp"
 #include "ranktune/study/vocabulary.hpp"
 
 namespace ranktune::study {
@@ -78,9 +79,16 @@ struct DeadlineKnown {
     std::optional<StudyTime> at;
 };
 
+/// The answer to the command Prepare.
+struct Prepared {
+    std::uint64_t ticket = 0;
+    std::optional<space::Configuration> configuration; ///< none: it failed
+    std::string why = {};                              ///< it failed, in words
+};
+
 /// What can happen.
 using EventBody = std::variant<Began, ReportArrived, CheckpointSaved, AttemptOver, RankGone, TimerFired, StopRequested,
-                               DeadlineKnown>;
+                               DeadlineKnown, Prepared>;
 
 struct Event {
     StudyTime now; ///< never earlier than that of the event before

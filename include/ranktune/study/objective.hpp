@@ -2,8 +2,12 @@
 #pragma once
 // What is optimised, and how two values compare. NaN, infinity and ties have written rules, in one place.
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 
 #include "ranktune/base/ids.hpp"
@@ -24,6 +28,37 @@ struct Objective {
     if (!std::isfinite(value)) return -std::numeric_limits<double>::infinity();
     return mode == Mode::max ? value : -value;
 }
+
+/// What a report is worth: a value for each objective, and whether all constraints hold. (A study has one objective
+/// and no constraints so far; whoever compares by more than `rank()` is ready for others.)
+class Score {
+  public:
+    static constexpr std::size_t max_objectives = 4;
+
+    /// Worst.
+    Score() = default;
+    /// Of one objective, larger is better.
+    Score(double value, bool is_feasible = true)
+        : feasible(is_feasible), size_(1), values_{value} {} // NOLINT: a number is a score
+    /// At most max_objectives values; larger is better in each.
+    Score(std::span<const double> values, bool is_feasible)
+        : feasible(is_feasible), size_(static_cast<std::uint8_t>(std::min(values.size(), max_objectives))) {
+        std::copy_n(values.begin(), size_, values_.begin());
+    }
+
+    [[nodiscard]] std::span<const double> values() const { return std::span(values_).first(size_); }
+    /// One number for who wants one: the first objective; -infinity where it is missing or a constraint is violated.
+    [[nodiscard]] double rank() const {
+        return feasible && size_ > 0 ? values_[0] : -std::numeric_limits<double>::infinity();
+    }
+    friend bool operator==(const Score&, const Score&) = default;
+
+    bool feasible = true;
+
+  private:
+    std::uint8_t size_ = 0;
+    std::array<double, max_objectives> values_{};
+};
 
 /// An entry in a ranking of trials.
 struct Ranked {

@@ -44,6 +44,8 @@ struct TrialCreated {
     StudyTime at;
     std::uint32_t ranks = 1; ///< wanted
     std::uint32_t bracket = 0;
+    Iteration target = 0; ///< to which its scheduler has it trained first; 0: as all trials of the bracket
+    Origin origin;
     space::Configuration configuration;
     friend bool operator==(const TrialCreated&, const TrialCreated&) = default;
 };
@@ -55,6 +57,7 @@ struct TrialStarted {
     StudyTime at;
     std::vector<Rank> ranks; ///< ascending
     StartFrom from;
+    std::uint32_t gpu_share = 0; ///< of a GPU that each rank has to itself, in thousandths; 0: not laid down
     friend bool operator==(const TrialStarted&, const TrialStarted&) = default;
 };
 
@@ -225,11 +228,58 @@ struct YieldAsked {
     friend bool operator==(const YieldAsked&, const YieldAsked&) = default;
 };
 
+/// Together with the verdict `exploit` before it: the trial takes over the state of `donor`, and from now on has this
+/// configuration. It goes on counting its own iterations from `iteration`.
+struct Exploited {
+    TrialId trial;
+    StudyTime at;
+    Iteration iteration = 0; ///< of the trial, as of its verdict
+    Donor donor;
+    std::uint32_t generation = 1; ///< of the trial from now on
+    space::Configuration configuration;
+    friend bool operator==(const Exploited&, const Exploited&) = default;
+};
+
+/// The state of the donor could not be read before anything was trained with it: the trial has its own state and its
+/// configuration of before again.
+struct ExploitUndone {
+    TrialId trial;
+    StudyTime at;
+    std::uint32_t generation = 0; ///< of the trial from now on
+    friend bool operator==(const ExploitUndone&, const ExploitUndone&) = default;
+};
+
+/// A searcher was asked to prepare a suggestion, in view of the first `seen` entries of the table of observations.
+struct TicketOpened {
+    std::uint64_t ticket = 0; ///< 0, 1, 2, ...
+    StudyTime at;
+    std::uint64_t seen = 0;
+    friend bool operator==(const TicketOpened&, const TicketOpened&) = default;
+};
+
+/// What came of it. The trial that takes it says so in its origin.
+struct TicketPrepared {
+    std::uint64_t ticket = 0;
+    StudyTime at;
+    std::optional<space::Configuration> configuration; ///< none: it failed
+    std::string why;                                   ///< it failed
+    friend bool operator==(const TicketPrepared&, const TicketPrepared&) = default;
+};
+
+/// Somebody steered the study while it ran. (Written by nothing yet: its number is laid down with the format.)
+struct Steered {
+    StudyTime at;
+    std::string who;  ///< "ada@login1"
+    std::string what; ///< in words
+    friend bool operator==(const Steered&, const Steered&) = default;
+};
+
 /// The order is the number on disk: append only.
-using Record = std::variant<StudyCreated, IncarnationBegan, MetricDefined, TrialCreated, TrialStarted, Reported,
-                            CheckpointCommitted, CheckpointReleased, AttemptEnded, TrialPromoted, TrialClosed, RankLost,
-                            DrainBegan, StudyEnded, Snapshot, StudyChanged, TrialReopened, DeadlineSet, ReportHeld,
-                            JobDied, HostRetired, YieldAsked>;
+using Record =
+    std::variant<StudyCreated, IncarnationBegan, MetricDefined, TrialCreated, TrialStarted, Reported,
+                 CheckpointCommitted, CheckpointReleased, AttemptEnded, TrialPromoted, TrialClosed, RankLost,
+                 DrainBegan, StudyEnded, Snapshot, StudyChanged, TrialReopened, DeadlineSet, ReportHeld, JobDied,
+                 HostRetired, YieldAsked, Exploited, ExploitUndone, TicketOpened, TicketPrepared, Steered>;
 
 /// Takes records in order. Storage implements it; the simulator and tests use their own.
 class RecordSink {

@@ -26,8 +26,10 @@ using base::TrialId;
 /// What a trial is told after a report. Defined by what happens to its ranks and its checkpoint:
 /// go_on: keeps both. pause: saves a checkpoint, gives its ranks back, may be resumed. stop: saves a last checkpoint,
 /// gives its ranks back, never resumed. discard: as stop or pause, without the checkpoint; a way to tell a group, never
-/// a decision: records say stop, or pause.
-enum class Verb : std::uint8_t { go_on = 0, pause = 1, stop = 2, discard = 3 };
+/// a decision: records say stop, or pause. exploit: gives up its state for that of a donor, and goes on with another
+/// configuration (record Exploited); a decision, never a way to tell a group: that is told discard.
+enum class Verb : std::uint8_t { go_on = 0, pause = 1, stop = 2, discard = 3, exploit = 4 };
+inline constexpr Verb last_verb = Verb::exploit;
 
 /// Why. Codes are written to the journal: append only, never renumber. Readers render the words (`describe`).
 enum class Reason : std::uint8_t {
@@ -64,7 +66,9 @@ enum class Reason : std::uint8_t {
     unstarted = 30,         ///< ranktune could not set up an attempt: an input or output error of its own
     failures_in_a_row = 31, ///< trials failed one after the other before their first report
     never_finite = 32,      ///< no report of the study had a finite value of its metric
-    stateless = 33          ///< a trial was to pause, and its trainable gives no checkpoints
+    stateless = 33,         ///< a trial was to pause, and its trainable gives no checkpoints
+    exploited = 34,         ///< a = donor, b = its iteration
+    no_donor = 35 ///< was to exploit a donor that has no such checkpoint, and goes on; a = donor, b = iteration
 };
 
 /// Who or what asks a study to stop. Codes are written to the journal: append only.
@@ -141,13 +145,14 @@ inline constexpr AttemptOutcome last_attempt_outcome = AttemptOutcome::stateless
 struct CheckpointRef {
     Iteration iteration = 0;
     std::string path;
-    std::uint64_t bytes = 0;  ///< of all its files
-    std::uint64_t digest = 0; ///< of the parameters, equal on all ranks; of `shards`, where there are any
+    std::uint64_t bytes = 0;      ///< of all its files
+    std::uint64_t digest = 0;     ///< of the parameters, equal on all ranks; of `shards`, where there are any
     /// The objective at `iteration`; nothing when the report lacked it or it was not finite.
     std::optional<double> value = {};
     /// Digest of each shard's state; empty: one file, written by rank 0. Shard k lies in `path` with ".k" before its
     /// ending.
     std::vector<std::uint64_t> shards = {};
+    std::uint32_t generation = 0; ///< of the trial: how often it had exploited another one
     friend bool operator==(const CheckpointRef&, const CheckpointRef&) = default;
 };
 
@@ -155,15 +160,32 @@ struct CheckpointRef {
 struct Fresh {
     friend bool operator==(const Fresh&, const Fresh&) = default;
 };
-/// Another trial's state (population based training). Part of the vocabulary from the beginning; no scheduler of this
-/// version gives it, and groups refuse it.
+/// The state of another trial (population-based training).
 struct Donor {
     TrialId trial;
-    Attempt attempt;
-    Iteration iteration = 0;
+    CheckpointRef checkpoint; ///< of that trial
     friend bool operator==(const Donor&, const Donor&) = default;
 };
 using StartFrom = std::variant<Fresh, CheckpointRef, Donor>;
+/// The checkpoint that is loaded; null: none is.
+[[nodiscard]] inline const CheckpointRef* checkpoint_of(const StartFrom& from) {
+    if (const auto* donor = std::get_if<Donor>(&from)) return &donor->checkpoint;
+    return std::get_if<CheckpointRef>(&from);
+}
+
+/// Where the configuration of a trial comes from.
+struct Origin {
+    /// searcher: its suggestion `index`. ticket: prepared ahead, with this number. stopgap: suggestion `index` of a
+    /// searcher that had prepared none in time, or could not. start: point `index` to try first. user: somebody asked
+    /// for it. repeat: repetition `repeat` of trial `index`.
+    enum class Kind : std::uint8_t { searcher = 0, ticket = 1, stopgap = 2, start = 3, user = 4, repeat = 5 };
+    Kind kind = Kind::searcher;
+    std::uint64_t index = 0;
+    std::uint32_t repeat = 0;
+    friend bool operator==(const Origin&, const Origin&) = default;
+};
+inline constexpr Origin::Kind last_origin = Origin::Kind::repeat;
+[[nodiscard]] std::string_view name(Origin::Kind kind);
 
 /// One worker rank as the head sees it: a value, so that tests and the simulator can make any cluster.
 struct RankInfo {

@@ -33,11 +33,6 @@ space::Configuration merged(const study::StartTrial& start, const study::StudySp
     return all;
 }
 
-base::Iteration first_iteration(const study::StartFrom& from) {
-    const auto* checkpoint = std::get_if<study::CheckpointRef>(&from);
-    return checkpoint != nullptr ? checkpoint->iteration : 0;
-}
-
 std::string what_is_flying(const std::exception_ptr& error) {
     try {
         std::rethrow_exception(error);
@@ -96,7 +91,7 @@ class Attempt final : public trainables::TrialContext {
           port_(port),
           spare_(spare),
           configuration_(merged(assignment.start, *setting.spec)),
-          iteration_(first_iteration(assignment.start.from)),
+          iteration_(assignment.start.iteration),
           watch_(assignment.start.seconds),
           checkpoints_(setting, assignment, port, iteration_) {}
 
@@ -140,7 +135,7 @@ class Attempt final : public trainables::TrialContext {
     [[nodiscard]] bool may_pause_without_state(const study::Verdict& pause) const;
     void end_with_checkpoint(Verb verb, const SaveState& save_state);
     [[nodiscard]] const study::CheckpointRef* checkpoint() const {
-        return std::get_if<study::CheckpointRef>(&assignment_.start.from);
+        return study::checkpoint_of(assignment_.start.from);
     }
 
     const AttemptSetting& setting_;
@@ -167,8 +162,6 @@ class Attempt final : public trainables::TrialContext {
 };
 
 RunnerEnded Attempt::run() {
-    if (std::holds_alternative<study::Donor>(assignment_.start.from))
-        return {AttemptOutcome::failed, "starting from another trial's state is not supported"};
     RunnerEnded ended = form_and_train();
     checkpoints_.close(port_.abort_flag().load());
     if (port_.abort_flag().load()) ended = {AttemptOutcome::lost, ""};

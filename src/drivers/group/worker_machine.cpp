@@ -369,6 +369,7 @@ struct WorkerMachine::Impl {
     void on_runner(RunnerSaved& happened, StudyTime) {
         if (!current->leads()) return;
         const AttemptKey& key = current->key;
+        happened.checkpoint.generation = current->assignment.start.generation;
         send(base::head_rank,
              study::CheckpointSaved{key.trial, key.attempt, key.incarnation, std::move(happened.checkpoint)});
     }

@@ -392,6 +392,9 @@ struct HeadMachine::Impl {
             end_without_journal(error);
         }
     }
+    void carry_out(const study::Prepare& c) {
+        if (auto work = tuner.preparation(c.ticket)) duties.prepare(c.ticket, std::move(*work));
+    }
     void carry_out(const study::EndStudy& c) { finish(c, HeadEnd::Whose::study); }
 
     // --- the end ---
@@ -475,6 +478,14 @@ struct HeadMachine::Impl {
         if (const auto due = tuner.timer(); due && now >= *due && phase == Phase::running) {
             study::TimerFired body;
             step(body);
+        }
+        while (phase == Phase::running) {
+            auto prepared = duties.prepared();
+            if (!prepared) break;
+            if (!prepared->why.empty())
+                log.write(base::LogLevel::warning, "no-suggestion",
+                          {{"ticket", std::to_string(prepared->ticket)}, {"error", prepared->why}});
+            step(*prepared);
         }
         flush();
         leave_or_end();

@@ -56,6 +56,10 @@ class HeadDuties {
     /// Unlink the checkpoint's files (relative to the study directory) once every record appended so far is synced.
     /// Throws base::Error when the journal has failed.
     virtual void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) = 0;
+    /// Have a suggestion computed beside the loop, however long that takes.
+    virtual void prepare(std::uint64_t ticket, searchers::Searcher::Preparation work) = 0;
+    /// The next suggestion that is ready.
+    [[nodiscard]] virtual std::optional<study::Prepared> prepared() = 0;
     /// The study is over: begin to sync the journal and to publish the results. Called once.
     virtual void publish(const study::EndStudy& end) = 0;
     /// Whether that is done. Workers are told to leave only then.

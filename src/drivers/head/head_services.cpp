@@ -20,7 +20,8 @@ HeadServices::HeadServices(storage::FileSystem& files, storage::Journal& journal
       log_(log),
       publish_results_(std::move(publish_results)),
       leave_word_(std::move(leave_word)),
-      unlinker_(std::make_shared<Unlinker>(files, directory_, log)) {}
+      unlinker_(std::make_shared<Unlinker>(files, directory_, log)),
+      preparer_([&waker] { waker.wake(); }) {}
 
 HeadServices::~HeadServices() {
     if (publisher_.joinable()) publisher_.join();

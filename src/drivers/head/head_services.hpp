@@ -8,8 +8,10 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "drivers/head/head_machine.hpp"
+#include "drivers/head/preparer.hpp"
 #include "drivers/head/unlinker.hpp"
 #include "drivers/wake.hpp"
 #include "ranktune/base/log.hpp"
@@ -36,6 +38,10 @@ class HeadServices final : public HeadDuties {
     HeadServices& operator=(const HeadServices&) = delete;
 
     void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) override;
+    void prepare(std::uint64_t ticket, searchers::Searcher::Preparation work) override {
+        preparer_.prepare(ticket, std::move(work));
+    }
+    [[nodiscard]] std::optional<study::Prepared> prepared() override { return preparer_.prepared(); }
     void publish(const study::EndStudy& end) override;
     [[nodiscard]] bool published() override { return published_.load(); }
     [[nodiscard]] std::optional<Instead> instead() override; ///< once published
@@ -54,8 +60,9 @@ class HeadServices final : public HeadDuties {
     AtTheEnd publish_results_;
     Word leave_word_;
     std::shared_ptr<Unlinker> unlinker_; ///< shared with the journal's callbacks, which may come after this object
-    std::string tables_;                 ///< as instead_
-    std::optional<Instead> instead_;     ///< written before `published_`
+    Preparer preparer_;
+    std::string tables_;             ///< as instead_
+    std::optional<Instead> instead_; ///< written before `published_`
     std::atomic<bool> published_{false};
     std::thread publisher_;
 };

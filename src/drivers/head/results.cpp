@@ -25,6 +25,8 @@ std::string verb_name(study::Verb verb) {
         case study::Verb::stop:
         case study::Verb::discard: // never in a record
             return "stop";
+        case study::Verb::exploit:
+            return "exploit";
     }
     return "?";
 }

@@ -97,8 +97,7 @@ bool on_one_host(const std::vector<Introduction>& ranks) {
 } // namespace
 
 void ProgramTrial::prepare() {
-    if (const auto* checkpoint = std::get_if<study::CheckpointRef>(&assignment_.start.from))
-        base_ = checkpoint->iteration;
+    base_ = assignment_.start.iteration;
     trainables::ProgramFacts facts = facts_of_attempt();
     if (leads()) set_up();
     // What rank 0 alone can know.
@@ -140,7 +139,7 @@ void ProgramTrial::prepare() {
 
 /// Path of what the program once saved, every file of it verified; empty: it starts from the beginning.
 std::string ProgramTrial::locate() {
-    const auto* checkpoint = std::get_if<study::CheckpointRef>(&assignment_.start.from);
+    const auto* checkpoint = study::checkpoint_of(assignment_.start.from);
     if (checkpoint == nullptr) return "";
     try {
         return setting_.checkpoints->locate(*checkpoint);

@@ -2,10 +2,12 @@
 #include "drivers/sim/cluster.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <queue>
 
 #include "comm/transport/loopback.hpp"
 #include "comm/transport/session.hpp"
+#include "drivers/head/preparer.hpp"
 
 namespace ranktune::drivers::sim {
 
@@ -58,12 +60,27 @@ class Duties final : public HeadDuties {
     void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) override {
         world_.delete_checkpoint(checkpoint.path);
     }
+    void prepare(std::uint64_t ticket, searchers::Searcher::Preparation work) override {
+        under_way_.push_back({now + world_.preparation_time(ticket), answer_to(ticket, work)});
+    }
+    [[nodiscard]] std::optional<study::Prepared> prepared() override {
+        if (under_way_.empty() || under_way_.front().first > now) return std::nullopt;
+        auto next = std::move(under_way_.front().second);
+        under_way_.pop_front();
+        return next;
+    }
+    /// When something is ready, one after the other.
+    [[nodiscard]] std::optional<StudyTime> next_due() const {
+        return under_way_.empty() ? std::nullopt : std::optional(under_way_.front().first);
+    }
     void publish(const study::EndStudy&) override { ++publications; }
     [[nodiscard]] bool published() override { return true; }
     int publications = 0;
+    StudyTime now;
 
   private:
     CurveWorld& world_;
+    std::deque<std::pair<StudyTime, study::Prepared>> under_way_;
 };
 
 class Cluster {
@@ -79,6 +96,7 @@ class Cluster {
           duties_(world_),
           hub_(options.workers + 1),
           nodes_(options.workers + 1) {
+        duties_.now = now_;
         world_.files = files;
         world_.set_time(now_);
         for (std::uint32_t r = 0; r <= options.workers; ++r) connect(Rank(r));
@@ -186,6 +204,7 @@ class Cluster {
     }
 
     void serve_head(Node& node) {
+        duties_.now = now_;
         while (auto message = node.wire->poll()) head_->on_message(message->from, message->bytes, now_);
         if (due(options_.stop_at, stopped_)) head_->on_stop_request({"asked to"}, now_);
         if (due(options_.stop_at_once_at, stopped_at_once_)) head_->on_stop_at_once({"asked to, twice"}, now_);
@@ -225,6 +244,7 @@ class Cluster {
         if (node.death) at = std::min(at, *node.death);
         if (node.state == Node::State::serving && rank == base::head_rank) {
             at = std::min(at, head_->wake_at());
+            if (const auto due = duties_.next_due()) at = std::min(at, *due);
             if (options_.stop_at && !stopped_) at = std::min(at, begin_ + *options_.stop_at);
             if (options_.stop_at_once_at && !stopped_at_once_) at = std::min(at, begin_ + *options_.stop_at_once_at);
         } else if (node.state == Node::State::serving) {

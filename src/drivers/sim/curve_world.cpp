@@ -32,6 +32,7 @@ enum Draw : std::uint32_t {
     draw_stuck = 6U << 16,
     draw_notice = 7U << 16,
     draw_load = 8U << 16,
+    draw_preparation = 9U << 16,
 };
 
 constexpr std::uint32_t low16(std::uint64_t value) { return static_cast<std::uint32_t>(value & 0xFFFFU); }
@@ -131,6 +132,10 @@ Duration CurveWorld::draw(std::uint32_t trial, std::uint32_t what, Duration low,
     return low + Duration(static_cast<Duration::rep>(draw(trial, what) * static_cast<double>((high - low).count())));
 }
 
+Duration CurveWorld::preparation_time(std::uint64_t ticket) const {
+    return draw(low16(ticket), draw_preparation, options_.min_iteration, 2 * options_.max_iteration);
+}
+
 double CurveWorld::score(base::TrialId trial, base::Iteration iteration) const {
     const std::uint32_t id = trial.value();
     if (draw_fate(id, draw_nan) < options_.nan_rate && iteration > 1) return std::numeric_limits<double>::quiet_NaN();
@@ -151,10 +156,10 @@ void CurveWorld::join(CurveRunner& runner, const Assignment& assignment) {
         group->members.resize(start.ranks.size());
         group->decision_point = start.decision_point;
         group->seconds = start.seconds;
-        if (const auto* from = std::get_if<study::CheckpointRef>(&start.from)) {
-            group->iteration = from->iteration;
-            if (!files.contains(from->path)) problems_.push_back("a start from the missing checkpoint " + from->path);
-        }
+        group->iteration = start.iteration;
+        const auto* from = study::checkpoint_of(start.from);
+        if (from != nullptr && !files.contains(from->path))
+            problems_.push_back("a start from the missing checkpoint " + from->path);
         ++attempts_;
     }
     if (group->start != start) problems_.push_back("two members were told different things about one attempt");
@@ -248,7 +253,7 @@ void CurveWorld::step(Group& group) {
 
 /// How an attempt ends that cannot start from its checkpoint; nothing: it can.
 std::optional<AttemptOutcome> CurveWorld::load(const Group& group) const {
-    if (!std::holds_alternative<study::CheckpointRef>(group.start.from)) return std::nullopt;
+    if (study::checkpoint_of(group.start.from) == nullptr) return std::nullopt;
     const double luck = draw(group.start.trial.value(), draw_load + low16(group.start.attempt.value()));
     if (luck < options_.unreadable_rate) return AttemptOutcome::unreadable;
     if (luck < options_.unreadable_rate + options_.unreachable_rate) return AttemptOutcome::unreachable;

@@ -65,6 +65,9 @@ class CurveWorld {
     /// The process of `rank` is gone.
     void kill(base::Rank rank);
 
+    /// How long a searcher takes for a suggestion: as long as an iteration, about.
+    [[nodiscard]] base::Duration preparation_time(std::uint64_t ticket) const;
+
     /// Checkpoints that exist; kept over several lives of a study.
     std::set<std::string> files;
     void delete_checkpoint(const std::string& path);

@@ -105,19 +105,23 @@ Verdict World::ask(TrialId trial, Iteration iteration, double value, bool conten
     return verdict;
 }
 
-std::optional<Promotion> World::ask_next(Pool pool) {
-    const auto promotion = driver_.next(pool);
-    if (promotion) {
+schedulers::Work World::ask_next(const schedulers::Pool& pool) {
+    const schedulers::Work work = driver_.work(pool);
+    require(pool.can_create || !std::holds_alternative<schedulers::Create>(work),
+            "no trial is created beyond their number");
+    if (const auto* create = std::get_if<schedulers::Create>(&work))
+        require(create->bracket < driver_.spec().scheduler.brackets, "a trial belongs to a bracket of the study");
+    if (const auto* promotion = std::get_if<schedulers::Promotion>(&work)) {
         require(driver_.scheduler().pauses(), "only who pauses resumes");
         require(trials_.at(promotion->trial.value()).phase == Phase::paused, "only paused trials are offered");
         require(promotion->from < promotion->target && promotion->target <= driver_.spec().max_iterations,
                 "a promotion leads upwards, to the ceiling at most");
     }
     if (twin_) {
-        require(driver_.next(pool) == promotion, "the same question gets the same answer");
-        require(twin_->next(pool) == promotion, "a restored scheduler promotes the same");
+        require(driver_.work(pool) == work, "the same question gets the same answer");
+        require(twin_->next(pool) == work, "a restored scheduler gives the same work");
     }
-    return promotion;
+    return work;
 }
 
 std::vector<TrialId> World::in(std::initializer_list<Phase> phases) const {
@@ -140,7 +144,8 @@ void World::run() {
                     "every trial is made and started");
             left_paused_ = in({Phase::paused}).size();
             for (const TrialId trial : in({Phase::paused})) close(trial, TrialPhase::stopped, Reason::not_promoted);
-            require(!ask_next({.can_create = false, .active = false}), "nothing goes on after the end");
+            require(!std::holds_alternative<schedulers::Promotion>(ask_next({.can_create = false, .active = false})),
+                    "nothing goes on after the end");
             return;
         }
         if (chance(options_.restart)) {
@@ -165,18 +170,17 @@ bool World::fill() {
     }
     const bool can_create = trials_.size() < options_.trials;
     const bool active = !in({Phase::running, Phase::pausing, Phase::stopping}).empty();
-    if (const auto promotion = ask_next({can_create, active})) {
+    const TrialId next{static_cast<std::uint32_t>(trials_.size())};
+    const schedulers::Work work = ask_next({can_create, active, next});
+    if (const auto* promotion = std::get_if<schedulers::Promotion>(&work)) {
         trials_[promotion->trial.value()].phase = Phase::waiting;
         apply(study::TrialPromoted{promotion->trial, {}, promotion->from, promotion->target, promotion->reason});
         return true;
     }
-    if (!can_create) return false;
-    const TrialId trial(static_cast<std::uint32_t>(trials_.size()));
-    const auto bracket = driver_.scheduler().bracket(trial);
-    require(bracket < driver_.spec().scheduler.brackets, "a trial belongs to a bracket of the study");
-    require(bracket == driver_.scheduler().bracket(trial), "and always to the same");
+    const auto* create = std::get_if<schedulers::Create>(&work);
+    if (create == nullptr) return false;
     trials_.emplace_back();
-    apply(study::TrialCreated{trial, {}, 1, bracket, {}});
+    apply(study::TrialCreated{next, {}, 1, create->bracket, create->target, {}, {}});
     return true;
 }
 

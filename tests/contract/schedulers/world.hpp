@@ -59,7 +59,7 @@ class World {
     void close(base::TrialId trial, study::TrialPhase phase, study::Reason reason);
     void apply(const study::Record& record);
     study::Verdict ask(base::TrialId trial, base::Iteration iteration, double value, bool contended);
-    std::optional<schedulers::Promotion> ask_next(schedulers::Pool pool);
+    schedulers::Work ask_next(const schedulers::Pool& pool);
     bool chance(double probability) { return random_.uniform() < probability; }
     std::vector<base::TrialId> in(std::initializer_list<Phase> phases) const;
 

@@ -67,8 +67,8 @@ bool lies_in(const space::SearchSpace& space, const Configuration& configuration
 }
 
 void create(Searcher& searcher, std::uint32_t trial) {
-    const Suggestion suggestion = searcher.suggest(TrialId(trial));
-    if (suggestion) searcher.apply(study::TrialCreated{TrialId(trial), {}, 1, 0, *suggestion});
+    const Suggestion suggestion = searcher.suggest(trial, {});
+    if (suggestion) searcher.apply(study::TrialCreated{TrialId(trial), {}, 1, 0, 0, {.index = trial}, *suggestion});
 }
 
 void report(Searcher& searcher, std::uint32_t trial, double value) {
@@ -110,7 +110,7 @@ study::Bytes snapshot(const Searcher& searcher) {
 std::vector<Suggestion> continuation(Searcher& searcher, std::uint32_t from, std::uint32_t to) {
     std::vector<Suggestion> all;
     for (std::uint32_t trial = from; trial < to; ++trial) {
-        all.push_back(searcher.suggest(TrialId(trial)));
+        all.push_back(searcher.suggest(trial, {}));
         create(searcher, trial);
     }
     return all;
@@ -121,9 +121,9 @@ void check_suggestions(const MakeSearcher& make, SearcherTraits traits) {
         const study::StudySpec spec = rich_study(traits.continuous);
         const auto searcher = make(spec);
         for (std::uint32_t trial = 0; trial < trials; ++trial) {
-            const Suggestion first = searcher->suggest(TrialId(trial));
+            const Suggestion first = searcher->suggest(trial, {});
             REQUIRE(first.has_value());
-            CHECK(searcher->suggest(TrialId(trial)) == first);
+            CHECK(searcher->suggest(trial, {}) == first);
             CHECK(lies_in(spec.space, *first));
             create(*searcher, trial);
         }
@@ -146,7 +146,7 @@ void check_suggestions(const MakeSearcher& make, SearcherTraits traits) {
         const auto searcher = make(spec);
         bool ended = false;
         for (std::uint32_t trial = 0; trial < 10; ++trial) {
-            const bool has = searcher->suggest(TrialId(trial)).has_value();
+            const bool has = searcher->suggest(trial, {}).has_value();
             CHECK_FALSE((ended && has));
             ended = !has;
             create(*searcher, trial);
@@ -159,7 +159,7 @@ void check_suggestions(const MakeSearcher& make, SearcherTraits traits) {
         const auto b = make(spec);
         live(*b, 0, trials);
         for (std::uint32_t trial = trials; trial-- > 0;)
-            CHECK(a->suggest(TrialId(trial)) == b->suggest(TrialId(trial)));
+            CHECK(a->suggest(trial, {}) == b->suggest(trial, {}));
     }
 }
 
@@ -173,7 +173,7 @@ void check_spaces(const MakeSearcher& make, SearcherTraits traits) {
         parameters.push_back({"h", space::Constant{"fixed"}, std::nullopt});
         const study::StudySpec spec = study_of(std::move(parameters));
         const auto searcher = make(spec);
-        const Suggestion suggestion = searcher->suggest(TrialId(0));
+        const Suggestion suggestion = searcher->suggest(0, {});
         REQUIRE(suggestion.has_value());
         CHECK(suggestion->text() ==
               std::string("a=only b=7 c=7 d=1 e=false f=0.2") + (traits.continuous ? " g=0.5" : "") + " h=fixed");
@@ -181,7 +181,7 @@ void check_spaces(const MakeSearcher& make, SearcherTraits traits) {
     SECTION("a space without parameters") {
         const study::StudySpec spec = study_of({});
         const auto searcher = make(spec);
-        const Suggestion suggestion = searcher->suggest(TrialId(0));
+        const Suggestion suggestion = searcher->suggest(0, {});
         REQUIRE(suggestion.has_value());
         CHECK(suggestion->empty());
     }
@@ -191,7 +191,7 @@ void check_spaces(const MakeSearcher& make, SearcherTraits traits) {
         int with = 0;
         int without = 0;
         for (std::uint32_t trial = 0; trial < 40; ++trial) {
-            const Suggestion suggestion = searcher->suggest(TrialId(trial));
+            const Suggestion suggestion = searcher->suggest(trial, {});
             if (!suggestion) break;
             CHECK(lies_in(spec.space, *suggestion));
             ++(suggestion->contains("opt.momentum") ? with : without);
@@ -207,9 +207,9 @@ void check_records(const MakeSearcher& make, SearcherTraits traits) {
         const study::StudySpec spec = rich_study(traits.continuous);
         const auto searcher = make(spec);
         live(*searcher, 0, trials);
-        const Suggestion next = searcher->suggest(TrialId(trials));
+        const Suggestion next = searcher->suggest(trials, {});
         CHECK((!next || lies_in(spec.space, *next)));
-        CHECK(searcher->suggest(TrialId(trials)) == next);
+        CHECK(searcher->suggest(trials, {}) == next);
     }
     SECTION("a snapshot restores the searcher, read to its last byte") {
         const study::StudySpec spec = rich_study(traits.continuous);

@@ -6,8 +6,8 @@
 #include <functional>
 #include <memory>
 
+#include "ranktune/searchers/searcher.hpp"
 #include "ranktune/study/spec.hpp"
-#include "searchers/searcher.hpp"
 
 namespace ranktune::contract {
 

@@ -3,14 +3,17 @@
 // Scheduler: which trials go on. Deterministic and free of clocks, files and threads.
 
 #include <cstdint>
-#include <memory>
 #include <optional>
+#include <stdexcept>
+#include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
+#include "ranktune/space/configuration.hpp"
 #include "ranktune/study/codec.hpp"
+#include "ranktune/study/objective.hpp"
 #include "ranktune/study/record.hpp"
-#include "ranktune/study/spec.hpp"
 
 namespace ranktune::schedulers {
 
@@ -18,7 +21,7 @@ namespace ranktune::schedulers {
 struct Report {
     base::TrialId trial;
     base::Iteration iteration = 0;
-    double score = 0.0;  ///< study::score of the objective's metric: larger is better, non-finite is worst
+    study::Score score;  ///< non-finite values are worst (study::score)
     bool is_nan = false; ///< NaN, or no such metric: rule "ray" leaves it out of the quantile
 };
 
@@ -33,8 +36,34 @@ struct Promotion {
 
 /// What the tuner knows when it asks for work.
 struct Pool {
-    bool can_create = false; ///< a new trial may still be created
-    bool active = false;     ///< some trial waits, runs or ends (paused and closed ones do not count)
+    bool can_create = false;  ///< a new trial may still be created
+    bool active = false;      ///< some trial waits, runs or ends (paused and closed ones do not count)
+    base::TrialId trial = {}; ///< number of the next new trial
+};
+
+/// A new trial is to be made.
+struct Create {
+    std::uint32_t bracket = 0;
+    base::Iteration target = 0; ///< to which it is trained first; 0: as all trials of the bracket
+    friend bool operator==(const Create&, const Create&) = default;
+};
+/// Nothing now: what is under way may change that. (Where nothing is under way, it is the same as NothingLeft.)
+struct Wait {
+    friend bool operator==(const Wait&, const Wait&) = default;
+};
+/// Nothing will ever follow, but for what failed trials that are given another chance may bring.
+struct NothingLeft {
+    friend bool operator==(const NothingLeft&, const NothingLeft&) = default;
+};
+/// What is to be done with ranks that are free.
+using Work = std::variant<NothingLeft, Wait, Create, Promotion>;
+
+/// What a trial takes over that was told Verb::exploit.
+struct Exploit {
+    base::TrialId donor;
+    base::Iteration iteration = 0; ///< of the donor's checkpoint
+    space::Configuration configuration;
+    friend bool operator==(const Exploit&, const Exploit&) = default;
 };
 
 /// `decide` and `next` change nothing; `apply` is the only mutator and sees every record exactly once, live and in
@@ -43,7 +72,7 @@ struct Pool {
 ///
 ///   ASHA promote, eta 3, rungs 1 3 9:  decide(#0 at 1: 0.5) -> pause (rung)      apply(Reported #0 ... pause)
 ///   decide(#1 at 1: 0.7) -> pause      apply(...)   decide(#2 at 1: 0.9) -> go_on (in_top, the best 1 of 3)
-///   next() -> nothing: floor(3/3) = 1, and that one has gone on.
+///   next() -> Create, or NothingLeft when no more may be created: floor(3/3) = 1, and that one has gone on.
 ///
 /// A trial that was told to pause counts as paused from the end of its attempt (AttemptEnded, IncarnationBegan), even
 /// if that attempt was lost before its checkpoint was committed, to TrialPromoted: only then does `next` offer it. What
@@ -52,12 +81,19 @@ class Scheduler {
   public:
     virtual ~Scheduler() = default;
     [[nodiscard]] virtual std::string_view name() const = 0;
-    /// Bracket of a new trial: a function of (seed, trial) only.
-    [[nodiscard]] virtual std::uint32_t bracket(base::TrialId) const { return 0; }
     /// `contended`: other trials wait for ranks, so that a trial at a rung should not go on in place.
     [[nodiscard]] virtual study::Verdict decide(const Report& report, bool contended) const = 0;
-    /// A paused trial to resume now, or nothing.
-    [[nodiscard]] virtual std::optional<Promotion> next(const Pool& pool) const = 0;
+    /// What to do next. Create only if `pool.can_create`.
+    [[nodiscard]] virtual Work next(const Pool& pool) const = 0;
+    /// Asked when `decide` said Verb::exploit, with the same report: whom, and with which configuration. Where the
+    /// donor has no committed checkpoint of that iteration (records CheckpointCommitted and CheckpointReleased tell),
+    /// the trial goes on as it is, and its record says so. The trial is started again at once from there; it goes on
+    /// counting its own iterations.
+    [[nodiscard]] virtual Exploit exploit(const Report&) const {
+        throw std::logic_error(std::string(name()) + " exploits nobody");
+    }
+    /// It may say Verb::exploit: trainables have to save checkpoints, and a study cannot be deterministic.
+    [[nodiscard]] virtual bool exploits() const { return false; }
     /// The next iteration, greater than `current`, at which a trial must wait for the verdict.
     [[nodiscard]] virtual base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const = 0;
     /// Throws base::FormatError when the record cannot follow the state it meets (a trial that was never created).
@@ -89,8 +125,5 @@ class Scheduler {
     };
     [[nodiscard]] virtual std::vector<RungView> rungs() const { return {}; }
 };
-
-/// The scheduler that the study asks for. Throws base::UsageError for settings that it cannot work with.
-[[nodiscard]] std::unique_ptr<Scheduler> make_scheduler(const study::StudySpec& spec);
 
 } // namespace ranktune::schedulers

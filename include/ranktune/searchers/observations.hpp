@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a study has seen of its trials so far: one table for every searcher that learns.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "ranktune/base/ids.hpp"
+#include "ranktune/space/search_space.hpp"
+#include "ranktune/study/codec.hpp"
+#include "ranktune/study/objective.hpp"
+#include "ranktune/study/vocabulary.hpp"
+
+namespace ranktune::searchers {
+
+/// One line of the table.
+struct Observation {
+    enum class Kind : std::uint8_t {
+        asked,    ///< the trial has this point from now on
+        reported, ///< a report takes effect
+        over      ///< the trial has reached a final phase
+    };
+    Kind kind = Kind::asked;
+    study::TrialPhase phase = study::TrialPhase::waiting; ///< over: which
+    base::TrialId trial;
+    std::uint64_t point = 0; ///< number of the trial's point at that time; see Observations::point
+    base::Iteration iteration = 0;
+    study::Score score; ///< reported
+};
+
+/// A list to which things are added at its end, in pieces that never move: whoever holds a copy reads what it had when
+/// it was made, while another thread goes on adding to the original.
+template <class T>
+class GrowingList {
+  public:
+    [[nodiscard]] std::size_t size() const { return size_; }
+    [[nodiscard]] const T& operator[](std::size_t i) const { return (*pieces_[i / piece])[i % piece]; }
+    void push_back(T value) {
+        if (size_ == pieces_.size() * piece) pieces_.push_back(std::make_shared<std::array<T, piece>>());
+        (*pieces_.back())[size_++ % piece] = std::move(value);
+    }
+    /// Shares its pieces. Costs a pointer for every 256 elements.
+    [[nodiscard]] GrowingList first(std::size_t size) const {
+        GrowingList list;
+        list.size_ = std::min(size, size_);
+        list.pieces_.assign(pieces_.begin(),
+                            pieces_.begin() + static_cast<std::ptrdiff_t>((list.size_ + piece - 1) / piece));
+        return list;
+    }
+
+  private:
+    static constexpr std::size_t piece = 256;
+    std::size_t size_ = 0;
+    std::vector<std::shared_ptr<std::array<T, piece>>> pieces_;
+};
+
+/// In the order in which things took effect. Adding a line costs O(1), in memory and time. What `first` gives is cheap
+/// to take, and another thread may read it while the original grows.
+class Observations {
+  public:
+    /// Empty, of no space.
+    Observations() = default;
+    /// `dimensions`: of SearchSpace::encode.
+    explicit Observations(std::size_t dimensions) : dimensions_(dimensions) {}
+
+    [[nodiscard]] std::size_t size() const { return lines_.size(); }
+    [[nodiscard]] bool empty() const { return size() == 0; }
+    [[nodiscard]] const Observation& operator[](std::size_t line) const { return lines_[line]; }
+    /// Coordinates of a point in the unit cube: those of SearchSpace::encode, NaN where the configuration lacks the
+    /// parameter. Size: dimensions().
+    [[nodiscard]] std::vector<double> point(std::uint64_t number) const;
+    [[nodiscard]] std::uint64_t points() const {
+        return dimensions_ == 0 ? points_ : coordinates_.size() / dimensions_;
+    }
+    [[nodiscard]] std::size_t dimensions() const { return dimensions_; }
+    /// As they were when there were so many lines.
+    [[nodiscard]] Observations first(std::size_t lines) const;
+
+    // ---- for who keeps the table
+    /// A new trial, or another configuration of one.
+    void asked(base::TrialId trial, base::Iteration iteration, const space::SearchSpace& space,
+               const space::Configuration& configuration);
+    void reported(base::TrialId trial, base::Iteration iteration, const study::Score& score);
+    void over(base::TrialId trial, base::Iteration iteration, study::TrialPhase phase);
+    void snapshot(study::Encoder& out) const;
+    /// Into an empty table of the same space. Throws base::FormatError for damage.
+    void restore(study::Decoder& in);
+
+  private:
+    std::size_t dimensions_ = 0;
+    std::uint64_t points_ = 0;
+    GrowingList<Observation> lines_;
+    GrowingList<double> coordinates_;
+    std::vector<std::uint64_t> point_of_; ///< newest one of each trial; none in a view
+};
+
+} // namespace ranktune::searchers

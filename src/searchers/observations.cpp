@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/searchers/observations.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <variant>
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/searchers/searcher.hpp"
+
+namespace ranktune::searchers {
+namespace {
+
+/// Coordinates of parameters that a configuration lacks say nothing.
+std::vector<double> coordinates_of(const space::SearchSpace& space, const space::Configuration& configuration) {
+    std::vector<double> unit = space.encode(configuration);
+    std::size_t i = 0;
+    for (const auto& parameter : space.parameters()) {
+        const bool has_coordinate = !std::holds_alternative<space::Grid>(parameter.domain) &&
+                                    !std::holds_alternative<space::Constant>(parameter.domain);
+        if (!has_coordinate) continue;
+        if (configuration.find(parameter.name) == nullptr) unit[i] = std::numeric_limits<double>::quiet_NaN();
+        ++i;
+    }
+    return unit;
+}
+
+void put(const study::Score& score, study::Encoder& out) {
+    out.boolean(score.feasible);
+    out.u8(static_cast<std::uint8_t>(score.values().size()));
+    for (const double value : score.values()) out.f64(value);
+}
+
+study::Score score_from(study::Decoder& in) {
+    const bool feasible = in.boolean();
+    std::array<double, study::Score::max_objectives> values{};
+    const std::size_t size = in.u8();
+    if (size > values.size()) throw base::FormatError("a score has too many objectives");
+    for (std::size_t i = 0; i < size; ++i) values[i] = in.f64();
+    return {std::span(values).first(size), feasible};
+}
+
+} // namespace
+
+std::vector<double> Observations::point(std::uint64_t number) const {
+    std::vector<double> unit(dimensions_);
+    for (std::size_t i = 0; i < dimensions_; ++i) unit[i] = coordinates_[number * dimensions_ + i];
+    return unit;
+}
+
+Observations Observations::first(std::size_t lines) const {
+    Observations view(dimensions_);
+    view.lines_ = lines_.first(lines);
+    // Points are numbered as they are asked for.
+    for (std::size_t i = view.lines_.size(); i-- > 0;) {
+        if (view.lines_[i].kind != Observation::Kind::asked) continue;
+        view.points_ = view.lines_[i].point + 1;
+        break;
+    }
+    view.coordinates_ = coordinates_.first(view.points_ * dimensions_);
+    return view;
+}
+
+void Observations::asked(base::TrialId trial, base::Iteration iteration, const space::SearchSpace& space,
+                         const space::Configuration& configuration) {
+    for (const double coordinate : coordinates_of(space, configuration)) coordinates_.push_back(coordinate);
+    if (trial.value() >= point_of_.size()) point_of_.resize(trial.value() + 1, 0);
+    point_of_[trial.value()] = points_;
+    lines_.push_back({Observation::Kind::asked, study::TrialPhase::waiting, trial, points_++, iteration, {}});
+}
+
+void Observations::reported(base::TrialId trial, base::Iteration iteration, const study::Score& score) {
+    lines_.push_back({Observation::Kind::reported, study::TrialPhase::running, trial, point_of_.at(trial.value()),
+                      iteration, score});
+}
+
+void Observations::over(base::TrialId trial, base::Iteration iteration, study::TrialPhase phase) {
+    lines_.push_back({Observation::Kind::over, phase, trial, point_of_.at(trial.value()), iteration, {}});
+}
+
+void Observations::snapshot(study::Encoder& out) const {
+    out.varint(dimensions_);
+    out.varint(lines_.size());
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+        const Observation& line = lines_[i];
+        out.u8(static_cast<std::uint8_t>(line.kind));
+        out.varint(line.trial.value());
+        out.varint(line.iteration);
+        if (line.kind == Observation::Kind::over) out.u8(static_cast<std::uint8_t>(line.phase));
+        if (line.kind == Observation::Kind::reported) put(line.score, out);
+        if (line.kind != Observation::Kind::asked) continue;
+        for (std::size_t d = 0; d < dimensions_; ++d) out.f64(coordinates_[line.point * dimensions_ + d]);
+    }
+}
+
+void Observations::restore(study::Decoder& in) {
+    if (in.varint() != dimensions_) throw base::FormatError("a table of observations is of another space");
+    const std::size_t lines = in.count();
+    for (std::size_t i = 0; i < lines; ++i) {
+        const std::uint8_t kind = in.u8();
+        if (kind > static_cast<std::uint8_t>(Observation::Kind::over))
+            throw base::FormatError("a table of observations has an unknown line");
+        const std::uint64_t number = in.varint();
+        const base::TrialId trial{static_cast<std::uint32_t>(number)};
+        const base::Iteration iteration = in.varint();
+        if (static_cast<Observation::Kind>(kind) == Observation::Kind::asked) {
+            if (number > points_) throw base::FormatError("a table of observations names trials out of order");
+            if (number == point_of_.size()) point_of_.push_back(0);
+            point_of_[number] = points_;
+            for (std::size_t d = 0; d < dimensions_; ++d) coordinates_.push_back(in.f64());
+            lines_.push_back({Observation::Kind::asked, study::TrialPhase::waiting, trial, points_++, iteration, {}});
+            continue;
+        }
+        if (number >= point_of_.size()) throw base::FormatError("a table of observations names an unknown trial");
+        if (static_cast<Observation::Kind>(kind) == Observation::Kind::reported)
+            reported(trial, iteration, score_from(in));
+        else
+            over(trial, iteration, static_cast<study::TrialPhase>(in.u8()));
+    }
+}
+
+Searcher::Preparation Searcher::prepare(std::uint64_t, Observations) const {
+    throw std::logic_error(std::string(name()) + " prepares no suggestions");
+}
+
+} // namespace ranktune::searchers
