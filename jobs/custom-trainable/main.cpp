@@ -32,5 +32,5 @@ class CurveFit final : public ranktune::Trainable {
 int main(int argc, char** argv) {
     const ranktune::OptionInfo lr{"lr", ranktune::OptionKind::number, true, "learning rate"};
     ranktune::register_trainable<CurveFit>({.name = "curve_fit", .options = {lr}, .metrics = {"loss"}});
-    return ranktune::main(argc, argv);
+    return ranktune::run_program(argc, argv);
 }

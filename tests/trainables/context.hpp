@@ -23,11 +23,8 @@ class Context final : public trainables::TrialContext {
     [[nodiscard]] base::Iteration max_iterations() const override { return max_iterations_; }
     [[nodiscard]] base::Iteration iteration() const override { return 0; }
     [[nodiscard]] int cpus_per_rank() const override { return cpus; }
-    [[nodiscard]] int rank() const override { return collective_.rank(); }
-    [[nodiscard]] int size() const override { return collective_.size(); }
-    [[nodiscard]] ddp::Collective& collective() override { return collective_; }
-    [[nodiscard]] bool report(const trainables::Metrics&) override { return true; }
-    void checkpoints(std::function<void(study::StateSink&)>, std::function<void(study::StateSource&)>) override {}
+    [[nodiscard]] std::vector<std::string> devices() const override { return {}; }
+    [[nodiscard]] ddp::Collective& collective() const override { return collective_; }
     void log(std::string_view) override {}
 
     int cpus = 1;
