@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "drivers/group/attempt_errors.hpp"
+#include "ranktune/ddp/collective.hpp"
 
 namespace ranktune::drivers {
 namespace {
@@ -46,12 +47,11 @@ AttemptOutcome outcome_after(Verb told) {
 
 } // namespace
 
-TrialLoop::TrialLoop(const study::StudySpec& spec, const Assignment& assignment, ddp::Collective& group,
-                     AttemptPort& port)
+TrialLoop::TrialLoop(const study::StudySpec& spec, const Assignment& assignment, AttemptPort& port, Fail fail)
     : spec_(spec),
       assignment_(assignment),
-      group_(group),
       port_(port),
+      fail_(std::move(fail)),
       checkpoints_(spec, assignment, port),
       watch_(assignment.start.seconds),
       point_{assignment.first_iteration(), assignment.start.seconds, {}} {}
@@ -87,7 +87,7 @@ RunnerEnded TrialLoop::failed_here(const std::exception_ptr& error) {
     std::string message = "rank " + std::to_string(assignment_.group_rank) + ": " + message_of(error);
     const AttemptOutcome outcome = outcome_of(error);
     try {
-        group_.fail(body_->owed());
+        fail_(body_->owed());
     } catch (...) { // Aborted, or the other ranks parted on their own: either way nobody waits for this rank
         if (port_.abort_flag().load()) return {AttemptOutcome::lost, ""};
     }

@@ -3,14 +3,16 @@
 // TrialLoop: one rank's part in one attempt, whatever trains. The conversation with the head, training time, when a
 // checkpoint is due, how a trial pauses and how an attempt ends are here, and nowhere else.
 
+#include <chrono>
 #include <exception>
-#include <string>
+#include <functional>
+#include <optional>
+#include <span>
 
 #include "drivers/group/attempt_port.hpp"
 #include "drivers/group/checkpoint_schedule.hpp"
 #include "drivers/group/runner.hpp"
 #include "drivers/group/trial_body.hpp"
-#include "ranktune/ddp/collective.hpp"
 #include "ranktune/study/spec.hpp"
 
 namespace ranktune::drivers {
@@ -36,7 +38,10 @@ class Stopwatch {
 /// body can save; all ranks do as the word says. Used by the trial thread alone; references outlive it.
 class TrialLoop {
   public:
-    TrialLoop(const study::StudySpec& spec, const Assignment& assignment, ddp::Collective& group, AttemptPort& port);
+    /// ddp::Collective::fail of the trial's group: this rank leaves, and stands in for what it owes.
+    using Fail = std::function<void(std::span<const std::size_t> owed)>;
+
+    TrialLoop(const study::StudySpec& spec, const Assignment& assignment, AttemptPort& port, Fail fail);
     TrialLoop(const TrialLoop&) = delete;
     TrialLoop& operator=(const TrialLoop&) = delete;
 
@@ -58,8 +63,8 @@ class TrialLoop {
 
     const study::StudySpec& spec_;
     const Assignment& assignment_;
-    ddp::Collective& group_;
     AttemptPort& port_;
+    Fail fail_;
     TrialBody* body_ = nullptr;
     CheckpointSchedule checkpoints_;
     Stopwatch watch_;
