@@ -176,6 +176,7 @@ void ProgramBody::wait_for_end() {
         if (std::ranges::all_of(ranks_, [](const RankFacts& rank) { return rank.ended; })) break;
         exchange();
         listen(until_next_turn());
+        if (leader_->stopping()) recall();
     }
     keep_state_asked_for();
     leader_->close();
@@ -260,8 +261,7 @@ Saves ProgramBody::saves() {
 
 std::string ProgramBody::why_no_state() const {
     return "its program gave no checkpoint: pass one with each report, report(..., checkpoint=path); or say "
-           "checkpoints "
-           "= false in [trainable]";
+           "checkpoints = false in [trainable]";
 }
 
 Word ProgramBody::tell(const Word& word, const TrialPoint& point) {
@@ -275,7 +275,6 @@ Word ProgramBody::tell(const Word& word, const TrialPoint& point) {
 /// Once every rank has made the report, what was saved for it is complete: it is copied, then the program goes on. One
 /// that cannot be kept is only said.
 void ProgramBody::save_at_rest(const TrialPoint& point) {
-    recall();
     const auto since = Clock::now();
     const std::uint64_t wanted = next().decided + 1;
     // Ranks that were silent at earlier reports will be so at this one: only rank 0 reports.
@@ -286,6 +285,7 @@ void ProgramBody::save_at_rest(const TrialPoint& point) {
     while (!std::ranges::all_of(ranks_, is_here)) {
         if (Clock::now() - since >= leader_->alone_grace()) return;
         turn(until_next_turn());
+        recall();
     }
     if (!queue_.empty()) return;
     const auto began = Clock::now();
@@ -303,7 +303,6 @@ void ProgramBody::end(const Word& word, const TrialPoint& point) {
     end_ = word;
     point_ = point;
     queue_.clear();
-    recall();
     leader_->stop(word.verb, word.save && !current_->checkpoint && current_->can_save, Clock::now());
 }
 
