@@ -9,15 +9,16 @@
 #include "ranktune/ddp/collective.hpp"
 #include "ranktune/ddp/gradient_reducer.hpp"
 #include "ranktune/ddp/parameters.hpp"
-#include "ranktune/main.hpp"
+#include "ranktune/run_program.hpp"
 #include "ranktune/space/configuration.hpp"
-#include "ranktune/study/parse.hpp"
 #include "ranktune/study/state.hpp"
+#include "ranktune/study/trainable_info.hpp"
 #include "ranktune/trainables/trainable.hpp"
 
 namespace ranktune {
 
 // Writing a trainable
+using trainables::FunctionContext;
 using trainables::Metrics;
 using trainables::register_function;
 using trainables::register_trainable;

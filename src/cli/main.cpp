@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line: options, help, and errors into exit codes.
 
-#include "ranktune/main.hpp"
+#include "ranktune/run_program.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -525,7 +525,7 @@ Invocation invocation_of(int argc, char** argv) {
 
 } // namespace
 
-int main(int argc, char** argv) {
+int run_program(int argc, char** argv) {
     try {
         return App(invocation_of(argc, argv)).main(argc, argv);
     } catch (const base::UsageError& error) {

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ranktune/main.hpp"
+#include "ranktune/run_program.hpp"
 
-int main(int argc, char** argv) { return ranktune::main(argc, argv); }
+int main(int argc, char** argv) { return ranktune::run_program(argc, argv); }

@@ -396,7 +396,7 @@ TEST_CASE("a sharded trial whose checkpoint lacks a shard keeps the others", "[d
     cluster.prepare(2, 6, lost);
     auto& logs = cluster.run([](const RunnerReported&) {});
     CHECK(logs[0].ended->outcome == AttemptOutcome::unreachable);
-    CHECK(logs[0].ended->message == "rank 0: no shard 0");
+    CHECK(logs[0].ended->message == "rank 0: no checkpoint checkpoints/0/5-1.1.0.h5");
 }
 
 TEST_CASE("saving in parts without saying so fails the trial and names what to write", "[drivers]") {

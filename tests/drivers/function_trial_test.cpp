@@ -20,7 +20,7 @@ trainables::Registration function(trainables::TrainFunction body) {
 }
 
 /// Counts to `last`, with a state that can be saved.
-void count_to(trainables::TrialContext& context, std::uint64_t last) {
+void count_to(trainables::FunctionContext& context, std::uint64_t last) {
     std::uint64_t count = 0;
     context.checkpoints([&](study::StateSink& sink) { sink.put<std::uint64_t>("count", std::span(&count, 1)); },
                         [&](study::StateSource& source) { source.get<std::uint64_t>("count", std::span(&count, 1)); });
@@ -34,7 +34,7 @@ void count_to(trainables::TrialContext& context, std::uint64_t last) {
 
 TEST_CASE("a function is paused at a report and goes on from its checkpoint", "[drivers]") {
     for (const int ranks : {1, 3}) {
-        TrialCluster cluster(ranks, function([](trainables::TrialContext& context) { count_to(context, 100); }));
+        TrialCluster cluster(ranks, function([](trainables::FunctionContext& context) { count_to(context, 100); }));
         cluster.prepare(ranks, 2);
         auto& first = cluster.run_until(2);
         for (const auto& log : first) CHECK(log.ended->outcome == AttemptOutcome::paused);
@@ -50,7 +50,7 @@ TEST_CASE("a function is paused at a report and goes on from its checkpoint", "[
 }
 
 TEST_CASE("a function that returns by itself has finished its trial", "[drivers]") {
-    TrialCluster cluster(2, function([](trainables::TrialContext& context) { count_to(context, 4); }));
+    TrialCluster cluster(2, function([](trainables::FunctionContext& context) { count_to(context, 4); }));
     cluster.prepare(2, 27);
     auto& logs = cluster.run_until(27);
     CHECK(logs[0].reports.size() == 4);
@@ -58,7 +58,7 @@ TEST_CASE("a function that returns by itself has finished its trial", "[drivers]
 }
 
 TEST_CASE("the leader says what a function with open options never looked at", "[drivers]") {
-    const auto reads_lr = [](trainables::TrialContext& context) {
+    const auto reads_lr = [](trainables::FunctionContext& context) {
         if (!context.configuration().contains("lr")) throw std::logic_error("no lr"); // on two threads: no CHECK here
         count_to(context, 4);
     };
@@ -80,7 +80,7 @@ TEST_CASE("the leader says what a function with open options never looked at", "
 
 TEST_CASE("a function that reports on after it was told to end is told again", "[drivers]") {
     int more = 0;
-    TrialCluster cluster(1, function([&](trainables::TrialContext& context) {
+    TrialCluster cluster(1, function([&](trainables::FunctionContext& context) {
                              while (context.report({{"x", 1.0}})) {
                              }
                              while (more < 3 && !context.report({{"x", 2.0}})) ++more;
@@ -93,7 +93,7 @@ TEST_CASE("a function that reports on after it was told to end is told again", "
 }
 
 TEST_CASE("a function without save cannot be paused, and says so", "[drivers]") {
-    TrialCluster cluster(2, function([](trainables::TrialContext& context) {
+    TrialCluster cluster(2, function([](trainables::FunctionContext& context) {
                              while (context.report({{"x", 1.0}})) {
                              }
                          }));
@@ -104,7 +104,7 @@ TEST_CASE("a function without save cannot be paused, and says so", "[drivers]") 
 }
 
 TEST_CASE("a function without save is paused without a checkpoint by the end of the job", "[drivers]") {
-    TrialCluster cluster(2, function([](trainables::TrialContext& context) {
+    TrialCluster cluster(2, function([](trainables::FunctionContext& context) {
                              while (context.report({{"x", 1.0}})) {
                              }
                          }));
@@ -127,7 +127,7 @@ TEST_CASE("a function without save is paused without a checkpoint by the end of 
 }
 
 TEST_CASE("a failed save is not forgotten when the function catches it", "[drivers]") {
-    TrialCluster cluster(2, function([](trainables::TrialContext& context) {
+    TrialCluster cluster(2, function([](trainables::FunctionContext& context) {
                              try {
                                  count_to(context, 100);
                              } catch (const std::exception&) { // a function that believes it knows better
@@ -141,7 +141,7 @@ TEST_CASE("a failed save is not forgotten when the function catches it", "[drive
 }
 
 TEST_CASE("ranks that leave a function at different places fail together", "[drivers]") {
-    TrialCluster cluster(2, function([](trainables::TrialContext& context) {
+    TrialCluster cluster(2, function([](trainables::FunctionContext& context) {
                              if (context.rank() == 1) return; // reports less often than rank 0
                              while (context.report({{"x", 1.0}})) {
                              }
@@ -153,7 +153,7 @@ TEST_CASE("ranks that leave a function at different places fail together", "[dri
 }
 
 TEST_CASE("a function that goes on from a checkpoint has to load it before it reports", "[drivers]") {
-    TrialCluster cluster(1, function([](trainables::TrialContext& context) {
+    TrialCluster cluster(1, function([](trainables::FunctionContext& context) {
                              while (context.report({{"x", 1.0}})) {
                              }
                          }));
@@ -165,7 +165,7 @@ TEST_CASE("a function that goes on from a checkpoint has to load it before it re
 
 TEST_CASE("user code that reports waits until what it said is taken", "[drivers]") {
     std::atomic<std::uint64_t> made{0};
-    TrialCluster cluster(1, function([&](trainables::TrialContext& context) {
+    TrialCluster cluster(1, function([&](trainables::FunctionContext& context) {
                              do made.fetch_add(1);
                              while (context.report({}));
                          }));
@@ -197,7 +197,7 @@ TEST_CASE("user code that reports waits until what it said is taken", "[drivers]
 TEST_CASE("ranks that wait for their leader have not hung, and a leader that waits for them may have", "[drivers]") {
     const int slow = GENERATE(0, 1);
     std::atomic<bool> go{false};
-    TrialCluster cluster(2, function([&](trainables::TrialContext& context) {
+    TrialCluster cluster(2, function([&](trainables::FunctionContext& context) {
                              while (context.rank() == slow && !go.load()) std::this_thread::yield();
                              static_cast<void>(context.report({}));
                          }));

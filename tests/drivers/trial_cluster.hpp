@@ -3,7 +3,6 @@
 // A handful of trial threads in one process, as the ranks of trials, with checkpoints in memory.
 
 #include <chrono>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,53 +17,40 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "support/any_trainable.hpp"
+#include "testing/memory_io.hpp"
 
 namespace ranktune::drivers::testing {
 
 using ranktune::testing::any_trainable;
 
-/// Checkpoints by path, shared by all ranks.
+/// Checkpoints in memory, shared by all ranks, which can be refused and damaged.
 class MemoryStore final : public CheckpointIo {
   public:
     study::CheckpointRef save(const storage::CheckpointKey& key, const study::MemoryState& state) override {
-        const std::lock_guard lock(mutex_);
-        if (refuse_ || (key.shards != 0 && refused_shard_ == key.shard)) {
-            ++refused_;
-            throw base::Error("no space left on device");
+        {
+            const std::lock_guard lock(mutex_);
+            if (refuse_ || (key.shards != 0 && refused_shard_ == key.shard)) {
+                ++refused_;
+                throw base::Error("no space left on device");
+            }
         }
-        std::string path = storage::checkpoint_path(key);
-        if (key.shards != 0) path = storage::shard_path(path, key.shard);
-        states_.insert_or_assign(path, state);
-        return {key.iteration, path, state.bytes(), state.digest()};
+        return memory_.save(key, state);
     }
     study::MemoryState load(const study::CheckpointRef& checkpoint) override {
-        const std::lock_guard lock(mutex_);
-        const auto found = states_.find(checkpoint.path);
-        if (found == states_.end()) throw base::Error("no checkpoint " + checkpoint.path);
-        if (damaged_ == checkpoint.path) throw storage::DamageError(checkpoint.path + " is damaged");
-        return found->second;
+        {
+            const std::lock_guard lock(mutex_);
+            if (damaged_ == checkpoint.path) throw storage::DamageError(checkpoint.path + " is damaged");
+        }
+        return memory_.load(checkpoint);
     }
     std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint) override {
-        const std::lock_guard lock(mutex_);
-        auto all = std::make_unique<study::MemoryState>();
-        for (std::uint32_t shard = 0; shard < checkpoint.shards.size(); ++shard) {
-            const auto found = states_.find(storage::shard_path(checkpoint.path, shard));
-            if (found == states_.end()) throw base::Error("no shard " + std::to_string(shard));
-            for (const auto& tensor : found->second.stored_tensors())
-                all->tensor(tensor.info, std::span<const std::byte>(tensor.bytes));
-            for (const auto& blob : found->second.stored_blobs()) all->blob(blob.name, blob.bytes);
-        }
-        return all;
+        return memory_.open_shards(checkpoint);
     }
-    void discard(const storage::CheckpointKey& key) noexcept override {
-        const std::lock_guard lock(mutex_);
-        const std::string path = storage::checkpoint_path(key);
-        states_.erase(key.shards == 0 ? path : storage::shard_path(path, key.shard));
+    void discard(const storage::CheckpointKey& key) noexcept override { memory_.discard(key); }
+    study::CheckpointRef adopt(const storage::CheckpointKey& key, const std::string& source, bool move) override {
+        return memory_.adopt(key, source, move);
     }
-    study::CheckpointRef adopt(const storage::CheckpointKey&, const std::string&, bool) override {
-        throw base::Error("this store keeps no folders");
-    }
-    std::string locate(const study::CheckpointRef&) override { throw base::Error("this store keeps no folders"); }
+    std::string locate(const study::CheckpointRef& checkpoint) override { return memory_.locate(checkpoint); }
     void damage(const std::string& path) {
         const std::lock_guard lock(mutex_);
         damaged_ = path;
@@ -81,14 +67,11 @@ class MemoryStore final : public CheckpointIo {
         const std::lock_guard lock(mutex_);
         return refused_;
     }
-    [[nodiscard]] std::size_t count() {
-        const std::lock_guard lock(mutex_);
-        return states_.size();
-    }
+    [[nodiscard]] std::size_t count() { return memory_.count(); }
 
   private:
+    ranktune::testing::MemoryIo memory_;
     std::mutex mutex_;
-    std::map<std::string, study::MemoryState> states_;
     bool refuse_ = false;
     std::optional<std::uint32_t> refused_shard_;
     std::size_t refused_ = 0;

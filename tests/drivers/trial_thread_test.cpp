@@ -187,7 +187,7 @@ TEST_CASE("an exception on one rank fails the trial on all of them and leaves th
 }
 
 TEST_CASE("ranks that all throw at once all say so", "[drivers]") {
-    TrialCluster cluster(3, {any_trainable("bad"), {}, [](trainables::TrialContext& context) {
+    TrialCluster cluster(3, {any_trainable("bad"), {}, [](trainables::FunctionContext& context) {
                                  throw base::Error("no data on rank " + std::to_string(context.rank()));
                              }});
     cluster.prepare(3, 1);

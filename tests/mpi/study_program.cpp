@@ -82,7 +82,7 @@ class Loud final : public trainables::Trainable {
 };
 
 /// A function that reports, and knows nothing of checkpoints.
-void plain(trainables::TrialContext& context) {
+void plain(trainables::FunctionContext& context) {
     const double lr = context.configuration().at("lr").as_double();
     do std::this_thread::sleep_for(std::chrono::milliseconds(300));
     while (context.report({{"score", lr}}));

@@ -46,6 +46,13 @@ def check_documents(installed, source):
     assert named >= 3, named
 
 
+def check_headers(installed, source):
+    """What is installed of the headers is what the list says; tests/architecture/installed.py has the rest."""
+    listed = set(re.findall(r"'(ranktune/[^']+)'", (source / "include/meson.build").read_text()))
+    found = {str(path.relative_to(installed / "include")) for path in (installed / "include").rglob("*") if path.is_file()}
+    assert found == listed, found ^ listed
+
+
 def check_messages(installed, root):
     """Pages that the installed program names are those of the installation."""
     program = installed / "bin/ranktune"
@@ -108,9 +115,12 @@ def main():
         job = root / "job"
         shutil.copytree(pathlib.Path(source) / "jobs/custom-trainable", job)
         package = next(installed.rglob("ranktune.pc"))
-        run(["make", f"PKG_CONFIG_PATH={package.parent}", f"PKG_CONFIG=pkg-config --define-variable=prefix={installed}"], cwd=job)
         environment = dict(os.environ, NO_COLOR="1")
         environment.pop("LD_LIBRARY_PATH", None)  # Meson's, of the build tree
+        for target in ("curve_fit", "check"):
+            run(["make", target, f"PKG_CONFIG_PATH={package.parent}", f"PKG_CONFIG=pkg-config --define-variable=prefix={installed}"],
+                cwd=job, env=environment)
+        check_headers(installed, pathlib.Path(source))
         run(["./curve_fit", "validate", "curve_fit.toml"], cwd=job, env=environment)
         run(["./curve_fit", "run", "--local", "2", "curve_fit.toml", "study.num_trials=6"], cwd=job, env=environment,
             timeout=100)

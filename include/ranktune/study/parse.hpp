@@ -10,6 +10,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/spec.hpp"
+#include "ranktune/study/trainable_info.hpp"
 
 namespace ranktune::study {
 
@@ -33,32 +34,6 @@ class StudyFileError : public base::UsageError {
 
   private:
     std::vector<Mistake> mistakes_;
-};
-
-/// What the options of one trainable are: so that unknown keys and wrong kinds are found before anything starts.
-/// Registered with the trainable; this room only checks against it.
-struct OptionInfo {
-    std::string name;
-    enum class Kind : std::uint8_t { boolean, integer, number, string, integer_list, path } kind = Kind::number;
-    bool required = false;
-    std::string description;                ///< half a sentence, with the default
-    std::vector<std::string> accepted = {}; ///< the allowed strings; empty: any
-    std::optional<double> low = {};         ///< inclusive bounds for numbers, integers and members of an integer_list
-    std::optional<double> high = {};
-    /// Path options: why the file of this absolute path does not serve, or an empty string. Asked after
-    /// `PathChecks::file`, and only together with it.
-    std::function<std::string(const std::string& path)> check = {};
-};
-struct TrainableInfo {
-    std::string name;
-    std::string description;
-    std::vector<OptionInfo> options; ///< may be given in [trainable] or tuned in [space], never both
-    bool can_checkpoint = true;
-    bool can_reset = false;           ///< an object may serve several trials (Trainable::reset_config)
-    bool sharded = false;             ///< every rank saves a file of its own (StateSink::put_rows)
-    bool any_option = false;          ///< accepts keys that are not listed (function trainables)
-    std::vector<std::string> metrics; ///< what it reports, where known; empty: unknown
-    bool may_use_gpus = true;         ///< false: trains on CPUs only
 };
 
 /// What the parser asks about paths (absolute ones); it sees no disk itself. Each answers why the path does not serve,

@@ -1,70 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// One rank's part in one attempt: user code, its collective conversation, and its end. Runs on the trial thread.
+// One rank's part in one attempt: its group, what trains, and the loop around it. Runs on the trial thread.
 
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "drivers/group/attempt_port.hpp"
+#include "drivers/group/checkpoint_io.hpp"
 #include "drivers/group/checkpoint_writer.hpp"
 #include "drivers/group/runner.hpp"
 #include "ranktune/ddp/collective.hpp"
 #include "ranktune/study/spec.hpp"
-#include "ranktune/study/state.hpp"
 #include "ranktune/trainables/trainable.hpp"
-#include "storage/checkpoint_store.hpp"
 
 namespace ranktune::drivers {
-
-/// Where checkpoints go. Called on the trial thread and its checkpoint writer, never by both at once; on the leader,
-/// and on every rank where each saves a shard.
-class CheckpointIo {
-  public:
-    virtual ~CheckpointIo() = default;
-    /// Returns when the file has its final name. Throws base::IoError.
-    [[nodiscard]] virtual study::CheckpointRef save(const storage::CheckpointKey& key,
-                                                    const study::MemoryState& state) = 0;
-    /// Throws as storage::CheckpointStore::load.
-    [[nodiscard]] virtual study::MemoryState load(const study::CheckpointRef& checkpoint) = 0;
-    /// The shards of a checkpoint, to read from; on every rank. Throws as `load`, and so does what it returns.
-    [[nodiscard]] virtual std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint) = 0;
-    /// Takes back what `save` wrote of a checkpoint whose other shards are not to be had. Never throws.
-    virtual void discard(const storage::CheckpointKey& key) noexcept = 0;
-    /// What a program saved (storage::CheckpointStore::adopt, locate).
-    [[nodiscard]] virtual study::CheckpointRef adopt(const storage::CheckpointKey& key, const std::string& source,
-                                                     bool move) = 0;
-    [[nodiscard]] virtual std::string locate(const study::CheckpointRef& checkpoint) = 0;
-};
-
-/// What an attempt needs from the thread that runs it.
-class AttemptPort {
-  public:
-    virtual ~AttemptPort() = default;
-    /// Leader only. Waits while what was reported before is still on its way, at most until the trial has to give up.
-    virtual void reported(RunnerReported report) = 0;
-    virtual void saved(study::CheckpointRef checkpoint) = 0;
-    /// Leader only: a checkpoint could not be written; training goes on.
-    virtual void unsaved(std::string why) = 0;
-    /// Leader only: what the trial does after `iteration`. Waits for the head when a decision point is reached; throws
-    /// ddp::Aborted when the trial has to give up.
-    [[nodiscard]] virtual study::Verdict verdict_after(base::Iteration iteration) = 0;
-    /// The same without waiting longer than `patience`: nothing when the head has not answered by then.
-    [[nodiscard]] virtual std::optional<study::Verdict> verdict_within(base::Iteration iteration,
-                                                                       std::chrono::milliseconds patience) = 0;
-    /// User code made progress.
-    virtual void progressed() noexcept = 0;
-    /// From now on, user code waits for the head, itself or through its leader; or no longer.
-    virtual void waits(bool waits) noexcept = 0;
-    /// Set when the trial has to give up; every wait of the group looks at it.
-    [[nodiscard]] virtual const std::atomic<bool>& abort_flag() const = 0;
-    /// One line of the trainable's for the log.
-    virtual void log(base::TrialId trial, std::string_view line) = 0;
-};
 
 /// Makes the group of an assignment: collective over its ranks, each on its trial thread. What it waits for, then and
 /// later, ends with ddp::Aborted soon after `abort` is set. The result goes back (to a cache of communicators) when it
@@ -87,13 +41,6 @@ struct ProgramSetting {
     std::function<void(base::TrialId, std::string_view)> output;
     std::chrono::milliseconds alone_grace{5000}; ///< see ProgramLeader
 };
-
-/// Whether this pause is the end of the job, or of the trial's turn. That is no fault of the trial: one that has no
-/// checkpoint to give pauses all the same, and goes on later from what it has.
-[[nodiscard]] constexpr bool goes_on_later(const study::Verdict& pause) {
-    return pause.verb == study::Verb::pause &&
-           (pause.reason == study::Reason::draining || pause.reason == study::Reason::yielded);
-}
 
 /// What stays the same from attempt to attempt.
 struct AttemptSetting {

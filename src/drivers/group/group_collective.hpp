@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "drivers/group/attempt.hpp"
+#include "drivers/group/attempt_port.hpp"
 #include "ranktune/ddp/collective.hpp"
 
 namespace ranktune::drivers {

@@ -18,6 +18,12 @@ struct Assignment {
     study::StartTrial start;
     int group_rank = 0;
     [[nodiscard]] bool leads() const { return group_rank == 0; }
+    /// That the trial goes on from; null: none.
+    [[nodiscard]] const study::CheckpointRef* checkpoint() const {
+        return study::checkpoint_of(start.from);
+    }
+    /// Iterations that are complete before this attempt.
+    [[nodiscard]] base::Iteration first_iteration() const { return start.iteration; }
 };
 
 /// Leader only: an iteration is complete. When `iteration` >= the decision point, the runner waits for `decide`.

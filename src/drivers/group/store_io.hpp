@@ -8,7 +8,7 @@
 #include <thread>
 #include <type_traits>
 
-#include "drivers/group/attempt.hpp"
+#include "drivers/group/checkpoint_io.hpp"
 #include "storage/checkpoint_store.hpp"
 
 namespace ranktune::drivers {

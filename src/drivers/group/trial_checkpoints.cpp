@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "drivers/group/checkpoint_error.hpp"
+#include "drivers/group/attempt_errors.hpp"
 #include "drivers/group/state_exchange.hpp"
 #include "ranktune/base/error.hpp"
 
@@ -103,13 +103,13 @@ void say(Told& told, std::uint64_t failed, const std::string& error) {
 
 } // namespace
 
-TrialCheckpoints::TrialCheckpoints(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port,
-                                   base::Iteration iteration)
+TrialCheckpoints::TrialCheckpoints(const AttemptSetting& setting, const Assignment& assignment, GroupCollective& group,
+                                   CheckpointSchedule& schedule)
     : setting_(setting),
       assignment_(assignment),
-      port_(port),
-      clock_(setting.spec->checkpoint, assignment.start.between_failures, iteration, assignment.start.seconds),
-      sharded_(setting.trainable != nullptr && setting.trainable->info.sharded) {}
+      group_(group),
+      schedule_(schedule),
+      sharded_(setting.trainable->info.sharded) {}
 
 TrialCheckpoints::~TrialCheckpoints() { static_cast<void>(setting_.writer->wait()); }
 
@@ -117,8 +117,8 @@ storage::CheckpointKey TrialCheckpoints::key_at(base::Iteration iteration) const
     const auto& start = assignment_.start;
     storage::CheckpointKey key{start.trial, iteration, start.incarnation, start.attempt};
     if (sharded_) {
-        key.shard = static_cast<std::uint32_t>(group_->rank());
-        key.shards = static_cast<std::uint32_t>(group_->size());
+        key.shard = static_cast<std::uint32_t>(group_.rank());
+        key.shards = static_cast<std::uint32_t>(group_.size());
     }
     return key;
 }
@@ -136,7 +136,7 @@ void TrialCheckpoints::restore(const study::CheckpointRef& checkpoint, const Loa
             throw CheckpointError(outcome_of_reading(error), error.what());
         }
     }
-    broadcast_state(*group_, state);
+    broadcast_state(group_, state);
     load(state);
 }
 
@@ -154,10 +154,10 @@ void TrialCheckpoints::restore_shards(const study::CheckpointRef& checkpoint, co
     } catch (const CheckpointError& error) {
         say(mine, error.outcome() == AttemptOutcome::unreadable ? damage : trouble, error.what());
     }
-    const std::uint64_t worst = group_->min_max(mine.failed).second;
+    const std::uint64_t worst = group_.min_max(mine.failed).second;
     if (worst == 0) return;
     const auto told = tell(mine);
-    group_->part(); // all see the same: nobody waits for another
+    group_.part(); // all see the same: nobody waits for another
     const auto outcome = worst == damage ? AttemptOutcome::unreadable : AttemptOutcome::unreachable;
     if (assignment_.leads()) throw CheckpointError(outcome, first_error(told, worst));
     throw ddp::PeerFailed("the trial's checkpoint cannot be read");
@@ -165,42 +165,36 @@ void TrialCheckpoints::restore_shards(const study::CheckpointRef& checkpoint, co
 
 // ---- between two iterations ----
 
-std::uint64_t TrialCheckpoints::plan(base::Iteration iteration, double seconds, const study::Verdict& verdict,
-                                     bool can_save) {
-    const bool goes_on = verdict.verb == study::Verb::go_on;
-    std::uint64_t bits = 0;
-    if (!sharded_ && is_written(goes_on ? setting_.writer->take() : setting_.writer->wait())) bits |= compare_bit;
-    const bool idle = !in_flight_ && setting_.writer->idle();
-    if (clock_.due(iteration, seconds, verdict) && goes_on && can_save && idle) bits |= take_bit;
-    return bits;
+bool TrialCheckpoints::collect(bool wait) {
+    if (!sharded_) take_result(wait ? setting_.writer->wait() : setting_.writer->take());
+    return written_.has_value();
 }
 
-/// Leader. Whether there is a new checkpoint; one that could not be written is only said, because training can go on.
-bool TrialCheckpoints::is_written(std::optional<CheckpointWriter::Result> result) {
-    if (!result) return false;
-    clock_.measured(stall_s_, result->seconds);
-    if (!result->error.empty()) {
-        missed(result->error);
-        return false;
-    }
-    written_ = std::move(result->checkpoint);
-    written_.value = taken_value_;
-    return true;
+/// Leader. One that could not be written is only said, because training can go on.
+void TrialCheckpoints::take_result(std::optional<CheckpointWriter::Result> result) {
+    if (!result) return;
+    schedule_.measured(stall_s_, result->seconds);
+    if (result->error.empty())
+        written_ = std::move(result->checkpoint);
+    else
+        schedule_.missed(result->error);
 }
 
-void TrialCheckpoints::settle(std::uint64_t plan, bool goes_on) {
+bool TrialCheckpoints::idle() const { return !in_flight_ && setting_.writer->idle(); }
+
+void TrialCheckpoints::settle(bool compare, bool goes_on) {
     if (in_flight_) settle_shards(goes_on);
-    if ((plan & compare_bit) == 0) return;
-    agree_on(assignment_.leads() ? written_.digest : taken_digest_, taken_iteration_);
-    if (assignment_.leads()) port_.saved(std::exchange(written_, {}));
+    if (!compare) return;
+    agree_on(assignment_.leads() ? written_->digest : taken_digest_, taken_.iteration);
+    if (assignment_.leads()) schedule_.saved(*std::exchange(written_, std::nullopt), taken_.value);
 }
 
 /// The shards are done when the last rank has written its own.
 void TrialCheckpoints::settle_shards(bool goes_on) {
     if (!own_) own_ = goes_on ? setting_.writer->take() : setting_.writer->wait();
-    if (group_->min_max(own_ ? 1 : 0).first == 0) return;
-    clock_.measured(stall_s_, own_->seconds);
-    agree_on(taken_digest_, taken_iteration_);
+    if (group_.min_max(own_ ? 1 : 0).first == 0) return;
+    schedule_.measured(stall_s_, own_->seconds);
+    agree_on(taken_digest_, taken_.iteration);
     in_flight_ = false; // from here on another rank may have announced it
     finish_own_shard();
 }
@@ -210,8 +204,8 @@ void TrialCheckpoints::finish_own_shard() {
     const auto own = *std::exchange(own_, std::nullopt);
     Told mine{0, own.checkpoint.bytes, own.checkpoint.digest, {}};
     if (!own.error.empty()) say(mine, failure, own.error);
-    const std::string error = finish_shards(key_at(taken_iteration_), mine);
-    if (!error.empty() && assignment_.leads()) missed(error);
+    const std::string error = finish_shards(key_at(taken_.iteration), mine);
+    if (!error.empty() && assignment_.leads()) schedule_.missed(error);
 }
 
 /// Collective. Announces the checkpoint, or takes back what was written of it and returns why.
@@ -225,9 +219,7 @@ std::string TrialCheckpoints::finish_shards(const storage::CheckpointKey& key, c
     if (!assignment_.leads()) return error;
     std::vector<study::CheckpointRef> shards;
     for (const Told& shard : told) shards.push_back({key.iteration, {}, shard.bytes, shard.digest});
-    auto whole = storage::join_shards(key, shards);
-    whole.value = taken_value_;
-    port_.saved(std::move(whole));
+    schedule_.saved(storage::join_shards(key, shards), taken_.value);
     return error;
 }
 
@@ -238,19 +230,18 @@ std::uint64_t TrialCheckpoints::copy_state(study::MemoryState& state, const Save
     return sink.digest();
 }
 
-void TrialCheckpoints::take(base::Iteration iteration, double seconds, std::optional<double> value, const Save& save) {
+void TrialCheckpoints::take(const TrialPoint& point, const Save& save) {
     const auto before = Clock::now();
-    taken_iteration_ = iteration;
-    taken_value_ = value;
-    clock_.taken(iteration, seconds);
+    taken_ = point;
+    schedule_.taken(point);
     if (sharded_) {
         taken_digest_ = copy_state(setting_.writer->fresh_state(), save);
         in_flight_ = true;
-        setting_.writer->start(key_at(iteration));
+        setting_.writer->start(key_at(point.iteration));
     } else if (assignment_.leads()) {
         PlainSink sink(setting_.writer->fresh_state());
         save(sink);
-        setting_.writer->start(key_at(iteration));
+        setting_.writer->start(key_at(point.iteration));
     } else {
         study::StateDigest digest;
         PlainSink sink(digest);
@@ -262,12 +253,12 @@ void TrialCheckpoints::take(base::Iteration iteration, double seconds, std::opti
 
 // ---- the last one ----
 
-void TrialCheckpoints::save_last(base::Iteration iteration, std::optional<double> value, const Save& save) {
-    taken_value_ = value;
-    const auto key = key_at(iteration);
+void TrialCheckpoints::save_last(const TrialPoint& point, const Save& save) {
+    taken_ = point;
+    const auto key = key_at(point.iteration);
     if (sharded_) {
         auto& state = setting_.writer->fresh_state();
-        agree_on(copy_state(state, save), iteration);
+        agree_on(copy_state(state, save), point.iteration);
         Told mine;
         try {
             const auto shard = setting_.checkpoints->save(key, state);
@@ -276,7 +267,7 @@ void TrialCheckpoints::save_last(base::Iteration iteration, std::optional<double
             say(mine, failure, error.what());
         }
         const std::string error = finish_shards(key, mine);
-        group_->part(); // that was the last operation
+        group_.part(); // that was the last operation
         if (!error.empty() && assignment_.leads()) throw CheckpointError(AttemptOutcome::unsaved, error);
         return;
     }
@@ -284,70 +275,60 @@ void TrialCheckpoints::save_last(base::Iteration iteration, std::optional<double
         study::StateDigest digest;
         PlainSink sink(digest);
         save(sink);
-        agree_on(digest.value(), iteration);
-        group_->part();
+        agree_on(digest.value(), point.iteration);
+        group_.part();
         return;
     }
     auto& state = setting_.writer->fresh_state();
     PlainSink sink(state);
     save(sink);
-    agree_on(state.digest(), iteration);
-    group_->part(); // that was the last operation: whatever happens now strands nobody
+    agree_on(state.digest(), point.iteration);
+    group_.part(); // that was the last operation: whatever happens now strands nobody
     try {
-        auto reference = setting_.checkpoints->save(key, state);
-        reference.value = value;
-        port_.saved(std::move(reference));
+        schedule_.saved(setting_.checkpoints->save(key, state), point.value);
     } catch (const base::Error& error) {
         throw CheckpointError(AttemptOutcome::unsaved, error.what());
     }
 }
 
 void TrialCheckpoints::close(bool abandoned) {
-    if (missed_ > 1)
-        port_.log(trial(), "no checkpoint, " + std::to_string(missed_) + " times in this attempt; the first is above");
     auto result = setting_.writer->wait();
-    if (group_ == nullptr) return;
-    const bool alone = group_->size() == 1 && !abandoned;
+    const bool alone = group_.size() == 1 && !abandoned;
     if (sharded_) {
         if (!std::exchange(in_flight_, false)) return;
         if (!own_) own_ = std::move(result);
         if (alone)
             finish_own_shard();
         else
-            setting_.checkpoints->discard(key_at(taken_iteration_));
+            setting_.checkpoints->discard(key_at(taken_.iteration));
         return;
     }
-    if (!is_written(std::move(result)) && written_.path.empty()) return;
+    take_result(std::move(result));
+    if (!written_) return;
     if (alone)
-        port_.saved(std::exchange(written_, {}));
+        schedule_.saved(*std::exchange(written_, std::nullopt), taken_.value);
     else
-        setting_.checkpoints->discard(key_at(taken_iteration_));
-}
-
-/// Said once in the log of the worker: on a full disk there is one at every interval. The head counts them all.
-void TrialCheckpoints::missed(const std::string& why) {
-    if (++missed_ == 1) port_.log(trial(), "no checkpoint: " + why + "; training goes on");
-    port_.unsaved(why);
+        setting_.checkpoints->discard(key_at(taken_.iteration));
 }
 
 // ---- among the ranks ----
 
 /// Collective. What every rank tells, by rank.
 std::vector<TrialCheckpoints::Told> TrialCheckpoints::tell(const Told& mine) {
-    std::vector<Told> told(static_cast<std::size_t>(group_->size()));
-    told[static_cast<std::size_t>(group_->rank())] = mine;
+    std::vector<Told> told(static_cast<std::size_t>(group_.size()));
+    told[static_cast<std::size_t>(group_.rank())] = mine;
     if (told.size() == 1) return told;
     for (std::size_t rank = 0; rank < told.size(); ++rank)
-        group_->broadcast(std::as_writable_bytes(std::span(&told[rank], 1)), static_cast<int>(rank));
+        group_.broadcast(std::as_writable_bytes(std::span(&told[rank], 1)), static_cast<int>(rank));
     return told;
 }
 
 /// Collective. Throws on all ranks when the digests of their states after `iteration` differ.
 void TrialCheckpoints::agree_on(std::uint64_t digest, base::Iteration iteration) {
-    if (group_->size() == 1) return;
-    const auto [low, high] = group_->min_max(digest);
+    if (group_.size() == 1) return;
+    const auto [low, high] = group_.min_max(digest);
     if (low == high) return;
-    group_->part(); // all see the same: nobody waits for another
+    group_.part(); // all see the same: nobody waits for another
     throw base::Error("the ranks of the trial hold different parameters at iteration " + std::to_string(iteration));
 }
 

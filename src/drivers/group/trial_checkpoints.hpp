@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// TrialCheckpoints: one rank's part in the checkpoints of an attempt. Rank 0 writes for all, or every rank its own
-// shard.
+// TrialCheckpoints: how the state of a trainable of this process is written and read, on one rank. Rank 0 writes for
+// all, or every rank its own shard.
 
 #include <functional>
 #include <optional>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "drivers/group/attempt.hpp"
-#include "drivers/group/checkpoint_clock.hpp"
+#include "drivers/group/checkpoint_schedule.hpp"
 #include "drivers/group/group_collective.hpp"
 
 namespace ranktune::drivers {
@@ -21,34 +21,30 @@ class TrialCheckpoints {
     using Save = std::function<void(study::StateSink&)>;
     using Load = std::function<void(study::StateSource&)>;
 
-    /// References outlive it. `iteration`: from which the attempt goes on.
-    TrialCheckpoints(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port,
-                     base::Iteration iteration);
+    /// References outlive it.
+    TrialCheckpoints(const AttemptSetting& setting, const Assignment& assignment, GroupCollective& group,
+                     CheckpointSchedule& schedule);
     ~TrialCheckpoints(); ///< waits for the write under way: whoever comes next finds the writer idle
     TrialCheckpoints(const TrialCheckpoints&) = delete;
     TrialCheckpoints& operator=(const TrialCheckpoints&) = delete;
-
-    /// Before everything else.
-    void join(GroupCollective& group) { group_ = &group; }
 
     /// Collective. Gives `load` the state of the checkpoint. Throws CheckpointError on the leader (and PeerFailed on
     /// the others) when it cannot be read.
     void restore(const study::CheckpointRef& checkpoint, const Load& load);
 
-    /// What follows an iteration, as the leader tells it to its group: bits of one word. Others than these are free.
-    static constexpr std::uint64_t compare_bit = 4; ///< the checkpoint taken last is written
-    static constexpr std::uint64_t take_bit = 8;    ///< take another one
-    /// Leader. `seconds`: training time of the trial.
-    [[nodiscard]] std::uint64_t plan(base::Iteration iteration, double seconds, const study::Verdict& verdict,
-                                     bool can_save);
+    /// Leader. Takes the result of the write under way, if there is one (`wait`: waits for it). Whether there is a
+    /// checkpoint that the ranks have to compare: `settle`.
+    [[nodiscard]] bool collect(bool wait);
+    /// Leader, after `collect`: another state can be taken now.
+    [[nodiscard]] bool idle() const;
     /// Collective. Announces the checkpoint taken last, if it is written; waits for it unless the trial goes on. Throws
-    /// on all ranks when their states differ.
-    void settle(std::uint64_t plan, bool goes_on);
-    /// Collective. `value`: the objective at `iteration`.
-    void take(base::Iteration iteration, double seconds, std::optional<double> value, const Save& save);
+    /// on all ranks when their states differ. `compare`: what `collect` said on the leader.
+    void settle(bool compare, bool goes_on);
+    /// Collective.
+    void take(const TrialPoint& point, const Save& save);
     /// Collective, and the last operation of the group: saves, and announces it. Throws CheckpointError on the leader
     /// when it cannot be written.
-    void save_last(base::Iteration iteration, std::optional<double> value, const Save& save);
+    void save_last(const TrialPoint& point, const Save& save);
     /// After everything else, also after an exception: what is still being written is announced where no other rank has
     /// a say in it, and taken back otherwise. `abandoned`: nobody waits for it.
     void close(bool abandoned);
@@ -66,29 +62,24 @@ class TrialCheckpoints {
     };
 
     void restore_shards(const study::CheckpointRef& checkpoint, const Load& load);
-    [[nodiscard]] bool is_written(std::optional<CheckpointWriter::Result> result);
+    void take_result(std::optional<CheckpointWriter::Result> result);
     void settle_shards(bool goes_on);
     void finish_own_shard();
     [[nodiscard]] std::uint64_t copy_state(study::MemoryState& state, const Save& save);
     [[nodiscard]] std::vector<Told> tell(const Told& mine);
     [[nodiscard]] std::string finish_shards(const storage::CheckpointKey& key, const Told& mine);
-    void missed(const std::string& why);
     void agree_on(std::uint64_t digest, base::Iteration iteration);
     [[nodiscard]] storage::CheckpointKey key_at(base::Iteration iteration) const;
-    [[nodiscard]] base::TrialId trial() const { return assignment_.start.trial; }
 
     const AttemptSetting& setting_;
     const Assignment& assignment_;
-    AttemptPort& port_;
-    GroupCollective* group_ = nullptr;
-    CheckpointClock clock_;
+    GroupCollective& group_;
+    CheckpointSchedule& schedule_;
     bool sharded_;
-    base::Iteration taken_iteration_ = 0; ///< of the checkpoint taken last
-    std::optional<double> taken_value_;
+    TrialPoint taken_;               ///< of the checkpoint taken last
     std::uint64_t taken_digest_ = 0; ///< of what every rank has to hold the same; with rank 0 writing not on the leader
     double stall_s_ = 0.0;
-    std::uint64_t missed_ = 0;                    ///< checkpoints that could not be written
-    study::CheckpointRef written_;                ///< leader: has its final name, and waits to be compared
+    std::optional<study::CheckpointRef> written_; ///< leader: has its final name, and waits to be compared
     bool in_flight_ = false;                      ///< shards are being written, on some rank
     std::optional<CheckpointWriter::Result> own_; ///< this rank's shard is written, or could not be
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/program/program_leader.hpp"
 
-#include "drivers/group/disturbed_error.hpp"
+#include "drivers/group/attempt_errors.hpp"
 #include "ranktune/study/parse.hpp"
 
 namespace ranktune::drivers {

@@ -5,8 +5,8 @@
 #include <set>
 #include <span>
 
-#include "drivers/group/checkpoint_error.hpp"
-#include "drivers/program/program_trial.hpp"
+#include "drivers/group/attempt_errors.hpp"
+#include "drivers/program/program_body.hpp"
 #include "drivers/program/rendezvous.hpp"
 #include "drivers/set_up_error.hpp"
 #include "drivers/study_directory.hpp"
@@ -96,8 +96,7 @@ bool on_one_host(const std::vector<Introduction>& ranks) {
 
 } // namespace
 
-void ProgramTrial::prepare() {
-    base_ = assignment_.start.iteration;
+void ProgramBody::start(const study::CheckpointRef* checkpoint) {
     trainables::ProgramFacts facts = facts_of_attempt();
     if (leads()) set_up();
     // What rank 0 alone can know.
@@ -105,12 +104,12 @@ void ProgramTrial::prepare() {
     if (leads()) {
         study::Encoder out(bytes);
         out.string(scratch_);
-        out.string(locate());
+        out.string(checkpoint != nullptr ? locate(*checkpoint) : "");
     }
     const std::string shared = share(group_, text_of(bytes));
     study::Decoder in(std::as_bytes(std::span(shared)));
     scratch_ = in.string();
-    if (std::string checkpoint = in.string(); !checkpoint.empty()) facts.checkpoint = std::move(checkpoint);
+    if (std::string path = in.string(); !path.empty()) facts.checkpoint = std::move(path);
     checkpoint_directory_ = scratch_ + "/checkpoint";
     facts.config_path = scratch_ + "/config.json";
     facts.checkpoint_directory = checkpoint_directory_;
@@ -128,7 +127,6 @@ void ProgramTrial::prepare() {
         }
         leader_.emplace(limits, Clock::now());
     }
-    clock_.emplace(setting_.spec->checkpoint, assignment_.start.between_failures, base_, assignment_.start.seconds);
     // A rank that does not leave within abort_grace is given up: its program has to be gone before.
     const Child::Clock::duration grace =
         std::min<Child::Clock::duration>(Child::usual_term_grace, setting_.spec->output.abort_grace / 2);
@@ -137,19 +135,17 @@ void ProgramTrial::prepare() {
     news_ = Clock::now();
 }
 
-/// Path of what the program once saved, every file of it verified; empty: it starts from the beginning.
-std::string ProgramTrial::locate() {
-    const auto* checkpoint = study::checkpoint_of(assignment_.start.from);
-    if (checkpoint == nullptr) return "";
+/// Path of what the program once saved, every file of it verified.
+std::string ProgramBody::locate(const study::CheckpointRef& checkpoint) {
     try {
-        return setting_.checkpoints->locate(*checkpoint);
+        return setting_.checkpoints->locate(checkpoint);
     } catch (const base::Error& error) {
         throw CheckpointError(outcome_of_reading(error), error.what());
     }
 }
 
 /// What goes wrong here has nothing to do with the trial.
-void ProgramTrial::set_up() {
+void ProgramBody::set_up() {
     try {
         make_scratch();
         const StudyDirectory directory{setting_.program->directory};
@@ -161,7 +157,7 @@ void ProgramTrial::set_up() {
 }
 
 /// A folder that lives as long as the attempt, on the study's file system, where every rank sees it.
-void ProgramTrial::make_scratch() {
+void ProgramBody::make_scratch() {
     const fs::path folder =
         fs::path(StudyDirectory{setting_.program->directory}.attempts()) / name_of(assignment_.start);
     std::error_code error;
@@ -173,7 +169,7 @@ void ProgramTrial::make_scratch() {
                  trainables::configuration_json(configuration_), false);
 }
 
-trainables::ProgramFacts ProgramTrial::facts_of_attempt() {
+trainables::ProgramFacts ProgramBody::facts_of_attempt() {
     const study::StudySpec& spec = *setting_.spec;
     const auto& start = assignment_.start;
     trainables::ProgramFacts facts;
@@ -192,7 +188,7 @@ trainables::ProgramFacts ProgramTrial::facts_of_attempt() {
 }
 
 /// Collective. Who is where, with which devices and ports.
-void ProgramTrial::meet(trainables::ProgramFacts& facts) {
+void ProgramBody::meet(trainables::ProgramFacts& facts) {
     const auto own = static_cast<std::size_t>(group_.rank());
     const bool needs_port = leads() || program().tf_config;
     const std::uint64_t start = port_start(setting_.program->directory, assignment_.start, own);

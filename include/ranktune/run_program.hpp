@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The whole program as one function: for programs that register trainables of their own and want the ranktune command
-// line.
+// The ranktune command line as one function: for programs with trainables of their own.
 
 namespace ranktune {
 
@@ -9,6 +8,6 @@ namespace ranktune {
 /// configuration, 3 more failed trials than failure.tolerate, 4 no trial succeeded, 75 stopped early and resumable.
 /// Call it from the main thread, before MPI is initialised and before any other thread is started, after registering
 /// trainables. Never throws.
-int main(int argc, char** argv);
+[[nodiscard]] int run_program(int argc, char** argv);
 
 } // namespace ranktune

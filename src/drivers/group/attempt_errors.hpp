@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// CheckpointError: how an attempt ends whose checkpoint is not to be had.
+// What is thrown in an attempt whose end is not simply the fault of its trial, and how an attempt ends by what was
+// thrown.
 
+#include <exception>
 #include <string>
 
 #include "ranktune/base/error.hpp"
-#include "ranktune/study/spec.hpp"
+#include "ranktune/study/vocabulary.hpp"
 #include "storage/checkpoint_store.hpp"
 
 namespace ranktune::drivers {
@@ -21,6 +23,12 @@ class CheckpointError : public base::Error {
     study::AttemptOutcome outcome_;
 };
 
+/// A time-out, a program that was killed: the outcome `disturbed`.
+class DisturbedError : public base::Error {
+  public:
+    using Error::Error;
+};
+
 /// Of what was thrown while a checkpoint was read. Only damage makes it useless; what the file system says today may be
 /// otherwise tomorrow, and a file of a newer version waits for that.
 [[nodiscard]] inline study::AttemptOutcome outcome_of_reading(const base::Error& error) {
@@ -28,17 +36,11 @@ class CheckpointError : public base::Error {
                                                                         : study::AttemptOutcome::unreachable;
 }
 
-/// Of a trial that was to pause after `iteration`: `why` says what its trainable lacks and how to mend it, or what to
-/// say of it instead; what `scheduler` needs for that follows.
-[[nodiscard]] inline std::string without_state_text(study::Iteration iteration, const std::string& why,
-                                                    const study::SchedulerSpec& scheduler) {
-    const bool asha = scheduler.kind == study::SchedulerKind::asha;
-    return "it was to pause at iteration " + std::to_string(iteration) + ", but " + why +
-           (asha ? " and restart_paused = true in [scheduler]: trials that are promoted then train again from the "
-                   "beginning. With either the same command goes on. (variant = \"stop\" in [scheduler] never pauses; "
-                   "it "
-                   "begins again, with --fresh)"
-                 : ", with hard_stop = true in [scheduler], which never pauses, and begin again with --fresh");
-}
+/// How an attempt ends in which this was thrown on a rank: as the errors above say; `unstarted` for a SetUpError;
+/// `disturbed` for what the machine may be the cause of (memory, files, the system); `failed` for anything else.
+[[nodiscard]] study::AttemptOutcome outcome_of(const std::exception_ptr& error);
+
+/// Its message.
+[[nodiscard]] std::string message_of(const std::exception_ptr& error);
 
 } // namespace ranktune::drivers

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Checkpoints in memory, for trials without a study directory.
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "drivers/group/checkpoint_io.hpp"
+
+namespace ranktune::testing {
+
+/// States by path, of all ranks. Thread-safe. Programs cannot save here.
+class MemoryIo final : public drivers::CheckpointIo {
+  public:
+    [[nodiscard]] study::CheckpointRef save(const storage::CheckpointKey& key,
+                                            const study::MemoryState& state) override;
+    /// Throws base::Error when there is none.
+    [[nodiscard]] study::MemoryState load(const study::CheckpointRef& checkpoint) override;
+    [[nodiscard]] std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint) override;
+    void discard(const storage::CheckpointKey& key) noexcept override;
+    [[nodiscard]] study::CheckpointRef adopt(const storage::CheckpointKey& key, const std::string& source,
+                                             bool move) override;
+    [[nodiscard]] std::string locate(const study::CheckpointRef& checkpoint) override;
+
+    void put(const std::string& path, const study::MemoryState& state);
+    /// The state of a checkpoint, of shards all parts in one.
+    [[nodiscard]] study::MemoryState all_of(const study::CheckpointRef& checkpoint) const;
+    /// Files, so to speak.
+    [[nodiscard]] std::size_t count() const;
+
+  private:
+    mutable std::mutex mutex_;
+    std::map<std::string, study::MemoryState> states_;
+};
+
+} // namespace ranktune::testing

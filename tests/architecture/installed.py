@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What is installed of the headers: a set that needs no other header of ours, each of which compiles alone, and is shown by an example.
+
+usage: installed.py SOURCE_ROOT HEADER... -- COMPILER...
+"""
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](ranktune/[^>"]+)[>"]', re.M)
+
+
+def problems_of(root, headers):
+    """What the text of the headers and examples tells."""
+    listed = set(headers)
+    for header in headers:
+        path = root / "include" / header
+        if not path.is_file():
+            yield f"{header} is to be installed and does not exist"
+            continue
+        for other in sorted(set(INCLUDE.findall(path.read_text())) - listed):
+            yield f"{header} is installed and includes {other}, which is not"
+    shown = {}
+    for example in sorted((root / "docs/examples").glob("*.cpp")):
+        for header in INCLUDE.findall(example.read_text()):
+            shown.setdefault(header, example.name)
+            if header not in listed:
+                yield f"docs/examples/{example.name} includes {header}, which is not installed"
+    for header in sorted(listed - shown.keys()):
+        yield f"{header} is installed, and no example in docs/examples includes it"
+
+
+def sources(root, headers, folder):
+    """One file per header, which includes it twice; the examples; and the job that users copy."""
+    for header in headers:
+        path = folder / (header.replace("/", "_") + ".cpp")
+        path.write_text(f"#include <{header}>\n#include <{header}>\n")
+        yield path
+    yield from sorted((root / "docs/examples").glob("*.cpp"))
+    yield from sorted((root / "jobs/custom-trainable").glob("*.cpp"))
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    split = sys.argv.index("--")
+    headers, compiler = sys.argv[2:split], sys.argv[split + 1:]
+    problems = list(problems_of(root, headers))
+    with tempfile.TemporaryDirectory(prefix="ranktune-installed-") as name:
+        folder = pathlib.Path(name)
+        for header in headers:
+            if (root / "include" / header).is_file():
+                (folder / "include" / header).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(root / "include" / header, folder / "include" / header)
+        command = [*compiler, "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-fsyntax-only", f"-I{folder}/include"]
+        compile_one = lambda path: (path, subprocess.run([*command, str(path)], capture_output=True, text=True))
+        with concurrent.futures.ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+            done = list(pool.map(compile_one, sources(root, headers, folder)))
+        problems += [f"{path.name} does not compile with the installed headers alone:\n{result.stderr}" for path, result in done if result.returncode]
+    for problem in problems:
+        print(problem)
+    print(f"{len(headers)} headers, {len(done)} files compiled, {len(problems)} problems")
+    return 1 if problems or len(headers) < 10 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
