@@ -19,9 +19,7 @@ struct Assignment {
     int group_rank = 0;
     [[nodiscard]] bool leads() const { return group_rank == 0; }
     /// That the trial goes on from; null: none.
-    [[nodiscard]] const study::CheckpointRef* checkpoint() const {
-        return study::checkpoint_of(start.from);
-    }
+    [[nodiscard]] const study::CheckpointRef* checkpoint() const { return study::checkpoint_of(start.from); }
     /// Iterations that are complete before this attempt.
     [[nodiscard]] base::Iteration first_iteration() const { return start.iteration; }
 };
