@@ -40,6 +40,7 @@ AttemptOutcome outcome_after(Verb told) {
             return AttemptOutcome::paused;
         case Verb::stop:
         case Verb::discard:
+        case Verb::exploit: // never told to a group
             break;
     }
     return AttemptOutcome::stopped;
