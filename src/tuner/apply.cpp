@@ -218,6 +218,9 @@ void Tuner::apply_one(const study::CheckpointCommitted& r) {
     TrialState& t = trial(r.trial);
     state_.pace.learn_from_checkpoint(t, r.at, r.checkpoint.iteration);
     state_.retention.committed(t, r.checkpoint);
+    const auto own = std::ranges::count(t.checkpoints, t.generation(), &CheckpointRef::generation);
+    if (own >= 2)
+        for (Takeover& each : t.takeovers) each.settled = true;
     state_.retention.list(r.trial, t, spec_);
     if (state_.best == r.trial) state_.retention.keep(r.trial);
 }
@@ -371,7 +374,7 @@ void Tuner::apply_one(const study::Exploited& r) {
     TrialState& t = trial(r.trial);
     if (r.generation != t.generation() + 1)
         impossible("the generations of " + named(r.trial) + " are not 1, 2, 3, ...");
-    t.takeovers.push_back({r.iteration, r.donor, std::move(t.configuration)});
+    t.takeovers.push_back({r.iteration, r.donor, std::move(t.configuration), false});
     t.configuration = r.configuration; // its group has the ranks of before until it has ended
     state_.retention.list(r.trial, t, spec_);
 }

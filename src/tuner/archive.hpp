@@ -153,7 +153,7 @@ void Writer::fields(Self& self, T& v) {
     } else if constexpr (std::is_same_v<Plain, Origin>) {
         each(v.kind, v.index, v.repeat);
     } else if constexpr (std::is_same_v<Plain, Takeover>) {
-        each(v.iteration, v.donor, v.before);
+        each(v.iteration, v.donor, v.before, v.settled);
     } else if constexpr (std::is_same_v<Plain, Ticket>) {
         each(v.number, v.seen, v.answered, v.configuration);
     } else if constexpr (std::is_same_v<Plain, FailureWords>) {

@@ -21,6 +21,13 @@ std::optional<TrialId> trial_of(const study::Record& record) {
         record);
 }
 
+std::vector<TrialId> donors_of(const TrialState& trial) {
+    std::vector<TrialId> donors;
+    if (trial.takeovers.empty()) return donors;
+    for (const Donor* donor : depends_on(trial)) donors.push_back(donor->trial);
+    return donors;
+}
+
 } // namespace
 
 Before Tuner::look(const study::Record& record) const {
@@ -28,7 +35,7 @@ Before Tuner::look(const study::Record& record) const {
     before.keeper = state_.retention.keeper();
     before.draining = state_.draining;
     if (const auto about = trial_of(record); about && about->value() < state_.trials.size())
-        if (const Donor* donor = depends_on(state_.trials[*about])) before.donor = donor->trial;
+        before.donors = donors_of(state_.trials[*about]);
     if (const auto* report = std::get_if<study::Reported>(&record)) {
         const TrialState& t = state_.trials[report->trial];
         before.was_ending = t.phase == TrialPhase::ending;
@@ -110,8 +117,6 @@ void Tuner::follow(const study::Record& record, const Before& before, Round& rou
                 if (stirs || admission_->keeps_the_line()) round.push(Fill{});
                 if (r.verdict.reason == Reason::missing_metric && !state_.scored)
                     round.push(Drain{Reason::missing_metric, missing_metric_message(r)});
-                if (round.exploit && r.verdict.verb == Verb::exploit)
-                    round.push(TakeOver{*std::exchange(round.exploit, std::nullopt)});
                 if (!occupancy_.ends_with_verdict()) return;
                 if (r.verdict.verb == Verb::stop)
                     round.push(Close{r.trial, phase_after(r.verdict.reason), r.verdict, {}});
@@ -150,10 +155,9 @@ void Tuner::follow(const study::Record& record, const Before& before, Round& rou
                 // It goes on from the checkpoint before, or from nothing.
                 if (r.outcome == AttemptOutcome::unreadable && r.retry) {
                     const StartFrom from = start_of(t).from;
-                    if (const auto* own = std::get_if<CheckpointRef>(&from))
-                        round.push(Release{r.trial, own->path, true});
-                    else
-                        round.push(UndoExploit{r.trial, t.generation()});
+                    const auto* own = std::get_if<CheckpointRef>(&from);
+                    round.push(UndoExploit{r.trial, t.generation(), own == nullptr});
+                    if (own != nullptr) round.push(Release{r.trial, own->path, true});
                 }
             },
             [&](const study::TrialClosed& r) {
@@ -210,6 +214,9 @@ void Tuner::follow(const study::Record& record, const Before& before, Round& rou
                         round.push(Close{TrialId{i}, phase_after(t.verdict.reason), t.verdict, t.message});
                 }
             },
+            [&](const study::ExploitUndone& r) {
+                round.push(UndoExploit{r.trial, r.generation, false});
+            },
             [&](const study::TicketOpened& r) { send(study::Prepare{r.ticket}); },
             [&](const study::TicketPrepared&) { round.push(Fill{}); },
             [&](const study::StudyEnded& r) {
@@ -222,9 +229,13 @@ void Tuner::follow(const study::Record& record, const Before& before, Round& rou
     const auto& keeper = state_.retention.keeper();
     if (before.keeper && before.keeper != keeper) retain(*before.keeper);
     const auto about = trial_of(record);
-    if (before.donor && depends_on(state_.trials[*about]) == nullptr) retain(*before.donor);
+    if (!before.donors.empty() && donors_of(state_.trials[*about]) != before.donors)
+        for (const TrialId donor : before.donors) retain(donor);
     for (const TrialId id : scheduler_->fell_out())
         if (state_.trials[id].phase == TrialPhase::paused) retain(id);
+    // First of all, before anything is released: it pins the checkpoint of its donor.
+    if (round.exploit && std::holds_alternative<study::Reported>(record))
+        round.push(TakeOver{*std::exchange(round.exploit, std::nullopt)});
 }
 
 /// While the study ends for a cause outside of its trials, none of those that failed in a row counts as failed.

@@ -89,17 +89,17 @@ void Retention::released(TrialState& t, const std::string& path) {
 }
 
 void Retention::pin(TrialId id, const TrialState& t) {
-    const Donor* donor = depends_on(t);
-    const auto before = pinned_by_.find(id);
-    if (before != pinned_by_.end()) {
-        const auto pin = pins_.find(before->second);
-        pin->second.erase(id);
-        if (pin->second.empty()) pins_.erase(pin);
+    if (const auto before = pinned_by_.find(id); before != pinned_by_.end()) {
+        for (const std::string& path : before->second) {
+            const auto pin = pins_.find(path);
+            pin->second.erase(id);
+            if (pin->second.empty()) pins_.erase(pin);
+        }
         pinned_by_.erase(before);
     }
-    if (donor == nullptr) return;
-    pins_[donor->checkpoint.path].insert(id);
-    pinned_by_.emplace(id, donor->checkpoint.path);
+    for (const Donor* donor : depends_on(t)) {
+        if (pins_[donor->checkpoint.path].insert(id).second) pinned_by_[id].push_back(donor->checkpoint.path);
+    }
 }
 
 void Retention::list(TrialId id, const TrialState& t, const study::StudySpec& spec) {

@@ -70,9 +70,9 @@ class Retention {
     bool ever_saved_ = false;
     std::uint64_t bytes_ = 0;
     // Derived.
-    std::set<Evictable> evictable_;                 ///< empty without checkpoint.max_bytes
-    std::map<std::string, std::set<TrialId>> pins_; ///< who depends on whose checkpoint, by its path
-    std::map<TrialId, std::string> pinned_by_;      ///< the same the other way round
+    std::set<Evictable> evictable_;                         ///< empty without checkpoint.max_bytes
+    std::map<std::string, std::set<TrialId>> pins_;         ///< who depends on whose checkpoint, by its path
+    std::map<TrialId, std::vector<std::string>> pinned_by_; ///< the same the other way round
 };
 
 /// Of a trial's checkpoints the one to use: the best by the objective, the newest of equal ones; null: it has none.

@@ -58,10 +58,11 @@ struct TakeOver {
     study::Exploited record;
     bool done = false;
 };
-/// The state that the trial was to take over cannot be read.
+/// What the trial took over last cannot be read, or is lost with its own checkpoints.
 struct UndoExploit {
     TrialId trial;
     std::uint32_t generation = 0; ///< that it had then
+    bool unreadable = false;      ///< the donor's checkpoint, from which it started
 };
 /// A host on which the trial failed.
 struct JudgeHost {
@@ -99,7 +100,7 @@ struct Before {
     bool was_winding = false;
     std::optional<TrialId> holder; ///< of the rank that is lost
     std::uint32_t shards = 0;      ///< of the checkpoint that is released
-    std::optional<TrialId> donor;  ///< from whose checkpoint it goes on
+    std::vector<TrialId> donors;   ///< from whose checkpoints it may go on
 };
 
 struct Round {

@@ -95,9 +95,10 @@ Tuner::Next Tuner::decide(TakeOver& task, Round&) const {
     return task.record;
 }
 
-/// Nothing was trained with it yet: the trial goes on with its own state and its configuration of before.
+/// The trial goes on with its own state and its configuration of before, never with a mixture.
 Tuner::Next Tuner::decide(UndoExploit& task, Round& round) const {
-    if (state_.trials[task.trial].generation() != task.generation) return {};
+    const TrialState& t = state_.trials[task.trial];
+    if (t.generation() != task.generation || !(task.unreadable || is_stranded(t))) return {};
     return study::ExploitUndone{task.trial, round.now, task.generation - 1};
 }
 

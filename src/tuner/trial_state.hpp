@@ -23,6 +23,7 @@ struct Takeover {
     Iteration iteration = 0; ///< of the trial, as of the verdict
     Donor donor;
     space::Configuration before; ///< its own, up to `iteration`
+    bool settled = false;        ///< it has two checkpoints of its own since, and needs the donor's no longer
 };
 
 /// One trial. What every report touches comes first, so that a report meets one or two cache lines.
@@ -95,8 +96,11 @@ struct Start {
     Iteration iteration = 0; ///< of the trial
 };
 [[nodiscard]] Start start_of(const TrialState& trial);
-/// The checkpoint of another trial that stands for the state of this one until it has one of its own; null: none does.
-[[nodiscard]] const Donor* depends_on(const TrialState& trial);
+/// Checkpoints of other trials that stand for the state of this one until it has enough of its own. Newest first: those
+/// behind the first are for the case that it cannot be read.
+[[nodiscard]] std::vector<const Donor*> depends_on(const TrialState& trial);
+/// What it took over last is lost: neither it nor the donor has a checkpoint of it.
+[[nodiscard]] bool is_stranded(const TrialState& trial);
 
 /// Of a trial's checkpoints the one to use: the best by the objective, the newest of equal ones; null: it has none.
 [[nodiscard]] const CheckpointRef* best_checkpoint(const TrialState& trial, Mode mode);

@@ -9,27 +9,32 @@
 namespace ranktune::tuner {
 namespace {
 
-/// Of its present generation.
-const CheckpointRef* own_checkpoint(const TrialState& trial) {
+const CheckpointRef* own_checkpoint(const TrialState& trial, std::uint32_t generation) {
     const auto& all = trial.checkpoints;
-    const auto found = std::find_if(all.rbegin(), all.rend(), [&](const CheckpointRef& checkpoint) {
-        return checkpoint.generation == trial.generation();
-    });
+    const auto found = std::find_if(
+        all.rbegin(), all.rend(), [&](const CheckpointRef& checkpoint) { return checkpoint.generation == generation; });
     return found == all.rend() ? nullptr : &*found;
 }
 
 } // namespace
 
 Start start_of(const TrialState& trial) {
-    if (const auto* own = own_checkpoint(trial)) return {*own, own->iteration};
-    if (trial.takeovers.empty()) return {};
+    if (const auto* own = own_checkpoint(trial, trial.generation())) return {*own, own->iteration};
+    if (trial.takeovers.empty() || trial.takeovers.back().settled) return {};
     return {trial.takeovers.back().donor, trial.takeovers.back().iteration};
 }
 
-const Donor* depends_on(const TrialState& trial) {
-    const bool over = trial.phase == TrialPhase::finished || trial.phase == TrialPhase::stopped;
-    if (over || trial.takeovers.empty() || own_checkpoint(trial) != nullptr) return nullptr;
-    return &trial.takeovers.back().donor;
+std::vector<const Donor*> depends_on(const TrialState& trial) {
+    std::vector<const Donor*> donors;
+    if (trial.phase == TrialPhase::finished || trial.phase == TrialPhase::stopped) return donors;
+    for (auto each = trial.takeovers.rbegin(); each != trial.takeovers.rend() && !each->settled; ++each)
+        donors.push_back(&each->donor);
+    return donors;
+}
+
+bool is_stranded(const TrialState& trial) {
+    return !trial.takeovers.empty() && trial.takeovers.back().settled &&
+           own_checkpoint(trial, trial.generation()) == nullptr;
 }
 
 const TrialState& Trials::at(TrialId id) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a frame, today's and those of journal format 1.
+// The bytes of a frame, and a journal of an earlier format.
 #include <cstring>
 
 #include "journal_fixture.hpp"
@@ -68,20 +68,15 @@ void write_old_journal(FileSystem& files, std::uint64_t frames) {
 
 } // namespace
 
-TEST_CASE("a journal of format 1 is read, and a study that began with it goes on in today's", "[storage]") {
+TEST_CASE("a journal of format 1 is refused with a sentence", "[storage]") {
     CrashFileSystem files;
     write_old_journal(files, 3);
-    REQUIRE(read_all(files, home) == reports(0, 6));
+    CHECK_THROWS_WITH(read_all(files, home),
+                      Catch::Contains("by an earlier ranktune (journal format 1, records 2") &&
+                          Catch::Contains("use that version, or begin the study again in a new directory"));
     base::NullLog log;
-    {
-        Journal journal(files, options(home, 2), log);
-        CHECK(journal.first_record() == 6);
-        journal.append(reports(6, 3));
-    }
-    JournalSummary summary;
-    CHECK(read_all(files, home, &summary) == reports(0, 9));
-    CHECK(summary.cut_bytes == 0);
-    CHECK(read_journal_tail(files, home, Check::everything).summary.records == 9);
+    CHECK_THROWS_AS(Journal(files, options(home, 2), log), base::FormatError);
+    CHECK(files.list(home + "/journal").size() == 1); // it is as it was
 }
 
 TEST_CASE("a report of one metric takes at most 64 bytes, alone in its frame, with its decision", "[storage]") {

@@ -45,7 +45,8 @@ TEST_CASE("an unknown trainable is answered with the nearest one", "[trainables]
 }
 
 TEST_CASE("a registered class and function are found, listed by name, and cannot be registered twice", "[trainables]") {
-    register_function({.name = "test-function", .description = "", .options = {}, .metrics = {}}, [](FunctionContext&) {});
+    register_function({.name = "test-function", .description = "", .options = {}, .metrics = {}},
+                      [](FunctionContext&) {});
     register_trainable({.name = "test-class", .description = "", .options = {}, .metrics = {}},
                        [] { return std::unique_ptr<Trainable>(); });
     CHECK(find_trainable("test-function").function);
@@ -55,7 +56,8 @@ TEST_CASE("a registered class and function are found, listed by name, and cannot
     CHECK(std::is_sorted(names.begin(), names.end()));
     CHECK(std::count(names.begin(), names.end(), "test-class") == 1);
     CHECK(message_of([] {
-              register_function({.name = "mlp", .description = "", .options = {}, .metrics = {}}, [](FunctionContext&) {});
+              register_function({.name = "mlp", .description = "", .options = {}, .metrics = {}},
+                                [](FunctionContext&) {});
           }).find("registered already") != std::string::npos);
     CHECK_THROWS_AS(register_function({.name = "empty", .description = "", .options = {}, .metrics = {}}, {}),
                     base::UsageError);

@@ -131,7 +131,7 @@ TEST_CASE("A trial takes over the state and the configuration of another one", "
     CHECK(start.configuration == exploited.configuration);
 }
 
-TEST_CASE("A checkpoint that another trial goes on from stays until that one has its own", "[tuner]") {
+TEST_CASE("A checkpoint that another trial goes on from stays until that one has two of its own", "[tuner]") {
     Pair pair;
     pair.exploit();
     pair.over(0, AttemptOutcome::stopped);
@@ -151,8 +151,11 @@ TEST_CASE("A checkpoint that another trial goes on from stays until that one has
     CHECK(std::holds_alternative<Donor>(start_of(pair.trial(0)).from));
     pair.report(0, 5, 0.96);
     pair.saved(0, 5, 1);
-    CHECK_FALSE(has(pair.path(1, 3)));
     CHECK(std::get<CheckpointRef>(start_of(pair.trial(0)).from).iteration == 5);
+    CHECK(has(pair.path(1, 3))); // should that one be damaged
+    pair.report(0, 7, 0.97);
+    pair.saved(0, 7, 1);
+    CHECK_FALSE(has(pair.path(1, 3)));
 }
 
 TEST_CASE("A state that cannot be read is not taken over, and nothing is mixed", "[tuner]") {

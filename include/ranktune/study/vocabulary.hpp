@@ -145,8 +145,8 @@ inline constexpr AttemptOutcome last_attempt_outcome = AttemptOutcome::stateless
 struct CheckpointRef {
     Iteration iteration = 0;
     std::string path;
-    std::uint64_t bytes = 0;      ///< of all its files
-    std::uint64_t digest = 0;     ///< of the parameters, equal on all ranks; of `shards`, where there are any
+    std::uint64_t bytes = 0;  ///< of all its files
+    std::uint64_t digest = 0; ///< of the parameters, equal on all ranks; of `shards`, where there are any
     /// The objective at `iteration`; nothing when the report lacked it or it was not finite.
     std::optional<double> value = {};
     /// Digest of each shard's state; empty: one file, written by rank 0. Shard k lies in `path` with ".k" before its

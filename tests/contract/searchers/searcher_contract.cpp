@@ -158,8 +158,7 @@ void check_suggestions(const MakeSearcher& make, SearcherTraits traits) {
         const auto a = make(spec);
         const auto b = make(spec);
         live(*b, 0, trials);
-        for (std::uint32_t trial = trials; trial-- > 0;)
-            CHECK(a->suggest(trial, {}) == b->suggest(trial, {}));
+        for (std::uint32_t trial = trials; trial-- > 0;) CHECK(a->suggest(trial, {}) == b->suggest(trial, {}));
     }
 }
 
