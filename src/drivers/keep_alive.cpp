@@ -12,9 +12,12 @@ KeepAlive::KeepAlive(comm::Transport& transport, study::Bytes sign, std::vector<
       interval_(interval),
       here_(Clock::now()),
       peers_(std::move(peers)),
-      thread_([this] { main(); }) {}
-
-KeepAlive::~KeepAlive() { stop(); }
+      thread_(
+          [this] {
+              speak();
+              return Clock::now() + interval_;
+          },
+          Clock::now() + interval) {}
 
 std::chrono::milliseconds KeepAlive::loop_is_here() {
     const auto now = Clock::now();
@@ -26,21 +29,10 @@ void KeepAlive::set_peers(std::vector<base::Rank> peers) {
     peers_ = std::move(peers);
 }
 
-void KeepAlive::stop() {
-    {
-        const std::lock_guard lock(mutex_);
-        quit_ = true;
-    }
-    changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
-}
-
-void KeepAlive::main() {
-    std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, interval_, [this] { return quit_; })) {
-        if (Clock::now() - here_.load() < interval_) continue;
-        for (const base::Rank peer : peers_) transport_.send(peer, sign_);
-    }
+void KeepAlive::speak() {
+    const std::lock_guard lock(mutex_);
+    if (Clock::now() - here_.load() < interval_) return;
+    for (const base::Rank peer : peers_) transport_.send(peer, sign_);
 }
 
 std::vector<base::Rank> worker_ranks(std::uint32_t ranks) {

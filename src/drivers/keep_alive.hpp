@@ -4,12 +4,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "comm/transport/transport.hpp"
+#include "drivers/background.hpp"
 #include "drivers/protocol.hpp"
 #include "ranktune/base/ids.hpp"
 
@@ -30,16 +29,13 @@ class KeepAlive {
     KeepAlive(comm::Transport& transport, const T& sign, std::vector<base::Rank> peers,
               std::chrono::milliseconds interval = std::chrono::seconds(1))
         : KeepAlive(transport, encoded(sign), std::move(peers), interval) {}
-    ~KeepAlive();
-    KeepAlive(const KeepAlive&) = delete;
-    KeepAlive& operator=(const KeepAlive&) = delete;
 
     /// Called by the loop in each of its rounds. Returns for how long it was away.
     std::chrono::milliseconds loop_is_here();
     /// Replaces the peers.
     void set_peers(std::vector<base::Rank> peers);
     /// No message leaves after it. May be called again.
-    void stop();
+    void stop() { thread_.stop(); }
 
   private:
     KeepAlive(comm::Transport& transport, study::Bytes sign, std::vector<base::Rank> peers,
@@ -50,17 +46,15 @@ class KeepAlive {
         encode_message(sign, bytes);
         return bytes;
     }
-    void main();
+    void speak();
 
     comm::Transport& transport_;
     const study::Bytes sign_;
     const std::chrono::milliseconds interval_;
     std::atomic<Clock::time_point> here_; ///< the loop's last round
     std::mutex mutex_;
-    std::condition_variable changed_;
     std::vector<base::Rank> peers_;
-    bool quit_ = false;
-    std::thread thread_; // last: starts when everything above is there
+    Background thread_;
 };
 
 /// All ranks of a job but the head.

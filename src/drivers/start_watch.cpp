@@ -15,6 +15,8 @@
 namespace ranktune::drivers {
 namespace {
 
+constexpr std::chrono::seconds look_period{1};
+
 [[noreturn]] void give_up(const std::string& text) {
     static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
     _exit(static_cast<int>(study::StudyOutcome::resumable));
@@ -36,28 +38,17 @@ std::string launcher_is_gone(const std::string& who) {
 
 } // namespace
 
-StartWatch::StartWatch(std::chrono::milliseconds limit, std::string who) {
-    thread_ = std::thread([this, limit, parent = getppid(), who = std::move(who)] {
-        std::unique_lock lock(mutex_);
-        // Counted, not measured: a job that was suspended meanwhile is not late.
-        for (auto waited = std::chrono::milliseconds(0); limit.count() <= 0 || waited < limit;
-             waited += std::chrono::seconds(1)) {
-            if (changed_.wait_for(lock, std::chrono::seconds(1), [this] { return up_; })) return;
-            // Without the one that brings the ranks together nobody comes any more, and nobody ends those who wait.
-            if (getppid() != parent) give_up(launcher_is_gone(who));
-        }
-        give_up(waited_too_long(limit, who));
-    });
-}
-
-StartWatch::~StartWatch() {
-    {
-        const std::lock_guard lock(mutex_);
-        up_ = true;
-    }
-    changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
-}
+StartWatch::StartWatch(std::chrono::milliseconds limit, std::string who)
+    : thread_(
+          // Counted, not measured: a job that was suspended meanwhile is not late.
+          [limit, parent = getppid(), who = std::move(who), waited = std::chrono::milliseconds(0)]() mutable {
+              // Without the one that brings the ranks together nobody comes any more, and nobody ends those who wait.
+              if (getppid() != parent) give_up(launcher_is_gone(who));
+              waited += look_period;
+              if (limit.count() > 0 && waited >= limit) give_up(waited_too_long(limit, who));
+              return Background::Clock::now() + look_period;
+          },
+          Background::Clock::now() + look_period) {}
 
 std::chrono::seconds StartWatch::limit_from_environment() {
     const char* set = std::getenv(start_timeout_variable);

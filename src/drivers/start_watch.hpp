@@ -3,10 +3,9 @@
 // An end to waiting for ranks that will never come.
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <string>
-#include <thread>
+
+#include "drivers/background.hpp"
 
 namespace ranktune::drivers {
 
@@ -22,19 +21,13 @@ class StartWatch {
   public:
     /// `limit`: zero or less: for ever, while the parent lives. `who`: this process, for people: "a rank on n17".
     StartWatch(std::chrono::milliseconds limit, std::string who);
-    ~StartWatch();
-    StartWatch(const StartWatch&) = delete;
-    StartWatch& operator=(const StartWatch&) = delete;
 
     /// What the variable says; without it, 5 minutes and 0.1 s for each task. Throws base::UsageError when it is no
     /// number of seconds.
     [[nodiscard]] static std::chrono::seconds limit_from_environment();
 
   private:
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    bool up_ = false;
-    std::thread thread_; // last: starts when everything above is there
+    Background thread_;
 };
 
 } // namespace ranktune::drivers

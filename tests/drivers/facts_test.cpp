@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a start says of itself, and what is done again and again beside it.
-#include <chrono>
-#include <condition_variable>
+// What a start says of itself.
 #include <cstdlib>
-#include <mutex>
 #include <string>
-#include <thread>
 
 #include <nlohmann/json.hpp>
 
 #include "drivers/environment_facts.hpp"
 #include "drivers/file_system_facts.hpp"
-#include "drivers/head/refresher.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -55,25 +50,4 @@ TEST_CASE("env.json has every variable of Slurm but those that may hold a secret
     CHECK(text.find("private") == std::string::npos);
     CHECK(json["build"]["type"] == "debugoptimized");
     CHECK_FALSE(json["blas"].get<std::string>().empty());
-}
-
-TEST_CASE("a refresher goes on until it is told to stop, and not beyond", "[drivers]") {
-    std::mutex mutex;
-    std::condition_variable changed;
-    int calls = 0;
-    Refresher refresher(std::chrono::milliseconds(1), [&] {
-        const std::lock_guard lock(mutex);
-        ++calls;
-        changed.notify_all();
-    });
-    {
-        std::unique_lock lock(mutex);
-        changed.wait(lock, [&] { return calls >= 3; });
-    }
-    std::thread other([&] { refresher.stop(); });
-    refresher.stop();
-    other.join();
-    const int at_the_end = calls;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    CHECK(calls == at_the_end);
 }

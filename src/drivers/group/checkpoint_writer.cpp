@@ -8,17 +8,11 @@
 
 namespace ranktune::drivers {
 
-CheckpointWriter::CheckpointWriter(Write write) : write_(std::move(write)) {}
-
-CheckpointWriter::~CheckpointWriter() {
-    if (!thread_.joinable()) return;
-    {
-        const std::lock_guard lock(mutex_);
-        quit_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-}
+CheckpointWriter::CheckpointWriter(Write write)
+    : write_(std::move(write)), thread_([this] {
+          write_now();
+          return Background::when_asked;
+      }) {}
 
 bool CheckpointWriter::idle() const {
     const std::lock_guard lock(mutex_);
@@ -33,12 +27,11 @@ study::MemoryState& CheckpointWriter::fresh_state() {
 
 void CheckpointWriter::start(const storage::CheckpointKey& key) {
     assert(idle());
-    if (!thread_.joinable()) thread_ = std::thread([this] { main(); });
     {
         const std::lock_guard lock(mutex_);
         job_ = key;
     }
-    changed_.notify_all();
+    thread_.ask();
 }
 
 std::optional<CheckpointWriter::Result> CheckpointWriter::take() {
@@ -48,30 +41,25 @@ std::optional<CheckpointWriter::Result> CheckpointWriter::take() {
 
 std::optional<CheckpointWriter::Result> CheckpointWriter::wait() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !job_; });
+    done_.wait(lock, [this] { return !job_; });
     return std::exchange(result_, std::nullopt);
 }
 
-void CheckpointWriter::main() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-        changed_.wait(lock, [this] { return job_ || quit_; });
-        if (!job_) return;
-        const storage::CheckpointKey key = *job_;
-        lock.unlock();
-        Result result;
-        const auto began = std::chrono::steady_clock::now();
-        try {
-            result.checkpoint = write_(key, state_);
-        } catch (const std::exception& error) {
-            result.error = error.what();
-        }
-        result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-        lock.lock();
+void CheckpointWriter::write_now() {
+    Result result;
+    const auto began = std::chrono::steady_clock::now();
+    try {
+        result.checkpoint = write_(*job_, state_); // both are this thread's until it gives the result
+    } catch (const std::exception& error) {
+        result.error = error.what();
+    }
+    result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    {
+        const std::lock_guard lock(mutex_);
         job_.reset();
         result_ = std::move(result);
-        changed_.notify_all();
     }
+    done_.notify_all();
 }
 
 } // namespace ranktune::drivers

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 
+#include "drivers/background.hpp"
 #include "ranktune/study/state.hpp"
 #include "ranktune/study/vocabulary.hpp"
 #include "storage/checkpoint_store.hpp"
@@ -16,7 +16,7 @@
 namespace ranktune::drivers {
 
 /// Used by one thread (the trial's). Its own thread starts with the first write, and the memory of a state is used
-/// again for the next one, so that taking a state is a plain copy.
+/// again for the next one, so that taking a state is a plain copy. Destroying it waits for the write under way.
 class CheckpointWriter {
   public:
     /// Returns when the file has its final name; throws what went wrong. Called on the writer's thread.
@@ -24,9 +24,6 @@ class CheckpointWriter {
         std::function<study::CheckpointRef(const storage::CheckpointKey& key, const study::MemoryState& state)>;
 
     explicit CheckpointWriter(Write write);
-    ~CheckpointWriter(); ///< waits for the write under way
-    CheckpointWriter(const CheckpointWriter&) = delete;
-    CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
     /// No write is under way, and no result waits to be taken.
     [[nodiscard]] bool idle() const;
@@ -46,16 +43,15 @@ class CheckpointWriter {
     [[nodiscard]] std::optional<Result> wait();
 
   private:
-    void main();
+    void write_now();
 
     Write write_;
     mutable std::mutex mutex_;
-    std::condition_variable changed_;
+    std::condition_variable done_;
     study::MemoryState state_; ///< the thread's while `job_` is set
     std::optional<storage::CheckpointKey> job_;
     std::optional<Result> result_;
-    bool quit_ = false;
-    std::thread thread_;
+    Background thread_;
 };
 
 } // namespace ranktune::drivers

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "comm/transport/shared.hpp"
+#include "drivers/background.hpp"
 #include "drivers/binding.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/file_system_facts.hpp"
@@ -25,7 +26,6 @@
 #include "drivers/head/noted_stop.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/head/publisher.hpp"
-#include "drivers/head/refresher.hpp"
 #include "drivers/head/requeue.hpp"
 #include "drivers/head/results.hpp"
 #include "drivers/keep_alive.hpp"
@@ -115,7 +115,7 @@ class HeadRun {
     std::optional<study::Asker> late_stop_;                ///< who asked for one when the loop was over
     std::optional<study::JobDeath> death_;                 ///< of the start before
     std::string tables_;                                   ///< what is wrong with metrics.h5 at the end
-    std::uint64_t tables_records_ = 0; ///< records that metrics.h5 was last made of; the refresher's own
+    std::uint64_t tables_records_ = 0; ///< records that metrics.h5 was last made of; of the thread that makes it
     std::optional<ProcessClock> clock_;
 };
 
@@ -305,7 +305,8 @@ HeadRunEnd HeadRun::run(SignalReader* signals) {
 HeadEnd HeadRun::serve(SignalReader* signals, HeadFigures& figures) {
     Publisher status(files_, directory_.status_file(), [this] { return is_mine(); });
     HeadObserver observer(options_.observer, *log_, status, *journal_);
-    Refresher tables(tables_interval, [this] { refresh_tables(); });
+    Background tables(sparingly(tables_interval, [this] { refresh_tables(); }),
+                      Background::Clock::now() + tables_interval);
     HeadServices services(
         files_, *journal_, directory_.path, waker_, *log_,
         [&](const study::EndStudy&) {

@@ -44,29 +44,20 @@ TimeLeft ask_time_left(const slurm::Allocation& job, std::int64_t seconds_since_
 }
 
 JobWatch::JobWatch(slurm::Allocation job, std::chrono::nanoseconds lead, Waker& waker, base::LogSink& log)
-    : job_(std::move(job)), lead_(lead), waker_(waker), log_(log), thread_([this] { main(); }) {}
-
-JobWatch::~JobWatch() {
-    {
-        const std::lock_guard lock(mutex_);
-        quit_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-}
+    : job_(std::move(job)),
+      lead_(lead),
+      waker_(waker),
+      log_(log),
+      thread_(
+          [this] {
+              look();
+              return Clock::now() + period;
+          },
+          Clock::now()) {}
 
 std::optional<JobWatch::News> JobWatch::news() {
     const std::lock_guard lock(mutex_);
     return std::exchange(news_, std::nullopt);
-}
-
-void JobWatch::main() {
-    std::unique_lock lock(mutex_);
-    do {
-        lock.unlock();
-        look();
-        lock.lock();
-    } while (!changed_.wait_for(lock, period, [this] { return quit_; }));
 }
 
 void JobWatch::look() {

@@ -4,14 +4,13 @@
 // programs are missing or say what nobody knows, nothing is lost but the knowledge.
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "drivers/background.hpp"
 #include "drivers/command_output.hpp"
 #include "drivers/wake.hpp"
 #include "ranktune/base/log.hpp"
@@ -31,11 +30,9 @@ class JobWatch {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// `lead`: kept free before the end, but at most a tenth of the time left at the start. References outlive it.
+    /// `lead`: kept free before the end, but at most a tenth of the time left at the start. References outlive it. Destroying it waits for a question under way,
+    /// seconds at most.
     JobWatch(slurm::Allocation job, std::chrono::nanoseconds lead, Waker& waker, base::LogSink& log);
-    ~JobWatch(); ///< waits for the question under way, seconds at most
-    JobWatch(const JobWatch&) = delete;
-    JobWatch& operator=(const JobWatch&) = delete;
 
     struct News {
         std::optional<Clock::time_point> end; ///< lead taken off; nothing: no limit, or not known
@@ -45,7 +42,6 @@ class JobWatch {
     [[nodiscard]] std::optional<News> news();
 
   private:
-    void main();
     void look();
 
     slurm::Allocation job_;
@@ -56,10 +52,8 @@ class JobWatch {
     bool first_ = true;     ///< round
     bool known_ = false;    ///< some round had an answer
     std::mutex mutex_;
-    std::condition_variable changed_;
     std::optional<News> news_;
-    bool quit_ = false;
-    std::thread thread_; // last: starts when everything above is there
+    Background thread_;
 };
 
 } // namespace ranktune::drivers

@@ -8,6 +8,11 @@
 #include "ranktune/base/error.hpp"
 
 namespace ranktune::drivers {
+namespace {
+
+constexpr std::chrono::seconds look_period{1};
+
+} // namespace
 
 Keeper::Keeper(storage::FileSystem& files, storage::Lease& lease, const storage::Journal& journal,
                StudyDirectory directory, Waker& waker, base::LogSink& log)
@@ -17,36 +22,25 @@ Keeper::Keeper(storage::FileSystem& files, storage::Lease& lease, const storage:
       directory_(std::move(directory)),
       waker_(waker),
       log_(log),
-      thread_([this] { main(); }) {}
-
-Keeper::~Keeper() {
-    {
-        const std::lock_guard lock(mutex_);
-        quit_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-}
+      next_renewal_(Background::Clock::now() + storage::lease_period),
+      thread_(
+          [this] {
+              look();
+              return Background::Clock::now() + look_period;
+          },
+          Background::Clock::now() + look_period) {}
 
 std::optional<EndAsked> Keeper::asked() {
     const std::lock_guard lock(mutex_);
     return std::exchange(asked_, std::nullopt);
 }
 
-void Keeper::main() {
-    using Clock = std::chrono::steady_clock;
-    auto next_renewal = Clock::now() + storage::lease_period;
-    std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, std::chrono::seconds(1), [this] { return quit_; })) {
-        lock.unlock();
-        if (!over_) look_for_journal();
-        if (!over_) look_for_stop();
-        if (!over_ && Clock::now() >= next_renewal) {
-            next_renewal = Clock::now() + storage::lease_period;
-            renew();
-        }
-        lock.lock();
-    }
+void Keeper::look() {
+    if (!over_) look_for_journal();
+    if (!over_) look_for_stop();
+    if (over_ || Background::Clock::now() < next_renewal_) return;
+    next_renewal_ = Background::Clock::now() + storage::lease_period;
+    renew();
 }
 
 void Keeper::look_for_stop() {

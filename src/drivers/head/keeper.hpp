@@ -3,12 +3,11 @@
 // Keeper: the head's thread that renews the lease, looks for the file `stop`, and sees that the journal still lies in
 // its place. A file system that hangs keeps it waiting, never the head's loop.
 
-#include <condition_variable>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 
+#include "drivers/background.hpp"
 #include "drivers/service.hpp"
 #include "drivers/study_directory.hpp"
 #include "drivers/wake.hpp"
@@ -24,15 +23,12 @@ class Keeper {
     /// is found.
     Keeper(storage::FileSystem& files, storage::Lease& lease, const storage::Journal& journal, StudyDirectory directory,
            Waker& waker, base::LogSink& log);
-    ~Keeper();
-    Keeper(const Keeper&) = delete;
-    Keeper& operator=(const Keeper&) = delete;
 
     /// What the head's loop is asked for since the last call. Never blocks on a disk.
     [[nodiscard]] std::optional<EndAsked> asked();
 
   private:
-    void main();
+    void look();
     void look_for_stop();
     void look_for_journal();
     void renew();
@@ -46,12 +42,11 @@ class Keeper {
     Waker& waker_;
     base::LogSink& log_;
     std::mutex mutex_;
-    std::condition_variable changed_;
     std::optional<EndAsked> asked_;
     bool over_ = false; ///< the study is not this head's any more, or its journal is gone: nothing is looked for
     int misses_ = 0;    ///< looks in a row that did not find the journal
-    bool quit_ = false;
-    std::thread thread_; // last: starts when everything above is there
+    Background::Clock::time_point next_renewal_;
+    Background thread_;
 };
 
 } // namespace ranktune::drivers

@@ -7,31 +7,22 @@
 namespace ranktune::drivers {
 
 Unlinker::Unlinker(storage::FileSystem& files, std::string study_directory, base::LogSink& log)
-    : files_(files), directory_(std::move(study_directory)), log_(log) {}
-
-Unlinker::~Unlinker() {
-    {
-        const std::lock_guard lock(mutex_);
-        quit_ = true;
-    }
-    changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
-}
+    : files_(files), directory_(std::move(study_directory)), log_(log), thread_([this] {
+          remove_all();
+          return Background::when_asked;
+      }) {}
 
 void Unlinker::remove(std::string path) {
     {
         const std::lock_guard lock(mutex_);
         paths_.push_back(std::move(path));
-        if (!thread_.joinable()) thread_ = std::thread([this] { main(); });
     }
-    changed_.notify_all();
+    thread_.ask();
 }
 
-void Unlinker::main() {
+void Unlinker::remove_all() {
     std::unique_lock lock(mutex_);
-    while (true) {
-        changed_.wait(lock, [this] { return quit_ || !paths_.empty(); });
-        if (paths_.empty()) return;
+    while (!paths_.empty()) {
         const std::string path = std::move(paths_.front());
         paths_.pop_front();
         lock.unlock();

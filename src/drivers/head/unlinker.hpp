@@ -2,41 +2,35 @@
 #pragma once
 // Unlinker: removes released checkpoints on a thread of its own.
 
-#include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <string>
-#include <thread>
 
+#include "drivers/background.hpp"
 #include "ranktune/base/log.hpp"
 #include "storage/file_system.hpp"
 
 namespace ranktune::drivers {
 
-/// What cannot be removed is logged and stays; the next start finds it as an orphan.
+/// Everything is removed before this object is gone. What cannot be removed is logged and stays; the next start finds it as an orphan.
 class Unlinker {
   public:
     /// References outlive it.
     Unlinker(storage::FileSystem& files, std::string study_directory, base::LogSink& log);
-    ~Unlinker(); ///< waits until everything is removed
-    Unlinker(const Unlinker&) = delete;
-    Unlinker& operator=(const Unlinker&) = delete;
 
     /// Removes a file or folder, soon. `path` is relative to the study directory. Any thread; never waits for a disk.
     void remove(std::string path);
 
   private:
-    void main();
+    void remove_all();
     void remove_now(const std::string& path);
 
     storage::FileSystem& files_;
     std::string directory_;
     base::LogSink& log_;
     std::mutex mutex_;
-    std::condition_variable changed_;
     std::deque<std::string> paths_;
-    bool quit_ = false;
-    std::thread thread_; ///< from the first path on
+    Background thread_;
 };
 
 } // namespace ranktune::drivers
