@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "drivers/environment_facts.hpp"
+#include "drivers/environment.hpp"
 #include "drivers/program/spawn.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "study/launchers.hpp"

@@ -23,7 +23,7 @@
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
 #include "drivers/command_output.hpp"
-#include "drivers/environment_facts.hpp"
+#include "drivers/environment.hpp"
 #include "drivers/file_system_facts.hpp"
 #include "ranktune/base/error.hpp"
 #include "report/text.hpp"

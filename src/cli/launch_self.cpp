@@ -19,7 +19,7 @@
 #include "comm/mpi/launch.hpp"
 #include "comm/mpi/launcher_words.hpp"
 #include "drivers/command_output.hpp"
-#include "drivers/environment_facts.hpp"
+#include "drivers/environment.hpp"
 #include "drivers/exit_code.hpp"
 #include "drivers/program/descendants.hpp"
 #include "drivers/program/spawn.hpp"

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <ostream>
 
-#include "drivers/environment_facts.hpp"
+#include "drivers/environment.hpp"
 #include "report/stopping.hpp"
 
 namespace ranktune::cli {

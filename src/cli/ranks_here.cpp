@@ -11,7 +11,7 @@
 #include "cli/launch_self.hpp"
 #include "cli/terminal.hpp"
 #include "comm/mpi/launch.hpp"
-#include "drivers/environment_facts.hpp"
+#include "drivers/environment.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "report/text.hpp"

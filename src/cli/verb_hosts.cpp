@@ -5,7 +5,7 @@
 
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
-#include "drivers/environment_facts.hpp"
+#include "drivers/environment.hpp"
 #include "ranktune/base/error.hpp"
 #include "slurm/allocation.hpp"
 

@@ -28,7 +28,7 @@
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
 #include "drivers/command_output.hpp"
-#include "drivers/environment_facts.hpp"
+#include "drivers/environment.hpp"
 #include "drivers/head/finished_study.hpp"
 #include "drivers/head/last_end.hpp"
 #include "drivers/head/open_study.hpp"

@@ -10,7 +10,7 @@
 
 #include "cli/job_chain.hpp"
 #include "cli/verbs.hpp"
-#include "drivers/environment_facts.hpp"
+#include "drivers/environment.hpp"
 #include "drivers/study_directory.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"

@@ -20,7 +20,7 @@
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
 #include "comm/mpi/environment.hpp"
-#include "drivers/environment_facts.hpp"
+#include "drivers/environment.hpp"
 #include "drivers/head/last_end.hpp"
 #include "drivers/log_file.hpp"
 #include "drivers/program/descendants.hpp"

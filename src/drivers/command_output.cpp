@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "drivers/environment_facts.hpp"
+#include "drivers/environment.hpp"
 #include "drivers/program/pipe.hpp"
 #include "drivers/program/spawn.hpp"
 #include "storage/file_descriptor.hpp"

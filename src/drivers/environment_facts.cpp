@@ -3,25 +3,18 @@
 
 #include <sys/resource.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <ctime>
 #include <iterator>
 #include <string_view>
 #include <thread>
 
+#include "drivers/environment.hpp"
 #include "drivers/json_text.hpp"
 #include "trainables/blas.hpp"
 
 namespace ranktune::drivers {
 namespace {
-
-std::string variable(const char* name) {
-    const char* value = std::getenv(name);
-    return value != nullptr ? value : "";
-}
 
 /// Names beside Slurm's that explain a run and cannot hold a secret. Anything else of the environment stays where it
 /// is.
@@ -94,43 +87,6 @@ std::string build_json(const std::string& type) {
 }
 
 } // namespace
-
-std::vector<std::string> environment_entries() {
-    std::vector<std::string> entries;
-    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) entries.emplace_back(*entry);
-    return entries;
-}
-
-base::Variables environment_variables() {
-    base::Variables variables;
-    for (const std::string& entry : environment_entries())
-        if (const auto at = entry.find('='); at != std::string::npos)
-            variables.emplace(entry.substr(0, at), entry.substr(at + 1));
-    return variables;
-}
-
-std::string host_name() {
-    auto name = variable("SLURMD_NODENAME");
-    if (!name.empty()) return name;
-    char buffer[256] = {};
-    if (gethostname(buffer, sizeof buffer - 1) != 0) return "localhost";
-    return buffer;
-}
-
-std::string slurm_job() { return variable("SLURM_JOB_ID"); }
-
-std::uint32_t slurm_restart_count() {
-    return static_cast<std::uint32_t>(std::strtoul(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10));
-}
-
-std::string slurm_end_time() {
-    const auto seconds = static_cast<std::time_t>(std::strtoll(variable("SLURM_JOB_END_TIME").c_str(), nullptr, 10));
-    if (seconds <= 0) return {};
-    std::tm parts{};
-    gmtime_r(&seconds, &parts);
-    char text[40];
-    return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
-}
 
 std::string environment_json(const EnvironmentFacts& facts) {
     JsonObject object;

@@ -9,7 +9,7 @@
 
 #include "comm/mpi/gather.hpp"
 #include "drivers/binding.hpp"
-#include "drivers/environment_facts.hpp"
+#include "drivers/environment.hpp"
 #include "drivers/json_text.hpp"
 #include "ranktune/base/text.hpp"
 #include "slurm/gpus.hpp"

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <utility>
 
-#include "drivers/environment_facts.hpp"
+#include "drivers/environment.hpp"
 #include "drivers/log_file.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"

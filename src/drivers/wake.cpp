@@ -36,6 +36,14 @@ bool Waker::nap(std::chrono::microseconds time, int signal_fd) noexcept {
     return true;
 }
 
+std::chrono::microseconds nap_until(base::StudyTime wake_at, base::StudyTime now, std::chrono::microseconds nap) {
+    using namespace std::chrono_literals;
+    if (wake_at <= now) return 50us; // due: but a machine that cannot do it yet must not make the loop spin
+    // Comparing before converting: a wake-up time without meaning may be the end of all time.
+    if (wake_at - now > nap) return nap;
+    return std::chrono::duration_cast<std::chrono::microseconds>(wake_at - now) + 1us;
+}
+
 std::chrono::microseconds AdaptiveNap::next(Clock::time_point now) const {
     const auto idle = std::chrono::duration_cast<std::chrono::microseconds>(now - busy_);
     return std::clamp(idle / 4, shortest_, longest_);

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "ranktune/base/time.hpp"
+
 namespace ranktune::drivers {
 
 /// Owns an eventfd. `nap` belongs to one thread; `wake` may be called from any.
@@ -23,6 +25,10 @@ class Waker {
   private:
     int event_ = -1;
 };
+
+/// `nap`, or less: until `wake_at`.
+[[nodiscard]] std::chrono::microseconds nap_until(base::StudyTime wake_at, base::StudyTime now,
+                                                  std::chrono::microseconds nap);
 
 /// How long to nap: about a quarter of the time for which nothing has happened, so that an answer is at most a quarter
 /// later than it could be and a long wait costs nothing; between the limits.

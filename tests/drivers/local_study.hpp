@@ -13,9 +13,11 @@
 
 #include "comm/transport/loopback.hpp"
 #include "ddp/thread_collective.hpp"
+#include "drivers/group/serve_worker.hpp"
 #include "drivers/group/worker_runner.hpp"
 #include "drivers/head/head_run.hpp"
-#include "drivers/service.hpp"
+#include "drivers/outbox.hpp"
+#include "drivers/process_clock.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/journal.hpp"

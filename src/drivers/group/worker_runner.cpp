@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "drivers/environment_facts.hpp"
+#include "drivers/environment.hpp"
 #include "drivers/group/hang_trace.hpp"
 #include "drivers/group/store_io.hpp"
 #include "drivers/study_directory.hpp"

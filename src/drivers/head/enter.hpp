@@ -2,11 +2,11 @@
 #pragma once
 // How a head comes into a study directory: the lease, --fresh, and what the directory holds.
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "drivers/head/open_study.hpp"
-#include "drivers/run_options.hpp"
 #include "storage/file_system.hpp"
 #include "storage/lease.hpp"
 
@@ -28,8 +28,16 @@ struct Entered {
     std::string moved_to; ///< where --fresh put the old directory
 };
 
+struct EnterRequest {
+    std::string directory; ///< absolute
+    const study::StudySpec& spec;
+    OpenRequest open;
+    bool supervised = false;                         ///< what the file `stop` asks for was meant for this start, too
+    std::function<void(const std::string&)> on_note; ///< one sentence for people who wait; may be empty
+};
+
 /// Takes the lease and reads the study. Throws base::UsageError when another head has it, base::IoError, and what
 /// open_study throws.
-[[nodiscard]] Entered enter(storage::FileSystem& files, const RunOptions& options);
+[[nodiscard]] Entered enter(storage::FileSystem& files, const EnterRequest& request);
 
 } // namespace ranktune::drivers

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "drivers/environment_facts.hpp"
+#include "drivers/environment.hpp"
 #include "drivers/head/early_trouble.hpp"
 #include "drivers/head/results.hpp"
 #include "drivers/log_file.hpp"

@@ -12,6 +12,7 @@
 #include "comm/transport/shared.hpp"
 #include "drivers/background.hpp"
 #include "drivers/binding.hpp"
+#include "drivers/environment.hpp"
 #include "drivers/environment_facts.hpp"
 #include "drivers/file_system_facts.hpp"
 #include "drivers/head/early_trouble.hpp"
@@ -28,9 +29,11 @@
 #include "drivers/head/publisher.hpp"
 #include "drivers/head/requeue.hpp"
 #include "drivers/head/results.hpp"
+#include "drivers/head/serve_head.hpp"
 #include "drivers/keep_alive.hpp"
 #include "drivers/log_file.hpp"
-#include "drivers/service.hpp"
+#include "drivers/outbox.hpp"
+#include "drivers/process_clock.hpp"
 #include "drivers/study_directory.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/parse.hpp"
@@ -531,7 +534,8 @@ HeadRunEnd run_head(comm::Transport& wire, SignalReader* signals, const RunOptio
     bool started = false;
     try {
         refuse_what_cannot_be(transport, options);
-        Entered entered = enter(*options.files, options);
+        Entered entered =
+            enter(*options.files, {options.directory, options.spec, options.open, options.supervised, options.on_note});
         if (options.on_open) options.on_open(entered.opened, entered.moved_to);
         if (entered.opened.finished) {
             const std::string wrong = tend(*options.files, options.directory, entered.opened, options.launch);

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "drivers/background.hpp"
-#include "drivers/service.hpp"
+#include "drivers/head/serve_head.hpp"
 #include "drivers/study_directory.hpp"
 #include "drivers/wake.hpp"
 #include "ranktune/base/log.hpp"

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "drivers/environment_facts.hpp"
+#include "drivers/environment.hpp"
 #include "drivers/group/crash_note.hpp"
 
 namespace ranktune::drivers {

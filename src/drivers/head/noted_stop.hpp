@@ -5,7 +5,7 @@
 #include <chrono>
 #include <optional>
 
-#include "drivers/service.hpp"
+#include "drivers/head/serve_head.hpp"
 #include "drivers/signal_note.hpp"
 
 namespace ranktune::drivers {

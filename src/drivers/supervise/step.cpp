@@ -15,7 +15,7 @@
 #include <thread>
 #include <utility>
 
-#include "drivers/environment_facts.hpp"
+#include "drivers/environment.hpp"
 #include "drivers/program/descendants.hpp"
 #include "drivers/program/pipe.hpp"
 #include "drivers/program/spawn.hpp"

@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "drivers/service.hpp"
+#include "drivers/head/serve_head.hpp"
 
 #include <algorithm>
-#include <ctime>
+#include <chrono>
 #include <vector>
+
+#include "drivers/outbox.hpp"
 
 namespace ranktune::drivers {
 namespace {
 
 using namespace std::chrono_literals;
 using Steady = std::chrono::steady_clock;
-
-/// Messages taken in one round, so that a flood cannot keep timers and commits waiting.
-constexpr int messages_per_round = 512;
-
-/// Until `wake_at`, at most `nap`.
-std::chrono::microseconds bounded(std::chrono::microseconds nap, base::StudyTime now, base::StudyTime wake_at) {
-    if (wake_at <= now) return 50us; // due: but a machine that cannot do it yet must not make the loop spin
-    // Comparing before converting: a wake-up time without meaning may be the end of all time.
-    if (wake_at - now > nap) return nap;
-    return std::chrono::duration_cast<std::chrono::microseconds>(wake_at - now) + 1us;
-}
 
 /// `as`: what this process received.
 void take_signal(EndAsked what, study::Asker as, StopStep step, HeadMachine& head, const ProcessClock& clock,
@@ -78,47 +69,6 @@ class AfterPause {
 
 } // namespace
 
-void flush_transport(comm::Transport& transport, Waker& waker) {
-    const auto until = Steady::now() + 2s;
-    while (!transport.flushed() && Steady::now() < until) {
-        static_cast<void>(transport.poll()); // drives the sends; what still comes in is too late
-        waker.nap(100us);
-    }
-}
-
-double process_cpu_seconds() {
-    timespec time{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
-WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const ProcessClock& clock, Waker& waker,
-                       SignalReader* signals, const std::function<void()>& each_round) {
-    AdaptiveNap naps(50us, 2000us);
-    while (!worker.end()) {
-        bool busy = false;
-        for (int n = 0; n < messages_per_round && !worker.end(); ++n) {
-            const auto message = transport.poll();
-            if (!message) break;
-            worker.on_message(message->from, message->bytes, clock.now());
-            busy = true;
-        }
-        if (signals != nullptr)
-            while (const auto signal = signals->poll()) worker.on_stop_request(*signal, clock.now());
-        if (worker.end()) break;
-        worker.on_tick(clock.now());
-        if (each_round) each_round();
-        const auto now = Steady::now();
-        if (busy)
-            naps.busy(now);
-        else if (waker.nap(bounded(naps.next(now), clock.now(), worker.wake_at()),
-                           signals != nullptr ? signals->fd() : -1))
-            naps.busy(Steady::now());
-    }
-    flush_transport(transport, waker);
-    return *worker.end();
-}
-
 HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessClock& clock, Waker& waker,
                    SignalReader* signals, base::LogSink& log, const std::function<void(const EndAsked& what)>& stopping,
                    const std::function<std::optional<EndAsked>()>& asked, const std::function<void()>& each_round) {
@@ -172,7 +122,7 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const ProcessC
         if (busy)
             naps.busy(now);
         else
-            waker.nap(bounded(naps.next(now), clock.now(), head.wake_at()), signals != nullptr ? signals->fd() : -1);
+            waker.nap(nap_until(head.wake_at(), clock.now(), naps.next(now)), signals != nullptr ? signals->fd() : -1);
     }
     flush_transport(transport, waker);
     return *head.end();

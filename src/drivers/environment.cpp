@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/environment.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <ctime>
+
+namespace ranktune::drivers {
+namespace {
+
+std::string variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr ? value : "";
+}
+
+} // namespace
+
+std::vector<std::string> environment_entries() {
+    std::vector<std::string> entries;
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) entries.emplace_back(*entry);
+    return entries;
+}
+
+base::Variables environment_variables() {
+    base::Variables variables;
+    for (const std::string& entry : environment_entries())
+        if (const auto at = entry.find('='); at != std::string::npos)
+            variables.emplace(entry.substr(0, at), entry.substr(at + 1));
+    return variables;
+}
+
+std::string host_name() {
+    auto name = variable("SLURMD_NODENAME");
+    if (!name.empty()) return name;
+    char buffer[256] = {};
+    if (gethostname(buffer, sizeof buffer - 1) != 0) return "localhost";
+    return buffer;
+}
+
+std::string slurm_job() { return variable("SLURM_JOB_ID"); }
+
+std::uint32_t slurm_restart_count() {
+    return static_cast<std::uint32_t>(std::strtoul(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10));
+}
+
+std::string slurm_end_time() {
+    const auto seconds = static_cast<std::time_t>(std::strtoll(variable("SLURM_JOB_END_TIME").c_str(), nullptr, 10));
+    if (seconds <= 0) return {};
+    std::tm parts{};
+    gmtime_r(&seconds, &parts);
+    char text[40];
+    return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+} // namespace ranktune::drivers
