@@ -3,8 +3,10 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <random>
 
 namespace ranktune::drivers {
 namespace {
@@ -51,6 +53,18 @@ std::string slurm_end_time() {
     gmtime_r(&seconds, &parts);
     char text[40];
     return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+std::string make_uuid() {
+    std::random_device device;
+    std::uint32_t words[4];
+    for (auto& word : words) word = device();
+    words[1] = (words[1] & 0xFFFF0FFFU) | 0x00004000U; // version 4
+    words[2] = (words[2] & 0x3FFFFFFFU) | 0x80000000U; // variant of RFC 4122
+    char text[40];
+    std::snprintf(text, sizeof text, "%08x-%04x-%04x-%04x-%04x%08x", words[0], words[1] >> 16, words[1] & 0xFFFFU,
+                  words[2] >> 16, words[2] & 0xFFFFU, words[3]);
+    return text;
 }
 
 } // namespace ranktune::drivers

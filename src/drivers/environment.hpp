@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the environment of this process says: its variables, its machine and its Slurm job.
+// What tells this process from others: its variables, its machine, its Slurm job, and names that nobody else has.
 
 #include <cstdint>
 #include <string>
@@ -21,5 +21,8 @@ namespace ranktune::drivers {
 [[nodiscard]] std::uint32_t slurm_restart_count();
 /// When Slurm says that the job ends (SLURM_JOB_END_TIME), as RFC 3339; empty when it does not.
 [[nodiscard]] std::string slurm_end_time();
+
+/// A random identifier in the form of RFC 4122, version 4.
+[[nodiscard]] std::string make_uuid();
 
 } // namespace ranktune::drivers

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "drivers/environment.hpp"
 #include "drivers/signals.hpp"
-#include "drivers/study_directory.hpp"
 #include "storage/file_descriptor.hpp"
 
 namespace ranktune::drivers {

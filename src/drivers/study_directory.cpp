@@ -2,9 +2,7 @@
 #include "drivers/study_directory.hpp"
 
 #include <array>
-#include <cstdio>
 #include <cstdlib>
-#include <random>
 #include <set>
 #include <span>
 #include <sstream>
@@ -196,18 +194,6 @@ void publish_python_module(storage::FileSystem& files, const StudyDirectory& dir
 
 void publish_text(storage::FileSystem& files, const std::string& path, const std::string& text, bool sync) {
     files.publish(path, std::as_bytes(std::span(text)), sync);
-}
-
-std::string make_uuid() {
-    std::random_device device;
-    std::uint32_t words[4];
-    for (auto& word : words) word = device();
-    words[1] = (words[1] & 0xFFFF0FFFU) | 0x00004000U; // version 4
-    words[2] = (words[2] & 0x3FFFFFFFU) | 0x80000000U; // variant of RFC 4122
-    char text[40];
-    std::snprintf(text, sizeof text, "%08x-%04x-%04x-%04x-%04x%08x", words[0], words[1] >> 16, words[1] & 0xFFFFU,
-                  words[2] >> 16, words[2] & 0xFFFFU, words[3]);
-    return text;
 }
 
 } // namespace ranktune::drivers

@@ -117,7 +117,4 @@ void publish_python_module(storage::FileSystem& files, const StudyDirectory& dir
 /// Writes `text` whole under its final name: temporary name and rename; synced when asked.
 void publish_text(storage::FileSystem& files, const std::string& path, const std::string& text, bool sync);
 
-/// A random identifier in the form of RFC 4122, version 4.
-[[nodiscard]] std::string make_uuid();
-
 } // namespace ranktune::drivers
