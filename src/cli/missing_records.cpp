@@ -10,7 +10,9 @@
 namespace ranktune::cli {
 
 MissingRecords::MissingRecords(std::string directory)
-    : directory_(std::move(directory)), known_(drivers::known_extents(storage::posix_file_system(), {directory_})) {}
+    : directory_(std::move(directory)),
+      known_(drivers::known_extents(storage::posix_file_system(), {directory_},
+                                    drivers::read_outcome(storage::posix_file_system(), {directory_}))) {}
 
 bool MissingRecords::tell(const storage::JournalSummary& found) const {
     const std::string missing = drivers::what_is_missing(known_, found, directory_);

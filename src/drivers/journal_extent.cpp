@@ -31,10 +31,10 @@ bool reaches(const storage::JournalSummary& found, const JournalExtent& known) {
 
 } // namespace
 
-std::vector<JournalExtent> known_extents(storage::FileSystem& files, const StudyDirectory& directory) {
+std::vector<JournalExtent> known_extents(storage::FileSystem& files, const StudyDirectory& directory,
+                                         const std::optional<OutcomeFile>& outcome) {
     std::vector<JournalExtent> known;
-    if (const auto outcome = read_outcome(files, directory))
-        known.push_back({outcome->start, outcome->records, "outcome"});
+    if (outcome) known.push_back({outcome->start, outcome->records, "outcome"});
     try {
         if (!files.exists(directory.status_file())) return known;
         const std::string status = storage::read_text(files, directory.status_file(), most_status_bytes);

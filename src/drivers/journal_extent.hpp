@@ -4,6 +4,7 @@
 // are missing looks whole by itself.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,9 +34,10 @@ struct JournalExtent {
     std::string file;          ///< that says so, by its name in the study directory
 };
 
-/// What `outcome` and `status` say; one that is not there, or says nothing, is left out. To be asked *before* the
-/// journal is read: a head may be writing both.
-[[nodiscard]] std::vector<JournalExtent> known_extents(storage::FileSystem& files, const StudyDirectory& directory);
+/// What `outcome` (as it was read) and `status` say; one that is not there, or says nothing, is left out. To be asked
+/// *before* the journal is read: a head may be writing both.
+[[nodiscard]] std::vector<JournalExtent> known_extents(storage::FileSystem& files, const StudyDirectory& directory,
+                                                       const std::optional<OutcomeFile>& outcome);
 
 /// What is missing and what to do, when the journal that was read ends before one of those; else empty.
 [[nodiscard]] std::string what_is_missing(const std::vector<JournalExtent>& known, const storage::JournalSummary& found,

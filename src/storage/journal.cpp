@@ -52,7 +52,9 @@ JournalPosition Journal::Impl::take_over() {
 
 JournalPosition Journal::Impl::find_end() {
     if (!has_journal(files, options.directory)) return {};
-    const WalkResult walk = walk_journal(files, options.directory, nullptr);
+    const WalkResult walk =
+        options.read ? walk_journal_behind(files, options.directory, options.read->end, options.read->synced_below)
+                     : walk_journal(files, options.directory, nullptr);
     if (walk.newest.uuid != options.uuid) {
         throw base::UsageError("'" + options.directory + "' holds the journal of another study");
     }

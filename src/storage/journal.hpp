@@ -28,12 +28,38 @@ struct WriterIdentity {
 /// Of this process.
 [[nodiscard]] WriterIdentity this_writer();
 
+/// A place in the journal between two frames, and the state of the chain there.
+struct JournalPosition {
+    std::uint32_t segment = 0;  ///< 0: before the first
+    std::uint32_t chain = 0;    ///< CRC of the frame before, 0 at the beginning
+    std::uint64_t bytes = 0;    ///< of the segment's payload that lie before it, its header included
+    std::uint64_t sequence = 0; ///< number of the next record, counted from 0
+    friend bool operator==(const JournalPosition&, const JournalPosition&) = default;
+};
+
+/// What reading a journal found.
+struct JournalSummary {
+    std::string uuid;
+    std::uint32_t segments = 0;
+    std::uint32_t incarnation = 0; ///< newest
+    WriterIdentity writer;         ///< of the newest segment
+    std::string job;
+    std::uint32_t restart_count = 0; ///< of that job
+    std::uint64_t records = 0;
+    std::uint64_t cut_bytes = 0;    ///< at the end, of frames that cannot be used
+    std::uint64_t cut_records = 0;  ///< that were written whole once, and are lost with them; 0: one that never was
+    JournalPosition end;            ///< behind the last record
+    std::uint64_t synced_below = 0; ///< records below this number are known to have been on the disk
+};
+
 struct JournalOptions {
     std::string directory; ///< of the study; segments lie in `<directory>/journal/`
     std::string uuid;      ///< at most 63 characters
     /// Larger than that of every earlier segment.
     std::uint32_t incarnation = 1;
     WriterIdentity writer = this_writer();
+    /// What this head has read of the journal: only what follows is read when it takes over. Nothing: all of it.
+    std::optional<JournalSummary> read;
     std::string job; ///< Slurm job id or empty, for the header
     std::uint32_t restart_count = 0;
     std::uint64_t first_segment_bytes =
@@ -93,19 +119,6 @@ class Journal final : public study::RecordSink {
   private:
     struct Impl;
     std::unique_ptr<Impl> impl_;
-};
-
-/// What reading a journal found.
-struct JournalSummary {
-    std::string uuid;
-    std::uint32_t segments = 0;
-    std::uint32_t incarnation = 0; ///< newest
-    WriterIdentity writer;         ///< of the newest segment
-    std::string job;
-    std::uint32_t restart_count = 0; ///< of that job
-    std::uint64_t records = 0;
-    std::uint64_t cut_bytes = 0;   ///< at the end, of frames that cannot be used
-    std::uint64_t cut_records = 0; ///< that were written whole once, and are lost with them; 0: one that never was
 };
 
 /// Reads all records in order, from record 0, by plain reads (no lock, no mmap): safe while a head writes. Snapshots

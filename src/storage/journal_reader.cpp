@@ -26,6 +26,8 @@ JournalSummary summary_of(const WalkResult& walk) {
     summary.records = walk.end.sequence;
     summary.cut_bytes = walk.cut_bytes;
     summary.cut_records = walk.cut_records;
+    summary.end = walk.end;
+    summary.synced_below = walk.synced_below;
     return summary;
 }
 
@@ -73,9 +75,7 @@ std::optional<study::Snapshot> snapshot_in(const FrameView& frame, std::size_t& 
     std::optional<study::Snapshot> newest;
     split(frame, [&](std::size_t kind, std::span<const std::byte> record) {
         if (kind != kind_of<study::Snapshot>()) return;
-        auto snapshot = std::get<study::Snapshot>(decoded(record));
-        if (snapshot.spec.empty()) return; // written before snapshots had it
-        newest = std::move(snapshot);
+        newest = std::get<study::Snapshot>(decoded(record));
         end = static_cast<std::size_t>(record.data() + record.size() - frame.records.data());
     });
     return newest;

@@ -92,6 +92,18 @@ class Walker {
         }
     }
 
+    /// Moves behind what an earlier walk has read. False: the segment in which that ended is not there.
+    [[nodiscard]] bool go_on(const JournalPosition& end, std::uint64_t synced_below) {
+        const auto in_it = [&](const Planned& segment) { return segment.view->header().segment == end.segment; };
+        const auto found = std::ranges::find_if(planned_, in_it);
+        if (found == planned_.end()) return false;
+        enter(static_cast<std::size_t>(found - planned_.begin()));
+        position_ = end;
+        begin_ = end.sequence;
+        synced_below_ = std::max(synced_below_, synced_below);
+        return true;
+    }
+
     WalkResult walk() {
         advance();
         // A live writer may have been in the middle of a write: what is there now decides.
@@ -252,6 +264,13 @@ WalkResult walk_journal_from(FileSystem& files, const std::string& study_directo
     Walker walker = walker_of(files, study_directory, visit);
     walker.begin_at(at_most, begins);
     return walker.walk();
+}
+
+WalkResult walk_journal_behind(FileSystem& files, const std::string& study_directory, const JournalPosition& end,
+                               std::uint64_t synced_below) {
+    const std::function<void(const FrameView&)> nobody;
+    Walker walker = walker_of(files, study_directory, nobody);
+    return walker.go_on(end, synced_below) ? walker.walk() : walk_journal(files, study_directory, nobody);
 }
 
 } // namespace ranktune::storage

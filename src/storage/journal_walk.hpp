@@ -94,4 +94,9 @@ WalkResult walk_journal_from(FileSystem& files, const std::string& study_directo
                              const std::function<bool(const FrameView&)>& begins,
                              const std::function<void(const FrameView&)>& visit);
 
+/// What has been written behind the end of an earlier walk; the result is that of a walk through everything. The frames
+/// before it are not read again.
+WalkResult walk_journal_behind(FileSystem& files, const std::string& study_directory, const JournalPosition& end,
+                               std::uint64_t synced_below);
+
 } // namespace ranktune::storage

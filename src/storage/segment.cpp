@@ -15,10 +15,8 @@ namespace ranktune::storage {
 namespace {
 
 constexpr char segment_magic[8] = {'R', 'T', 'J', 'O', 'U', 'R', 'N', 'L'};
-constexpr std::uint16_t frame_magic = 0x4652;         // "RF" on disk
-constexpr std::uint32_t old_frame_magic = 0x4D465452; // "RTFM"
+constexpr std::uint16_t frame_magic = 0x4652; // "RF" on disk
 constexpr std::size_t frame_crc_from = 6;
-constexpr std::size_t old_frame_crc_from = 8;
 /// As a number of unsynced records: too many to be told, so nothing is known to be synced.
 constexpr std::uint64_t too_many = max_frame_records - 1;
 constexpr std::size_t crc_at = segment_header_bytes - 4;
@@ -57,22 +55,6 @@ std::uint32_t get_24(std::span<const std::byte> bytes, std::size_t at) {
     std::uint32_t value = 0;
     std::memcpy(&value, bytes.data() + at, 3);
     return value;
-}
-
-bool is_old_frame(std::span<const std::byte> head) { return get<std::uint32_t>(head, 0) == old_frame_magic; }
-
-std::optional<FrameHeader> decode_old_frame(std::span<const std::byte> frame, std::uint32_t segment_crc) {
-    FrameHeader header;
-    header.crc = get<std::uint32_t>(frame, 4);
-    if (header.crc != base::crc32c(frame.subspan(old_frame_crc_from), segment_crc)) return {};
-    header.previous = get<std::uint32_t>(frame, 8);
-    header.bytes = get<std::uint32_t>(frame, 12);
-    header.first_sequence = get<std::uint64_t>(frame, 16);
-    header.count = get<std::uint32_t>(frame, 24);
-    header.unsynced = get<std::uint32_t>(frame, 28);
-    header.head_bytes = old_frame_header_bytes;
-    if (header.unsynced > header.first_sequence) return {};
-    return header;
 }
 
 void put_text(std::vector<std::byte>& page, std::size_t at, std::size_t room, const std::string& text) {
@@ -176,16 +158,13 @@ void seal_frame(std::span<std::byte> frame, FrameHeader& header, std::uint32_t s
 
 std::uint64_t sound_frame_size(std::span<const std::byte> head, std::uint64_t room) {
     if (head.size() < frame_header_bytes || room < frame_header_bytes) return 0;
-    const bool old = is_old_frame(head);
-    if (!old && get<std::uint16_t>(head, 0) != frame_magic) return 0;
-    const std::uint64_t size =
-        frame_size(get<std::uint32_t>(head, 12), old ? old_frame_header_bytes : frame_header_bytes);
+    if (get<std::uint16_t>(head, 0) != frame_magic) return 0;
+    const std::uint64_t size = frame_size(get<std::uint32_t>(head, 12));
     return size <= room ? size : 0;
 }
 
 std::optional<FrameHeader> decode_frame(std::span<const std::byte> frame, std::uint32_t segment_crc,
                                         std::uint64_t near) {
-    if (is_old_frame(frame)) return decode_old_frame(frame, segment_crc);
     FrameHeader header;
     header.crc = get<std::uint32_t>(frame, 2);
     if (header.crc != base::crc32c(frame.subspan(frame_crc_from), segment_crc)) return {};

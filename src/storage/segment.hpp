@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "storage/file_system.hpp"
+#include "storage/journal.hpp"
 
 namespace ranktune::storage {
 
@@ -21,20 +22,9 @@ inline constexpr std::uint64_t segment_header_bytes = 4096;
 /// The payload begins within this many bytes of the file.
 inline constexpr std::uint64_t segment_search_bytes = std::uint64_t{64} * 1024;
 inline constexpr std::uint64_t frame_header_bytes = 24;
-/// Of frames that programs with journal format 1 wrote: they are read like those of today.
-inline constexpr std::uint64_t old_frame_header_bytes = 32;
 /// A frame holds fewer records.
 inline constexpr std::uint64_t max_frame_records = 1U << 24U;
 inline constexpr std::uint64_t frame_alignment = 8;
-
-/// A place in the journal between two frames, and the state of the chain there.
-struct JournalPosition {
-    std::uint32_t segment = 0;  ///< 0: before the first
-    std::uint32_t chain = 0;    ///< CRC of the frame before, 0 at the beginning
-    std::uint64_t bytes = 0;    ///< of the segment's payload that lie before it, its header included
-    std::uint64_t sequence = 0; ///< number of the next record, counted from 0
-    friend bool operator==(const JournalPosition&, const JournalPosition&) = default;
-};
 
 /// First 4 KiB of a segment's payload. Written and synced before the segment is published; never changed.
 struct SegmentHeader {
@@ -76,14 +66,12 @@ struct FrameHeader {
     std::uint64_t first_sequence = 0;
     std::uint32_t count = 0;    ///< of records
     std::uint64_t unsynced = 0; ///< records before this frame that were not known to be synced when it was written
-    std::uint64_t head_bytes = frame_header_bytes; ///< where its records begin
     /// Records below this number were synced when the frame was written.
     [[nodiscard]] std::uint64_t synced_below() const { return first_sequence - unsynced; }
 };
 
-[[nodiscard]] constexpr std::uint64_t frame_size(std::uint64_t record_bytes,
-                                                 std::uint64_t head_bytes = frame_header_bytes) {
-    return (head_bytes + record_bytes + frame_alignment - 1) / frame_alignment * frame_alignment;
+[[nodiscard]] constexpr std::uint64_t frame_size(std::uint64_t record_bytes) {
+    return (frame_header_bytes + record_bytes + frame_alignment - 1) / frame_alignment * frame_alignment;
 }
 /// Fills in the first 24 bytes of `frame`, of `frame_size(header.bytes)` bytes, whose records and padding stand behind
 /// them already. Sets header.crc.

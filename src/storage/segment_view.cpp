@@ -56,7 +56,7 @@ std::optional<FrameView> SegmentView::frame_at(std::uint64_t at, std::uint64_t l
     if (frame.size() < size) return {};
     const auto header = decode_frame(frame, header_.crc, near);
     if (!header) return {};
-    return FrameView{*header, frame.subspan(header->head_bytes, header->bytes), size};
+    return FrameView{*header, frame.subspan(frame_header_bytes, header->bytes), size};
 }
 
 SegmentView::Rest SegmentView::scan(std::uint64_t at, std::uint64_t near) {

@@ -213,14 +213,14 @@ TEST_CASE("A journal that ends before what outcome and status know of is refused
     test::CrashFileSystem files;
     const StudyDirectory directory{home};
     files.make_directories(home);
-    CHECK(known_extents(files, directory).empty());
+    CHECK(known_extents(files, directory, read_outcome(files, directory)).empty());
     OutcomeFile outcome;
     outcome.start = 2;
     outcome.records = 100;
     publish_text(files, directory.outcome_file(), outcome_text(outcome), false);
     publish_text(files, directory.status_file(),
                  "{\n  \"study\": \"a \\\"start\\\": 9\",\n  \"start\": 2,\n  \"records_synced\": 120\n}\n", false);
-    const auto known = known_extents(files, directory);
+    const auto known = known_extents(files, directory, read_outcome(files, directory));
     REQUIRE(known.size() == 2);
     CHECK((known[1].start == 2 && known[1].records == 120 && known[1].file == "status"));
     const auto missing = [&](std::uint32_t start, std::uint64_t records) {
@@ -243,5 +243,5 @@ TEST_CASE("A journal that ends before what outcome and status know of is refused
     // Half a file, or one of another version, says nothing.
     publish_text(files, directory.status_file(), "{\n  \"start\": 2,\n  \"records_sy", false);
     files.remove(directory.outcome_file());
-    CHECK(known_extents(files, directory).empty());
+    CHECK(known_extents(files, directory, read_outcome(files, directory)).empty());
 }

@@ -111,19 +111,6 @@ Bytes records_of(Input& in, std::uint8_t how, std::uint32_t& count) {
     return bytes;
 }
 
-void add_old_frame(Maker& maker, storage::FrameHeader& header, Bytes& frame) {
-    constexpr std::uint32_t magic = 0x4D465452;
-    const auto put = [&](std::size_t where, auto value) { std::memcpy(frame.data() + where, &value, sizeof value); };
-    put(0, magic);
-    put(8, header.previous);
-    put(12, header.bytes);
-    put(16, header.first_sequence);
-    put(24, header.count);
-    put(28, static_cast<std::uint32_t>(header.unsynced));
-    header.crc = base::crc32c(std::span<const std::byte>(frame).subspan(8), maker.segment_crc);
-    put(4, header.crc);
-}
-
 void add_frame(Input& in, Maker& maker, Bytes& payload) {
     const std::uint8_t faults = in.u8();
     storage::FrameHeader header;
@@ -135,14 +122,9 @@ void add_frame(Input& in, Maker& maker, Bytes& payload) {
     header.unsynced = (faults & 4U) != 0 ? in.u8() : header.first_sequence;
     if ((faults & 8U) != 0) header.count = in.number<std::uint16_t>();
     header.bytes = static_cast<std::uint32_t>(records.size());
-    const bool old = (faults & 16U) != 0;
-    header.head_bytes = old ? storage::old_frame_header_bytes : storage::frame_header_bytes;
-    Bytes frame(storage::frame_size(header.bytes, header.head_bytes));
-    std::copy(records.begin(), records.end(), frame.begin() + static_cast<std::ptrdiff_t>(header.head_bytes));
-    if (old)
-        add_old_frame(maker, header, frame);
-    else
-        storage::seal_frame(frame, header, maker.segment_crc);
+    Bytes frame(storage::frame_size(header.bytes));
+    std::copy(records.begin(), records.end(), frame.begin() + static_cast<std::ptrdiff_t>(storage::frame_header_bytes));
+    storage::seal_frame(frame, header, maker.segment_crc);
     payload.insert(payload.end(), frame.begin(), frame.end());
     if ((faults & 32U) != 0) payload.resize(payload.size() + in.u8() * storage::frame_alignment);
     if ((faults & 64U) != 0) return; // what follows is written as if this one did not count

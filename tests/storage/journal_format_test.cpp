@@ -27,26 +27,8 @@ void pad_and_seal(study::Bytes& frame, FrameHeader& header) {
     seal_frame(frame, header, 42);
 }
 
-/// A frame as format 1 wrote it.
-study::Bytes old_frame(const std::vector<study::Record>& records, std::uint64_t first, std::uint32_t previous,
-                       std::uint32_t segment_crc, std::uint32_t& crc) {
-    study::Bytes frame(32);
-    for (const auto& record : records) study::encode(record, frame);
-    const auto bytes = static_cast<std::uint32_t>(frame.size() - 32);
-    frame.resize((frame.size() + 7) / 8 * 8);
-    std::memcpy(frame.data(), "RTFM", 4);
-    put(frame, 8, previous);
-    put(frame, 12, bytes);
-    put(frame, 16, first);
-    put(frame, 24, static_cast<std::uint32_t>(records.size()));
-    put(frame, 28, static_cast<std::uint32_t>(first));
-    crc = base::crc32c(std::span(frame).subspan(8), segment_crc);
-    put(frame, 4, crc);
-    return frame;
-}
-
-/// A study of an older program: one segment of format 1 with frames of two reports each.
-void write_old_journal(FileSystem& files, std::uint64_t frames) {
+/// A study of an older program: a segment whose header says so.
+void write_old_journal(FileSystem& files) {
     base::NullLog log;
     { const Journal journal(files, options(home), log); }
     const auto file = files.open(segment_path(home, 1), FileSystem::Open::read_write);
@@ -54,23 +36,15 @@ void write_old_journal(FileSystem& files, std::uint64_t frames) {
     std::vector<std::byte> page(segment_header_bytes);
     static_cast<void>(file->read_at(header.payload_offset, page));
     put(page, 8, std::uint16_t{1});
-    const std::uint32_t segment_crc = base::crc32c(std::span(page).first(segment_header_bytes - 4));
-    put(page, segment_header_bytes - 4, segment_crc);
+    put(page, segment_header_bytes - 4, base::crc32c(std::span(page).first(segment_header_bytes - 4)));
     file->write_at(header.payload_offset, page);
-    std::uint64_t at = header.payload_offset + segment_header_bytes;
-    std::uint32_t previous = 0;
-    for (std::uint64_t i = 0; i < frames; ++i) {
-        const auto frame = old_frame(reports(2 * i, 2), 2 * i, previous, segment_crc, previous);
-        file->write_at(at, frame);
-        at += frame.size();
-    }
 }
 
 } // namespace
 
 TEST_CASE("a journal of format 1 is refused with a sentence", "[storage]") {
     CrashFileSystem files;
-    write_old_journal(files, 3);
+    write_old_journal(files);
     CHECK_THROWS_WITH(read_all(files, home),
                       Catch::Contains("by an earlier ranktune (journal format 1, records 2") &&
                           Catch::Contains("use that version, or begin the study again in a new directory"));

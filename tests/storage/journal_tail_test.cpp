@@ -53,18 +53,6 @@ TEST_CASE("The tail of a journal begins behind its newest snapshot", "[storage]"
     CHECK(tail.summary.incarnation == 2);
 }
 
-TEST_CASE("A snapshot without the study file, of an earlier version, is passed over", "[storage]") {
-    CrashFileSystem files;
-    base::NullLog log;
-    Journal journal(files, options(home), log);
-    journal.append({report(1), snapshot(10, 42, ""), report(2)});
-    for (const Check check : {Check::everything, Check::since_snapshot}) {
-        const JournalTail tail = read_journal_tail(files, home, check);
-        CHECK_FALSE(tail.snapshot);
-        CHECK(decoded(tail).size() == 3);
-    }
-}
-
 TEST_CASE("Who only looks at a journal reads nothing before the newest snapshot that is safe", "[storage]") {
     CrashFileSystem files;
     base::NullLog log;
@@ -138,3 +126,63 @@ TEST_CASE("A snapshot whose past may not be on the disk yet is looked at with th
 }
 
 } // namespace ranktune::storage
+
+namespace {
+
+/// Two records of a first life, as its reader found them.
+JournalSummary two_records(CrashFileSystem& files) {
+    base::NullLog log;
+    Journal journal(files, options(home), log);
+    journal.append({report(1)});
+    journal.append({report(2)});
+    journal.close();
+    return read_journal_tail(files, home, Check::everything).summary;
+}
+
+/// One bit of the first frame is the other way round.
+void damage_the_first_frame(CrashFileSystem& files) {
+    const auto file = files.open(segment_path(home, 1), FileSystem::Open::read_write);
+    const std::uint64_t at = read_segment_header(*file, "segment").payload_offset + segment_header_bytes + 8;
+    std::byte one{};
+    REQUIRE(file->read_at(at, {&one, 1}) == 1);
+    one ^= std::byte{1};
+    file->write_at(at, {&one, 1});
+}
+
+} // namespace
+
+TEST_CASE("A head that has read a journal reads only what follows when it takes over", "[storage]") {
+    CrashFileSystem files;
+    base::NullLog log;
+    const JournalSummary read = two_records(files);
+    damage_the_first_frame(files);
+    JournalOptions second = options(home, 2);
+    CHECK_THROWS_AS(Journal(files, second, log), base::FormatError);
+    second.read = read;
+    Journal journal(files, second, log);
+    CHECK(journal.first_record() == 2);
+}
+
+TEST_CASE("What an older head has written since a journal was read is found when the next one takes over",
+          "[storage]") {
+    CrashFileSystem files;
+    base::NullLog log;
+    Journal older(files, options(home), log);
+    older.append({report(1)});
+    JournalOptions second = options(home, 2);
+    second.read = read_journal_tail(files, home, Check::everything).summary;
+    older.append({report(2), report(3)});
+    const Journal journal(files, second, log);
+    CHECK(journal.first_record() == 3);
+    CHECK(read_all(files, home).size() == 3);
+}
+
+TEST_CASE("A journal whose files are others than those that were read is read from its beginning", "[storage]") {
+    CrashFileSystem files;
+    base::NullLog log;
+    JournalOptions second = options(home, 2);
+    second.read = two_records(files);
+    second.read->end.segment = 7;
+    const Journal journal(files, second, log);
+    CHECK(journal.first_record() == 2);
+}

@@ -19,7 +19,7 @@ using study::StudyOutcome;
 /// What its head said last is not what the journal says, or says that metrics.h5 lacks something. (A head writes the
 /// tables before its last word.)
 bool tables_are_due(storage::FileSystem& files, const StudyDirectory& directory, const OpenedStudy& opened) {
-    const auto outcome = read_outcome(files, directory);
+    const auto& outcome = opened.outcome;
     return !files.exists(directory.metrics_file()) || !outcome || outcome->start != opened.journal.incarnation ||
            outcome->outcome != opened.tuner->state().outcome || !outcome->tables.empty();
 }
@@ -36,7 +36,7 @@ std::string make_tables(storage::FileSystem& files, const std::string& directory
 void say_how_it_ended(storage::FileSystem& files, const StudyDirectory& directory, const OpenedStudy& opened,
                       const std::string& launch, const std::string& tables) {
     const auto& state = opened.tuner->state();
-    OutcomeFile outcome = read_outcome(files, directory).value_or(OutcomeFile{});
+    OutcomeFile outcome = opened.outcome.value_or(OutcomeFile{});
     if (outcome.start != opened.journal.incarnation) outcome = {};
     const bool stopped = !tables.empty() && code_without_tables(state.outcome) != state.outcome;
     outcome.outcome = stopped ? code_without_tables(state.outcome) : state.outcome;

@@ -139,7 +139,7 @@ HeadRun::HeadRun(comm::Transport& transport, KeepAlive& keep_alive, const RunOpt
     create_study_directory(files_, directory_, options.study_text, opened_.is_new);
     place_ = files_.identity(directory_.path);
     if (options.spec.trainable.program) publish_python_module(files_, directory_);
-    if (const auto before = read_outcome(files_, directory_)) earlier_progress_ = before->progress;
+    if (opened_.outcome) earlier_progress_ = opened_.outcome->progress;
     open_log(mpi);
     bind();
     open_journal();
@@ -250,6 +250,7 @@ storage::JournalOptions HeadRun::journal_options() {
     storage::JournalOptions journal;
     journal.directory = directory_.path;
     journal.uuid = opened_.uuid;
+    if (opened_.journal.segments > 0) journal.read = opened_.journal;
     journal.incarnation = opened_.incarnation.value();
     journal.job = slurm_job();
     journal.restart_count = slurm_restart_count();

@@ -33,10 +33,7 @@ LastEnd last_end(storage::FileSystem& files, const std::string& directory, const
     const char* told = std::getenv(last_end_variable);
     end.told = told == nullptr ? "" : told;
     end.requeued = opened.journal.job == slurm_job() && slurm_restart_count() > opened.journal.restart_count;
-    // One that cannot be read now is not one that is missing: this start ends, and no trial is suspected for it.
-    const StudyDirectory study{directory};
-    if (files.exists(study.outcome_file()))
-        end.outcome = parse_outcome(storage::read_text(files, study.outcome_file()));
+    end.outcome = opened.outcome;
     // Starts since then that failed before they began (a full disk) have left no trial behind, and no word.
     const std::uint32_t ran = state.incarnation.value();
     if (end.outcome && end.outcome->start < ran) end.outcome.reset(); // an earlier one's

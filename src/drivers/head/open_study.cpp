@@ -115,8 +115,8 @@ std::vector<Interrupted> interrupted_trials(const tuner::State& state) {
 }
 
 /// Fills in `ended` and `ended_by`.
-void find_end(storage::FileSystem& files, const std::string& directory, OpenedStudy& opened) {
-    const auto outcome = read_outcome(files, {directory});
+void find_end(OpenedStudy& opened) {
+    const auto& outcome = opened.outcome;
     const std::string job = opened.journal.job.empty() ? "" : "job " + opened.journal.job + " ";
     const std::string start = std::to_string(opened.journal.incarnation);
     if (!outcome || outcome->start != opened.journal.incarnation) {
@@ -145,7 +145,10 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
         refuse_foreign(files, directory);
         return opened;
     }
-    const auto known = known_extents(files, {directory});
+    // One that cannot be read now is not one that is missing: no trial shall be suspected for that.
+    if (const StudyDirectory study{directory}; files.exists(study.outcome_file()))
+        opened.outcome = parse_outcome(storage::read_text(files, study.outcome_file()));
+    const auto known = known_extents(files, {directory}, opened.outcome);
     const storage::JournalTail tail = storage::read_journal_tail(files, directory, storage::Check::everything);
     if (const auto missing = what_is_missing(known, tail.summary, directory); !missing.empty())
         throw JournalBehind(missing, tail.summary.writer.host);
@@ -164,7 +167,7 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
     opened.finished = tuner::is_over(state) && opened.reopened.empty() && !goes_on(*opened.tuner, spec);
     opened.interrupted = interrupted_trials(state);
     opened.workers_before = static_cast<std::uint32_t>(state.placement.workers().size());
-    find_end(files, directory, opened);
+    find_end(opened);
     return opened;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "drivers/study_directory.hpp"
 #include "ranktune/study/change.hpp"
 #include "storage/journal.hpp"
 #include "tuner/tuner.hpp"
@@ -47,6 +48,7 @@ struct OpenedStudy {
     std::vector<study::TrialId> reopened;  ///< failed trials that wait again
     std::vector<Interrupted> interrupted;
     std::uint32_t workers_before = 0;
+    std::optional<OutcomeFile> outcome;         ///< the file, of the start before or of an earlier one
     study::Asker ended_by = study::Asker::none; ///< the same start; who asked for that
     std::string ended; ///< how the start before ended, and when: "was stopped by SIGTERM at 14:02:11Z"
 };
