@@ -17,7 +17,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/shared_memory.hpp"
 #include "cli/terminal.hpp"
 #include "cli/version.hpp"
 #include "comm/mpi/environment.hpp"
@@ -25,6 +24,7 @@
 #include "drivers/command_output.hpp"
 #include "drivers/environment.hpp"
 #include "drivers/file_system_facts.hpp"
+#include "drivers/supervise/shared_memory.hpp"
 #include "ranktune/base/error.hpp"
 #include "report/text.hpp"
 #include "slurm/allocation.hpp"
@@ -47,7 +47,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 Check mpi() {
     Check check{"mpi", State::good, comm::mpi::library_version()};
-    const std::string pml = environment("OMPI_MCA_pml");
+    const std::string pml = drivers::environment_variable("OMPI_MCA_pml");
     if (!pml.empty()) check.text += "; OMPI_MCA_pml=" + pml + " is set by your environment";
     if (comm::mpi::library() == comm::mpi::Library::other) {
         check.state = State::note;
@@ -131,7 +131,7 @@ Check binding() {
     const int allowed = CPU_COUNT(&mask);
     Check check{"binding", State::good, fmt::format("{} of {} cores may be used from here", allowed, online)};
     for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"})
-        if (const std::string value = environment(name); !value.empty())
+        if (const std::string value = drivers::environment_variable(name); !value.empty())
             check.text += fmt::format(", {}={}", name, value);
     if (allowed == 1 && online > 1) {
         check.state = State::note;
@@ -239,7 +239,7 @@ rlim_t soft_limit(decltype(RLIMIT_NOFILE) resource) {
 
 Check left_behind() {
     constexpr std::size_t most = 5;
-    const auto left = abandoned_by_ranks();
+    const auto left = drivers::abandoned_by_ranks();
     if (left.empty()) return {"left behind", State::good, "nothing of ranks that were killed"};
     Check check{"left behind", State::note,
                 fmt::format("memory in /dev/shm or session folders of {} runs that were killed", left.size()),
@@ -283,7 +283,7 @@ void limits(std::vector<Check>& checks) {
     }
     checks.push_back(std::move(lock));
 
-    const std::string temporary = environment("TMPDIR");
+    const std::string temporary = drivers::environment_variable("TMPDIR");
     Check socket{"TMPDIR", State::good, temporary.empty() ? "/tmp" : temporary};
     if (temporary.size() > 60) {
         socket.state = State::wrong;

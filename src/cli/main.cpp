@@ -16,11 +16,11 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/launch_self.hpp"
 #include "cli/message.hpp"
 #include "cli/study_input.hpp"
 #include "cli/verbs.hpp"
 #include "cli/version.hpp"
+#include "drivers/supervise/how_launched.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 
@@ -167,7 +167,7 @@ class App {
         }
         // Before CLI11 sees --help, which would answer for a verb that is none.
         if (const std::string unknown = unknown_verb(argc, argv); !unknown.empty()) {
-            if (speaks()) std::cerr << error_message(unknown, exit_usage);
+            if (drivers::speaks()) std::cerr << error_message(unknown, exit_usage);
             return exit_usage;
         }
         try {
@@ -175,7 +175,7 @@ class App {
         } catch (const CLI::Success& call) { // help, or the version
             return checked_output(app_.exit(call), false);
         } catch (const CLI::ParseError& error) {
-            if (speaks()) std::cerr << error_message(explain(error, argc, argv), exit_usage);
+            if (drivers::speaks()) std::cerr << error_message(explain(error, argc, argv), exit_usage);
             return exit_usage;
         }
         const int code = verb_();

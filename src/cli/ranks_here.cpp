@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "cli/launch_self.hpp"
 #include "cli/terminal.hpp"
 #include "comm/mpi/launch.hpp"
 #include "drivers/environment.hpp"
+#include "drivers/supervise/how_launched.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "report/text.hpp"
@@ -33,7 +33,7 @@ study::RankCheck at_most(std::uint32_t workers, std::function<std::string(std::u
 
 /// 0: Slurm does not say.
 std::uint32_t tasks_of_job() {
-    if (const std::string tasks = environment("SLURM_NTASKS"); !tasks.empty())
+    if (const std::string tasks = drivers::environment_variable("SLURM_NTASKS"); !tasks.empty())
         return static_cast<std::uint32_t>(std::strtoul(tasks.c_str(), nullptr, 10));
     const auto job = slurm::allocation(drivers::environment_variables());
     if (!job || !job->tasks_by_node) return 0;
@@ -62,7 +62,7 @@ std::string login_node_refusal(const RunArguments& arguments, std::uint32_t work
 study::RankCheck local_ranks(const RunArguments& arguments) {
     if (arguments.local)
         return at_most(*arguments.local, [](std::uint32_t most) { return fmt::format("use --local {}", most); });
-    return [threads = hardware_threads()](std::uint32_t most) -> std::string {
+    return [threads = drivers::hardware_threads()](std::uint32_t most) -> std::string {
         if (threads >= most) return "";
         return fmt::format(
             "a trial may ask for {}, but ranktune may use {} here; let it ask for fewer, or say --local {}, which "
@@ -89,8 +89,8 @@ void refuse_local_under_launcher() {
 }
 
 RanksHere::RanksHere(const RunArguments& arguments) : arguments_(arguments), workers_(arguments.local) {
-    const Launch launch = how_launched();
-    if (launch == Launch::by_launcher) {
+    const drivers::Launch launch = drivers::how_launched();
+    if (launch == drivers::Launch::by_launcher) {
         if (arguments.local) refuse_local_under_launcher();
         const auto tasks = comm::mpi::launched_tasks(drivers::environment_variables());
         of_ = tasks ? Of::launcher : Of::silent_launcher;
@@ -98,11 +98,11 @@ RanksHere::RanksHere(const RunArguments& arguments) : arguments_(arguments), wor
         if (workers_) refuse_lonely_head(*workers_);
     } else if (arguments.local) {
         of_ = Of::option;
-    } else if (launch == Launch::allocation) {
+    } else if (launch == drivers::Launch::allocation) {
         const std::uint32_t tasks = tasks_of_job();
         of_ = tasks > 1 ? Of::job : Of::job_of_one_task;
         if (tasks > 1) workers_ = tasks - 1;
-    } else if (is_login_node()) {
+    } else if (drivers::is_login_node()) {
         of_ = Of::login_node;
     }
 }
@@ -113,16 +113,16 @@ study::RankCheck RanksHere::check() const {
 }
 
 std::uint32_t RanksHere::workers(const study::StudySpec& spec) const {
-    return workers_.value_or(default_workers(spec.max_ranks_per_trial(), spec.resources.cpus_per_rank));
+    return workers_.value_or(drivers::default_workers(spec.max_ranks_per_trial(), spec.resources.cpus_per_rank));
 }
 
 std::string RanksHere::why(std::uint32_t workers) const {
     const std::string as_local = fmt::format("what --local {} would start on this machine", workers);
     switch (of_) {
         case Of::option:
-            if (workers <= hardware_threads()) break;
+            if (workers <= drivers::hardware_threads()) break;
             return fmt::format("{} processes take turns on {}", workers + 1,
-                               report::counted(hardware_threads(), "hardware thread"));
+                               report::counted(drivers::hardware_threads(), "hardware thread"));
         case Of::machine:
             break;
         case Of::launcher:

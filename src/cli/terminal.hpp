@@ -3,6 +3,8 @@
 // What standard output is: a terminal of so many columns, or a file.
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "report/text.hpp"
 
@@ -28,11 +30,11 @@ inline constexpr const char* device_variable = "RANKTUNE_TERMINAL";
 /// Respects NO_COLOR, TERM=dumb, COLUMNS, the size of the terminal, and LC_ALL/LC_CTYPE/LANG (UTF-8 or not).
 [[nodiscard]] Terminal detect_terminal();
 
+/// What ranks that this process starts are told of its terminal: variables and their values.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> terminal_variables();
+
 /// Takes over the size that the terminal has now, if it can be asked: people resize their windows. Does nothing where
 /// COLUMNS says what to use.
 void measure_again(Terminal& terminal);
-
-/// The value of an environment variable; empty when unset.
-[[nodiscard]] std::string environment(const char* name);
 
 } // namespace ranktune::cli

@@ -15,11 +15,11 @@
 
 #include "cli/doctor.hpp"
 #include "cli/secrets.hpp"
-#include "cli/shared_memory.hpp"
 #include "cli/verbs.hpp"
 #include "drivers/command_output.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/study_directory.hpp"
+#include "drivers/supervise/shared_memory.hpp"
 #include "ranktune/base/error.hpp"
 #include "report/load.hpp"
 #include "report/screens.hpp"
@@ -165,7 +165,7 @@ void collect(const drivers::StudyDirectory& directory, Collection& files) {
 
 int doctor(const std::string& directory, Format format, bool clean) {
     if (clean) {
-        const CleanedUp done = remove_abandoned_by_ranks();
+        const drivers::CleanedUp done = drivers::remove_abandoned_by_ranks();
         std::cerr << fmt::format("removed what {} run{} that {} killed had left behind\n", done.runs,
                                  done.runs == 1 ? "" : "s", done.runs == 1 ? "was" : "were");
         if (done.young > 0)

@@ -16,8 +16,8 @@ int hosts() {
     if (!job) throw base::UsageError("there is no Slurm job here (SLURM_JOB_ID): this is a part of the job scripts");
     if (!job->nodes || job->nodes->empty())
         throw base::UsageError("the nodes of the job are not told: SLURM_JOB_NODELIST='" +
-                               environment("SLURM_JOB_NODELIST") + "' is no list of hosts");
-    const std::string workers = environment("SLURM_NTASKS_PER_NODE");
+                               drivers::environment_variable("SLURM_JOB_NODELIST") + "' is no list of hosts");
+    const std::string workers = drivers::environment_variable("SLURM_NTASKS_PER_NODE");
     if (workers.empty() || workers.size() > 6 || workers.find_first_not_of("0123456789") != std::string::npos ||
         std::stoul(workers) == 0)
         throw base::UsageError("SLURM_NTASKS_PER_NODE is '" + workers +

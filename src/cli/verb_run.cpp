@@ -15,8 +15,6 @@
 #include <fmt/format.h>
 
 #include "cli/command_checks.hpp"
-#include "cli/job_chain.hpp"
-#include "cli/launch_self.hpp"
 #include "cli/live.hpp"
 #include "cli/message.hpp"
 #include "cli/ranks_here.hpp"
@@ -39,6 +37,10 @@
 #include "drivers/signals.hpp"
 #include "drivers/start_watch.hpp"
 #include "drivers/study_directory.hpp"
+#include "drivers/supervise/how_launched.hpp"
+#include "drivers/supervise/job_chain.hpp"
+#include "drivers/supervise/mpirun.hpp"
+#include "ranktune/study/command_template.hpp"
 #include "report/endings.hpp"
 #include "report/next_steps.hpp"
 #include "report/screens.hpp"
@@ -94,6 +96,32 @@ void tell_tables(const std::string& wrong, study::StudyOutcome outcome) {
     if (!wrong.empty()) std::cerr << error_message(wrong, static_cast<int>(outcome)) << std::flush;
 }
 
+/// How this program was invoked, to be typed again: `ranktune run digits.toml study.num_trials=6`.
+std::string command_line(const Invocation& invocation) {
+    const std::string program = std::filesystem::path(invocation.program).filename().string();
+    return invocation.arguments.empty() ? program : program + " " + study::shell_text(invocation.arguments);
+}
+
+/// The arguments of the ranks: --local is this process's business, they are already where it asked for.
+std::vector<std::string> without_local(const std::vector<std::string>& arguments) {
+    std::vector<std::string> kept;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        if (arguments[i] == "--local")
+            ++i;
+        else if (!arguments[i].starts_with("--local="))
+            kept.push_back(arguments[i]);
+    }
+    return kept;
+}
+
+int run_ranks_here(const Invocation& invocation, std::uint32_t workers, const std::string& directory) {
+    const auto say = [](const std::string& text) { std::cerr << text << std::flush; };
+    const drivers::MpirunEnd end = drivers::run_under_mpirun(
+        {invocation.program, without_local(invocation.arguments), workers, directory, terminal_variables()}, say);
+    if (!end.words.empty()) std::cerr << error_message(end.words, end.code_in_words);
+    return end.code;
+}
+
 int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     const StudyInput input = read_for_here(arguments);
     const std::string directory = directory_for(arguments, input);
@@ -118,11 +146,11 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
         return static_cast<int>(drivers::code_without_tables(outcome));
     }
     if (!arguments.local &&
-        input.spec.max_ranks_per_trial() > hardware_threads()) // refused, with its place in the file
+        input.spec.max_ranks_per_trial() > drivers::hardware_threads()) // refused, with its place in the file
         static_cast<void>(read_study(arguments.study, arguments.overrides, local_ranks(arguments)));
-    const std::uint32_t workers =
-        arguments.local.value_or(default_workers(input.spec.max_ranks_per_trial(), input.spec.resources.cpus_per_rank));
-    return run_under_mpirun(invocation, workers, directory);
+    const std::uint32_t workers = arguments.local.value_or(
+        drivers::default_workers(input.spec.max_ranks_per_trial(), input.spec.resources.cpus_per_rank));
+    return run_ranks_here(invocation, workers, directory);
 }
 
 /// With the same figures as the dry run.
@@ -147,7 +175,7 @@ report::FilesInfo files_of(const std::string& directory, const std::string& abso
 /// real one the study has closed its books.
 std::string how_it_ended(const drivers::OpenedStudy& opened) {
     if (opened.ended_by != study::Asker::sigterm || opened.tuner->state().ended) return opened.ended;
-    const std::string told = environment(drivers::last_end_variable);
+    const std::string told = drivers::environment_variable(drivers::last_end_variable);
     if (told == "crash") return opened.ended + " from its launcher, after a rank was killed or lost";
     return told == "outside" ? opened.ended : opened.ended + ", which a launcher sends when a rank was killed or lost";
 }
@@ -160,7 +188,7 @@ std::string next_job(const drivers::RunEnd& end, const std::string& directory) {
     if (end.requeued) return own;
     if (is_person(end.by) || end.called_off) return {};
     try {
-        const auto jobs = noted_jobs(directory);
+        const auto jobs = drivers::noted_jobs(directory);
         const auto at = std::ranges::find(jobs, own);
         return at == jobs.end() || at + 1 == jobs.end() ? std::string() : *(at + 1);
     } catch (const base::IoError&) { // the study has ended; nothing depends on it
@@ -188,7 +216,7 @@ report::StartInfo start_info(const std::string& directory, const std::string& ho
     info.version = std::string("ranktune ") + version();
     info.mpi = comm::mpi::library_version();
     info.hdf5 = "HDF5 " + storage::hdf5_version();
-    info.launch_line = environment(launch_line_variable);
+    info.launch_line = drivers::environment_variable(drivers::launch_line_variable);
     info.workers = static_cast<std::uint32_t>(size - 1);
     info.hosts = hosts;
     info.directory = directory;
@@ -216,8 +244,8 @@ class RunScreens {
         if (input.directory != directory_ || arguments_.fresh) options.study_text = std::move(input.text);
         absolute_ = options.directory = absolute_directory(directory_);
         options.open = open_request(arguments_);
-        options.supervised = !environment(supervised_variable).empty();
-        options.launch = environment(drivers::launch_variable);
+        options.supervised = !drivers::environment_variable(drivers::supervised_variable).empty();
+        options.launch = drivers::environment_variable(drivers::launch_variable);
         options.on_open = [this, &options](const auto& opened, const std::string& moved_to) {
             opening(opened, options.spec, moved_to);
         };
@@ -324,7 +352,7 @@ int refuse_launch(const comm::mpi::BrokenLaunch& broken) {
 
 /// Before MPI_Init: the exit code of a launch that cannot work.
 std::optional<int> refused_launch(const base::Variables& variables, comm::mpi::LaunchFacts facts) {
-    if (!environment("PMI_FD").empty() || !environment("PMI_RANK").empty())
+    if (!drivers::environment_variable("PMI_FD").empty() || !drivers::environment_variable("PMI_RANK").empty())
         facts.speaks_pmi = comm::mpi::may_speak_pmi();
     auto broken = comm::mpi::examine_launch(variables, facts);
     if (!broken) return std::nullopt;
@@ -348,7 +376,7 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
     try {
         patience = drivers::StartWatch::limit_from_environment();
     } catch (const base::UsageError&) {
-        if (!speaks()) return static_cast<int>(study::StudyOutcome::usage);
+        if (!drivers::speaks()) return static_cast<int>(study::StudyOutcome::usage);
         throw;
     }
     drivers::block_stop_signals();
@@ -386,23 +414,23 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
 } // namespace
 
 int run(const RunArguments& arguments, const Invocation& invocation) {
-    if (arguments.dry_run) return speaks() ? dry_run(arguments) : 0;
+    if (arguments.dry_run) return drivers::speaks() ? dry_run(arguments) : 0;
     const auto start_here = [&] { return start_locally(arguments, invocation); };
-    switch (how_launched()) {
-        case Launch::by_launcher:
+    switch (drivers::how_launched()) {
+        case drivers::Launch::by_launcher:
             break;
-        case Launch::allocation:
+        case drivers::Launch::allocation:
             if (arguments.local) return or_trouble(start_here);
             throw base::UsageError(
                 "this is a Slurm job, but ranktune was not started by a launcher; try `srun --mpi=pmix " +
                 command_line(invocation) + "`, `mpirun " + command_line(invocation) +
                 "`, or --local N for this node alone");
-        case Launch::by_hand:
-            if (arguments.local || !is_login_node()) return or_trouble(start_here);
+        case drivers::Launch::by_hand:
+            if (arguments.local || !drivers::is_login_node()) return or_trouble(start_here);
             refuse_login_node(arguments);
     }
     if (arguments.local) {
-        if (!speaks()) return static_cast<int>(study::StudyOutcome::usage);
+        if (!drivers::speaks()) return static_cast<int>(study::StudyOutcome::usage);
         refuse_local_under_launcher();
     }
     return run_as_rank(arguments, invocation);

@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "cli/job_chain.hpp"
 #include "cli/verbs.hpp"
 #include "drivers/environment.hpp"
 #include "drivers/study_directory.hpp"
+#include "drivers/supervise/job_chain.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
@@ -35,7 +35,7 @@ std::optional<report::LoadedStudy> state_of(storage::FileSystem& files, const st
 /// Jobs that may start the study by themselves: those that `submit` has noted, and one that Slurm was asked to queue
 /// again.
 std::vector<std::string> jobs_of(storage::FileSystem& files, const std::string& directory) {
-    auto jobs = noted_jobs(directory);
+    auto jobs = drivers::noted_jobs(directory);
     const auto outcome = drivers::read_outcome(files, {directory});
     if (!outcome || outcome->requeue != "yes") return jobs;
     const auto study = state_of(files, directory);
@@ -48,7 +48,7 @@ std::vector<std::string> jobs_of(storage::FileSystem& files, const std::string& 
 std::string jobs_text(storage::FileSystem& files, const std::string& directory) {
     const auto jobs = jobs_of(files, directory);
     if (jobs.empty()) return {};
-    const QueuedJobs queue = queued_jobs(jobs);
+    const drivers::QueuedJobs queue = drivers::queued_jobs(jobs);
     const auto keeps = [](const std::vector<std::string>& ids) {
         return fmt::format(" To keep {} from that: scancel {}", ids.size() == 1 ? "it" : "them", base::join(ids, " "));
     };

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "cli/job_chain.hpp"
 #include "cli/message.hpp"
 #include "cli/sbatch_options.hpp"
 #include "cli/site_file.hpp"
@@ -15,6 +14,7 @@
 #include "cli/verbs.hpp"
 #include "drivers/head/open_study.hpp"
 #include "drivers/study_directory.hpp"
+#include "drivers/supervise/job_chain.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
@@ -141,9 +141,9 @@ void submit_all(const JobScript& script, const std::string& directory, std::uint
     const std::string file = directory + "/submit/" + script.file;
     auto& files = storage::posix_file_system();
     files.make_directories(directory + "/submit");
-    const auto before = living_jobs(directory);
+    const auto before = drivers::living_jobs(directory);
     drivers::publish_text(files, file, slurm::render(script), false);
-    const auto jobs = submit_chain(directory, file, before, chain);
+    const auto jobs = drivers::submit_chain(directory, file, before, chain);
     std::cout << "job       " << jobs.front() << " submitted";
     if (!before.empty()) std::cout << ", to begin when job " << before.back() << " of this study has ended";
     if (chain > 1)

@@ -9,14 +9,6 @@
 #include <random>
 
 namespace ranktune::drivers {
-namespace {
-
-std::string variable(const char* name) {
-    const char* value = std::getenv(name);
-    return value != nullptr ? value : "";
-}
-
-} // namespace
 
 std::vector<std::string> environment_entries() {
     std::vector<std::string> entries;
@@ -32,22 +24,28 @@ base::Variables environment_variables() {
     return variables;
 }
 
+std::string environment_variable(const std::string& name) {
+    const char* value = std::getenv(name.c_str());
+    return value != nullptr ? value : "";
+}
+
 std::string host_name() {
-    auto name = variable("SLURMD_NODENAME");
+    auto name = environment_variable("SLURMD_NODENAME");
     if (!name.empty()) return name;
     char buffer[256] = {};
     if (gethostname(buffer, sizeof buffer - 1) != 0) return "localhost";
     return buffer;
 }
 
-std::string slurm_job() { return variable("SLURM_JOB_ID"); }
+std::string slurm_job() { return environment_variable("SLURM_JOB_ID"); }
 
 std::uint32_t slurm_restart_count() {
-    return static_cast<std::uint32_t>(std::strtoul(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10));
+    return static_cast<std::uint32_t>(std::strtoul(environment_variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10));
 }
 
 std::string slurm_end_time() {
-    const auto seconds = static_cast<std::time_t>(std::strtoll(variable("SLURM_JOB_END_TIME").c_str(), nullptr, 10));
+    const auto seconds =
+        static_cast<std::time_t>(std::strtoll(environment_variable("SLURM_JOB_END_TIME").c_str(), nullptr, 10));
     if (seconds <= 0) return {};
     std::tm parts{};
     gmtime_r(&seconds, &parts);

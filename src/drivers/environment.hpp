@@ -13,6 +13,8 @@ namespace ranktune::drivers {
 /// The environment of this process, as `NAME=value` each, and by name.
 [[nodiscard]] std::vector<std::string> environment_entries();
 [[nodiscard]] base::Variables environment_variables();
+/// The value of one of them; empty when unset.
+[[nodiscard]] std::string environment_variable(const std::string& name);
 
 /// This node's name: SLURMD_NODENAME (several nodes of a test bed may share a host name), otherwise the host name.
 [[nodiscard]] std::string host_name();

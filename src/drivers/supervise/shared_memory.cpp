@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/shared_memory.hpp"
+#include "drivers/supervise/shared_memory.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -20,7 +20,7 @@
 #include "comm/mpi/launch.hpp"
 #include "report/text.hpp"
 
-namespace ranktune::cli {
+namespace ranktune::drivers {
 namespace {
 
 namespace fs = std::filesystem;
@@ -179,4 +179,4 @@ SharedMemoryFolder::~SharedMemoryFolder() {
     close(fd_);
 }
 
-} // namespace ranktune::cli
+} // namespace ranktune::drivers

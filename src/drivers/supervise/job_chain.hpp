@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace ranktune::cli {
+namespace ranktune::drivers {
 
 /// Jobs of the study in `directory` that wait or run, in the order in which they were submitted: those of its file
 /// submit/jobs that squeue knows. Throws UsageError when squeue does not answer (asked three times): then a new job
@@ -30,4 +30,4 @@ struct QueuedJobs {
 std::vector<std::string> submit_chain(const std::string& directory, const std::string& file,
                                       const std::vector<std::string>& before, std::uint32_t count);
 
-} // namespace ranktune::cli
+} // namespace ranktune::drivers

@@ -9,7 +9,7 @@
 
 #include "ranktune/base/variables.hpp"
 
-namespace ranktune::cli {
+namespace ranktune::drivers {
 
 /// The variable by which Open MPI's ranks are told such a folder.
 inline constexpr const char* backing_directory = "OMPI_MCA_btl_vader_backing_directory";
@@ -48,4 +48,4 @@ class SharedMemoryFolder {
     int fd_ = -1;
 };
 
-} // namespace ranktune::cli
+} // namespace ranktune::drivers

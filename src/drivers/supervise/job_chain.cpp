@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/job_chain.hpp"
+#include "drivers/supervise/job_chain.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -18,7 +18,7 @@
 #include "ranktune/base/text.hpp"
 #include "storage/file_system.hpp"
 
-namespace ranktune::cli {
+namespace ranktune::drivers {
 namespace {
 
 using namespace std::chrono_literals;
@@ -29,7 +29,7 @@ constexpr auto queue_patience = 40s;       // asked up to three times
 std::string list_of(const std::string& directory) { return directory + "/submit/jobs"; }
 
 /// What went wrong with a program, in its own words.
-std::string complaint(const drivers::CommandOutput& done) {
+std::string complaint(const CommandOutput& done) {
     if (!done.error.empty()) return done.error;
     if (!done.text.empty()) return done.text;
     return done.exit ? fmt::format("it ended with {} and not a word", *done.exit) : std::string("it was killed");
@@ -44,15 +44,15 @@ std::string list_text(const std::string& directory) {
 
 /// A line for each of this user's jobs: its name (of an array's task 1200_7), the number that its environment has,
 /// state.
-drivers::CommandOutput ask_queue() {
+CommandOutput ask_queue() {
     const std::vector<std::string> words{"squeue", "--noheader", "--user=" + std::to_string(geteuid()),
                                          "--format=%i %A %T"};
-    auto queue = drivers::run_command(words, queue_patience);
+    auto queue = run_command(words, queue_patience);
     // A controller that is being restarted, or has too much to do, answers a little later.
     for (const auto pause : {1s, 3s}) {
         if (queue.ok() || queue.error.starts_with("cannot start")) break;
         std::this_thread::sleep_for(pause);
-        queue = drivers::run_command(words, queue_patience);
+        queue = run_command(words, queue_patience);
     }
     return queue;
 }
@@ -62,7 +62,7 @@ std::string submit_one(const std::string& file, const std::string& after) {
     std::vector<std::string> words{"sbatch", "--parsable", "--chdir=" + std::filesystem::current_path().string()};
     if (!after.empty()) words.push_back("--dependency=afterany:" + after);
     words.push_back(file);
-    const auto done = drivers::run_command(words, controller_patience);
+    const auto done = run_command(words, controller_patience);
     if (!done.exit && !done.error.starts_with("cannot start"))
         throw base::UsageError("sbatch did not end well: " + complaint(done) +
                                "; look with squeue whether it took the job, before you submit again\n  script  " +
@@ -131,7 +131,7 @@ std::vector<std::string> submit_chain(const std::string& directory, const std::s
             last = submit_one(file, last);
             submitted.push_back(last);
             list += last + "\n";
-            drivers::publish_text(storage::posix_file_system(), list_of(directory), list, false); // it may already run
+            publish_text(storage::posix_file_system(), list_of(directory), list, false); // it may already run
         }
     } catch (const std::exception& error) {
         if (submitted.empty()) throw;
@@ -145,4 +145,4 @@ std::vector<std::string> submit_chain(const std::string& directory, const std::s
     return submitted;
 }
 
-} // namespace ranktune::cli
+} // namespace ranktune::drivers
