@@ -3,7 +3,7 @@
 
 #include <iostream>
 
-#include "drivers/head/early_trouble.hpp"
+#include "drivers/head/enter.hpp"
 #include "report/text.hpp"
 
 namespace ranktune::cli {

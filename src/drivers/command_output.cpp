@@ -12,7 +12,6 @@
 #include <csignal>
 
 #include "drivers/environment.hpp"
-#include "drivers/program/pipe.hpp"
 #include "drivers/program/spawn.hpp"
 #include "storage/file_descriptor.hpp"
 

@@ -12,8 +12,8 @@
 #include "drivers/environment.hpp"
 #include "drivers/json_text.hpp"
 #include "ranktune/base/text.hpp"
+#include "slurm/allocation.hpp"
 #include "slurm/gpus.hpp"
-#include "slurm/topology.hpp"
 
 namespace ranktune::drivers {
 namespace {

@@ -38,6 +38,10 @@
 
 namespace ranktune::drivers {
 
+/// Exit code of a worker that has heard nothing of its head for run.heartbeat_timeout. Above that of a resumable study, because
+/// srun ends with the highest code of its tasks: whoever started the step learns that nobody asked for this end.
+inline constexpr int head_lost_code = 76;
+
 /// Version of the messages below: both sides must have the same one (checked in Hello, whose layout never changes).
 inline constexpr std::uint16_t protocol_version = 5;
 

@@ -21,8 +21,8 @@
 #include "drivers/head/head_run.hpp"
 #include "drivers/keep_alive.hpp"
 #include "drivers/outbox.hpp"
-#include "drivers/process_clock.hpp"
 #include "drivers/signals.hpp"
+#include "drivers/wake.hpp"
 #include "trainables/program/environment.hpp"
 
 namespace ranktune::drivers {

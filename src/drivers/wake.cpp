@@ -49,4 +49,10 @@ std::chrono::microseconds AdaptiveNap::next(Clock::time_point now) const {
     return std::clamp(idle / 4, shortest_, longest_);
 }
 
+double process_cpu_seconds() {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
 } // namespace ranktune::drivers

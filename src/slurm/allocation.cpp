@@ -6,6 +6,7 @@
 #include "slurm/lists.hpp"
 
 namespace ranktune::slurm {
+
 namespace {
 
 template <class Number>
@@ -42,6 +43,21 @@ std::optional<Allocation> allocation(const base::Variables& variables) {
     found.cpus_per_task = number<std::uint32_t>(variables, "SLURM_CPUS_PER_TASK");
     found.end = number<std::int64_t>(variables, "SLURM_JOB_END_TIME");
     return found;
+}
+
+std::string switches_above(const base::Variables& variables, std::string_view node) {
+    const auto address = base::value_of(variables, "SLURM_TOPOLOGY_ADDR");
+    const auto pattern = base::value_of(variables, "SLURM_TOPOLOGY_ADDR_PATTERN");
+    if (!address || !pattern || !pattern->ends_with("switch.node")) return {};
+    const std::string end = "." + std::string(node);
+    if (!address->ends_with(end)) return {};
+    return std::string(address->substr(0, address->size() - end.size()));
+}
+
+std::optional<std::uint32_t> cpus_on_node(const base::Variables& variables) {
+    const auto counts = expand_counts(base::value_of(variables, "SLURM_CPUS_ON_NODE").value_or(""));
+    if (!counts || counts->size() != 1 || !base::value_of(variables, "SLURM_JOB_ID")) return std::nullopt;
+    return counts->front();
 }
 
 } // namespace ranktune::slurm

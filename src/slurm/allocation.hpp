@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ranktune/base/variables.hpp"
@@ -28,5 +29,13 @@ struct Allocation {
 
 /// Nothing: not in a job.
 [[nodiscard]] std::optional<Allocation> allocation(const base::Variables& variables);
+
+/// The switches above this process's node, the outermost first: "s0.s2" for SLURM_TOPOLOGY_ADDR=s0.s2.n7 with
+/// SLURM_TOPOLOGY_ADDR_PATTERN=switch.switch.node. Empty: none are configured, or the variables speak of another node
+/// than `node` (a launcher passed on those of its own).
+[[nodiscard]] std::string switches_above(const base::Variables& variables, std::string_view node);
+
+/// Processors of this node that the job was granted. Nothing: not told, or not in a job.
+[[nodiscard]] std::optional<std::uint32_t> cpus_on_node(const base::Variables& variables);
 
 } // namespace ranktune::slurm

@@ -12,8 +12,10 @@
 
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
+#include "storage/journal.hpp"
 
 namespace ranktune::storage {
+
 namespace {
 
 constexpr std::string_view lease_title = "ranktune lease 1";
@@ -282,6 +284,15 @@ void Lease::release() noexcept {
         files_->remove(aside(path_, me_));
     } catch (const std::exception&) { // stale for the next head, which finds this process dead
     }
+}
+
+WriterIdentity this_writer() {
+    WriterIdentity writer;
+    std::array<char, 256> host{};
+    if (::gethostname(host.data(), host.size() - 1) == 0) writer.host = host.data();
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> writer.boot_id;
+    writer.pid = static_cast<std::uint64_t>(::getpid());
+    return writer;
 }
 
 } // namespace ranktune::storage

@@ -3,7 +3,6 @@
 #include <thread>
 
 #include "drivers/head/head_services.hpp"
-#include "drivers/head/journal_place.hpp"
 #include "drivers/head/keeper.hpp"
 #include "drivers/head/publisher.hpp"
 #include "drivers/journal_extent.hpp"

@@ -17,7 +17,7 @@
 #include "drivers/group/worker_runner.hpp"
 #include "drivers/head/head_run.hpp"
 #include "drivers/outbox.hpp"
-#include "drivers/process_clock.hpp"
+#include "drivers/wake.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/journal.hpp"

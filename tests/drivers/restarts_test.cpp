@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/supervise/restarts.hpp"
 
-#include "drivers/exit_code.hpp"
+#include "drivers/protocol.hpp"
 #include "support/catch.hpp"
 
 using namespace ranktune::drivers;

@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "drivers/group/attempt_errors.hpp"
-#include "drivers/set_up_error.hpp"
+#include "drivers/program/spawn.hpp"
 #include "ranktune/ddp/collective.hpp"
 #include "support/catch.hpp"
 

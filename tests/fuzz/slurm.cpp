@@ -10,7 +10,6 @@
 #include "slurm/job_state.hpp"
 #include "slurm/lists.hpp"
 #include "slurm/nodes.hpp"
-#include "slurm/topology.hpp"
 
 namespace ranktune::fuzz {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "slurm/topology.hpp"
+#include "slurm/allocation.hpp"
 #include "support/catch.hpp"
 
 using namespace ranktune::slurm;

@@ -4,7 +4,7 @@
 #include <new>
 #include <system_error>
 
-#include "drivers/set_up_error.hpp"
+#include "drivers/program/spawn.hpp"
 
 namespace ranktune::drivers {
 

@@ -6,7 +6,6 @@
 
 #include "comm/transport/transport.hpp"
 #include "drivers/group/worker_machine.hpp"
-#include "drivers/process_clock.hpp"
 #include "drivers/signals.hpp"
 #include "drivers/wake.hpp"
 

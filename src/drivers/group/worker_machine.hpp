@@ -20,7 +20,6 @@
 #include <span>
 #include <string>
 
-#include "drivers/exit_code.hpp"
 #include "drivers/group/runner.hpp"
 #include "drivers/protocol.hpp"
 #include "ranktune/base/log.hpp"

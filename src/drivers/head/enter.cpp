@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/head/enter.hpp"
 
+#include <cerrno>
 #include <chrono>
 #include <thread>
 
 #include "drivers/environment.hpp"
 #include "drivers/journal_extent.hpp"
 #include "drivers/study_directory.hpp"
+#include "storage/file_system.hpp"
 
 namespace ranktune::drivers {
+
 namespace {
 
 HeldLease take_lease(storage::FileSystem& files, const EnterRequest& request) {
@@ -51,6 +54,27 @@ Entered enter(storage::FileSystem& files, const EnterRequest& request) {
     }
     entered.opened = open_when_visible(files, request);
     return entered;
+}
+
+std::string what_to_mend(const base::IoError& error) {
+    switch (error.code().value()) {
+        case ENOSPC:
+        case EDQUOT:
+            return "Make room";
+        case EACCES:
+        case EPERM:
+            return "This user may not do that there: have the permissions mended, or take another directory with -o";
+        case EROFS:
+            return "Have the file system made writable, or take another directory with -o";
+        default:
+            return "Have the file system mended";
+    }
+}
+
+EarlyTrouble early_trouble(const base::IoError& error) {
+    if (!storage::may_pass(error)) return {study::StudyOutcome::runtime_error, error.what()};
+    return {study::StudyOutcome::resumable, std::string(error.what()) + "; nothing that the study had was lost. " +
+                                                what_to_mend(error) + ", and give the same command again"};
 }
 
 } // namespace ranktune::drivers

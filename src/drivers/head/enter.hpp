@@ -7,6 +7,8 @@
 #include <string>
 
 #include "drivers/head/open_study.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/vocabulary.hpp"
 #include "storage/file_system.hpp"
 #include "storage/lease.hpp"
 
@@ -39,5 +41,16 @@ struct EnterRequest {
 /// Takes the lease and reads the study. Throws base::UsageError when another head has it, base::IoError, and what
 /// open_study throws.
 [[nodiscard]] Entered enter(storage::FileSystem& files, const EnterRequest& request);
+
+/// How a run ends whose directory makes trouble before anything began: resumably when it may pass (storage::may_pass),
+/// with what to do about it.
+struct EarlyTrouble {
+    study::StudyOutcome outcome;
+    std::string words;
+};
+[[nodiscard]] EarlyTrouble early_trouble(const base::IoError& error);
+
+/// What a person can do about such an error: "Make room".
+[[nodiscard]] std::string what_to_mend(const base::IoError& error);
 
 } // namespace ranktune::drivers

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "drivers/environment.hpp"
-#include "drivers/head/early_trouble.hpp"
+#include "drivers/head/enter.hpp"
 #include "drivers/head/results.hpp"
 #include "drivers/log_file.hpp"
 #include "drivers/study_directory.hpp"

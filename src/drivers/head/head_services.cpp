@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "drivers/head/finished_study.hpp"
-#include "drivers/head/journal_place.hpp"
+#include "drivers/head/keeper.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/checkpoint_store.hpp"
 

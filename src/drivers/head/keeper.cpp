@@ -4,10 +4,10 @@
 #include <chrono>
 #include <utility>
 
-#include "drivers/head/journal_place.hpp"
 #include "ranktune/base/error.hpp"
 
 namespace ranktune::drivers {
+
 namespace {
 
 constexpr std::chrono::seconds look_period{1};
@@ -93,6 +93,21 @@ void Keeper::ask(EndAsked what) {
         asked_ = std::move(what);
     }
     waker_.wake();
+}
+
+std::string trouble_with_place(const storage::FileSystem& files, const storage::Journal& journal,
+                               const std::string& study_directory) {
+    const std::string path = journal.displaced();
+    if (path.empty()) return {};
+    if (!files.identity(study_directory))
+        return "the study directory '" + study_directory +
+               "' was removed or moved away while the study ran; nothing is written there any more. If it was moved, "
+               "move it back: it has every record, and the same command goes on. If it is gone, restore it from a "
+               "backup, or the same command begins a new study";
+    return "'" + path +
+           "', which this run writes, was removed, moved or replaced while the study ran. If it was moved, move it "
+           "back: it has every record, and the same command goes on. If it is gone, restore the folder 'journal' from "
+           "a backup, or begin again with --fresh";
 }
 
 } // namespace ranktune::drivers

@@ -3,12 +3,14 @@
 // Keeper: the head's thread that renews the lease, looks for the file `stop`, and sees that the journal still lies in
 // its place. A file system that hangs keeps it waiting, never the head's loop.
 
+#include <chrono>
 #include <mutex>
 #include <optional>
 #include <string>
 
 #include "drivers/background.hpp"
 #include "drivers/head/serve_head.hpp"
+#include "drivers/signal_note.hpp"
 #include "drivers/study_directory.hpp"
 #include "drivers/wake.hpp"
 #include "ranktune/base/log.hpp"
@@ -47,6 +49,35 @@ class Keeper {
     int misses_ = 0;    ///< looks in a row that did not find the journal
     Background::Clock::time_point next_renewal_;
     Background thread_;
+};
+
+/// What has happened to the journal's file or to the whole study directory, and what to do about it; empty: nothing.
+/// Asks the file system, so it may block; throws base::IoError when that cannot say.
+[[nodiscard]] std::string trouble_with_place(const storage::FileSystem& files, const storage::Journal& journal,
+                                             const std::string& study_directory);
+
+/// What this process was to be sent through a launcher that lost it, because it was still starting.
+class NotedStop {
+  public:
+    explicit NotedStop(const SignalMeanings& meanings) : meanings_(meanings) {}
+
+    /// Looks from time to time; what is found is said once.
+    std::optional<EndAsked> asked() {
+        const auto now = std::chrono::steady_clock::now();
+        if (known_ || now < next_) return std::nullopt;
+        next_ = now + std::chrono::milliseconds(500);
+        const study::Asker noted = meanings_.noted();
+        if (noted == study::Asker::none) return std::nullopt;
+        known_ = true;
+        return EndAsked{.by = noted, .as = SignalMeanings::passed_on_as(noted)};
+    }
+    /// The study is about to stop.
+    void known() { known_ = true; }
+
+  private:
+    const SignalMeanings& meanings_;
+    std::chrono::steady_clock::time_point next_;
+    bool known_ = false;
 };
 
 } // namespace ranktune::drivers

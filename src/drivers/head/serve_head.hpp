@@ -8,7 +8,6 @@
 
 #include "comm/transport/transport.hpp"
 #include "drivers/head/head_machine.hpp"
-#include "drivers/process_clock.hpp"
 #include "drivers/signals.hpp"
 #include "drivers/wake.hpp"
 

@@ -16,9 +16,7 @@
 
 #include "drivers/program/descendants.hpp"
 #include "drivers/program/guard.hpp"
-#include "drivers/program/pipe.hpp"
 #include "drivers/program/spawn.hpp"
-#include "drivers/set_up_error.hpp"
 #include "ranktune/base/error.hpp"
 
 namespace ranktune::drivers {

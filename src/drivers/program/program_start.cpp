@@ -8,7 +8,7 @@
 #include "drivers/group/attempt_errors.hpp"
 #include "drivers/program/program_body.hpp"
 #include "drivers/program/rendezvous.hpp"
-#include "drivers/set_up_error.hpp"
+#include "drivers/program/spawn.hpp"
 #include "drivers/study_directory.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"

@@ -13,7 +13,6 @@
 #include <csignal>
 #include <cstring>
 
-#include "drivers/set_up_error.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/file_descriptor.hpp"
 #include "trainables/program/environment.hpp"

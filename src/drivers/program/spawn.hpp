@@ -4,10 +4,25 @@
 
 #include <sys/types.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+#include <cerrno>
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include "ranktune/base/error.hpp"
+#include "storage/file_descriptor.hpp"
+
 namespace ranktune::drivers {
+
+/// A folder, a file, a pipe or a process of ranktune's own: the outcome `unstarted`. No configuration can be the cause.
+class SetUpError : public base::Error {
+  public:
+    using Error::Error;
+    SetUpError(const std::string& what, int error)
+        : Error(what + ": " + std::error_code(error, std::generic_category()).message()) {}
+};
 
 /// The path of a program, as execvp finds it along the PATH of the environment ("NAME=value" each) that it will have:
 /// `name` itself when it has a slash; empty: not found.
@@ -34,5 +49,17 @@ struct SpawnDescriptors {
 [[nodiscard]] pid_t spawn(const std::vector<std::string>& words, const std::vector<std::string>& environment,
                           const std::string& directory, const SpawnDescriptors& descriptors,
                           bool dies_with_thread = true);
+
+struct Pipe {
+    storage::FileDescriptor read;
+    storage::FileDescriptor write;
+};
+
+/// Both ends are closed on exec. Throws base::IoError.
+[[nodiscard]] inline Pipe make_pipe() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw base::IoError("cannot create", "pipe", {errno, std::generic_category()});
+    return {storage::FileDescriptor(ends[0]), storage::FileDescriptor(ends[1])};
+}
 
 } // namespace ranktune::drivers

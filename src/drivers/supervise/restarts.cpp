@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "drivers/exit_code.hpp"
+#include "drivers/protocol.hpp"
 
 namespace ranktune::drivers {
 namespace {

@@ -17,7 +17,6 @@
 
 #include "drivers/environment.hpp"
 #include "drivers/program/descendants.hpp"
-#include "drivers/program/pipe.hpp"
 #include "drivers/program/spawn.hpp"
 #include "drivers/signal_note.hpp"
 #include "drivers/signals.hpp"
