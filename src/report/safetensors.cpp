@@ -13,20 +13,24 @@
 namespace ranktune::report {
 namespace {
 
-std::string_view type_name(study::DType type) {
+std::string_view type_name(base::DType type) {
     switch (type) {
-        case study::DType::float32:
+        case base::DType::float32:
             return "F32";
-        case study::DType::float64:
+        case base::DType::float64:
             return "F64";
-        case study::DType::int32:
+        case base::DType::int32:
             return "I32";
-        case study::DType::int64:
+        case base::DType::int64:
             return "I64";
-        case study::DType::uint8:
+        case base::DType::uint8:
             return "U8";
-        case study::DType::uint64:
+        case base::DType::uint64:
             return "U64";
+        case base::DType::float16:
+            return "F16";
+        case base::DType::bfloat16:
+            return "BF16";
     }
     throw base::FormatError("a tensor has an unknown type");
 }
