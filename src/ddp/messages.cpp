@@ -20,22 +20,27 @@ Messages::~Messages() {
     abandon();
 }
 
-void Messages::send(base::ConstBuffer message, int to) {
-    retire();
+Messages::Letter Messages::write(base::ConstBuffer message) const {
     const auto from = message.host_bytes();
     const std::size_t pieces = from.empty() ? 1 : (from.size() + piece_bytes_ - 1) / piece_bytes_;
-    Sent& sent = begin_sending(pieces * sizeof(Envelope) + from.size());
-    auto* at = static_cast<std::byte*>(sent.memory.get());
+    Letter letter{base::allocate({}, pieces * sizeof(Envelope) + from.size()), {}};
+    auto* at = static_cast<std::byte*>(letter.memory.get());
     for (std::size_t i = 0; i < pieces; ++i) {
         const std::size_t first = i * piece_bytes_;
         const std::size_t size = std::min(piece_bytes_, from.size() - first);
-        const Envelope envelope{epoch_, generation_, static_cast<std::uint64_t>(message.type()), message.count(),
-                                first};
+        const Envelope envelope{epoch_, generation_, static_cast<std::uint64_t>(message.type()), message.count()};
         std::memcpy(at, &envelope, sizeof envelope);
         if (size > 0) std::memcpy(at + sizeof envelope, from.data() + first, size);
-        sent.pieces.push_back(fabric_.start_send({at, sizeof envelope + size}, to, Channel::data));
+        letter.pieces.emplace_back(at, sizeof envelope + size);
         at += sizeof envelope + size;
     }
+    return letter;
+}
+
+void Messages::send(Letter letter, int to, Channel channel) {
+    retire();
+    Sent& sent = sent_.emplace_back(Sent{std::move(letter.memory), {}}); // kept, whatever happens now
+    for (const auto piece : letter.pieces) sent.pieces.push_back(fabric_.start_send(piece, to, channel));
 }
 
 std::string Messages::receive(base::Buffer message, int from, const std::function<void()>& idle) {
@@ -56,11 +61,12 @@ std::string Messages::receive(base::Buffer message, int from, const std::functio
 void Messages::tell_failure(std::uint64_t header) {
     for (int rank = 0; rank < fabric_.size(); ++rank) {
         if (rank == fabric_.rank()) continue;
-        Sent& sent = begin_sending(sizeof(Envelope));
-        const Envelope notice{epoch_, generation_, 0, header, 0};
-        std::memcpy(sent.memory.get(), &notice, sizeof notice);
-        sent.pieces.push_back(fabric_.start_send({static_cast<const std::byte*>(sent.memory.get()), sizeof notice},
-                                                 rank, Channel::failure));
+        Letter notice{base::allocate({}, sizeof(Envelope)), {}};
+        auto* const at = static_cast<std::byte*>(notice.memory.get());
+        const Envelope envelope{epoch_, generation_, 0, header};
+        std::memcpy(at, &envelope, sizeof envelope);
+        notice.pieces.emplace_back(at, sizeof envelope);
+        send(std::move(notice), rank, Channel::failure);
     }
 }
 
@@ -81,10 +87,6 @@ void Messages::new_generation(std::uint64_t generation) {
 void Messages::abandon() noexcept {
     for (const Sent& sent : sent_) comm::bury(sent.memory);
     sent_.clear();
-}
-
-Messages::Sent& Messages::begin_sending(std::size_t bytes) {
-    return sent_.emplace_back(Sent{base::allocate({}, bytes), {}});
 }
 
 Messages::Piece Messages::take(Arrival& arrival) const {

@@ -30,8 +30,14 @@ class Messages {
     Messages(const Messages&) = delete;
     Messages& operator=(const Messages&) = delete;
 
-    /// Copies the message and starts sending the copy.
-    void send(base::ConstBuffer message, int to);
+    /// A copy of a message, in pieces.
+    struct Letter {
+        std::shared_ptr<void> memory;
+        std::vector<std::span<const std::byte>> pieces; ///< each with its envelope, within `memory`
+    };
+    [[nodiscard]] Letter write(base::ConstBuffer message) const;
+    /// Starts sending. Messages of one rank to another arrive in the order of this call.
+    void send(Letter letter, int to, Channel channel = Channel::data);
     /// Waits for the next message of `from`, calling `idle` in between (which may throw). Returns what is wrong with
     /// it, else nothing.
     [[nodiscard]] std::string receive(base::Buffer message, int from, const std::function<void()>& idle);
@@ -53,7 +59,6 @@ class Messages {
         std::uint64_t generation = 0;
         std::uint64_t type = 0;
         std::uint64_t count = 0; ///< numbers of the whole message; of a notice: the header
-        std::uint64_t first = 0; ///< byte of the message with which this piece begins
     };
     struct Sent {
         std::shared_ptr<void> memory;
@@ -65,7 +70,6 @@ class Messages {
         std::span<const std::byte> payload; ///< within `memory`
     };
 
-    Sent& begin_sending(std::size_t bytes);
     [[nodiscard]] Piece take(Arrival& arrival) const;
     [[nodiscard]] Piece next_piece(int from, const std::function<void()>& idle) const;
     void retire();

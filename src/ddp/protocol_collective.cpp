@@ -137,8 +137,9 @@ void ProtocolCollective::do_all_gather(ConstBuffer mine, Buffer all) {
 void ProtocolCollective::do_send(ConstBuffer message, int to) {
     require_usable();
     require_outside_step();
+    auto letter = messages_.write(message); // memory may be short on this rank alone
     look_out();
-    guarded([&] { messages_.send(message, to); });
+    guarded([&] { messages_.send(std::move(letter), to); });
 }
 
 void ProtocolCollective::do_receive(Buffer message, int from) {

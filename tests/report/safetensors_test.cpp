@@ -62,3 +62,17 @@ TEST_CASE("what is beside the weights is written when asked for", "[report]") {
     std::ostringstream out;
     CHECK_THROWS_AS(report::write_safetensors(bare, false, {}, out), base::UsageError);
 }
+
+TEST_CASE("weights of 16 bits are written as they are", "[report]") {
+    study::MemoryState half;
+    half.put("a", std::array{base::BFloat16(1.0F), base::BFloat16(-2.0F)});
+    half.put("b", std::array{base::Float16(1.0F)});
+    std::ostringstream out;
+    report::write_safetensors(half, false, {}, out);
+    const std::string text = out.str();
+    const std::size_t data = text.size() - 6;
+    CHECK(nlohmann::json::parse(text.substr(8, data - 8)) == nlohmann::json::parse(R"({
+        "a": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]},
+        "b": {"dtype": "F16", "shape": [1], "data_offsets": [4, 6]}})"));
+    CHECK(text.substr(data) == std::string("\x80\x3F\x00\xC0\x00\x3C", 6));
+}
