@@ -38,11 +38,13 @@ class Fabric {
     [[nodiscard]] virtual int size() const = 0;
 
     /// In place; float32 and float64 (sum only), int32, int64, uint64. The same bits on all ranks by construction, and
-    /// the same bits again for the same input and number of ranks.
+    /// the same bits again for the same input and number of ranks. A sum of floating-point numbers may be several
+    /// operations, one after the other: no other collective one may be started before it is complete.
     [[nodiscard]] virtual std::unique_ptr<Pending> start_all_reduce(base::Buffer values, Reduce how) = 0;
-    /// The same for gradients: the fastest sum whose bits are the same on all ranks of the libraries that we know; the
-    /// digest of the parameters that is compared at every checkpoint would tell.
-    [[nodiscard]] virtual std::unique_ptr<Pending> start_gradient_sum(std::span<float> values) = 0;
+    /// Sums gradients in place, float32 or float64; any number may be under way. The fastest sum whose bits are the
+    /// same on all ranks in the libraries that we know; the digest of the parameters that is compared at every
+    /// checkpoint would tell.
+    [[nodiscard]] virtual std::unique_ptr<Pending> start_gradient_sum(base::Buffer values) = 0;
     [[nodiscard]] virtual std::unique_ptr<Pending> start_broadcast(std::span<std::byte> bytes, int root) = 0;
     /// `all` has room for size() times `mine`.
     [[nodiscard]] virtual std::unique_ptr<Pending> start_all_gather(std::span<const std::byte> mine,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranktune/ddp/group.hpp"
 
+#include <cstdint>
 #include <string>
 
 namespace ranktune::ddp {
@@ -23,6 +24,8 @@ void Group::all_reduce(base::Buffer values, Reduce how) {
     require_reachable(values, "all_reduce");
     if (values.type() == base::DType::uint8)
         throw base::UsageError("all_reduce of " + values.text() + ": bytes cannot be reduced, use int32 or int64");
+    if (reinterpret_cast<std::uintptr_t>(values.address()) % base::size_of(values.type()) != 0)
+        throw base::UsageError("all_reduce of " + values.text() + ": its address is not aligned");
     do_all_reduce(values, how);
 }
 

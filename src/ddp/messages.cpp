@@ -71,17 +71,19 @@ void Messages::tell_failure(std::uint64_t header) {
 }
 
 std::optional<std::uint64_t> Messages::failure() {
-    while (const auto arrival = fabric_.arrived(Fabric::any_rank, Channel::failure)) {
+    while (!notice_) {
+        const auto arrival = fabric_.arrived(Fabric::any_rank, Channel::failure);
+        if (!arrival) break;
         const Envelope notice = take(*arrival).envelope;
-        if (notice.epoch == epoch_ && notice.generation == generation_) return notice.count;
+        if (notice.epoch == epoch_ && notice.generation == generation_) notice_ = notice.count;
     }
-    return std::nullopt;
+    return std::exchange(notice_, std::nullopt);
 }
 
 void Messages::new_generation(std::uint64_t generation) {
     generation_ = generation;
     retire();
-    while (failure()) continue;
+    notice_ = failure(); // drops the old ones; a rank that has left before this one may have failed again
 }
 
 void Messages::abandon() noexcept {

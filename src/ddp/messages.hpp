@@ -79,7 +79,8 @@ class Messages {
     std::uint64_t epoch_;
     std::uint64_t generation_ = 0;
     std::size_t piece_bytes_;
-    std::deque<Sent> sent_; ///< that may not have been taken yet
+    std::optional<std::uint64_t> notice_; ///< of this generation, not yet told
+    std::deque<Sent> sent_;               ///< that may not have been taken yet
 };
 
 } // namespace ranktune::ddp

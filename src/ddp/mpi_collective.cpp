@@ -59,7 +59,8 @@ class RequestPending final : public Pending {
 };
 
 /// Reduces to rank 0, then broadcasts: the same bits on all ranks by construction. (MPI only recommends that for
-/// MPI_Allreduce, and where two NaNs meet the order of operands shows.)
+/// MPI_Allreduce, and where two NaNs meet the order of operands shows.) The second operation is started by `test`, so
+/// no other one may be started on the communicator before this is complete: all ranks start them in one order.
 class ReduceThenBroadcast final : public Pending {
   public:
     ReduceThenBroadcast(MPI_Comm communicator, int rank, base::Buffer values, MPI_Op operation)
@@ -120,8 +121,8 @@ class MpiFabric final : public Fabric {
 
     /// In the implementations that we know (binomial tree, ring, recursive doubling) every element is summed in one
     /// order that all ranks share.
-    std::unique_ptr<Pending> start_gradient_sum(std::span<float> values) override {
-        return all_reduce(values.data(), values.size(), MPI_FLOAT, MPI_SUM);
+    std::unique_ptr<Pending> start_gradient_sum(base::Buffer values) override {
+        return all_reduce(values.address(), values.count(), type_of(values.type()), MPI_SUM);
     }
 
     std::unique_ptr<Pending> start_broadcast(std::span<std::byte> bytes, int root) override {

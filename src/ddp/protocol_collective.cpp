@@ -5,11 +5,11 @@
 #include <cassert>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "comm/backoff.hpp"
 #include "comm/graveyard.hpp"
-#include "ddp/staging.hpp"
 
 namespace ranktune::ddp {
 namespace {
@@ -38,20 +38,21 @@ struct Scratch {
 /// A bucket of a step: while it waits, it looks out for reasons why it will never be complete.
 class ProtocolCollective::StepPending final : public Pending {
   public:
-    StepPending(ProtocolCollective& owner, Buffer values) : owner_(owner), values_(values) {
-        const bool half = values.type() == DType::float16 || values.type() == DType::bfloat16;
-        if (half) staging_.emplace(values.type(), values.count(), Reduce::sum);
-        inner_ = owner_.start_bucket(half ? staging_->load(values) : values);
-    }
+    /// `staging`: of numbers that are not added in their own type, else nullptr. Outlives this object.
+    StepPending(ProtocolCollective& owner, Buffer values, Staging* staging)
+        : owner_(owner),
+          values_(values),
+          staging_(staging),
+          inner_(owner.fabric_->start_gradient_sum(staging != nullptr ? staging->load(values) : values)) {}
     ~StepPending() override {
-        if (staging_ && !done_) comm::bury(staging_->memory());
+        if (staging_ != nullptr && !done_) comm::bury(staging_->memory());
     }
 
     bool test() override {
         if (done_) return true;
         owner_.require_usable();
         done_ = owner_.guarded([&] { return inner_->test(); });
-        if (done_ && staging_) staging_->store(values_);
+        if (done_ && staging_ != nullptr) staging_->store(values_);
         if (!done_) owner_.watch_step();
         return done_;
     }
@@ -59,7 +60,7 @@ class ProtocolCollective::StepPending final : public Pending {
   private:
     ProtocolCollective& owner_;
     Buffer values_;
-    std::optional<Staging> staging_; ///< of numbers that are not added in their own type
+    Staging* staging_;
     std::unique_ptr<Pending> inner_;
     bool done_ = false;
 };
@@ -166,9 +167,12 @@ std::pair<std::uint64_t, std::uint64_t> ProtocolCollective::min_max(std::uint64_
 }
 
 std::size_t ProtocolCollective::announce(const StepPlan& plan) {
-    const auto known = std::ranges::find(plans_, plan);
+    const auto known = std::ranges::find(plans_, plan, &Plan::step);
     if (known != plans_.end()) return static_cast<std::size_t>(known - plans_.begin());
-    plans_.push_back(plan);
+    Plan added{plan, {}};
+    if (base::size_of(plan.type) == 2) // in a step, memory may be short on one rank alone
+        for (const std::size_t elements : plan.counts) added.staging.emplace_back(plan.type, elements, Reduce::sum);
+    plans_.push_back(std::move(added));
     return plans_.size() - 1;
 }
 
@@ -180,19 +184,18 @@ void ProtocolCollective::begin_step(std::size_t plan, OpenStep& open) {
     header[step] = 1;
     start_header(header);
     open_step_ = &open;
+    open_plan_ = plan;
+    started_buckets_ = 0;
     if (abort_.load()) give_up(); // the header has told the others
 }
 
 std::unique_ptr<Pending> ProtocolCollective::start_sum(Buffer values) {
     require_usable();
-    return std::make_unique<StepPending>(*this, values);
-}
-
-std::unique_ptr<Pending> ProtocolCollective::start_bucket(Buffer values) {
-    return guarded([&] {
-        return values.type() == DType::float32 ? fabric_->start_gradient_sum(values.as<float>())
-                                               : fabric_->start_all_reduce(values, Reduce::sum);
-    });
+    Plan& plan = plans_[open_plan_];
+    const std::size_t bucket = started_buckets_++;
+    assert(values.type() == plan.step.type && values.count() == plan.step.counts[bucket]);
+    Staging* const staging = plan.staging.empty() ? nullptr : &plan.staging[bucket];
+    return guarded([&] { return std::make_unique<StepPending>(*this, values, staging); });
 }
 
 void ProtocolCollective::end_step() {
@@ -306,18 +309,26 @@ void ProtocolCollective::join(const Header& header) {
         poison(); // the ranks in the step read the same header and do the same
         return;
     }
-    const StepPlan& plan = plans_[static_cast<std::size_t>((*header_)[count])];
+    guarded([&] { send_zeros(plans_[static_cast<std::size_t>((*header_)[count])].step); });
+}
+
+void ProtocolCollective::send_zeros(const StepPlan& plan) {
     const DType type = base::size_of(plan.type) == 2 ? DType::float32 : plan.type; // as StepPending reduces it
-    std::vector<std::shared_ptr<void>> zeros;
+    const std::size_t all = std::accumulate(plan.counts.begin(), plan.counts.end(), std::size_t{0});
+    const auto zeros = base::allocate({}, all * base::size_of(type)); // first: memory may be short
+    std::memset(zeros.get(), 0, all * base::size_of(type));
     std::vector<std::unique_ptr<Pending>> pending;
-    for (const std::size_t elements : plan.counts) {
-        const std::size_t bytes = elements * base::size_of(type);
-        zeros.push_back(base::allocate({}, bytes));
-        std::memset(zeros.back().get(), 0, bytes);
-        pending.push_back(start_bucket({zeros.back().get(), elements, type}));
+    try {
+        std::size_t begin = 0;
+        for (const std::size_t elements : plan.counts) {
+            pending.push_back(fabric_->start_gradient_sum(Buffer(zeros.get(), all, type).part(begin, elements)));
+            begin += elements;
+        }
+    } catch (...) {
+        comm::bury(zeros);
+        throw;
     }
-    const auto keep = std::make_shared<std::vector<std::shared_ptr<void>>>(std::move(zeros));
-    for (const auto& bucket : pending) wait(*bucket, keep);
+    for (const auto& bucket : pending) wait(*bucket, zeros);
 }
 
 void ProtocolCollective::watch_step() {

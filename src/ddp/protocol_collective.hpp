@@ -11,6 +11,7 @@
 
 #include "ddp/fabric.hpp"
 #include "ddp/messages.hpp"
+#include "ddp/staging.hpp"
 
 namespace ranktune::ddp {
 
@@ -93,6 +94,10 @@ class ProtocolCollective final : public Collective {
     };
     using Header = std::array<std::int64_t, words>;
     class StepPending;
+    struct Plan {
+        StepPlan step;
+        std::vector<Staging> staging; ///< one per bucket of numbers that are not added in their own type, else empty
+    };
 
     [[nodiscard]] Header make_header(Operation operation) const;
     [[nodiscard]] Header make_header(Operation operation, const base::ConstBuffer& values, int detail) const;
@@ -108,7 +113,7 @@ class ProtocolCollective final : public Collective {
     void agree(const Header& header);
     /// A whole header of a rank that leaves the program, with zeros for a step that others are in.
     void join(const Header& header);
-    [[nodiscard]] std::unique_ptr<Pending> start_bucket(base::Buffer values);
+    void send_zeros(const StepPlan& plan);
     /// While a bucket is not complete: throws when it never will be.
     void watch_step();
     /// Throws when this rank, which is outside of the collective operations, has to give up or to leave.
@@ -138,8 +143,10 @@ class ProtocolCollective final : public Collective {
     std::shared_ptr<Header> header_; ///< of the operation under way, or the last one
     std::unique_ptr<Pending> header_pending_;
     std::uint64_t headers_ = 0; ///< started; the same on all ranks whenever one is complete
-    std::vector<StepPlan> plans_;
+    std::vector<Plan> plans_;   ///< announced
     OpenStep* open_step_ = nullptr;
+    std::size_t open_plan_ = 0;
+    std::size_t started_buckets_ = 0; ///< of the open step
     Messages messages_;
     bool poisoned_ = false;
 };

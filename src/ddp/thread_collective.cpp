@@ -176,7 +176,7 @@ class ThreadFabric final : public Fabric {
     std::unique_ptr<Pending> start_all_reduce(base::Buffer values, Reduce how) override {
         return start(values.host_bytes(), values.host_bytes(), folding(values.type(), how));
     }
-    std::unique_ptr<Pending> start_gradient_sum(std::span<float> values) override {
+    std::unique_ptr<Pending> start_gradient_sum(base::Buffer values) override {
         return start_all_reduce(values, Reduce::sum);
     }
     std::unique_ptr<Pending> start_broadcast(std::span<std::byte> bytes, int root) override {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -15,6 +16,7 @@
 
 #include "collective_contract.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/ddp/gradient_reducer.hpp"
 #include "ranktune/ddp/group.hpp"
 #include "support/fake_device.hpp"
 
@@ -266,6 +268,8 @@ inline Complaints refusal_contract(ddp::Collective& g) {
         refused("a message of nobody", [&] { g.receive(here, rank); });
     }
     refused("a sum of bytes", [&] { g.all_reduce(bytes); });
+    const base::Buffer odd(reinterpret_cast<std::byte*>(here.data()) + 1, 1, base::DType::float32);
+    refused("a sum at an odd address", [&] { g.all_reduce(odd); });
     refused("a sum on a device", [&] { g.all_reduce(there.buffer()); });
     refused("a broadcast on a device", [&] { g.broadcast(there.buffer()); });
     refused("a gather of a device", [&] { g.all_gather(there.buffer(), all); });
@@ -284,6 +288,8 @@ inline Complaints refusal_contract(ddp::Collective& g) {
     const auto pending = g.start_sum(here);
     while (!pending->test()) std::this_thread::yield();
     g.end_step();
+
+    g.broadcast(odd); // copies do not need an alignment
 
     // A message that does not fit is lost, the next one is not.
     const int to = (g.rank() + 1) % g.size();
@@ -403,6 +409,65 @@ inline Complaints message_failure_contract(const MakeCollective& make) {
             expect(complaints, c->reduced(1) == n, "the group is not usable after a failure");
         }
     }
+    return complaints;
+}
+
+/// A rank fails in a step and at once again, while the others have not seen the first failure yet: they hear of the
+/// second one, too.
+inline Complaints second_failure_contract(const MakeCollective& make) {
+    Complaints complaints;
+    const auto c = make();
+    if (c->size() == 1) return complaints;
+    static thread_local std::vector<float> bucket(10);
+    const std::size_t plan = c->announce({base::DType::float32, {bucket.size()}});
+    if (c->rank() == 0) {
+        for (int failure = 0; failure < 2; ++failure) c->fail();
+    } else {
+        const std::string in_step = thrown_by([&] {
+            c->begin_step(plan, no_reducer);
+            const auto pending = c->start_sum(bucket);
+            std::this_thread::sleep_for(std::chrono::milliseconds(20)); // rank 0 goes on meanwhile
+            while (!pending->test()) std::this_thread::yield();
+            c->end_step();
+        });
+        expect(complaints, in_step == "PeerFailed", "the first failure is not told, but: " + in_step);
+        const std::string in_receive = thrown_by([&] { c->receive(bucket, 0); });
+        expect(complaints, in_receive == "PeerFailed", "the second failure is not told, but: " + in_receive);
+    }
+    expect(complaints, c->reduced(1) == c->size(), "the group is not usable after two failures");
+    return complaints;
+}
+
+/// Buckets of every type of gradients, many under way at once, tested at times that differ between the ranks.
+template <class T>
+void check_gradients(ddp::Group& g, Complaints& complaints) {
+    const std::string name(base::name(base::dtype_of<T>()));
+    const std::vector<std::size_t> sizes{1, 700, 3, 5000, 64, 2};
+    ddp::GradientReducer reducer(g, sizes, 1, base::dtype_of<T>());
+    for (int round = 0; round < 20; ++round) {
+        ddp::run_step(reducer, [&] {
+            for (std::size_t t = sizes.size(); t-- > 0;) {
+                std::ranges::fill(reducer.gradient<T>(t), T(static_cast<float>(t + 1)));
+                reducer.ready(t);
+                if ((g.rank() + round) % 2 == 0) reducer.poll();
+                if ((g.rank() + round) % 5 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+        });
+        for (std::size_t t = 0; t < sizes.size(); ++t) {
+            const float right = static_cast<float>(t + 1) * static_cast<float>(g.size());
+            expect(complaints,
+                   std::ranges::all_of(reducer.gradient<T>(t), [&](T v) { return static_cast<float>(v) == right; }),
+                   "gradients of " + name + " are wrong in round " + std::to_string(round));
+        }
+    }
+}
+
+inline Complaints gradient_contract(ddp::Group& g) {
+    Complaints complaints;
+    check_gradients<float>(g, complaints);
+    check_gradients<double>(g, complaints);
+    check_gradients<base::Float16>(g, complaints);
+    check_gradients<base::BFloat16>(g, complaints);
     return complaints;
 }
 

@@ -63,6 +63,14 @@ TEST_CASE("a thread that waits for a message hears of a failure", "[ddp]") {
     for (const auto size : sizes) CHECK(on_threads(size, test::message_failure_contract) == Complaints{});
 }
 
+TEST_CASE("a thread that fails twice in a row is heard both times", "[ddp]") {
+    for (const auto size : sizes) CHECK(on_threads(size, test::second_failure_contract) == Complaints{});
+}
+
+TEST_CASE("threads sum gradients of every type in many buckets at once", "[ddp]") {
+    for (const auto size : {1U, 2U, 3U}) CHECK(on_threads(size, made(test::gradient_contract)) == Complaints{});
+}
+
 TEST_CASE("messages of one trial of threads are none of the next", "[ddp]") {
     for (const auto size : sizes) CHECK(on_threads(size, test::remains_contract) == Complaints{});
 }

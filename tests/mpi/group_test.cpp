@@ -37,12 +37,14 @@ TEST_CASE("groups over MPI keep the contract with their users", "[ddp][mpi]") {
     CHECK(test::message_contract(*group) == Complaints{});
     CHECK(test::refusal_contract(*group) == Complaints{});
     CHECK(test::disagreement_contract(*group) == Complaints{});
+    CHECK(test::gradient_contract(*group) == Complaints{});
     CHECK(form.factory.counts().lost == 0);
 }
 
 TEST_CASE("a rank that waits for a message over MPI hears of a failure", "[ddp][mpi]") {
     Former form;
     CHECK(test::message_failure_contract([&] { return form(); }) == Complaints{});
+    CHECK(test::second_failure_contract([&] { return form(); }) == Complaints{});
     CHECK(form.factory.counts().lost == 0);
 }
 

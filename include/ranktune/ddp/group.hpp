@@ -34,8 +34,9 @@ class Collective;
 /// leaves its trainable), the operation that the others are in, or enter next, throws PeerFailed on each of them. So
 /// nobody waits for a rank that is gone, and an exception needs no clean-up call: let it leave the trainable.
 ///
-/// Every function takes buffers of host memory. A buffer on a device, a type that cannot be reduced, a root or rank
-/// that is not there, and a call within a gradient step are refused with base::UsageError before anything is sent.
+/// Every function takes buffers of host memory. A buffer on a device, numbers that cannot be reduced (bytes, or at an
+/// address that is not aligned), a root or rank that is not there, and a call within a gradient step are refused with
+/// base::UsageError before anything is sent.
 class Group {
   public:
     virtual ~Group() = default;
