@@ -7,11 +7,10 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
-#include <ranktune/ddp/collective.hpp>
 #include <ranktune/ddp/gradient_reducer.hpp>
+#include <ranktune/ddp/group.hpp>
 #include <ranktune/ddp/parameters.hpp>
 #include <ranktune/ddp/timeline.hpp>
 #include <ranktune/testing/run_trial.hpp>
@@ -25,9 +24,10 @@ class Line final : public ranktune::trainables::Trainable {
   public:
     void setup(TrialContext& context) override {
         if (context.rank() == 0) parameters_ = {0.5F, 0.5F};
-        const std::array<std::span<float>, 2> tensors{std::span(&parameters_[0], 1), std::span(&parameters_[1], 1)};
-        ranktune::ddp::broadcast_parameters(context.collective(), tensors); // of rank 0
-        reducer_.emplace(context.collective(), std::vector<std::size_t>{1, 1}, std::size_t{1});
+        context.group().broadcast(parameters_); // of rank 0
+        const std::array<ranktune::base::ConstBuffer, 1> tensors{parameters_};
+        ranktune::ddp::check_agreement(context.group(), ranktune::ddp::parameter_digest(tensors), "the parameters");
+        reducer_.emplace(context.group(), std::vector<std::size_t>{1, 1}, std::size_t{1});
         reducer_->set_timeline(&timeline_);
     }
     Metrics step(TrialContext& context) override {
@@ -45,12 +45,10 @@ class Line final : public ranktune::trainables::Trainable {
             reducer_->ready(0);
         });
         for (std::size_t i = 0; i < 2; ++i) parameters_[i] -= 0.5F * reducer_->gradient(i)[0];
-        context.collective().all_reduce_sum(std::span(&squares, 1));
-        return {{"loss", squares / samples}, {"comm/hidden", timeline_.summary().hidden()}};
+        return {{"loss", context.group().reduced(squares) / samples}, {"comm/hidden", timeline_.summary().hidden()}};
     }
     void save(ranktune::study::StateSink& sink) const override { sink.put<float>("line", parameters_); }
     void load(ranktune::study::StateSource& source) override { source.get<float>("line", parameters_); }
-    std::vector<std::size_t> owed_buckets() const override { return reducer_->owed_buckets(); }
 
   private:
     static constexpr int samples = 60;

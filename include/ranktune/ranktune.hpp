@@ -2,12 +2,13 @@
 #pragma once
 // Everything that a program with trainables of its own needs, by short names. Example: jobs/custom-trainable.
 
+#include "ranktune/base/buffer.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/data/dataset.hpp"
 #include "ranktune/data/sampling.hpp"
-#include "ranktune/ddp/collective.hpp"
 #include "ranktune/ddp/gradient_reducer.hpp"
+#include "ranktune/ddp/group.hpp"
 #include "ranktune/ddp/parameters.hpp"
 #include "ranktune/run_program.hpp"
 #include "ranktune/space/configuration.hpp"
@@ -36,10 +37,19 @@ using space::Value;
 using study::StateSink;
 using study::StateSource;
 
+// Numbers, with their type and place
+using base::BFloat16;
+using base::Buffer;
+using base::ConstBuffer;
+using base::DType;
+using base::Float16;
+
 // Training on several ranks
 using data::Dataset;
-using ddp::Collective;
 using ddp::GradientReducer;
+using ddp::Group;
+using ddp::make_self_group;
+using ddp::Reduce;
 using ddp::run_step;
 
 // Reproducible chance

@@ -17,7 +17,7 @@ class CurveFit final : public ranktune::Trainable {
             const std::array<double, 4> mine{2.0 * error, 2.0 * error * x, 2.0 * error * x * x, error * error};
             for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += mine[k] / samples;
         }
-        context.collective().all_reduce_sum(sums); // the same numbers on every rank
+        context.group().all_reduce(sums); // the same numbers on every rank
         for (std::size_t k = 0; k < w_.size(); ++k) w_[k] -= lr_ * sums[k];
         return {{"loss", sums[3]}};
     }

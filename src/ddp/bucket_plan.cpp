@@ -5,25 +5,18 @@
 
 namespace ranktune::ddp {
 
-BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit_floats) {
-    assert(limit_floats > 0);
+BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit) {
+    assert(limit > 0);
     BucketPlan plan;
     for (std::size_t tensor = tensor_sizes.size(); tensor-- > 0;) {
         const std::size_t size = tensor_sizes[tensor];
-        const bool full = !plan.buckets.empty() && plan.buckets.back().size + size > limit_floats;
+        const bool full = !plan.buckets.empty() && plan.buckets.back().size + size > limit;
         if (plan.buckets.empty() || full) plan.buckets.emplace_back();
         BucketPlan::Bucket& bucket = plan.buckets.back();
         bucket.slots.push_back({tensor, bucket.size, size});
         bucket.size += size;
     }
     return plan;
-}
-
-std::vector<std::size_t> owed_buckets(const BucketPlan& plan) {
-    std::vector<std::size_t> sizes;
-    for (const BucketPlan::Bucket& bucket : plan.buckets) sizes.push_back(bucket.size);
-    if (!sizes.empty()) ++sizes.back();
-    return sizes;
 }
 
 } // namespace ranktune::ddp

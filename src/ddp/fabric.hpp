@@ -7,26 +7,55 @@
 #include <memory>
 #include <span>
 
-#include "ranktune/ddp/collective.hpp"
+#include "ddp/collective.hpp"
 
 namespace ranktune::ddp {
 
-/// Operations over the ranks of a group, without any protocol. Every start_* is collective: all ranks start the same
-/// ones in the same order. None waits. A buffer must live until its Pending::test has returned true; an operation that
-/// is given up goes on writing into it, so whoever gives up buries the buffer (comm::bury) and poisons the fabric.
-/// Destroying a Pending that is not complete gives it up. Errors of the library are thrown.
+/// A message that has arrived and is to be received, once.
+class Arrival {
+  public:
+    virtual ~Arrival() = default;
+    [[nodiscard]] virtual std::size_t bytes() const = 0;
+    /// `to` has room for exactly bytes().
+    [[nodiscard]] virtual std::unique_ptr<Pending> start_receive(std::span<std::byte> to) = 0;
+};
+
+/// What kind of message: kinds are received independently of each other.
+enum class Channel : std::uint8_t { data = 0, failure = 1 };
+
+/// Operations over the ranks of a group on host memory, without any protocol. Every start_* but start_send is
+/// collective: all ranks start the same ones in the same order. None waits. A buffer must live until its Pending::test
+/// has returned true; an operation that is given up goes on writing into it, so whoever gives up buries the buffer
+/// (comm::bury) and poisons the fabric. Destroying a Pending that is not complete gives it up. Errors of the library
+/// are thrown.
 class Fabric {
   public:
+    /// Elements that one operation takes.
+    static constexpr std::size_t most_elements = largest_bucket;
+
     virtual ~Fabric() = default;
     [[nodiscard]] virtual int rank() const = 0;
     [[nodiscard]] virtual int size() const = 0;
 
-    /// Element-wise maximum, in place.
-    [[nodiscard]] virtual std::unique_ptr<Pending> start_max(std::span<std::int64_t> values) = 0;
-    /// Sums in place. The same bits on all ranks, and the same bits again for the same input and number of ranks.
-    [[nodiscard]] virtual std::unique_ptr<Pending> start_sum(std::span<float> values) = 0;
-    [[nodiscard]] virtual std::unique_ptr<Pending> start_sum(std::span<double> values) = 0;
+    /// In place; float32 and float64 (sum only), int32, int64, uint64. The same bits on all ranks by construction, and
+    /// the same bits again for the same input and number of ranks. A sum of floating-point numbers may be several
+    /// operations, one after the other: no other collective one may be started before it is complete.
+    [[nodiscard]] virtual std::unique_ptr<Pending> start_all_reduce(base::Buffer values, Reduce how) = 0;
+    /// Sums gradients in place, float32 or float64; any number may be under way. The fastest sum whose bits are the
+    /// same on all ranks in the libraries that we know; the digest of the parameters that is compared at every
+    /// checkpoint would tell.
+    [[nodiscard]] virtual std::unique_ptr<Pending> start_gradient_sum(base::Buffer values) = 0;
     [[nodiscard]] virtual std::unique_ptr<Pending> start_broadcast(std::span<std::byte> bytes, int root) = 0;
+    /// `all` has room for size() times `mine`.
+    [[nodiscard]] virtual std::unique_ptr<Pending> start_all_gather(std::span<const std::byte> mine,
+                                                                    std::span<std::byte> all) = 0;
+
+    /// One message; messages of one rank to another on one channel arrive in the order of sending.
+    [[nodiscard]] virtual std::unique_ptr<Pending> start_send(std::span<const std::byte> bytes, int to,
+                                                              Channel channel) = 0;
+    /// The oldest message of `from` (any_rank: of whichever), or nothing when none has arrived.
+    [[nodiscard]] virtual std::unique_ptr<Arrival> arrived(int from, Channel channel) = 0;
+    static constexpr int any_rank = -1;
 
     /// Operations were given up: the group must never be used again. Local.
     virtual void poison() noexcept = 0;

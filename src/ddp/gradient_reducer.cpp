@@ -3,27 +3,21 @@
 
 #include <algorithm>
 #include <cassert>
+#include <string>
 
 #include "comm/graveyard.hpp"
+#include "ddp/collective.hpp"
 #include "ddp/core_wait.hpp"
 #include "ranktune/base/digest.hpp"
-#include "ranktune/base/huge_pages.hpp"
 #include "ranktune/ddp/parameters.hpp"
 
 namespace ranktune::ddp {
 
 namespace {
 
-using SharedFloats = std::shared_ptr<float[]>; // shared: the graveyard takes any shared pointer
-
-SharedFloats zeros(std::size_t count) {
-    SharedFloats memory(static_cast<float*>(base::allocate_large(count * sizeof(float))), base::free_large);
-    std::fill_n(memory.get(), count, 0.0F);
-    return memory;
-}
-
-std::uint64_t plan_digest(const BucketPlan& plan) {
+std::uint64_t plan_digest(const BucketPlan& plan, base::DType type) {
     base::Digest digest;
+    digest.add(type);
     for (const auto& bucket : plan.buckets) {
         digest.add(bucket.size);
         for (const auto& slot : bucket.slots) digest.add(slot.tensor).add(slot.offset).add(slot.size);
@@ -31,31 +25,95 @@ std::uint64_t plan_digest(const BucketPlan& plan) {
     return digest.value();
 }
 
+/// What a step reduces: the buckets, the last one with its status word.
+StepPlan step_plan(const BucketPlan& plan, base::DType type) {
+    StepPlan step{type, {}};
+    for (const BucketPlan::Bucket& bucket : plan.buckets) step.counts.push_back(bucket.size);
+    ++step.counts.back();
+    return step;
+}
+
+void fill_with_zeros(base::Buffer values) {
+    if (values.place().is_host()) {
+        std::ranges::fill(values.host_bytes(), std::byte{0});
+        return;
+    }
+    const std::vector<std::byte> zeros(std::min(values.bytes(), std::size_t{1} << 20U));
+    auto* const begin = static_cast<std::byte*>(values.address());
+    for (std::size_t done = 0; done < values.bytes(); done += zeros.size())
+        values.place().device().copy_from_host(begin + done, zeros.data(),
+                                               std::min(zeros.size(), values.bytes() - done));
+}
+
+/// One number of any of the types that gradients have.
+void write_number(base::Buffer to, float value) {
+    const double wide = value;
+    const base::Float16 half(value);
+    const base::BFloat16 brain(value);
+    switch (to.type()) {
+        case base::DType::float64:
+            return base::copy(std::span(&wide, 1), to);
+        case base::DType::float16:
+            return base::copy(std::span(&half, 1), to);
+        case base::DType::bfloat16:
+            return base::copy(std::span(&brain, 1), to);
+        default:
+            return base::copy(std::span(&value, 1), to);
+    }
+}
+
+/// Whether it is above zero: its bits are, and it is no -0.
+bool is_positive(base::ConstBuffer number) {
+    std::uint64_t bits = 0;
+    base::copy(number, {&bits, 1, number.type()});
+    return bits != 0 && (bits >> (8 * base::size_of(number.type()) - 1)) == 0;
+}
+
+void require_reducible(const Collective& collective, const BucketPlan& plan, base::DType type, base::Place place) {
+    using base::DType;
+    if (type != DType::float32 && type != DType::float64 && type != DType::float16 && type != DType::bfloat16)
+        throw base::UsageError("gradients of " + std::string(base::name(type)) + " cannot be reduced");
+    if (!collective.reaches(place))
+        throw base::UsageError("gradients on " + place.name() + ": the group of this trial only takes host memory");
+    for (const BucketPlan::Bucket& bucket : plan.buckets)
+        if (bucket.size >= largest_bucket)
+            throw base::UsageError("a gradient of " + std::to_string(bucket.size) + " elements is more than one " +
+                                   "reduction can take (" + std::to_string(largest_bucket - 1) + "): split the tensor");
+}
+
 } // namespace
 
-struct GradientReducer::Impl {
+struct GradientReducer::Impl final : OpenStep {
     struct Flight {
         std::unique_ptr<Pending> pending; ///< empty when complete
         double begin = 0.0;
     };
 
-    Impl(Collective& c, std::vector<std::size_t> sizes, std::size_t limit)
-        : collective(c), tensor_sizes(std::move(sizes)), plan(plan_buckets(tensor_sizes, limit)) {
+    Impl(Collective& c, std::vector<std::size_t> sizes, std::size_t limit, base::DType t, base::Place where)
+        : collective(c),
+          type(t),
+          place(where),
+          tensor_sizes(std::move(sizes)),
+          plan(plan_buckets(tensor_sizes, limit)) {
         assert(!plan.buckets.empty());
-        place.resize(tensor_sizes.size());
+        require_reducible(collective, plan, type, place);
+        offset.resize(tensor_sizes.size());
         for (const auto& bucket : plan.buckets) {
             bucket_begin.push_back(total);
             for (const auto& slot : bucket.slots) {
-                place[slot.tensor] = total + slot.offset;
+                offset[slot.tensor] = total + slot.offset;
                 order.push_back(slot.tensor);
             }
             total += bucket.size;
         }
-        memory = zeros(total + 1);
+        memory = base::allocate(place, (total + 1) * base::size_of(type));
+        fill_with_zeros(all());
         flights.reserve(plan.buckets.size());
     }
 
-    [[nodiscard]] float& status() { return memory[static_cast<std::ptrdiff_t>(total)]; }
+    /// Gradients and status word.
+    [[nodiscard]] base::Buffer all() const { return {memory.get(), total + 1, type, place}; }
+    [[nodiscard]] base::Buffer status() const { return all().part(total, 1); }
     [[nodiscard]] std::size_t bucket_size(std::size_t b) const {
         return plan.buckets[b].size + (b + 1 == plan.buckets.size() ? 1 : 0);
     }
@@ -65,7 +123,7 @@ struct GradientReducer::Impl {
         const std::size_t b = flights.size();
         Flight flight;
         if (timeline != nullptr) flight.begin = timeline->now();
-        flight.pending = collective.start_sum({memory.get() + bucket_begin[b], bucket_size(b)});
+        flight.pending = collective.start_sum(all().part(bucket_begin[b], bucket_size(b)));
         flights.push_back(std::move(flight));
     }
 
@@ -102,14 +160,19 @@ struct GradientReducer::Impl {
         open = false;
     }
 
+    void fail() noexcept override;
+
     Collective& collective;
+    base::DType type;
+    base::Place place;
     std::vector<std::size_t> tensor_sizes;
     BucketPlan plan;
-    std::vector<std::size_t> bucket_begin; ///< in floats within memory
-    std::vector<std::size_t> place;        ///< per tensor, in floats within memory
+    std::vector<std::size_t> bucket_begin; ///< in elements within memory
+    std::vector<std::size_t> offset;       ///< per tensor, in elements within memory
     std::vector<std::size_t> order;        ///< tensors in the order in which they become ready
     std::size_t total = 0;
-    SharedFloats memory; ///< total floats and the status word
+    std::shared_ptr<void> memory; ///< total elements and the status word; shared: the graveyard takes shared pointers
+    std::size_t announced = 0;    ///< number of the plan
     std::vector<Flight> flights;
     std::size_t completed = 0;   ///< of flights
     std::size_t ready_count = 0; ///< of order
@@ -119,32 +182,35 @@ struct GradientReducer::Impl {
     Timing timing;
 };
 
-GradientReducer::GradientReducer(Collective& collective, std::vector<std::size_t> tensor_sizes,
-                                 std::size_t limit_floats)
-    : impl_(std::make_unique<Impl>(collective, std::move(tensor_sizes), limit_floats)) {
-    check_agreement(collective, plan_digest(impl_->plan), "the bucket plans (sizes of the gradients, or their limit)");
+GradientReducer::GradientReducer(Group& group, std::vector<std::size_t> tensor_sizes, std::size_t limit,
+                                 base::DType type, base::Place place)
+    : impl_(std::make_unique<Impl>(Collective::of(group), std::move(tensor_sizes), limit, type, place)) {
+    impl_->announced = impl_->collective.announce(step_plan(impl_->plan, type));
+    check_agreement(group, plan_digest(impl_->plan, type),
+                    "the bucket plans (sizes or type of the gradients, or their limit)");
 }
 
 GradientReducer::~GradientReducer() {
+    if (impl_->open) impl_->fail();
     // A reduction that is given up may go on writing into its bucket as long as the process lives.
     if (impl_->completed < impl_->flights.size()) comm::bury(impl_->memory);
 }
 
 const BucketPlan& GradientReducer::plan() const { return impl_->plan; }
 
-std::span<float> GradientReducer::gradient(std::size_t i) {
-    return {impl_->memory.get() + impl_->place[i], impl_->tensor_sizes[i]};
+base::Buffer GradientReducer::gradient_buffer(std::size_t i) {
+    return impl_->all().part(impl_->offset[i], impl_->tensor_sizes[i]);
 }
 
-std::span<float> GradientReducer::gradients() { return {impl_->memory.get(), impl_->total}; }
+base::Buffer GradientReducer::gradients_buffer() { return impl_->all().part(0, impl_->total); }
 
 void GradientReducer::begin() {
     assert(!impl_->open);
-    impl_->collective.begin_step();
+    impl_->collective.begin_step(impl_->announced, *impl_);
     impl_->open = true;
     impl_->completed = 0;
     impl_->ready_count = 0;
-    impl_->status() = 0.0F;
+    write_number(impl_->status(), 0.0F);
 }
 
 void GradientReducer::ready(std::size_t i) {
@@ -167,38 +233,38 @@ void GradientReducer::finish() {
     assert(s.open && s.ready_count == s.order.size());
     s.start();
     s.wait();
-    const float failed = s.status();
+    const bool failed = is_positive(s.status());
     s.close();
     s.collective.end_step();
-    if (failed > 0.0F) {
+    if (failed) {
         s.collective.part();
         throw PeerFailed("another rank of the trial failed in this step");
     }
 }
 
 void GradientReducer::fail() noexcept {
-    Impl& s = *impl_;
-    if (!s.open) return;
+    if (impl_->open) impl_->fail();
+}
+
+void GradientReducer::Impl::fail() noexcept {
     try {
         // What is not yet in flight is sent as zeros; what is in flight belongs to the collective until it is complete.
-        const std::size_t begin = s.flights.size() < s.bucket_begin.size() ? s.bucket_begin[s.flights.size()] : s.total;
-        std::fill(s.memory.get() + begin, s.memory.get() + s.total, 0.0F);
-        s.status() = 1.0F;
-        while (s.flights.size() < s.plan.buckets.size()) s.start();
-        s.wait();
-        s.close();
-        s.collective.end_step();
+        const std::size_t begin = flights.size() < bucket_begin.size() ? bucket_begin[flights.size()] : total;
+        fill_with_zeros(all().part(begin, total - begin));
+        write_number(status(), 1.0F);
+        while (flights.size() < plan.buckets.size()) start();
+        wait();
+        close();
+        collective.end_step();
     } catch (...) {
         // PeerFailed: another one failed too. Anything else means that the group is lost, which every rank sees by
         // itself.
-        s.open = false;
+        open = false;
     }
-    s.collective.part();
+    collective.part();
 }
 
 bool GradientReducer::in_step() const { return impl_->open; }
-
-std::vector<std::size_t> GradientReducer::owed_buckets() const { return ddp::owed_buckets(impl_->plan); }
 
 void GradientReducer::set_timeline(Timeline* timeline) { impl_->timeline = timeline; }
 

@@ -3,7 +3,6 @@
 
 #include <mpi.h>
 
-#include <climits>
 #include <string>
 #include <utility>
 
@@ -18,12 +17,37 @@ namespace {
 using comm::mpi::check;
 using comm::mpi::Request;
 
+/// At most Fabric::most_elements, which callers see to.
 int as_count(std::size_t elements) {
-    if (elements > INT_MAX) {
-        throw base::Error("one reduction of " + std::to_string(elements) + " elements is more than MPI counts");
-    }
+    if (elements > Fabric::most_elements)
+        throw base::Error("one operation on " + std::to_string(elements) + " elements is more than MPI counts");
     return static_cast<int>(elements);
 }
+
+MPI_Datatype type_of(base::DType type) {
+    switch (type) {
+        case base::DType::float32:
+            return MPI_FLOAT;
+        case base::DType::float64:
+            return MPI_DOUBLE;
+        case base::DType::int32:
+            return MPI_INT32_T;
+        case base::DType::int64:
+            return MPI_INT64_T;
+        case base::DType::uint64:
+            return MPI_UINT64_T;
+        default:
+            throw base::Error("MPI does not reduce " + std::string(base::name(type)));
+    }
+}
+
+MPI_Op operation_of(Reduce how) {
+    if (how == Reduce::min) return MPI_MIN;
+    return how == Reduce::max ? MPI_MAX : MPI_SUM;
+}
+
+/// One tag per channel.
+int tag_of(Channel channel) { return static_cast<int>(channel) + 1; }
 
 class RequestPending final : public Pending {
   public:
@@ -35,30 +59,50 @@ class RequestPending final : public Pending {
 };
 
 /// Reduces to rank 0, then broadcasts: the same bits on all ranks by construction. (MPI only recommends that for
-/// MPI_Allreduce, and where two NaNs meet the order of operands shows.)
+/// MPI_Allreduce, and where two NaNs meet the order of operands shows.) The second operation is started by `test`, so
+/// no other one may be started on the communicator before this is complete: all ranks start them in one order.
 class ReduceThenBroadcast final : public Pending {
   public:
-    ReduceThenBroadcast(MPI_Comm communicator, int rank, std::span<double> values)
-        : communicator_(communicator), values_(values), count_(as_count(values.size())) {
-        const void* const from = rank == 0 ? MPI_IN_PLACE : values.data();
-        check(MPI_Ireduce(from, values.data(), count_, MPI_DOUBLE, MPI_SUM, 0, communicator, request_.slot()),
+    ReduceThenBroadcast(MPI_Comm communicator, int rank, base::Buffer values, MPI_Op operation)
+        : communicator_(communicator),
+          values_(values),
+          type_(type_of(values.type())),
+          count_(as_count(values.count())) {
+        const void* const from = rank == 0 ? MPI_IN_PLACE : values.address();
+        check(MPI_Ireduce(from, values.address(), count_, type_, operation, 0, communicator, request_.slot()),
               "MPI_Ireduce");
     }
 
     bool test() override {
         if (!request_.test()) return false;
         if (broadcasting_) return true;
-        check(MPI_Ibcast(values_.data(), count_, MPI_DOUBLE, 0, communicator_, request_.slot()), "MPI_Ibcast");
+        check(MPI_Ibcast(values_.address(), count_, type_, 0, communicator_, request_.slot()), "MPI_Ibcast");
         broadcasting_ = true;
         return request_.test();
     }
 
   private:
     MPI_Comm communicator_;
-    std::span<double> values_;
+    base::Buffer values_;
+    MPI_Datatype type_;
     int count_;
     Request request_;
     bool broadcasting_ = false;
+};
+
+class MpiArrival final : public Arrival {
+  public:
+    MpiArrival(MPI_Message message, int bytes) : message_(message), bytes_(bytes) {}
+    std::size_t bytes() const override { return static_cast<std::size_t>(bytes_); }
+    std::unique_ptr<Pending> start_receive(std::span<std::byte> to) override {
+        Request request;
+        check(MPI_Imrecv(to.data(), bytes_, MPI_BYTE, &message_, request.slot()), "MPI_Imrecv");
+        return std::make_unique<RequestPending>(std::move(request));
+    }
+
+  private:
+    MPI_Message message_;
+    int bytes_;
 };
 
 class MpiFabric final : public Fabric {
@@ -68,18 +112,17 @@ class MpiFabric final : public Fabric {
     int rank() const override { return group_->rank(); }
     int size() const override { return group_->size(); }
 
-    std::unique_ptr<Pending> start_max(std::span<std::int64_t> values) override {
-        return all_reduce(values.data(), values.size(), MPI_INT64_T, MPI_MAX);
+    /// Of integers any order gives the same.
+    std::unique_ptr<Pending> start_all_reduce(base::Buffer values, Reduce how) override {
+        if (values.type() == base::DType::float32 || values.type() == base::DType::float64)
+            return std::make_unique<ReduceThenBroadcast>(group_->communicator(), rank(), values, operation_of(how));
+        return all_reduce(values.address(), values.count(), type_of(values.type()), operation_of(how));
     }
 
     /// In the implementations that we know (binomial tree, ring, recursive doubling) every element is summed in one
-    /// order that all ranks share; the digest of the parameters that is compared at every checkpoint would tell.
-    std::unique_ptr<Pending> start_sum(std::span<float> values) override {
-        return all_reduce(values.data(), values.size(), MPI_FLOAT, MPI_SUM);
-    }
-
-    std::unique_ptr<Pending> start_sum(std::span<double> values) override {
-        return std::make_unique<ReduceThenBroadcast>(group_->communicator(), rank(), values);
+    /// order that all ranks share.
+    std::unique_ptr<Pending> start_gradient_sum(base::Buffer values) override {
+        return all_reduce(values.address(), values.count(), type_of(values.type()), MPI_SUM);
     }
 
     std::unique_ptr<Pending> start_broadcast(std::span<std::byte> bytes, int root) override {
@@ -87,6 +130,35 @@ class MpiFabric final : public Fabric {
         check(MPI_Ibcast(bytes.data(), as_count(bytes.size()), MPI_BYTE, root, group_->communicator(), request.slot()),
               "MPI_Ibcast");
         return std::make_unique<RequestPending>(std::move(request));
+    }
+
+    std::unique_ptr<Pending> start_all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+        const int count = as_count(mine.size());
+        Request request;
+        check(MPI_Iallgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, group_->communicator(),
+                             request.slot()),
+              "MPI_Iallgather");
+        return std::make_unique<RequestPending>(std::move(request));
+    }
+
+    std::unique_ptr<Pending> start_send(std::span<const std::byte> bytes, int to, Channel channel) override {
+        Request request;
+        check(MPI_Isend(bytes.data(), as_count(bytes.size()), MPI_BYTE, to, tag_of(channel), group_->communicator(),
+                        request.slot()),
+              "MPI_Isend");
+        return std::make_unique<RequestPending>(std::move(request));
+    }
+
+    std::unique_ptr<Arrival> arrived(int from, Channel channel) override {
+        const int source = from == any_rank ? MPI_ANY_SOURCE : from;
+        int there = 0;
+        MPI_Message message = MPI_MESSAGE_NULL;
+        MPI_Status status{};
+        check(MPI_Improbe(source, tag_of(channel), group_->communicator(), &there, &message, &status), "MPI_Improbe");
+        if (there == 0) return nullptr;
+        int bytes = 0;
+        check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+        return std::make_unique<MpiArrival>(message, bytes);
     }
 
     void poison() noexcept override { group_->poison(); }
@@ -105,16 +177,16 @@ class MpiFabric final : public Fabric {
 
 } // namespace
 
-std::unique_ptr<Collective> make_mpi_collective(std::unique_ptr<comm::WorkerGroup> group,
+std::unique_ptr<Collective> make_mpi_collective(std::unique_ptr<comm::WorkerGroup> group, std::uint64_t ticket,
                                                 const std::atomic<bool>& abort) {
     if (group->size() == 1) return make_self_collective(&abort);
-    return std::make_unique<ProtocolCollective>(std::make_unique<MpiFabric>(std::move(group)), abort);
+    return std::make_unique<ProtocolCollective>(std::make_unique<MpiFabric>(std::move(group)), abort, ticket);
 }
 
 std::unique_ptr<Collective> form_mpi_collective(comm::GroupFactory& factory, std::span<const base::Rank> ranks,
                                                 std::uint64_t ticket, const std::atomic<bool>& abort) {
     try {
-        return make_mpi_collective(factory.form(ranks, ticket, abort), abort);
+        return make_mpi_collective(factory.form(ranks, ticket, abort), ticket, abort);
     } catch (const comm::FormationAborted& error) {
         throw Aborted(error.what());
     }

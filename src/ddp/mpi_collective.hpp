@@ -9,7 +9,7 @@
 
 #include "comm/groups/group_factory.hpp"
 #include "comm/groups/worker_group.hpp"
-#include "ranktune/ddp/collective.hpp"
+#include "ddp/collective.hpp"
 
 namespace ranktune::ddp {
 
@@ -21,8 +21,8 @@ namespace ranktune::ddp {
                                                               std::span<const base::Rank> ranks, std::uint64_t ticket,
                                                               const std::atomic<bool>& abort);
 
-/// The same over a group that is there.
+/// The same over a group that is there; no other group on its communicator had this `ticket`.
 [[nodiscard]] std::unique_ptr<Collective> make_mpi_collective(std::unique_ptr<comm::WorkerGroup> group,
-                                                              const std::atomic<bool>& abort);
+                                                              std::uint64_t ticket, const std::atomic<bool>& abort);
 
 } // namespace ranktune::ddp

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <limits>
-#include <string>
+#include <numeric>
 #include <utility>
-#include <vector>
 
 #include "comm/backoff.hpp"
 #include "comm/graveyard.hpp"
@@ -14,8 +14,9 @@
 namespace ranktune::ddp {
 namespace {
 
-/// Broadcasts go through a buffer of our own, in pieces of this size, because a buffer in flight may have to be buried.
-constexpr std::size_t piece_bytes = std::size_t{4} << 20;
+using base::Buffer;
+using base::ConstBuffer;
+using base::DType;
 
 constexpr std::int64_t neutral = std::numeric_limits<std::int64_t>::min();
 constexpr std::uint64_t sign_bit = std::uint64_t{1} << 63;
@@ -23,113 +24,234 @@ constexpr std::uint64_t sign_bit = std::uint64_t{1} << 63;
 std::int64_t ordered(std::uint64_t number) { return static_cast<std::int64_t>(number ^ sign_bit); }
 std::uint64_t unordered(std::int64_t word) { return static_cast<std::uint64_t>(word) ^ sign_bit; }
 
+/// Memory of our own for operations that may have to be buried.
+struct Scratch {
+    explicit Scratch(std::size_t bytes) : memory(base::allocate({}, bytes)) {}
+    [[nodiscard]] std::span<std::byte> first(std::size_t bytes) const {
+        return {static_cast<std::byte*>(memory.get()), bytes};
+    }
+    std::shared_ptr<void> memory;
+};
+
 } // namespace
 
 /// A bucket of a step: while it waits, it looks out for reasons why it will never be complete.
 class ProtocolCollective::StepPending final : public Pending {
   public:
-    StepPending(ProtocolCollective& owner, std::unique_ptr<Pending> inner) : owner_(owner), inner_(std::move(inner)) {}
+    /// `staging`: of numbers that are not added in their own type, else nullptr. Outlives this object.
+    StepPending(ProtocolCollective& owner, Buffer values, Staging* staging)
+        : owner_(owner),
+          values_(values),
+          staging_(staging),
+          inner_(owner.fabric_->start_gradient_sum(staging != nullptr ? staging->load(values) : values)) {}
+    ~StepPending() override {
+        if (staging_ != nullptr && !done_) comm::bury(staging_->memory());
+    }
 
     bool test() override {
+        if (done_) return true;
         owner_.require_usable();
-        if (owner_.guarded([&] { return inner_->test(); })) return true;
-        owner_.watch_step();
-        return false;
+        done_ = owner_.guarded([&] { return inner_->test(); });
+        if (done_ && staging_ != nullptr) staging_->store(values_);
+        if (!done_) owner_.watch_step();
+        return done_;
     }
 
   private:
     ProtocolCollective& owner_;
+    Buffer values_;
+    Staging* staging_;
     std::unique_ptr<Pending> inner_;
+    bool done_ = false;
 };
 
-ProtocolCollective::ProtocolCollective(std::unique_ptr<Fabric> fabric, const std::atomic<bool>& abort)
-    : fabric_(std::move(fabric)), abort_(abort) {}
+ProtocolCollective::ProtocolCollective(std::unique_ptr<Fabric> fabric, const std::atomic<bool>& abort,
+                                       std::uint64_t epoch, Pieces pieces)
+    : fabric_(std::move(fabric)),
+      abort_(abort),
+      pieces_(pieces),
+      messages_(*fabric_, epoch, pieces.bytes,
+                [this](Pending& pending, const std::shared_ptr<const void>& keep) { wait(pending, keep); }) {}
 
-void ProtocolCollective::barrier() { agree(make_header(Operation::barrier, 0, 0)); }
+ProtocolCollective::~ProtocolCollective() {
+    if (header_pending_) poison(); // a step was never ended
+}
 
-void ProtocolCollective::broadcast(std::span<std::byte> bytes, int root) {
-    assert(root >= 0 && root < size());
-    agree(make_header(Operation::broadcast, bytes.size(), root));
-    const auto piece = std::make_shared<std::vector<std::byte>>(std::min(bytes.size(), piece_bytes));
+// ---- for users ----
+
+void ProtocolCollective::do_barrier() {
+    require_outside_step();
+    agree(make_header(Operation::barrier));
+}
+
+void ProtocolCollective::do_all_reduce(Buffer values, Reduce how) {
+    require_outside_step();
+    const std::size_t most = std::min(values.count(), pieces_.elements);
+    Staging staging(values.type(), most, how); // before anything is sent: memory may be short on one rank alone
+    agree(make_header(Operation::all_reduce, values, static_cast<int>(how)));
+    for (std::size_t done = 0; done < values.count(); done += most) {
+        const Buffer piece = values.part(done, std::min(most, values.count() - done));
+        const Buffer staged = staging.load(piece);
+        const auto pending = guarded([&] { return fabric_->start_all_reduce(staged, how); });
+        wait(*pending, staging.memory());
+        staging.store(piece);
+    }
+}
+
+void ProtocolCollective::do_broadcast(Buffer values, int root) {
+    require_outside_step();
+    std::span<std::byte> bytes = values.host_bytes();
+    const Scratch scratch(std::min(bytes.size(), pieces_.bytes));
+    agree(make_header(Operation::broadcast, values, root));
     while (!bytes.empty()) {
-        const auto part = bytes.first(std::min(bytes.size(), piece_bytes));
-        if (rank() == root) std::copy(part.begin(), part.end(), piece->begin());
-        const auto pending =
-            guarded([&] { return fabric_->start_broadcast(std::span(*piece).first(part.size()), root); });
-        wait(*pending, piece);
-        if (rank() != root) std::copy_n(piece->begin(), part.size(), part.begin());
+        const auto part = bytes.first(std::min(bytes.size(), pieces_.bytes));
+        const auto piece = scratch.first(part.size());
+        if (rank() == root) std::ranges::copy(part, piece.begin());
+        const auto pending = guarded([&] { return fabric_->start_broadcast(piece, root); });
+        wait(*pending, scratch.memory);
+        if (rank() != root) std::ranges::copy(piece, part.begin());
         bytes = bytes.subspan(part.size());
     }
 }
 
-void ProtocolCollective::all_reduce_sum(std::span<double> values) {
-    agree(make_header(Operation::sum, values.size(), 0));
-    if (values.empty()) return;
-    const auto copy = std::make_shared<std::vector<double>>(values.begin(), values.end());
-    const auto pending = guarded([&] { return fabric_->start_sum(std::span<double>(*copy)); });
-    wait(*pending, copy);
-    std::copy(copy->begin(), copy->end(), values.begin());
+/// Piece after piece, so that the scratch memory does not grow with the group.
+void ProtocolCollective::do_all_gather(ConstBuffer mine, Buffer all) {
+    require_outside_step();
+    const auto from = mine.host_bytes();
+    const auto to = all.host_bytes();
+    const auto ranks = static_cast<std::size_t>(size());
+    const std::size_t most = std::min(from.size(), std::max<std::size_t>(pieces_.bytes / (ranks + 1), 1));
+    const Scratch scratch((ranks + 1) * most);
+    agree(make_header(Operation::all_gather, mine, 0));
+    for (std::size_t done = 0; done < from.size(); done += most) {
+        const std::size_t bytes = std::min(most, from.size() - done);
+        const auto own = scratch.first(bytes);
+        const auto gathered = scratch.first((ranks + 1) * bytes).subspan(bytes);
+        std::ranges::copy(from.subspan(done, bytes), own.begin());
+        const auto pending = guarded([&] { return fabric_->start_all_gather(own, gathered); });
+        wait(*pending, scratch.memory);
+        for (std::size_t r = 0; r < ranks; ++r)
+            std::ranges::copy(gathered.subspan(r * bytes, bytes), to.subspan(r * from.size() + done).begin());
+    }
 }
 
+void ProtocolCollective::do_send(ConstBuffer message, int to) {
+    require_usable();
+    require_outside_step();
+    auto letter = messages_.write(message); // memory may be short on this rank alone
+    look_out();
+    guarded([&] { messages_.send(std::move(letter), to); });
+}
+
+void ProtocolCollective::do_receive(Buffer message, int from) {
+    require_usable();
+    require_outside_step();
+    comm::Backoff backoff;
+    const auto idle = [&] {
+        look_out();
+        backoff.pause();
+    };
+    const std::string complaint = guarded([&] { return messages_.receive(message, from, idle); });
+    if (!complaint.empty()) throw base::UsageError(complaint);
+}
+
+// ---- for the library ----
+
 std::pair<std::uint64_t, std::uint64_t> ProtocolCollective::min_max(std::uint64_t number) {
-    auto header = make_header(Operation::min_max, 0, 0);
+    require_outside_step();
+    auto header = make_header(Operation::min_max);
     header[value] = ordered(number);
     header[not_value] = ~ordered(number);
     agree(header);
     return {unordered(~(*header_)[not_value]), unordered((*header_)[value])};
 }
 
-void ProtocolCollective::begin_step() {
-    start_header(make_header(Operation::step, 0, 0));
+std::size_t ProtocolCollective::announce(const StepPlan& plan) {
+    const auto known = std::ranges::find(plans_, plan, &Plan::step);
+    if (known != plans_.end()) return static_cast<std::size_t>(known - plans_.begin());
+    Plan added{plan, {}};
+    if (base::size_of(plan.type) == 2) // in a step, memory may be short on one rank alone
+        for (const std::size_t elements : plan.counts) added.staging.emplace_back(plan.type, elements, Reduce::sum);
+    plans_.push_back(std::move(added));
+    return plans_.size() - 1;
+}
+
+void ProtocolCollective::begin_step(std::size_t plan, OpenStep& open) {
+    require_outside_step();
+    auto header = make_header(Operation::step);
+    header[count] = static_cast<std::int64_t>(plan);
+    header[not_count] = ~header[count];
+    header[step] = 1;
+    start_header(header);
+    open_step_ = &open;
+    open_plan_ = plan;
+    started_buckets_ = 0;
     if (abort_.load()) give_up(); // the header has told the others
 }
 
-std::unique_ptr<Pending> ProtocolCollective::start_sum(std::span<float> values) {
+std::unique_ptr<Pending> ProtocolCollective::start_sum(Buffer values) {
     require_usable();
-    return std::make_unique<StepPending>(*this, guarded([&] { return fabric_->start_sum(values); }));
+    Plan& plan = plans_[open_plan_];
+    const std::size_t bucket = started_buckets_++;
+    assert(values.type() == plan.step.type && values.count() == plan.step.counts[bucket]);
+    Staging* const staging = plan.staging.empty() ? nullptr : &plan.staging[bucket];
+    return guarded([&] { return std::make_unique<StepPending>(*this, values, staging); });
 }
 
 void ProtocolCollective::end_step() {
+    open_step_ = nullptr;
     require_usable();
     wait_header();
     judge();
 }
 
-void ProtocolCollective::fail(std::span<const std::size_t> owed) {
+void ProtocolCollective::fail() {
     if (poisoned_) return;
-    Header header{};
-    std::fill(header.begin(), header.end(), neutral);
+    if (open_step_ != nullptr) return open_step_->fail();
+    guarded([&] { messages_.tell_failure(headers_); });
+    Header header = make_failing_header();
     header[failed] = rank() + 1;
-    header[aborted] = abort_.load() ? 1 : 0;
-    header[unplanned] = owed.empty() ? 1 : 0;
-    header[step] = 0;
-    start_header(header);
-    wait_header();
-    if ((*header_)[step] == 0) return;
-    if (!joinable()) {
-        poison(); // the ranks in the step read the same header and do the same
-        return;
-    }
-    const auto zeros = std::make_shared<std::vector<std::vector<float>>>();
-    std::vector<std::unique_ptr<Pending>> pending;
-    for (const auto elements : owed) {
-        auto& bucket = zeros->emplace_back(elements, 0.0F);
-        pending.push_back(guarded([&] { return fabric_->start_sum(std::span<float>(bucket)); }));
-    }
-    for (const auto& bucket : pending) wait(*bucket, zeros);
+    join(header);
 }
 
-ProtocolCollective::Header ProtocolCollective::make_header(Operation operation, std::uint64_t elements,
-                                                           int root) const {
+void ProtocolCollective::part() noexcept {
+    if (poisoned_) return;
+    try {
+        guarded([&] { messages_.new_generation(headers_); });
+    } catch (...) { // the group is poisoned now
+    }
+}
+
+// ---- headers ----
+
+ProtocolCollective::Header ProtocolCollective::make_header(Operation operation) const {
     Header header{};
-    header[what] = static_cast<std::int64_t>(operation) | (static_cast<std::int64_t>(root) << 8);
+    header[what] = static_cast<std::int64_t>(operation);
     header[not_what] = ~header[what];
-    header[count] = static_cast<std::int64_t>(elements);
     header[not_count] = ~header[count];
     header[aborted] = abort_.load() ? 1 : 0;
-    header[step] = operation == Operation::step ? 1 : 0;
+    header[not_plans] = neutral;
     header[value] = neutral;
     header[not_value] = neutral;
+    return header;
+}
+
+ProtocolCollective::Header ProtocolCollective::make_header(Operation operation, const ConstBuffer& values,
+                                                           int detail) const {
+    Header header = make_header(operation);
+    header[what] |= (static_cast<std::int64_t>(values.type()) << 8) | (static_cast<std::int64_t>(detail) << 16);
+    header[not_what] = ~header[what];
+    header[count] = static_cast<std::int64_t>(values.count());
+    header[not_count] = ~header[count];
+    return header;
+}
+
+ProtocolCollective::Header ProtocolCollective::make_failing_header() const {
+    Header header{};
+    std::ranges::fill(header, neutral);
+    header[aborted] = abort_.load() ? 1 : 0;
+    header[not_plans] = ~static_cast<std::int64_t>(plans_.size());
+    header[step] = 0;
     return header;
 }
 
@@ -137,18 +259,25 @@ void ProtocolCollective::start_header(const Header& header) {
     require_usable();
     assert(!header_pending_); // one operation at a time
     header_ = std::make_shared<Header>(header);
-    header_pending_ = guarded([&] { return fabric_->start_max(*header_); });
+    header_pending_ = guarded([&] { return fabric_->start_all_reduce(*header_, Reduce::max); });
+    ++headers_;
 }
 
 void ProtocolCollective::wait_header() {
     if (!header_pending_) return;
     wait(*header_pending_, header_);
+    header_is_complete();
+}
+
+void ProtocolCollective::header_is_complete() {
     header_pending_.reset();
+    if ((*header_)[failed] > 0) guarded([&] { messages_.new_generation(headers_); });
 }
 
 bool ProtocolCollective::joinable() const {
     const Header& header = *header_;
-    return header[what] == ~header[not_what] && header[unplanned] <= 0 && header[aborted] <= 0;
+    return header[what] == ~header[not_what] && header[count] == ~header[not_count] &&
+           header[count] < ~header[not_plans] && header[aborted] <= 0;
 }
 
 void ProtocolCollective::judge() const {
@@ -156,10 +285,11 @@ void ProtocolCollective::judge() const {
     if (header[aborted] > 0) throw Aborted("the trial was told to give up");
     if (header[failed] > 0) throw PeerFailed("rank " + std::to_string(header[failed] - 1) + " of the trial failed");
     if (header[what] != ~header[not_what]) {
-        throw base::Error("the ranks of the trial called different operations of its collective");
+        throw base::Error(
+            "the ranks of the trial called different operations of its group, or the same with other types or roots");
     }
     if (header[count] != ~header[not_count]) {
-        throw base::Error("the ranks of the trial passed different sizes to an operation of its collective: " +
+        throw base::Error("the ranks of the trial passed different sizes to an operation of its group: " +
                           std::to_string(~header[not_count]) + " to " + std::to_string(header[count]));
     }
 }
@@ -171,13 +301,52 @@ void ProtocolCollective::agree(const Header& header) {
     judge();
 }
 
+void ProtocolCollective::join(const Header& header) {
+    start_header(header);
+    wait_header();
+    if ((*header_)[step] <= 0) return;
+    if (!joinable()) {
+        poison(); // the ranks in the step read the same header and do the same
+        return;
+    }
+    guarded([&] { send_zeros(plans_[static_cast<std::size_t>((*header_)[count])].step); });
+}
+
+void ProtocolCollective::send_zeros(const StepPlan& plan) {
+    const DType type = base::size_of(plan.type) == 2 ? DType::float32 : plan.type; // as StepPending reduces it
+    const std::size_t all = std::accumulate(plan.counts.begin(), plan.counts.end(), std::size_t{0});
+    const auto zeros = base::allocate({}, all * base::size_of(type)); // first: memory may be short
+    std::memset(zeros.get(), 0, all * base::size_of(type));
+    std::vector<std::unique_ptr<Pending>> pending;
+    try {
+        std::size_t begin = 0;
+        for (const std::size_t elements : plan.counts) {
+            pending.push_back(fabric_->start_gradient_sum(Buffer(zeros.get(), all, type).part(begin, elements)));
+            begin += elements;
+        }
+    } catch (...) {
+        comm::bury(zeros);
+        throw;
+    }
+    for (const auto& bucket : pending) wait(*bucket, zeros);
+}
+
 void ProtocolCollective::watch_step() {
-    if (header_pending_ && guarded([&] { return header_pending_->test(); })) header_pending_.reset();
+    if (header_pending_ && guarded([&] { return header_pending_->test(); })) header_is_complete();
     if (!header_pending_ && !joinable()) {
         poison();
         judge();
     }
     if (abort_.load()) give_up();
+}
+
+void ProtocolCollective::look_out() {
+    if (abort_.load()) give_up();
+    if (const auto header = messages_.failure(); header == headers_) {
+        join(make_failing_header());
+        judge();
+        throw PeerFailed("another rank of the trial failed");
+    }
 }
 
 void ProtocolCollective::wait(Pending& pending, const std::shared_ptr<const void>& keep) {
@@ -202,15 +371,22 @@ void ProtocolCollective::give_up() {
 void ProtocolCollective::poison() noexcept {
     if (poisoned_) return;
     poisoned_ = true;
+    open_step_ = nullptr;
     if (header_pending_) {
         comm::bury(header_);
         header_pending_.reset();
     }
+    messages_.abandon();
     fabric_->poison();
 }
 
 void ProtocolCollective::require_usable() const {
     if (poisoned_) throw Aborted("the trial's group has been given up");
+}
+
+void ProtocolCollective::require_outside_step() const {
+    if (open_step_ != nullptr)
+        throw base::UsageError("an operation of the group between the begin and the finish of a gradient step");
 }
 
 } // namespace ranktune::ddp

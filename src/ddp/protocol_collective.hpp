@@ -6,19 +6,22 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "ddp/fabric.hpp"
-#include "ranktune/ddp/collective.hpp"
+#include "ddp/messages.hpp"
+#include "ddp/staging.hpp"
 
 namespace ranktune::ddp {
 
-/// Every operation begins with the maximum over a *header* of ten 64-bit words:
+/// Every collective operation begins with the maximum over a *header* of ten 64-bit words:
 ///
-///     what, ~what       operation and root; the lowest value for a rank that fails
-///     count, ~count     elements; likewise
+///     what, ~what       operation, type, kind of reduction and root; the lowest value for a rank that fails
+///     count, ~count     elements, or the number of the step's plan; likewise
 ///     failed            rank + 1 of a rank that fails, else 0
 ///     aborted           1: this rank was told to give up
-///     unplanned         1: this rank fails and does not know which buckets it owes
+///     ~plans            of a rank that fails: how many plans of steps it knows; else the lowest value
 ///     step              1: this rank is in a step
 ///     value, ~value     the number of min_max (sign bit flipped, so that unsigned numbers keep their order)
 ///
@@ -29,7 +32,10 @@ namespace ranktune::ddp {
 ///
 ///     rank 0  begin_step: header{step}   bucket  bucket   end_step -> PeerFailed("rank 2 of the trial failed")
 ///     rank 1  begin_step: header{step}   bucket  bucket   end_step -> PeerFailed
-///     rank 2  fail(owed): header{failed} zeros   zeros    returns
+///     rank 2  fail: header{failed}       zeros   zeros    returns
+///
+/// send and receive have no header. A rank that fails sends a notice to all others; who finds it while waiting for a
+/// message *leaves*: it takes part in the header that the failing rank is in, as that rank does, and throws PeerFailed.
 ///
 /// All operations are complete everywhere, so the communicator can be used again.
 ///
@@ -38,25 +44,41 @@ namespace ranktune::ddp {
 /// base::Error is thrown, and every later operation throws Aborted at once. What the fabric throws ends the same way.
 class ProtocolCollective final : public Collective {
   public:
-    /// `abort` outlives this object; raised by another thread.
-    ProtocolCollective(std::unique_ptr<Fabric> fabric, const std::atomic<bool>& abort);
+    /// Sizes of the pieces in which long operations are done.
+    struct Pieces {
+        std::size_t bytes = std::size_t{4} << 20U;    ///< of broadcasts, gathers and messages
+        std::size_t elements = std::size_t{1} << 27U; ///< of reductions
+    };
+    /// `abort` outlives this object; raised by another thread. `epoch`: a number that no group on the same fabric had
+    /// before, the same on all ranks.
+    ProtocolCollective(std::unique_ptr<Fabric> fabric, const std::atomic<bool>& abort, std::uint64_t epoch,
+                       Pieces pieces);
+    ProtocolCollective(std::unique_ptr<Fabric> fabric, const std::atomic<bool>& abort, std::uint64_t epoch)
+        : ProtocolCollective(std::move(fabric), abort, epoch, Pieces{}) {}
 
+    ~ProtocolCollective() override;
     [[nodiscard]] int rank() const override { return fabric_->rank(); }
     [[nodiscard]] int size() const override { return fabric_->size(); }
-    void barrier() override;
-    void broadcast(std::span<std::byte> bytes, int root) override;
-    void all_reduce_sum(std::span<double> values) override;
     [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> min_max(std::uint64_t value) override;
-    void begin_step() override;
-    [[nodiscard]] std::unique_ptr<Pending> start_sum(std::span<float> values) override;
+    [[nodiscard]] std::size_t announce(const StepPlan& plan) override;
+    void begin_step(std::size_t plan, OpenStep& step) override;
+    [[nodiscard]] std::unique_ptr<Pending> start_sum(base::Buffer values) override;
     void end_step() override;
-    void fail(std::span<const std::size_t> owed) override;
+    void fail() override;
+    void part() noexcept override;
 
     /// Operations were given up; the group is lost for further trials.
     [[nodiscard]] bool poisoned() const { return poisoned_; }
 
   private:
-    enum class Operation : std::int64_t { barrier = 1, broadcast, sum, min_max, step };
+    void do_barrier() override;
+    void do_all_reduce(base::Buffer values, Reduce how) override;
+    void do_broadcast(base::Buffer values, int root) override;
+    void do_all_gather(base::ConstBuffer mine, base::Buffer all) override;
+    void do_send(base::ConstBuffer message, int to) override;
+    void do_receive(base::Buffer message, int from) override;
+
+    enum class Operation : std::int64_t { barrier = 1, broadcast, all_reduce, all_gather, min_max, step };
     enum Word : std::size_t {
         what,
         not_what,
@@ -64,7 +86,7 @@ class ProtocolCollective final : public Collective {
         not_count,
         failed,
         aborted,
-        unplanned,
+        not_plans,
         step,
         value,
         not_value,
@@ -72,28 +94,43 @@ class ProtocolCollective final : public Collective {
     };
     using Header = std::array<std::int64_t, words>;
     class StepPending;
+    struct Plan {
+        StepPlan step;
+        std::vector<Staging> staging; ///< one per bucket of numbers that are not added in their own type, else empty
+    };
 
-    [[nodiscard]] Header make_header(Operation operation, std::uint64_t elements, int root) const;
+    [[nodiscard]] Header make_header(Operation operation) const;
+    [[nodiscard]] Header make_header(Operation operation, const base::ConstBuffer& values, int detail) const;
+    [[nodiscard]] Header make_failing_header() const;
     void start_header(const Header& header);
     void wait_header();
+    void header_is_complete();
     /// Whether the ranks in a step can be joined by all others; else its buckets will never be complete.
     [[nodiscard]] bool joinable() const;
     /// Throws what the completed header says.
     void judge() const;
     /// A whole header: start, wait, judge.
     void agree(const Header& header);
+    /// A whole header of a rank that leaves the program, with zeros for a step that others are in.
+    void join(const Header& header);
+    void send_zeros(const StepPlan& plan);
     /// While a bucket is not complete: throws when it never will be.
     void watch_step();
+    /// Throws when this rank, which is outside of the collective operations, has to give up or to leave.
+    void look_out();
     /// Waits; `keep` owns the buffer and is buried when the wait is given up.
     void wait(Pending& pending, const std::shared_ptr<const void>& keep);
     [[noreturn]] void give_up();
     void poison() noexcept;
     void require_usable() const;
-    /// Calls `call`; what it throws poisons the group.
+    void require_outside_step() const;
+    /// Calls `call`; what it throws poisons the group, unless all ranks have left together.
     template <class F>
     auto guarded(F&& call) {
         try {
             return call();
+        } catch (const PeerFailed&) {
+            throw;
         } catch (...) {
             poison();
             throw;
@@ -102,8 +139,15 @@ class ProtocolCollective final : public Collective {
 
     std::unique_ptr<Fabric> fabric_;
     const std::atomic<bool>& abort_;
-    std::shared_ptr<Header> header_; ///< of the operation under way
+    Pieces pieces_;
+    std::shared_ptr<Header> header_; ///< of the operation under way, or the last one
     std::unique_ptr<Pending> header_pending_;
+    std::uint64_t headers_ = 0; ///< started; the same on all ranks whenever one is complete
+    std::vector<Plan> plans_;   ///< announced
+    OpenStep* open_step_ = nullptr;
+    std::size_t open_plan_ = 0;
+    std::size_t started_buckets_ = 0; ///< of the open step
+    Messages messages_;
     bool poisoned_ = false;
 };
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ddp/self_collective.hpp"
 
+#include <deque>
+#include <vector>
+
 namespace ranktune::ddp {
 namespace {
 
@@ -15,23 +18,64 @@ class SelfCollective final : public Collective {
 
     int rank() const override { return 0; }
     int size() const override { return 1; }
-    void barrier() override { look(); }
-    void broadcast(std::span<std::byte>, int) override { look(); }
-    void all_reduce_sum(std::span<double>) override { look(); }
     std::pair<std::uint64_t, std::uint64_t> min_max(std::uint64_t value) override {
         look();
         return {value, value};
     }
-    void begin_step() override { look(); }
-    std::unique_ptr<Pending> start_sum(std::span<float>) override { return std::make_unique<Done>(); }
-    void end_step() override { look(); }
-    void fail(std::span<const std::size_t>) override {}
+    std::size_t announce(const StepPlan&) override { return 0; }
+    void begin_step(std::size_t, OpenStep& step) override {
+        look();
+        open_step_ = &step;
+    }
+    std::unique_ptr<Pending> start_sum(base::Buffer) override { return std::make_unique<Done>(); }
+    void end_step() override {
+        open_step_ = nullptr;
+        look();
+    }
+    void fail() override {
+        if (open_step_ != nullptr) open_step_->fail();
+    }
+    void part() noexcept override { messages_.clear(); }
 
   private:
+    struct Message {
+        base::DType type;
+        std::vector<std::byte> bytes;
+    };
+
+    void do_barrier() override { look(); }
+    void do_all_reduce(base::Buffer, Reduce) override { look(); }
+    void do_broadcast(base::Buffer, int) override { look(); }
+    void do_all_gather(base::ConstBuffer mine, base::Buffer all) override {
+        look();
+        base::copy(mine, all);
+    }
+    void do_send(base::ConstBuffer message, int) override {
+        look();
+        const auto bytes = message.host_bytes();
+        messages_.push_back({message.type(), {bytes.begin(), bytes.end()}});
+    }
+    void do_receive(base::Buffer message, int) override {
+        look();
+        if (messages_.empty())
+            throw base::UsageError("the only rank of the trial receives from itself and has sent nothing");
+        const Message next = std::move(messages_.front());
+        messages_.pop_front();
+        const auto sent = base::ConstBuffer::of_bytes(next.bytes, next.type);
+        if (sent.type() != message.type() || sent.count() != message.count())
+            throw base::UsageError("rank 0 sent " + sent.text() + ", and this rank receives " + message.text());
+        base::copy(sent, message);
+    }
+
     void look() const {
         if (abort_ != nullptr && abort_->load()) throw Aborted("the trial was told to give up");
+        if (open_step_ != nullptr)
+            throw base::UsageError("an operation of the group between the begin and the finish of a gradient step");
     }
+
     const std::atomic<bool>* abort_;
+    OpenStep* open_step_ = nullptr;
+    std::deque<Message> messages_; ///< to itself
 };
 
 } // namespace
@@ -40,6 +84,6 @@ std::unique_ptr<Collective> make_self_collective(const std::atomic<bool>* abort)
     return std::make_unique<SelfCollective>(abort);
 }
 
-std::unique_ptr<Collective> make_self_collective() { return make_self_collective(nullptr); }
+std::unique_ptr<Group> make_self_group() { return make_self_collective(); }
 
 } // namespace ranktune::ddp

@@ -12,15 +12,16 @@
 #include <utility>
 #include <vector>
 
+#include "ddp/protocol_collective.hpp"
 #include "ranktune/base/ids.hpp"
-#include "ranktune/ddp/collective.hpp"
 
 namespace ranktune::ddp {
 
 /// The ranks of one group of `size` threads; element r belongs to the thread that is rank r. `aborts` has one flag per
-/// rank or is empty (never aborted); the flags outlive the result. Sums are added in the order of ranks.
+/// rank or is empty (never aborted); the flags outlive the result. Sums are added in the order of ranks. `pieces`: for
+/// tests.
 [[nodiscard]] std::vector<std::unique_ptr<Collective>> make_thread_collectives(
-    int size, std::span<const std::atomic<bool>* const> aborts = {});
+    int size, std::span<const std::atomic<bool>* const> aborts = {}, ProtocolCollective::Pieces pieces = {});
 
 /// Where threads that run the ranks of a simulated cluster form their groups. Thread-safe; outlives what it makes.
 class ThreadMeeting {

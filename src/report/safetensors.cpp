@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -13,20 +14,24 @@
 namespace ranktune::report {
 namespace {
 
-std::string_view type_name(study::DType type) {
+std::string_view type_name(base::DType type) {
     switch (type) {
-        case study::DType::float32:
+        case base::DType::float32:
             return "F32";
-        case study::DType::float64:
+        case base::DType::float64:
             return "F64";
-        case study::DType::int32:
+        case base::DType::int32:
             return "I32";
-        case study::DType::int64:
+        case base::DType::int64:
             return "I64";
-        case study::DType::uint8:
+        case base::DType::uint8:
             return "U8";
-        case study::DType::uint64:
+        case base::DType::uint64:
             return "U64";
+        case base::DType::float16:
+            return "F16";
+        case base::DType::bfloat16:
+            return "BF16";
     }
     throw base::FormatError("a tensor has an unknown type");
 }
@@ -61,6 +66,9 @@ void write_safetensors(const study::MemoryState& state, bool all, const std::map
     for (const auto& tensor : state.stored_tensors())
         if (all || is_weight(tensor.info.name)) tensors.push_back(&tensor);
     if (tensors.empty()) throw base::UsageError("the checkpoint holds no weights; --all writes whatever it holds");
+    // Large numbers first, so that all are aligned: readers map the file and view its bytes as numbers.
+    std::ranges::stable_sort(tensors, std::ranges::greater(),
+                             [](const auto* tensor) { return base::size_of(tensor->info.type); });
     const std::string header = header_of(tensors, metadata);
     std::array<char, 8> size{};
     for (std::size_t i = 0; i < size.size(); ++i) size[i] = static_cast<char>((header.size() >> (8 * i)) & 0xFFU);

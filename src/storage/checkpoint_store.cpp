@@ -57,10 +57,9 @@ class ShardSource final : public study::StateSource {
         shards_.push_back({path, std::move(file), std::move(contents)});
     }
 
-    void tensor(const study::TensorInfo& info, std::span<std::byte> bytes) override {
-        if (study::bytes_of(info) != bytes.size())
-            throw base::UsageError("tensor '" + info.name + "': " + std::to_string(bytes.size()) +
-                                   " bytes are not what its shape takes");
+    void tensor(const study::TensorInfo& info, base::Buffer values) override {
+        if (values.type() != info.type || values.bytes() != study::bytes_of(info))
+            throw base::UsageError("tensor '" + info.name + "': " + values.text() + " are not what its shape takes");
         const bool rows = info.layout == study::Layout::sharded;
         std::uint64_t found = 0;
         for (const Shard& shard : shards_) {
@@ -69,7 +68,7 @@ class ShardSource final : public study::StateSource {
                 if (part.info.type != info.type || part.info.shape != info.shape || part.info.layout != info.layout)
                     throw base::FormatError("tensor '" + info.name + "' has another type, shape or layout in '" +
                                             shard.path + "'");
-                found += rows ? take_rows(shard, part, info, bytes) : take_whole(shard, part, bytes);
+                found += rows ? take_rows(shard, part, info, values) : take_whole(shard, part, values);
             }
         }
         if (found != (rows ? info.rows : 1))
@@ -96,16 +95,18 @@ class ShardSource final : public study::StateSource {
         CheckpointContents contents;
     };
 
-    static std::uint64_t take_whole(const Shard& shard, const StoredPart& part, std::span<std::byte> bytes) {
-        std::ranges::copy(read_verified(*shard.file, part, shard.path), bytes.begin());
+    static std::uint64_t take_whole(const Shard& shard, const StoredPart& part, base::Buffer values) {
+        const auto bytes = read_verified(*shard.file, part, shard.path);
+        base::copy(base::ConstBuffer::of_bytes(bytes, part.info.type), values);
         return 1;
     }
     static std::uint64_t take_rows(const Shard& shard, const StoredPart& part, const study::TensorInfo& info,
-                                   std::span<std::byte> bytes) {
+                                   base::Buffer values) {
         const bool needed =
             part.info.first_row < info.first_row + info.rows && info.first_row < part.info.first_row + part.info.rows;
         if (!needed) return 0;
-        return study::copy_rows(part.info, read_verified(*shard.file, part, shard.path), info, bytes);
+        const auto bytes = read_verified(*shard.file, part, shard.path);
+        return study::copy_rows(part.info, base::ConstBuffer::of_bytes(bytes, part.info.type), info, values);
     }
 
     std::vector<Shard> shards_;
@@ -228,8 +229,9 @@ void CheckpointStore::load_file(const std::string& path, std::uint64_t expected,
     study::StateDigest digest;
     for (const StoredPart& part : contents.tensors) {
         const std::vector<std::byte> bytes = read_verified(*file, part, path);
-        digest.tensor(part.info, bytes);
-        state.tensor(part.info, std::span<const std::byte>(bytes));
+        const auto values = base::ConstBuffer::of_bytes(bytes, part.info.type);
+        digest.tensor(part.info, values);
+        state.tensor(part.info, values);
     }
     for (const StoredPart& part : contents.blobs) state.blob(part.info.name, read_verified(*file, part, path));
     if (digest.value() != expected || contents.digest != expected) not_the_one(path);

@@ -41,7 +41,7 @@ void copy_past_caches(std::byte* to, const std::byte* from, std::size_t size) {
 }
 #endif
 
-void copy_state(std::span<const std::byte> from, std::byte* to) {
+void copy_to_state(std::span<const std::byte> from, std::byte* to) {
     if (from.empty()) return;
 #if defined(__x86_64__)
     if (from.size() >= past_caches_from && reinterpret_cast<std::uintptr_t>(to) % sizeof(__m128i) == 0)
@@ -51,7 +51,7 @@ void copy_state(std::span<const std::byte> from, std::byte* to) {
 }
 
 std::string shape_text(const TensorInfo& info) {
-    std::string text = std::string(name(info.type)) + "[";
+    std::string text = std::string(base::name(info.type)) + "[";
     for (std::size_t i = 0; i < info.shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(info.shape[i]);
     return text + "]";
 }
@@ -75,14 +75,14 @@ bool overlap(const TensorInfo& a, const TensorInfo& b) {
     return a.first_row < b.first_row + b.rows && b.first_row < a.first_row + a.rows;
 }
 
-void check_size(const TensorInfo& info, std::size_t bytes) {
+void check_values(const TensorInfo& info, const base::ConstBuffer& values) {
     if (info.layout == Layout::sharded &&
         (info.shape.empty() || info.first_row > info.shape[0] || info.rows > info.shape[0] - info.first_row))
         throw base::UsageError("tensor '" + info.name + "': rows " + std::to_string(info.first_row) + " to " +
                                std::to_string(info.first_row + info.rows) + " are not rows of " + shape_text(info));
-    if (bytes != bytes_of(info))
-        throw base::UsageError("tensor '" + info.name + "': " + std::to_string(bytes) + " bytes do not fit " +
-                               shape_text(info));
+    if (values.type() != info.type || values.bytes() != bytes_of(info))
+        throw base::UsageError("tensor '" + info.name + "': " + values.text() + " are not " +
+                               (info.layout == Layout::sharded ? "the rows of " : "") + shape_text(info));
 }
 
 void add_text(base::Digest& digest, std::string_view text) {
@@ -103,58 +103,24 @@ std::uint64_t bytes_of(const TensorInfo& info) {
     return product(product(size_of(info.type), std::span(info.shape).subspan(1)), std::span(&info.rows, 1));
 }
 
-std::uint64_t copy_rows(const TensorInfo& from_info, std::span<const std::byte> from, const TensorInfo& to_info,
-                        std::span<std::byte> to) {
+std::uint64_t copy_rows(const TensorInfo& from_info, base::ConstBuffer from, const TensorInfo& to_info,
+                        base::Buffer to) {
     const std::uint64_t begin = std::max(from_info.first_row, to_info.first_row);
     const std::uint64_t end = std::min(from_info.first_row + from_info.rows, to_info.first_row + to_info.rows);
     if (begin >= end) return 0;
-    const std::size_t row = from.size() / from_info.rows;
-    std::ranges::copy(from.subspan((begin - from_info.first_row) * row, (end - begin) * row),
-                      to.begin() + static_cast<std::ptrdiff_t>((begin - to_info.first_row) * row));
+    const std::size_t row = from.count() / from_info.rows;
+    base::copy(from.part((begin - from_info.first_row) * row, (end - begin) * row),
+               to.part((begin - to_info.first_row) * row, (end - begin) * row));
     return end - begin;
 }
 
-std::size_t size_of(DType type) {
-    switch (type) {
-        case DType::float32:
-        case DType::int32:
-            return 4;
-        case DType::float64:
-        case DType::int64:
-        case DType::uint64:
-            return 8;
-        case DType::uint8:
-            return 1;
-    }
-    throw base::FormatError("unknown tensor type " + std::to_string(static_cast<unsigned>(type)));
-}
-
-std::string_view name(DType type) {
-    switch (type) {
-        case DType::float32:
-            return "float32";
-        case DType::float64:
-            return "float64";
-        case DType::int32:
-            return "int32";
-        case DType::int64:
-            return "int64";
-        case DType::uint8:
-            return "uint8";
-        case DType::uint64:
-            return "uint64";
-    }
-    return "unknown";
-}
-
-StateBytes MemoryState::copy(std::span<const std::byte> bytes) {
+StateBytes MemoryState::memory(std::size_t bytes) {
     StateBytes memory;
     if (!spare_.empty()) {
         memory = std::move(spare_.back());
         spare_.pop_back();
     }
-    memory.resize(bytes.size());
-    copy_state(bytes, memory.data());
+    memory.resize(bytes);
     return memory;
 }
 
@@ -167,31 +133,36 @@ void MemoryState::reset() {
     blobs_.clear();
 }
 
-void MemoryState::tensor(const TensorInfo& info, std::span<const std::byte> bytes) {
-    check_size(info, bytes.size());
+void MemoryState::tensor(const TensorInfo& info, base::ConstBuffer values) {
+    check_values(info, values);
     if (std::ranges::any_of(tensors_,
                             [&](const Tensor& t) { return t.info.name == info.name && overlap(t.info, info); }))
         throw base::UsageError("tensor '" + info.name + "' is saved twice");
-    tensors_.push_back({info, copy(bytes)});
+    StateBytes bytes = memory(values.bytes());
+    if (values.place().is_host())
+        copy_to_state(values.host_bytes(), bytes.data());
+    else
+        base::copy(values, base::Buffer::of_bytes(bytes, info.type));
+    tensors_.push_back({info, std::move(bytes)});
 }
 
 void MemoryState::blob(std::string_view name, std::span<const std::byte> bytes) {
     if (std::ranges::any_of(blobs_, [&](const Blob& b) { return b.name == name; }))
         throw base::UsageError("blob '" + std::string(name) + "' is saved twice");
-    blobs_.push_back({std::string(name), copy(bytes)});
+    StateBytes copy = memory(bytes.size());
+    copy_to_state(bytes, copy.data());
+    blobs_.push_back({std::string(name), std::move(copy)});
 }
 
-void MemoryState::tensor(const TensorInfo& info, std::span<std::byte> bytes) {
+void MemoryState::tensor(const TensorInfo& info, base::Buffer values) {
     const auto found = std::ranges::find_if(tensors_, [&](const Tensor& t) { return t.info.name == info.name; });
     if (found == tensors_.end()) throw base::FormatError("the state has no tensor '" + info.name + "'");
     if (!same_tensor(found->info, info))
         throw base::FormatError("tensor '" + info.name + "' is " + shape_text(found->info) + " in the state, not " +
                                 shape_text(info));
-    if (info.layout == Layout::sharded) return rows(info, bytes);
-    if (found->bytes.size() != bytes.size())
-        throw base::FormatError("tensor '" + info.name + "' has " + std::to_string(found->bytes.size()) +
-                                " bytes in the state, not " + std::to_string(bytes.size()));
-    std::ranges::copy(found->bytes, bytes.begin());
+    check_values(info, values);
+    if (info.layout == Layout::sharded) return rows(info, values);
+    base::copy(found->values(), values);
 }
 
 std::vector<std::byte> MemoryState::blob(std::string_view name) {
@@ -200,11 +171,10 @@ std::vector<std::byte> MemoryState::blob(std::string_view name) {
     return {found->bytes.begin(), found->bytes.end()};
 }
 
-void MemoryState::rows(const TensorInfo& info, std::span<std::byte> bytes) const {
-    check_size(info, bytes.size());
+void MemoryState::rows(const TensorInfo& info, base::Buffer values) const {
     std::uint64_t found = 0;
     for (const Tensor& part : tensors_)
-        if (same_tensor(part.info, info)) found += copy_rows(part.info, part.bytes, info, bytes);
+        if (same_tensor(part.info, info)) found += copy_rows(part.info, part.values(), info, values);
     if (found != info.rows)
         throw base::FormatError("tensor '" + info.name + "' has only " + std::to_string(found) + " of the " +
                                 std::to_string(info.rows) + " rows from " + std::to_string(info.first_row) +
@@ -215,13 +185,13 @@ MemoryState MemoryState::whole() const {
     MemoryState all;
     for (const Tensor& part : tensors_) {
         if (part.info.layout == Layout::replicated) {
-            all.tensor(part.info, std::span<const std::byte>(part.bytes));
+            all.tensor(part.info, part.values());
         } else if (std::ranges::none_of(all.tensors_, [&](const Tensor& t) { return t.info.name == part.info.name; })) {
             TensorInfo info = part.info;
             info.first_row = 0;
             info.rows = info.shape[0];
             StateBytes bytes(bytes_of(info));
-            rows(info, bytes);
+            rows(info, base::Buffer::of_bytes(bytes, info.type));
             all.tensors_.push_back({{info.name, info.type, info.shape, Layout::replicated}, std::move(bytes)});
         }
     }
@@ -245,14 +215,14 @@ std::uint64_t MemoryState::bytes() const {
 
 std::uint64_t MemoryState::digest() const {
     StateDigest digest;
-    for (const Tensor& tensor : tensors_) digest.tensor(tensor.info, tensor.bytes);
+    for (const Tensor& tensor : tensors_) digest.tensor(tensor.info, tensor.values());
     return digest.value();
 }
 
-void StateDigest::tensor(const TensorInfo& info, std::span<const std::byte> bytes) {
-    check_size(info, bytes.size());
+void StateDigest::tensor(const TensorInfo& info, base::ConstBuffer values) {
+    check_values(info, values);
     begin(info);
-    add(bytes);
+    base::for_each_piece(values, [this](std::span<const std::byte> piece) { add(piece); });
 }
 
 void StateDigest::begin(const TensorInfo& info) { add_info(digest_, info); }

@@ -92,6 +92,12 @@ class Pages(unittest.TestCase):
         shown = [code for _, kind, code in FENCE.findall((ROOT / "README.md").read_text()) if kind == "toml"]
         self.assertEqual(shown[0], study)
 
+    def test_the_examples_of_the_page_about_groups_are_compiled(self):
+        compiled = (ROOT / "docs/examples/group.cpp").read_text()
+        compiled = compiled.partition("// ---- examples ----\n")[2].partition("// ---- end of the examples ----")[0]
+        shown = [code for _, kind, code in FENCE.findall((ROOT / "docs/reference/group.md").read_text()) if kind == "cpp"]
+        self.assertEqual("\n".join(shown).strip(), compiled.strip())
+
     def test_job_scripts_are_those_of_the_templates(self):
         """A page shows no job script of its own: it names a template, or has its text."""
         templates = {path.name: path.read_text() for path in (ROOT / "slurm").glob("*.sbatch")}

@@ -39,8 +39,3 @@ TEST_CASE("empty tensors take part and no tensors make no buckets", "[ddp]") {
     CHECK(plan.buckets[0].slots.size() == 3);
     CHECK(plan_buckets({}, 4).buckets.empty());
 }
-
-TEST_CASE("a rank owes every bucket of a step, the last one with its status word", "[ddp]") {
-    CHECK(owed_buckets(plan_buckets(std::vector<std::size_t>{10, 20, 30, 5}, 40)) == std::vector<std::size_t>{35, 31});
-    CHECK(owed_buckets(BucketPlan{}).empty());
-}

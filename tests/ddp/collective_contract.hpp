@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include "ddp/collective.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/rng.hpp"
-#include "ranktune/ddp/collective.hpp"
 
 namespace ranktune::test {
 
@@ -29,13 +29,22 @@ inline void expect(Complaints& complaints, bool holds, const std::string& what) 
 /// Sizes of the buckets of the steps below; the last float of the last one is the step's status word.
 inline const std::vector<std::size_t> step_buckets{100, 12'000, 8};
 
+/// The plan of those steps.
+inline const ddp::StepPlan step_plan{base::DType::float32, step_buckets};
+
+/// For steps that are made by hand, whose ranks never fail with one open.
+struct NoReducer final : ddp::OpenStep {
+    void fail() noexcept override {}
+};
+inline thread_local NoReducer no_reducer;
+
 /// One step with ones in every bucket; `fails` is a rank that throws after its first bucket, as GradientReducer does
 /// it: zeros, and a one in the status word. Returns false when some rank failed in the step. Throws what end_step does.
 inline bool step(ddp::Collective& c, bool fails, Complaints& complaints) {
     static thread_local std::vector<std::vector<float>> buckets;
     buckets.clear();
     std::vector<std::unique_ptr<ddp::Pending>> pending;
-    c.begin_step();
+    c.begin_step(c.announce(step_plan), no_reducer);
     for (std::size_t b = 0; b < step_buckets.size(); ++b) {
         const bool last = b + 1 == step_buckets.size();
         buckets.emplace_back(step_buckets[b], fails && b > 0 ? 0.0F : 1.0F);
@@ -72,9 +81,9 @@ inline Complaints collective_contract(ddp::Collective& c) {
             }
         }
         std::vector<double> values{1.0, static_cast<double>(me), 0.5};
-        c.all_reduce_sum(values);
+        c.all_reduce(values);
         expect(complaints, values == std::vector<double>{1.0 * n, n * (n - 1) / 2.0, 0.5 * n}, "a sum is wrong");
-        c.all_reduce_sum({});
+        c.all_reduce(std::span<double>());
         constexpr auto top = std::numeric_limits<std::uint64_t>::max();
         constexpr auto middle = std::uint64_t{1} << 63;
         expect(complaints, c.min_max(top) == std::pair(top, top), "min_max of equal numbers is wrong");
@@ -96,11 +105,12 @@ inline constexpr int program_length = 7;
 inline int run_program(ddp::Collective& c, bool fails, int place, bool in_step, Complaints& complaints) {
     std::vector<std::byte> bytes(3);
     std::vector<double> values{1.0};
+    static_cast<void>(c.announce(step_plan));
     int at = 0;
     try {
         for (; at < program_length; ++at) {
             if (fails && at == place && !in_step) {
-                c.fail(step_buckets);
+                c.fail();
                 return at;
             }
             switch (at) {
@@ -108,7 +118,7 @@ inline int run_program(ddp::Collective& c, bool fails, int place, bool in_step, 
                     c.broadcast(bytes, c.size() - 1);
                     break;
                 case 2:
-                    c.all_reduce_sum(values);
+                    c.all_reduce(values);
                     break;
                 case 3:
                     static_cast<void>(c.min_max(7));
@@ -190,11 +200,11 @@ inline Complaints reproducibility_contract(const MakeCollective& make) {
             }
             // Two different NaNs: their sum is the first operand.
             doubles[0] = std::copysign(std::numeric_limits<double>::quiet_NaN(), c.rank() % 2 == 0 ? 1.0 : -1.0);
-            c.begin_step();
+            c.begin_step(c.announce({base::DType::float32, {size}}), no_reducer);
             const auto pending = c.start_sum(floats);
             while (!pending->test()) std::this_thread::yield();
             c.end_step();
-            c.all_reduce_sum(doubles);
+            c.all_reduce(doubles);
             digest.add(std::as_bytes(std::span(floats))).add(std::as_bytes(std::span(doubles)));
         }
         return digest.value();
@@ -231,7 +241,7 @@ inline Complaints mismatch_contract(const MakeCollective& make) {
     if (make()->size() == 1) return complaints;
     static thread_local std::vector<float> bucket(1000); // in a step that is given up, it outlives the operation
     const auto steps = [&](ddp::Collective& c) {
-        c.begin_step();
+        c.begin_step(c.announce({base::DType::float32, {bucket.size()}}), no_reducer);
         const auto pending = c.start_sum(bucket);
         while (!pending->test()) std::this_thread::yield();
         c.end_step();
@@ -256,7 +266,7 @@ inline Complaints mismatch_contract(const MakeCollective& make) {
     {
         const auto c = make();
         if (c->rank() == 0) {
-            c->fail({});
+            c->fail();
         } else {
             expect(complaints, thrown_by([&] { steps(*c); }) == "PeerFailed",
                    "a rank that cannot join a step is not found");

@@ -4,15 +4,20 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "comm/graveyard.hpp"
 #include "ranktune/ddp/parameters.hpp"
 #include "support/catch.hpp"
+#include "support/device_group.hpp"
+#include "support/fake_device.hpp"
 #include "support/ranks.hpp"
 
 using namespace ranktune;
 using namespace ranktune::ddp;
 using testing::all_well;
+using testing::DeviceGroup;
+using testing::FakeDevice;
 using testing::on_ranks;
 
 namespace {
@@ -62,7 +67,7 @@ TEST_CASE("every rank ends a step with the sums over all ranks", "[ddp]") {
 }
 
 TEST_CASE("gradients are one piece of memory in plan order", "[ddp]") {
-    const auto group = make_self_collective();
+    const auto group = make_self_group();
     GradientReducer reducer(*group, tensors, limit);
     CHECK(reducer.gradients().size() == 23);
     CHECK(reducer.gradient(3).data() == reducer.gradients().data());
@@ -70,7 +75,6 @@ TEST_CASE("gradients are one piece of memory in plan order", "[ddp]") {
     CHECK(reducer.gradient(1).data() == reducer.gradients().data() + 13);
     CHECK(reducer.gradient(0).data() == reducer.gradients().data() + 16);
     CHECK(reinterpret_cast<std::uintptr_t>(reducer.gradients().data()) % 64 == 0);
-    CHECK(reducer.owed_buckets() == std::vector<std::size_t>{1, 12, 11});
 }
 
 TEST_CASE("a rank that throws anywhere in a step makes all others leave that same step", "[ddp]") {
@@ -118,7 +122,7 @@ TEST_CASE("a rank that fails between two steps stands in for the next one with z
         GradientReducer reducer(group, tensors, limit);
         for (int step = 0; step < 3; ++step) {
             if (step == 1 && group.rank() == 1) {
-                group.fail(reducer.owed_buckets());
+                group.fail();
                 throw base::Error("broken");
             }
             run_step(reducer, [&] {
@@ -139,14 +143,14 @@ TEST_CASE("ranks whose plans differ are told so, all of them", "[ddp]") {
     CHECK(thrown[0] == thrown[1]);
 }
 
-TEST_CASE("parameters go from rank 0 to all and their digests agree afterwards", "[ddp]") {
+TEST_CASE("the digests of parameters agree until one rank changes its own", "[ddp]") {
     const auto thrown = on_ranks(3, [&](Collective& group) {
         std::vector<float> a(5, static_cast<float>(group.rank()));
         std::vector<float> b(3, 10.0F + static_cast<float>(group.rank()));
-        const std::vector<std::span<float>> tensors_of_model{a, b};
-        broadcast_parameters(group, tensors_of_model);
+        group.broadcast(a);
+        group.broadcast(b);
         if (a != std::vector<float>(5, 0.0F) || b != std::vector<float>(3, 10.0F)) throw base::Error("not broadcast");
-        const std::vector<std::span<const float>> read{a, b};
+        const std::vector<base::ConstBuffer> read{a, b};
         check_agreement(group, parameter_digest(read), "the parameters");
         if (group.rank() == 2) a[4] = 1.0F;
         check_agreement(group, parameter_digest(read), "the parameters");
@@ -157,7 +161,7 @@ TEST_CASE("parameters go from rank 0 to all and their digests agree afterwards",
 TEST_CASE("a timeline sees each bucket and each wait of a step", "[ddp]") {
     double now = 0.0;
     Timeline timeline([&] { return now += 1.0; });
-    const auto group = make_self_collective();
+    const auto group = make_self_group();
     GradientReducer reducer(*group, tensors, limit);
     reducer.set_timeline(&timeline);
     run_step(reducer, [&] {
@@ -200,4 +204,139 @@ TEST_CASE("a step that is given up keeps its buffers alive for the partner who c
     gone.store(true);
     late.join();
     CHECK(sums);
+}
+
+namespace {
+
+/// One step in which rank r brings 256 (rank 0) or 1 for every number; what 256 + 1 + ... + 1 is shows the type.
+template <class T>
+std::vector<float> sums_of(Group& group, base::Place place = {}) {
+    GradientReducer reducer(group, tensors, limit, base::dtype_of<T>(), place);
+    const T mine(group.rank() == 0 ? 256.0F : 1.0F);
+    run_step(reducer, [&] {
+        for (std::size_t t = tensors.size(); t-- > 0;) {
+            const std::vector<T> values(tensors[t], mine);
+            base::copy(values, reducer.gradient_buffer(t));
+            reducer.ready(t);
+        }
+    });
+    std::vector<T> all(reducer.gradients_buffer().count());
+    base::copy(reducer.gradients_buffer(), all);
+    std::vector<float> sums;
+    for (const T value : all) sums.push_back(static_cast<float>(value));
+    return sums;
+}
+
+void expect_sums(const std::vector<float>& sums, float right) {
+    if (sums != std::vector<float>(23, right)) throw base::Error("wrong sums");
+}
+
+} // namespace
+
+TEST_CASE("gradients of 16 bits are added in float and rounded once, those of 64 bits are not rounded", "[ddp]") {
+    const auto thrown = on_ranks(4, [&](Group& group) {
+        expect_sums(sums_of<base::BFloat16>(group), 260.0F); // 259 rounded to 8 bits; 256 when every sum is
+        expect_sums(sums_of<base::Float16>(group), 259.0F);
+        expect_sums(sums_of<double>(group), 259.0F);
+        expect_sums(sums_of<float>(group), 259.0F);
+        GradientReducer reducer(group, tensors, limit, base::DType::float64);
+        if (reducer.gradient<double>(0).size() != 7) throw base::Error("wrong size");
+        static_cast<void>(reducer.gradient(0)); // float
+    });
+    for (const auto& text : thrown) CHECK(text.find("7 float64 on the host was used as float32") != std::string::npos);
+}
+
+TEST_CASE("gradients on a device are only touched by the device", "[ddp]") {
+    const auto thrown = on_ranks(3, [&](Collective& host) {
+        FakeDevice device(host.rank());
+        DeviceGroup group(host);
+        expect_sums(sums_of<float>(group, base::Place(device)), 258.0F);
+        expect_sums(sums_of<base::BFloat16>(group, base::Place(device)), 258.0F);
+        if (device.live() != 0) throw base::Error("memory is left");
+        GradientReducer reducer(group, tensors, limit, base::DType::float32, base::Place(device));
+        run_step(reducer, [&] {
+            if (host.rank() == 1) throw base::Error("broken");
+            for (std::size_t t = tensors.size(); t-- > 0;) reducer.ready(t);
+        });
+    });
+    CHECK(thrown == std::vector<std::string>{"PeerFailed", "broken", "PeerFailed"});
+}
+
+TEST_CASE("gradients that cannot be reduced are refused before any rank has communicated", "[ddp]") {
+    const auto group = make_self_group();
+    CHECK_THROWS_WITH(GradientReducer(*group, tensors, limit, base::DType::int32),
+                      "gradients of int32 cannot be reduced");
+    FakeDevice device;
+    CHECK_THROWS_WITH(GradientReducer(*group, tensors, limit, base::DType::float32, base::Place(device)),
+                      "gradients on device 0: the group of this trial only takes host memory");
+    CHECK_THROWS_AS(GradientReducer(*group, {std::size_t{1} << 31U}, limit), base::UsageError);
+    // One rank alone: it tells the others by failing, as the driver does it.
+    const auto thrown = on_ranks(3, [&](Collective& all) {
+        try {
+            GradientReducer reducer(all, tensors, limit, all.rank() == 1 ? base::DType::uint64 : base::DType::float32);
+        } catch (const base::UsageError&) {
+            all.fail();
+            throw;
+        }
+    });
+    CHECK(thrown == std::vector<std::string>{"PeerFailed", "gradients of uint64 cannot be reduced", "PeerFailed"});
+}
+
+TEST_CASE("ranks whose gradients have different types are told so", "[ddp]") {
+    const auto thrown = on_ranks(2, [&](Group& group) {
+        const auto type = group.rank() == 0 ? base::DType::float16 : base::DType::bfloat16;
+        GradientReducer reducer(group, tensors, limit, type);
+    });
+    for (const auto& text : thrown) CHECK(text.find("type of the gradients") != std::string::npos);
+}
+
+TEST_CASE("with several reducers a failing rank stands in for the one that the others use", "[ddp]") {
+    for (const int used : {0, 1, 2}) {
+        const auto thrown = on_ranks(3, [&](Collective& group) {
+            GradientReducer first(group, tensors, limit);
+            GradientReducer second(group, {5000}, limit, base::DType::bfloat16);
+            GradientReducer third(group, {11, 13}, 1, base::DType::float64);
+            if (group.rank() == 0) {
+                group.fail();
+                throw base::Error("broken");
+            }
+            GradientReducer* const all[] = {&first, &second, &third};
+            GradientReducer& reducer = *all[used];
+            run_step(reducer, [&] {
+                for (const auto& bucket : reducer.plan().buckets)
+                    for (const auto& slot : bucket.slots) reducer.ready(slot.tensor);
+            });
+        });
+        CHECK(thrown == std::vector<std::string>{"broken", "PeerFailed", "PeerFailed"});
+    }
+}
+
+TEST_CASE("a step that user code leaves open is ended by the reducer's destructor, or by the driver", "[ddp]") {
+    for (const bool destroyed : {true, false}) {
+        const auto thrown = on_ranks(3, [&](Collective& group) {
+            const auto one_step = [&](GradientReducer& reducer) {
+                reducer.begin(); // and no run_step
+                for (std::size_t t = tensors.size(); t-- > 0;) {
+                    if (group.rank() == 2 && t == 1) throw base::Error("broken");
+                    reducer.ready(t);
+                }
+                reducer.finish();
+            };
+            if (destroyed) {
+                GradientReducer reducer(group, tensors, limit);
+                return one_step(reducer);
+            }
+            GradientReducer kept(group, tensors, limit);
+            try {
+                one_step(kept);
+            } catch (const PeerFailed&) {
+                throw;
+            } catch (const base::Error&) {
+                group.fail();
+                if (kept.in_step()) throw base::Error("still open");
+                throw;
+            }
+        });
+        CHECK(thrown == std::vector<std::string>{"PeerFailed", "PeerFailed", "broken"});
+    }
 }

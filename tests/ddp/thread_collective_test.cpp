@@ -1,37 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <thread>
 
-#include "collective_contract.hpp"
 #include "ddp/self_collective.hpp"
 #include "ddp/thread_collective.hpp"
 #include "support/catch.hpp"
+#include "threads.hpp"
 
 using namespace ranktune;
 using test::Complaints;
+using test::never;
+using test::on_threads;
 
 namespace {
 
-const std::atomic<bool> never{false};
-
-/// Runs `body` on each of `size` threads with a way to form the group of all of them.
-Complaints on_threads(std::uint32_t size, const std::function<Complaints(const test::MakeCollective&)>& body) {
-    ddp::ThreadMeeting meeting;
-    std::vector<base::Rank> ranks;
-    for (std::uint32_t rank = 0; rank < size; ++rank) ranks.push_back(base::Rank{rank});
-    std::vector<Complaints> complaints(size);
-    std::vector<std::thread> threads;
-    for (const auto me : ranks) {
-        threads.emplace_back([&, me] {
-            std::uint64_t ticket = 0;
-            complaints[me.value()] = body([&] { return meeting.form(ranks, me, ++ticket, never); });
-        });
-    }
-    for (auto& thread : threads) thread.join();
-    CHECK(meeting.incomplete() == 0);
-    Complaints all;
-    for (const auto& list : complaints) all.insert(all.end(), list.begin(), list.end());
-    return all;
-}
+const ddp::StepPlan plan{base::DType::float32, {3}};
 
 } // namespace
 
@@ -79,16 +61,17 @@ TEST_CASE("a rank told to give up at the beginning of a step does not leave the 
     std::atomic<bool> abort{true};
     const std::atomic<bool>* const aborts[] = {&abort, &never};
     const auto collectives = ddp::make_thread_collectives(2, aborts);
-    CHECK(test::thrown_by([&] { collectives[0]->begin_step(); }) == "Aborted");
+    CHECK(test::thrown_by([&] { collectives[0]->begin_step(collectives[0]->announce(plan), test::no_reducer); }) ==
+          "Aborted");
     std::vector<float> bucket(3);
-    collectives[1]->begin_step();
+    collectives[1]->begin_step(collectives[1]->announce(plan), test::no_reducer);
     const auto pending = collectives[1]->start_sum(bucket);
     CHECK(test::thrown_by([&] { static_cast<void>(pending->test()); }) == "Aborted");
 }
 
 TEST_CASE("the failing rank is named", "[ddp]") {
     const auto collectives = ddp::make_thread_collectives(3);
-    std::thread failing([&] { collectives[2]->fail({}); });
+    std::thread failing([&] { collectives[2]->fail(); });
     std::string thrown;
     std::thread other([&] { thrown = test::thrown_by([&] { collectives[1]->barrier(); }); });
     std::string text;
@@ -106,7 +89,7 @@ TEST_CASE("the failing rank is named", "[ddp]") {
 TEST_CASE("a trial of one rank needs nobody", "[ddp]") {
     const auto collective = ddp::make_self_collective();
     CHECK(test::collective_contract(*collective) == Complaints{});
-    collective->fail({});
+    collective->fail();
     std::atomic<bool> abort{false};
     const auto abortable = ddp::make_self_collective(&abort);
     CHECK_NOTHROW(abortable->barrier());

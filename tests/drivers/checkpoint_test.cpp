@@ -289,8 +289,7 @@ struct Sharded final : trainables::Trainable {
         for (double& number : mine) ++number;
         double sum = 0.0;
         for (const double number : mine) sum += number;
-        context.collective().all_reduce_sum(std::span(&sum, 1));
-        return {{"value", same += 1.0}, {"sum", sum}};
+        return {{"value", same += 1.0}, {"sum", context.group().reduced(sum)}};
     }
     void save(study::StateSink& sink) const override {
         sink.put<double>("same", std::span(&same, 1));

@@ -21,11 +21,11 @@ class Reusable final : public trainables::Trainable {
     explicit Reusable(Counts& counts) : counts_(counts) {}
     void setup(trainables::TrialContext& context) override {
         ++counts_.setups;
-        context.collective().barrier();
+        context.group().barrier();
     }
     bool reset_config(trainables::TrialContext& context) override {
         ++counts_.resets;
-        context.collective().barrier();
+        context.group().barrier();
         iterations_ = 0;
         return context.rank() != counts_.unwilling_rank;
     }

@@ -10,7 +10,7 @@
 
 #include "drivers/group/attempt_errors.hpp"
 #include "drivers/program/spawn.hpp"
-#include "ranktune/ddp/collective.hpp"
+#include "ranktune/ddp/group.hpp"
 #include "support/catch.hpp"
 
 namespace ranktune::drivers::testing {
@@ -82,7 +82,6 @@ class Body final : public TrialBody {
     std::optional<Word> word_of_leader;           ///< what `tell` brings from another rank
     std::function<void(const std::string&)> hook; ///< called with each event, before anything else
     std::vector<std::string> events;
-    std::vector<std::size_t> owes;
 
     void start(const study::CheckpointRef* checkpoint) override {
         event(checkpoint == nullptr ? "start" : "start from " + std::to_string(checkpoint->iteration));
@@ -114,7 +113,6 @@ class Body final : public TrialBody {
         event("end " + std::to_string(point.iteration) + (word.save ? " with state" : " without"));
         if (word.save) loop_.checkpoints().saved({point.iteration, "path", 1, 2}, point.value);
     }
-    std::span<const std::size_t> owed() const override { return owes; }
     void close(bool abandoned) override { event(abandoned ? "close, abandoned" : "close"); }
 
   private:
@@ -134,8 +132,8 @@ struct Scene {
         assignment.start.seconds = 100.0;
     }
     TrialLoop make_loop() {
-        return {spec, assignment, head, [this](std::span<const std::size_t> owed) {
-                    failed.emplace(owed.begin(), owed.end());
+        return {spec, assignment, head, [this] {
+                    failed = true;
                     if (fail_throws) throw ddp::Aborted("the trial was told to give up");
                 }};
     }
@@ -151,7 +149,7 @@ struct Scene {
     study::StudySpec spec;
     Assignment assignment;
     Head head;
-    std::optional<std::vector<std::size_t>> failed; ///< the group hears that, with what this rank owes
+    bool failed = false; ///< the group hears that
     bool fail_throws = false;
     std::vector<std::string> events;
 };
@@ -311,13 +309,11 @@ TEST_CASE("what a body throws ends the attempt, and the group hears of it", "[dr
     scene.spec.checkpoint.interval = Interval::iterations;
     scene.spec.checkpoint.iterations = 1;
     for (const std::string event : {"start", "train", "save 1", "end 2 with state"}) {
-        const RunnerEnded ended = scene.run([&](Body& body) {
-            body.owes = {7, 8};
-            at(event, [] { throw std::runtime_error("on purpose"); })(body);
-        });
+        scene.failed = false;
+        const RunnerEnded ended = scene.run(at(event, [] { throw std::runtime_error("on purpose"); }));
         CHECK(ended.outcome == AttemptOutcome::failed);
         CHECK(ended.message == "rank 0: on purpose");
-        CHECK(scene.failed == std::vector<std::size_t>{7, 8});
+        CHECK(scene.failed);
         CHECK(scene.events.back() == "close");
         CHECK(scene.events.at(scene.events.size() - 2) == event);
     }

@@ -35,8 +35,7 @@ class Faulty final : public trainables::Trainable {
     void setup(trainables::TrialContext& context) override {
         rank_ = context.rank();
         maybe(Place::setup);
-        reducer_ =
-            std::make_unique<ddp::GradientReducer>(context.collective(), std::vector<std::size_t>{5, 300, 7}, 64);
+        reducer_ = std::make_unique<ddp::GradientReducer>(context.group(), std::vector<std::size_t>{5, 300, 7}, 64);
         size_ = context.size();
     }
     trainables::Metrics step(trainables::TrialContext& context) override {
@@ -68,7 +67,6 @@ class Faulty final : public trainables::Trainable {
         maybe(Place::load);
         source.get<double>("sum", std::span(&sum_, 1));
     }
-    std::vector<std::size_t> owed_buckets() const override { return reducer_->owed_buckets(); }
 
   private:
     void maybe(Place place) const {

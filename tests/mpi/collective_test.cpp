@@ -82,14 +82,15 @@ TEST_CASE("ranks whose partner never comes are freed by their abort flag, and th
                 static std::vector<float> bucket(1000); // outlives the operation that is given up
                 const auto operation = [&] {
                     if (!in_step) return collective->barrier();
-                    collective->begin_step();
+                    collective->begin_step(collective->announce({base::DType::float32, {bucket.size()}}),
+                                           test::no_reducer);
                     const auto pending = collective->start_sum(bucket);
                     while (!pending->test()) std::this_thread::yield();
                 };
                 CHECK_THROWS_AS(operation(), ddp::Aborted);
                 service.join();
                 CHECK_THROWS_AS(collective->barrier(), ddp::Aborted);
-                CHECK_NOTHROW(collective->fail({}));
+                CHECK_NOTHROW(collective->fail());
             }
         }
         // The next formation replaces what was given up.

@@ -60,10 +60,13 @@ TEST_CASE("a service thread talks to the head while the trial thread forms group
     std::uint32_t wrong = 1;
     std::thread service([&] { wrong = serve(*transport); });
     bool sums_are_right = true;
+    struct : ddp::OpenStep {
+        void fail() noexcept override {}
+    } step;
     for (std::uint64_t trial = 1; trial <= 100; ++trial) {
         const auto collective = ddp::form_mpi_collective(factory, roster, trial, never);
         std::vector<float> bucket(trial % 10 == 0 ? 100'000 : 100, 1.0F);
-        collective->begin_step();
+        collective->begin_step(collective->announce({base::DType::float32, {bucket.size()}}), step);
         const auto pending = collective->start_sum(bucket);
         while (!pending->test()) std::this_thread::yield();
         collective->end_step();

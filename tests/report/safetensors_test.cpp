@@ -44,13 +44,13 @@ TEST_CASE("a safetensors file holds the weights, row by row, behind a header tha
     const File file = written(false);
     CHECK(file.header_bytes % 8 == 0);
     CHECK(file.header == nlohmann::json::parse(R"({"__metadata__": {"format": "pt"},
-        "layers.0.weight": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
-        "classes": {"dtype": "I64", "shape": [1], "data_offsets": [24, 32]}})"));
+        "layers.0.weight": {"dtype": "F32", "shape": [2, 3], "data_offsets": [8, 32]},
+        "classes": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]}})"));
     std::array<float, 6> weights{};
     REQUIRE(file.data.size() == 32);
-    std::memcpy(weights.data(), file.data.data(), 24);
+    std::memcpy(weights.data(), file.data.data() + 8, 24);
     CHECK((weights == std::array{1.0F, 2.0F, 3.0F, 4.0F, 5.0F, 6.0F}));
-    CHECK(static_cast<int>(file.data[24]) == 7);
+    CHECK(static_cast<int>(file.data[0]) == 7);
 }
 
 TEST_CASE("what is beside the weights is written when asked for", "[report]") {
@@ -61,4 +61,36 @@ TEST_CASE("what is beside the weights is written when asked for", "[report]") {
     bare.put<std::uint64_t>("trainer.counters", std::array{std::uint64_t{9}}, {1});
     std::ostringstream out;
     CHECK_THROWS_AS(report::write_safetensors(bare, false, {}, out), base::UsageError);
+}
+
+TEST_CASE("tensors of all types lie at multiples of their size", "[report]") {
+    study::MemoryState state;
+    state.put("a", std::array<std::uint8_t, 3>{});
+    state.put("b", std::array<base::BFloat16, 3>{});
+    state.put("c", std::array<double, 1>{});
+    state.put("d", std::array<float, 1>{});
+    state.put("e", std::array<base::Float16, 1>{});
+    std::ostringstream out;
+    report::write_safetensors(state, false, {}, out);
+    const std::string text = out.str();
+    CHECK(nlohmann::json::parse(text.substr(8, text.size() - 8 - 23)) == nlohmann::json::parse(R"({
+        "c": {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]},
+        "d": {"dtype": "F32", "shape": [1], "data_offsets": [8, 12]},
+        "b": {"dtype": "BF16", "shape": [3], "data_offsets": [12, 18]},
+        "e": {"dtype": "F16", "shape": [1], "data_offsets": [18, 20]},
+        "a": {"dtype": "U8", "shape": [3], "data_offsets": [20, 23]}})"));
+}
+
+TEST_CASE("weights of 16 bits are written as they are", "[report]") {
+    study::MemoryState half;
+    half.put("a", std::array{base::BFloat16(1.0F), base::BFloat16(-2.0F)});
+    half.put("b", std::array{base::Float16(1.0F)});
+    std::ostringstream out;
+    report::write_safetensors(half, false, {}, out);
+    const std::string text = out.str();
+    const std::size_t data = text.size() - 6;
+    CHECK(nlohmann::json::parse(text.substr(8, data - 8)) == nlohmann::json::parse(R"({
+        "a": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]},
+        "b": {"dtype": "F16", "shape": [1], "data_offsets": [4, 6]}})"));
+    CHECK(text.substr(data) == std::string("\x80\x3F\x00\xC0\x00\x3C", 6));
 }

@@ -13,6 +13,7 @@
 #include "ranktune/base/error.hpp"
 #include "storage/bulk_write.hpp"
 #include "support/catch.hpp"
+#include "support/fake_device.hpp"
 
 namespace ranktune::storage {
 namespace {
@@ -29,8 +30,9 @@ study::MemoryState sample_state() {
     const std::vector<std::uint8_t> mask = {1, 0, 255};
     state.put<float>("layers.0.weight", weights, {64, 300});
     state.put<double>("a/b %.", odd);
-    state.tensor({"step", study::DType::int64, {}, study::Layout::replicated},
-                 std::as_bytes(std::span<const std::int64_t>(step)));
+    state.tensor({"step", study::DType::int64, {}, study::Layout::replicated}, base::ConstBuffer(step));
+    state.put("half", std::vector<base::Float16>{base::Float16(0.1F), base::Float16(-65504.0F)});
+    state.put("brain", std::vector<base::BFloat16>(6, base::BFloat16(3.25F)), {2, 3});
     state.put<std::uint8_t>("mask", mask, {3, 1});
     state.put<float>("empty", std::span<const float>(), {0, 5});
     state.blob("rng", std::as_bytes(std::span<const double>(odd)));
@@ -267,6 +269,32 @@ TEST_CASE("shards written by any number of ranks are read by any other", "[stora
         CHECK_THROWS_AS(store.load(whole), base::IoError);
         CHECK_THROWS_AS(store.open_shards(whole), base::IoError);
     }
+}
+
+TEST_CASE("what lies on a device is stored and read back by the device's copies alone", "[storage]") {
+    const TemporaryDirectory home;
+    CheckpointStore store(posix_file_system(), home.path());
+    testing::FakeDevice device;
+    const std::vector<base::BFloat16> weights{base::BFloat16(1.0F), base::BFloat16(-2.0F), base::BFloat16(3.0F)};
+    const std::vector<float> rows{0.0F, 1.0F, 2.0F, 3.0F, 4.0F, 5.0F};
+    CheckpointKey shard = key;
+    shard.shards = 1;
+    study::MemoryState state;
+    state.put("weights", testing::OnDevice<base::BFloat16>(device, weights).buffer());
+    state.put_rows("table", testing::OnDevice<float>(device, rows).buffer(), {3, 2}, 0, 3);
+    const auto whole = join_shards(key, {store.save(shard, state)});
+    CHECK(device.to_host == state.bytes());
+
+    const auto source = store.open_shards(whole);
+    const testing::OnDevice<base::BFloat16> back(device, std::vector<base::BFloat16>(3));
+    const testing::OnDevice<float> two_rows(device, std::vector<float>(4));
+    device.from_host = 0;
+    source->get("weights", back.buffer());
+    source->get_rows("table", two_rows.buffer(), {3, 2}, 1, 2);
+    CHECK(device.from_host == 6 + 16);
+    CHECK(static_cast<float>(back.values()[2]) == 3.0F);
+    CHECK(two_rows.values() == std::vector<float>{2.0F, 3.0F, 4.0F, 5.0F});
+    CHECK_THROWS_AS(source->tensor(source->tensors()[0], two_rows.buffer()), base::UsageError);
 }
 
 TEST_CASE("a damaged or foreign shard is found when it is read", "[storage]") {

@@ -11,6 +11,7 @@ import tempfile
 
 try:
     import h5py
+    import numpy
 except ImportError:
     print("h5py is not installed: skipped")
     sys.exit(77)
@@ -36,6 +37,12 @@ def open_all(home):
             weight = file["tensors/layers.0.weight"]
             assert weight.shape == (300, 100) and weight[299, 99] == 29999.0, path
             assert weight.attrs["name"] == "layers.0.weight"
+            half, brain = file["tensors/every.float16"], file["tensors/every.bfloat16"]
+            bits = numpy.arange(65536, dtype=numpy.uint16).reshape(256, 256)
+            assert half.dtype == numpy.float16, half.dtype
+            numpy.testing.assert_array_equal(half[:], bits.view(numpy.float16))
+            assert brain.dtype == numpy.float32, brain.dtype  # HDF5 converts: NumPy has no such type
+            numpy.testing.assert_array_equal(brain[:], (bits.astype(numpy.uint32) << 16).view(numpy.float32))
         count += 1
     if os.path.exists(home + "/metrics.h5"):
         with h5py.File(home + "/metrics.h5", "r") as file:

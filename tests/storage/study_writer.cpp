@@ -25,6 +25,12 @@ int main(int argc, char** argv) {
         CheckpointStore store(posix_file_system(), home);
         std::vector<float> weights(30000);
         std::iota(weights.begin(), weights.end(), 0.0F);
+        std::vector<base::Float16> halves;
+        std::vector<base::BFloat16> brains;
+        for (std::uint32_t bits = 0; bits < 65'536; ++bits) {
+            halves.push_back(base::Float16::from_bits(static_cast<std::uint16_t>(bits)));
+            brains.push_back(base::BFloat16::from_bits(static_cast<std::uint16_t>(bits)));
+        }
         std::vector<std::int64_t> trials;
         std::vector<double> losses;
         for (std::uint64_t i = 0; i < batches; ++i) {
@@ -34,6 +40,8 @@ int main(int argc, char** argv) {
             if (i % 20 != 0) continue;
             study::MemoryState state;
             state.put<float>("layers.0.weight", weights, {300, 100});
+            state.put("every.float16", halves, {256, 256});
+            state.put("every.bfloat16", brains, {256, 256});
             static_cast<void>(
                 store.save({base::TrialId(0), i, base::Incarnation(incarnation), base::Attempt(1)}, state));
             using Role = Column::Role;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "ddp/thread_collective.hpp"
-#include "ranktune/ddp/collective.hpp"
 
 namespace ranktune::testing {
 

@@ -30,7 +30,7 @@ struct Momentum final : trainables::Trainable {
     }
     trainables::Metrics step(TrialContext& context) override {
         double gradient = x - 3.0;
-        context.collective().all_reduce_sum(std::span(&gradient, 1));
+        context.group().all_reduce(std::span(&gradient, 1));
         momentum = 0.5 * momentum + gradient / context.size();
         x -= lr * momentum;
         ++steps;
@@ -68,7 +68,7 @@ struct Sharded final : trainables::Trainable {
     trainables::Metrics step(TrialContext& context) override {
         double sum = 0.0;
         for (std::size_t i = 0; i < mine.size(); ++i) sum += mine[i] += static_cast<double>(first + i);
-        context.collective().all_reduce_sum(std::span(&sum, 1));
+        context.group().all_reduce(std::span(&sum, 1));
         return {{"sum", sum}};
     }
     void save(study::StateSink& sink) const override {
@@ -197,7 +197,7 @@ TEST_CASE("ranks that part are found", "[testing]") {
     }
     SECTION("they call different operations") {
         const TrialRun run = run_trial(function([](FunctionContext& context) {
-                                           if (context.rank() == 1) context.collective().barrier();
+                                           if (context.rank() == 1) context.group().barrier();
                                            while (context.report({})) {
                                            }
                                        }),

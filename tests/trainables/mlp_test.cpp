@@ -63,18 +63,6 @@ TEST_CASE("mlp recognises a regression task by its targets", "[trainables]") {
     CHECK(run.last("val_rmse") < 70.0);
 }
 
-TEST_CASE("mlp knows the gradients that it owes to its group", "[trainables]") {
-    std::size_t owed = 0;
-    const TrialRun run = run_trial(testing::function([&](trainables::FunctionContext& context) {
-                                       const auto object = mlp().factory();
-                                       object->setup(context);
-                                       owed = object->owed_buckets().size();
-                                   }),
-                                   options({{"data", diabetes}}));
-    CHECK(run.failure.empty());
-    CHECK(owed == 1);
-}
-
 TEST_CASE("mlp gives its matrix library the cores of the rank", "[trainables]") {
     auto* const threads = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_num_threads"));
     if (threads == nullptr) {

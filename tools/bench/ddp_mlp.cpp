@@ -74,7 +74,7 @@ trainables::mlp::TrainerOptions options_of(const Arguments& arguments) {
 }
 
 /// Samples per second of one repetition: as many epochs as fit into the time, agreed beforehand.
-double measure(trainables::mlp::Trainer& trainer, ddp::Collective& group, std::size_t epochs, std::size_t samples) {
+double measure(trainables::mlp::Trainer& trainer, ddp::Group& group, std::size_t epochs, std::size_t samples) {
     group.barrier();
     const double begin = seconds();
     for (std::size_t epoch = 0; epoch < epochs; ++epoch) static_cast<void>(trainer.train_epoch());
@@ -111,14 +111,14 @@ void write_trace(const Arguments& arguments, const ddp::Timeline& timeline, int 
     std::ofstream(arguments.trace + "." + std::to_string(rank) + ".json") << timeline.chrome_trace(rank);
 }
 
-void run(const Arguments& arguments, ddp::Collective& group) {
+void run(const Arguments& arguments, ddp::Group& group) {
     trainables::blas::use_threads(arguments.threads);
     const auto dataset = made_up(arguments);
     trainables::mlp::Trainer trainer(dataset, options_of(arguments), group);
     const std::size_t samples = dataset->train.count;
     static_cast<void>(measure(trainer, group, 1, samples)); // warm up
     double rate = measure(trainer, group, 2, samples);
-    group.broadcast(std::as_writable_bytes(std::span(&rate, 1)));
+    group.broadcast(std::span(&rate, 1));
     const auto epochs =
         static_cast<std::size_t>(std::max(1.0, arguments.seconds * rate / static_cast<double>(samples)));
     std::vector<double> rates;
@@ -133,8 +133,8 @@ void run(const Arguments& arguments, ddp::Collective& group) {
     const std::size_t steps = timeline.waits().size();
 
     group.barrier();
-    double products = bare_products(arguments.layers, arguments.batch / static_cast<std::size_t>(group.size()));
-    group.all_reduce_sum(std::span(&products, 1));
+    const double products =
+        group.reduced(bare_products(arguments.layers, arguments.batch / static_cast<std::size_t>(group.size())));
     if (group.rank() != 0) return;
     std::printf(R"({"ranks":%d,"samples_per_s":%.0f,"slowest":%.0f,"fastest":%.0f,"gemm_gflops":%.1f,)"
                 R"("in_flight_us_per_step":%.1f,"waited_us_per_step":%.1f,"hidden":%.3f,"blas":"%s"})"

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <limits>
 #include <new>
+#include <vector>
 
 namespace ranktune::base {
 
@@ -35,5 +36,10 @@ struct LargeAllocator {
         return true;
     }
 };
+
+/// A vector for parameters, gradients and activations: matrix products walk over such arrays with strides of many
+/// pages, and copies between processes pin them page by page.
+template <class T>
+using LargeVector = std::vector<T, LargeAllocator<T>>;
 
 } // namespace ranktune::base

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ranktune/ddp/collective.hpp"
+#include "ranktune/ddp/group.hpp"
 #include "ranktune/ddp/timeline.hpp"
 
 namespace ranktune::ddp {
@@ -17,23 +17,19 @@ namespace ranktune::ddp {
 struct BucketPlan {
     struct Slot {
         std::size_t tensor = 0; ///< position in the list of sizes
-        std::size_t offset = 0; ///< in floats within the bucket
+        std::size_t offset = 0; ///< in elements within the bucket
         std::size_t size = 0;
     };
     struct Bucket {
         std::vector<Slot> slots;
-        std::size_t size = 0; ///< floats
+        std::size_t size = 0; ///< elements
     };
     std::vector<Bucket> buckets; ///< in the order in which they become ready and are reduced
 };
 
-/// Fills buckets from the *last* tensor to the first (gradients appear in that order) until `limit_floats` is reached;
-/// a larger tensor is a bucket of its own. Requires limit_floats > 0.
-[[nodiscard]] BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit_floats);
-
-/// Sizes in floats of what one step of a GradientReducer with this plan reduces, in order: those of the buckets, the
-/// last one with its status word. For Trainable::owed_buckets and Collective::fail.
-[[nodiscard]] std::vector<std::size_t> owed_buckets(const BucketPlan& plan);
+/// Fills buckets from the *last* tensor to the first (gradients appear in that order) until `limit` elements are
+/// reached; a larger tensor is a bucket of its own. Requires limit > 0.
+[[nodiscard]] BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit);
 
 /// Sums gradients over the ranks in buckets, each started as soon as it is full.
 ///
@@ -41,25 +37,40 @@ struct BucketPlan {
 /// finish(). Afterwards gradient(i) holds the sum over all ranks (the caller divides by the global batch). Ranks
 /// without samples leave zeros and call the same. See run_step for the same with failures handled.
 ///
-/// Buffers are contiguous per bucket and bucket follows bucket in one piece of memory, so nothing is copied and an
-/// optimizer can walk over all of it at once. The last bucket carries one float more, the *status word*: 1 from a rank
-/// that failed in this step. It is started by finish() or fail(), so that a rank may fail until then; a sum > 0 makes
-/// all ranks leave the step together.
+/// Buckets are contiguous, and bucket follows bucket in one piece of memory, so nothing is copied and an optimizer can
+/// walk over all of it at once. The last bucket carries one number more, the *status word*: 1 from a rank that failed
+/// in this step. It is started by finish() or fail(), so that a rank may fail until then; a sum > 0 makes all ranks
+/// leave the step together.
+///
+/// Gradients of float16 and bfloat16 are added in float and rounded once.
 class GradientReducer {
   public:
     /// Collective: all ranks check that their plans agree (throws base::Error on all when not). Requires at least one
-    /// tensor. `collective` must outlive this object.
-    GradientReducer(Collective& collective, std::vector<std::size_t> tensor_sizes, std::size_t limit_floats);
-    ~GradientReducer();
+    /// tensor. `group` must outlive this object. `tensor_sizes` and `limit` are numbers of elements of `type`: float32,
+    /// float64, float16 or bfloat16. The gradients lie in `place`. Throws base::UsageError for any other type, for a
+    /// bucket of 2^31 elements or more, and for a place that the group does not reduce in: groups reduce in host memory
+    /// only, in this version.
+    GradientReducer(Group& group, std::vector<std::size_t> tensor_sizes, std::size_t limit,
+                    base::DType type = base::DType::float32, base::Place place = {});
+    ~GradientReducer(); ///< a step that is still open fails, as with fail()
     GradientReducer(const GradientReducer&) = delete;
     GradientReducer& operator=(const GradientReducer&) = delete;
 
     [[nodiscard]] const BucketPlan& plan() const;
-    /// Storage of tensor i's gradient: tensor_sizes[i] floats, stays valid. Aligned to 64 bytes only where the plan's
+    /// Storage of tensor i's gradient: tensor_sizes[i] elements, stays valid. Aligned to 64 bytes only where the plan's
     /// offset is.
-    [[nodiscard]] std::span<float> gradient(std::size_t i);
+    [[nodiscard]] base::Buffer gradient_buffer(std::size_t i);
     /// All gradients: the buckets one behind the other, in plan order, without the status word.
-    [[nodiscard]] std::span<float> gradients();
+    [[nodiscard]] base::Buffer gradients_buffer();
+    /// The same as C++ arrays. Throws base::UsageError unless T is the gradients' type and they lie on the host.
+    template <base::Element T = float>
+    [[nodiscard]] std::span<T> gradient(std::size_t i) {
+        return gradient_buffer(i).as<T>();
+    }
+    template <base::Element T = float>
+    [[nodiscard]] std::span<T> gradients() {
+        return gradients_buffer().as<T>();
+    }
 
     void begin();
     /// Gradient i is complete; starts its bucket when it was the last one missing. Must be called in plan order.
@@ -69,14 +80,10 @@ class GradientReducer {
     /// Waits for all buckets. Throws PeerFailed or Aborted, on all ranks in the same step.
     void finish();
     /// After an exception between begin() and finish(): starts the buckets still owed as zeros and completes the step
-    /// with the status word set. Afterwards the communicator is clean, the ranks have parted (Collective::part), and
-    /// the exception can go on to the driver.
+    /// with the status word set. Afterwards the group is clean, and the exception can go on to the driver.
     void fail() noexcept;
     /// Between begin() and the end of finish() or fail().
     [[nodiscard]] bool in_step() const;
-
-    /// ddp::owed_buckets of the plan.
-    [[nodiscard]] std::vector<std::size_t> owed_buckets() const;
 
     /// Records reductions and waits from now on; nullptr ends it. Without a timeline no clock is read. Must outlive
     /// this object or be taken away.

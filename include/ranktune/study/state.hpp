@@ -11,40 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "ranktune/base/buffer.hpp"
 #include "ranktune/base/digest.hpp"
 
 namespace ranktune::study {
 
-enum class DType : std::uint8_t { float32 = 0, float64 = 1, int32 = 2, int64 = 3, uint8 = 4, uint64 = 5 };
-[[nodiscard]] std::size_t size_of(DType type);
-[[nodiscard]] std::string_view name(DType type);
-
-template <class T>
-constexpr DType dtype_of();
-template <>
-constexpr DType dtype_of<float>() {
-    return DType::float32;
-}
-template <>
-constexpr DType dtype_of<double>() {
-    return DType::float64;
-}
-template <>
-constexpr DType dtype_of<std::int32_t>() {
-    return DType::int32;
-}
-template <>
-constexpr DType dtype_of<std::int64_t>() {
-    return DType::int64;
-}
-template <>
-constexpr DType dtype_of<std::uint8_t>() {
-    return DType::uint8;
-}
-template <>
-constexpr DType dtype_of<std::uint64_t>() {
-    return DType::uint64;
-}
+using base::DType;
 
 /// replicated: every rank has the same bytes, rank 0's are stored, every rank gets them back. sharded: every rank has
 /// some of the rows (indices of the first extent), saves them, and may ask for any others when it loads. Either way a
@@ -64,8 +36,8 @@ struct TensorInfo {
 /// Bytes of the rows that `info` is about; saturates, so that an absurd shape never matches real bytes.
 [[nodiscard]] std::uint64_t bytes_of(const TensorInfo& info);
 /// Of two parts of one sharded tensor: copies the rows that both hold, and returns how many.
-std::uint64_t copy_rows(const TensorInfo& from_info, std::span<const std::byte> from, const TensorInfo& to_info,
-                        std::span<std::byte> to);
+std::uint64_t copy_rows(const TensorInfo& from_info, base::ConstBuffer from, const TensorInfo& to_info,
+                        base::Buffer to);
 
 /// Memory of a state. What is large begins at a page, so that it can go to a disk without another copy.
 template <class T>
@@ -99,25 +71,34 @@ struct PageAllocator {
 using StateBytes = std::vector<std::byte, PageAllocator<std::byte>>;
 
 /// Receives the state of a trial: named tensors, and small named byte strings (counters, RNG positions, options). The
-/// bytes are only valid during the call: the sink copies or writes them.
+/// memory is only valid during the call: the sink copies or writes what lies in it. It may lie on a device.
 class StateSink {
   public:
     virtual ~StateSink() = default;
-    virtual void tensor(const TensorInfo& info, std::span<const std::byte> bytes) = 0;
+    /// `values` are all elements, or of a sharded tensor those of its rows. Throws base::UsageError when their type or
+    /// count is not what `info` says.
+    virtual void tensor(const TensorInfo& info, base::ConstBuffer values) = 0;
     virtual void blob(std::string_view name, std::span<const std::byte> bytes) = 0;
 
+    /// `shape` is empty for a vector.
+    void put(std::string name, base::ConstBuffer values, std::vector<std::uint64_t> shape = {}) {
+        if (shape.empty()) shape.push_back(values.count());
+        tensor({std::move(name), values.type(), std::move(shape), Layout::replicated}, values);
+    }
     template <class T>
     void put(std::string name, std::span<const T> values, std::vector<std::uint64_t> shape = {}) {
-        if (shape.empty()) shape.push_back(values.size());
-        tensor({std::move(name), dtype_of<T>(), std::move(shape), Layout::replicated}, std::as_bytes(values));
+        put(std::move(name), base::ConstBuffer(values), std::move(shape));
     }
     /// This rank's rows of a tensor that the ranks hold in parts; `shape` is that of the whole. Together the ranks
     /// save every row once. Only with TrainableInfo::sharded.
+    void put_rows(std::string name, base::ConstBuffer values, std::vector<std::uint64_t> shape, std::uint64_t first_row,
+                  std::uint64_t rows) {
+        tensor({std::move(name), values.type(), std::move(shape), Layout::sharded, first_row, rows}, values);
+    }
     template <class T>
     void put_rows(std::string name, std::span<const T> values, std::vector<std::uint64_t> shape,
                   std::uint64_t first_row, std::uint64_t rows) {
-        tensor({std::move(name), dtype_of<T>(), std::move(shape), Layout::sharded, first_row, rows},
-               std::as_bytes(values));
+        put_rows(std::move(name), base::ConstBuffer(values), std::move(shape), first_row, rows);
     }
 };
 
@@ -126,22 +107,30 @@ class StateSink {
 class StateSource {
   public:
     virtual ~StateSource() = default;
-    /// Copies the tensor into `bytes`; `info` must match what was saved.
-    virtual void tensor(const TensorInfo& info, std::span<std::byte> bytes) = 0;
+    /// Copies the tensor into `values`, which may lie on a device; `info` must match what was saved, and `values` must
+    /// match `info` (else base::UsageError).
+    virtual void tensor(const TensorInfo& info, base::Buffer values) = 0;
     [[nodiscard]] virtual std::vector<std::byte> blob(std::string_view name) = 0;
     [[nodiscard]] virtual std::vector<TensorInfo> tensors() const = 0;
 
+    /// The shape must be the one that was saved; empty for a vector.
+    void get(std::string name, base::Buffer values, std::vector<std::uint64_t> shape = {}) {
+        if (shape.empty()) shape.push_back(values.count());
+        tensor({std::move(name), values.type(), std::move(shape), Layout::replicated}, values);
+    }
     template <class T>
     void get(std::string name, std::span<T> values, std::vector<std::uint64_t> shape = {}) {
-        if (shape.empty()) shape.push_back(values.size());
-        tensor({std::move(name), dtype_of<T>(), std::move(shape), Layout::replicated}, std::as_writable_bytes(values));
+        get(std::move(name), base::Buffer(values), std::move(shape));
     }
     /// Any rows of a tensor that was saved with `put_rows`, however many ranks saved it.
+    void get_rows(std::string name, base::Buffer values, std::vector<std::uint64_t> shape, std::uint64_t first_row,
+                  std::uint64_t rows) {
+        tensor({std::move(name), values.type(), std::move(shape), Layout::sharded, first_row, rows}, values);
+    }
     template <class T>
     void get_rows(std::string name, std::span<T> values, std::vector<std::uint64_t> shape, std::uint64_t first_row,
                   std::uint64_t rows) {
-        tensor({std::move(name), dtype_of<T>(), std::move(shape), Layout::sharded, first_row, rows},
-               std::as_writable_bytes(values));
+        get_rows(std::move(name), base::Buffer(values), std::move(shape), first_row, rows);
     }
 };
 
@@ -151,16 +140,17 @@ class MemoryState final : public StateSink, public StateSource {
   public:
     struct Tensor {
         TensorInfo info;
-        StateBytes bytes;
+        StateBytes bytes; ///< on the host, wherever the tensor came from
+        [[nodiscard]] base::ConstBuffer values() const { return base::ConstBuffer::of_bytes(bytes, info.type); }
     };
     struct Blob {
         std::string name;
         StateBytes bytes;
     };
 
-    void tensor(const TensorInfo& info, std::span<const std::byte> bytes) override;
+    void tensor(const TensorInfo& info, base::ConstBuffer values) override;
     void blob(std::string_view name, std::span<const std::byte> bytes) override;
-    void tensor(const TensorInfo& info, std::span<std::byte> bytes) override;
+    void tensor(const TensorInfo& info, base::Buffer values) override;
     [[nodiscard]] std::vector<std::byte> blob(std::string_view name) override;
     [[nodiscard]] std::vector<TensorInfo> tensors() const override;
 
@@ -177,8 +167,9 @@ class MemoryState final : public StateSink, public StateSource {
     void reset();
 
   private:
-    [[nodiscard]] StateBytes copy(std::span<const std::byte> bytes);
-    void rows(const TensorInfo& info, std::span<std::byte> bytes) const;
+    /// Memory of `bytes` bytes, uninitialised: of a state before where there is some.
+    [[nodiscard]] StateBytes memory(std::size_t bytes);
+    void rows(const TensorInfo& info, base::Buffer values) const;
 
     std::vector<Tensor> tensors_;
     std::vector<Blob> blobs_;
@@ -189,7 +180,7 @@ class MemoryState final : public StateSink, public StateSource {
 /// be compared with the one that does.
 class StateDigest final : public StateSink {
   public:
-    void tensor(const TensorInfo& info, std::span<const std::byte> bytes) override;
+    void tensor(const TensorInfo& info, base::ConstBuffer values) override;
     void blob(std::string_view, std::span<const std::byte>) override {} // counters may differ from rank to rank
     /// The same as `tensor`, for bytes that are passed on in pieces.
     void begin(const TensorInfo& info);

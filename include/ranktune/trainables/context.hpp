@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ranktune/base/ids.hpp"
-#include "ranktune/ddp/collective.hpp"
+#include "ranktune/ddp/group.hpp"
 #include "ranktune/space/configuration.hpp"
 #include "ranktune/study/state.hpp"
 
@@ -20,7 +20,7 @@ namespace ranktune::trainables {
 using Metrics = std::vector<std::pair<std::string, double>>;
 
 /// What a trainable sees of its trial. Every rank of the trial has one, which is valid during the calls that it is
-/// passed to. Nothing here but the operations of `collective()` is collective.
+/// passed to. Nothing here but the operations of `group()` is collective.
 class TrialContext {
   public:
     virtual ~TrialContext() = default;
@@ -38,9 +38,9 @@ class TrialContext {
     [[nodiscard]] virtual base::Iteration max_iterations() const = 0;
 
     /// Operations over the trial's ranks, and which of them this is.
-    [[nodiscard]] virtual ddp::Collective& collective() const = 0;
-    [[nodiscard]] int rank() const { return collective().rank(); } ///< from 0
-    [[nodiscard]] int size() const { return collective().size(); } ///< ranks of the trial
+    [[nodiscard]] virtual ddp::Group& group() const = 0;
+    [[nodiscard]] int rank() const { return group().rank(); } ///< from 0
+    [[nodiscard]] int size() const { return group().size(); } ///< ranks of the trial
     /// Threads that this rank may keep busy: resources.cpus_per_rank.
     [[nodiscard]] virtual int cpus_per_rank() const = 0;
     /// GPUs that the launcher granted to this rank, as CUDA_VISIBLE_DEVICES names them; empty: none.

@@ -33,11 +33,8 @@ class Trainable {
     /// With TrainableInfo::can_reset: offered to the object of the trial before, when it ended well on as many ranks as
     /// the next trial has: take over the new context and configuration, as after `setup`, and keep what is expensive to
     /// make again (datasets, buffers). Only when all ranks return true the object is used; otherwise it is destroyed
-    /// and a new one is set up. Nothing of the old context or its collective may be touched. Collective.
+    /// and a new one is set up. Nothing of the old context or its group may be touched. Collective.
     [[nodiscard]] virtual bool reset_config(TrialContext& /*context*/) { return false; }
-    /// Sizes in floats of the gradient buckets that a training step reduces, in order; needed so that this rank can
-    /// stand in with zeros when it fails (Collective::fail). Trainables that use GradientReducer return its plan.
-    [[nodiscard]] virtual std::vector<std::size_t> owed_buckets() const { return {}; }
 };
 
 using TrainableFactory = std::function<std::unique_ptr<Trainable>()>;

@@ -86,7 +86,7 @@ RunnerEnded run(const AttemptSetting& setting, const Assignment& assignment, Att
     Looks looks;
     const bool any_option = !spec.trainable.program && setting.trainable->info.any_option;
     if (any_option && assignment.leads() && assignment.checkpoint() == nullptr) looks.watch(configuration);
-    TrialLoop loop(spec, assignment, port, [&](std::span<const std::size_t> owed) { group->fail(owed); });
+    TrialLoop loop(spec, assignment, port, [&] { group->fail(); });
     const auto body = make_body({setting, assignment, configuration, *group, port, loop}, spare);
     RunnerEnded ended = loop.run(*body);
     ended.unread = looks.unread(spec);

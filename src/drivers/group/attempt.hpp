@@ -10,11 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "ddp/collective.hpp"
 #include "drivers/group/attempt_port.hpp"
 #include "drivers/group/checkpoint_io.hpp"
 #include "drivers/group/checkpoint_writer.hpp"
 #include "drivers/group/runner.hpp"
-#include "ranktune/ddp/collective.hpp"
 #include "ranktune/study/spec.hpp"
 #include "ranktune/trainables/trainable.hpp"
 

@@ -33,7 +33,7 @@ class AttemptContext : public Context {
     [[nodiscard]] std::uint64_t seed() const override { return parts_.setting.spec->seed; }
     [[nodiscard]] base::Iteration iteration() const override { return parts_.loop.iteration(); }
     [[nodiscard]] base::Iteration max_iterations() const override { return parts_.setting.spec->max_iterations; }
-    [[nodiscard]] ddp::Collective& collective() const override { return parts_.group; }
+    [[nodiscard]] ddp::Group& group() const override { return parts_.group; }
     [[nodiscard]] int cpus_per_rank() const override {
         return static_cast<int>(parts_.setting.spec->resources.cpus_per_rank);
     }

@@ -41,13 +41,13 @@ study::TensorInfo decode_info(study::Decoder& in) {
     return info;
 }
 
-void receive(ddp::Collective& collective, const study::Bytes& description, study::MemoryState& state) {
+void receive(ddp::Group& group, const study::Bytes& description, study::MemoryState& state) {
     study::Decoder in(description);
     for (std::size_t left = in.count(); left > 0; --left) {
         const auto info = decode_info(in);
         std::vector<std::byte> bytes(in.varint());
-        collective.broadcast(bytes);
-        state.tensor(info, std::span<const std::byte>(bytes));
+        group.broadcast(bytes);
+        state.tensor(info, base::ConstBuffer::of_bytes(bytes, info.type));
     }
     for (std::size_t left = in.count(); left > 0; --left) {
         const auto name = in.string();
@@ -57,22 +57,22 @@ void receive(ddp::Collective& collective, const study::Bytes& description, study
 
 } // namespace
 
-void broadcast_state(ddp::Collective& collective, study::MemoryState& state) {
-    if (collective.size() == 1) return;
+void broadcast_state(ddp::Group& group, study::MemoryState& state) {
+    if (group.size() == 1) return;
     study::Bytes description;
-    if (collective.rank() == 0) description = describe(state);
+    if (group.rank() == 0) description = describe(state);
     std::uint64_t size = description.size();
-    collective.broadcast(std::as_writable_bytes(std::span(&size, 1)));
+    group.broadcast(std::span(&size, 1));
     description.resize(size);
-    collective.broadcast(description);
-    if (collective.rank() != 0) {
-        receive(collective, description, state);
+    group.broadcast(description);
+    if (group.rank() != 0) {
+        receive(group, description, state);
         return;
     }
     for (const auto& tensor : state.stored_tensors()) {
         // The root's bytes are only read; the interface takes them writable for the other ranks.
         auto* data = const_cast<std::byte*>(tensor.bytes.data());
-        collective.broadcast({data, tensor.bytes.size()});
+        group.broadcast(std::span(data, tensor.bytes.size()));
     }
 }
 

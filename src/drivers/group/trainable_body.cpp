@@ -73,11 +73,7 @@ void ClassBody::start(const study::CheckpointRef* checkpoint) {
         trainable_ = parts().setting.trainable->factory();
         trainable_->setup(context_);
     }
-    owed_ = trainable_->owed_buckets();
     if (checkpoint != nullptr) restore(*checkpoint, [this](study::StateSource& source) { trainable_->load(source); });
-    // Until here a failing rank owes no gradient buckets, from here on it knows which: nobody may begin a training step
-    // while another rank can still fail without knowing.
-    parts().group.barrier();
     saves_by([this](study::StateSink& sink) { trainable_->save(sink); });
 }
 

@@ -52,7 +52,6 @@ class ClassBody final : public StateBody {
     ClassBody(const AttemptParts& parts, Spare& spare);
     void start(const study::CheckpointRef* checkpoint) override;
     [[nodiscard]] study::Verb train(const Report& report) override;
-    [[nodiscard]] std::span<const std::size_t> owed() const override { return owed_; }
 
   private:
     [[nodiscard]] bool take_over_spare();
@@ -60,7 +59,6 @@ class ClassBody final : public StateBody {
     AttemptContext<trainables::TrialContext> context_;
     Spare& spare_;
     std::unique_ptr<trainables::Trainable> trainable_;
-    std::vector<std::size_t> owed_;
 };
 
 /// The function form: the function trains, and reports from within.

@@ -60,7 +60,7 @@ enum class Saves : std::uint8_t {
 ///            returns
 ///     close
 ///
-/// What any of them throws ends the attempt (outcome_of); the loop then calls Collective::fail with what is `owed`.
+/// What any of them throws ends the attempt (outcome_of); the loop then calls Collective::fail.
 class TrialBody {
   public:
     /// What follows an iteration. Any answer but go_on: the attempt is over, return from `train`. Collective, but for
@@ -95,8 +95,6 @@ class TrialBody {
     /// on the leader when it cannot be written.
     virtual void end(const Word& word, const TrialPoint& point) = 0;
 
-    /// Gradient buckets that this rank has to stand in for when it fails: Collective::fail.
-    [[nodiscard]] virtual std::span<const std::size_t> owed() const { return {}; }
     /// Nothing else follows. `abandoned`: the trial was given up.
     virtual void close(bool abandoned) = 0;
 };

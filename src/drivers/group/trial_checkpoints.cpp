@@ -27,9 +27,9 @@ base::UsageError needs_shards(const std::string& name) {
 class PlainSink final : public study::StateSink {
   public:
     explicit PlainSink(study::StateSink& to) : to_(to) {}
-    void tensor(const study::TensorInfo& info, std::span<const std::byte> bytes) override {
+    void tensor(const study::TensorInfo& info, base::ConstBuffer values) override {
         if (info.layout != study::Layout::replicated) throw needs_shards(info.name);
-        to_.tensor(info, bytes);
+        to_.tensor(info, values);
     }
     void blob(std::string_view name, std::span<const std::byte> bytes) override { to_.blob(name, bytes); }
 
@@ -41,10 +41,10 @@ class PlainSink final : public study::StateSink {
 class ShardSink final : public study::StateSink {
   public:
     ShardSink(study::MemoryState& to, bool leads) : to_(to), leads_(leads) {}
-    void tensor(const study::TensorInfo& info, std::span<const std::byte> bytes) override {
+    void tensor(const study::TensorInfo& info, base::ConstBuffer values) override {
         const bool mine = info.layout == study::Layout::sharded;
-        if (!mine) same_.tensor(info, bytes);
-        if (mine || leads_) to_.tensor(info, bytes);
+        if (!mine) same_.tensor(info, values);
+        if (mine || leads_) to_.tensor(info, values);
     }
     void blob(std::string_view name, std::span<const std::byte> bytes) override {
         if (leads_) to_.blob(name, bytes);
@@ -62,8 +62,8 @@ class ShardSink final : public study::StateSink {
 class ReadingSource final : public study::StateSource {
   public:
     explicit ReadingSource(study::StateSource& from) : from_(from) {}
-    void tensor(const study::TensorInfo& info, std::span<std::byte> bytes) override {
-        reading([&] { from_.tensor(info, bytes); });
+    void tensor(const study::TensorInfo& info, base::Buffer values) override {
+        reading([&] { from_.tensor(info, values); });
     }
     [[nodiscard]] std::vector<std::byte> blob(std::string_view name) override {
         std::vector<std::byte> bytes;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "drivers/group/attempt_errors.hpp"
-#include "ranktune/ddp/collective.hpp"
+#include "ranktune/ddp/group.hpp"
 
 namespace ranktune::drivers {
 namespace {
@@ -88,7 +88,7 @@ RunnerEnded TrialLoop::failed_here(const std::exception_ptr& error) {
     std::string message = "rank " + std::to_string(assignment_.group_rank) + ": " + message_of(error);
     const AttemptOutcome outcome = outcome_of(error);
     try {
-        fail_(body_->owed());
+        fail_();
     } catch (...) { // Aborted, or the other ranks parted on their own: either way nobody waits for this rank
         if (port_.abort_flag().load()) return {AttemptOutcome::lost, ""};
     }

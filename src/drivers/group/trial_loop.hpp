@@ -39,7 +39,7 @@ class Stopwatch {
 class TrialLoop {
   public:
     /// ddp::Collective::fail of the trial's group: this rank leaves, and stands in for what it owes.
-    using Fail = std::function<void(std::span<const std::size_t> owed)>;
+    using Fail = std::function<void()>;
 
     TrialLoop(const study::StudySpec& spec, const Assignment& assignment, AttemptPort& port, Fail fail);
     TrialLoop(const TrialLoop&) = delete;

@@ -389,7 +389,7 @@ void ProgramBody::tell_others() {
     const std::size_t mine = head + 2 * static_cast<std::size_t>(group_.rank());
     words[mine] = static_cast<double>(own_.reports);
     words[mine + 1] = own_.ended ? 1.0 : 0.0;
-    group_.all_reduce_sum(words);
+    group_.all_reduce(words);
     order_ = {static_cast<std::uint64_t>(words[0]), static_cast<End>(words[1]), static_cast<Verb>(words[2]),
               words[3] != 0.0};
     for (std::size_t r = 0; r < ranks_.size(); ++r)

@@ -34,31 +34,31 @@ bool resolves(const std::string& name) {
     return true;
 }
 
-void broadcast(ddp::Collective& group, std::string& text, int root) {
+void broadcast(ddp::Group& group, std::string& text, int root) {
     group.broadcast(std::as_writable_bytes(std::span(text)), root);
 }
 
 } // namespace
 
-std::vector<std::string> gather(ddp::Collective& group, const std::string& mine) {
+std::vector<std::string> gather(ddp::Group& group, const std::string& mine) {
     const auto own = static_cast<std::size_t>(group.rank());
     std::vector<std::string> all(static_cast<std::size_t>(group.size()));
     all[own] = mine;
     if (all.size() == 1) return all;
-    std::vector<double> sizes(all.size(), 0.0);
-    sizes[own] = static_cast<double>(mine.size());
-    group.all_reduce_sum(sizes);
+    std::vector<std::uint64_t> sizes(all.size());
+    const std::uint64_t size = mine.size();
+    group.all_gather(std::span(&size, 1), sizes);
     for (std::size_t r = 0; r < all.size(); ++r) {
-        all[r].resize(static_cast<std::size_t>(sizes[r]));
+        all[r].resize(sizes[r]);
         broadcast(group, all[r], static_cast<int>(r));
     }
     return all;
 }
 
-std::string share(ddp::Collective& group, std::string mine) {
+std::string share(ddp::Group& group, std::string mine) {
     if (group.size() == 1) return mine;
     std::uint64_t size = mine.size();
-    group.broadcast(std::as_writable_bytes(std::span(&size, 1)));
+    group.broadcast(std::span(&size, 1));
     mine.resize(size);
     broadcast(group, mine, 0);
     return mine;

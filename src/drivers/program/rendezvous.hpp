@@ -6,16 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "ranktune/ddp/collective.hpp"
+#include "ranktune/ddp/group.hpp"
 #include "ranktune/study/command.hpp"
 
 namespace ranktune::drivers {
 
 /// Collective. What each rank says, in the order of ranks, on all of them.
-[[nodiscard]] std::vector<std::string> gather(ddp::Collective& group, const std::string& mine);
+[[nodiscard]] std::vector<std::string> gather(ddp::Group& group, const std::string& mine);
 
 /// Collective. Rank 0's text on all ranks.
-[[nodiscard]] std::string share(ddp::Collective& group, std::string mine);
+[[nodiscard]] std::string share(ddp::Group& group, std::string mine);
 
 /// Where a rank of an attempt begins to look for a port. Trials that start at the same moment look at different places,
 /// and so do two studies that share a node, or two lives of one: `directory` is that of the study.

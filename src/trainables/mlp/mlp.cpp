@@ -109,7 +109,7 @@ class Mlp final : public Trainable {
         const std::string path = options.text("data", "");
         if (path.empty()) throw base::UsageError("mlp.data: the path of a dataset is required");
         dataset_ = data::shared_dataset(path, scaling_of(options.text("scaling", "standard")));
-        trainer_.emplace(dataset_, trainer_options(options, context), context.collective());
+        trainer_.emplace(dataset_, trainer_options(options, context), context.group());
     }
 
     Metrics step(TrialContext&) override {
@@ -127,10 +127,6 @@ class Mlp final : public Trainable {
 
     void save(study::StateSink& sink) const override { trainer_->save(sink); }
     void load(study::StateSource& source) override { trainer_->load(source); }
-
-    std::vector<std::size_t> owed_buckets() const override {
-        return trainer_ ? trainer_->owed_buckets() : std::vector<std::size_t>{};
-    }
 
   private:
     std::shared_ptr<const data::Dataset> dataset_;

@@ -43,7 +43,7 @@ Network::Network(Shape shape, std::vector<std::span<float>> parameters, std::siz
         outputs_.emplace_back(rows_ * shape_.outputs_of(layer));
         if (layer > 0) widest = std::max(widest, shape_.inputs_of(layer));
     }
-    for (ddp::Buffer& delta : delta_) delta.resize(rows_ * widest);
+    for (base::LargeVector<float>& delta : delta_) delta.resize(rows_ * widest);
 }
 
 void Network::set_gradients(std::vector<std::span<float>> gradients) {

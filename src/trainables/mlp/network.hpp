@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ranktune/ddp/buffer.hpp"
+#include "ranktune/base/huge_pages.hpp"
 #include "trainables/mlp/kernels.hpp"
 
 namespace ranktune::trainables::mlp {
@@ -80,8 +80,8 @@ class Network {
     std::vector<std::span<float>> parameters_;
     std::vector<std::span<float>> gradients_;
     std::size_t rows_;
-    std::vector<ddp::Buffer> outputs_; ///< [0] inputs, [i + 1] outputs of layer i
-    ddp::Buffer delta_[2];             ///< gradients by the outputs of two neighbouring layers
+    std::vector<base::LargeVector<float>> outputs_; ///< [0] inputs, [i + 1] outputs of layer i
+    base::LargeVector<float> delta_[2];             ///< gradients by the outputs of two neighbouring layers
 };
 
 } // namespace ranktune::trainables::mlp

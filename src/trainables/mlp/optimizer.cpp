@@ -71,10 +71,10 @@ void adam(float* p, const float* g, float* m, float* v, std::size_t size, const 
 
 Optimizer::Optimizer(const OptimizerOptions& options, std::size_t size) : options_(options) {
     if (options_.kind != OptimizerOptions::Kind::sgd) {
-        moments_.push_back({"exp_avg", ddp::Buffer(size)});
-        moments_.push_back({"exp_avg_sq", ddp::Buffer(size)});
+        moments_.push_back({"exp_avg", base::LargeVector<float>(size)});
+        moments_.push_back({"exp_avg_sq", base::LargeVector<float>(size)});
     } else if (options_.momentum > 0.0) {
-        moments_.push_back({"momentum", ddp::Buffer(size)});
+        moments_.push_back({"momentum", base::LargeVector<float>(size)});
     }
 }
 

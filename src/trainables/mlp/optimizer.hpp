@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ranktune/ddp/buffer.hpp"
+#include "ranktune/base/huge_pages.hpp"
 
 namespace ranktune::trainables::mlp {
 
@@ -35,7 +35,7 @@ class Optimizer {
     /// The state beside the parameters, for checkpoints: name of the moment and its values.
     struct Moment {
         std::string name; ///< "momentum", "exp_avg" or "exp_avg_sq"
-        ddp::Buffer values;
+        base::LargeVector<float> values;
     };
     [[nodiscard]] std::vector<Moment>& moments() { return moments_; }
     [[nodiscard]] const std::vector<Moment>& moments() const { return moments_; }

@@ -63,10 +63,10 @@ std::size_t shard_limit(std::size_t count, int ranks) {
 
 } // namespace
 
-Trainer::Trainer(std::shared_ptr<const data::Dataset> dataset, TrainerOptions options, ddp::Collective& collective)
+Trainer::Trainer(std::shared_ptr<const data::Dataset> dataset, TrainerOptions options, ddp::Group& group)
     : dataset_(std::move(dataset)),
       options_(std::move(options)),
-      collective_(collective),
+      group_(group),
       tensors_(tensors_of(shape())),
       place_(places(tensors_)),
       flat_(std::accumulate(tensors_.begin(), tensors_.end(), std::size_t{0},
@@ -74,14 +74,13 @@ Trainer::Trainer(std::shared_ptr<const data::Dataset> dataset, TrainerOptions op
       parameters_(parts(flat_)),
       network_(shape(), parameters_, work_rows()),
       optimizer_(options_.optimizer, flat_.size()) {
-    ddp::check_agreement(collective_, dataset_digest(*dataset_), "the datasets");
+    ddp::check_agreement(group_, dataset_digest(*dataset_), "the datasets");
     for (std::size_t i = 0; i < tensors_.size(); ++i)
         initialise(parameters_[i], shape().inputs_of(i / 2), options_.seed, options_.trial,
                    static_cast<std::uint32_t>(i));
-    const std::span<float> all(flat_);
-    ddp::broadcast_parameters(collective_, std::span(&all, 1));
+    group_.broadcast(flat_);
     if (options_.dropout > 0.0) masks_.resize(options_.hidden.size());
-    const std::size_t mine = shard_limit(std::min(options_.batch, dataset_->train.count), collective_.size());
+    const std::size_t mine = shard_limit(std::min(options_.batch, dataset_->train.count), group_.size());
     if (dataset_->classification) {
         batch_classes_.resize(mine);
     } else {
@@ -94,8 +93,8 @@ Shape Trainer::shape() const { return {dataset_->features, options_.hidden, data
 
 std::size_t Trainer::work_rows() const {
     constexpr std::size_t evaluated_at_once = 512;
-    const std::size_t trained = shard_limit(std::min(options_.batch, dataset_->train.count), collective_.size());
-    return std::max(trained, std::min(evaluated_at_once, shard_limit(dataset_->val.count, collective_.size())));
+    const std::size_t trained = shard_limit(std::min(options_.batch, dataset_->train.count), group_.size());
+    return std::max(trained, std::min(evaluated_at_once, shard_limit(dataset_->val.count, group_.size())));
 }
 
 std::vector<std::span<float>> Trainer::parts(std::span<float> flat) const {
@@ -105,14 +104,9 @@ std::vector<std::span<float>> Trainer::parts(std::span<float> flat) const {
 }
 
 void Trainer::make_reducer() {
-    reducer_ = std::make_unique<ddp::GradientReducer>(collective_, padded_sizes(tensors_), options_.bucket_floats);
+    reducer_ = std::make_unique<ddp::GradientReducer>(group_, padded_sizes(tensors_), options_.bucket_floats);
     reducer_->set_timeline(timeline_);
     network_.set_gradients(parts(reducer_->gradients()));
-}
-
-std::vector<std::size_t> Trainer::owed_buckets() const {
-    if (reducer_) return reducer_->owed_buckets();
-    return ddp::owed_buckets(ddp::plan_buckets(padded_sizes(tensors_), options_.bucket_floats));
 }
 
 void Trainer::start_epoch() {
@@ -156,7 +150,7 @@ double Trainer::learning_rate() const {
 double Trainer::train_batch(data::Range range) {
     if (!reducer_) make_reducer();
     start_epoch();
-    const data::Range mine = data::shard(range, collective_.rank(), collective_.size());
+    const data::Range mine = data::shard(range, group_.rank(), group_.size());
     const std::span<const std::uint32_t> samples = std::span(order_).subspan(mine.begin, mine.size());
     double loss = 0.0;
     ddp::run_step(*reducer_, [&] {
@@ -185,12 +179,11 @@ double Trainer::train_epoch() {
     double loss = 0.0;
     for (std::size_t i = 0; i < batches.size(); ++i) loss += train_batch(batches[i]);
     position_ = {position_.epoch + 1, 0};
-    collective_.all_reduce_sum(std::span(&loss, 1));
-    return loss / static_cast<double>(dataset_->train.count);
+    return group_.reduced(loss) / static_cast<double>(dataset_->train.count);
 }
 
 Validation Trainer::validate() {
-    const data::Range mine = data::shard({0, dataset_->val.count}, collective_.rank(), collective_.size());
+    const data::Range mine = data::shard({0, dataset_->val.count}, group_.rank(), group_.size());
     return dataset_->classification ? validate_classes(mine) : validate_targets(mine);
 }
 
@@ -207,7 +200,7 @@ Validation Trainer::validate_classes(data::Range mine) {
         sums[0] += part.loss;
         sums[1] += static_cast<double>(part.correct);
     }
-    collective_.all_reduce_sum(sums);
+    group_.all_reduce(sums);
     const double count = static_cast<double>(val.count);
     return {.loss = sums[0] / count, .accuracy = sums[1] / count};
 }
@@ -227,7 +220,7 @@ Validation Trainer::validate_targets(data::Range mine) {
             squares[i % width] += difference * difference;
         }
     }
-    collective_.all_reduce_sum(squares);
+    group_.all_reduce(squares);
     const double values = static_cast<double>(val.count * width);
     double in_file_units = 0.0;
     for (std::size_t column = 0; column < width; ++column) {

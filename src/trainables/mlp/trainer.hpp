@@ -8,9 +8,9 @@
 #include <memory>
 #include <vector>
 
+#include "ranktune/base/huge_pages.hpp"
 #include "ranktune/data/dataset.hpp"
 #include "ranktune/data/sampling.hpp"
-#include "ranktune/ddp/buffer.hpp"
 #include "ranktune/ddp/gradient_reducer.hpp"
 #include "ranktune/study/state.hpp"
 #include "trainables/mlp/network.hpp"
@@ -43,8 +43,8 @@ struct Validation {
 class Trainer {
   public:
     /// Collective: initial parameters go from rank 0 to all, and all ranks check that they have the same plan and the
-    /// same dataset. `collective` must outlive this object.
-    Trainer(std::shared_ptr<const data::Dataset> dataset, TrainerOptions options, ddp::Collective& collective);
+    /// same dataset. `group` must outlive this object.
+    Trainer(std::shared_ptr<const data::Dataset> dataset, TrainerOptions options, ddp::Group& group);
 
     /// Trains one epoch and returns the mean loss of its samples, as seen by the steps (dropout on). Collective. Throws
     /// base::Error `loss is NaN at iteration 3` (iterations are counted from 1), within the step; ddp::PeerFailed on
@@ -62,8 +62,6 @@ class Trainer {
     void save(study::StateSink& sink) const;
     void load(study::StateSource& source);
 
-    /// See Trainable::owed_buckets.
-    [[nodiscard]] std::vector<std::size_t> owed_buckets() const;
     /// Values of tensor i, in the order of tensors_of(shape).
     [[nodiscard]] std::span<const float> parameter(std::size_t i) const { return parameters_[i]; }
     [[nodiscard]] const std::vector<TensorShape>& tensors() const { return tensors_; }
@@ -96,11 +94,11 @@ class Trainer {
 
     std::shared_ptr<const data::Dataset> dataset_;
     TrainerOptions options_;
-    ddp::Collective& collective_;
+    ddp::Group& group_;
     std::vector<TensorShape> tensors_;
     std::vector<std::size_t> place_;                ///< of each tensor within the flat layout
     std::unique_ptr<ddp::GradientReducer> reducer_; ///< made by the first step: a checkpoint may set the bucket limit
-    ddp::Buffer flat_;                              ///< parameters, one behind the other in plan order
+    base::LargeVector<float> flat_;                 ///< parameters, one behind the other in plan order
     std::vector<std::span<float>> parameters_;
     Network network_;
     Optimizer optimizer_;
