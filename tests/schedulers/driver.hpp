@@ -12,6 +12,7 @@
 #include "ranktune/study/codec.hpp"
 #include "ranktune/study/record.hpp"
 #include "ranktune/study/spec.hpp"
+#include "schedulers/built_in.hpp"
 #include "schedulers/make_scheduler.hpp"
 
 namespace ranktune::schedulers {

@@ -109,8 +109,6 @@ schedulers::Work World::ask_next(const schedulers::Pool& pool) {
     const schedulers::Work work = driver_.work(pool);
     require(pool.can_create || !std::holds_alternative<schedulers::Create>(work),
             "no trial is created beyond their number");
-    if (const auto* create = std::get_if<schedulers::Create>(&work))
-        require(create->bracket < driver_.spec().scheduler.brackets, "a trial belongs to a bracket of the study");
     if (const auto* promotion = std::get_if<schedulers::Promotion>(&work)) {
         require(driver_.scheduler().pauses(), "only who pauses resumes");
         require(trials_.at(promotion->trial.value()).phase == Phase::paused, "only paused trials are offered");
@@ -216,8 +214,7 @@ void World::report(TrialId trial) {
     const auto ceiling = driver_.spec().max_iterations;
     const bool draining = t.phase == Phase::pausing && t.verdict.reason == Reason::draining;
     Verdict verdict = ask(trial, iteration, value, draining || chance(0.3));
-    require(iteration < ceiling || verdict.verb == Verb::stop || !driver_.spec().scheduler.stop_last_trials,
-            "trials stop at the ceiling");
+    require(iteration < ceiling || verdict.verb != Verb::pause, "no trial pauses at the ceiling");
     if (iteration >= ceiling) {
         verdict = {Verb::stop, Reason::max_iterations, static_cast<double>(ceiling)};
         ++reached_ceiling_;
