@@ -132,6 +132,13 @@ TEST_CASE("The guide to failures lists what a running study takes over", "[study
         CHECK(list.find("`" + text + "`") != std::string::npos);
         ++listed;
     }
+    for (const auto& scheduler : ranktune::testing::built_in_algorithms().schedulers) {
+        for (const AlgorithmOption& option : scheduler->options) {
+            if (!option.may_change) continue;
+            CHECK(list.find("`scheduler." + option.name + "`") != std::string::npos);
+            ++listed;
+        }
+    }
     // And nothing else: every word in backquotes is one of these, or the keys that have rules of their own.
     std::size_t quoted = 0;
     for (auto at = list.find('`'); at != std::string::npos; at = list.find('`', list.find('`', at + 1) + 1)) ++quoted;
