@@ -10,11 +10,11 @@
 #include <variant>
 #include <vector>
 
-#include "contract/schedulers/world.hpp"
 #include "ranktune/base/rng.hpp"
 #include "schedulers/driver.hpp"
 #include "schedulers/levels.hpp"
 #include "support/catch.hpp"
+#include "testing/scheduler_world.hpp"
 
 using namespace ranktune;
 using namespace ranktune::schedulers;
@@ -158,12 +158,12 @@ class PromoteByTheBook {
 /// Asks for every report of the history, and compares. Returns the number of reports that were compared at a rung.
 template <class Compare>
 std::size_t replay(const study::StudySpec& spec, std::uint64_t seed, Compare compare) {
-    contract::WorldOptions options;
+    testing::WorldOptions options;
     options.seed = seed;
     options.trials = 60;
     options.slots = static_cast<std::uint32_t>(1 + seed % 9);
     options.checked = false;
-    contract::World world(spec, options);
+    testing::World world(spec, options);
     world.run();
     const auto scheduler = make_scheduler(spec);
     std::size_t compared = 0;

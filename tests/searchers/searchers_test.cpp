@@ -142,3 +142,23 @@ TEST_CASE("make_searcher makes what the study asks for", "[searchers]") {
         differs = differs || scrambled->suggest(trial, {}) != plain->suggest(trial, {});
     CHECK(differs);
 }
+
+TEST_CASE("two seeds give different configurations, but for searchers that draw nothing", "[searchers]") {
+    const auto differ = [](const study::SearcherSpec& searcher) {
+        const auto texts = [&](std::uint64_t seed) {
+            study::StudySpec spec;
+            spec.seed = seed;
+            spec.searcher = searcher;
+            spec.space = space_of({{"n", "randint(0, 1000)"}, {"c", "choice(['a', 'b', 'c'])"}});
+            const auto made = searchers::make_searcher(spec);
+            std::string all;
+            for (std::uint32_t trial = 0; trial < 8; ++trial) all += made->suggest(trial, {})->text() + "\n";
+            return all;
+        };
+        return texts(1) != texts(2);
+    };
+    CHECK(differ(searchers::chosen("random")));
+    CHECK(differ(searchers::chosen("sobol")));
+    CHECK_FALSE(differ(searchers::chosen("sobol", {{"scramble", false}})));
+    CHECK_FALSE(differ(searchers::chosen("grid")));
+}

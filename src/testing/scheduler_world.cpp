@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "contract/schedulers/world.hpp"
+#include "testing/scheduler_world.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -7,23 +7,15 @@
 #include <string>
 #include <utility>
 
-namespace ranktune::contract {
+#include "testing/require.hpp"
+
+namespace ranktune::testing {
 
 using base::Iteration;
-using base::TrialId;
-using schedulers::Pool;
-using schedulers::Promotion;
 using study::AttemptOutcome;
-using study::Reason;
 using study::TrialPhase;
-using study::Verb;
-using study::Verdict;
 
 namespace {
-
-void require(bool holds, const std::string& what) {
-    if (!holds) throw std::logic_error("contract of schedulers: " + what);
-}
 
 double any_value(TrialId, Iteration, base::RngStream& random) {
     switch (random.below(24)) {
@@ -43,6 +35,7 @@ double any_value(TrialId, Iteration, base::RngStream& random) {
 bool fits(const Verdict& verdict) {
     switch (verdict.reason) {
         case Reason::none:
+            return verdict.verb == Verb::go_on || verdict.verb == Verb::exploit;
         case Reason::below_rung:
         case Reason::in_top:
         case Reason::first_arrival:
@@ -60,6 +53,11 @@ bool fits(const Verdict& verdict) {
     }
 }
 
+study::StudySpec with_trials(study::StudySpec spec, std::uint32_t trials) {
+    spec.num_trials = trials;
+    return spec;
+}
+
 study::Bytes bytes_of(const schedulers::Scheduler& scheduler) {
     study::Bytes bytes;
     study::Encoder out(bytes);
@@ -70,7 +68,9 @@ study::Bytes bytes_of(const schedulers::Scheduler& scheduler) {
 } // namespace
 
 World::World(const study::StudySpec& spec, WorldOptions options)
-    : options_(std::move(options)), random_(options_.seed, base::Purpose::fault), driver_(spec, options_.checked) {
+    : options_(std::move(options)),
+      random_(options_.seed, base::Purpose::fault),
+      driver_(with_trials(spec, options_.trials), options_.checked) {
     if (!options_.value) options_.value = any_value;
     records_.emplace_back(study::MetricDefined{study::MetricId(0), "noise"});
     records_.emplace_back(study::MetricDefined{study::MetricId(1), spec.objective.metric});
@@ -94,7 +94,7 @@ Verdict World::ask(TrialId trial, Iteration iteration, double value, bool conten
     const Verdict verdict = driver_.ask(trial, iteration, value, contended);
     require(fits(verdict), "the reason " + std::to_string(static_cast<int>(verdict.reason)) + " fits the verb");
     require(verdict.verb != Verb::pause || driver_.scheduler().pauses(), "who says so beforehand pauses");
-    if (!twin_) return verdict;
+    if (!twin_) return without_donor(verdict, trial, iteration, value);
     const bool look = chance(0.05);
     const auto before = look ? driver_.snapshot() : study::Bytes{};
     require(driver_.ask(trial, iteration, value, contended) == verdict, "the same question gets the same answer");
@@ -102,7 +102,20 @@ Verdict World::ask(TrialId trial, Iteration iteration, double value, bool conten
     require(twin_->decide({trial, iteration, study::score(value, driver_.spec().objective.mode), std::isnan(value)},
                           contended) == verdict,
             "a restored scheduler decides the same");
-    return verdict;
+    return without_donor(verdict, trial, iteration, value);
+}
+
+/// No trial of this world has a checkpoint that another one could take over: it goes on as it is, and hears why.
+Verdict World::without_donor(const Verdict& verdict, TrialId trial, Iteration iteration, double value) const {
+    if (verdict.verb != Verb::exploit) return verdict;
+    require(driver_.scheduler().exploits(), "who says so beforehand exploits");
+    const schedulers::Report report{trial, iteration, study::score(value, driver_.spec().objective.mode),
+                                    std::isnan(value)};
+    const schedulers::Exploit exploit = driver_.scheduler().exploit(report);
+    require(driver_.scheduler().exploit(report) == exploit, "the same question gets the same answer");
+    require(exploit.donor != trial && exploit.donor.value() < trials_.size(), "a donor is another trial of the study");
+    return {Verb::go_on, Reason::no_donor, static_cast<double>(exploit.donor.value()),
+            static_cast<double>(exploit.iteration)};
 }
 
 schedulers::Work World::ask_next(const schedulers::Pool& pool) {
@@ -114,6 +127,8 @@ schedulers::Work World::ask_next(const schedulers::Pool& pool) {
         require(trials_.at(promotion->trial.value()).phase == Phase::paused, "only paused trials are offered");
         require(promotion->from < promotion->target && promotion->target <= driver_.spec().max_iterations,
                 "a promotion leads upwards, to the ceiling at most");
+        require(promotion->reason == Reason::finish_top || !driver_.scheduler().out_of_reach(promotion->trial),
+                "a trial that is out of reach is not promoted");
     }
     if (twin_) {
         require(driver_.work(pool) == work, "the same question gets the same answer");
@@ -152,7 +167,7 @@ void World::run() {
             advance(busy[random_.below(busy.size())]);
         }
     }
-    throw std::logic_error("contract of schedulers: the study does not end");
+    throw std::logic_error("the study does not end");
 }
 
 /// Gives one free slot away: to a waiting trial, a promotion, or a new trial.
@@ -274,4 +289,4 @@ void World::close(TrialId trial, TrialPhase phase, Reason reason) {
     apply(study::TrialClosed{trial, {}, phase, reason, 0.0, 0.0, ""});
 }
 
-} // namespace ranktune::contract
+} // namespace ranktune::testing

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "ranktune/base/rng.hpp"
-#include "schedulers/driver.hpp"
+#include "testing/scheduler_driver.hpp"
 
-namespace ranktune::contract {
+namespace ranktune::testing {
 
 struct WorldOptions {
     std::uint64_t seed = 1;
@@ -36,7 +36,7 @@ class World {
     /// not end.
     void run();
 
-    [[nodiscard]] const schedulers::Driver& driver() const { return driver_; }
+    [[nodiscard]] const SchedulerDriver& driver() const { return driver_; }
     [[nodiscard]] const std::vector<study::Record>& records() const { return records_; }
     [[nodiscard]] std::uint64_t iterations() const { return iterations_; } ///< reported, repeated ones included
     [[nodiscard]] std::uint64_t reached_ceiling() const { return reached_ceiling_; }
@@ -58,6 +58,8 @@ class World {
     void attempt_over(base::TrialId trial, study::AttemptOutcome outcome);
     void close(base::TrialId trial, study::TrialPhase phase, study::Reason reason);
     void apply(const study::Record& record);
+    study::Verdict without_donor(const study::Verdict& verdict, base::TrialId trial, base::Iteration iteration,
+                                 double value) const;
     study::Verdict ask(base::TrialId trial, base::Iteration iteration, double value, bool contended);
     schedulers::Work ask_next(const schedulers::Pool& pool);
     bool chance(double probability) { return random_.uniform() < probability; }
@@ -65,7 +67,7 @@ class World {
 
     WorldOptions options_;
     base::RngStream random_;
-    schedulers::Driver driver_;
+    SchedulerDriver driver_;
     std::unique_ptr<schedulers::Scheduler> twin_; ///< sees the same records; must give the same answers
     std::vector<Trial> trials_;
     std::vector<study::Record> records_;
@@ -74,4 +76,4 @@ class World {
     std::uint64_t left_paused_ = 0;
 };
 
-} // namespace ranktune::contract
+} // namespace ranktune::testing
