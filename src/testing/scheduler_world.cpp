@@ -47,6 +47,7 @@ bool fits(const Verdict& verdict) {
         case Reason::max_iterations:
             return verdict.verb == Verb::stop;
         case Reason::below_median:
+        case Reason::scheduler_limit:
             return verdict.verb != Verb::go_on;
         default:
             return false;
