@@ -10,6 +10,7 @@
 #include "schedulers/built_in.hpp"
 #include "searchers/make_searcher.hpp"
 #include "testing/broken_rules.hpp"
+#include "testing/lies_in.hpp"
 #include "testing/require.hpp"
 
 namespace ranktune::testing {
@@ -55,20 +56,6 @@ study::StudySpec rich_study(bool continuous, std::uint64_t seed = 1) {
         parameters.push_back(parameter("seed", "randint(-9223372036854775808, 9223372036854775807)"));
     }
     return study_of(std::move(parameters), seed);
-}
-
-/// Whether each parameter is there exactly if its condition holds, with a value of its domain, in file order.
-bool lies_in(const space::SearchSpace& space, const Configuration& configuration) {
-    std::size_t next = 0;
-    for (const space::Parameter& p : space.parameters()) {
-        const bool active = !p.condition || p.condition->holds(configuration);
-        if (active != configuration.contains(p.name)) return false;
-        if (!active) continue;
-        if (next == configuration.entries().size() || configuration.entries()[next].name != p.name) return false;
-        if (!space::contains(p.domain, configuration.entries()[next].value)) return false;
-        ++next;
-    }
-    return next == configuration.entries().size();
 }
 
 /// A searcher in a study: trials are created in order, with reports and ends in between, and the table of observations

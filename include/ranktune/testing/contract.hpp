@@ -25,16 +25,17 @@ using Settings = std::vector<study::OptionValue>;
 [[nodiscard]] std::vector<Settings> settings_of(const study::SchedulerInfo& info);
 [[nodiscard]] std::vector<Settings> settings_of(const study::SearcherInfo& info);
 
-/// Runs the scheduler through random histories of small studies, with losses, failures, stops, drains and restarts of
-/// the head, values that are not finite, ties, both modes, and checks the rules of schedulers::Scheduler on the way;
-/// then its snapshots, whole and damaged, and its description. Everything is drawn from fixed seeds. Returns the rules
-/// that it breaks, each with the settings under which it does. Runs for about a second.
+/// Runs the scheduler through random histories of small studies, asynchronous and deterministic ones, with losses,
+/// failures, stops, drains and restarts of the head, values that are not finite, ties, and checks the rules of
+/// schedulers::Scheduler on the way; then its snapshots, whole and damaged, and its description. Trials save
+/// checkpoints and exploit each other, where the scheduler says so. Everything is drawn from fixed seeds. Returns the
+/// rules that it breaks, each with the settings under which it does. Runs for about a second.
 [[nodiscard]] std::vector<std::string> check_scheduler(const study::SchedulerInfo& info,
                                                        const std::vector<Settings>& more = {});
 
 /// The same for a searcher: spaces of every kind of domain with conditions, domains of one value, a space without
-/// parameters, exhaustion, values that are not finite, failed trials, preparation ahead, snapshots,
-/// replay, and its description. The table of observations is kept as a study keeps it.
+/// parameters, exhaustion, values that are not finite, failed trials, preparation ahead, snapshots, replay, and its
+/// description. The table of observations is kept as a study keeps it.
 [[nodiscard]] std::vector<std::string> check_searcher(const study::SearcherInfo& info,
                                                       const std::vector<Settings>& more = {});
 

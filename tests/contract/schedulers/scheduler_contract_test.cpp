@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contract, for every scheduler of the library; and that a scheduler that breaks it is found out.
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ranktune/base/error.hpp"
@@ -10,7 +13,10 @@
 #include "ranktune/study/spec.hpp"
 #include "ranktune/testing/contract.hpp"
 #include "schedulers/built_in.hpp"
+#include "searchers/built_in.hpp"
 #include "support/catch.hpp"
+#include "support/toy_algorithms.hpp"
+#include "testing/scheduler_world.hpp"
 
 using namespace ranktune;
 using ranktune::testing::Settings;
@@ -31,6 +37,17 @@ std::vector<Settings> more_settings(const std::string& name) {
                  {"stop_last_trials", false}}};
     if (name == "median") return {{{"grace", 2.5}}, {{"grace", 0}, {"min_samples", 1}, {"hard_stop", false}}};
     return {};
+}
+
+study::StudySpec small_study(study::SchedulerSpec scheduler) {
+    study::StudySpec spec;
+    spec.objective.metric = "score";
+    spec.max_iterations = 20;
+    spec.seed = 3;
+    spec.space = space::SearchSpace({{"lr", space::FloatRange{0.01, 1.0, true, 0.0}, {}}});
+    spec.searcher = searchers::chosen("random");
+    spec.scheduler = std::move(scheduler);
+    return spec;
 }
 
 enum class Fault { none, forgets, answers_anew, pauses, ends_late, throws, takes_anything, name };
@@ -87,6 +104,50 @@ study::SchedulerInfo alternating(Fault fault) {
     return info;
 }
 
+/// The toy population, right but for what it exploits.
+class Population final : public schedulers::Scheduler {
+  public:
+    enum class Fault { none, denies, itself, outside, answers_anew };
+    Population(base::Iteration ceiling, Fault fault) : toy_(4, 2, ceiling), fault_(fault) {}
+
+    [[nodiscard]] std::string_view name() const override { return "toy"; }
+    [[nodiscard]] study::Verdict decide(const schedulers::Report& report, bool contended) const override {
+        return toy_.decide(report, contended);
+    }
+    [[nodiscard]] schedulers::Exploit exploit(const schedulers::Report& report) const override {
+        schedulers::Exploit exploit = toy_.exploit(report);
+        if (fault_ == Fault::itself) exploit.donor = report.trial;
+        if (fault_ == Fault::outside) exploit.configuration.set("lr", 2.0);
+        if (fault_ == Fault::answers_anew) exploit.configuration.set("lr", 0.5 / ++asked_);
+        return exploit;
+    }
+    [[nodiscard]] bool exploits() const override { return fault_ != Fault::denies; }
+    [[nodiscard]] schedulers::Work next(const schedulers::Pool& pool) const override { return toy_.next(pool); }
+    [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override {
+        return toy_.next_decision_point(trial, current);
+    }
+    void apply(const study::Record& record) override { toy_.apply(record); }
+    void snapshot(study::Encoder& out) const override { toy_.snapshot(out); }
+    void restore(study::Decoder& in) override { toy_.restore(in); }
+    [[nodiscard]] bool pauses() const override { return false; }
+
+  private:
+    ranktune::testing::ToyPopulation toy_;
+    Fault fault_;
+    mutable int asked_ = 0;
+};
+
+study::SchedulerInfo population(Population::Fault fault = Population::Fault::none) {
+    study::SchedulerInfo info;
+    info.name = "toy";
+    info.description = "trials take better ones over.";
+    info.needs_checkpoints = study::CheckpointNeed{};
+    info.make = [fault](const study::StudySpec& study) {
+        return std::make_unique<Population>(study.max_iterations, fault);
+    };
+    return info;
+}
+
 /// The rules that it breaks, in one string.
 std::string broken(const study::SchedulerInfo& info) {
     std::string all;
@@ -104,6 +165,40 @@ TEST_CASE("every scheduler keeps the contract", "[schedulers][contract]") {
     }
 }
 
+TEST_CASE("whatever all trials report, a scheduler of the library trains one of them to the ceiling",
+          "[schedulers][contract]") {
+    using ranktune::testing::WorldOptions;
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const auto reached = [](const study::SchedulerSpec& scheduler, study::Mode mode, auto value) {
+        WorldOptions options;
+        options.loss = options.failure = options.stopper = options.drain = options.restart = 0.0;
+        options.checked = false;
+        options.value = [value](base::TrialId trial, base::Iteration, base::RngStream&) {
+            return value(trial.value());
+        };
+        study::StudySpec spec = small_study(scheduler);
+        spec.objective.mode = mode;
+        ranktune::testing::World world(spec, options);
+        world.run();
+        return world.reached_ceiling();
+    };
+    for (const auto& info : schedulers::built_in()) {
+        auto all = ranktune::testing::settings_of(*info);
+        for (const Settings& more : more_settings(info->name)) all.push_back(more);
+        for (const Settings& settings : all) {
+            INFO(info->name);
+            const study::SchedulerSpec scheduler = study::chosen(info, settings);
+            for (const auto mode : {study::Mode::min, study::Mode::max}) {
+                // Of equal values one is the best: ties go to somebody.
+                for (const double value : {std::nan(""), infinity, -infinity, 0.0, 1e308, -1e308, 5e-324})
+                    CHECK(reached(scheduler, mode, [value](std::uint32_t) { return value; }) > 0);
+                CHECK(reached(scheduler, mode, [](std::uint32_t trial) { return 1.0 * trial; }) > 0);
+                CHECK(reached(scheduler, mode, [](std::uint32_t trial) { return -1.0 * trial; }) > 0);
+            }
+        }
+    }
+}
+
 TEST_CASE("a scheduler that breaks a rule is found out", "[schedulers][contract]") {
     const auto finds = [](Fault fault, const std::string& rule) {
         const std::string found = broken(alternating(fault));
@@ -118,6 +213,28 @@ TEST_CASE("a scheduler that breaks a rule is found out", "[schedulers][contract]
     finds(Fault::throws, "no number");
     finds(Fault::takes_anything, "a snapshot of another version is refused");
     finds(Fault::name, "the scheduler has the name of its description");
+}
+
+TEST_CASE("a scheduler that exploits, and waits for its population, keeps the contract", "[schedulers][contract]") {
+    CHECK(broken(population()) == "");
+    // There are donors in the worlds of the suite.
+    ranktune::testing::World world(
+        small_study(study::chosen(std::make_shared<const study::SchedulerInfo>(population()))), {});
+    world.run();
+    CHECK(world.exploits() > 10);
+}
+
+TEST_CASE("a scheduler that exploits against a rule is found out", "[schedulers][contract]") {
+    using Fault = Population::Fault;
+    const auto finds = [](Fault fault, const std::string& rule) {
+        const std::string found = broken(population(fault));
+        INFO(found);
+        CHECK(found.find(rule) != std::string::npos);
+    };
+    finds(Fault::denies, "who says so beforehand exploits");
+    finds(Fault::itself, "a donor is another trial of the study");
+    finds(Fault::outside, "the configuration of an exploit lies in the space");
+    finds(Fault::answers_anew, "the same question gets the same answer");
 }
 
 TEST_CASE("a description that cannot be used is found out", "[schedulers][contract]") {
