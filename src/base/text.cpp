@@ -103,4 +103,14 @@ std::string join(std::span<const std::string_view> parts, std::string_view separ
     return joined(parts, separator);
 }
 
+std::string grouped(std::uint64_t value) {
+    std::string text = std::to_string(value);
+    for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, ",");
+    return text;
+}
+
+std::string plural(std::uint64_t count, std::string_view noun) { return std::string(noun) + (count == 1 ? "" : "s"); }
+
+std::string counted(std::uint64_t count, std::string_view noun) { return grouped(count) + " " + plural(count, noun); }
+
 } // namespace ranktune::base

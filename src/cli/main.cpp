@@ -148,6 +148,7 @@ class App {
         add_run();
         add_supervise();
         add_init();
+        add_algorithms();
         add_validate();
         add_submit();
         add_hosts();
@@ -351,12 +352,22 @@ class App {
     void add_init() {
         auto* verb =
             app_.add_subcommand("init", "Write a commented study file NAME.toml, and what it needs to run at once");
-        verb->add_option("NAME", name_, "Name of the study")->required()->type_name("");
-        verb->add_option("--template", template_, "digits: a built-in model and its data; program: your own program")
+        verb->add_option("NAME", init_.name, "Name of the study")->required()->type_name("");
+        verb->add_option("--template", init_.kind, "digits: a built-in model and its data; program: your own program")
             ->type_name("WHAT")
             ->check(CLI::IsMember({"digits", "program"}))
             ->capture_default_str();
-        verb->callback([this] { verb_ = [this] { return init(name_, template_); }; });
+        verb->add_option("--searcher", init_.searcher, "With this searcher, and its options in comments")
+            ->type_name("TYPE");
+        verb->add_option("--scheduler", init_.scheduler, "With this scheduler, and its options in comments")
+            ->type_name("TYPE");
+        verb->callback([this] { verb_ = [this] { return init(init_); }; });
+    }
+    void add_algorithms() {
+        auto* verb =
+            app_.add_subcommand("algorithms", "The searchers and schedulers of a study file, with their options");
+        verb->add_flag("--markdown", markdown_, "As tables for a page");
+        verb->callback([this] { verb_ = [this] { return algorithms(markdown_); }; });
     }
     void add_validate() {
         auto* verb = app_.add_subcommand("validate", "Check a study file: all mistakes together, or the plan");
@@ -497,8 +508,8 @@ class App {
     ReplayArguments replay_;
     SuperviseArguments supervise_;
     Overrides overrides_;
-    std::string name_;
-    std::string template_ = "digits";
+    InitArguments init_;
+    bool markdown_ = false;
     std::string study_; ///< of a verb that looks at one
     Format format_ = Format::text;
     bool all_ = false;

@@ -9,6 +9,7 @@
 
 #include "drivers/head/open_study.hpp"
 #include "drivers/study_directory.hpp"
+#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/content.hpp"
 #include "study/toml_tree.hpp"
@@ -109,7 +110,7 @@ void refuse_to_rename(const std::string& directory, const std::string& study, co
 
 StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides,
                       const study::RankCheck& ranks) {
-    const auto known = trainables::known_trainables();
+    const study::Known known{trainables::known_trainables(), algorithms::known_algorithms()};
     if (std::error_code error; std::filesystem::is_directory(file, error)) {
         // The copy of the study file there may name its data by a path that was relative to another folder.
         const std::string text = drivers::resolved_file_of(storage::posix_file_system(), file);

@@ -14,8 +14,11 @@
 #include "cli/init_data.hpp"
 #include "cli/verbs.hpp"
 #include "drivers/pages.hpp"
+#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
 #include "ranktune/study/parse.hpp"
+#include "report/algorithm_text.hpp"
 #include "trainables/program/python_module.hpp"
 
 namespace ranktune::cli {
@@ -61,10 +64,50 @@ void replace_pages(std::string& text) {
     }
 }
 
+/// Where the table [name] begins; the end of the text when there is none.
+std::size_t begin_of(const std::string& text, const std::string& table) {
+    const auto at = text.find("\n[" + table + "]\n");
+    return at == std::string::npos ? text.size() : at + 1;
+}
+
+/// Our templates end with [scheduler], and leave [searcher] out.
+void choose_algorithms(std::string& text, const std::string& searcher, const std::string& scheduler) {
+    if (!scheduler.empty()) text.replace(begin_of(text, "scheduler"), std::string::npos, scheduler);
+    if (!searcher.empty()) text.insert(begin_of(text, "scheduler"), searcher + "\n");
+}
+
+/// The description of this name. Throws base::UsageError naming those that there are.
+template <class Info>
+const Info& named(const std::vector<std::shared_ptr<const Info>>& known, const std::string& name, const char* kind) {
+    std::vector<std::string> names;
+    for (const auto& info : known) {
+        if (info->name == name) return *info;
+        names.push_back(info->name);
+    }
+    throw base::UsageError("unknown " + std::string(kind) + " '" + name + "'" + base::suggestion(name, names) + " (" +
+                           base::join(names) + ")");
+}
+
+/// [searcher] as asked for; empty: as in the template.
+std::string searcher_of(const InitArguments& arguments, const study::Algorithms& known) {
+    if (arguments.searcher.empty()) return "";
+    const study::SearcherInfo& searcher = named(known.searchers, arguments.searcher, "searcher");
+    if (searcher.whole_space)
+        throw base::UsageError("the searcher '" + searcher.name +
+                               "' needs a finite space, and the template has continuous parameters; write the study "
+                               "with another searcher, change its [space], then its [searcher]");
+    return report::commented_table(searcher);
+}
+std::string scheduler_of(const InitArguments& arguments, const study::Algorithms& known) {
+    if (arguments.scheduler.empty()) return "";
+    return report::commented_table(named(known.schedulers, arguments.scheduler, "scheduler"));
+}
+
 /// The study file of a job of ours, under another name.
 void write_study(const fs::path& path, std::span<const std::byte> bytes, const std::string& job,
-                 const std::string& name) {
+                 const std::string& name, const std::string& searcher, const std::string& scheduler) {
     std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    choose_algorithms(text, searcher, scheduler);
     rename_study(text, job, name);
     replace_pages(text);
     write_new(path, std::as_bytes(std::span(text)));
@@ -80,7 +123,8 @@ void write_unless_there(const fs::path& path, std::span<const std::byte> bytes) 
 
 } // namespace
 
-int init(const std::string& given, const std::string& kind) {
+int init(const InitArguments& arguments) {
+    const std::string& given = arguments.name;
     // The name of the file that is written is as good.
     const std::string name = given.ends_with(".toml") ? given.substr(0, given.size() - 5) : given;
     if (name.size() > longest_name)
@@ -95,12 +139,15 @@ int init(const std::string& given, const std::string& kind) {
     if (fs::exists(file))
         throw base::UsageError("'" + file.string() + "' exists already; give another name, or run it: ranktune run " +
                                file.string());
-    if (kind == "program") {
-        write_study(file, program_study(), "program", name);
+    const study::Algorithms known = ranktune::algorithms::known_algorithms();
+    const std::string searcher = searcher_of(arguments, known);
+    const std::string scheduler = scheduler_of(arguments, known);
+    if (arguments.kind == "program") {
+        write_study(file, program_study(), "program", name, searcher, scheduler);
         write_unless_there("train.py", program_script());
         write_unless_there("ranktune.py", trainables::python_module());
     } else {
-        write_study(file, digits_study(), "digits", name);
+        write_study(file, digits_study(), "digits", name, searcher, scheduler);
         write_unless_there("digits.h5", digits_data());
     }
     std::cout << fmt::format("next      ranktune validate {0}.toml\n          ranktune run {0}.toml\n", name);

@@ -77,7 +77,7 @@ std::string disk(const study::StudySpec& spec, const study::TrainableInfo* info,
     if (!spec.checkpoint.supported) return "";
     const report::Plan plan = report::plan(spec);
     std::string text = fmt::format("checkpoints at one time: {} at most of each running trial, {} of all paused ones",
-                                   plan.running_checkpoints, plan.paused_checkpoints);
+                                   plan.running_checkpoints, plan.scheduler.paused_checkpoints);
     text += info != nullptr && info->sharded ? "; a file per rank" : "; a file each";
     std::string out = report::prose("disk", text, style);
     std::optional<std::uint64_t> bytes;
@@ -89,7 +89,7 @@ std::string disk(const study::StudySpec& spec, const study::TrainableInfo* info,
         const auto of = [&](std::uint64_t files) { return report::bytes_text(files * *bytes); };
         out += report::prose("",
                              fmt::format("a state takes about {}: {} of each running trial, {} of paused ones", of(1),
-                                         of(plan.running_checkpoints), of(plan.paused_checkpoints)),
+                                         of(plan.running_checkpoints), of(plan.scheduler.paused_checkpoints)),
                              style);
     }
     if (spec.checkpoint.max_bytes)

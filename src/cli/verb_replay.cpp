@@ -10,6 +10,7 @@
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
 #include "cli/version.hpp"
+#include "ranktune/algorithms/registry.hpp"
 #include "report/load.hpp"
 #include "report/replay.hpp"
 #include "report/screens.hpp"
@@ -29,7 +30,7 @@ struct Replayed {
 Replayed replayed(const ReplayArguments& arguments) {
     Replayed study;
     report::require_study(storage::posix_file_system(), arguments.directory);
-    tuner::Regrown grown(arguments.directory);
+    tuner::Regrown grown(arguments.directory, algorithms::known_algorithms());
     const MissingRecords missing(arguments.directory);
     const auto found =
         storage::read_journal(storage::posix_file_system(), arguments.directory, [&](study::Record&& record) {

@@ -74,7 +74,16 @@ int submit(const SubmitArguments& arguments, const Invocation& invocation);
 int run(const RunArguments& arguments, const Invocation& invocation);
 int dry_run(const RunArguments& arguments);
 int validate(const std::string& study, const std::vector<std::string>& overrides);
-int init(const std::string& given, const std::string& kind);
+/// What `init` writes. Empty names: the template's searcher, or scheduler.
+struct InitArguments {
+    std::string name;            ///< of the study, or of the file
+    std::string kind = "digits"; ///< of the template
+    std::string searcher;
+    std::string scheduler;
+};
+int init(const InitArguments& arguments);
+/// Prints the searchers and schedulers that a study file may name; `markdown`: as tables for a page.
+int algorithms(bool markdown);
 int stop(const std::string& directory);
 struct ReplayArguments {
     std::string directory;

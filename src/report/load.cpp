@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "ranktune/algorithms/registry.hpp"
 #include "tuner/resume.hpp"
 
 namespace ranktune::report {
@@ -18,7 +19,7 @@ LoadedStudy load_state(storage::FileSystem& files, const std::string& directory)
     const auto tail = storage::read_journal_tail(files, directory, storage::Check::since_snapshot);
     LoadedStudy loaded;
     loaded.journal = tail.summary;
-    loaded.tuner = tuner::resumed(directory, tail.snapshot, tail.records);
+    loaded.tuner = tuner::resumed(directory, algorithms::known_algorithms(), tail.snapshot, tail.records);
     return loaded.tuner ? std::move(loaded) : load_study(files, directory);
 }
 
@@ -39,7 +40,7 @@ void LoadedStudy::add(const study::Record& record) {
 LoadedStudy load_study(storage::FileSystem& files, const std::string& directory) {
     require_study(files, directory);
     LoadedStudy loaded;
-    tuner::Regrown grown(directory);
+    tuner::Regrown grown(directory, algorithms::known_algorithms());
     constexpr auto all = std::numeric_limits<std::uint64_t>::max();
     loaded.journal = storage::read_history(files, directory, all, [&](study::Record&& record) {
         grown.apply(record);

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/codec.hpp"
@@ -153,7 +154,8 @@ class Verifier {
     void replay_one(tuner::Output& out) {
         const Record& record = records_[at_];
         if (const auto* created = std::get_if<study::StudyCreated>(&record)) {
-            tuner_ = std::make_unique<tuner::Tuner>(study::parse_resolved_study(created->spec, file_));
+            tuner_ = std::make_unique<tuner::Tuner>(
+                study::parse_resolved_study(created->spec, file_, algorithms::known_algorithms()));
             tuner_->create(created->uuid, created->spec, created->version, out);
             return;
         }

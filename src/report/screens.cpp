@@ -18,7 +18,7 @@ namespace {
 using study::TrialPhase;
 using tuner::TrialState;
 
-std::string rungs_text(const Plan& expected) {
+std::string rungs_text(const study::SchedulerPlan& expected) {
     std::string levels;
     std::string counts;
     for (const auto& rung : expected.rungs) {
@@ -167,14 +167,17 @@ std::string start_screen(const study::StudySpec& spec, const StartInfo& info, co
     const Plan expected = plan(spec);
     const bool whole = spec.num_trials == grid_size(spec);
     std::string words = fmt::format("{}{}{}{}", counted(spec.num_trials, "trial"), whole ? " (the whole grid)" : "",
-                                    dot, scheduler_words(spec));
-    if (expected.rungs.size() > 1) words += dot + rungs_text(expected);
+                                    dot, expected.scheduler.words);
+    if (expected.scheduler.rungs.size() > 1) words += dot + rungs_text(expected.scheduler);
     text += prose("plan", words, style);
-    const char* about = expected.at_most ? "at most" : "about";
-    text +=
-        prose("", fmt::format("{} {} of {}", about, grouped(expected.iterations), counted(expected.full, "iteration")),
-              style);
-    if (!expected.warning.empty()) text += paint(prose("warning", expected.warning, style), Tone::bad, style);
+    const bool at_most = expected.scheduler.certainty == study::SchedulerPlan::Certainty::at_most;
+    const char* about = at_most ? "at most" : "about";
+    text += prose(
+        "",
+        fmt::format("{} {} of {}", about, grouped(expected.scheduler.iterations), counted(expected.full, "iteration")),
+        style);
+    const std::string& warning = expected.scheduler.warning;
+    if (!warning.empty()) text += paint(prose("warning", warning, style), Tone::bad, style);
     return encoded(std::move(text), style);
 }
 

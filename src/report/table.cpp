@@ -139,7 +139,7 @@ std::string title_line(const tuner::Tuner& tuner, const Live& live, const Style&
 bool is_exact(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
     if (state.ended && state.outcome != study::StudyOutcome::resumable) return true;
-    return tuner.spec().scheduler.kind == study::SchedulerKind::fifo && !plan(tuner.spec()).at_most;
+    return plan(tuner.spec()).scheduler.certainty == study::SchedulerPlan::Certainty::exact;
 }
 
 /// As much as fits of: bar, iterations, trials.
@@ -227,7 +227,7 @@ std::uint64_t expected_iterations(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
     const bool stopped = state.ended && !tuner::is_over(state); // the next run goes on
     if (state.ended && !stopped) return state.iterations;
-    const Plan expected = plan(tuner.spec());
+    const study::SchedulerPlan expected = plan(tuner.spec()).scheduler;
     const std::uint64_t uncreated =
         tuner.spec().num_trials - std::min<std::uint64_t>(tuner.spec().num_trials, state.trials.size());
     std::uint64_t certain = state.iterations;

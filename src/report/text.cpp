@@ -158,16 +158,6 @@ std::string value_text(const space::Value& value) {
     return text.empty() ? "[]" : text;
 }
 
-std::string grouped(std::uint64_t value) {
-    std::string text = std::to_string(value);
-    for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, ",");
-    return text;
-}
-
-std::string plural(std::uint64_t count, std::string_view noun) { return std::string(noun) + (count == 1 ? "" : "s"); }
-
-std::string counted(std::uint64_t count, std::string_view noun) { return grouped(count) + " " + plural(count, noun); }
-
 std::string short_duration(double seconds) {
     if (!(seconds >= 0.0)) return "-";
     if (seconds < 59.95) return fmt::format("{:.1f}s", seconds);

@@ -7,10 +7,15 @@
 #include <string_view>
 #include <vector>
 
+#include "ranktune/base/text.hpp"
 #include "ranktune/space/value.hpp"
 #include "ranktune/study/vocabulary.hpp"
 
 namespace ranktune::report {
+
+using base::counted;
+using base::grouped;
+using base::plural;
 
 /// Columns that a UTF-8 string takes on a terminal: 0 for combining characters, 2 for East Asian wide ones, 1 for the
 /// rest; bytes that are not UTF-8 count 1 each.
@@ -38,12 +43,6 @@ namespace ranktune::report {
 [[nodiscard]] std::string metric_text(double value);
 /// A hyper-parameter for a table: floats with four significant digits, lists as 256,128.
 [[nodiscard]] std::string value_text(const space::Value& value);
-/// 48,112
-[[nodiscard]] std::string grouped(std::uint64_t value);
-/// The form of a noun for so many: "rank", "ranks". A noun that does not take an s is no word for our screens.
-[[nodiscard]] std::string plural(std::uint64_t count, std::string_view noun);
-/// "1 rank", "1,620 iterations"
-[[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
 /// 0.2s, 14.2s, 1m12s, 2h05m, 3d04h
 [[nodiscard]] std::string short_duration(double seconds);
 /// 3.1 MB

@@ -8,10 +8,10 @@
 #include <optional>
 #include <vector>
 
+#include "ranktune/schedulers/objective_reader.hpp"
 #include "ranktune/schedulers/scheduler.hpp"
 #include "schedulers/heap.hpp"
 #include "schedulers/levels.hpp"
-#include "schedulers/objective_reader.hpp"
 #include "schedulers/ranked_split.hpp"
 
 namespace ranktune::schedulers {

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "ranktune/schedulers/objective_reader.hpp"
 #include "ranktune/schedulers/scheduler.hpp"
 #include "schedulers/levels.hpp"
-#include "schedulers/objective_reader.hpp"
 #include "schedulers/ranked_split.hpp"
 
 namespace ranktune::schedulers {

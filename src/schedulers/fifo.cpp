@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ranktune/study/spec.hpp"
 #include "schedulers/restore_checks.hpp"
 
 namespace ranktune::schedulers {
@@ -22,5 +23,18 @@ base::Iteration Fifo::next_decision_point(base::TrialId, base::Iteration current
 void Fifo::snapshot(study::Encoder& out) const { out.u8(fifo_version); }
 
 void Fifo::restore(study::Decoder& in) { require_format(in.u8() == fifo_version, "fifo", "has another version"); }
+
+study::SchedulerInfo describe_fifo() {
+    study::SchedulerInfo info;
+    info.name = "fifo";
+    info.description = "every trial runs to the end.";
+    info.foreign_names = {"none"};
+    info.make = [](const study::StudySpec& spec) { return std::make_unique<Fifo>(spec.max_iterations); };
+    info.plan = [](const study::StudySpec&) {
+        return study::SchedulerPlan{.words = "every trial to the end",
+                                    .certainty = study::SchedulerPlan::Certainty::exact};
+    };
+    return info;
+}
 
 } // namespace ranktune::schedulers

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/study/spec.hpp"
 #include "schedulers/invariants.hpp"
 #include "schedulers/restore_checks.hpp"
 
@@ -238,6 +239,78 @@ void MedianStopping::check_invariants() const {
     }
     require(paused_.valid() && paused_.size() >= paused, "median: a paused trial would never go on");
     require(paused_.empty() || slots_[paused_.top().value()].paused, "median: a trial that runs would be resumed");
+}
+
+// ---- as a study file names it
+
+namespace {
+
+std::vector<study::AlgorithmOption> median_options() {
+    using Kind = study::OptionInfo::Kind;
+    return {
+        {.name = "grace",
+         .kind = Kind::number,
+         .standard = 1.0,
+         .description = "Iterations before the first comparison; not above the ceiling.",
+         .low = 0.0,
+         .high = 1e15,
+         .foreign_names = {{"Ray Tune", "grace_period"}, {"Optuna", "n_warmup_steps"}}},
+        {.name = "min_samples",
+         .kind = Kind::integer,
+         .standard = 3,
+         .description = "Other trials needed for a comparison.",
+         .low = 1.0,
+         .high = std::numeric_limits<std::int32_t>::max(),
+         .foreign_names = {{"Ray Tune", "min_samples_required"},
+                           {"Optuna", "n_min_trials"},
+                           {"Optuna", "n_startup_trials"}}},
+        {.name = "hard_stop",
+         .kind = Kind::boolean,
+         .standard = true,
+         .description = "false: pause instead, and resume when nothing else is left (needs checkpoints)."},
+    };
+}
+
+void check_median(const study::AlgorithmCheck& check) {
+    const double grace = check.options.at("grace").as_double();
+    if (!check.reads_file || !check.max_iterations || grace <= static_cast<double>(*check.max_iterations)) return;
+    const std::string text =
+        grace == std::trunc(grace) ? std::to_string(static_cast<std::int64_t>(grace)) : space::float_text(grace);
+    check.complain("grace", text + " is above the ceiling study.max_iterations (" +
+                                std::to_string(*check.max_iterations) + "); it counts iterations");
+}
+
+std::unique_ptr<Scheduler> make_median(const study::StudySpec& spec) {
+    const space::Configuration& options = spec.scheduler.options;
+    return std::make_unique<MedianStopping>(
+        MedianStopping::Options{.grace = options.at("grace").as_double(),
+                                .min_samples = static_cast<std::uint32_t>(options.at("min_samples").as_int()),
+                                .hard_stop = options.at("hard_stop").as_bool(),
+                                .ceiling = spec.max_iterations,
+                                .pause_at_verdict = spec.deterministic},
+        spec.objective);
+}
+
+study::SchedulerPlan plan_median(const study::StudySpec& spec) {
+    const bool pauses = !spec.scheduler.options.at("hard_stop").as_bool();
+    return {.words = "median stopping", .paused_checkpoints = pauses ? 2 * std::uint64_t{spec.num_trials} : 0};
+}
+
+} // namespace
+
+study::SchedulerInfo describe_median() {
+    study::SchedulerInfo info;
+    info.name = "median";
+    info.description = "a trial stops when its best value is worse than the median of the others' running means.";
+    info.options = median_options();
+    info.foreign_names = {"medianstopping", "median_stopping_rule"};
+    info.check = check_median;
+    info.make = make_median;
+    info.needs_checkpoints = {
+        .when = {{"hard_stop", false}},
+        .afterwards = ", with hard_stop = true in [scheduler], which never pauses, and begin again with --fresh"};
+    info.plan = plan_median;
+    return info;
 }
 
 } // namespace ranktune::schedulers

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "ranktune/schedulers/objective_reader.hpp"
 #include "ranktune/schedulers/scheduler.hpp"
 #include "schedulers/heap.hpp"
 #include "schedulers/median_set.hpp"
-#include "schedulers/objective_reader.hpp"
 
 namespace ranktune::schedulers {
 

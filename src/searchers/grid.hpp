@@ -2,8 +2,8 @@
 #pragma once
 // Grid search: every configuration of a finite space, once.
 
+#include "ranktune/searchers/stateless.hpp"
 #include "ranktune/space/enumeration.hpp"
-#include "searchers/stateless.hpp"
 
 namespace ranktune::searchers {
 

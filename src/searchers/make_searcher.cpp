@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "searchers/make_searcher.hpp"
+
+#include <algorithm>
+
 #include "ranktune/base/error.hpp"
-#include "searchers/grid.hpp"
-#include "searchers/random.hpp"
-#include "searchers/sobol.hpp"
+#include "searchers/built_in.hpp"
 
 namespace ranktune::searchers {
 
 std::unique_ptr<Searcher> make_searcher(const study::StudySpec& spec) {
-    switch (spec.searcher.kind) {
-        case study::SearcherKind::random:
-            return std::make_unique<RandomSearcher>(spec.space, spec.seed);
-        case study::SearcherKind::grid:
-            return std::make_unique<GridSearcher>(spec.space);
-        case study::SearcherKind::sobol:
-            return std::make_unique<SobolSearcher>(spec.space, spec.seed, spec.searcher.scramble);
-    }
-    throw base::UsageError("unknown searcher number " + std::to_string(static_cast<int>(spec.searcher.kind)));
+    // The parser names mistakes with line and column; whoever made the StudySpec, the algorithm gets options that it
+    // can work with.
+    study::check_options(spec.searcher, spec);
+    return spec.searcher.algorithm->make(spec);
+}
+
+study::SearcherSpec chosen(std::string_view name, const std::vector<study::OptionValue>& values) {
+    const auto all = built_in();
+    const auto found = std::ranges::find(all, name, [](const auto& info) { return std::string_view(info->name); });
+    if (found == all.end()) throw base::UsageError("there is no searcher '" + std::string(name) + "'");
+    return study::chosen(*found, values);
 }
 
 } // namespace ranktune::searchers

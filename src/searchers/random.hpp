@@ -2,7 +2,7 @@
 #pragma once
 // Random search: every suggestion a fresh sample of the space.
 
-#include "searchers/stateless.hpp"
+#include "ranktune/searchers/stateless.hpp"
 
 namespace ranktune::searchers {
 

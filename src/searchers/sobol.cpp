@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "searchers/sobol.hpp"
 
+#include <memory>
 #include <string>
 
 #include "ranktune/base/error.hpp"
@@ -8,9 +9,6 @@
 
 namespace ranktune::searchers {
 namespace {
-
-static_assert(models::Sobol::max_dimensions == study::max_sobol_parameters,
-              "the parser refuses what has no directions");
 
 std::size_t checked_dimensions(const space::SearchSpace& space) {
     if (space.dimensions() > models::Sobol::max_dimensions)
@@ -27,6 +25,27 @@ SobolSearcher::SobolSearcher(const space::SearchSpace& space, std::uint64_t seed
 
 std::optional<space::Configuration> SobolSearcher::suggest(std::uint64_t index, const Observations&) const {
     return space_.decode(sequence_.point(index), index);
+}
+
+study::SearcherInfo describe_sobol() {
+    study::SearcherInfo info;
+    info.name = "sobol";
+    info.description = "a low-discrepancy sequence over all parameters but grids and constants.";
+    info.options = {{.name = "scramble",
+                     .kind = study::OptionInfo::Kind::boolean,
+                     .standard = true,
+                     .description = "scramble the sequence with the seed."}};
+    info.foreign_names = {"qmc", "quasirandom"};
+    info.check = [](const study::AlgorithmCheck& check) {
+        if (check.coordinates <= models::Sobol::max_dimensions) return;
+        check.complain("type", "\"sobol\" has directions for " + std::to_string(models::Sobol::max_dimensions) +
+                                   " parameters, the space has " + std::to_string(check.coordinates) +
+                                   "; use \"random\"");
+    };
+    info.make = [](const study::StudySpec& spec) {
+        return std::make_unique<SobolSearcher>(spec.space, spec.seed, spec.searcher.options.at("scramble").as_bool());
+    };
+    return info;
 }
 
 } // namespace ranktune::searchers

@@ -3,7 +3,7 @@
 // Quasi-random search: configurations that cover the space more evenly than random ones.
 
 #include "models/sobol.hpp"
-#include "searchers/stateless.hpp"
+#include "ranktune/searchers/stateless.hpp"
 
 namespace ranktune::searchers {
 

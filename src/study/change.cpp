@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ranktune/study/parse.hpp"
+#include "study/algorithm_options.hpp"
 
 namespace ranktune::study {
 namespace {
@@ -40,7 +41,6 @@ constexpr std::string_view changeable[] = {
     "trainable.flags",
     "trainable.directory",
     "trainable.checkpoints",
-    "scheduler.restart_paused",
     "resources.cpus_per_rank",
     "resources.bind",
     "stop.",
@@ -62,12 +62,29 @@ bool may_move(std::string_view key, const StudySpec& before, const StudySpec& af
     return was != nullptr && is != nullptr && *was == *is;
 }
 
+template <class Spec>
+bool option_may_change(std::string_view name, const Spec& spec) {
+    const AlgorithmOption* option = find_option(*spec.algorithm, name);
+    return option != nullptr && option->may_change && applies(*spec.algorithm, spec.options, *option);
+}
+
+/// Whether the study has this option of an algorithm, and it may change. (Of another algorithm, `type` differs, too.)
+bool option_may_change(std::string_view key, const StudySpec& spec) {
+    const std::string_view name = key.substr(key.find('.') + 1);
+    return key.starts_with("scheduler.") ? option_may_change(name, spec.scheduler)
+                                         : option_may_change(name, spec.searcher);
+}
+
+template <class Spec>
+void take_over_options(Spec& spec, const Spec& later) {
+    for (const AlgorithmOption& option : spec.algorithm->options)
+        if (const space::Value* value = later.options.find(option.name); option.may_change && value != nullptr)
+            spec.options.set(option.name, *value);
+}
+
 bool may_change(std::string_view key, const StudySpec& before, const StudySpec& after) {
-    // Trials that are promoted train again from the beginning, and reach the same rungs.
-    const auto promotes = [](const SchedulerSpec& scheduler) {
-        return scheduler.kind == SchedulerKind::asha && scheduler.variant == AshaVariant::promote;
-    };
-    if (key == "scheduler.restart_paused") return promotes(before.scheduler) && promotes(after.scheduler);
+    if (key.starts_with("scheduler.") || key.starts_with("searcher."))
+        return option_may_change(key, before) && option_may_change(key, after);
     // The slots are what orders a deterministic study.
     if (before.deterministic && key == "study.max_concurrent") return false;
     if ((starts(key, "trainable.") || starts(key, "inputs.")) && may_move(key, before, after)) return true;
@@ -124,8 +141,8 @@ void take_over(StudySpec& spec, const StudySpec& later) {
         spec.trainable.program->directory = later.trainable.program->directory;
         spec.trainable.program->checkpoints = later.trainable.program->checkpoints;
     }
-    // A trainable that turned out to give no checkpoints.
-    spec.scheduler.restart_paused = later.scheduler.restart_paused;
+    take_over_options(spec.scheduler, later.scheduler);
+    take_over_options(spec.searcher, later.searcher);
     for (const InputFile& input : later.trainable.inputs) {
         const std::string* known = spec.trainable.content_of(input.option);
         if (known != nullptr && *known == input.content)

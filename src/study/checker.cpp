@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "ranktune/base/text.hpp"
 #include "ranktune/space/value.hpp"
-#include "study/key_table.hpp"
 
 namespace ranktune::study {
 namespace {
@@ -25,13 +25,16 @@ std::string number_text(double value) {
 
 /// "an integer from 1 to 8", "an integer >= 1": an upper limit that nobody meets is left out.
 std::string range_text(const std::string& what, double low, double high, bool bounded) {
+    if (!std::isfinite(low)) return bounded ? what + " <= " + number_text(high) : what;
     if (bounded) return what + " from " + number_text(low) + " to " + number_text(high);
     return what + " >= " + number_text(low);
 }
 
 std::string range_text(std::int64_t low, std::int64_t high, bool bounded) {
-    if (bounded) return "an integer from " + std::to_string(low) + " to " + std::to_string(high);
-    return "an integer >= " + std::to_string(low);
+    const std::string what = "an integer";
+    if (low == std::numeric_limits<std::int64_t>::min()) return bounded ? what + " <= " + std::to_string(high) : what;
+    if (bounded) return what + " from " + std::to_string(low) + " to " + std::to_string(high);
+    return what + " >= " + std::to_string(low);
 }
 
 std::string value_text(const Node& node) {
@@ -100,8 +103,8 @@ std::vector<Mistake> Mistakes::sorted() const {
     return sorted;
 }
 
-TableReader::TableReader(const Node* table, std::string name, Mistakes& mistakes)
-    : table_(table), name_(std::move(name)), mistakes_(mistakes) {
+TableReader::TableReader(const Node* table, std::string name, const KeyTable& keys, Mistakes& mistakes)
+    : table_(table), name_(std::move(name)), keys_(keys), mistakes_(mistakes) {
     if (table_ == nullptr || table_->is(Node::Kind::table)) return;
     mistakes_.value(*table_, name_, "needs a table, not " + std::string(kind_text(*table_)));
     table_ = nullptr;
@@ -195,7 +198,7 @@ std::optional<std::size_t> TableReader::one_of(std::string_view key, std::span<c
     }
     const auto found = std::ranges::find(texts, node->text);
     if (found != texts.end()) return static_cast<std::size_t>(found - texts.begin());
-    std::string why = explain_unknown_word(dotted(key), node->text);
+    std::string why = keys_.explain_unknown_word(dotted(key), node->text);
     if (why.empty()) {
         const std::string_view best = base::nearest(node->text, texts);
         if (!best.empty()) why = "did you mean \"" + std::string(best) + "\"?";
@@ -226,7 +229,7 @@ void TableReader::finish() {
     if (table_ == nullptr) return;
     for (const auto& [key, node] : table_->members) {
         if (std::ranges::find(taken_, key) != taken_.end()) continue;
-        mistakes_.key(node, dotted(key), explain_unknown_key(name_, key));
+        mistakes_.key(node, dotted(key), keys_.explain_unknown_key(name_, key));
     }
 }
 

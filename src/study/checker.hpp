@@ -11,6 +11,7 @@
 
 #include "ranktune/base/time.hpp"
 #include "ranktune/study/parse.hpp"
+#include "study/key_table.hpp"
 #include "study/toml_tree.hpp"
 
 namespace ranktune::study {
@@ -46,8 +47,8 @@ struct Word {
 /// nothing when the key is absent or wrong. `finish` refuses all keys that nobody asked for.
 class TableReader {
   public:
-    /// `table` may be null (the file has none); `name` is its dotted name.
-    TableReader(const Node* table, std::string name, Mistakes& mistakes);
+    /// `table` may be null (the file has none); `name` is its dotted name. `keys` and `mistakes` outlive the reader.
+    TableReader(const Node* table, std::string name, const KeyTable& keys, Mistakes& mistakes);
 
     [[nodiscard]] const Node* table() const { return table_; }
     /// The file has something of this name that is no table, which has been told.
@@ -59,9 +60,9 @@ class TableReader {
 
     [[nodiscard]] std::optional<std::string> string(std::string_view key);
     [[nodiscard]] std::optional<bool> boolean(std::string_view key);
-    /// Bounds are inclusive.
+    /// Bounds are inclusive; the least and the greatest integer there are count as none.
     [[nodiscard]] std::optional<std::int64_t> integer(std::string_view key, std::int64_t low, std::int64_t high);
-    /// A finite number in [low, high]; integers are numbers.
+    /// A finite number in [low, high]; integers are numbers. An infinite bound is none.
     [[nodiscard]] std::optional<double> number(std::string_view key, double low, double high);
     /// A string such as "90m"; longer than zero, and not below `low`; `why`: what is behind that limit.
     [[nodiscard]] std::optional<base::Duration> duration(std::string_view key, base::Duration low = {},
@@ -85,12 +86,15 @@ class TableReader {
 
     Mistakes& mistakes() { return mistakes_; }
 
-  private:
+    /// The position of the word among those that the key accepts.
     [[nodiscard]] std::optional<std::size_t> one_of(std::string_view key, std::span<const std::string_view> texts);
+
+  private:
     void wrong_kind(const Node& node, std::string_view key, const std::string& wanted);
 
     const Node* table_;
     std::string name_;
+    const KeyTable& keys_;
     Mistakes& mistakes_;
     bool wrong_ = false;
     std::vector<std::string_view> taken_;

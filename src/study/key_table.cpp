@@ -5,13 +5,15 @@
 #include <array>
 
 #include "ranktune/base/text.hpp"
+#include "study/algorithm_options.hpp"
 
 namespace ranktune::study {
 namespace {
 
 using View = std::string_view;
 
-constexpr View keys[] = {
+/// Without the options of algorithms.
+constexpr View fixed_keys[] = {
     "study.name",
     "study.metric",
     "study.mode",
@@ -37,19 +39,7 @@ constexpr View keys[] = {
     "resources.gpus",
     "resources.bind",
     "searcher.type",
-    "searcher.scramble",
     "scheduler.type",
-    "scheduler.variant",
-    "scheduler.rule",
-    "scheduler.eta",
-    "scheduler.first_rung",
-    "scheduler.brackets",
-    "scheduler.finish_top",
-    "scheduler.restart_paused",
-    "scheduler.stop_last_trials",
-    "scheduler.grace",
-    "scheduler.min_samples",
-    "scheduler.hard_stop",
     "stop.metric",
     "stop.time",
     "stop.plateau",
@@ -81,8 +71,8 @@ constexpr View keys[] = {
 constexpr View tables[] = {"study",   "trainable",  "resources", "space", "searcher", "scheduler", "stop",
                            "failure", "checkpoint", "journal",   "run",   "slurm",    "inputs"};
 
-/// Another tool's name and ours. `table`: only there; empty: anywhere. `ours` is a dotted key, or words when it has a
-/// space in it.
+/// Another tool's name and ours; of algorithms and their options, their descriptions say it. `table`: only there;
+/// empty: anywhere. `ours` is a dotted key, or words when it has a space in it.
 struct Foreign {
     View table;
     View name;
@@ -103,11 +93,8 @@ constexpr Foreign foreign[] = {
     {"", "tune_config", "Ray Tune", "the table [study]"},
     {"", "run_config", "Ray Tune", "the tables [study], [stop] and [failure]"},
     {"", "failure_config", "Ray Tune", "the table [failure]"},
-    {"", "grace_period", "Ray Tune", "scheduler.first_rung (asha) or scheduler.grace (median)"},
-    {"", "reduction_factor", "Ray Tune", "scheduler.eta"},
     {"", "max_t", "Ray Tune", "study.max_iterations"},
     {"", "time_attr", "Ray Tune", "time is always counted in iterations"},
-    {"", "min_samples_required", "Ray Tune", "scheduler.min_samples"},
     {"", "num_results", "Ray Tune", "stop.plateau.results"},
     {"", "metric_threshold", "Ray Tune", "stop.metric, as in \"val_accuracy >= 0.99\""},
     {"", "training_iteration", "Ray Tune", "study.max_iterations"},
@@ -133,25 +120,17 @@ constexpr Foreign foreign[] = {
     {"", "n_jobs", "Optuna", "study.max_concurrent"},
     {"", "sampler", "Optuna", "searcher.type"},
     {"", "pruner", "Optuna", "scheduler.type"},
-    {"", "min_resource", "Optuna", "scheduler.first_rung"},
     {"", "max_resource", "Optuna", "study.max_iterations"},
-    {"", "min_early_stopping_rate", "Optuna", "scheduler.brackets"},
-    {"", "n_warmup_steps", "Optuna", "scheduler.grace"},
-    {"", "n_min_trials", "Optuna", "scheduler.min_samples"},
-    {"", "n_startup_trials", "Optuna", "scheduler.min_samples"},
     {"", "goal", "W&B", "study.mode"},
     {"", "method", "W&B", "searcher.type"},
     {"", "run_cap", "W&B", "study.num_trials"},
     {"", "early_terminate", "W&B", "the table [scheduler]"},
     {"", "parameters", "W&B", "the table [space]"},
-    {"", "min_iter", "W&B", "scheduler.first_rung"},
     {"", "max_iter", "W&B", "study.max_iterations"},
     {"", "objective", "Keras Tuner", "study.metric"},
     {"", "max_trials", "Keras Tuner", "study.num_trials"},
     {"", "max_epochs", "Keras Tuner", "study.max_iterations"},
-    {"", "factor", "Keras Tuner", "scheduler.eta"},
     {"", "max_evals", "DeepHyper", "study.num_trials"},
-    {"", "min_budget", "BOHB", "scheduler.first_rung"},
     {"", "max_budget", "BOHB", "study.max_iterations"},
     {"", "max_resource_level", "Syne Tune", "study.max_iterations"},
     {"", "n_workers", "Syne Tune", "study.max_concurrent"},
@@ -185,55 +164,27 @@ constexpr Later later[] = {
     {"output", "the tables and files of a study are always written"},
 };
 
-/// Words of type-like keys. `meant`: our word for the same thing; empty: this version has nothing like it.
+/// Words of type-like keys, likewise. `meant`: our word for the same thing; empty: this version has nothing like it.
 struct WordHint {
     View key;
     View word;
     View meant;
 };
 constexpr WordHint words[] = {
-    {"study.mode", "maximize", "max"},
-    {"study.mode", "maximise", "max"},
-    {"study.mode", "minimize", "min"},
-    {"study.mode", "minimise", "min"},
-    {"searcher.type", "variant_generator", "random"},
-    {"searcher.type", "basic_variant", "random"},
-    {"searcher.type", "random_search", "random"},
-    {"searcher.type", "grid_search", "grid"},
-    {"searcher.type", "qmc", "sobol"},
-    {"searcher.type", "quasirandom", "sobol"},
-    {"searcher.type", "tpe", ""},
-    {"searcher.type", "hyperopt", ""},
-    {"searcher.type", "optuna", ""},
-    {"searcher.type", "gp", ""},
-    {"searcher.type", "bayes", ""},
-    {"searcher.type", "bayesopt", ""},
-    {"searcher.type", "bo", ""},
-    {"searcher.type", "ax", ""},
-    {"searcher.type", "hebo", ""},
-    {"searcher.type", "cmaes", ""},
-    {"searcher.type", "cma-es", ""},
-    {"searcher.type", "nevergrad", ""},
-    {"searcher.type", "zoopt", ""},
-    {"searcher.type", "bohb", ""},
-    {"searcher.type", "evolution", ""},
-    {"scheduler.type", "asynchyperband", "asha"},
-    {"scheduler.type", "async_hyperband", "asha"},
-    {"scheduler.type", "successive_halving", "asha"},
-    {"scheduler.type", "medianstopping", "median"},
-    {"scheduler.type", "median_stopping_rule", "median"},
-    {"scheduler.type", "none", "fifo"},
-    {"scheduler.type", "pbt", ""},
-    {"scheduler.type", "pbt_replay", ""},
-    {"scheduler.type", "pb2", ""},
-    {"scheduler.type", "hyperband", ""},
-    {"scheduler.type", "bohb", ""},
-    {"scheduler.type", "hb_bohb", ""},
-    {"scheduler.type", "dehb", ""},
-    {"scheduler.type", "pasha", ""},
-    {"scheduler.type", "resource_changing", ""},
-    {"scheduler.variant", "promotion", "promote"},
-    {"scheduler.variant", "stopping", "stop"},
+    {"study.mode", "maximize", "max"},    {"study.mode", "maximise", "max"},
+    {"study.mode", "minimize", "min"},    {"study.mode", "minimise", "min"},
+    {"searcher.type", "tpe", ""},         {"searcher.type", "hyperopt", ""},
+    {"searcher.type", "optuna", ""},      {"searcher.type", "gp", ""},
+    {"searcher.type", "bayes", ""},       {"searcher.type", "bayesopt", ""},
+    {"searcher.type", "bo", ""},          {"searcher.type", "ax", ""},
+    {"searcher.type", "hebo", ""},        {"searcher.type", "cmaes", ""},
+    {"searcher.type", "cma-es", ""},      {"searcher.type", "nevergrad", ""},
+    {"searcher.type", "zoopt", ""},       {"searcher.type", "bohb", ""},
+    {"searcher.type", "evolution", ""},   {"scheduler.type", "pbt", ""},
+    {"scheduler.type", "pbt_replay", ""}, {"scheduler.type", "pb2", ""},
+    {"scheduler.type", "hyperband", ""},  {"scheduler.type", "bohb", ""},
+    {"scheduler.type", "hb_bohb", ""},    {"scheduler.type", "dehb", ""},
+    {"scheduler.type", "pasha", ""},      {"scheduler.type", "resource_changing", ""},
 };
 
 View last_part(View dotted) { return dotted.substr(dotted.rfind('.') + 1); }
@@ -242,14 +193,9 @@ View table_of(View dotted) {
     return dot == View::npos ? View() : dotted.substr(0, dot);
 }
 
-std::string explain_foreign(View table, View name) {
-    for (const Foreign& entry : foreign) {
-        if (entry.name != name || (!entry.table.empty() && entry.table != table)) continue;
-        const bool same_table = entry.ours.find(' ') == View::npos && table_of(entry.ours) == table;
-        return "is " + std::string(entry.tool) +
-               "'s name; here: " + std::string(same_table ? last_part(entry.ours) : entry.ours);
-    }
-    return "";
+std::string foreign_text(View table, View tool, View ours) {
+    const bool same_table = ours.find(' ') == View::npos && table_of(ours) == table;
+    return "is " + std::string(tool) + "'s name; here: " + std::string(same_table ? last_part(ours) : ours);
 }
 
 std::string explain_later(View dotted) {
@@ -258,34 +204,69 @@ std::string explain_later(View dotted) {
     return "";
 }
 
+} // namespace
+
+std::span<const std::string_view> accepted_tables() { return tables; }
+
+KeyTable::KeyTable(const Algorithms& algorithms) {
+    for (const View key : fixed_keys) {
+        keys_.emplace_back(key);
+        if (key == "searcher.type") add("searcher", infos_of(algorithms.searchers));
+        if (key == "scheduler.type") add("scheduler", infos_of(algorithms.schedulers));
+    }
+}
+
+void KeyTable::add(const std::string& table, const std::vector<const AlgorithmInfo*>& algorithms) {
+    for (const AlgorithmInfo* algorithm : algorithms) {
+        for (const std::string& word : algorithm->foreign_names)
+            words_.push_back({table + ".type", word, algorithm->name});
+        for (const AlgorithmOption& option : algorithm->options) {
+            const std::string key = table + "." + option.name;
+            if (std::ranges::find(keys_, key) == keys_.end()) keys_.push_back(key);
+            for (const auto& [word, meant] : option.foreign_words) words_.push_back({key, word, meant});
+            for (const auto& [tool, name] : option.foreign_names)
+                foreign_options_.push_back({name, tool, key, algorithm->name});
+        }
+    }
+}
+
+std::string KeyTable::explain_foreign(View table, View name) const {
+    for (const Foreign& entry : foreign)
+        if (entry.name == name && (entry.table.empty() || entry.table == table))
+            return foreign_text(table, entry.tool, entry.ours);
+    std::vector<const ForeignOption*> found;
+    for (const ForeignOption& option : foreign_options_)
+        if (option.name == name) found.push_back(&option);
+    if (found.empty()) return "";
+    if (found.size() == 1) return foreign_text(table, found[0]->tool, found[0]->key);
+    std::vector<std::string> ours;
+    for (const ForeignOption* option : found) ours.push_back(option->key + " (" + option->algorithm + ")");
+    return foreign_text(table, found[0]->tool, base::join(ours, " or "));
+}
+
 /// A key of the same name in other tables: "study.mode".
-std::vector<View> same_name_elsewhere(View key) {
+std::vector<View> KeyTable::same_name_elsewhere(View key) const {
     std::vector<View> found;
-    for (const View known : keys)
+    for (const std::string& known : keys_)
         if (last_part(known) == key) found.push_back(known);
     return found;
 }
 
-} // namespace
-
-std::span<const std::string_view> accepted_keys() { return keys; }
-std::span<const std::string_view> accepted_tables() { return tables; }
-
-std::string explain_unknown_key(std::string_view table, std::string_view key) {
+std::string KeyTable::explain_unknown_key(View table, View key) const {
     const std::string dotted = std::string(table) + "." + std::string(key);
     if (std::string text = explain_later(dotted); !text.empty()) return text;
     if (std::string text = explain_foreign(table, key); !text.empty()) return text;
     if (const auto elsewhere = same_name_elsewhere(key); !elsewhere.empty())
         return "unknown key here; it belongs to " + base::join(elsewhere, " or ");
     std::vector<View> here;
-    for (const View known : keys)
+    for (const std::string& known : keys_)
         if (table_of(known) == table) here.push_back(last_part(known));
     if (const View best = base::nearest(key, here); !best.empty())
         return "unknown key; did you mean '" + std::string(best) + "'?";
     return "unknown key; known: " + base::join(here);
 }
 
-std::string explain_unknown_table(std::string_view name) {
+std::string KeyTable::explain_unknown_table(View name) const {
     if (std::string text = explain_later(name); !text.empty()) return text;
     if (std::string text = explain_foreign("", name); !text.empty()) return text;
     // One letter too many is nearer than a key of another table.
@@ -298,7 +279,9 @@ std::string explain_unknown_table(std::string_view name) {
     return "unknown table; known: " + base::join(std::span<const View>(tables));
 }
 
-std::string explain_unknown_word(std::string_view dotted_key, std::string_view word) {
+std::string KeyTable::explain_unknown_word(View dotted_key, View word) const {
+    for (const Word& hint : words_)
+        if (hint.key == dotted_key && hint.word == word) return "here it is called \"" + hint.meant + "\"";
     for (const WordHint& hint : words) {
         if (hint.key != dotted_key || hint.word != word) continue;
         if (!hint.meant.empty()) return "here it is called \"" + std::string(hint.meant) + "\"";

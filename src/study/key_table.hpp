@@ -5,25 +5,58 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "ranktune/study/algorithm.hpp"
 
 namespace ranktune::study {
 
-/// Every accepted key, `table.key`, of all tables but the free ones: [space], and the options of a trainable in
-/// [trainable]. docs/reference/study-file.md describes each; a test compares.
-[[nodiscard]] std::span<const std::string_view> accepted_keys();
 /// The tables of a study file.
 [[nodiscard]] std::span<const std::string_view> accepted_tables();
 
-/// What to say about `table.key`, which this version does not accept: another tool's name, a key of a later version, a
-/// key of another table, or the nearest one.
-[[nodiscard]] std::string explain_unknown_key(std::string_view table, std::string_view key);
-/// The same for a table, or for a key that stands above all tables.
-[[nodiscard]] std::string explain_unknown_table(std::string_view name);
+/// The keys of a study file that may name these algorithms.
+class KeyTable {
+  public:
+    explicit KeyTable(const Algorithms& algorithms);
 
-/// What to say about the word of a key, such as scheduler.type: another tool's name or one of a later version; empty:
-/// neither.
-[[nodiscard]] std::string explain_unknown_word(std::string_view dotted_key, std::string_view word);
+    /// Every accepted key, `table.key`, of all tables but the free ones: [space], and the options of a trainable in
+    /// [trainable]. docs/reference/study-file.md describes each; a test compares.
+    [[nodiscard]] const std::vector<std::string>& keys() const { return keys_; }
+
+    /// What to say about `table.key`, which is not accepted: another tool's name, a key of a later version, a key of
+    /// another table, or the nearest one.
+    [[nodiscard]] std::string explain_unknown_key(std::string_view table, std::string_view key) const;
+    /// The same for a table, or for a key that stands above all tables.
+    [[nodiscard]] std::string explain_unknown_table(std::string_view name) const;
+
+    /// What to say about the word of a key, such as scheduler.type: another tool's name or one of a later version;
+    /// empty: neither.
+    [[nodiscard]] std::string explain_unknown_word(std::string_view dotted_key, std::string_view word) const;
+
+  private:
+    /// An option that another tool calls `name`.
+    struct ForeignOption {
+        std::string name;
+        std::string tool;
+        std::string key; ///< ours, dotted
+        std::string algorithm;
+    };
+    /// A word that another tool has for `meant`, which `key` accepts.
+    struct Word {
+        std::string key;
+        std::string word;
+        std::string meant;
+    };
+
+    void add(const std::string& table, const std::vector<const AlgorithmInfo*>& algorithms);
+    [[nodiscard]] std::string explain_foreign(std::string_view table, std::string_view name) const;
+    [[nodiscard]] std::vector<std::string_view> same_name_elsewhere(std::string_view key) const;
+
+    std::vector<std::string> keys_;
+    std::vector<ForeignOption> foreign_options_;
+    std::vector<Word> words_;
+};
 
 /// Whether an option of this name is a wish to limit the training: the ceiling is study.max_iterations.
 [[nodiscard]] bool means_max_iterations(std::string_view option);

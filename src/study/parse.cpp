@@ -66,24 +66,26 @@ std::string place_in_a_table(const Node& root, const std::string& name, const No
     return "";
 }
 
-void check_tables(const Node& root, Mistakes& mistakes) {
+void check_tables(const Node& root, const KeyTable& keys, Mistakes& mistakes) {
     const auto known = accepted_tables();
     for (const auto& [name, node] : root.members) {
         if (std::ranges::find(known, name) != known.end()) continue;
         const std::string place = place_in_a_table(root, name, node);
-        mistakes.key(node, name, place.empty() ? explain_unknown_table(name) : place);
+        mistakes.key(node, name, place.empty() ? keys.explain_unknown_table(name) : place);
     }
 }
 
 /// `mistakes`: those that were found on the way here; all are told together.
-StudySpec parse_tables(const Node& root, const std::string& file, const std::vector<TrainableInfo>& known,
-                       const PathChecks& paths, const RankCheck& ranks, bool trust_trainable, Mistakes& mistakes) {
+StudySpec parse_tables(const Node& root, const std::string& file, const Known& known, const PathChecks& paths,
+                       const RankCheck& ranks, bool trust_trainable, Mistakes& mistakes) {
     StudySpec spec;
-    check_tables(root, mistakes);
+    const KeyTable keys(known.algorithms);
+    check_tables(root, keys, mistakes);
     ParseContext context{.root = root,
                          .spec = spec,
                          .mistakes = mistakes,
                          .known = known,
+                         .keys = keys,
                          .paths = paths,
                          .rank_check = ranks,
                          .directory = std::filesystem::path(file).parent_path(),
@@ -109,16 +111,16 @@ StudyFileError::StudyFileError(const std::string& file, std::vector<Mistake> mis
     : UsageError(whole_message(file, mistakes)), mistakes_(std::move(mistakes)) {}
 
 StudySpec parse_study(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
-                      const std::vector<TrainableInfo>& known, const PathChecks& paths, const RankCheck& ranks) {
+                      const Known& known, const PathChecks& paths, const RankCheck& ranks) {
     Mistakes mistakes;
     const Node root = parse_tree(text, file, overrides, mistakes);
     return parse_tables(root, file, known, paths, ranks, false, mistakes);
 }
 
-StudySpec parse_resolved_study(const std::string& text, const std::string& file) {
+StudySpec parse_resolved_study(const std::string& text, const std::string& file, const Algorithms& algorithms) {
     Mistakes mistakes;
     const Node root = parse_tree(text, file, {}, mistakes);
-    return parse_tables(root, file, {}, {}, {}, true, mistakes);
+    return parse_tables(root, file, {{}, algorithms}, {}, {}, true, mistakes);
 }
 
 } // namespace ranktune::study

@@ -84,14 +84,21 @@ void parse_max_bytes(ParseContext& context, TableReader& table, const Node& node
                                    (node.is(Node::Kind::string) ? in_quotes(node.text) : std::string(kind_text(node))));
 }
 
+std::string with_rungs(const Algorithms& algorithms) {
+    std::vector<std::string_view> names;
+    for (const auto& scheduler : algorithms.schedulers)
+        if (scheduler->has_rungs) names.push_back(scheduler->name);
+    return either(names);
+}
+
 /// After parse_scheduler.
 void parse_at_rungs(ParseContext& context, TableReader& table, bool can_save) {
     const auto at_rungs = table.boolean("at_rungs");
     if (!at_rungs) return;
     context.spec.checkpoint.at_rungs = *at_rungs;
     if (!*at_rungs) return;
-    if (context.has_scheduler && context.spec.scheduler.kind != SchedulerKind::asha)
-        table.refuse("at_rungs", "only scheduler.type = \"asha\" has rungs");
+    if (context.has_scheduler && !context.spec.scheduler.algorithm->has_rungs)
+        table.refuse("at_rungs", "only scheduler.type = " + with_rungs(context.known.algorithms) + " has rungs");
     else if (!can_save)
         table.refuse("at_rungs", "the trainable '" + context.info->name + "' cannot save its state");
 }

@@ -4,7 +4,6 @@
 
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
-#include "study/key_table.hpp"
 #include "study/options.hpp"
 #include "study/parse_tables.hpp"
 
@@ -98,13 +97,13 @@ void parse_directory(ParseContext& context, TableReader& table, ProgramSpec& pro
         table.complain("directory", why);
 }
 
-void refuse_unknown_keys(TableReader& table) {
+void refuse_unknown_keys(const ParseContext& context, TableReader& table) {
     if (table.table() == nullptr) return;
     for (const auto& [key, node] : table.table()->members) {
         if (key == "command" || key == "builtin" || key == "name" ||
             std::ranges::find(program_keys, key) != std::end(program_keys))
             continue;
-        std::string text = explain_unknown_key("trainable", key);
+        std::string text = context.keys.explain_unknown_key("trainable", key);
         if (text.starts_with("unknown key; known:"))
             text = "unknown key; the hyper-parameters of a program belong in [space]";
         table.mistakes().key(node, table.dotted(key), text);
@@ -125,7 +124,7 @@ void parse_program(ParseContext& context, TableReader& table) {
     parse_keep_env(table, program);
     program.tf_config = table.boolean("tf_config").value_or(false);
     program.jax = table.boolean("jax").value_or(false);
-    refuse_unknown_keys(table);
+    refuse_unknown_keys(context, table);
 
     context.program_info = {.name = program_name,
                             .description = "",

@@ -53,7 +53,7 @@ void parse_metric(ParseContext& context, const Node& node) {
 void parse_plateau(ParseContext& context, const Node& node) {
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     constexpr std::int64_t most_results = 10'000; // each trial keeps as many values
-    TableReader table(&node, "stop.plateau", context.mistakes);
+    TableReader table(&node, "stop.plateau", context.keys, context.mistakes);
     if (table.table() == nullptr) return;
     PlateauStop plateau;
     plateau.metric = context.spec.objective.metric;

@@ -22,7 +22,8 @@ struct ParseContext {
     const Node& root;
     StudySpec& spec;
     Mistakes& mistakes;
-    const std::vector<TrainableInfo>& known;
+    const Known& known;
+    const KeyTable& keys;
     const PathChecks& paths;
     const RankCheck& rank_check;
     std::filesystem::path directory; ///< of the study file
@@ -41,7 +42,9 @@ struct ParseContext {
     std::vector<std::string> condition_names{}; ///< parameters that conditions mention, or may be meant elsewhere
     std::vector<std::string> option_keys{};     ///< options given in [trainable], right or wrong
 
-    [[nodiscard]] TableReader reader(const std::string& table) const { return {root.find(table), table, mistakes}; }
+    [[nodiscard]] TableReader reader(const std::string& table) const {
+        return {root.find(table), table, keys, mistakes};
+    }
 };
 
 void parse_study_table(ParseContext& context);

@@ -25,12 +25,12 @@ std::vector<std::string> names_of(const std::vector<OptionInfo>& options) {
 void find_trainable(ParseContext& context, const Node& node, const std::string& key) {
     if (context.trust_trainable) return;
     const std::string& name = context.spec.trainable.name;
-    const auto found = std::ranges::find(context.known, name, &TrainableInfo::name);
-    if (found != context.known.end()) {
+    const auto found = std::ranges::find(context.known.trainables, name, &TrainableInfo::name);
+    if (found != context.known.trainables.end()) {
         context.info = &*found;
         return;
     }
-    const auto names = names_of(context.known);
+    const auto names = names_of(context.known.trainables);
     context.mistakes.value(
         node, key,
         "unknown trainable " + in_quotes(name) + base::suggestion(name, names) + "; known: " + base::join(names));
@@ -123,7 +123,7 @@ void parse_trainable(ParseContext& context) {
         context.mistakes.missing(table.table(), "trainable.builtin",
                                  "missing; builtin = \"...\", command = \"...\" of a program, or name = \"...\" of a "
                                  "trainable that this program registers; known: " +
-                                     base::join(names_of(context.known)));
+                                     base::join(names_of(context.known.trainables)));
     }
     const std::string key = has_builtin ? "builtin" : "name";
     if (const auto name = table.string(key)) {

@@ -153,54 +153,13 @@ void write_space(const StudySpec& spec, bool with_bounds, Writer& out) {
         out.line(parameter.name, parameter_text(parameter), with_bounds ? bounds_text(parameter.domain) : "");
 }
 
-void write_searcher(const SearcherSpec& searcher, Writer& out) {
-    out.table("searcher");
-    switch (searcher.kind) {
-        case SearcherKind::random:
-            out.line("type", "\"random\"");
-            break;
-        case SearcherKind::grid:
-            out.line("type", "\"grid\"");
-            break;
-        case SearcherKind::sobol:
-            out.line("type", "\"sobol\"");
-            out.line("scramble", text_of(searcher.scramble));
-            break;
-    }
-}
-
-void write_asha(const SchedulerSpec& scheduler, Writer& out) {
-    const bool promote = scheduler.variant == AshaVariant::promote;
-    const bool ray = !promote && scheduler.rule == AshaRule::ray;
-    out.line("variant", promote ? "\"promote\"" : "\"stop\"");
-    if (!promote) out.line("rule", ray ? "\"ray\"" : "\"floor\"");
-    out.line("eta", text_of(scheduler.eta));
-    out.line("first_rung", text_of(scheduler.first_rung));
-    out.line("brackets", std::to_string(scheduler.brackets));
-    if (promote) {
-        out.line("finish_top", std::to_string(scheduler.finish_top));
-        out.line("restart_paused", text_of(scheduler.restart_paused));
-    }
-    if (ray) out.line("stop_last_trials", text_of(scheduler.stop_last_trials));
-}
-
-void write_scheduler(const SchedulerSpec& scheduler, Writer& out) {
-    out.table("scheduler");
-    switch (scheduler.kind) {
-        case SchedulerKind::fifo:
-            out.line("type", "\"fifo\"");
-            break;
-        case SchedulerKind::asha:
-            out.line("type", "\"asha\"");
-            write_asha(scheduler, out);
-            break;
-        case SchedulerKind::median:
-            out.line("type", "\"median\"");
-            out.line("grace", text_of(scheduler.grace));
-            out.line("min_samples", std::to_string(scheduler.min_samples));
-            out.line("hard_stop", text_of(scheduler.hard_stop));
-            break;
-    }
+/// The options that apply, as the description lists them.
+void write_algorithm(std::string_view table, const AlgorithmInfo& algorithm, const space::Configuration& options,
+                     Writer& out) {
+    out.table(table);
+    out.line("type", text_of(algorithm.name));
+    for (const AlgorithmOption& option : algorithm.options)
+        if (applies(algorithm, options, option)) out.line(option.name, text_of(options.at(option.name)));
 }
 
 void write_stop(const StopSpec& stop, Writer& out) {
@@ -272,8 +231,8 @@ std::string resolved(const StudySpec& spec, bool with_bounds) {
     write_trainable(spec, out);
     write_resources(spec, out);
     write_space(spec, with_bounds, out);
-    write_searcher(spec.searcher, out);
-    write_scheduler(spec.scheduler, out);
+    write_algorithm("searcher", *spec.searcher.algorithm, spec.searcher.options, out);
+    write_algorithm("scheduler", *spec.scheduler.algorithm, spec.scheduler.options, out);
     write_stop(spec.stop, out);
     write_limits(spec, out);
     if (!spec.trainable.inputs.empty()) out.table("inputs");

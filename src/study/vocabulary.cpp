@@ -35,6 +35,8 @@ std::string describe_decision(Reason reason, double a, double b) {
             return "not among the best of " + number(b) + " at iteration " + number(a);
         case Reason::below_median:
             return "best value " + number(a) + " is worse than the median " + number(b);
+        case Reason::scheduler_limit:
+            return "value " + number(a) + " is worse than its scheduler's limit " + number(b);
         case Reason::max_iterations:
             return "reached the ceiling of " + number(a) + (a == 1.0 ? " iteration" : " iterations");
         case Reason::metric_threshold:

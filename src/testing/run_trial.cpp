@@ -12,6 +12,7 @@
 #include "drivers/group/attempt.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
+#include "schedulers/built_in.hpp"
 #include "testing/memory_io.hpp"
 
 namespace ranktune::testing {
@@ -97,6 +98,7 @@ Trial::Trial(const trainables::Registration& trainable, const TrialOptions& opti
     trainable_.info.any_option = true; // what is looked at is watched, and no study file was checked
     spec_.max_iterations = options.max_iterations;
     spec_.seed = options.seed;
+    spec_.scheduler = schedulers::chosen("asha"); // one that pauses trials and goes on from what they saved
     spec_.resources.ranks = static_cast<std::uint32_t>(options.ranks);
     spec_.resources.cpus_per_rank = static_cast<std::uint32_t>(options.cpus_per_rank);
     using Interval = study::CheckpointSpec::Interval;

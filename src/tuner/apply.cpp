@@ -314,7 +314,9 @@ void Tuner::apply_one(const study::StudyEnded& r) {
 }
 
 void Tuner::apply_one(const study::StudyChanged& r) {
-    const study::StudySpec later = study::parse_resolved_study(r.spec, "the journal");
+    // A study keeps its algorithms.
+    const study::StudySpec later =
+        study::parse_resolved_study(r.spec, "the journal", {{spec_.scheduler.algorithm}, {spec_.searcher.algorithm}});
     const bool decides = study::changes_what_is_decided(study::differences(spec_, later));
     if (decides) lose_determinism();
     study::take_over(spec_, later);

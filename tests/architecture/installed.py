@@ -37,13 +37,14 @@ def problems_of(root, headers):
 
 
 def sources(root, headers, folder):
-    """One file per header, which includes it twice; the examples; and the job that users copy."""
+    """One file per header, which includes it twice; the examples; and the jobs that users copy."""
     for header in headers:
         path = folder / (header.replace("/", "_") + ".cpp")
         path.write_text(f"#include <{header}>\n#include <{header}>\n")
         yield path
     yield from sorted((root / "docs/examples").glob("*.cpp"))
-    yield from sorted((root / "jobs/custom-trainable").glob("*.cpp"))
+    for job in ("custom-scheduler", "custom-trainable"):
+        yield from sorted((root / "jobs" / job).glob("*.cpp"))
 
 
 def main():

@@ -17,7 +17,7 @@ NAMING = ("src", "include", "slurm", "jobs", "tools", "tests")
 
 def pages():
     """Every Markdown file of the project."""
-    return [ROOT / "README.md", *sorted(path for room in ("docs", "jobs", "slurm") for path in (ROOT / room).rglob("*.md"))]
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(path for room in ("docs", "jobs", "slurm") for path in (ROOT / room).rglob("*.md"))]
 
 
 def prose(text):

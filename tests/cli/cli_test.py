@@ -108,7 +108,8 @@ class Help(Case):
     def test_version_and_help(self):
         self.assertRegex(self.ranktune("--version")[0], r"^ranktune \d+\.\d+\.\d+ \([0-9a-z]+\)\n$")
         text, _ = self.ranktune("--help")
-        verbs = ["run", "supervise", "stop", "replay", "init", "validate", "status", "best", "logs", "export", "checkpoint"]
+        verbs = ["run", "supervise", "stop", "replay", "init", "validate", "status", "best", "logs", "export", "checkpoint",
+                 "algorithms"]
         for verb in verbs:
             self.assertRegex(text, rf"(?m)^  {verb} ")
             own, _ = self.ranktune(verb, "--help")

@@ -277,6 +277,33 @@ class Codes(Case):
                       said("4m"))
 
 
+class Algorithms(Case):
+    def test_with_another_searcher_and_scheduler(self):
+        self.ranktune("init", "mine", "--searcher", "sobol", "--scheduler", "median")
+        text = (self.cwd / "mine.toml").read_text()
+        self.assertIn('[searcher]\ntype = "sobol"\n', text)
+        self.assertIn("# scramble = true\n", text)
+        self.assertIn('[scheduler]\ntype = "median"\n', text)
+        self.assertIn("# min_samples = 3\n", text)
+        plan, _ = self.ranktune("validate", "mine.toml")
+        self.assertIn("median stopping", plan)
+        self.ranktune("init", "theirs", "--template", "program", "--scheduler", "fifo")
+        self.assertNotIn("asha", (self.cwd / "theirs.toml").read_text())
+        self.assertIn("did you mean 'sobol'?", self.ranktune("init", "x", "--searcher", "sobl", code=2)[1])
+        self.assertIn("needs a finite space", " ".join(self.ranktune("init", "x", "--searcher", "grid", code=2)[1].split()))
+        self.assertFalse((self.cwd / "x.toml").exists())
+
+    def test_the_algorithms_and_their_options(self):
+        text, _ = self.ranktune("algorithms")
+        for begin in ('[searcher] type = "random"  (the default)', '[scheduler] type = "asha"', "  eta: number > 1"):
+            self.assertIn("\n" + begin, "\n" + text)
+        page, _ = self.ranktune("algorithms", "--markdown")
+        reference = (SOURCES / "docs/reference/study-file.md").read_text()
+        for row in page.splitlines():
+            if row.startswith("|"):
+                self.assertIn(row, reference)
+
+
 class Start(Case):
     def test_init_names_what_it_made(self):
         for kind in ("digits", "program"):

@@ -5,6 +5,8 @@
 #include <set>
 
 #include "drivers/sim/cluster.hpp"
+#include "schedulers/built_in.hpp"
+#include "searchers/built_in.hpp"
 #include "support/catch.hpp"
 
 using namespace ranktune;
@@ -27,6 +29,8 @@ struct Series {
         spec.max_iterations = iterations;
         spec.trainable.name = "curve";
         spec.space = space::SearchSpace({{"lr", space::FloatRange{0.1, 1.0, false, 0.0}, {}}});
+        spec.searcher = searchers::chosen("random");
+        spec.scheduler = schedulers::chosen("fifo");
         tuner = std::make_unique<tuner::Tuner>(spec);
         tuner::Output created;
         tuner->create("uuid", "[study]\n", "sim", created);

@@ -9,6 +9,8 @@
 
 #include "drivers/sim/cluster.hpp"
 #include "drivers/sim/memory_journal.hpp"
+#include "schedulers/built_in.hpp"
+#include "searchers/built_in.hpp"
 #include "support/catch.hpp"
 #include "support/toy_algorithms.hpp"
 
@@ -30,6 +32,8 @@ study::StudySpec spec_of(std::uint32_t trials, base::Iteration ceiling) {
     spec.max_iterations = ceiling;
     spec.space = space::SearchSpace(
         {{"lr", space::FloatRange{0.01, 1.0, true, 0.0}, {}}, {"width", space::IntRange{1, 64, false, 1}, {}}});
+    spec.searcher = searchers::chosen("random");
+    spec.scheduler = schedulers::chosen("fifo");
     spec.failure.tolerate = 1.0;
     spec.failure.max_losses = 100;
     return spec;

@@ -110,7 +110,7 @@ TEST_CASE("a function without save is paused without a checkpoint by the end of 
                          }));
     auto reason = study::Reason::draining;
     SECTION("and by a scheduler that starts paused trials from the beginning") {
-        cluster.spec().scheduler.restart_paused = true;
+        set_option(cluster.spec().scheduler, {"restart_paused", true});
         reason = study::Reason::rung;
     }
     cluster.prepare(2, 2);

@@ -11,6 +11,8 @@
 
 #include "drivers/head/head_machine.hpp"
 #include "recorder.hpp"
+#include "schedulers/built_in.hpp"
+#include "searchers/built_in.hpp"
 
 namespace ranktune::drivers::test {
 
@@ -28,6 +30,8 @@ inline study::StudySpec small_study(std::uint32_t ranks) {
     spec.num_trials = 2;
     spec.resources.ranks = ranks;
     spec.space = space::SearchSpace({{"lr", space::FloatRange{0.1, 1.0, false, 0.0}, {}}});
+    spec.searcher = searchers::chosen("random");
+    spec.scheduler = schedulers::chosen("fifo");
     spec.failure.tolerate = 1.0;
     return spec;
 }

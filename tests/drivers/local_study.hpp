@@ -21,6 +21,7 @@
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/journal.hpp"
+#include "support/known.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace ranktune::drivers::testing {
@@ -28,7 +29,7 @@ namespace ranktune::drivers::testing {
 using ranktune::testing::TemporaryDirectory;
 
 inline study::StudySpec spec_from(const std::string& toml) {
-    return study::parse_study(toml, "/study.toml", {}, trainables::known_trainables());
+    return study::parse_study(toml, "/study.toml", {}, ranktune::testing::known(trainables::known_trainables()));
 }
 
 /// One attempt at worker `rank` of a loopback study.

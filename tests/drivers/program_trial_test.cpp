@@ -351,7 +351,7 @@ TEST_CASE("a pause without a checkpoint says what to write, and the end of a job
     }
     SECTION("a program that said that it cannot") {
         programs.cluster.spec().trainable.program->checkpoints = false;
-        programs.cluster.spec().scheduler.restart_paused = true;
+        set_option(programs.cluster.spec().scheduler, {"restart_paused", true});
         programs.cluster.prepare(2, 2);
         const auto logs = programs.cluster.run_until(2);
         check_outcomes(logs, AttemptOutcome::paused);

@@ -16,6 +16,7 @@
 #include "drivers/wake.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/trainables/trainable.hpp"
+#include "schedulers/built_in.hpp"
 #include "support/any_trainable.hpp"
 #include "testing/memory_io.hpp"
 
@@ -94,6 +95,7 @@ class TrialCluster {
         : trainable_(std::move(trainable)) {
         spec_.max_iterations = 27;
         spec_.seed = 7;
+        spec_.scheduler = schedulers::chosen("asha");
         spec_.trainable.name = trainable_.info.name;
         for (int r = 0; r < ranks; ++r) {
             AttemptSetting setting{&spec_,

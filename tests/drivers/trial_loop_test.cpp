@@ -11,6 +11,7 @@
 #include "drivers/group/attempt_errors.hpp"
 #include "drivers/program/spawn.hpp"
 #include "ranktune/ddp/group.hpp"
+#include "schedulers/built_in.hpp"
 #include "support/catch.hpp"
 
 namespace ranktune::drivers::testing {
@@ -127,6 +128,7 @@ class Body final : public TrialBody {
 struct Scene {
     Scene() {
         spec.objective = {"score", study::Mode::max};
+        spec.scheduler = schedulers::chosen("fifo");
         spec.checkpoint.interval = Interval::none;
         assignment.start.between_failures = std::chrono::hours(24);
         assignment.start.seconds = 100.0;
@@ -234,7 +236,7 @@ TEST_CASE("a study that drains between two decision points pauses its trials at 
 
 TEST_CASE("a scheduler that pauses a trial without a state hears what it lacks", "[drivers]") {
     Scene scene;
-    scene.spec.scheduler.kind = study::SchedulerKind::asha;
+    scene.spec.scheduler = schedulers::chosen("asha");
     scene.head.verdicts[1] = {Verb::pause, Reason::rung};
     const std::string text = "rank 0: it was to pause at iteration 1, but it has none and restart_paused = true";
     const auto run = [&](Saves saves) { return scene.run([&](Body& body) { body.can_save = saves; }); };
@@ -251,7 +253,7 @@ TEST_CASE("a scheduler that pauses a trial without a state hears what it lacks",
         CHECK(ended.message.starts_with(text));
     }
     SECTION("unless paused trials begin again") {
-        scene.spec.scheduler.restart_paused = true;
+        set_option(scene.spec.scheduler, {"restart_paused", true});
         CHECK(run(Saves::none).outcome == AttemptOutcome::paused);
         CHECK(scene.events == Events{"start", "train", "end 1 without", "close"});
     }

@@ -5,6 +5,7 @@
 #include "fuzz/input.hpp"
 #include "fuzz/targets.hpp"
 #include "study/study_files.hpp"
+#include "support/known.hpp"
 
 namespace ranktune::fuzz {
 
@@ -21,7 +22,8 @@ int study(const std::uint8_t* data, std::size_t size) {
     try {
         const study::StudySpec spec = study::testing::parse(file, texts);
         const std::string resolved = study::resolved_toml(spec);
-        require(study::resolved_toml(study::parse_resolved_study(resolved, "/studies/s.toml")) == resolved,
+        require(study::resolved_toml(study::parse_resolved_study(resolved, "/studies/s.toml",
+                                                                 ranktune::testing::built_in_algorithms())) == resolved,
                 "a resolved study reads back as itself:\n" + resolved);
         static_cast<void>(study::resolved_toml_with_bounds(spec));
     } catch (const study::StudyFileError& error) {

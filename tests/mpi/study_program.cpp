@@ -18,6 +18,7 @@
 #include "storage/journal.hpp"
 #include "support/any_trainable.hpp"
 #include "support/files.hpp"
+#include "support/known.hpp"
 
 namespace {
 
@@ -26,7 +27,7 @@ using ranktune::testing::read_file;
 
 int check(const std::string& directory) {
     auto spec = study::parse_study(read_file(directory + "/resolved.toml"), directory + "/resolved.toml", {},
-                                   trainables::known_trainables());
+                                   ranktune::testing::known(trainables::known_trainables()));
     tuner::Tuner tuner(spec);
     const auto summary = storage::read_journal(storage::posix_file_system(), directory,
                                                [&](study::Record&& record) { tuner.apply(record); });
@@ -103,7 +104,8 @@ int main(int argc, char** argv) {
     options.layout = drivers::survey(environment);
     if (environment.rank() == 0) {
         options.study_text = read_file(argv[2]);
-        options.spec = study::parse_study(options.study_text, argv[2], {}, trainables::known_trainables());
+        options.spec = study::parse_study(options.study_text, argv[2], {},
+                                          ranktune::testing::known(trainables::known_trainables()));
         options.directory = argv[1];
         options.on_end = [](const drivers::RunEnd& end) {
             std::cout << "end " << static_cast<int>(end.outcome) << " " << end.message << std::endl;

@@ -16,6 +16,7 @@
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/journal.hpp"
 #include "support/files.hpp"
+#include "support/known.hpp"
 
 namespace ranktune::test {
 
@@ -37,7 +38,8 @@ inline StudyResult run_study(const std::string& toml) {
     const bool head = world().rank() == 0;
     if (head) {
         if (mkdtemp(directory.data()) == nullptr) throw base::Error("mkdtemp");
-        options.spec = study::parse_study(toml, "/study.toml", {}, trainables::known_trainables());
+        options.spec =
+            study::parse_study(toml, "/study.toml", {}, ranktune::testing::known(trainables::known_trainables()));
         options.study_text = toml;
         options.directory = directory;
         options.on_end = [&](const drivers::RunEnd& end) { result.figures = end.figures; };

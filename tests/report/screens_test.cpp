@@ -175,7 +175,7 @@ TEST_CASE("the start screen says what will happen", "[report]") {
     SECTION("without a launch line, with what cannot work, and with a long path") {
         spec.num_trials = 8;
         spec.max_iterations = 27;
-        spec.scheduler.finish_top = 0;
+        set_option(spec.scheduler, {"finish_top", 0});
         info.launch_line.clear();
         info.directory = "/scratch/project_465000001/some/deep/folder/of/studies/digits";
         const std::string warned = start_screen(spec, info, Style{});

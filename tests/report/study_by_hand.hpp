@@ -8,13 +8,14 @@
 
 #include "ranktune/study/parse.hpp"
 #include "support/any_trainable.hpp"
+#include "support/known.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::report::testing {
 
 /// Parses a study whose trainable `any` takes every option.
 [[nodiscard]] inline study::StudySpec spec_of(const std::string& text) {
-    return study::parse_study(text, "by-hand.toml", {}, {ranktune::testing::any_trainable()});
+    return study::parse_study(text, "by-hand.toml", {}, ranktune::testing::known({ranktune::testing::any_trainable()}));
 }
 
 /// A study of six trials under ASHA, by `score`; `more` follows.

@@ -9,14 +9,15 @@
 #include "ranktune/study/parse.hpp"
 #include "report/replay.hpp"
 #include "support/any_trainable.hpp"
+#include "support/known.hpp"
 
 namespace ranktune::scenarios {
 namespace {
 
-std::vector<study::TrainableInfo> known() {
+study::Known known() {
     study::TrainableInfo stateless = ranktune::testing::any_trainable("stateless");
     stateless.can_checkpoint = false;
-    return {ranktune::testing::any_trainable("scenario"), stateless};
+    return ranktune::testing::known({ranktune::testing::any_trainable("scenario"), stateless});
 }
 
 double value_of(const std::string& text) {

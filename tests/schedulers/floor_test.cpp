@@ -13,12 +13,7 @@ using namespace ranktune::schedulers;
 namespace {
 
 study::StudySpec floor_rule(base::Iteration ceiling = 27) {
-    study::SchedulerSpec s;
-    s.kind = study::SchedulerKind::asha;
-    s.variant = study::AshaVariant::stop;
-    s.rule = study::AshaRule::floor;
-    s.eta = 3;
-    return spec_of(s, ceiling);
+    return spec_of(chosen("asha", {{"variant", "stop"}}), ceiling);
 }
 
 std::vector<std::uint64_t> entries(const Driver& d) {
@@ -31,7 +26,7 @@ std::vector<std::uint64_t> entries(const Driver& d) {
 
 TEST_CASE("floor: the rungs of all brackets are shown together", "[schedulers]") {
     auto spec = floor_rule(9);
-    spec.scheduler.brackets = 2; // 1 3 9, and 3 9
+    set_option(spec.scheduler, {"brackets", 2}); // 1 3 9, and 3 9
     Driver d(spec);
     d.report(d.add_in(0), 1, 5.0);
     d.report(d.add_in(1), 3, 5.0);

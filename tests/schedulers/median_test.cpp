@@ -21,12 +21,9 @@ constexpr Verb PAUSE = Verb::pause;
 
 study::StudySpec median(double grace, std::uint32_t min_samples, bool hard_stop = true,
                         study::Mode mode = study::Mode::max) {
-    study::SchedulerSpec s;
-    s.kind = study::SchedulerKind::median;
-    s.grace = grace;
-    s.min_samples = min_samples;
-    s.hard_stop = hard_stop;
-    return spec_of(s, 1000, mode);
+    return spec_of(
+        chosen("median", {{"grace", grace}, {"min_samples", static_cast<int>(min_samples)}, {"hard_stop", hard_stop}}),
+        1000, mode);
 }
 
 } // namespace
@@ -249,6 +246,6 @@ TEST_CASE("a set knows its median, with and without a member", "[schedulers]") {
 }
 
 TEST_CASE("median: impossible settings are refused", "[schedulers]") {
-    CHECK_THROWS_AS(make_scheduler(median(-1, 1)), base::UsageError);
-    CHECK_THROWS_AS(make_scheduler(median(0, 0)), base::UsageError);
+    CHECK_THROWS_AS(median(-1, 1), base::UsageError);
+    CHECK_THROWS_AS(median(0, 0), base::UsageError);
 }

@@ -14,14 +14,10 @@ namespace {
 
 study::StudySpec promote(base::Iteration ceiling = 27, std::uint32_t finish_top = 0, std::uint32_t brackets = 1,
                          double first = 1) {
-    study::SchedulerSpec s;
-    s.kind = study::SchedulerKind::asha;
-    s.variant = study::AshaVariant::promote;
-    s.eta = 3;
-    s.first_rung = first;
-    s.finish_top = finish_top;
-    s.brackets = brackets;
-    return spec_of(s, ceiling);
+    return spec_of(chosen("asha", {{"first_rung", first},
+                                   {"finish_top", static_cast<int>(finish_top)},
+                                   {"brackets", static_cast<int>(brackets)}}),
+                   ceiling);
 }
 
 std::string text(const std::optional<Promotion>& promotion) {
@@ -432,19 +428,20 @@ TEST_CASE("rungs are r eta^k below R, and R", "[schedulers]") {
 }
 
 TEST_CASE("impossible settings are refused", "[schedulers]") {
-    auto s = promote();
-    s.scheduler.eta = 2.5;
-    CHECK_THROWS_AS(make_scheduler(s), base::UsageError);
-    s.scheduler.eta = 1;
-    CHECK_THROWS_AS(make_scheduler(s), base::UsageError);
-    s.scheduler.eta = 3;
-    s.scheduler.first_rung = 28;
-    CHECK_THROWS_AS(make_scheduler(s), base::UsageError);
-    s.scheduler.first_rung = 1.5;
-    CHECK_THROWS_AS(make_scheduler(s), base::UsageError);
-    s.scheduler.first_rung = 1;
-    s.scheduler.brackets = 0;
-    CHECK_THROWS_AS(make_scheduler(s), base::UsageError);
+    const auto refused = [](const std::string& option, space::Value value) {
+        auto s = promote();
+        s.scheduler.options.set(option, std::move(value)); // past what `chosen` looks at
+        CHECK_THROWS_AS(make_scheduler(s), base::UsageError);
+    };
+    refused("eta", 2.5);
+    refused("eta", 1.0);
+    refused("eta", std::numeric_limits<double>::quiet_NaN());
+    refused("first_rung", 28.0);
+    refused("first_rung", 1.5);
+    refused("first_rung", 0.0);
+    refused("brackets", 0);
+    refused("variant", "other");
+    CHECK_THROWS_AS(make_scheduler(study::StudySpec{}), base::UsageError);
 }
 
 TEST_CASE("records that cannot follow are refused", "[schedulers]") {

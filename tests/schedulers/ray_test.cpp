@@ -17,14 +17,12 @@ constexpr Verb STOP = Verb::stop;
 
 study::StudySpec ray(double grace, base::Iteration max_t, double eta, std::uint32_t brackets = 1,
                      study::Mode mode = study::Mode::max) {
-    study::SchedulerSpec s;
-    s.kind = study::SchedulerKind::asha;
-    s.variant = study::AshaVariant::stop;
-    s.rule = study::AshaRule::ray;
-    s.first_rung = grace;
-    s.eta = eta;
-    s.brackets = brackets;
-    return spec_of(s, max_t, mode);
+    return spec_of(chosen("asha", {{"variant", "stop"},
+                                   {"rule", "ray"},
+                                   {"first_rung", grace},
+                                   {"eta", eta},
+                                   {"brackets", static_cast<int>(brackets)}}),
+                   max_t, mode);
 }
 
 } // namespace
@@ -87,7 +85,7 @@ TEST_CASE("ray: NaN neither stops a trial nor counts in the quantile (testAsyncH
 TEST_CASE("ray: with stop_last_trials = false trials go on beyond the ceiling (testAsyncHBNonStopTrials)",
           "[schedulers]") {
     auto s = ray(1, 3, 2);
-    s.scheduler.stop_last_trials = false;
+    set_option(s.scheduler, {"stop_last_trials", false});
     Driver d(s);
     std::vector<TrialId> t;
     for (int i = 0; i < 4; ++i) t.push_back(d.add());
@@ -155,7 +153,7 @@ TEST_CASE("ray: a skipped rung is looked at by the next report, one rung per rep
     CHECK(d.scheduler().rungs()[1].entries == 2);
 
     auto s = ray(1, 100, 4);
-    s.scheduler.stop_last_trials = false;
+    set_option(s.scheduler, {"stop_last_trials", false});
     Driver other(s);
     const TrialId one = other.add();
     for (base::Iteration t = 1; t < 20; ++t) CHECK(other.result(one, t, 1.0) == CONTINUE);

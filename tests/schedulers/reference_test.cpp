@@ -10,11 +10,11 @@
 #include <variant>
 #include <vector>
 
-#include "contract/schedulers/world.hpp"
 #include "ranktune/base/rng.hpp"
 #include "schedulers/driver.hpp"
 #include "schedulers/levels.hpp"
 #include "support/catch.hpp"
+#include "testing/scheduler_world.hpp"
 
 using namespace ranktune;
 using namespace ranktune::schedulers;
@@ -42,22 +42,20 @@ bool among(std::vector<Ranked> entries, const Ranked& entry, std::size_t count) 
     return static_cast<std::size_t>(std::find(entries.begin(), entries.end(), entry) - entries.begin()) < count;
 }
 
-study::StudySpec study_for(study::AshaVariant variant, study::AshaRule rule, double eta, Iteration ceiling,
+study::StudySpec study_for(const std::string& variant, const std::string& rule, double eta, Iteration ceiling,
                            std::uint32_t brackets) {
-    study::SchedulerSpec s;
-    s.kind = study::SchedulerKind::asha;
-    s.variant = variant;
-    s.rule = rule;
-    s.eta = eta;
-    s.brackets = brackets;
-    return spec_of(s, ceiling);
+    return spec_of(
+        chosen("asha", {{"variant", variant}, {"rule", rule}, {"eta", eta}, {"brackets", static_cast<int>(brackets)}}),
+        ceiling);
 }
 
 /// Algorithm 2 of the paper, by the book: one list per (level, bracket), highest level first.
 class PromoteByTheBook {
   public:
-    explicit PromoteByTheBook(const study::StudySpec& spec) : eta_(static_cast<std::size_t>(spec.scheduler.eta)) {
-        for (std::uint32_t b = 0; b < spec.scheduler.brackets; ++b) {
+    explicit PromoteByTheBook(const study::StudySpec& spec)
+        : eta_(static_cast<std::size_t>(spec.scheduler.options.at("eta").as_double())) {
+        const auto brackets = static_cast<std::uint32_t>(spec.scheduler.options.at("brackets").as_int());
+        for (std::uint32_t b = 0; b < brackets; ++b) {
             levels_.push_back(integer_levels(1, eta_, spec.max_iterations, b));
         }
     }
@@ -160,12 +158,12 @@ class PromoteByTheBook {
 /// Asks for every report of the history, and compares. Returns the number of reports that were compared at a rung.
 template <class Compare>
 std::size_t replay(const study::StudySpec& spec, std::uint64_t seed, Compare compare) {
-    contract::WorldOptions options;
+    testing::WorldOptions options;
     options.seed = seed;
     options.trials = 60;
     options.slots = static_cast<std::uint32_t>(1 + seed % 9);
     options.checked = false;
-    contract::World world(spec, options);
+    testing::World world(spec, options);
     world.run();
     const auto scheduler = make_scheduler(spec);
     std::size_t compared = 0;
@@ -178,8 +176,7 @@ std::size_t replay(const study::StudySpec& spec, std::uint64_t seed, Compare com
 TEST_CASE("ASHA promote agrees with the paper's algorithm done by sorting", "[schedulers]") {
     for (const std::uint32_t brackets : {1U, 3U}) {
         for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-            const auto spec =
-                study_for(study::AshaVariant::promote, study::AshaRule::floor, seed % 2 == 0 ? 2 : 3, 14, brackets);
+            const auto spec = study_for("promote", "floor", seed % 2 == 0 ? 2 : 3, 14, brackets);
             PromoteByTheBook book(spec);
             const auto compared = replay(spec, seed, [&](Scheduler& scheduler, const study::Record& record) {
                 bool at_rung = false;
@@ -208,24 +205,23 @@ TEST_CASE("ASHA promote agrees with the paper's algorithm done by sorting", "[sc
 }
 
 TEST_CASE("the stopping rules agree with sorting", "[schedulers]") {
-    for (const auto rule : {study::AshaRule::floor, study::AshaRule::ray}) {
+    for (const std::string rule : {"floor", "ray"}) {
         for (const bool stop_last : {true, false}) {
             for (std::uint64_t seed = 1; seed <= 12; ++seed) {
-                const double eta = rule == study::AshaRule::ray && seed % 3 == 0 ? 2.5 : 3.0;
-                auto spec = study_for(study::AshaVariant::stop, rule, eta, 14, 2);
-                spec.scheduler.stop_last_trials = stop_last;
-                const bool ends = stop_last || rule == study::AshaRule::floor;
+                const double eta = rule == "ray" && seed % 3 == 0 ? 2.5 : 3.0;
+                auto spec = study_for("stop", rule, eta, 14, 2);
+                set_option(spec.scheduler, {"stop_last_trials", stop_last});
+                const bool ends = stop_last || rule == "floor";
                 std::vector<std::vector<Iteration>> levels;
                 for (std::uint32_t b = 0; b < 2; ++b) {
-                    levels.push_back(rule == study::AshaRule::ray ? ray_levels(1, eta, 14, b, 64)
-                                                                  : integer_levels(1, 3, 14, b));
+                    levels.push_back(rule == "ray" ? ray_levels(1, eta, 14, b, 64) : integer_levels(1, 3, 14, b));
                 }
                 std::map<base::TrialId, std::uint32_t> bracket;
                 std::map<std::pair<std::uint32_t, std::size_t>, std::map<base::TrialId, double>> rungs;
                 const auto goes_on = [&](const std::map<base::TrialId, double>& recorded, base::TrialId trial,
                                          double value) {
                     const double own = study::score(value, study::Mode::max);
-                    if (rule == study::AshaRule::floor) {
+                    if (rule == "floor") {
                         std::vector<Ranked> entries;
                         for (const auto& [id, score] : recorded) entries.push_back({score, id});
                         return among(entries, {own, trial}, std::max<std::size_t>((recorded.size() + 1) / 3, 1));
@@ -265,17 +261,16 @@ TEST_CASE("the stopping rules agree with sorting", "[schedulers]") {
                         REQUIRE(scheduler.decide({report->trial, report->iteration, score, std::isnan(value)}, false)
                                     .verb == expected);
                         at_rung = open;
-                        const bool leaves_none = rule == study::AshaRule::ray && ends && report->iteration >= 14 &&
+                        const bool leaves_none = rule == "ray" && ends && report->iteration >= 14 &&
                                                  report->verdict.reason == Reason::max_iterations;
                         if (open && !leaves_none) {
-                            (*entries)[report->trial] =
-                                rule == study::AshaRule::ray && std::isnan(value) ? value : score;
+                            (*entries)[report->trial] = rule == "ray" && std::isnan(value) ? value : score;
                         }
                     } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
                         const std::uint32_t b = bracket.at(close->trial);
                         std::size_t heading = 0;
                         while (heading < levels[b].size() && rungs[{b, heading}].count(close->trial) != 0) ++heading;
-                        if (rule == study::AshaRule::floor && close->phase == study::TrialPhase::failed &&
+                        if (rule == "floor" && close->phase == study::TrialPhase::failed &&
                             heading < levels[b].size()) {
                             rungs[{b, heading}][close->trial] = -std::numeric_limits<double>::infinity();
                         }
@@ -296,7 +291,7 @@ TEST_CASE("of 81 trials in random order each rule lets as many go on as was comp
         double went_on = 0.0;
         double missed = 0.0; ///< of the final best third
     };
-    const auto run = [](study::AshaVariant variant, study::AshaRule rule) {
+    const auto run = [](const std::string& variant, const std::string& rule) {
         Count mean;
         for (int i = 0; i < studies; ++i) {
             Driver d(study_for(variant, rule, 3, 3, 1), false);
@@ -320,16 +315,16 @@ TEST_CASE("of 81 trials in random order each rule lets as many go on as was comp
         }
         return mean;
     };
-    const Count promote = run(study::AshaVariant::promote, study::AshaRule::floor);
+    const Count promote = run("promote", "floor");
     CHECK(promote.went_on == Approx(30.4).margin(0.3));
     CHECK(promote.missed == 0.0);
     double expected = 0.0; // the sum over i of max(floor(i/3), 1) / i
     for (std::uint32_t i = 1; i <= trials; ++i) expected += std::max(i / 3, 1U) / static_cast<double>(i);
     CHECK(expected == Approx(26.76).margin(0.01));
-    const Count floor = run(study::AshaVariant::stop, study::AshaRule::floor);
+    const Count floor = run("stop", "floor");
     CHECK(floor.went_on == Approx(expected).margin(0.35));
     CHECK(floor.missed == Approx(2.8).margin(0.3));
-    const Count ray = run(study::AshaVariant::stop, study::AshaRule::ray);
+    const Count ray = run("stop", "ray");
     CHECK(ray.went_on == Approx(29.0).margin(0.35));
     CHECK(ray.missed == Approx(1.6).margin(0.3));
 }

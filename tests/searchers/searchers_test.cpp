@@ -4,6 +4,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
+#include "searchers/built_in.hpp"
 #include "searchers/grid.hpp"
 #include "searchers/make_searcher.hpp"
 #include "searchers/random.hpp"
@@ -126,18 +127,38 @@ TEST_CASE("make_searcher makes what the study asks for", "[searchers]") {
     study::StudySpec spec;
     spec.seed = 3;
     spec.space = space_of({{"n", "randint(0, 4)"}, {"m", "randint(0, 4)"}});
+    spec.searcher = searchers::chosen("random");
     CHECK(searchers::make_searcher(spec)->name() == "random");
-    spec.searcher.kind = study::SearcherKind::grid;
+    spec.searcher = searchers::chosen("grid");
     CHECK(searchers::make_searcher(spec)->name() == "grid");
-    spec.searcher.kind = study::SearcherKind::sobol;
-    spec.searcher.scramble = false;
+    spec.searcher = searchers::chosen("sobol", {{"scramble", false}});
     const auto plain = searchers::make_searcher(spec);
     CHECK(plain->name() == "sobol");
     CHECK(plain->suggest(0, {})->text() == "n=0 m=0");
-    spec.searcher.scramble = true;
+    spec.searcher = searchers::chosen("sobol");
     const auto scrambled = searchers::make_searcher(spec);
     bool differs = false;
     for (std::uint32_t trial = 0; trial < 16; ++trial)
         differs = differs || scrambled->suggest(trial, {}) != plain->suggest(trial, {});
     CHECK(differs);
+}
+
+TEST_CASE("two seeds give different configurations, but for searchers that draw nothing", "[searchers]") {
+    const auto differ = [](const study::SearcherSpec& searcher) {
+        const auto texts = [&](std::uint64_t seed) {
+            study::StudySpec spec;
+            spec.seed = seed;
+            spec.searcher = searcher;
+            spec.space = space_of({{"n", "randint(0, 1000)"}, {"c", "choice(['a', 'b', 'c'])"}});
+            const auto made = searchers::make_searcher(spec);
+            std::string all;
+            for (std::uint32_t trial = 0; trial < 8; ++trial) all += made->suggest(trial, {})->text() + "\n";
+            return all;
+        };
+        return texts(1) != texts(2);
+    };
+    CHECK(differ(searchers::chosen("random")));
+    CHECK(differ(searchers::chosen("sobol")));
+    CHECK_FALSE(differ(searchers::chosen("sobol", {{"scramble", false}})));
+    CHECK_FALSE(differ(searchers::chosen("grid")));
 }

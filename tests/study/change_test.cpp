@@ -8,6 +8,7 @@
 #include "ranktune/study/parse.hpp"
 #include "support/any_trainable.hpp"
 #include "support/catch.hpp"
+#include "support/known.hpp"
 
 namespace ranktune::study {
 namespace {
@@ -16,7 +17,7 @@ StudySpec spec(const std::vector<std::string>& overrides = {}) {
     const std::string text =
         "[study]\nname = \"a\"\nmetric = \"loss\"\nmode = \"min\"\nnum_trials = 6\nmax_iterations = 9\n"
         "[trainable]\nname = \"t\"\nlayers = 2\n[space]\nlr = \"uniform(0.0, 1.0)\"\n";
-    return parse_study(text, "/a.toml", overrides, {ranktune::testing::any_trainable("t")});
+    return parse_study(text, "/a.toml", overrides, ranktune::testing::known({ranktune::testing::any_trainable("t")}));
 }
 
 std::vector<KeyChange> changes(const std::vector<std::string>& overrides) {
@@ -55,7 +56,8 @@ TEST_CASE("The slots of a deterministic study may not change, and whether it is 
     const std::vector<std::string> deterministic = {"study.deterministic=true", "study.max_concurrent=3"};
     StudySpec now = spec(deterministic);
     REQUIRE(now.deterministic);
-    CHECK(parse_resolved_study(resolved_toml(now), "/resolved.toml").deterministic);
+    CHECK(parse_resolved_study(resolved_toml(now), "/resolved.toml", ranktune::testing::built_in_algorithms())
+              .deterministic);
     const StudySpec wider = spec({"study.deterministic=true", "study.max_concurrent=4"});
     const auto found = differences(now, wider);
     REQUIRE(found.size() == 1);
@@ -83,12 +85,13 @@ TEST_CASE("A file of the trainable may lie elsewhere if it holds the same, and m
             "[study]\nname = \"a\"\nmetric = \"loss\"\nmode = \"min\"\nnum_trials = 6\nmax_iterations = 9\n"
             "[trainable]\nname = \"t\"\ndata = \"" +
                 path + "\"\n[space]\nlr = \"uniform(0.0, 1.0)\"\n" + rest,
-            "/a.toml", {}, {info}, paths);
+            "/a.toml", {}, ranktune::testing::known({info}), paths);
     };
     StudySpec now = with("old.h5", "5 bytes");
     REQUIRE(now.trainable.content_of("data") != nullptr);
     CHECK(*now.trainable.content_of("data") == "5 bytes");
-    CHECK(parse_resolved_study(resolved_toml(now), "/resolved.toml").trainable.inputs == now.trainable.inputs);
+    CHECK(parse_resolved_study(resolved_toml(now), "/resolved.toml", ranktune::testing::built_in_algorithms())
+              .trainable.inputs == now.trainable.inputs);
     CHECK(differences(now, with("old.h5", "5 bytes")).empty());
     // What a copied resolved file says is not believed where somebody can look.
     CHECK(*with("old.h5", "5 bytes", "[inputs]\ndata = \"7 bytes\"\n").trainable.content_of("data") == "5 bytes");
@@ -129,6 +132,13 @@ TEST_CASE("The guide to failures lists what a running study takes over", "[study
         CHECK(list.find("`" + text + "`") != std::string::npos);
         ++listed;
     }
+    for (const auto& scheduler : ranktune::testing::built_in_algorithms().schedulers) {
+        for (const AlgorithmOption& option : scheduler->options) {
+            if (!option.may_change) continue;
+            CHECK(list.find("`scheduler." + option.name + "`") != std::string::npos);
+            ++listed;
+        }
+    }
     // And nothing else: every word in backquotes is one of these, or the keys that have rules of their own.
     std::size_t quoted = 0;
     for (auto at = list.find('`'); at != std::string::npos; at = list.find('`', list.find('`', at + 1) + 1)) ++quoted;
@@ -141,7 +151,7 @@ TEST_CASE("The command line of a program may be mended", "[study]") {
             "[study]\nname = \"a\"\nmetric = \"loss\"\nmode = \"min\"\nnum_trials = 6\nmax_iterations = 9\n"
             "[trainable]\ncommand = \"" +
                 command + "\"\n[space]\nlr = \"uniform(0.0, 1.0)\"\n",
-            "/a.toml", {}, {});
+            "/a.toml", {}, ranktune::testing::known());
     };
     StudySpec now = program("train.py {args}");
     const StudySpec later = program("python3 train.py {args}");
@@ -159,7 +169,7 @@ TEST_CASE("How a program wants its booleans may be mended", "[study]") {
             "[study]\nname = \"a\"\nmetric = \"loss\"\nmode = \"min\"\nnum_trials = 6\nmax_iterations = 9\n"
             "[trainable]\ncommand = \"train.py {args}\"\n" +
                 keys + "[space]\namp = [true, false]\n",
-            "/a.toml", {}, {});
+            "/a.toml", {}, ranktune::testing::known());
     };
     StudySpec now = program("");
     const StudySpec later = program("flags = true\n");
@@ -176,7 +186,7 @@ TEST_CASE("A program that turned out to give no checkpoints may say so later", "
             "[study]\nname = \"a\"\nmetric = \"loss\"\nmode = \"min\"\nnum_trials = 6\nmax_iterations = 9\n"
             "[trainable]\ncommand = \"train.py\"\n" +
                 trainable + "[space]\nlr = \"uniform(0.0, 1.0)\"\n[scheduler]\ntype = \"asha\"\n" + scheduler,
-            "/a.toml", {}, {});
+            "/a.toml", {}, ranktune::testing::known());
     };
     StudySpec now = program("", "");
     const StudySpec later = program("checkpoints = false\n", "restart_paused = true\n");

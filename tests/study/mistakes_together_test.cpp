@@ -157,7 +157,7 @@ TEST_CASE("more ranks than there are is a mistake among the others, with its pla
         const RankCheck two = [](std::uint32_t most) { return most > 2 ? std::to_string(most) + " are too many" : ""; };
         std::string all;
         try {
-            static_cast<void>(parse_study(parts.text(), "s.toml", overrides, known_trainables(), {}, two));
+            static_cast<void>(parse_study(parts.text(), "s.toml", overrides, known(), {}, two));
         } catch (const StudyFileError& error) {
             for (const Mistake& mistake : error.mistakes())
                 all += std::to_string(mistake.line) + ":" + std::to_string(mistake.column) + " " + mistake.key + ": " +
@@ -193,7 +193,7 @@ TEST_CASE("files and directories are asked about wherever they are named, with t
     const auto places = [&](const std::string& text) {
         std::string all;
         try {
-            static_cast<void>(parse_study(text, "/studies/s.toml", {}, known_trainables(), paths));
+            static_cast<void>(parse_study(text, "/studies/s.toml", {}, known(), paths));
         } catch (const StudyFileError& error) {
             for (const Mistake& mistake : error.mistakes())
                 all += std::to_string(mistake.line) + " " + mistake.key + ": " + mistake.message + "\n";
@@ -220,7 +220,7 @@ TEST_CASE("a trainable's own check of a file follows the one that it is there", 
     known[0].options[0].check = [](const std::string& path) { return path + " is no dataset"; };
     const PathChecks paths{.file = [](const std::string&) { return std::string(); }, .directory = {}};
     try {
-        static_cast<void>(parse_study(Parts().text(), "/studies/s.toml", {}, known, paths));
+        static_cast<void>(parse_study(Parts().text(), "/studies/s.toml", {}, ranktune::testing::known(known), paths));
         FAIL("a file that does not serve was accepted");
     } catch (const StudyFileError& error) {
         REQUIRE(error.mistakes().size() == 1);
@@ -231,8 +231,7 @@ TEST_CASE("a trainable's own check of a file follows the one that it is there", 
 TEST_CASE("a Sobol search over more parameters than there are directions for is refused", "[study]") {
     Parts parts = free_parts();
     parts.space.clear();
-    for (std::size_t i = 0; i <= max_sobol_parameters; ++i)
-        parts.space += "x" + std::to_string(i) + " = \"uniform(0, 1)\"\n";
+    for (int i = 0; i <= 1111; ++i) parts.space += "x" + std::to_string(i) + " = \"uniform(0, 1)\"\n";
     parts.rest = "[searcher]\ntype = \"sobol\"\n";
     CHECK(mistake(parts.text()).find("has directions for 1111 parameters, the space has 1112") != std::string::npos);
 }
@@ -242,7 +241,7 @@ TEST_CASE("an empty path is a mistake among the others", "[study]") {
     const auto told = [](const std::string& text) {
         std::string all;
         try {
-            static_cast<void>(parse_study(text, "s.toml", {}, known_trainables()));
+            static_cast<void>(parse_study(text, "s.toml", {}, known()));
         } catch (const StudyFileError& error) {
             for (const Mistake& mistake : error.mistakes())
                 all += std::to_string(mistake.line) + " " + mistake.key + ": " + mistake.message + "\n";

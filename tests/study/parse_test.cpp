@@ -21,7 +21,7 @@ TEST_CASE("the screen of three mistakes", "[study]") {
     REQUIRE(!text.empty());
     std::string message;
     try {
-        static_cast<void>(parse_study(text, "digits.toml", {}, known_trainables()));
+        static_cast<void>(parse_study(text, "digits.toml", {}, known()));
     } catch (const StudyFileError& error) {
         message = error.what();
     }
@@ -41,8 +41,8 @@ TEST_CASE("a small study gets every default", "[study]") {
     CHECK(spec.resources.ranks == 1);
     CHECK(spec.resources.cpus_per_rank == 1);
     CHECK(spec.resources.bind == Bind::automatic);
-    CHECK(spec.searcher.kind == SearcherKind::random);
-    CHECK(spec.scheduler.kind == SchedulerKind::fifo);
+    CHECK(spec.searcher.algorithm->name == "random");
+    CHECK(spec.scheduler.algorithm->name == "fifo");
     CHECK(spec.stop.metrics.empty());
     CHECK(!spec.stop.plateau);
     CHECK(!spec.stop.trial_time);
@@ -81,15 +81,15 @@ TEST_CASE("every key arrives where it belongs", "[study]") {
     CHECK(spec.resources.ranks_parameter == "ranks");
     CHECK(spec.max_ranks_per_trial() == 2);
     CHECK(spec.resources.cpus_per_rank == 4);
-    CHECK(spec.searcher.kind == SearcherKind::sobol);
-    CHECK(!spec.searcher.scramble);
-    CHECK(spec.scheduler.kind == SchedulerKind::asha);
-    CHECK(spec.scheduler.variant == AshaVariant::stop);
-    CHECK(spec.scheduler.rule == AshaRule::ray);
-    CHECK(spec.scheduler.eta == 2.5);
-    CHECK(spec.scheduler.first_rung == 1.5);
-    CHECK(spec.scheduler.brackets == 2);
-    CHECK(!spec.scheduler.stop_last_trials);
+    CHECK(spec.searcher.algorithm->name == "sobol");
+    CHECK(!spec.searcher.options.at("scramble").as_bool());
+    CHECK(spec.scheduler.algorithm->name == "asha");
+    CHECK(spec.scheduler.options.at("variant") == "stop");
+    CHECK(spec.scheduler.options.at("rule") == "ray");
+    CHECK(spec.scheduler.options.at("eta") == 2.5);
+    CHECK(spec.scheduler.options.at("first_rung") == 1.5);
+    CHECK(spec.scheduler.options.at("brackets") == 2);
+    CHECK(!spec.scheduler.options.at("stop_last_trials").as_bool());
     REQUIRE(spec.stop.metrics.size() == 2);
     CHECK(spec.stop.metrics[0].metric == "val_accuracy");
     CHECK(spec.stop.metrics[0].threshold == 0.99);
@@ -141,7 +141,7 @@ TEST_CASE("whether the trainable can save stands in the resolved file, where the
     parts.trainable = "builtin = \"sleeper\"\n";
     const StudySpec spec = parse(parts.text());
     CHECK(!spec.checkpoint.supported);
-    CHECK(!parse_resolved_study(resolved_toml(spec), "resolved.toml").checkpoint.supported);
+    CHECK(!parse_resolved(resolved_toml(spec), "resolved.toml").checkpoint.supported);
     CHECK(!parse(resolved_toml(spec)).checkpoint.supported);
     // A study of a version that did not write it goes on, and knows it from then on.
     StudySpec before = spec;
@@ -172,18 +172,18 @@ TEST_CASE("the median rule has its own keys, promotion too", "[study]") {
     Parts parts;
     parts.rest = "[scheduler]\ntype = \"median\"\ngrace = 2.5\nmin_samples = 5\nhard_stop = false\n";
     const StudySpec median = parse(parts.text());
-    CHECK(median.scheduler.kind == SchedulerKind::median);
-    CHECK(median.scheduler.grace == 2.5);
-    CHECK(median.scheduler.min_samples == 5);
-    CHECK(!median.scheduler.hard_stop);
+    CHECK(median.scheduler.algorithm->name == "median");
+    CHECK(median.scheduler.options.at("grace") == 2.5);
+    CHECK(median.scheduler.options.at("min_samples") == 5);
+    CHECK(!median.scheduler.options.at("hard_stop").as_bool());
 
     parts.rest = "[scheduler]\ntype = \"asha\"\neta = 4\nfirst_rung = 2\nfinish_top = 0\nrestart_paused = true\n";
     const StudySpec promote = parse(parts.text());
-    CHECK(promote.scheduler.variant == AshaVariant::promote);
-    CHECK(promote.scheduler.eta == 4.0);
-    CHECK(promote.scheduler.first_rung == 2.0);
-    CHECK(promote.scheduler.finish_top == 0);
-    CHECK(promote.scheduler.restart_paused);
+    CHECK(promote.scheduler.options.at("variant") == "promote");
+    CHECK(promote.scheduler.options.at("eta") == 4.0);
+    CHECK(promote.scheduler.options.at("first_rung") == 2.0);
+    CHECK(promote.scheduler.options.at("finish_top") == 0);
+    CHECK(promote.scheduler.options.at("restart_paused").as_bool());
 }
 
 TEST_CASE("a plateau without a metric watches the study's", "[study]") {
@@ -216,7 +216,7 @@ TEST_CASE("paths are relative to the study file, options keep their values", "[s
     CHECK(parse(parts.text()).trainable.options.at("data").as_string() == "/abs/d.h5");
 
     parts.trainable = "builtin = \"mlp\"\ndata = \"d.h5\"\n";
-    const StudySpec here = parse_study(parts.text(), "s.toml", {}, known_trainables());
+    const StudySpec here = parse_study(parts.text(), "s.toml", {}, known());
     CHECK(here.trainable.options.at("data").as_string() == (std::filesystem::current_path() / "d.h5").string());
 }
 
@@ -248,7 +248,7 @@ TEST_CASE("overrides are taken over before anything is checked", "[study]") {
     CHECK(parse(text, {"study.name=other"}).name == "other");
     CHECK(parse(text, {"study.name=\"quoted\""}).name == "quoted");
     CHECK(parse(text, {"study.time_budget=2h30m"}).time_budget == 150min);
-    CHECK(parse(text, {"scheduler.type=asha", "scheduler.eta=4"}).scheduler.eta == 4.0);
+    CHECK(parse(text, {"scheduler.type=asha", "scheduler.eta=4"}).scheduler.options.at("eta") == 4.0);
     CHECK(parse(text, {"stop.plateau.std=0.5"}).stop.plateau->std == 0.5);
     CHECK(parse(text, {"stop.metric=val_loss <= 0.1"}).stop.metrics.at(0).threshold == 0.1);
     CHECK(parse(text, {"trainable.hidden=[8, 8]"}).trainable.options.at("hidden").as_list().size() == 2);
@@ -328,11 +328,11 @@ TEST_CASE("a resolved study is read without knowing its trainable", "[study]") {
     parts.space = "batch_size = [32, 64]\n";
     parts.rest = "[scheduler]\ntype = \"asha\"\n[stop]\nmetric = \"val_accuracy >= 1\"\n";
     const StudySpec spec = parse(parts.text());
-    const StudySpec again = parse_resolved_study(resolved_toml(spec), "elsewhere/resolved.toml");
+    const StudySpec again = parse_resolved(resolved_toml(spec), "elsewhere/resolved.toml");
     CHECK(resolved_toml(again) == resolved_toml(spec));
     CHECK(again.trainable.name == "mlp");
     CHECK(again.trainable.options.at("data").as_string() == "/studies/d.h5");
-    CHECK_THROWS_AS(parse_resolved_study("[study]\nmode = 3\n", "resolved.toml"), StudyFileError);
+    CHECK_THROWS_AS(parse_resolved("[study]\nmode = 3\n", "resolved.toml"), StudyFileError);
 }
 
 TEST_CASE("the resolved study reads back as the same study", "[study]") {

@@ -128,7 +128,7 @@ TEST_CASE("a home directory that no shell puts in is refused, and stays where it
     const std::string resolved = resolved_toml(parse(program_parts("", "p x").text()));
     const auto at = resolved.find("\"p x\"");
     REQUIRE(at != std::string::npos);
-    CHECK(parse_resolved_study(std::string(resolved).replace(at, 5, "\"p ~\""), "/s/resolved.toml")
+    CHECK(parse_resolved(std::string(resolved).replace(at, 5, "\"p ~\""), "/s/resolved.toml")
               .trainable.program->command == "p ~");
 }
 
@@ -152,8 +152,8 @@ TEST_CASE("a program with all its keys comes back from the resolved file", "[stu
     CHECK(program.jax);
     CHECK(spec.failure.report_timeout == base::Duration(std::chrono::minutes(10)));
     const std::string resolved = resolved_toml(spec);
-    CHECK(resolved_toml(parse_study(resolved, "/elsewhere/resolved.toml", {}, {})) == resolved);
-    CHECK(resolved_toml(parse_resolved_study(resolved, "/elsewhere/resolved.toml")) == resolved);
+    CHECK(resolved_toml(parse_study(resolved, "/elsewhere/resolved.toml", {}, ranktune::testing::known())) == resolved);
+    CHECK(resolved_toml(parse_resolved(resolved, "/elsewhere/resolved.toml")) == resolved);
     CHECK(resolved.find("directory = \"/studies/code\"") != std::string::npos);
 }
 

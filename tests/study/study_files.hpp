@@ -7,6 +7,7 @@
 
 #include "ranktune/study/parse.hpp"
 #include "support/files.hpp"
+#include "support/known.hpp"
 
 namespace ranktune::study::testing {
 
@@ -39,6 +40,9 @@ inline std::vector<TrainableInfo> known_trainables() {
     return {mlp, curve, sleeper};
 }
 
+/// These, and the algorithms of the library.
+inline Known known() { return ranktune::testing::known(known_trainables()); }
+
 /// The tables of a correct study; a test replaces what it is about.
 struct Parts {
     std::string study = "name = \"s\"\nmetric = \"val_loss\"\nmode = \"min\"\nnum_trials = 10\nmax_iterations = 27\n";
@@ -59,7 +63,11 @@ inline Parts free_parts() {
 }
 
 inline StudySpec parse(const std::string& text, const std::vector<std::string>& overrides = {}) {
-    return parse_study(text, "/studies/s.toml", overrides, known_trainables());
+    return parse_study(text, "/studies/s.toml", overrides, known());
+}
+
+inline StudySpec parse_resolved(const std::string& text, const std::string& file = "/studies/resolved.toml") {
+    return parse_resolved_study(text, file, ranktune::testing::built_in_algorithms());
 }
 
 /// The mistakes as lines `line:column key: message`; empty when there are none.

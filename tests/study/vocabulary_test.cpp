@@ -17,6 +17,7 @@ TEST_CASE("describe fills the numbers in", "[study]") {
     CHECK(describe(Reason::rung, 9, 4) == "waits at rung 9 with 4 entries");
     CHECK(describe(Reason::not_in_top, 3, 9) == "not among the best of 9 at iteration 3");
     CHECK(describe(Reason::below_median, 0.5, 0.6914) == "best value 0.5 is worse than the median 0.6914");
+    CHECK(describe(Reason::scheduler_limit, 0.5, 0.75) == "value 0.5 is worse than its scheduler's limit 0.75");
     CHECK(describe(Reason::max_iterations, 27, 0) == "reached the ceiling of 27 iterations");
     CHECK(describe(Reason::max_iterations, 1, 0) == "reached the ceiling of 1 iteration");
     CHECK(describe(Reason::exception, 0, 0) == "the trainable failed"); // it threw, or its program ended with a code
@@ -32,7 +33,7 @@ TEST_CASE("describe fills the numbers in", "[study]") {
 TEST_CASE("every known reason but none has a sentence of its own, an unknown one says that it is newer", "[study]") {
     CHECK(describe(Reason::none, 0, 0).empty());
     std::set<std::string> sentences;
-    constexpr int last = static_cast<int>(Reason::unreachable);
+    constexpr int last = static_cast<int>(Reason::scheduler_limit);
     for (int code = 1; code <= last; ++code) {
         const std::string sentence = describe(static_cast<Reason>(code), 1, 2);
         CHECK(!sentence.empty());

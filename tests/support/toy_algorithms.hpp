@@ -39,14 +39,15 @@ class ToyPopulation final : public schedulers::Scheduler {
     [[nodiscard]] schedulers::Exploit exploit(const schedulers::Report& report) const override {
         const base::TrialId donor = *best_at(report.iteration);
         space::Configuration configuration = configurations_.at(donor);
-        configuration.set("lr", std::min(1.0, configuration.at("lr").as_double() * 1.2));
+        configuration.set("lr", std::min(0.99, configuration.at("lr").as_double() * 1.2));
         return {donor, report.iteration, std::move(configuration)};
     }
     [[nodiscard]] bool exploits() const override { return true; }
     [[nodiscard]] schedulers::Work next(const schedulers::Pool& pool) const override {
-        if (pool.can_create && alive_.size() < population_) return schedulers::Create{1, interval_};
+        if (pool.can_create && alive_.size() < population_) return schedulers::Create{1, std::min(interval_, ceiling_)};
         if (pool.active) return schedulers::Wait{};
-        return pool.can_create ? schedulers::Work(schedulers::Create{1, interval_}) : schedulers::NothingLeft{};
+        return pool.can_create ? schedulers::Work(schedulers::Create{1, std::min(interval_, ceiling_)})
+                               : schedulers::NothingLeft{};
     }
     [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override {
         const auto first = targets_.find(trial);
@@ -167,7 +168,8 @@ class ToySlowSearcher final : public searchers::Searcher {
                 point = seen.point(seen[i].point);
             }
             base::RngStream random(seed, base::Purpose::sample, static_cast<std::uint32_t>(ticket), 77);
-            for (double& x : point) x = 0.5 * (x + random.uniform());
+            for (double& x : point)
+                x = 0.5 * ((std::isnan(x) ? 0.5 : x) + random.uniform()); // NaN: it has no such parameter
             return space.decode(point);
         };
     }

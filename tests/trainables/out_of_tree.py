@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Installs the build into a temporary prefix, copies jobs/custom-trainable out of the tree, builds it there against the
-installed library with nothing but pkg-config, and runs a small study with it.
+"""Installs the build into a temporary prefix, copies jobs/custom-trainable and jobs/custom-scheduler out of the tree, builds
+them there against the installed library with nothing but pkg-config, and runs a small study with each.
 
 usage: out_of_tree.py BUILD_DIR SOURCE_DIR PREFIX
 """
@@ -98,6 +98,40 @@ def check_blas(job, environment, libraries):
     hidden.rename(module)
 
 
+def build_job(job, targets, package, installed, environment):
+    for target in targets:
+        run(["make", target, f"PKG_CONFIG_PATH={package.parent}", f"PKG_CONFIG=pkg-config --define-variable=prefix={installed}"],
+            cwd=job, env=environment)
+
+
+def output(command, **kwargs):
+    return run(command, stdout=subprocess.PIPE, text=True, **kwargs).stdout
+
+
+def check_scheduler(job, installed, environment):
+    """A program with a scheduler of its own is ranktune with one scheduler more; the plain one says what is missing."""
+    program = job / "mean_stopping"
+    here = {"cwd": job, "env": environment}
+    assert '[scheduler] type = "mean_stopping"' in output([program, "algorithms"], **here)
+    run([program, "init", "mine", "--scheduler", "mean_stopping"], **here)
+    assert "# min_finished = 3" in (job / "mine.toml").read_text()
+    assert "mean_stopping" in output([program, "run", "--dry-run", "mean_stopping.toml"], **here)
+    wrong = subprocess.run([program, "validate", "mean_stopping.toml", "scheduler.warmup=0"], capture_output=True, text=True, **here)
+    assert wrong.returncode == 2 and "scheduler.warmup: needs an integer >= 1, not 0" in wrong.stdout + wrong.stderr, wrong
+    run([program, "run", "--local", "2", "mean_stopping.toml"], timeout=100, **here)
+    trials = json.loads(output([program, "export", "mean-stopping", "--format", "json"], **here))["trials"]
+    stopped = sum(trial["state"] == "stopped" for trial in trials)
+    assert len(trials) == 40 and 0 < stopped < 40, f"{stopped} of {len(trials)} trials are stopped"
+    assert "is worse than its scheduler's limit" in json.dumps(trials), trials
+    run([program, "replay", "mean-stopping", "--verify"], **here)
+    run([program, "run", "--local", "2", "mean-stopping", "study.num_trials=44"], timeout=100, **here)
+    libraries = str(next(installed.rglob("libranktune.so")).parent)
+    plain = subprocess.run([installed / "bin/ranktune", "status", "mean-stopping"], cwd=job, capture_output=True, text=True,
+                           env=dict(environment, LD_LIBRARY_PATH=libraries))
+    said = " ".join((plain.stdout + plain.stderr).split())
+    assert plain.returncode == 2 and 'scheduler.type = "mean_stopping", which this program does not have' in said, plain
+
+
 def main():
     build, source, prefix = sys.argv[1:]
     for tool in ("meson", "make", "pkg-config"):
@@ -117,9 +151,7 @@ def main():
         package = next(installed.rglob("ranktune.pc"))
         environment = dict(os.environ, NO_COLOR="1")
         environment.pop("LD_LIBRARY_PATH", None)  # Meson's, of the build tree
-        for target in ("curve_fit", "check"):
-            run(["make", target, f"PKG_CONFIG_PATH={package.parent}", f"PKG_CONFIG=pkg-config --define-variable=prefix={installed}"],
-                cwd=job, env=environment)
+        build_job(job, ("curve_fit", "check"), package, installed, environment)
         check_headers(installed, pathlib.Path(source))
         run(["./curve_fit", "validate", "curve_fit.toml"], cwd=job, env=environment)
         run(["./curve_fit", "run", "--local", "2", "curve_fit.toml", "study.num_trials=6"], cwd=job, env=environment,
@@ -129,6 +161,10 @@ def main():
         trials = json.loads(text)["trials"]
         assert len(trials) == 6, f"{len(trials)} trials instead of 6"
         check_blas(job, environment, package.parent.parent)
+        job = root / "scheduler"
+        shutil.copytree(pathlib.Path(source) / "jobs/custom-scheduler", job)
+        build_job(job, ("mean_stopping", "check"), package, installed, environment)
+        check_scheduler(job, installed, environment)
     return 0
 
 

@@ -12,6 +12,7 @@
 #include "ranktune/study/parse.hpp"
 #include "support/any_trainable.hpp"
 #include "support/catch.hpp"
+#include "support/known.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::tuner {
@@ -23,7 +24,8 @@ std::string text_of(std::uint32_t trials, const std::string& more = {}) {
 }
 
 study::StudySpec spec_of(const std::string& text) {
-    return study::parse_study(text, "rows.toml", {}, {ranktune::testing::any_trainable("any")});
+    return study::parse_study(text, "rows.toml", {},
+                              ranktune::testing::known({ranktune::testing::any_trainable("any")}));
 }
 
 /// A study whose trials fail at once, or report once after some time: their first report is their last.

@@ -9,6 +9,7 @@
 #include "ranktune/study/parse.hpp"
 #include "support/any_trainable.hpp"
 #include "support/catch.hpp"
+#include "support/known.hpp"
 #include "support/toy_algorithms.hpp"
 #include "tuner/tuner.hpp"
 
@@ -34,7 +35,8 @@ max_failures = 1
 )toml";
 
 study::StudySpec spec_of(const std::string& more = {}) {
-    return study::parse_study(study_text + more, "doors.toml", {}, {ranktune::testing::any_trainable("any")});
+    return study::parse_study(study_text + more, "doors.toml", {},
+                              ranktune::testing::known({ranktune::testing::any_trainable("any")}));
 }
 
 /// Two trials side by side, that are compared every third iteration.
@@ -234,7 +236,7 @@ TEST_CASE("What cannot work together is refused", "[tuner]") {
     const auto make = [](const std::string& more, bool saves) {
         auto trainable = ranktune::testing::any_trainable("any");
         trainable.can_checkpoint = saves;
-        return Tuner(study::parse_study(study_text + more, "doors.toml", {}, {trainable}),
+        return Tuner(study::parse_study(study_text + more, "doors.toml", {}, ranktune::testing::known({trainable})),
                      std::make_unique<ToyPopulation>(2, 3, 9), nullptr)
             .spec()
             .name;
@@ -243,7 +245,8 @@ TEST_CASE("What cannot work together is refused", "[tuner]") {
     CHECK_THROWS_AS(make("", false), base::UsageError);
     std::string text = study_text;
     text.insert(text.find("[trainable]"), "deterministic = true\nmax_concurrent = 2\n");
-    CHECK_THROWS_AS(Tuner(study::parse_study(text, "doors.toml", {}, {ranktune::testing::any_trainable("any")}),
+    CHECK_THROWS_AS(Tuner(study::parse_study(text, "doors.toml", {},
+                                             ranktune::testing::known({ranktune::testing::any_trainable("any")})),
                           std::make_unique<ToyPopulation>(2, 3, 9), nullptr),
                     base::UsageError);
 }

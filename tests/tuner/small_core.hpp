@@ -15,6 +15,7 @@
 #include "ranktune/study/parse.hpp"
 #include "support/any_trainable.hpp"
 #include "support/catch.hpp"
+#include "support/known.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::tuner::testing {
@@ -28,7 +29,8 @@ namespace ranktune::tuner::testing {
 class SmallCore {
   public:
     explicit SmallCore(const std::string& text)
-        : spec_(study::parse_study(text, "small.toml", {}, {ranktune::testing::any_trainable("any")})),
+        : spec_(study::parse_study(text, "small.toml", {},
+                                   ranktune::testing::known({ranktune::testing::any_trainable("any")}))),
           core_(std::make_unique<Tuner>(spec_)),
           twin_(std::make_unique<Tuner>(spec_)) {
         Output out;

@@ -18,6 +18,8 @@
 
 #include "ranktune/base/rng.hpp"
 #include "ranktune/study/codec.hpp"
+#include "schedulers/built_in.hpp"
+#include "searchers/built_in.hpp"
 #include "support.hpp"
 #include "tuner/tuner.hpp"
 
@@ -47,7 +49,8 @@ study::StudySpec make_spec(std::uint32_t trials, Values values) {
         parameters.push_back({"n" + std::to_string(i), space::IntRange{1, 1000, false, 1}, std::nullopt});
     }
     spec.space = space::SearchSpace(std::move(parameters));
-    spec.scheduler.kind = study::SchedulerKind::asha;
+    spec.searcher = searchers::chosen("random");
+    spec.scheduler = schedulers::chosen("asha");
     return spec;
 }
 

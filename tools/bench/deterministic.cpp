@@ -10,6 +10,8 @@
 #include <string>
 
 #include "drivers/sim/cluster.hpp"
+#include "schedulers/built_in.hpp"
+#include "searchers/built_in.hpp"
 
 namespace {
 
@@ -22,8 +24,7 @@ struct Nowhere final : study::RecordSink {
 
 struct Kind {
     const char* name;
-    study::SchedulerKind kind;
-    study::AshaVariant variant;
+    study::SchedulerSpec scheduler;
     bool every_report; ///< a limit in [stop]: each report is a decision
 };
 
@@ -34,8 +35,8 @@ study::StudySpec make_spec(const Kind& kind, std::uint32_t trials, std::uint32_t
     spec.num_trials = trials;
     spec.max_iterations = 27;
     spec.space = space::SearchSpace({{"lr", space::FloatRange{1e-4, 1.0, true, 0.0}, {}}});
-    spec.scheduler.kind = kind.kind;
-    spec.scheduler.variant = kind.variant;
+    spec.searcher = searchers::chosen("random");
+    spec.scheduler = kind.scheduler;
     spec.deterministic = slots > 0;
     spec.max_concurrent = slots;
     if (kind.every_report) spec.stop.metrics.push_back({"score", 1e9, study::Mode::max});
@@ -85,12 +86,11 @@ int main(int argc, char** argv) {
     };
     const std::uint32_t groups = number(1, 16);
     const std::uint32_t trials = number(2, 200);
-    using study::AshaVariant;
-    using study::SchedulerKind;
-    const Kind kinds[] = {{"fifo", SchedulerKind::fifo, AshaVariant::promote, false},
-                          {"asha promote", SchedulerKind::asha, AshaVariant::promote, false},
-                          {"asha stop", SchedulerKind::asha, AshaVariant::stop, false},
-                          {"fifo, [stop]", SchedulerKind::fifo, AshaVariant::promote, true}};
+    using schedulers::chosen;
+    const Kind kinds[] = {{"fifo", chosen("fifo"), false},
+                          {"asha promote", chosen("asha"), false},
+                          {"asha stop", chosen("asha", {{"variant", "stop"}}), false},
+                          {"fifo, [stop]", chosen("fifo"), true}};
     std::printf(
         "%u groups, %u trials, 27 iterations of about 10 s; share of rank time that is not training, and run time\n",
         groups, trials);

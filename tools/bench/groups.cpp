@@ -14,6 +14,8 @@
 
 #include "drivers/sim/cluster.hpp"
 #include "ranktune/base/rng.hpp"
+#include "schedulers/built_in.hpp"
+#include "searchers/built_in.hpp"
 #include "support.hpp"
 
 namespace {
@@ -28,7 +30,8 @@ study::StudySpec make_spec(std::uint32_t groups, std::uint32_t trials, bool dete
     spec.num_trials = trials;
     spec.max_iterations = 27;
     spec.space = space::SearchSpace({{"lr", space::FloatRange{1e-4, 1.0, true, 0.0}, {}}});
-    spec.scheduler.kind = study::SchedulerKind::asha;
+    spec.searcher = searchers::chosen("random");
+    spec.scheduler = schedulers::chosen("asha");
     spec.deterministic = deterministic;
     if (deterministic) spec.max_concurrent = groups;
     spec.failure.max_losses = 1000;

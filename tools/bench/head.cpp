@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "drivers/head/head_machine.hpp"
+#include "schedulers/built_in.hpp"
+#include "searchers/built_in.hpp"
 #include "support.hpp"
 
 namespace {
@@ -24,6 +26,8 @@ study::StudySpec make_spec(std::uint32_t trials, std::uint32_t ranks) {
     spec.num_trials = trials;
     spec.resources.ranks = ranks;
     spec.space = space::SearchSpace({{"lr", space::FloatRange{1e-4, 1.0, true, 0.0}, {}}});
+    spec.searcher = searchers::chosen("random");
+    spec.scheduler = schedulers::chosen("fifo");
     return spec;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "drivers/head/open_study.hpp"
+#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/study/parse.hpp"
 #include "storage/journal.hpp"
 
@@ -18,7 +19,7 @@ inline study::StudySpec spec_of(std::uint32_t trials, std::uint64_t iterations) 
         "\nmax_iterations = " + std::to_string(iterations) +
         "\nseed = 1\n[trainable]\nname = \"bench\"\n[space]\nlr = \"loguniform(1e-4, 1.0)\"\nn = \"randint(1, "
         "1000)\"\n";
-    return study::parse_resolved_study(text, "bench.toml");
+    return study::parse_resolved_study(text, "bench.toml", algorithms::known_algorithms());
 }
 
 inline storage::JournalOptions options_for(const std::string& directory, const tuner::Tuner& tuner,

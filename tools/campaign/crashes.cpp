@@ -20,6 +20,7 @@
 #include "drivers/head/open_study.hpp"
 #include "drivers/sim/campaign.hpp"
 #include "drivers/study_directory.hpp"
+#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/study/parse.hpp"
 #include "report/replay.hpp"
 #include "storage/checkpoint_store.hpp"
@@ -190,7 +191,8 @@ class Campaign {
         if (seed % 2 == 1) make_deterministic(drawn.spec, seed);
         drawn.spec.seed >>= 1U; // as a study file can hold it
         try {                   // and as it reads in one: durations to the millisecond, nothing that a file may not say
-            drawn.spec = study::parse_resolved_study(study::resolved_toml(drawn.spec), "case");
+            drawn.spec =
+                study::parse_resolved_study(study::resolved_toml(drawn.spec), "case", algorithms::known_algorithms());
         } catch (const study::StudyFileError&) {
             return;
         }

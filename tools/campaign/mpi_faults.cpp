@@ -16,6 +16,7 @@
 #include "comm/transport/session.hpp"
 #include "drivers/run.hpp"
 #include "drivers/signals.hpp"
+#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
@@ -95,7 +96,8 @@ int main(int argc, char** argv) {
         };
     if (mpi.rank() == 0) {
         options.study_text = storage::read_text(storage::posix_file_system(), argv[1]);
-        options.spec = study::parse_study(options.study_text, argv[1], {}, trainables::known_trainables());
+        options.spec = study::parse_study(options.study_text, argv[1], {},
+                                          {trainables::known_trainables(), algorithms::known_algorithms()});
         options.directory = argv[2];
         options.on_end = [](const drivers::RunEnd& end) {
             std::fprintf(stderr, "the study ended with %d: %s\n", static_cast<int>(end.outcome), end.message.c_str());

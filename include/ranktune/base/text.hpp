@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Help with misspelt names: the nearest known one, and the end of a sentence that offers it.
+// Words for messages: the nearest known name to a misspelt one, lists, numbers with their nouns.
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -34,5 +35,12 @@ namespace ranktune::base {
 /// `a, b, c`
 [[nodiscard]] std::string join(std::span<const std::string> parts, std::string_view separator = ", ");
 [[nodiscard]] std::string join(std::span<const std::string_view> parts, std::string_view separator = ", ");
+
+/// 48,112
+[[nodiscard]] std::string grouped(std::uint64_t value);
+/// The form of a noun for so many: "rank", "ranks". A noun that does not take an s is no word for our screens.
+[[nodiscard]] std::string plural(std::uint64_t count, std::string_view noun);
+/// "1 rank", "1,620 iterations"
+[[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
 
 } // namespace ranktune::base

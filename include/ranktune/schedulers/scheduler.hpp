@@ -75,8 +75,10 @@ struct Exploit {
 ///   next() -> Create, or NothingLeft when no more may be created: floor(3/3) = 1, and that one has gone on.
 ///
 /// A trial that was told to pause counts as paused from the end of its attempt (AttemptEnded, IncarnationBegan), even
-/// if that attempt was lost before its checkpoint was committed, to TrialPromoted: only then does `next` offer it. What
-/// a report at a rung meant is read from its record: go_on is a promotion, whatever reason the tuner gives.
+/// if that attempt was lost before its checkpoint was committed, to TrialPromoted: only then does `next` offer it. If
+/// it reports once more before it obeys, it is told to pause again. The tuner pauses trials for reasons of its own
+/// (Reason::draining, yielded) and goes on with them itself. What a report at a rung meant is read from its record:
+/// go_on is a promotion, whatever reason the tuner gives.
 class Scheduler {
   public:
     virtual ~Scheduler() = default;

@@ -23,8 +23,8 @@ struct KeyChange {
 /// All keys that differ, in the order of the resolved file. Defaults that are written out do not differ.
 [[nodiscard]] std::vector<KeyChange> differences(const StudySpec& before, const StudySpec& after);
 
-/// What may change: keys, and tables ("stop.") with everything in them. Beside these, the place of a file that holds
-/// the same as before.
+/// What may change: keys, and tables ("stop.") with everything in them. Beside these, options of algorithms that say so
+/// of themselves, and the place of a file that holds the same as before.
 [[nodiscard]] std::span<const std::string_view> changeable_keys();
 
 /// Whether any of the changes can lead to other results or decisions (limits, failure rules, the command line), and not

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/study/algorithm.hpp"
 #include "ranktune/study/spec.hpp"
 #include "ranktune/study/trainable_info.hpp"
 
@@ -50,16 +51,23 @@ struct PathChecks {
 /// number that a trial may ask for. Answers why there are not so many, or an empty string.
 using RankCheck = std::function<std::string(std::uint32_t most)>;
 
-/// Parses and checks a study. `overrides` are `a.b=v` with TOML values (a bare word is a string); `known` are the
-/// trainables. Relative paths are taken relative to the directory of `file`. Throws StudyFileError with every mistake
-/// found.
+/// What a study file may name.
+struct Known {
+    std::vector<TrainableInfo> trainables;
+    Algorithms algorithms;
+};
+
+/// Parses and checks a study. `overrides` are `a.b=v` with TOML values (a bare word is a string). Relative paths are
+/// taken relative to the directory of `file`. Throws StudyFileError with every mistake found.
 [[nodiscard]] StudySpec parse_study(const std::string& text, const std::string& file,
-                                    const std::vector<std::string>& overrides, const std::vector<TrainableInfo>& known,
+                                    const std::vector<std::string>& overrides, const Known& known,
                                     const PathChecks& paths = {}, const RankCheck& ranks = {});
 
 /// Parses what `resolved_toml` wrote. The trainable need not be known to this program: for views of a study that
-/// another program runs, and for replay. Throws StudyFileError.
-[[nodiscard]] StudySpec parse_resolved_study(const std::string& text, const std::string& file);
+/// another program runs, and for replay. Its algorithms must be. Throws StudyFileError; base::UsageError for an
+/// algorithm that is not among `algorithms`.
+[[nodiscard]] StudySpec parse_resolved_study(const std::string& text, const std::string& file,
+                                             const Algorithms& algorithms);
 
 /// The resolved study as TOML: every default written out, absolute paths. Parsing it again gives the same StudySpec.
 [[nodiscard]] std::string resolved_toml(const StudySpec& spec);

@@ -9,6 +9,7 @@
 
 #include "ranktune/base/time.hpp"
 #include "ranktune/space/search_space.hpp"
+#include "ranktune/study/algorithm.hpp"
 #include "ranktune/study/objective.hpp"
 #include "ranktune/study/vocabulary.hpp"
 
@@ -76,34 +77,6 @@ struct ResourceSpec {
     std::uint32_t cpus_per_rank = 1; ///< threads of BLAS and the like
     GpuUse gpus = GpuUse::granted;
     Bind bind = Bind::automatic;
-};
-
-enum class SearcherKind : std::uint8_t { random, grid, sobol };
-/// For so many parameters the Sobol sequence has directions.
-inline constexpr std::size_t max_sobol_parameters = 1111;
-struct SearcherSpec {
-    SearcherKind kind = SearcherKind::random;
-    bool scramble = true; ///< sobol only
-};
-
-enum class SchedulerKind : std::uint8_t { fifo, asha, median };
-enum class AshaVariant : std::uint8_t { promote, stop };
-enum class AshaRule : std::uint8_t { floor, ray };
-struct SchedulerSpec {
-    SchedulerKind kind = SchedulerKind::fifo;
-    // asha
-    AshaVariant variant = AshaVariant::promote;
-    AshaRule rule = AshaRule::floor; ///< variant stop only
-    double eta = 3.0;                ///< > 1; an integer for promote and floor
-    double first_rung = 1.0;         ///< iterations; fractional for rule ray only, compared as its ceiling
-    std::uint32_t brackets = 1;
-    std::uint32_t finish_top = 1; ///< promote only
-    bool restart_paused = false;  ///< promote with a trainable that cannot checkpoint
-    bool stop_last_trials = true; ///< rule ray only
-    // median
-    double grace = 1.0; ///< iterations before the first comparison
-    std::uint32_t min_samples = 3;
-    bool hard_stop = true; ///< false: pause instead, resume when nothing else is left
 };
 
 /// [stop]: limits of one trial. (The ceiling of iterations is study.max_iterations.)

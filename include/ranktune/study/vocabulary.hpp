@@ -68,7 +68,8 @@ enum class Reason : std::uint8_t {
     never_finite = 32,      ///< no report of the study had a finite value of its metric
     stateless = 33,         ///< a trial was to pause, and its trainable gives no checkpoints
     exploited = 34,         ///< a = donor, b = its iteration
-    no_donor = 35 ///< was to exploit a donor that has no such checkpoint, and goes on; a = donor, b = iteration
+    no_donor = 35,       ///< was to exploit a donor that has no such checkpoint, and goes on; a = donor, b = iteration
+    scheduler_limit = 36 ///< by a rule of the scheduler's own; a = the trial's value, b = what it was held against
 };
 
 /// Who or what asks a study to stop. Codes are written to the journal: append only.

@@ -24,12 +24,9 @@ std::optional<double> objective_value(const trainables::Metrics& metrics, const 
 /// `scheduler` needs for that follows.
 std::string without_state_text(base::Iteration iteration, const std::string& why,
                                const study::SchedulerSpec& scheduler) {
-    const bool asha = scheduler.kind == study::SchedulerKind::asha;
+    const auto& need = scheduler.algorithm->needs_checkpoints;
     return "it was to pause at iteration " + std::to_string(iteration) + ", but " + why +
-           (asha ? " and restart_paused = true in [scheduler]: trials that are promoted then train again from the "
-                   "beginning. With either the same command goes on. (variant = \"stop\" in [scheduler] never pauses; "
-                   "it begins again, with --fresh)"
-                 : ", with hard_stop = true in [scheduler], which never pauses, and begin again with --fresh");
+           (need ? need->afterwards : std::string());
 }
 
 AttemptOutcome outcome_after(Verb told) {
@@ -138,7 +135,8 @@ Word TrialLoop::word_on(const study::Verdict& verdict) {
     Word word = without_state(verdict);
     if (verdict.verb == Verb::discard || saves == Saves::never) return word;
     word.save = saves == Saves::at_end || saves == Saves::now;
-    if (word.save || word.verb == Verb::stop || word.goes_on_later || spec_.scheduler.restart_paused) return word;
+    if (word.save || word.verb == Verb::stop || word.goes_on_later) return word;
+    if (!study::needs_checkpoints(spec_.scheduler)) return word; // it begins again
     const std::string text = without_state_text(point_.iteration, body_->why_no_state(), spec_.scheduler);
     if (saves == Saves::missing) throw base::Error(text);
     throw CheckpointError(AttemptOutcome::stateless, text);

@@ -7,6 +7,7 @@
 #include "drivers/group/hang_trace.hpp"
 #include "drivers/group/store_io.hpp"
 #include "drivers/study_directory.hpp"
+#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
 
@@ -86,8 +87,8 @@ MakeRunner make_trial_runner(storage::FileSystem& files, FormGroup form, std::st
     return [&files, form = std::move(form), host = std::move(host), &log, &waker, devices = std::move(devices),
             on_study = std::move(on_study)](const Welcome& welcome) -> std::unique_ptr<Runner> {
         log.open(StudyDirectory{welcome.directory}.worker_log(host));
-        auto spec =
-            study::parse_study(welcome.study, welcome.directory + "/resolved.toml", {}, trainables::known_trainables());
+        auto spec = study::parse_study(welcome.study, welcome.directory + "/resolved.toml", {},
+                                       {trainables::known_trainables(), algorithms::known_algorithms()});
         if (on_study) on_study(spec);
         return std::make_unique<WorkerRunner>(std::move(spec), files, welcome.directory, form, host, devices, log,
                                               waker);

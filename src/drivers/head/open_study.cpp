@@ -7,6 +7,7 @@
 
 #include "drivers/journal_extent.hpp"
 #include "drivers/study_directory.hpp"
+#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
@@ -21,7 +22,7 @@ using study::StudyOutcome;
 using study::TrialPhase;
 
 std::unique_ptr<tuner::Tuner> from_record_0(storage::FileSystem& files, const std::string& directory) {
-    tuner::Regrown grown(directory);
+    tuner::Regrown grown(directory, algorithms::known_algorithms());
     storage::read_journal(files, directory, [&](study::Record&& record) { grown.apply(record); });
     return grown.take();
 }
@@ -29,7 +30,7 @@ std::unique_ptr<tuner::Tuner> from_record_0(storage::FileSystem& files, const st
 /// Null: the start before was killed before its first record.
 std::unique_ptr<tuner::Tuner> replay(storage::FileSystem& files, const std::string& directory,
                                      const storage::JournalTail& tail, bool& used_snapshot) {
-    auto tuner = tuner::resumed(directory, tail.snapshot, tail.records);
+    auto tuner = tuner::resumed(directory, algorithms::known_algorithms(), tail.snapshot, tail.records);
     used_snapshot = tail.snapshot && tuner;
     return tuner || !tail.snapshot ? std::move(tuner) : from_record_0(files, directory);
 }

@@ -27,9 +27,8 @@ Case draw_case(std::uint64_t seed) {
         if (i < 3) draw_deaths(rng, drawn.lives.back());
     }
     drawn.lives.back().curve.stuck_rate = 0.0;
-    drawn.description = std::string(scheduler_text(drawn.spec.scheduler)) + ", " +
-                        std::to_string(drawn.spec.num_trials) + " trials, R " +
-                        std::to_string(drawn.spec.max_iterations) + ", " + std::to_string(workers) +
+    drawn.description = scheduler_text(drawn.spec.scheduler) + ", " + std::to_string(drawn.spec.num_trials) +
+                        " trials, R " + std::to_string(drawn.spec.max_iterations) + ", " + std::to_string(workers) +
                         " workers, <= " + std::to_string(drawn.spec.max_ranks_per_trial()) + " ranks per trial";
     return drawn;
 }

@@ -141,9 +141,8 @@ std::vector<ClusterOptions> draw_lives(base::RngStream& rng, const study::StudyS
 
 void run_all(std::uint64_t seed, std::uint32_t variants, DeterministicResult& result) {
     const study::StudySpec spec = draw_deterministic_spec(seed);
-    result.description = std::string(scheduler_text(spec.scheduler)) + ", " + std::to_string(spec.num_trials) +
-                         " trials, R " + std::to_string(spec.max_iterations) + ", " +
-                         std::to_string(spec.max_concurrent) +
+    result.description = scheduler_text(spec.scheduler) + ", " + std::to_string(spec.num_trials) + " trials, R " +
+                         std::to_string(spec.max_iterations) + ", " + std::to_string(spec.max_concurrent) +
                          " slots, <= " + std::to_string(spec.max_ranks_per_trial()) + " ranks per trial";
     base::RngStream rng(seed, base::Purpose::fault, 2);
     const CurveOptions behaviour = draw_life(rng, 1).curve;

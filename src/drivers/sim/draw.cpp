@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "schedulers/built_in.hpp"
+#include "searchers/built_in.hpp"
+
 namespace ranktune::drivers::sim {
 
 using base::Duration;
 using base::Rank;
 using base::RngStream;
-using study::SchedulerKind;
 using namespace std::chrono_literals;
 
 namespace {
@@ -25,30 +27,43 @@ Duration between(RngStream& rng, Duration low, Duration high) {
     return low + Duration(static_cast<Duration::rep>(rng.uniform() * static_cast<double>((high - low).count())));
 }
 
-void draw_scheduler(RngStream& rng, study::SchedulerSpec& scheduler) {
-    scheduler.kind = pick(rng, {SchedulerKind::fifo, SchedulerKind::asha, SchedulerKind::asha, SchedulerKind::asha,
-                                SchedulerKind::median});
-    scheduler.variant = pick(rng, {study::AshaVariant::promote, study::AshaVariant::stop});
-    scheduler.eta = pick(rng, {2.0, 3.0, 4.0});
-    scheduler.first_rung = pick(rng, {1.0, 1.0, 2.0});
-    scheduler.finish_top = pick(rng, {0U, 1U, 2U});
-    if (scheduler.variant == study::AshaVariant::stop) {
-        scheduler.rule = pick(rng, {study::AshaRule::floor, study::AshaRule::ray});
-        scheduler.brackets = pick(rng, {1U, 1U, 2U});
-    }
-    scheduler.restart_paused = chance(rng, 0.1);
-    scheduler.hard_stop = chance(rng, 0.5);
-    scheduler.grace = pick(rng, {1.0, 2.0});
-    scheduler.min_samples = pick(rng, {1U, 3U});
+/// The order of the draws is what a seed means; those of other schedulers are drawn, too.
+study::SchedulerSpec draw_scheduler(RngStream& rng, base::Iteration ceiling) {
+    const std::string_view name = pick<std::string_view>(rng, {"fifo", "asha", "asha", "asha", "median"});
+    const bool stops = pick(rng, {false, true});
+    const double eta = pick(rng, {2.0, 3.0, 4.0});
+    const double first_rung = pick(rng, {1.0, 1.0, 2.0});
+    const int finish_top = pick(rng, {0, 1, 2});
+    const bool ray = stops && pick(rng, {false, true});
+    const int brackets = stops ? pick(rng, {1, 1, 2}) : 1;
+    const bool restart_paused = chance(rng, 0.1);
+    const bool hard_stop = chance(rng, 0.5);
+    const double grace = pick(rng, {1.0, 2.0});
+    const int min_samples = pick(rng, {1, 3});
+    if (name == "asha")
+        return schedulers::chosen(name, {{"variant", stops ? "stop" : "promote"},
+                                         {"rule", ray ? "ray" : "floor"},
+                                         {"eta", eta},
+                                         {"first_rung", std::min(first_rung, static_cast<double>(ceiling))},
+                                         {"brackets", brackets},
+                                         {"finish_top", finish_top},
+                                         {"restart_paused", restart_paused}});
+    if (name == "median")
+        return schedulers::chosen(name, {{"grace", grace}, {"min_samples", min_samples}, {"hard_stop", hard_stop}});
+    return schedulers::chosen(name);
 }
 
 } // namespace
 
-std::string_view scheduler_text(const study::SchedulerSpec& scheduler) {
-    if (scheduler.kind == SchedulerKind::fifo) return "fifo";
-    if (scheduler.kind == SchedulerKind::median) return scheduler.hard_stop ? "median" : "median pause";
-    if (scheduler.variant == study::AshaVariant::promote) return "asha promote";
-    return scheduler.rule == study::AshaRule::floor ? "asha stop" : "asha stop ray";
+std::string scheduler_text(const study::SchedulerSpec& scheduler) {
+    const auto is = [&](const char* option, const char* word) {
+        return scheduler.options.at(option).as_string() == word;
+    };
+    std::string text = scheduler.algorithm->name;
+    if (text == "median") return text + (scheduler.options.at("hard_stop").as_bool() ? "" : " pause");
+    if (text != "asha") return text;
+    if (is("variant", "promote")) return "asha promote";
+    return is("rule", "floor") ? "asha stop" : "asha stop ray";
 }
 
 study::StudySpec draw_spec(RngStream& rng, std::uint32_t workers) {
@@ -71,9 +86,8 @@ study::StudySpec draw_spec(RngStream& rng, std::uint32_t workers) {
         spec.resources.ranks = 1 + static_cast<std::uint32_t>(rng.below(largest));
     }
     spec.space = space::SearchSpace(std::move(parameters));
-    spec.searcher.kind = pick(rng, {study::SearcherKind::random, study::SearcherKind::sobol});
-    draw_scheduler(rng, spec.scheduler);
-    spec.scheduler.first_rung = std::min(spec.scheduler.first_rung, static_cast<double>(spec.max_iterations));
+    spec.searcher = searchers::chosen(pick<std::string_view>(rng, {"random", "sobol"}));
+    spec.scheduler = draw_scheduler(rng, spec.max_iterations);
     if (chance(rng, 0.1)) spec.stop.metrics.push_back({"score", 0.6, study::Mode::max});
     if (chance(rng, 0.1)) spec.stop.plateau = study::PlateauStop{"score", 0.02, 3, 3, {}};
     if (chance(rng, 0.1)) spec.stop.trial_time = between(rng, 1s, 5s);

@@ -1,83 +1,268 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract, for every scheduler of the library.
-#include "contract/schedulers/scheduler_contract.hpp"
+// The contract, for every scheduler of the library; and that a scheduler that breaks it is found out.
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/schedulers/scheduler.hpp"
+#include "ranktune/study/spec.hpp"
+#include "ranktune/testing/contract.hpp"
+#include "schedulers/built_in.hpp"
+#include "searchers/built_in.hpp"
 #include "support/catch.hpp"
+#include "support/toy_algorithms.hpp"
+#include "testing/scheduler_world.hpp"
 
 using namespace ranktune;
-using study::SchedulerKind;
+using ranktune::testing::Settings;
 
 namespace {
 
-study::StudySpec study_with(SchedulerKind kind, base::Iteration ceiling) {
+/// Beside those that the suite finds by itself.
+std::vector<Settings> more_settings(const std::string& name) {
+    if (name == "asha")
+        return {{{"eta", 2}, {"brackets", 5}, {"finish_top", 3}},
+                {{"variant", "stop"}, {"eta", 2}, {"first_rung", 2}, {"brackets", 3}},
+                // The last brackets have no rungs.
+                {{"variant", "stop"},
+                 {"rule", "ray"},
+                 {"eta", 1.5},
+                 {"first_rung", 0.7},
+                 {"brackets", 12},
+                 {"stop_last_trials", false}}};
+    if (name == "median") return {{{"grace", 2.5}}, {{"grace", 0}, {"min_samples", 1}, {"hard_stop", false}}};
+    return {};
+}
+
+study::StudySpec small_study(study::SchedulerSpec scheduler) {
     study::StudySpec spec;
-    spec.name = "contract";
-    spec.objective.metric = "quality";
-    spec.max_iterations = ceiling;
+    spec.objective.metric = "score";
+    spec.max_iterations = 20;
     spec.seed = 3;
-    spec.scheduler.kind = kind;
+    spec.space = space::SearchSpace({{"lr", space::FloatRange{0.01, 1.0, true, 0.0}, {}}});
+    spec.searcher = searchers::chosen("random");
+    spec.scheduler = std::move(scheduler);
     return spec;
 }
 
-study::StudySpec asha(study::AshaVariant variant, study::AshaRule rule, base::Iteration ceiling) {
-    auto spec = study_with(SchedulerKind::asha, ceiling);
-    spec.scheduler.variant = variant;
-    spec.scheduler.rule = rule;
-    return spec;
+enum class Fault { none, forgets, answers_anew, pauses, ends_late, throws, takes_anything, name };
+
+/// Stops every second trial at iteration 2; right but for its fault.
+class Alternating final : public schedulers::Scheduler {
+  public:
+    Alternating(base::Iteration ceiling, Fault fault) : ceiling_(ceiling), fault_(fault) {}
+
+    [[nodiscard]] std::string_view name() const override { return fault_ == Fault::name ? "other" : "alternating"; }
+    [[nodiscard]] study::Verdict decide(const schedulers::Report& report, bool) const override {
+        if (fault_ == Fault::answers_anew) ++asked_;
+        if (fault_ == Fault::throws && report.is_nan) throw std::runtime_error("no number");
+        if (report.iteration >= ceiling_)
+            return {study::Verb::stop, study::Reason::max_iterations, static_cast<double>(ceiling_)};
+        const bool second = (stopped_ + asked_) % 2 == 1;
+        if (report.iteration != 2 || !second) return {study::Verb::go_on, study::Reason::none};
+        return {fault_ == Fault::pauses ? study::Verb::pause : study::Verb::stop, study::Reason::not_in_top, 2.0, 1.0};
+    }
+    [[nodiscard]] schedulers::Work next(const schedulers::Pool& pool) const override {
+        return pool.can_create ? schedulers::Work(schedulers::Create{}) : schedulers::NothingLeft{};
+    }
+    [[nodiscard]] base::Iteration next_decision_point(base::TrialId, base::Iteration current) const override {
+        return fault_ == Fault::ends_late ? current : current + 1;
+    }
+    void apply(const study::Record& record) override {
+        const auto* report = std::get_if<study::Reported>(&record);
+        if (report != nullptr && report->iteration == 2) ++stopped_;
+    }
+    void snapshot(study::Encoder& out) const override {
+        out.u8(1);
+        if (fault_ != Fault::forgets) out.varint(stopped_);
+    }
+    void restore(study::Decoder& in) override {
+        if (in.u8() != 1 && fault_ != Fault::takes_anything) throw base::FormatError("another version");
+        if (fault_ != Fault::forgets) stopped_ = in.varint();
+    }
+    [[nodiscard]] bool pauses() const override { return false; }
+
+  private:
+    base::Iteration ceiling_;
+    Fault fault_;
+    std::uint64_t stopped_ = 0;
+    mutable std::uint64_t asked_ = 0;
+};
+
+study::SchedulerInfo alternating(Fault fault) {
+    study::SchedulerInfo info;
+    info.name = "alternating";
+    info.description = "every second trial stops at iteration 2.";
+    info.make = [fault](const study::StudySpec& study) {
+        return std::make_unique<Alternating>(study.max_iterations, fault);
+    };
+    return info;
+}
+
+/// The toy population, right but for what it exploits.
+class Population final : public schedulers::Scheduler {
+  public:
+    enum class Fault { none, denies, itself, outside, answers_anew };
+    Population(base::Iteration ceiling, Fault fault) : toy_(4, 2, ceiling), fault_(fault) {}
+
+    [[nodiscard]] std::string_view name() const override { return "toy"; }
+    [[nodiscard]] study::Verdict decide(const schedulers::Report& report, bool contended) const override {
+        return toy_.decide(report, contended);
+    }
+    [[nodiscard]] schedulers::Exploit exploit(const schedulers::Report& report) const override {
+        schedulers::Exploit exploit = toy_.exploit(report);
+        if (fault_ == Fault::itself) exploit.donor = report.trial;
+        if (fault_ == Fault::outside) exploit.configuration.set("lr", 2.0);
+        if (fault_ == Fault::answers_anew) exploit.configuration.set("lr", 0.5 / ++asked_);
+        return exploit;
+    }
+    [[nodiscard]] bool exploits() const override { return fault_ != Fault::denies; }
+    [[nodiscard]] schedulers::Work next(const schedulers::Pool& pool) const override { return toy_.next(pool); }
+    [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override {
+        return toy_.next_decision_point(trial, current);
+    }
+    void apply(const study::Record& record) override { toy_.apply(record); }
+    void snapshot(study::Encoder& out) const override { toy_.snapshot(out); }
+    void restore(study::Decoder& in) override { toy_.restore(in); }
+    [[nodiscard]] bool pauses() const override { return false; }
+
+  private:
+    ranktune::testing::ToyPopulation toy_;
+    Fault fault_;
+    mutable int asked_ = 0;
+};
+
+study::SchedulerInfo population(Population::Fault fault = Population::Fault::none) {
+    study::SchedulerInfo info;
+    info.name = "toy";
+    info.description = "trials take better ones over.";
+    info.needs_checkpoints = study::CheckpointNeed{};
+    info.make = [fault](const study::StudySpec& study) {
+        return std::make_unique<Population>(study.max_iterations, fault);
+    };
+    return info;
+}
+
+/// The rules that it breaks, in one string.
+std::string broken(const study::SchedulerInfo& info) {
+    std::string all;
+    for (const std::string& rule : ranktune::testing::check_scheduler(info)) all += rule + "\n";
+    return all;
 }
 
 } // namespace
 
-TEST_CASE("FIFO keeps the contract", "[schedulers][contract]") {
-    contract::check_scheduler(study_with(SchedulerKind::fifo, 5));
+TEST_CASE("every scheduler keeps the contract", "[schedulers][contract]") {
+    for (const auto& scheduler : schedulers::built_in()) {
+        INFO(scheduler->name);
+        CHECK(ranktune::testing::check_scheduler(*scheduler, more_settings(scheduler->name)) ==
+              std::vector<std::string>{});
+    }
 }
 
-TEST_CASE("ASHA promote keeps the contract", "[schedulers][contract]") {
-    contract::check_scheduler(asha(study::AshaVariant::promote, study::AshaRule::floor, 20));
+TEST_CASE("whatever all trials report, a scheduler of the library trains one of them to the ceiling",
+          "[schedulers][contract]") {
+    using ranktune::testing::WorldOptions;
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const auto reached = [](const study::SchedulerSpec& scheduler, study::Mode mode, auto value) {
+        WorldOptions options;
+        options.loss = options.failure = options.stopper = options.drain = options.restart = 0.0;
+        options.checked = false;
+        options.value = [value](base::TrialId trial, base::Iteration, base::RngStream&) {
+            return value(trial.value());
+        };
+        study::StudySpec spec = small_study(scheduler);
+        spec.objective.mode = mode;
+        ranktune::testing::World world(spec, options);
+        world.run();
+        return world.reached_ceiling();
+    };
+    for (const auto& info : schedulers::built_in()) {
+        auto all = ranktune::testing::settings_of(*info);
+        for (const Settings& more : more_settings(info->name)) all.push_back(more);
+        for (const Settings& settings : all) {
+            INFO(info->name);
+            const study::SchedulerSpec scheduler = study::chosen(info, settings);
+            for (const auto mode : {study::Mode::min, study::Mode::max}) {
+                // Of equal values one is the best: ties go to somebody.
+                for (const double value : {std::nan(""), infinity, -infinity, 0.0, 1e308, -1e308, 5e-324})
+                    CHECK(reached(scheduler, mode, [value](std::uint32_t) { return value; }) > 0);
+                CHECK(reached(scheduler, mode, [](std::uint32_t trial) { return 1.0 * trial; }) > 0);
+                CHECK(reached(scheduler, mode, [](std::uint32_t trial) { return -1.0 * trial; }) > 0);
+            }
+        }
+    }
 }
 
-TEST_CASE("ASHA promote with brackets and eta 2 keeps the contract", "[schedulers][contract]") {
-    auto spec = asha(study::AshaVariant::promote, study::AshaRule::floor, 12);
-    spec.scheduler.eta = 2;
-    spec.scheduler.brackets = 5;
-    spec.scheduler.finish_top = 3;
-    contract::check_scheduler(spec);
+TEST_CASE("a scheduler that breaks a rule is found out", "[schedulers][contract]") {
+    const auto finds = [](Fault fault, const std::string& rule) {
+        const std::string found = broken(alternating(fault));
+        INFO(found);
+        CHECK(found.find(rule) != std::string::npos);
+    };
+    CHECK(broken(alternating(Fault::none)) == "");
+    finds(Fault::forgets, "a restored scheduler");
+    finds(Fault::answers_anew, "the same question gets the same answer");
+    finds(Fault::pauses, "fits the verb");
+    finds(Fault::ends_late, "decisions lie ahead");
+    finds(Fault::throws, "no number");
+    finds(Fault::takes_anything, "a snapshot of another version is refused");
+    finds(Fault::name, "the scheduler has the name of its description");
 }
 
-TEST_CASE("ASHA stop with rule floor keeps the contract", "[schedulers][contract]") {
-    contract::check_scheduler(asha(study::AshaVariant::stop, study::AshaRule::floor, 20));
+TEST_CASE("a scheduler that exploits, and waits for its population, keeps the contract", "[schedulers][contract]") {
+    CHECK(broken(population()) == "");
+    // There are donors in the worlds of the suite.
+    ranktune::testing::World world(
+        small_study(study::chosen(std::make_shared<const study::SchedulerInfo>(population()))), {});
+    world.run();
+    CHECK(world.exploits() > 10);
 }
 
-TEST_CASE("ASHA stop with rule floor and brackets keeps the contract", "[schedulers][contract]") {
-    auto spec = asha(study::AshaVariant::stop, study::AshaRule::floor, 20);
-    spec.scheduler.eta = 2;
-    spec.scheduler.first_rung = 2;
-    spec.scheduler.brackets = 3;
-    contract::check_scheduler(spec);
+TEST_CASE("a scheduler that exploits against a rule is found out", "[schedulers][contract]") {
+    using Fault = Population::Fault;
+    const auto finds = [](Fault fault, const std::string& rule) {
+        const std::string found = broken(population(fault));
+        INFO(found);
+        CHECK(found.find(rule) != std::string::npos);
+    };
+    finds(Fault::denies, "who says so beforehand exploits");
+    finds(Fault::itself, "a donor is another trial of the study");
+    finds(Fault::outside, "the configuration of an exploit lies in the space");
+    finds(Fault::answers_anew, "the same question gets the same answer");
 }
 
-TEST_CASE("ASHA stop with rule ray keeps the contract", "[schedulers][contract]") {
-    contract::check_scheduler(asha(study::AshaVariant::stop, study::AshaRule::ray, 20));
-}
-
-TEST_CASE("ASHA stop with rule ray, brackets and fractional rungs keeps the contract", "[schedulers][contract]") {
-    auto spec = asha(study::AshaVariant::stop, study::AshaRule::ray, 20);
-    spec.scheduler.eta = 1.5;
-    spec.scheduler.first_rung = 0.7;
-    spec.scheduler.brackets = 12; // the last ones have no rungs
-    spec.scheduler.stop_last_trials = false;
-    contract::check_scheduler(spec);
-}
-
-TEST_CASE("median stopping keeps the contract", "[schedulers][contract]") {
-    auto spec = study_with(SchedulerKind::median, 12);
-    spec.scheduler.grace = 2.5;
-    contract::check_scheduler(spec);
-}
-
-TEST_CASE("median stopping that pauses keeps the contract", "[schedulers][contract]") {
-    auto spec = study_with(SchedulerKind::median, 12);
-    spec.scheduler.grace = 0;
-    spec.scheduler.min_samples = 1;
-    spec.scheduler.hard_stop = false;
-    contract::check_scheduler(spec);
+TEST_CASE("a description that cannot be used is found out", "[schedulers][contract]") {
+    const auto with = [](const study::AlgorithmOption& option) {
+        auto info = alternating(Fault::none);
+        info.options = {option};
+        return broken(info);
+    };
+    using Kind = study::OptionInfo::Kind;
+    const std::string begin = "alternating: the description of 'alternating': option '";
+    CHECK(with({"n", Kind::integer, 1, "a number"}) == "");
+    CHECK(with({"type", Kind::integer, 1, "a number"}).starts_with(begin + "type' is no key"));
+    CHECK(with({"N", Kind::integer, 1, "a number"}).starts_with(begin + "N' is no key"));
+    CHECK(with({"n", Kind::path, "x", "a path"}).starts_with(begin + "n' is neither"));
+    CHECK(with({"n", Kind::integer, 1, ""}).starts_with(begin + "n' has no description"));
+    CHECK(with({"n", Kind::integer, 1.0, "a number"}).starts_with(begin + "n' has a default that it does not take"));
+    CHECK(with({"n", Kind::integer, 0, "a number", 1.0}).starts_with(begin + "n' has a default that it does not take"));
+    CHECK(with({.name = "n", .standard = 1.0, .description = "a number", .only_with = {{"m", true}}})
+              .starts_with(begin + "n' depends on 'm', which is not listed before it"));
+    auto info = alternating(Fault::none);
+    info.make = {};
+    CHECK(broken(info).find("it has no factory") != std::string::npos);
+    info = alternating(Fault::none);
+    info.needs_checkpoints = {.when = {{"hard_stop", false}}};
+    CHECK(broken(info).find("whether it needs checkpoints depends on 'hard_stop'") != std::string::npos);
+    info.needs_checkpoints = study::CheckpointNeed{};
+    CHECK(broken(info).find("a scheduler that needs checkpoints pauses trials, or exploits them") != std::string::npos);
+    info = alternating(Fault::none);
+    info.check = [](const study::AlgorithmCheck& check) { check.complain("type", "never works"); };
+    CHECK(broken(info).find("the defaults work") != std::string::npos);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the searchers that learn nothing have in common.
+// What the searchers that keep no state have in common.
 
 #include <cstdint>
 
@@ -9,7 +9,8 @@
 
 namespace ranktune::searchers {
 
-/// A searcher whose answer depends on (seed, index) alone: records do not interest it and there is nothing to keep.
+/// A searcher that remembers nothing of its own: its answer depends on the seed, the index and, for one that learns,
+/// the table of observations.
 class StatelessSearcher : public Searcher {
   public:
     void apply(const study::Record& /*record*/) final {}

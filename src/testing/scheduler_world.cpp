@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "contract/schedulers/world.hpp"
+#include "testing/scheduler_world.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -7,23 +7,16 @@
 #include <string>
 #include <utility>
 
-namespace ranktune::contract {
+#include "testing/lies_in.hpp"
+#include "testing/require.hpp"
+
+namespace ranktune::testing {
 
 using base::Iteration;
-using base::TrialId;
-using schedulers::Pool;
-using schedulers::Promotion;
 using study::AttemptOutcome;
-using study::Reason;
 using study::TrialPhase;
-using study::Verb;
-using study::Verdict;
 
 namespace {
-
-void require(bool holds, const std::string& what) {
-    if (!holds) throw std::logic_error("contract of schedulers: " + what);
-}
 
 double any_value(TrialId, Iteration, base::RngStream& random) {
     switch (random.below(24)) {
@@ -43,6 +36,7 @@ double any_value(TrialId, Iteration, base::RngStream& random) {
 bool fits(const Verdict& verdict) {
     switch (verdict.reason) {
         case Reason::none:
+            return verdict.verb == Verb::go_on || verdict.verb == Verb::exploit;
         case Reason::below_rung:
         case Reason::in_top:
         case Reason::first_arrival:
@@ -54,10 +48,17 @@ bool fits(const Verdict& verdict) {
         case Reason::max_iterations:
             return verdict.verb == Verb::stop;
         case Reason::below_median:
+        case Reason::scheduler_limit:
             return verdict.verb != Verb::go_on;
         default:
             return false;
     }
+}
+
+study::StudySpec spec_of(study::StudySpec spec, const WorldOptions& options) {
+    spec.num_trials = options.trials;
+    spec.deterministic = options.paused_at_verdict;
+    return spec;
 }
 
 study::Bytes bytes_of(const schedulers::Scheduler& scheduler) {
@@ -70,7 +71,9 @@ study::Bytes bytes_of(const schedulers::Scheduler& scheduler) {
 } // namespace
 
 World::World(const study::StudySpec& spec, WorldOptions options)
-    : options_(std::move(options)), random_(options_.seed, base::Purpose::fault), driver_(spec, options_.checked) {
+    : options_(std::move(options)),
+      random_(options_.seed, base::Purpose::fault),
+      driver_(spec_of(spec, options_), options_.checked) {
     if (!options_.value) options_.value = any_value;
     records_.emplace_back(study::MetricDefined{study::MetricId(0), "noise"});
     records_.emplace_back(study::MetricDefined{study::MetricId(1), spec.objective.metric});
@@ -90,32 +93,64 @@ void World::apply(const study::Record& record) {
     require(bytes_of(*twin_) == bytes, "a restored scheduler gives the snapshot that it was restored from");
 }
 
-Verdict World::ask(TrialId trial, Iteration iteration, double value, bool contended) {
-    const Verdict verdict = driver_.ask(trial, iteration, value, contended);
+Verdict World::ask(const schedulers::Report& report, bool contended, bool draining) {
+    const schedulers::Scheduler& scheduler = driver_.scheduler();
+    Verdict verdict = scheduler.decide(report, contended);
     require(fits(verdict), "the reason " + std::to_string(static_cast<int>(verdict.reason)) + " fits the verb");
-    require(verdict.verb != Verb::pause || driver_.scheduler().pauses(), "who says so beforehand pauses");
-    if (!twin_) return verdict;
-    const bool look = chance(0.05);
-    const auto before = look ? driver_.snapshot() : study::Bytes{};
-    require(driver_.ask(trial, iteration, value, contended) == verdict, "the same question gets the same answer");
-    require(!look || driver_.snapshot() == before, "decide changes nothing");
-    require(twin_->decide({trial, iteration, study::score(value, driver_.spec().objective.mode), std::isnan(value)},
-                          contended) == verdict,
-            "a restored scheduler decides the same");
+    require(verdict.verb != Verb::pause || scheduler.pauses(), "who says so beforehand pauses");
+    if (twin_) {
+        const bool look = chance(0.05);
+        const auto before = look ? driver_.snapshot() : study::Bytes{};
+        require(scheduler.decide(report, contended) == verdict, "the same question gets the same answer");
+        require(!look || driver_.snapshot() == before, "decide changes nothing");
+        require(twin_->decide(report, contended) == verdict, "a restored scheduler decides the same");
+    }
+    takeover_.reset();
+    if (verdict.verb == Verb::exploit) take_over(report, verdict, draining);
     return verdict;
+}
+
+/// A trial without a donor goes on as it is, and hears why.
+void World::take_over(const schedulers::Report& report, Verdict& verdict, bool draining) {
+    const schedulers::Scheduler& scheduler = driver_.scheduler();
+    require(scheduler.exploits(), "who says so beforehand exploits");
+    const schedulers::Exploit exploit = scheduler.exploit(report);
+    require(scheduler.exploit(report) == exploit, "the same question gets the same answer");
+    require(!twin_ || twin_->exploit(report) == exploit, "a restored scheduler exploits the same");
+    require(exploit.donor != report.trial && exploit.donor.value() < trials_.size(),
+            "a donor is another trial of the study");
+    require(lies_in(driver_.spec().space, exploit.configuration), "the configuration of an exploit lies in the space");
+    const study::CheckpointRef* checkpoint = draining ? nullptr : checkpoint_of(exploit);
+    if (checkpoint != nullptr)
+        takeover_ = study::Exploited{report.trial,
+                                     {},
+                                     report.iteration,
+                                     {exploit.donor, *checkpoint},
+                                     trials_[report.trial.value()].generation + 1,
+                                     exploit.configuration};
+    verdict = {takeover_ ? Verb::exploit : Verb::go_on, takeover_ ? Reason::exploited : Reason::no_donor,
+               static_cast<double>(exploit.donor.value()), static_cast<double>(exploit.iteration)};
+}
+
+/// Null: the donor has none of that iteration.
+const study::CheckpointRef* World::checkpoint_of(const schedulers::Exploit& exploit) const {
+    const auto& all = trials_[exploit.donor.value()].checkpoints;
+    const auto found =
+        std::find_if(all.rbegin(), all.rend(), [&](const auto& each) { return each.iteration == exploit.iteration; });
+    return found == all.rend() ? nullptr : &*found;
 }
 
 schedulers::Work World::ask_next(const schedulers::Pool& pool) {
     const schedulers::Work work = driver_.work(pool);
     require(pool.can_create || !std::holds_alternative<schedulers::Create>(work),
             "no trial is created beyond their number");
-    if (const auto* create = std::get_if<schedulers::Create>(&work))
-        require(create->bracket < driver_.spec().scheduler.brackets, "a trial belongs to a bracket of the study");
     if (const auto* promotion = std::get_if<schedulers::Promotion>(&work)) {
         require(driver_.scheduler().pauses(), "only who pauses resumes");
         require(trials_.at(promotion->trial.value()).phase == Phase::paused, "only paused trials are offered");
         require(promotion->from < promotion->target && promotion->target <= driver_.spec().max_iterations,
                 "a promotion leads upwards, to the ceiling at most");
+        require(promotion->reason == Reason::finish_top || !driver_.scheduler().out_of_reach(promotion->trial),
+                "a trial that is out of reach is not promoted");
     }
     if (twin_) {
         require(driver_.work(pool) == work, "the same question gets the same answer");
@@ -132,14 +167,21 @@ std::vector<TrialId> World::in(std::initializer_list<Phase> phases) const {
     return found;
 }
 
+std::vector<TrialId> World::busy() const {
+    std::vector<TrialId> found;
+    for (std::uint32_t i = 0; i < trials_.size(); ++i)
+        if (trials_[i].holds_ranks) found.emplace_back(i);
+    return found;
+}
+
 void World::run() {
     // Far more than any study of this size needs.
     const std::uint64_t limit = 100ULL * (options_.trials + 1) * (driver_.spec().max_iterations + 1);
     for (std::uint64_t step = 0; step < limit; ++step) {
-        while (in({Phase::running, Phase::pausing, Phase::stopping}).size() < options_.slots && fill()) {
+        while (busy().size() < options_.slots && fill()) {
         }
-        const auto busy = in({Phase::running, Phase::pausing, Phase::stopping});
-        if (busy.empty()) {
+        const auto training = busy();
+        if (training.empty()) {
             require(in({Phase::waiting}).empty() && trials_.size() == options_.trials,
                     "every trial is made and started");
             left_paused_ = in({Phase::paused}).size();
@@ -151,25 +193,21 @@ void World::run() {
         if (chance(options_.restart)) {
             restart();
         } else {
-            advance(busy[random_.below(busy.size())]);
+            advance(training[random_.below(training.size())]);
         }
     }
-    throw std::logic_error("contract of schedulers: the study does not end");
+    throw std::logic_error("the study does not end");
 }
 
 /// Gives one free slot away: to a waiting trial, a promotion, or a new trial.
 bool World::fill() {
-    const auto waiting = in({Phase::waiting});
-    if (!waiting.empty()) {
-        const TrialId trial = waiting.front();
-        Trial& t = trials_[trial.value()];
-        t.phase = Phase::running;
-        t.iteration = t.checkpoint;
-        apply(study::TrialStarted{trial, base::Attempt(1), {}, {base::Rank(1)}, {}});
+    for (const TrialId trial : in({Phase::waiting})) {
+        if (trials_[trial.value()].holds_ranks) continue; // promoted before its group has ended
+        start(trial);
         return true;
     }
     const bool can_create = trials_.size() < options_.trials;
-    const bool active = !in({Phase::running, Phase::pausing, Phase::stopping}).empty();
+    const bool active = !in({Phase::waiting, Phase::running, Phase::pausing, Phase::stopping, Phase::leaving}).empty();
     const TrialId next{static_cast<std::uint32_t>(trials_.size())};
     const schedulers::Work work = ask_next({can_create, active, next});
     if (const auto* promotion = std::get_if<schedulers::Promotion>(&work)) {
@@ -179,16 +217,33 @@ bool World::fill() {
     }
     const auto* create = std::get_if<schedulers::Create>(&work);
     if (create == nullptr) return false;
-    trials_.emplace_back();
-    apply(study::TrialCreated{next, {}, 1, create->bracket, create->target, {}, {}});
+    require(create->target <= driver_.spec().max_iterations, "a trial is trained to the ceiling at most");
+    trials_.emplace_back().configuration = driver_.spec().space.sample(driver_.spec().seed, next);
+    apply(study::TrialCreated{next, {}, 1, create->bracket, create->target, {}, trials_.back().configuration});
+    require(driver_.scheduler().next_decision_point(next, 0) > 0, "decisions lie ahead");
     return true;
+}
+
+void World::start(TrialId trial) {
+    Trial& t = trials_[trial.value()];
+    if (!t.takeovers.empty() && chance(options_.undone)) {
+        t.start = t.takeovers.back().start;
+        t.configuration = std::move(t.takeovers.back().configuration);
+        t.takeovers.pop_back();
+        apply(study::ExploitUndone{trial, {}, --t.generation});
+    }
+    t.phase = Phase::running;
+    t.holds_ranks = true;
+    t.iteration = t.start;
+    apply(study::TrialStarted{trial, base::Attempt(1), {}, {base::Rank(1)}, {}});
 }
 
 void World::restart() {
     apply(study::IncarnationBegan{base::Incarnation(2), {}, "", {}});
     for (std::uint32_t i = 0; i < trials_.size(); ++i) {
         Trial& t = trials_[i];
-        if (t.phase == Phase::running) t.phase = Phase::waiting;
+        t.holds_ranks = false;
+        if (t.phase == Phase::running || t.phase == Phase::leaving) t.phase = Phase::waiting;
         if (t.phase == Phase::pausing) t.phase = Phase::paused;
         if (t.phase == Phase::paused && t.verdict.reason == Reason::draining) t.phase = Phase::waiting;
         if (t.phase == Phase::stopping) close(TrialId(i), TrialPhase::stopped, t.verdict.reason);
@@ -197,14 +252,17 @@ void World::restart() {
 
 void World::advance(TrialId trial) {
     Trial& t = trials_[trial.value()];
-    if (chance(options_.failure)) {
+    if (t.phase == Phase::paused || t.phase == Phase::waiting) { // it counts as paused since the verdict
+        t.holds_ranks = false;
+        apply(study::AttemptEnded{trial, base::Attempt(1), {}, AttemptOutcome::paused, false, ""});
+    } else if (chance(options_.failure)) {
         attempt_over(trial, AttemptOutcome::failed);
     } else if (chance(options_.loss)) {
         attempt_over(trial, AttemptOutcome::lost);
     } else if (t.phase == Phase::running || (t.phase == Phase::pausing && chance(0.1))) {
         report(trial); // one that is to pause may report once more before it obeys
     } else {
-        attempt_over(trial, t.phase == Phase::pausing ? AttemptOutcome::paused : AttemptOutcome::stopped);
+        attempt_over(trial, t.phase == Phase::stopping ? AttemptOutcome::stopped : AttemptOutcome::paused);
     }
 }
 
@@ -215,9 +273,10 @@ void World::report(TrialId trial) {
     const double value = options_.value(trial, iteration, random_);
     const auto ceiling = driver_.spec().max_iterations;
     const bool draining = t.phase == Phase::pausing && t.verdict.reason == Reason::draining;
-    Verdict verdict = ask(trial, iteration, value, draining || chance(0.3));
-    require(iteration < ceiling || verdict.verb == Verb::stop || !driver_.spec().scheduler.stop_last_trials,
-            "trials stop at the ceiling");
+    const schedulers::Report report{trial, iteration, study::score(value, driver_.spec().objective.mode),
+                                    std::isnan(value)};
+    Verdict verdict = ask(report, !options_.paused_at_verdict && (draining || chance(0.3)), draining);
+    require(iteration < ceiling || verdict.verb != Verb::pause, "no trial pauses at the ceiling");
     if (iteration >= ceiling) {
         verdict = {Verb::stop, Reason::max_iterations, static_cast<double>(ceiling)};
         ++reached_ceiling_;
@@ -225,32 +284,57 @@ void World::report(TrialId trial) {
         verdict = {Verb::stop, Reason::metric_threshold, value, 0.5};
     } else if (verdict.verb == Verb::go_on && (draining || chance(options_.drain))) {
         // A tuner that drains says that ranks are wanted.
-        verdict = ask(trial, iteration, value, true);
+        verdict = ask(report, true, true);
         if (verdict.verb == Verb::go_on) verdict = {Verb::pause, Reason::draining};
     }
     study::Reported record{trial, base::Attempt(1), {}, iteration, 0.0, {{study::MetricId(0), 0.5}}, verdict};
     if (!(std::isnan(value) && chance(0.5))) record.metrics.push_back({study::MetricId(1), value}); // or not at all
     apply(record);
     require(driver_.scheduler().next_decision_point(trial, iteration) > iteration, "decisions lie ahead");
-    if (t.phase == Phase::running || verdict.verb == Verb::stop) {
-        t.verdict = verdict;
-        if (verdict.verb == Verb::pause) t.phase = Phase::pausing;
-        if (verdict.verb == Verb::stop) t.phase = Phase::stopping;
-    } else {
-        require(verdict.verb == Verb::pause, "a pause that was told is told again");
-        t.verdict = verdict;
-    }
+    require(t.phase == Phase::running || verdict.verb == Verb::stop || verdict.verb == Verb::pause,
+            "a pause that was told is told again");
+    t.verdict = verdict;
+    if (verdict.verb == Verb::pause) t.phase = options_.paused_at_verdict ? Phase::paused : Phase::pausing;
+    if (t.phase == Phase::paused) save(trial);
+    if (verdict.verb == Verb::stop) t.phase = Phase::stopping;
+    if (verdict.verb == Verb::exploit) exploit(trial);
+    if (verdict.verb == Verb::go_on && chance(options_.save)) save(trial);
+}
+
+/// Its group gives up without saving; the next one starts from the donor's checkpoint and goes on counting.
+void World::exploit(TrialId trial) {
+    Trial& t = trials_[trial.value()];
+    ++exploits_;
+    t.phase = Phase::leaving;
+    t.takeovers.push_back({t.start, t.configuration});
+    t.start = t.iteration;
+    t.configuration = takeover_->configuration;
+    t.generation = takeover_->generation;
+    apply(*takeover_);
+}
+
+/// A trial keeps its two newest checkpoints.
+void World::save(TrialId trial) {
+    Trial& t = trials_[trial.value()];
+    study::CheckpointRef checkpoint{.iteration = t.iteration, .path = std::to_string(saves_++), .bytes = 1};
+    checkpoint.generation = t.generation;
+    t.checkpoints.push_back(checkpoint);
+    t.start = t.iteration;
+    t.takeovers.clear();
+    apply(study::CheckpointCommitted{trial, base::Attempt(1), {}, checkpoint});
+    if (t.checkpoints.size() <= 2) return;
+    apply(study::CheckpointReleased{trial, t.checkpoints.front().path});
+    t.checkpoints.erase(t.checkpoints.begin());
 }
 
 void World::attempt_over(TrialId trial, AttemptOutcome outcome) {
     Trial& t = trials_[trial.value()];
-    apply(study::AttemptEnded{trial, base::Attempt(1), {}, outcome, outcome == AttemptOutcome::lost, ""});
     const bool told_to_pause = t.phase == Phase::pausing;
+    if (outcome == AttemptOutcome::paused && told_to_pause) save(trial);
+    t.holds_ranks = false;
+    apply(study::AttemptEnded{trial, base::Attempt(1), {}, outcome, outcome == AttemptOutcome::lost, ""});
     switch (outcome) {
         case AttemptOutcome::paused:
-            t.checkpoint = t.iteration;
-            t.phase = Phase::paused;
-            break;
         case AttemptOutcome::lost:
         case AttemptOutcome::unreadable:
         case AttemptOutcome::unreachable:
@@ -273,8 +357,13 @@ void World::attempt_over(TrialId trial, AttemptOutcome outcome) {
 }
 
 void World::close(TrialId trial, TrialPhase phase, Reason reason) {
-    trials_[trial.value()].phase = Phase::closed;
+    Trial& t = trials_[trial.value()];
+    t.phase = Phase::closed;
+    t.holds_ranks = false;
     apply(study::TrialClosed{trial, {}, phase, reason, 0.0, 0.0, ""});
+    for (const study::CheckpointRef& checkpoint : t.checkpoints)
+        apply(study::CheckpointReleased{trial, checkpoint.path});
+    t.checkpoints.clear();
 }
 
-} // namespace ranktune::contract
+} // namespace ranktune::testing

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Searchers and schedulers in words, from their descriptions: for a terminal, for the reference page, and for a study
+// file to start from.
+
+#include <string>
+
+#include "ranktune/study/algorithm.hpp"
+#include "report/text.hpp"
+
+namespace ranktune::report {
+
+/// Every algorithm with its options, `width` columns wide.
+[[nodiscard]] std::string algorithms_text(const study::Algorithms& algorithms, std::size_t width);
+
+/// The tables of [searcher] and of [scheduler] in docs/reference/study-file.md: rows of Markdown.
+[[nodiscard]] std::string searcher_table(const study::Algorithms& algorithms);
+[[nodiscard]] std::string scheduler_table(const study::Algorithms& algorithms);
+
+/// [searcher] or [scheduler] of a study file that names this algorithm. Its options stand in comments, with what they
+/// mean: they have their defaults.
+[[nodiscard]] std::string commented_table(const study::SearcherInfo& searcher);
+[[nodiscard]] std::string commented_table(const study::SchedulerInfo& scheduler);
+
+} // namespace ranktune::report

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A small random world around one scheduler: trials start, report, pause, are lost, fail and go on, as the tuner would
+// let them, and every rule of the interface is checked on the way.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "ranktune/base/rng.hpp"
+#include "testing/scheduler_driver.hpp"
+
+namespace ranktune::testing {
+
+struct WorldOptions {
+    std::uint64_t seed = 1;
+    std::uint32_t trials = 40;
+    std::uint32_t slots = 6;        ///< trials that train at once
+    double loss = 0.02;             ///< per report: the attempt is lost
+    double failure = 0.02;          ///< per report: the trial fails for good
+    double stopper = 0.02;          ///< per report: a stopper ends the trial
+    double drain = 0.01;            ///< per report: a drain pauses the trial
+    double restart = 0.005;         ///< per step: the head is lost
+    double save = 0.3;              ///< per report: the trial saves a checkpoint
+    double undone = 0.1;            ///< per start of a trial that has exploited another one: its donor cannot be read
+    bool paused_at_verdict = false; ///< as in a deterministic study, where nobody sees who waits for ranks, either
+    bool checked = true; ///< invariants after every record, a twin that is restored from snapshots now and then
+    /// The value of a report; by default uniform, one in eight not finite.
+    std::function<double(base::TrialId, base::Iteration, base::RngStream&)> value;
+};
+
+class World {
+  public:
+    World(const study::StudySpec& spec, WorldOptions options);
+
+    /// Until no trial can do anything more. Throws std::logic_error when the scheduler breaks a rule or the study does
+    /// not end.
+    void run();
+
+    [[nodiscard]] const SchedulerDriver& driver() const { return driver_; }
+    [[nodiscard]] const std::vector<study::Record>& records() const { return records_; }
+    [[nodiscard]] std::uint64_t iterations() const { return iterations_; } ///< reported, repeated ones included
+    [[nodiscard]] std::uint64_t reached_ceiling() const { return reached_ceiling_; }
+    [[nodiscard]] std::uint64_t left_paused() const { return left_paused_; }
+    [[nodiscard]] std::uint64_t exploits() const { return exploits_; }
+
+  private:
+    enum class Phase : std::uint8_t { waiting, running, pausing, stopping, leaving, paused, closed };
+    /// What a trial had before it took another one over.
+    struct Before {
+        base::Iteration start = 0;
+        space::Configuration configuration;
+    };
+    struct Trial {
+        Phase phase = Phase::waiting; ///< leaving: it was told to exploit another one, and its group is to end
+        bool holds_ranks = false;
+        base::Iteration iteration = 0;
+        base::Iteration start = 0; ///< of its next attempt
+        study::Verdict verdict;
+        space::Configuration configuration;
+        std::uint32_t generation = 0;
+        std::vector<study::CheckpointRef> checkpoints; ///< the newest last
+        std::vector<Before> takeovers;                 ///< since its newest checkpoint
+    };
+
+    bool fill();
+    void start(base::TrialId trial);
+    void restart();
+    void advance(base::TrialId trial);
+    void report(base::TrialId trial);
+    void exploit(base::TrialId trial);
+    void save(base::TrialId trial);
+    void attempt_over(base::TrialId trial, study::AttemptOutcome outcome);
+    void close(base::TrialId trial, study::TrialPhase phase, study::Reason reason);
+    void apply(const study::Record& record);
+    study::Verdict ask(const schedulers::Report& report, bool contended, bool draining);
+    void take_over(const schedulers::Report& report, study::Verdict& verdict, bool draining);
+    const study::CheckpointRef* checkpoint_of(const schedulers::Exploit& exploit) const;
+    schedulers::Work ask_next(const schedulers::Pool& pool);
+    bool chance(double probability) { return random_.uniform() < probability; }
+    std::vector<base::TrialId> in(std::initializer_list<Phase> phases) const;
+    std::vector<base::TrialId> busy() const;
+
+    WorldOptions options_;
+    base::RngStream random_;
+    SchedulerDriver driver_;
+    std::unique_ptr<schedulers::Scheduler> twin_; ///< sees the same records; must give the same answers
+    std::vector<Trial> trials_;
+    std::vector<study::Record> records_;
+    std::optional<study::Exploited> takeover_; ///< follows the report that is being judged
+    std::uint64_t saves_ = 0;
+    std::uint64_t exploits_ = 0;
+    std::uint64_t iterations_ = 0;
+    std::uint64_t reached_ceiling_ = 0;
+    std::uint64_t left_paused_ = 0;
+};
+
+} // namespace ranktune::testing

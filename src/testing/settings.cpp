@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testing/settings.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <memory>
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/spec.hpp"
+#include "testing/broken_rules.hpp"
+
+namespace ranktune::testing {
+namespace {
+
+using Kind = study::OptionInfo::Kind;
+
+constexpr std::size_t most_combinations = 64;
+
+const space::Value* find(const Settings& settings, const std::string& option) {
+    const auto found = std::ranges::find(settings, option, &study::OptionValue::option);
+    return found == settings.end() ? nullptr : &found->value;
+}
+
+const study::AlgorithmOption& option_of(const study::AlgorithmInfo& info, const std::string& name) {
+    return *std::ranges::find(info.options, name, &study::AlgorithmOption::name);
+}
+
+bool applies(const study::AlgorithmInfo& info, const Settings& settings, const study::AlgorithmOption& option) {
+    if (!option.only_with) return true;
+    const study::AlgorithmOption& other = option_of(info, option.only_with->option);
+    const space::Value* given = find(settings, other.name);
+    return applies(info, settings, other) && (given == nullptr ? other.standard : *given) == option.only_with->value;
+}
+
+/// Of an option with few values.
+std::vector<space::Value> all_values(const study::AlgorithmOption& option) {
+    if (option.kind == Kind::boolean) return {true, false};
+    return {option.accepted.begin(), option.accepted.end()};
+}
+
+/// Other than the default: the bounds, and values near it.
+std::vector<space::Value> some_numbers(const study::AlgorithmOption& option) {
+    const double standard = option.standard.as_double();
+    std::vector<double> numbers{standard + 1.0, 2.0 * standard, 0.5 * standard};
+    if (option.low) numbers.push_back(*option.low);
+    if (option.high) numbers.push_back(*option.high);
+    std::vector<space::Value> values;
+    for (double number : numbers) {
+        if (option.kind == Kind::integer) number = std::floor(number);
+        if (number == standard || (option.low && number < *option.low) || (option.high && number > *option.high))
+            continue;
+        const space::Value value =
+            option.kind == Kind::integer ? space::Value(static_cast<std::int64_t>(number)) : space::Value(number);
+        if (std::ranges::find(values, value) == values.end()) values.push_back(value);
+    }
+    return values;
+}
+
+/// Every combination of the options with few values, those first that differ from the defaults in the last ones.
+std::vector<Settings> combinations(const study::AlgorithmInfo& info) {
+    std::vector<Settings> all{{}};
+    for (const study::AlgorithmOption& option : info.options) {
+        std::vector<Settings> more;
+        for (const Settings& settings : all) {
+            if (!applies(info, settings, option)) continue;
+            for (const space::Value& value : all_values(option)) {
+                if (value == option.standard) continue;
+                more.push_back(settings);
+                more.back().push_back({option.name, value});
+            }
+        }
+        for (Settings& settings : more)
+            if (all.size() < most_combinations) all.push_back(std::move(settings));
+    }
+    return all;
+}
+
+template <class Info>
+bool works_alone(const Info& info, const Settings& settings) {
+    study::StudySpec spec;
+    spec.max_iterations = 20;
+    try {
+        check_options(study::chosen(std::make_shared<const Info>(info), settings), spec);
+        return true;
+    } catch (const base::UsageError&) {
+        return false;
+    }
+}
+
+} // namespace
+
+std::vector<Settings> settings_of(const study::AlgorithmInfo& info, const Works& works) {
+    std::vector<Settings> all;
+    std::ranges::copy_if(combinations(info), std::back_inserter(all), works);
+    const std::vector<Settings> combined = all;
+    for (const study::AlgorithmOption& option : info.options) {
+        if (option.kind != Kind::integer && option.kind != Kind::number) continue;
+        for (const space::Value& number : some_numbers(option)) {
+            for (Settings settings : combined) {
+                if (!applies(info, settings, option)) continue;
+                settings.push_back({option.name, number});
+                if (!works(settings)) continue;
+                all.push_back(std::move(settings));
+                break;
+            }
+        }
+    }
+    return all;
+}
+
+std::vector<Settings> settings_of(const study::SchedulerInfo& info) {
+    return settings_of(info, [&](const Settings& settings) { return works_alone(info, settings); });
+}
+std::vector<Settings> settings_of(const study::SearcherInfo& info) {
+    return settings_of(info, [&](const Settings& settings) { return works_alone(info, settings); });
+}
+
+std::string settings_text(const Settings& settings) {
+    std::string text;
+    for (const study::OptionValue& setting : settings)
+        text += (text.empty() ? "" : ", ") + setting.option + " = " + setting.value.literal();
+    return text.empty() ? text : "{" + text + "}";
+}
+
+} // namespace ranktune::testing
