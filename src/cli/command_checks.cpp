@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "drivers/environment.hpp"
-#include "drivers/program/spawn.hpp"
+#include "process/environment.hpp"
+#include "process/spawn.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "study/launchers.hpp"
 
@@ -43,7 +43,7 @@ std::string launcher_warning(const study::StudySpec& spec, const study::ForeignL
 std::vector<std::string> search_path(const ProgramSpec& program) {
     for (const auto& variable : program.env)
         if (variable.name == "PATH") return {"PATH=" + variable.value};
-    return drivers::environment_entries();
+    return process::environment_entries();
 }
 
 fs::path in_directory(const ProgramSpec& program, const std::string& path) {
@@ -52,7 +52,7 @@ fs::path in_directory(const ProgramSpec& program, const std::string& path) {
 
 std::string program_warning(const ProgramSpec& program, const WrittenWord& word) {
     if (word.text.find('/') == std::string::npos) {
-        if (!drivers::find_program(word.text, search_path(program)).empty()) return "";
+        if (!process::find_program(word.text, search_path(program)).empty()) return "";
         return fmt::format(
             "trainable.command: there is no program '{}' on PATH {}, and without it every trial fails. Load its "
             "module, "

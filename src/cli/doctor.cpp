@@ -21,15 +21,15 @@
 #include "cli/version.hpp"
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
-#include "drivers/command_output.hpp"
-#include "drivers/environment.hpp"
-#include "drivers/file_system_facts.hpp"
-#include "drivers/supervise/shared_memory.hpp"
+#include "launch/shared_memory.hpp"
+#include "process/command_output.hpp"
+#include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
 #include "report/text.hpp"
 #include "slurm/allocation.hpp"
 #include "storage/file_descriptor.hpp"
 #include "storage/hdf5_thread.hpp"
+#include "studydir/file_system_facts.hpp"
 #include "trainables/blas.hpp"
 
 namespace ranktune::cli {
@@ -47,7 +47,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 Check mpi() {
     Check check{"mpi", State::good, comm::mpi::library_version()};
-    const std::string pml = drivers::environment_variable("OMPI_MCA_pml");
+    const std::string pml = process::environment_variable("OMPI_MCA_pml");
     if (!pml.empty()) check.text += "; OMPI_MCA_pml=" + pml + " is set by your environment";
     if (comm::mpi::library() == comm::mpi::Library::other) {
         check.state = State::note;
@@ -57,7 +57,7 @@ Check mpi() {
 }
 
 Check launcher() {
-    const auto found = drivers::run_command({"mpirun", "--version"}, answer_within);
+    const auto found = process::run_command({"mpirun", "--version"}, answer_within);
     if (!found.ok())
         return {"mpirun", State::note, "not found: " + first_line(found.error),
                 "not needed where srun starts ranks; otherwise load the MPI that ranktune was built with"};
@@ -70,15 +70,15 @@ Check launcher() {
 }
 
 Check slurm_programs() {
-    const auto found = drivers::run_command({"sinfo", "--version"}, answer_within);
+    const auto found = process::run_command({"sinfo", "--version"}, answer_within);
     if (found.error.find("no such program") != std::string::npos) return {"slurm", State::good, "none here"};
     if (!found.ok())
         return {"slurm", State::note, "its programs are here, but do not work: " + first_line(found.error),
                 "on a machine without a cluster that is all right; otherwise ask whoever keeps its slurm.conf"};
     Check check{"slurm", State::good, first_line(found.text)};
-    const auto job = slurm::allocation(drivers::environment_variables());
+    const auto job = slurm::allocation(process::environment_variables());
     if (job) check.text += ", in job " + job->job;
-    const auto ping = drivers::run_command({"scontrol", "ping"}, answer_within);
+    const auto ping = process::run_command({"scontrol", "ping"}, answer_within);
     if (!ping.ok()) {
         check.state = State::note;
         check.text +=
@@ -89,7 +89,7 @@ Check slurm_programs() {
 }
 
 Check pmix() {
-    const auto list = drivers::run_command({"srun", "--mpi=list"}, answer_within);
+    const auto list = process::run_command({"srun", "--mpi=list"}, answer_within);
     const std::string offered = comm::mpi::offered_interfaces(list.text + list.error);
     if (offered.empty()) return {"pmix", State::good, "no srun that offers an interface; mpirun brings its own"};
     const std::string wanted = comm::mpi::library() == comm::mpi::Library::mpich ? "pmi2" : "pmix";
@@ -131,7 +131,7 @@ Check binding() {
     const int allowed = CPU_COUNT(&mask);
     Check check{"binding", State::good, fmt::format("{} of {} cores may be used from here", allowed, online)};
     for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"})
-        if (const std::string value = drivers::environment_variable(name); !value.empty())
+        if (const std::string value = process::environment_variable(name); !value.empty())
             check.text += fmt::format(", {}={}", name, value);
     if (allowed == 1 && online > 1) {
         check.state = State::note;
@@ -187,7 +187,7 @@ FileTrial try_a_file(const fs::path& directory) {
 
 void file_system(const std::string& directory, std::vector<Check>& checks) {
     const fs::path path = existing(directory);
-    const drivers::FileSystemFacts facts = drivers::file_system_facts(path);
+    const studydir::FileSystemFacts facts = studydir::file_system_facts(path);
     if (facts.error) {
         checks.push_back({"file system", State::wrong, path.string() + ": " + facts.error.message(),
                           "give a directory that can be read"});
@@ -239,7 +239,7 @@ rlim_t soft_limit(decltype(RLIMIT_NOFILE) resource) {
 
 Check left_behind() {
     constexpr std::size_t most = 5;
-    const auto left = drivers::abandoned_by_ranks();
+    const auto left = launch::abandoned_by_ranks();
     if (left.empty()) return {"left behind", State::good, "nothing of ranks that were killed"};
     Check check{"left behind", State::note,
                 fmt::format("memory in /dev/shm or session folders of {} runs that were killed", left.size()),
@@ -261,7 +261,7 @@ void limits(std::vector<Check>& checks) {
     }
     checks.push_back(std::move(open));
 
-    const drivers::FileSystemFacts shm = drivers::file_system_facts("/dev/shm");
+    const studydir::FileSystemFacts shm = studydir::file_system_facts("/dev/shm");
     Check memory{"/dev/shm", State::good, report::bytes_text(shm.free_bytes) + " free"};
     if (shm.error) {
         memory = {"/dev/shm", State::wrong, shm.error.message(),
@@ -283,7 +283,7 @@ void limits(std::vector<Check>& checks) {
     }
     checks.push_back(std::move(lock));
 
-    const std::string temporary = drivers::environment_variable("TMPDIR");
+    const std::string temporary = process::environment_variable("TMPDIR");
     Check socket{"TMPDIR", State::good, temporary.empty() ? "/tmp" : temporary};
     if (temporary.size() > 60) {
         socket.state = State::wrong;
@@ -299,7 +299,7 @@ const char* state_name(State state) { return state == State::good ? "good" : sta
 std::vector<Check> examine(const std::string& directory) {
     std::vector<Check> checks;
     checks.push_back(
-        {"ranktune", State::good, std::string(version()) + " on " + drivers::host_name() + ", cuda: not compiled"});
+        {"ranktune", State::good, std::string(version()) + " on " + process::host_name() + ", cuda: not compiled"});
     checks.push_back(mpi());
     checks.push_back(launcher());
     checks.push_back(slurm_programs());

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <ostream>
 
-#include "drivers/environment.hpp"
+#include "process/environment.hpp"
 #include "report/stopping.hpp"
 
 namespace ranktune::cli {
@@ -30,7 +30,7 @@ std::size_t shown_width(std::string_view line) {
 
 } // namespace
 
-report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures& figures, std::uint64_t total) {
+report::Live live_figures(const tuner::Tuner& tuner, const head::HeadFigures& figures, std::uint64_t total) {
     report::Live live;
     live.elapsed_s = figures.elapsed_s;
     const double all = figures.training_s + figures.starting_s + figures.idle_s;
@@ -57,7 +57,7 @@ report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures&
     } else if (state.pace.deadline()) {
         live.deadline = "job ends in " +
                         report::short_duration(std::max(0.0, base::to_seconds(*state.pace.deadline() - state.now)));
-    } else if (!drivers::slurm_job().empty()) {
+    } else if (!process::slurm_job().empty()) {
         live.deadline = "no deadline";
     }
     return live;
@@ -68,14 +68,14 @@ LiveView::LiveView(std::ostream& out, const Terminal& terminal, Progress progres
     if (progress_ == Progress::automatic) progress_ = terminal_.interactive ? Progress::table : Progress::lines;
 }
 
-report::Live LiveView::live(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) {
+report::Live LiveView::live(const tuner::Tuner& tuner, const head::HeadFigures& figures) {
     report::Live live = live_figures(tuner, figures, total_.update(tuner));
     live.directory = directory_;
     live.stopping = report::stopping_text(tuner.state(), std::chrono::system_clock::now());
     return live;
 }
 
-void LiveView::on_tick(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) {
+void LiveView::on_tick(const tuner::Tuner& tuner, const head::HeadFigures& figures) {
     if (progress_ == Progress::none || tuner.state().ended) return;
     show_deadline(tuner.state());
     if (progress_ == Progress::lines) return show_line(tuner, figures);
@@ -93,7 +93,7 @@ void LiveView::on_tick(const tuner::Tuner& tuner, const drivers::HeadFigures& fi
     draw(report::live_table(tuner, now, terminal_.style, std::min<std::size_t>(trials, 20)));
 }
 
-void LiveView::show_line(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) {
+void LiveView::show_line(const tuner::Tuner& tuner, const head::HeadFigures& figures) {
     if (figures.elapsed_s < next_line_s_) return;
     next_line_s_ = figures.elapsed_s + std::clamp(figures.elapsed_s, shortest_pause_s, longest_pause_s);
     if (figures.elapsed_s >= next_table_s_) {

@@ -9,16 +9,16 @@
 
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
-#include "drivers/observer.hpp"
+#include "head/observer.hpp"
 #include "report/screens.hpp"
 
 namespace ranktune::cli {
 
-class LiveView final : public drivers::Observer {
+class LiveView final : public head::Observer {
   public:
     LiveView(std::ostream& out, const Terminal& terminal, Progress progress);
 
-    void on_tick(const tuner::Tuner& tuner, const drivers::HeadFigures& figures) override;
+    void on_tick(const tuner::Tuner& tuner, const head::HeadFigures& figures) override;
     /// As the user would type it, for the hints below the table.
     void set_directory(std::string directory) { directory_ = std::move(directory); }
     /// Removes what will be drawn over, so that the end screen stands alone.
@@ -28,11 +28,11 @@ class LiveView final : public drivers::Observer {
     void draw(const std::string& table);
     /// Once, as soon as the head knows: Slurm answers after the first screen has been shown.
     void show_deadline(const tuner::State& state);
-    [[nodiscard]] report::Live live(const tuner::Tuner& tuner, const drivers::HeadFigures& figures);
+    [[nodiscard]] report::Live live(const tuner::Tuner& tuner, const head::HeadFigures& figures);
 
     /// Rows that the table takes on the terminal as it is now: a line that is longer than that is shown in several.
     [[nodiscard]] std::size_t rows_drawn() const;
-    void show_line(const tuner::Tuner& tuner, const drivers::HeadFigures& figures);
+    void show_line(const tuner::Tuner& tuner, const head::HeadFigures& figures);
 
     static constexpr double first_line_s = 2.0;
 
@@ -49,7 +49,7 @@ class LiveView final : public drivers::Observer {
 
 /// The figures of the head in the form that the screens take.
 /// `total`: of iterations, by an earlier look.
-[[nodiscard]] report::Live live_figures(const tuner::Tuner& tuner, const drivers::HeadFigures& figures,
+[[nodiscard]] report::Live live_figures(const tuner::Tuner& tuner, const head::HeadFigures& figures,
                                         std::uint64_t total = 0);
 
 } // namespace ranktune::cli

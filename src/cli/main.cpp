@@ -20,7 +20,7 @@
 #include "cli/study_input.hpp"
 #include "cli/verbs.hpp"
 #include "cli/version.hpp"
-#include "drivers/supervise/how_launched.hpp"
+#include "launch/how_launched.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 
@@ -168,7 +168,7 @@ class App {
         }
         // Before CLI11 sees --help, which would answer for a verb that is none.
         if (const std::string unknown = unknown_verb(argc, argv); !unknown.empty()) {
-            if (drivers::speaks()) std::cerr << error_message(unknown, exit_usage);
+            if (launch::speaks()) std::cerr << error_message(unknown, exit_usage);
             return exit_usage;
         }
         try {
@@ -176,7 +176,7 @@ class App {
         } catch (const CLI::Success& call) { // help, or the version
             return checked_output(app_.exit(call), false);
         } catch (const CLI::ParseError& error) {
-            if (drivers::speaks()) std::cerr << error_message(explain(error, argc, argv), exit_usage);
+            if (launch::speaks()) std::cerr << error_message(explain(error, argc, argv), exit_usage);
             return exit_usage;
         }
         const int code = verb_();

@@ -3,8 +3,8 @@
 
 #include <iostream>
 
-#include "drivers/head/enter.hpp"
 #include "report/text.hpp"
+#include "studydir/enter.hpp"
 
 namespace ranktune::cli {
 
@@ -19,7 +19,7 @@ std::string error_message(std::string_view words, int exit_code) {
 }
 
 int tell_trouble(const base::IoError& error) {
-    const auto trouble = drivers::early_trouble(error);
+    const auto trouble = studydir::early_trouble(error);
     const int code = static_cast<int>(trouble.outcome);
     std::cerr << error_message(trouble.words, code) << std::flush;
     return code;

@@ -11,11 +11,11 @@ namespace ranktune::cli {
 
 MissingRecords::MissingRecords(std::string directory)
     : directory_(std::move(directory)),
-      known_(drivers::known_extents(storage::posix_file_system(), {directory_},
-                                    drivers::read_outcome(storage::posix_file_system(), {directory_}))) {}
+      known_(studydir::known_extents(storage::posix_file_system(), {directory_},
+                                     studydir::read_outcome(storage::posix_file_system(), {directory_}))) {}
 
 bool MissingRecords::tell(const storage::JournalSummary& found) const {
-    const std::string missing = drivers::what_is_missing(known_, found, directory_);
+    const std::string missing = studydir::what_is_missing(known_, found, directory_);
     if (missing.empty()) return false;
     const auto say = [](const std::string& sentence) {
         std::cerr << "ranktune: " << report::escaped(sentence) << "\n" << std::flush;

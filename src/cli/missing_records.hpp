@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "drivers/journal_extent.hpp"
+#include "studydir/journal_extent.hpp"
 
 namespace ranktune::cli {
 
@@ -19,7 +19,7 @@ class MissingRecords {
 
   private:
     std::string directory_;
-    std::vector<drivers::JournalExtent> known_;
+    std::vector<studydir::JournalExtent> known_;
 };
 
 } // namespace ranktune::cli

@@ -10,8 +10,8 @@
 
 #include "cli/terminal.hpp"
 #include "comm/mpi/launch.hpp"
-#include "drivers/environment.hpp"
-#include "drivers/supervise/how_launched.hpp"
+#include "launch/how_launched.hpp"
+#include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "report/text.hpp"
@@ -33,9 +33,9 @@ study::RankCheck at_most(std::uint32_t workers, std::function<std::string(std::u
 
 /// 0: Slurm does not say.
 std::uint32_t tasks_of_job() {
-    if (const std::string tasks = drivers::environment_variable("SLURM_NTASKS"); !tasks.empty())
+    if (const std::string tasks = process::environment_variable("SLURM_NTASKS"); !tasks.empty())
         return static_cast<std::uint32_t>(std::strtoul(tasks.c_str(), nullptr, 10));
-    const auto job = slurm::allocation(drivers::environment_variables());
+    const auto job = slurm::allocation(process::environment_variables());
     if (!job || !job->tasks_by_node) return 0;
     return std::accumulate(job->tasks_by_node->begin(), job->tasks_by_node->end(), 0U);
 }
@@ -62,7 +62,7 @@ std::string login_node_refusal(const RunArguments& arguments, std::uint32_t work
 study::RankCheck local_ranks(const RunArguments& arguments) {
     if (arguments.local)
         return at_most(*arguments.local, [](std::uint32_t most) { return fmt::format("use --local {}", most); });
-    return [threads = drivers::hardware_threads()](std::uint32_t most) -> std::string {
+    return [threads = launch::hardware_threads()](std::uint32_t most) -> std::string {
         if (threads >= most) return "";
         return fmt::format(
             "a trial may ask for {}, but ranktune may use {} here; let it ask for fewer, or say --local {}, which "
@@ -89,20 +89,20 @@ void refuse_local_under_launcher() {
 }
 
 RanksHere::RanksHere(const RunArguments& arguments) : arguments_(arguments), workers_(arguments.local) {
-    const drivers::Launch launch = drivers::how_launched();
-    if (launch == drivers::Launch::by_launcher) {
+    const launch::Launch launch = launch::how_launched();
+    if (launch == launch::Launch::by_launcher) {
         if (arguments.local) refuse_local_under_launcher();
-        const auto tasks = comm::mpi::launched_tasks(drivers::environment_variables());
+        const auto tasks = comm::mpi::launched_tasks(process::environment_variables());
         of_ = tasks ? Of::launcher : Of::silent_launcher;
         if (tasks) workers_ = *tasks - 1;
         if (workers_) refuse_lonely_head(*workers_);
     } else if (arguments.local) {
         of_ = Of::option;
-    } else if (launch == drivers::Launch::allocation) {
+    } else if (launch == launch::Launch::allocation) {
         const std::uint32_t tasks = tasks_of_job();
         of_ = tasks > 1 ? Of::job : Of::job_of_one_task;
         if (tasks > 1) workers_ = tasks - 1;
-    } else if (drivers::is_login_node()) {
+    } else if (launch::is_login_node()) {
         of_ = Of::login_node;
     }
 }
@@ -113,16 +113,16 @@ study::RankCheck RanksHere::check() const {
 }
 
 std::uint32_t RanksHere::workers(const study::StudySpec& spec) const {
-    return workers_.value_or(drivers::default_workers(spec.max_ranks_per_trial(), spec.resources.cpus_per_rank));
+    return workers_.value_or(launch::default_workers(spec.max_ranks_per_trial(), spec.resources.cpus_per_rank));
 }
 
 std::string RanksHere::why(std::uint32_t workers) const {
     const std::string as_local = fmt::format("what --local {} would start on this machine", workers);
     switch (of_) {
         case Of::option:
-            if (workers <= drivers::hardware_threads()) break;
+            if (workers <= launch::hardware_threads()) break;
             return fmt::format("{} processes take turns on {}", workers + 1,
-                               report::counted(drivers::hardware_threads(), "hardware thread"));
+                               report::counted(launch::hardware_threads(), "hardware thread"));
         case Of::machine:
             break;
         case Of::launcher:

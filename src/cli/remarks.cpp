@@ -30,7 +30,7 @@ std::string why_not(const tuner::Tuner& tuner) {
 
 } // namespace
 
-std::vector<std::string> without_effect(const RunArguments& arguments, const drivers::OpenedStudy& opened) {
+std::vector<std::string> without_effect(const RunArguments& arguments, const studydir::OpenedStudy& opened) {
     std::vector<std::string> remarks;
     if ((arguments.resume_errored || arguments.restart_errored) && opened.reopened.empty())
         remarks.push_back(fmt::format(

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "drivers/head/open_study.hpp"
+#include "studydir/open_study.hpp"
 
 namespace ranktune::cli {
 
@@ -14,6 +14,6 @@ struct RunArguments;
 /// One line each; none: everything counts. Of a study that is finished, changed keys are named with what it would take
 /// for them to count.
 [[nodiscard]] std::vector<std::string> without_effect(const RunArguments& arguments,
-                                                      const drivers::OpenedStudy& opened);
+                                                      const studydir::OpenedStudy& opened);
 
 } // namespace ranktune::cli

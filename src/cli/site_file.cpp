@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/site_file.hpp"
-#include "drivers/environment.hpp"
+#include "process/environment.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -174,11 +174,11 @@ void read_site_text(const std::string& text, const std::string& file, SiteSettin
 
 SiteSettings site_settings() {
     SiteSettings settings;
-    const std::string named = drivers::environment_variable("RANKTUNE_SITE");
+    const std::string named = process::environment_variable("RANKTUNE_SITE");
     read_site_file(named.empty() ? "/etc/ranktune/site.toml" : named, !named.empty(), settings);
-    std::string home = drivers::environment_variable("XDG_CONFIG_HOME");
-    if (home.empty() && !drivers::environment_variable("HOME").empty())
-        home = drivers::environment_variable("HOME") + "/.config";
+    std::string home = process::environment_variable("XDG_CONFIG_HOME");
+    if (home.empty() && !process::environment_variable("HOME").empty())
+        home = process::environment_variable("HOME") + "/.config";
     if (!home.empty()) read_site_file(home + "/ranktune/site.toml", false, settings);
     return settings;
 }

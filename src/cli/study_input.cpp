@@ -7,12 +7,12 @@
 
 #include <unistd.h>
 
-#include "drivers/head/open_study.hpp"
-#include "drivers/study_directory.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/content.hpp"
 #include "study/toml_tree.hpp"
+#include "studydir/open_study.hpp"
+#include "studydir/study_directory.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -113,8 +113,8 @@ StudyInput read_study(const std::string& file, const std::vector<std::string>& o
     const study::Known known{trainables::known_trainables(), algorithms::known_algorithms()};
     if (std::error_code error; std::filesystem::is_directory(file, error)) {
         // The copy of the study file there may name its data by a path that was relative to another folder.
-        const std::string text = drivers::resolved_file_of(storage::posix_file_system(), file);
-        const std::string name = drivers::StudyDirectory{file}.resolved_file();
+        const std::string text = studydir::resolved_file_of(storage::posix_file_system(), file);
+        const std::string name = studydir::StudyDirectory{file}.resolved_file();
         return {study::parse_study(text, name, overrides, known, path_checks(), ranks), text, file};
     }
     const std::string text = text_of(file);

@@ -16,16 +16,16 @@
 #include "cli/doctor.hpp"
 #include "cli/secrets.hpp"
 #include "cli/verbs.hpp"
-#include "drivers/command_output.hpp"
-#include "drivers/head/open_study.hpp"
-#include "drivers/study_directory.hpp"
-#include "drivers/supervise/shared_memory.hpp"
+#include "launch/shared_memory.hpp"
+#include "process/command_output.hpp"
 #include "ranktune/base/error.hpp"
 #include "report/load.hpp"
 #include "report/screens.hpp"
 #include "report/text.hpp"
 #include "storage/file_system.hpp"
 #include "storage/journal.hpp"
+#include "studydir/open_study.hpp"
+#include "studydir/study_directory.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -94,7 +94,7 @@ class Collection {
     }
     void pack(const std::string& archive) const {
         const auto done =
-            drivers::run_command({"tar", "-czf", archive, "-C", root_.string(), "--", name_}, std::chrono::minutes(2));
+            process::run_command({"tar", "-czf", archive, "-C", root_.string(), "--", name_}, std::chrono::minutes(2));
         if (!done.ok()) throw base::UsageError("cannot write " + archive + ": " + done.error);
     }
     [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
@@ -149,7 +149,7 @@ std::string journal_summary(const std::string& directory) {
     }
 }
 
-void collect(const drivers::StudyDirectory& directory, Collection& files) {
+void collect(const studydir::StudyDirectory& directory, Collection& files) {
     files.add("journal.txt", journal_summary(directory.path));
     const auto checks = examine(directory.path);
     files.add("doctor.txt", doctor_text(checks));
@@ -165,7 +165,7 @@ void collect(const drivers::StudyDirectory& directory, Collection& files) {
 
 int doctor(const std::string& directory, Format format, bool clean) {
     if (clean) {
-        const drivers::CleanedUp done = drivers::remove_abandoned_by_ranks();
+        const launch::CleanedUp done = launch::remove_abandoned_by_ranks();
         std::cerr << fmt::format("removed what {} run{} that {} killed had left behind\n", done.runs,
                                  done.runs == 1 ? "" : "s", done.runs == 1 ? "was" : "were");
         if (done.young > 0)
@@ -184,13 +184,13 @@ int support(const std::string& directory, const std::string& output) {
     const fs::path study = fs::absolute(directory).lexically_normal();
     std::string name = (study.has_filename() ? study : study.parent_path()).filename().string();
     name = (name.empty() ? "ranktune" : name) + "-support";
-    if (!drivers::holds_study(storage::posix_file_system(), study.string()))
+    if (!studydir::holds_study(storage::posix_file_system(), study.string()))
         std::cerr
             << "there is no study in '" << report::escaped(directory)
             << "', so the archive says no more than `ranktune doctor`; give the directory that `ranktune run` made\n";
     const std::string archive = fs::absolute(output.empty() ? name + ".tar.gz" : output).string();
     Collection files(name);
-    collect(drivers::StudyDirectory{study.string()}, files);
+    collect(studydir::StudyDirectory{study.string()}, files);
     files.pack(archive);
     std::cout << report::escaped(archive) << ": " << files.names().size() << " files, " << fs::file_size(archive)
               << " bytes, without data, weights, and values whose names say that they are secret\n";

@@ -13,7 +13,7 @@
 
 #include "cli/init_data.hpp"
 #include "cli/verbs.hpp"
-#include "drivers/pages.hpp"
+#include "process/pages.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
@@ -58,7 +58,7 @@ void replace_pages(std::string& text) {
         const auto begin = at + folder.size();
         const auto end = text.find(".md", begin);
         if (end == std::string::npos) return;
-        const std::string page = drivers::documentation_page(text.substr(begin, end + 3 - begin));
+        const std::string page = process::documentation_page(text.substr(begin, end + 3 - begin));
         text.replace(at, end + 3 - at, page);
         at += page.size();
     }

@@ -25,36 +25,36 @@
 #include "cli/version.hpp"
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
-#include "drivers/command_output.hpp"
-#include "drivers/environment.hpp"
-#include "drivers/head/finished_study.hpp"
-#include "drivers/head/last_end.hpp"
-#include "drivers/head/open_study.hpp"
-#include "drivers/layout.hpp"
-#include "drivers/program/lone_reports.hpp"
-#include "drivers/run.hpp"
-#include "drivers/signal_note.hpp"
-#include "drivers/signals.hpp"
-#include "drivers/start_watch.hpp"
-#include "drivers/study_directory.hpp"
-#include "drivers/supervise/how_launched.hpp"
-#include "drivers/supervise/job_chain.hpp"
-#include "drivers/supervise/mpirun.hpp"
+#include "launch/how_launched.hpp"
+#include "launch/job_chain.hpp"
+#include "launch/mpirun.hpp"
+#include "layout/layout.hpp"
+#include "process/command_output.hpp"
+#include "process/environment.hpp"
+#include "process/signal_note.hpp"
+#include "process/signals.hpp"
+#include "process/start_watch.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "report/endings.hpp"
 #include "report/next_steps.hpp"
 #include "report/screens.hpp"
 #include "report/text.hpp"
+#include "run/run.hpp"
 #include "storage/hdf5_thread.hpp"
 #include "storage/journal.hpp"
+#include "studydir/finished_study.hpp"
+#include "studydir/last_end.hpp"
+#include "studydir/lone_reports.hpp"
+#include "studydir/open_study.hpp"
+#include "studydir/study_directory.hpp"
 
 namespace ranktune::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-drivers::OpenRequest open_request(const RunArguments& arguments) {
-    using Errored = drivers::OpenRequest::Errored;
+studydir::OpenRequest open_request(const RunArguments& arguments) {
+    using Errored = studydir::OpenRequest::Errored;
     return {arguments.fresh, arguments.restart_errored  ? Errored::restart
                              : arguments.resume_errored ? Errored::resume
                                                         : Errored::leave};
@@ -68,7 +68,7 @@ std::string typed(const RunArguments& arguments) {
     return report::command_text(std::move(words));
 }
 
-void remark(const RunArguments& arguments, const drivers::OpenedStudy& opened) {
+void remark(const RunArguments& arguments, const studydir::OpenedStudy& opened) {
     if (arguments.progress == Progress::none) return;
     for (const auto& sentence : without_effect(arguments, opened))
         std::cerr << report::escaped(sentence) << "\n" << std::flush;
@@ -116,7 +116,7 @@ std::vector<std::string> without_local(const std::vector<std::string>& arguments
 
 int run_ranks_here(const Invocation& invocation, std::uint32_t workers, const std::string& directory) {
     const auto say = [](const std::string& text) { std::cerr << text << std::flush; };
-    const drivers::MpirunEnd end = drivers::run_under_mpirun(
+    const launch::MpirunEnd end = launch::run_under_mpirun(
         {invocation.program, without_local(invocation.arguments), workers, directory, terminal_variables()}, say);
     if (!end.words.empty()) std::cerr << error_message(end.words, end.code_in_words);
     return end.code;
@@ -128,7 +128,7 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     refuse_directory(directory, arguments.study, input, arguments.fresh);
     // What can be said without any rank is said before they start.
     const auto opened =
-        drivers::open_study(storage::posix_file_system(), directory, input.spec, open_request(arguments));
+        studydir::open_study(storage::posix_file_system(), directory, input.spec, open_request(arguments));
     if (opened.finished) {
         remark(arguments, opened);
         const report::FilesInfo files{0, 0, directory, typed(arguments)};
@@ -138,18 +138,18 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
         else
             tell_end(report::end_sentence(*opened.tuner, files), outcome);
         const auto say = [](const std::string& note) { std::cerr << note << "\n" << std::flush; };
-        const std::string wrong = drivers::tend_if_free(storage::posix_file_system(), absolute_directory(directory),
-                                                        opened, storage::real_wait(say));
+        const std::string wrong = studydir::tend_if_free(storage::posix_file_system(), absolute_directory(directory),
+                                                         opened, storage::real_wait(say));
         if (wrong.empty()) return static_cast<int>(outcome);
         std::cout << std::flush;
-        tell_tables(wrong, drivers::code_without_tables(outcome));
-        return static_cast<int>(drivers::code_without_tables(outcome));
+        tell_tables(wrong, studydir::code_without_tables(outcome));
+        return static_cast<int>(studydir::code_without_tables(outcome));
     }
     if (!arguments.local &&
-        input.spec.max_ranks_per_trial() > drivers::hardware_threads()) // refused, with its place in the file
+        input.spec.max_ranks_per_trial() > launch::hardware_threads()) // refused, with its place in the file
         static_cast<void>(read_study(arguments.study, arguments.overrides, local_ranks(arguments)));
     const std::uint32_t workers = arguments.local.value_or(
-        drivers::default_workers(input.spec.max_ranks_per_trial(), input.spec.resources.cpus_per_rank));
+        launch::default_workers(input.spec.max_ranks_per_trial(), input.spec.resources.cpus_per_rank));
     return run_ranks_here(invocation, workers, directory);
 }
 
@@ -173,22 +173,22 @@ report::FilesInfo files_of(const std::string& directory, const std::string& abso
 
 /// mpirun ends the other ranks by SIGTERM when one has died, and the file `outcome` knows the signal alone. After a
 /// real one the study has closed its books.
-std::string how_it_ended(const drivers::OpenedStudy& opened) {
+std::string how_it_ended(const studydir::OpenedStudy& opened) {
     if (opened.ended_by != study::Asker::sigterm || opened.tuner->state().ended) return opened.ended;
-    const std::string told = drivers::environment_variable(drivers::last_end_variable);
+    const std::string told = process::environment_variable(studydir::last_end_variable);
     if (told == "crash") return opened.ended + " from its launcher, after a rank was killed or lost";
     return told == "outside" ? opened.ended : opened.ended + ", which a launcher sends when a rank was killed or lost";
 }
 
 /// The job that goes on with the study when this one has ended, without anybody typing anything: this one again, or the
 /// next one of its chain, which the job script cancels when a person has stopped the study. Empty: none.
-std::string next_job(const drivers::RunEnd& end, const std::string& directory) {
-    std::string own = drivers::slurm_job();
+std::string next_job(const head::RunEnd& end, const std::string& directory) {
+    std::string own = process::slurm_job();
     if (own.empty() || end.outcome != study::StudyOutcome::resumable) return {};
     if (end.requeued) return own;
     if (is_person(end.by) || end.called_off) return {};
     try {
-        const auto jobs = drivers::noted_jobs(directory);
+        const auto jobs = launch::noted_jobs(directory);
         const auto at = std::ranges::find(jobs, own);
         return at == jobs.end() || at + 1 == jobs.end() ? std::string() : *(at + 1);
     } catch (const base::IoError&) { // the study has ended; nothing depends on it
@@ -196,7 +196,7 @@ std::string next_job(const drivers::RunEnd& end, const std::string& directory) {
     }
 }
 
-report::ResumeInfo resume_info(const drivers::OpenedStudy& opened) {
+report::ResumeInfo resume_info(const studydir::OpenedStudy& opened) {
     report::ResumeInfo found;
     found.start = opened.incarnation.value();
     found.ended = how_it_ended(opened);
@@ -216,7 +216,7 @@ report::StartInfo start_info(const std::string& directory, const std::string& ho
     info.version = std::string("ranktune ") + version();
     info.mpi = comm::mpi::library_version();
     info.hdf5 = "HDF5 " + storage::hdf5_version();
-    info.launch_line = drivers::environment_variable(drivers::launch_line_variable);
+    info.launch_line = process::environment_variable(launch::launch_line_variable);
     info.workers = static_cast<std::uint32_t>(size - 1);
     info.hosts = hosts;
     info.directory = directory;
@@ -230,34 +230,34 @@ class RunScreens {
         : arguments_(arguments), mpi_(mpi), view_(std::cout, terminal_, arguments.progress) {}
 
     /// Prepares the options, or throws what is wrong.
-    void prepare(drivers::RunOptions& options) {
+    void prepare(head::RunOptions& options) {
         const auto workers = static_cast<std::uint32_t>(mpi_.size() - 1);
         StudyInput input = read_study(arguments_.study, arguments_.overrides, launched_ranks(workers));
         refuse_lonely_head(workers);
         directory_ = directory_for(arguments_, input);
         refuse_directory(directory_, arguments_.study, input, arguments_.fresh);
         view_.set_directory(directory_);
-        if (const std::string refusal = drivers::gpu_refusal(input.spec, options.layout); !refusal.empty())
+        if (const std::string refusal = layout::gpu_refusal(input.spec, options.layout); !refusal.empty())
             throw base::UsageError(refusal);
-        layout_ = drivers::layout_words(options.layout, std::string(terminal_.style.dot()));
+        layout_ = layout::layout_words(options.layout, std::string(terminal_.style.dot()));
         options.spec = std::move(input.spec);
         if (input.directory != directory_ || arguments_.fresh) options.study_text = std::move(input.text);
         absolute_ = options.directory = absolute_directory(directory_);
         options.open = open_request(arguments_);
-        options.supervised = !drivers::environment_variable(drivers::supervised_variable).empty();
-        options.launch = drivers::environment_variable(drivers::launch_variable);
+        options.supervised = !process::environment_variable(launch::supervised_variable).empty();
+        options.launch = process::environment_variable(studydir::launch_variable);
         options.on_open = [this, &options](const auto& opened, const std::string& moved_to) {
             opening(opened, options.spec, moved_to);
         };
         options.on_note = [](const std::string& note) { std::cerr << report::escaped(note) << "\n" << std::flush; };
     }
 
-    drivers::Observer& view() { return view_; }
-    void stop(const drivers::EndAsked& what, const tuner::Tuner& tuner, const drivers::HeadFigures& figures);
-    void end(const drivers::RunEnd& end);
+    head::Observer& view() { return view_; }
+    void stop(const head::EndAsked& what, const tuner::Tuner& tuner, const head::HeadFigures& figures);
+    void end(const head::RunEnd& end);
 
   private:
-    void opening(const drivers::OpenedStudy& opened, const study::StudySpec& spec, const std::string& moved_to) const {
+    void opening(const studydir::OpenedStudy& opened, const study::StudySpec& spec, const std::string& moved_to) const {
         if (arguments_.progress == Progress::none) return;
         const auto& style = terminal_.style;
         remark(arguments_, opened);
@@ -289,7 +289,7 @@ class RunScreens {
     bool cut_short_ = false; ///< said, before the ranks were told to leave
 };
 
-void RunScreens::stop(const drivers::EndAsked& what, const tuner::Tuner& tuner, const drivers::HeadFigures& figures) {
+void RunScreens::stop(const head::EndAsked& what, const tuner::Tuner& tuner, const head::HeadFigures& figures) {
     if (arguments_.progress == Progress::none) return;
     const bool by_keyboard = what.by == study::Asker::keyboard;
     if (!what.insisted && !by_keyboard) return;
@@ -309,9 +309,9 @@ void RunScreens::stop(const drivers::EndAsked& what, const tuner::Tuner& tuner, 
               << std::flush;
 }
 
-void RunScreens::end(const drivers::RunEnd& end) {
+void RunScreens::end(const head::RunEnd& end) {
     view_.finish();
-    using Whose = drivers::HeadEnd::Whose;
+    using Whose = head::HeadEnd::Whose;
     const bool lacks_tables = end.whose == Whose::study_without_tables;
     const bool regular = lacks_tables || end.whose == Whose::study;
     if (lacks_tables && arguments_.progress == Progress::none) return tell_tables(end.tables, end.outcome);
@@ -334,13 +334,13 @@ void RunScreens::end(const drivers::RunEnd& end) {
     std::cout << report::end_screen(*end.tuner, live_figures(*end.tuner, end.figures), files, terminal_.style)
               << std::flush;
     tell_tables(end.tables, end.outcome);
-    std::cout << report::lone_reports_text(drivers::lone_reports(absolute_), terminal_.style) << std::flush;
+    std::cout << report::lone_reports_text(studydir::lone_reports(absolute_), terminal_.style) << std::flush;
     if (!end.requeue.empty()) std::cout << report::prose("job", end.requeue, terminal_.style) << std::flush;
 }
 
 /// What `srun --mpi=list` prints; empty when there is no srun.
 std::string srun_list() {
-    const auto list = drivers::run_command({"srun", "--mpi=list"}, std::chrono::seconds(10));
+    const auto list = process::run_command({"srun", "--mpi=list"}, std::chrono::seconds(10));
     return list.exit ? list.text + list.error : std::string(); // some versions answer on standard error
 }
 
@@ -352,7 +352,7 @@ int refuse_launch(const comm::mpi::BrokenLaunch& broken) {
 
 /// Before MPI_Init: the exit code of a launch that cannot work.
 std::optional<int> refused_launch(const base::Variables& variables, comm::mpi::LaunchFacts facts) {
-    if (!drivers::environment_variable("PMI_FD").empty() || !drivers::environment_variable("PMI_RANK").empty())
+    if (!process::environment_variable("PMI_FD").empty() || !process::environment_variable("PMI_RANK").empty())
         facts.speaks_pmi = comm::mpi::may_speak_pmi();
     auto broken = comm::mpi::examine_launch(variables, facts);
     if (!broken) return std::nullopt;
@@ -364,7 +364,7 @@ std::optional<int> refused_launch(const base::Variables& variables, comm::mpi::L
 }
 
 int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
-    const auto variables = drivers::environment_variables();
+    const auto variables = process::environment_variables();
     comm::mpi::LaunchFacts facts{
         comm::mpi::library(), comm::mpi::library_version(), invocation.program, command_line(invocation), {}, true};
     if (const auto code = refused_launch(variables, facts)) return *code;
@@ -374,21 +374,21 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
     }
     std::chrono::seconds patience{};
     try {
-        patience = drivers::StartWatch::limit_from_environment();
+        patience = process::StartWatch::limit_from_environment();
     } catch (const base::UsageError&) {
-        if (!drivers::speaks()) return static_cast<int>(study::StudyOutcome::usage);
+        if (!launch::speaks()) return static_cast<int>(study::StudyOutcome::usage);
         throw;
     }
-    drivers::block_stop_signals();
-    auto watch = std::make_unique<drivers::StartWatch>(patience, "a rank on " + drivers::host_name());
+    process::block_stop_signals();
+    auto watch = std::make_unique<process::StartWatch>(patience, "a rank on " + process::host_name());
     comm::mpi::Environment mpi;
     if (const auto broken = comm::mpi::examine_world(variables, facts, mpi.size())) return refuse_launch(*broken);
-    drivers::RunOptions options;
+    head::RunOptions options;
     options.version = version();
     options.build_type = build_type();
-    options.layout = drivers::survey(mpi);
+    options.layout = layout::survey(mpi);
     watch.reset(); // everybody has answered
-    options.signal_meanings = drivers::SignalMeanings::from(variables);
+    options.signal_meanings = process::SignalMeanings::from(variables);
     RunScreens screens(arguments, mpi);
     if (mpi.rank() == 0) {
         try {
@@ -406,31 +406,31 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
         options.on_stop = [&screens](const auto& what, const auto& tuner, const auto& figures) {
             screens.stop(what, tuner, figures);
         };
-        options.on_end = [&screens](const drivers::RunEnd& end) { screens.end(end); };
+        options.on_end = [&screens](const head::RunEnd& end) { screens.end(end); };
     }
-    return drivers::run_study(mpi, options);
+    return run::run_study(mpi, options);
 }
 
 } // namespace
 
 int run(const RunArguments& arguments, const Invocation& invocation) {
-    if (arguments.dry_run) return drivers::speaks() ? dry_run(arguments) : 0;
+    if (arguments.dry_run) return launch::speaks() ? dry_run(arguments) : 0;
     const auto start_here = [&] { return start_locally(arguments, invocation); };
-    switch (drivers::how_launched()) {
-        case drivers::Launch::by_launcher:
+    switch (launch::how_launched()) {
+        case launch::Launch::by_launcher:
             break;
-        case drivers::Launch::allocation:
+        case launch::Launch::allocation:
             if (arguments.local) return or_trouble(start_here);
             throw base::UsageError(
                 "this is a Slurm job, but ranktune was not started by a launcher; try `srun --mpi=pmix " +
                 command_line(invocation) + "`, `mpirun " + command_line(invocation) +
                 "`, or --local N for this node alone");
-        case drivers::Launch::by_hand:
-            if (arguments.local || !drivers::is_login_node()) return or_trouble(start_here);
+        case launch::Launch::by_hand:
+            if (arguments.local || !launch::is_login_node()) return or_trouble(start_here);
             refuse_login_node(arguments);
     }
     if (arguments.local) {
-        if (!drivers::speaks()) return static_cast<int>(study::StudyOutcome::usage);
+        if (!launch::speaks()) return static_cast<int>(study::StudyOutcome::usage);
         refuse_local_under_launcher();
     }
     return run_as_rank(arguments, invocation);

@@ -9,9 +9,8 @@
 #include <fmt/format.h>
 
 #include "cli/verbs.hpp"
-#include "drivers/environment.hpp"
-#include "drivers/study_directory.hpp"
-#include "drivers/supervise/job_chain.hpp"
+#include "launch/job_chain.hpp"
+#include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
@@ -19,6 +18,7 @@
 #include "report/stopping.hpp"
 #include "report/text.hpp"
 #include "storage/lease.hpp"
+#include "studydir/study_directory.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -35,8 +35,8 @@ std::optional<report::LoadedStudy> state_of(storage::FileSystem& files, const st
 /// Jobs that may start the study by themselves: those that `submit` has noted, and one that Slurm was asked to queue
 /// again.
 std::vector<std::string> jobs_of(storage::FileSystem& files, const std::string& directory) {
-    auto jobs = drivers::noted_jobs(directory);
-    const auto outcome = drivers::read_outcome(files, {directory});
+    auto jobs = launch::noted_jobs(directory);
+    const auto outcome = studydir::read_outcome(files, {directory});
     if (!outcome || outcome->requeue != "yes") return jobs;
     const auto study = state_of(files, directory);
     if (study && !study->journal.job.empty() && std::ranges::find(jobs, study->journal.job) == jobs.end())
@@ -48,7 +48,7 @@ std::vector<std::string> jobs_of(storage::FileSystem& files, const std::string& 
 std::string jobs_text(storage::FileSystem& files, const std::string& directory) {
     const auto jobs = jobs_of(files, directory);
     if (jobs.empty()) return {};
-    const drivers::QueuedJobs queue = drivers::queued_jobs(jobs);
+    const launch::QueuedJobs queue = launch::queued_jobs(jobs);
     const auto keeps = [](const std::vector<std::string>& ids) {
         return fmt::format(" To keep {} from that: scancel {}", ids.size() == 1 ? "it" : "them", base::join(ids, " "));
     };
@@ -108,8 +108,8 @@ int stop(const std::string& directory) {
     auto& files = storage::posix_file_system();
     const auto holder = storage::read_lease(files, directory);
     if (!holder) nobody_runs(files, directory);
-    drivers::ask_to_stop(files, {directory}, study::Asker::verb);
-    const auto me = storage::this_holder(drivers::slurm_job(), drivers::slurm_restart_count());
+    studydir::ask_to_stop(files, {directory}, study::Asker::verb);
+    const auto me = storage::this_holder(process::slurm_job(), process::slurm_restart_count());
     if (storage::judge(*holder, me, storage::process_start) == storage::LeaseState::stale)
         head_is_dead(files, directory, *holder);
     if (const auto study = state_of(files, directory);

@@ -12,15 +12,15 @@
 #include "cli/site_file.hpp"
 #include "cli/study_input.hpp"
 #include "cli/verbs.hpp"
-#include "drivers/head/open_study.hpp"
-#include "drivers/study_directory.hpp"
-#include "drivers/supervise/job_chain.hpp"
+#include "launch/job_chain.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
 #include "report/text.hpp"
 #include "slurm/job_script.hpp"
+#include "studydir/open_study.hpp"
+#include "studydir/study_directory.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -141,9 +141,9 @@ void submit_all(const JobScript& script, const std::string& directory, std::uint
     const std::string file = directory + "/submit/" + script.file;
     auto& files = storage::posix_file_system();
     files.make_directories(directory + "/submit");
-    const auto before = drivers::living_jobs(directory);
-    drivers::publish_text(files, file, slurm::render(script), false);
-    const auto jobs = drivers::submit_chain(directory, file, before, chain);
+    const auto before = launch::living_jobs(directory);
+    studydir::publish_text(files, file, slurm::render(script), false);
+    const auto jobs = launch::submit_chain(directory, file, before, chain);
     std::cout << "job       " << jobs.front() << " submitted";
     if (!before.empty()) std::cout << ", to begin when job " << before.back() << " of this study has ended";
     if (chain > 1)
@@ -181,7 +181,7 @@ int submit_study(const SubmitArguments& arguments, const Invocation& invocation)
     directory = fs::absolute(directory).lexically_normal().string();
     if (directory.size() > 1 && directory.back() == '/') directory.pop_back();
     refuse_directory(directory, arguments.study, input, false);
-    const auto opened = drivers::open_study(storage::posix_file_system(), directory, input.spec, {});
+    const auto opened = studydir::open_study(storage::posix_file_system(), directory, input.spec, {});
     if (opened.finished) return say_finished(arguments.study, directory, opened.tuner->state().outcome);
     const JobScript script = script_for(arguments, input, directory, invocation.program);
     const std::string plan = plan_text(script, input.spec, arguments.chain);

@@ -6,17 +6,17 @@
 #include "cli/message.hpp"
 #include "cli/study_input.hpp"
 #include "cli/verbs.hpp"
-#include "drivers/signals.hpp"
-#include "drivers/supervise/launch_line.hpp"
-#include "drivers/supervise/supervisor.hpp"
+#include "launch/launch_line.hpp"
+#include "launch/supervisor.hpp"
+#include "process/signals.hpp"
 #include "ranktune/base/error.hpp"
 #include "report/text.hpp"
 
 namespace ranktune::cli {
 
 int supervise(const SuperviseArguments& arguments, const ParseRun& parse_run) {
-    drivers::block_stop_signals(); // at once: the job scripts wait for it before they pass a signal on
-    drivers::LaunchLine line = drivers::launch_line(arguments.command);
+    process::block_stop_signals(); // at once: the job scripts wait for it before they pass a signal on
+    launch::LaunchLine line = launch::launch_line(arguments.command);
     std::string directory = arguments.directory;
     if (directory.empty()) {
         if (!line.program)
@@ -31,8 +31,8 @@ int supervise(const SuperviseArguments& arguments, const ParseRun& parse_run) {
     };
     return or_trouble([&] {
         const auto end =
-            drivers::supervise(std::move(line), absolute_directory(directory),
-                               {arguments.max_restarts, std::chrono::seconds(arguments.launcher_wait_s), say});
+            launch::supervise(std::move(line), absolute_directory(directory),
+                              {arguments.max_restarts, std::chrono::seconds(arguments.launcher_wait_s), say});
         if (!end.words.empty()) std::cerr << error_message(end.words, end.code);
         return end.code;
     });

@@ -16,8 +16,6 @@
 #include "cli/missing_records.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
-#include "drivers/program/lone_reports.hpp"
-#include "drivers/study_directory.hpp"
 #include "report/endings.hpp"
 #include "report/export.hpp"
 #include "report/life.hpp"
@@ -28,6 +26,8 @@
 #include "report/text.hpp"
 #include "storage/checkpoint_store.hpp"
 #include "storage/lease.hpp"
+#include "studydir/lone_reports.hpp"
+#include "studydir/study_directory.hpp"
 #include "trainables/json_input.hpp"
 
 namespace ranktune::cli {
@@ -65,8 +65,8 @@ std::string running_text(const std::string& directory) {
 void take_status(const std::string& directory, report::Live& live) {
     try {
         const auto status = trainables::read_json(storage::read_text(storage::posix_file_system(),
-                                                                     drivers::StudyDirectory{directory}.status_file(),
-                                                                     drivers::most_status_bytes));
+                                                                     studydir::StudyDirectory{directory}.status_file(),
+                                                                     studydir::most_status_bytes));
         if (!status.is_object()) return;
         live.checkpoints_missed = status.value("checkpoints_missed", std::uint64_t{0});
         live.checkpoint_error = status.value("checkpoint_error", std::string());
@@ -77,8 +77,8 @@ void take_status(const std::string& directory, report::Live& live) {
 }
 
 /// How the newest start ended, where its head had the time to say so.
-std::optional<drivers::OutcomeFile> last_outcome(const report::LoadedStudy& study, const std::string& directory) {
-    auto outcome = drivers::read_outcome(storage::posix_file_system(), {directory});
+std::optional<studydir::OutcomeFile> last_outcome(const report::LoadedStudy& study, const std::string& directory) {
+    auto outcome = studydir::read_outcome(storage::posix_file_system(), {directory});
     if (outcome && outcome->start != study.tuner->state().incarnation.value()) outcome.reset();
     return outcome;
 }
@@ -167,7 +167,7 @@ int status(const std::string& directory, Format format, bool all) {
     const report::Live live = live_of(study, directory);
     const report::Style style = detect_terminal().style;
     std::cout << report::live_table(*study.tuner, live, style, all ? SIZE_MAX : 20);
-    std::cout << report::lone_reports_text(drivers::lone_reports(directory), style);
+    std::cout << report::lone_reports_text(studydir::lone_reports(directory), style);
     const auto& state = study.tuner->state();
     const bool stopped = state.ended ? !tuner::is_over(state) : live.interrupted;
     if (stopped)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Collective: a Group as the library sees it: gradient steps, and what only drivers may call.
+// Collective: a Group as the library sees it: gradient steps, and what the trial loop alone may call.
 
 #include <climits>
 #include <cstddef>
@@ -68,13 +68,13 @@ class Collective : public Group {
     /// Whether buffers in `place` can be reduced.
     [[nodiscard]] bool reaches(const base::Place& place) const override { return place.is_host(); }
 
-    // ---- for drivers ----
+    // ---- for the trial loop ----
     /// This rank failed (it is not inside an operation): takes part in the next operation of the others as described
     /// above, or ends the step that it has left open, then returns.
     virtual void fail() = 0;
-    /// Told by GradientReducer when a step has ended with the word that a rank failed, and by drivers after the last
-    /// operation: all ranks part here. A driver that wraps the group remembers it, so that the failing rank does not
-    /// call `fail` for a second time. Local.
+    /// Told by GradientReducer when a step has ended with the word that a rank failed, and by the trial loop after the
+    /// last operation: all ranks part here. A driver that wraps the group remembers it, so that the failing rank does
+    /// not call `fail` for a second time. Local.
     virtual void part() noexcept = 0;
 };
 

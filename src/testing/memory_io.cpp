@@ -52,8 +52,7 @@ study::MemoryState MemoryIo::all_of(const study::CheckpointRef& checkpoint) cons
     for (const std::string& path : storage::paths_of(checkpoint.path, checkpoint.shards.size())) {
         const auto found = states_.find(path);
         if (found == states_.end()) throw base::Error("no checkpoint " + path);
-        for (const auto& tensor : found->second.stored_tensors())
-            all.tensor(tensor.info, tensor.values());
+        for (const auto& tensor : found->second.stored_tensors()) all.tensor(tensor.info, tensor.values());
         for (const auto& blob : found->second.stored_blobs()) all.blob(blob.name, blob.bytes);
     }
     return all;

@@ -6,12 +6,12 @@
 #include <mutex>
 #include <string>
 
-#include "drivers/group/checkpoint_io.hpp"
+#include "trial/checkpoint_io.hpp"
 
 namespace ranktune::testing {
 
 /// States by path, of all ranks. Thread-safe. Programs cannot save here.
-class MemoryIo final : public drivers::CheckpointIo {
+class MemoryIo final : public trial::CheckpointIo {
   public:
     [[nodiscard]] study::CheckpointRef save(const storage::CheckpointKey& key,
                                             const study::MemoryState& state) override;

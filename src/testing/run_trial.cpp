@@ -9,11 +9,11 @@
 #include <thread>
 
 #include "ddp/thread_collective.hpp"
-#include "drivers/group/attempt.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "schedulers/built_in.hpp"
 #include "testing/memory_io.hpp"
+#include "trial/attempt.hpp"
 
 namespace ranktune::testing {
 namespace {
@@ -35,7 +35,7 @@ class Trial {
 
     void run_rank(int rank);
     [[nodiscard]] study::Verdict verdict_after(Iteration iteration) const;
-    [[nodiscard]] drivers::AttemptSetting setting_of(int rank, drivers::CheckpointWriter& writer);
+    [[nodiscard]] trial::AttemptSetting setting_of(int rank, trial::CheckpointWriter& writer);
     [[nodiscard]] TrialRun result();
 
     const TrialOptions& options_;
@@ -50,16 +50,16 @@ class Trial {
     std::condition_variable changed_;
     int over_ = 0; ///< ranks
     bool late_ = false;
-    std::vector<drivers::RunnerEnded> ended_; ///< by rank
+    std::vector<trial::RunnerEnded> ended_; ///< by rank
     std::vector<study::CheckpointRef> saved_;
     TrialRun run_;
 };
 
 /// The head, as one rank sees it: always there, and never in doubt.
-class Trial::Port final : public drivers::AttemptPort {
+class Trial::Port final : public trial::AttemptPort {
   public:
     explicit Port(Trial& trial) : trial_(trial) {}
-    void reported(drivers::RunnerReported report) override {
+    void reported(trial::RunnerReported report) override {
         Report told{report.iteration, {}};
         for (auto& metric : report.metrics) told.metrics.emplace_back(std::move(metric.name), metric.value);
         const std::lock_guard lock(trial_.mutex_);
@@ -133,17 +133,17 @@ TrialRun Trial::run() {
 /// On the thread that is the rank.
 void Trial::run_rank(int rank) {
     Port port(*this);
-    drivers::Spare spare;
-    drivers::CheckpointWriter writer([this](const auto& key, const auto& state) { return io_.save(key, state); });
-    drivers::RunnerEnded ended = run_attempt(setting_of(rank, writer), {start_, rank}, port, spare);
+    trial::Spare spare;
+    trial::CheckpointWriter writer([this](const auto& key, const auto& state) { return io_.save(key, state); });
+    trial::RunnerEnded ended = run_attempt(setting_of(rank, writer), {start_, rank}, port, spare);
     const std::lock_guard lock(mutex_);
     ended_[static_cast<std::size_t>(rank)] = std::move(ended);
     ++over_;
     changed_.notify_all();
 }
 
-drivers::AttemptSetting Trial::setting_of(int rank, drivers::CheckpointWriter& writer) {
-    const auto form = [this, rank](const drivers::Assignment&, const std::atomic<bool>& abort) {
+trial::AttemptSetting Trial::setting_of(int rank, trial::CheckpointWriter& writer) {
+    const auto form = [this, rank](const trial::Assignment&, const std::atomic<bool>& abort) {
         return meeting_.form(start_.ranks, start_.ranks[static_cast<std::size_t>(rank)], 1, abort);
     };
     return {&spec_, &trainable_, form, &io_, {options_.devices, false}, nullptr, &writer};

@@ -98,7 +98,7 @@ struct Scene {
     SizedTerminal terminal;
     report::testing::StudyByHand study{report::testing::small_study(9)};
     Terminal style;
-    drivers::HeadFigures figures;
+    head::HeadFigures figures;
     std::ostringstream out;
 };
 

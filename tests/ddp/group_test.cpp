@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint32_t sizes[] = {1, 2, 3, 4, 5};
 
-/// A user's program sees a Group, and of that nothing which is for drivers.
+/// A user's program sees a Group, and of that nothing which is for the trial loop.
 template <class G>
 constexpr bool is_for_users = !requires(G & g) {
     g.fail();

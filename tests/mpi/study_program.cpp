@@ -11,10 +11,10 @@
 #include <string>
 #include <thread>
 
-#include "drivers/run.hpp"
-#include "drivers/signals.hpp"
+#include "process/signals.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
+#include "run/run.hpp"
 #include "storage/journal.hpp"
 #include "support/any_trainable.hpp"
 #include "support/files.hpp"
@@ -97,19 +97,19 @@ int main(int argc, char** argv) {
     trainables::register_function(testing::any_trainable("plain", {"score"}), plain);
     if (argc == 3 && std::string(argv[1]) == "--check") return check(argv[2]);
     if (argc != 3) return 2;
-    drivers::block_stop_signals();
+    process::block_stop_signals();
     const comm::mpi::Environment environment;
-    drivers::RunOptions options;
+    head::RunOptions options;
     options.version = "test";
-    options.layout = drivers::survey(environment);
+    options.layout = layout::survey(environment);
     if (environment.rank() == 0) {
         options.study_text = read_file(argv[2]);
         options.spec = study::parse_study(options.study_text, argv[2], {},
                                           ranktune::testing::known(trainables::known_trainables()));
         options.directory = argv[1];
-        options.on_end = [](const drivers::RunEnd& end) {
+        options.on_end = [](const head::RunEnd& end) {
             std::cout << "end " << static_cast<int>(end.outcome) << " " << end.message << std::endl;
         };
     }
-    return drivers::run_study(environment, options);
+    return run::run_study(environment, options);
 }

@@ -10,10 +10,10 @@
 #include <string>
 #include <utility>
 
-#include "drivers/run.hpp"
 #include "mpi_world.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
+#include "run/run.hpp"
 #include "storage/journal.hpp"
 #include "support/files.hpp"
 #include "support/known.hpp"
@@ -26,12 +26,12 @@ struct StudyResult {
     bool same_code = false;              ///< on all ranks
     std::unique_ptr<tuner::Tuner> tuner; ///< replayed from the journal; null: there is none
     std::string outcome;                 ///< the file
-    drivers::HeadFigures figures;
+    head::HeadFigures figures;
 };
 
 /// Collective over the world. The study directory is removed afterwards.
 inline StudyResult run_study(const std::string& toml) {
-    drivers::RunOptions options;
+    head::RunOptions options;
     options.version = "test";
     std::string directory = (std::filesystem::temp_directory_path() / "ranktune-mpi-XXXXXX").string();
     StudyResult result;
@@ -42,9 +42,9 @@ inline StudyResult run_study(const std::string& toml) {
             study::parse_study(toml, "/study.toml", {}, ranktune::testing::known(trainables::known_trainables()));
         options.study_text = toml;
         options.directory = directory;
-        options.on_end = [&](const drivers::RunEnd& end) { result.figures = end.figures; };
+        options.on_end = [&](const head::RunEnd& end) { result.figures = end.figures; };
     }
-    result.code = drivers::run_study(world(), options);
+    result.code = run::run_study(world(), options);
     int low = 0;
     int high = 0;
     MPI_Allreduce(&result.code, &low, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);

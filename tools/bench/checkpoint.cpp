@@ -18,11 +18,11 @@
 #include <thread>
 #include <vector>
 
-#include "drivers/group/checkpoint_writer.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/log.hpp"
 #include "storage/checkpoint_store.hpp"
 #include "storage/journal.hpp"
+#include "trial/checkpoint_writer.hpp"
 
 namespace {
 using namespace ranktune;
@@ -125,7 +125,7 @@ void asynchronous(const std::string& directory, int rounds) {
     const std::vector<float> source = numbers(bytes);
     std::vector<float> copy(source.size());
     storage::CheckpointStore store(storage::posix_file_system(), directory);
-    drivers::CheckpointWriter writer(
+    trial::CheckpointWriter writer(
         [&](const storage::CheckpointKey& key, const study::MemoryState& state) { return store.save(key, state); });
     std::vector<double> stall;
     std::vector<double> plain;

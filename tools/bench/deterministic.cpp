@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "drivers/sim/cluster.hpp"
 #include "schedulers/built_in.hpp"
 #include "searchers/built_in.hpp"
+#include "sim/cluster.hpp"
 
 namespace {
 
@@ -50,7 +50,7 @@ struct Figures {
 
 /// `factor`: the slowest trial takes so many times as long as the fastest.
 Figures run(const Kind& kind, std::uint32_t groups, std::uint32_t trials, std::uint32_t slots, double factor) {
-    drivers::sim::ClusterOptions options;
+    sim::ClusterOptions options;
     options.workers = groups;
     options.wires.max_delay = 1ms;
     options.curve.min_iteration = 9s;
@@ -69,7 +69,7 @@ Figures run(const Kind& kind, std::uint32_t groups, std::uint32_t trials, std::u
     tuner.create("bench", "", "bench", created);
     Nowhere sink;
     std::set<std::string> files;
-    const auto result = drivers::sim::run_cluster(options, tuner, sink, files);
+    const auto result = sim::run_cluster(options, tuner, sink, files);
     for (const auto& problem : result.problems) std::printf("wrong: %s\n", problem.c_str());
     // A group that waits for its turn looks busy from outside: only what the trials say they trained counts.
     double trained = 0.0;

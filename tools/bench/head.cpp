@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "drivers/head/head_machine.hpp"
+#include "head/head_machine.hpp"
 #include "schedulers/built_in.hpp"
 #include "searchers/built_in.hpp"
 #include "support.hpp"
@@ -17,7 +17,8 @@
 namespace {
 
 using namespace ranktune;
-using namespace ranktune::drivers;
+using namespace ranktune::head;
+using namespace ranktune::wire;
 
 study::StudySpec make_spec(std::uint32_t trials, std::uint32_t ranks) {
     study::StudySpec spec;

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <string>
 
-#include "drivers/head/open_study.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/study/parse.hpp"
 #include "storage/journal.hpp"
+#include "studydir/open_study.hpp"
 
 namespace ranktune::bench {
 
@@ -28,7 +28,7 @@ inline storage::JournalOptions options_for(const std::string& directory, const t
     options.directory = directory;
     options.uuid = "00000000-0000-4000-8000-000000000000";
     options.incarnation = start;
-    options.snapshot = [&tuner] { return drivers::snapshot_of(tuner); };
+    options.snapshot = [&tuner] { return studydir::snapshot_of(tuner); };
     return options;
 }
 

@@ -77,7 +77,8 @@ int main(int argc, char** argv) {
         static_cast<void>(in.bytes());
         ++behind;
     }
-    const double snapshot = median_of_five([&] { static_cast<void>(drivers::open_study(files, directory, spec, {})); });
+    const double snapshot =
+        median_of_five([&] { static_cast<void>(studydir::open_study(files, directory, spec, {})); });
     const double record_0 = median_of_five([&] {
         tuner::Tuner tuner(spec);
         storage::read_journal(files, directory, [&](study::Record&& record) { tuner.apply(record); });

@@ -16,23 +16,23 @@
 #include <string>
 #include <vector>
 
-#include "drivers/head/head_observer.hpp"
-#include "drivers/head/open_study.hpp"
-#include "drivers/sim/campaign.hpp"
-#include "drivers/study_directory.hpp"
+#include "head/head_observer.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/study/parse.hpp"
 #include "report/replay.hpp"
+#include "sim/campaign.hpp"
 #include "storage/checkpoint_store.hpp"
 #include "storage/hdf5_thread.hpp"
 #include "storage/journal.hpp"
+#include "studydir/open_study.hpp"
+#include "studydir/study_directory.hpp"
 #include "support/crash_file_system.hpp"
 
 namespace {
 
 using namespace ranktune;
 using base::RngStream;
-using drivers::sim::Case;
+using sim::Case;
 using test::CrashFileSystem;
 using Kind = CrashFileSystem::Kind;
 
@@ -71,8 +71,8 @@ class RecordedLife final : public study::RecordSink {
         }
         // As the head does beside its loop: what it says of the journal may never be more than any crash leaves.
         if (rng_.below(2) == 0)
-            drivers::publish_text(files_, drivers::StudyDirectory{home}.status_file(),
-                                  drivers::status_json(tuner_, {}, journal_.statistics().synced), false);
+            studydir::publish_text(files_, studydir::StudyDirectory{home}.status_file(),
+                                   head::status_json(tuner_, {}, journal_.statistics().synced), false);
     }
 
     struct Known {
@@ -170,8 +170,7 @@ class Campaign {
     }
 
     /// What trials report and how they end is then the same, however often they are cut.
-    static void as_in_every_life(drivers::sim::ClusterOptions& life, const drivers::sim::ClusterOptions& front,
-                                 std::uint64_t seed) {
+    static void as_in_every_life(sim::ClusterOptions& life, const sim::ClusterOptions& front, std::uint64_t seed) {
         life.curve.fate = seed;
         life.curve.throw_rate = front.curve.throw_rate;
         life.curve.nan_rate = front.curve.nan_rate;
@@ -185,7 +184,7 @@ class Campaign {
     }
 
     void run_case(std::uint64_t seed) {
-        Case drawn = drivers::sim::draw_case(seed);
+        Case drawn = sim::draw_case(seed);
         drawn.spec.num_trials = std::min(drawn.spec.num_trials, 12U);
         drawn.spec.time_budget.reset();
         if (seed % 2 == 1) make_deterministic(drawn.spec, seed);
@@ -227,7 +226,7 @@ class Campaign {
     Lived live(CrashFileSystem& files, const Case& drawn, std::uint32_t number, RngStream& rng) {
         ++lives_;
         const std::size_t before = files.operations();
-        drivers::OpenedStudy opened = drivers::open_study(files, home, drawn.spec, {});
+        studydir::OpenedStudy opened = studydir::open_study(files, home, drawn.spec, {});
         storage::JournalOptions options;
         options.directory = home;
         options.uuid = opened.uuid.empty() ? "00000000-0000-4000-8000-000000000000" : opened.uuid;
@@ -236,7 +235,7 @@ class Campaign {
         options.first_segment_bytes = 8 * 1024;
         options.max_segment_bytes = 32 * 1024;
         options.commit_interval = std::chrono::hours(1);
-        options.snapshot = [&] { return drivers::snapshot_of(*opened.tuner); };
+        options.snapshot = [&] { return studydir::snapshot_of(*opened.tuner); };
         storage::Journal journal(files, options, log_);
         if (opened.is_new) {
             opened.tuner = std::make_unique<tuner::Tuner>(drawn.spec);
@@ -245,22 +244,22 @@ class Campaign {
             journal.append(out.records);
         } else {
             if (journal.first_record() != opened.journal.records) throw std::runtime_error("the journal has changed");
-            journal.append(drivers::take_up(opened, {}, "sim"));
+            journal.append(studydir::take_up(opened, {}, "sim"));
             journal.sync();
-            orphans_ += drivers::remove_orphans(files, home, opened.tuner->state());
+            orphans_ += studydir::remove_orphans(files, home, opened.tuner->state());
             check_checkpoints(files, opened.tuner->state());
         }
         RecordedLife sink(files, journal, *opened.tuner, journal.first_record() + journal.statistics().records, rng);
         Lived lived;
         lived.began_at = before;
-        drivers::sim::ClusterOptions cluster = drawn.lives[std::min<std::size_t>(number, drawn.lives.size()) - 1];
+        sim::ClusterOptions cluster = drawn.lives[std::min<std::size_t>(number, drawn.lives.size()) - 1];
         if (number > 1) cluster = drawn.lives.back();
         cluster.incarnation = opened.incarnation;
         std::set<std::string> there;
         for (const auto& trial : opened.tuner->state().trials)
             for (const auto& checkpoint : trial.checkpoints) there.insert(checkpoint.path);
         if (!opened.finished) {
-            const auto result = drivers::sim::run_cluster(cluster, *opened.tuner, sink, there);
+            const auto result = sim::run_cluster(cluster, *opened.tuner, sink, there);
             for (const auto& problem : result.problems) throw std::runtime_error(problem);
         }
         journal.close();
@@ -273,7 +272,7 @@ class Campaign {
     }
 
     void check_journal(CrashFileSystem& files, const tuner::Tuner& live) {
-        const auto again = drivers::open_study(files, home, live.spec(), {});
+        const auto again = studydir::open_study(files, home, live.spec(), {});
         if (again.tuner->digest() != live.digest()) throw std::runtime_error("the journal gives another state");
         again.tuner->check_invariants();
         records_ += again.journal.records;

@@ -17,11 +17,11 @@
 #include <thread>
 #include <vector>
 
-#include "drivers/sim/campaign.hpp"
+#include "sim/campaign.hpp"
 
 namespace {
 
-using ranktune::drivers::sim::CaseResult;
+using ranktune::sim::CaseResult;
 
 struct Totals {
     std::uint64_t lives = 0, trials = 0, failed_trials = 0, records = 0, messages = 0, faults = 0, attempts = 0,
@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
     std::atomic<std::uint64_t> next{0};
     const auto work = [&] {
         for (std::uint64_t i = next++; i < runs; i = next++) {
-            const CaseResult result = ranktune::drivers::sim::run_case(from + i);
+            const CaseResult result = ranktune::sim::run_case(from + i);
             const std::lock_guard lock(mutex);
             print_wrong(from + i, result);
             totals.add(result);

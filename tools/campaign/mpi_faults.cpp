@@ -14,12 +14,12 @@
 #include "comm/mpi/environment.hpp"
 #include "comm/transport/fault.hpp"
 #include "comm/transport/session.hpp"
-#include "drivers/run.hpp"
-#include "drivers/signals.hpp"
+#include "process/signals.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
+#include "run/run.hpp"
 #include "storage/file_system.hpp"
 
 namespace {
@@ -84,10 +84,10 @@ int main(int argc, char** argv) {
         std::fputs("usage: campaign_mpi_faults STUDY DIRECTORY SEED\n", stderr);
         return 2;
     }
-    drivers::block_stop_signals();
+    process::block_stop_signals();
     const comm::mpi::Environment mpi;
     const std::uint64_t seed = std::strtoull(argv[3], nullptr, 10);
-    drivers::RunOptions options;
+    head::RunOptions options;
     options.version = "campaign";
     if (seed > 0)
         options.wrap = [seed](std::unique_ptr<comm::Transport> wire) -> std::unique_ptr<comm::Transport> {
@@ -99,9 +99,9 @@ int main(int argc, char** argv) {
         options.spec = study::parse_study(options.study_text, argv[1], {},
                                           {trainables::known_trainables(), algorithms::known_algorithms()});
         options.directory = argv[2];
-        options.on_end = [](const drivers::RunEnd& end) {
+        options.on_end = [](const head::RunEnd& end) {
             std::fprintf(stderr, "the study ended with %d: %s\n", static_cast<int>(end.outcome), end.message.c_str());
         };
     }
-    return drivers::run_study(mpi, options);
+    return run::run_study(mpi, options);
 }

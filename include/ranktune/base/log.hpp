@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where log lines go. Rooms below the drivers get a sink and never open a file or read a clock for it.
+// Where log lines go. Rooms below `process` get a sink and never open a file or read a clock for it.
 
 #include <string>
 #include <string_view>

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Part: one rank's part in one attempt, and, on the leader, what it knows of the other members. A value: no messages.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trial/runner.hpp"
+#include "wire/protocol.hpp"
+
+namespace ranktune::group {
+
+struct Part {
+    /// queued: user code of an older attempt still runs here. ready: the leader was told. running: the runner was
+    /// started. over: no user code runs any more (a leader waits for the other members then).
+    enum class Stage : std::uint8_t { queued, ready, running, over };
+
+    /// What the leader knows of a member.
+    struct Member {
+        base::Rank rank;
+        bool alive = true;
+        bool ready = false;
+        bool over = false;
+        study::AttemptOutcome outcome = study::AttemptOutcome::lost;
+        std::string message;
+    };
+
+    /// Empty when `self` is not in the roster.
+    [[nodiscard]] static std::optional<Part> make(const study::StartTrial& start, base::Rank self, base::StudyTime now);
+
+    trial::Assignment assignment;
+    wire::AttemptKey key;
+    Stage stage = Stage::queued;
+    bool abandoned = false;
+    base::StudyTime received;
+    std::optional<base::StudyTime> progressed; ///< first sign of user code
+    std::uint64_t progress_base = 0;           ///< Runner::progress at the start
+    std::optional<double> trained_s;           ///< leader: in user code, up to the newest report
+    std::uint64_t progress_seen = 0;           ///< Runner::progress when it was looked at last
+    std::optional<base::StudyTime> moved;      ///< when it was seen to have grown, or user code to have been started
+    base::StudyTime ended;                     ///< when user code was over here
+    std::optional<study::Verdict> interrupt;   ///< came before the start
+    base::Iteration decided = 0;               ///< newest report with a verdict
+    std::uint64_t reports = 0;                 ///< leader: sent to the head
+    std::uint64_t reports_taken = 0;           ///< leader: of these, as the head last said
+    std::vector<Member> members;               ///< leader only; in the order of the roster
+    std::vector<std::string> unread;           ///< as the runner said at the end
+
+    [[nodiscard]] bool leads() const { return assignment.leads(); }
+    [[nodiscard]] base::Rank leader() const { return assignment.start.ranks.front(); }
+    /// Null when the rank is no member.
+    [[nodiscard]] Member* member(base::Rank rank);
+    /// Leader: every member has said Ready and none is over or dead.
+    [[nodiscard]] bool may_go() const;
+    /// Leader: every living member is over.
+    [[nodiscard]] bool all_over() const;
+    /// Leader: one more report would be more than the head has room for.
+    [[nodiscard]] bool held_up() const { return !abandoned && reports - reports_taken >= wire::report_window; }
+    /// Leader: gives up; members that are not among `living` are dead.
+    void abandon(const std::vector<base::Rank>& living);
+    /// Leader, when all are over: one outcome from all. Lost when it was given up; otherwise unreadable when any could
+    /// not read the checkpoint (the others fail for want of it); failed when any failed; lost when any was lost; with
+    /// the message of the lowest rank that has one. Otherwise the leader's own.
+    [[nodiscard]] wire::GroupOver summary() const;
+};
+
+} // namespace ranktune::group

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The loop of a worker's service thread: it owns the transport, the clock and the signals.
+
+#include <functional>
+
+#include "comm/transport/transport.hpp"
+#include "group/worker_machine.hpp"
+#include "process/signals.hpp"
+#include "process/wake.hpp"
+
+namespace ranktune::group {
+
+/// Runs a worker to its end. `signals` may be null (several workers in one process). `each_round` (may be empty) is
+/// called in every round of the loop. The transport's last messages have
+/// left when this returns, or have had two seconds for it.
+[[nodiscard]] WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker,
+                                     const process::ProcessClock& clock, process::Waker& waker,
+                                     process::SignalReader* signals, const std::function<void()>& each_round = {});
+
+} // namespace ranktune::group

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "group/worker_runner.hpp"
+
+#include <utility>
+
+#include "group/hang_trace.hpp"
+#include "process/environment.hpp"
+#include "ranktune/algorithms/registry.hpp"
+#include "ranktune/study/parse.hpp"
+#include "ranktune/trainables/trainable.hpp"
+#include "studydir/study_directory.hpp"
+#include "trial/store_io.hpp"
+
+namespace ranktune::group {
+namespace {
+
+/// What trains; null for programs, which are no trainables of this process.
+const trainables::Registration* trainable_of(const study::StudySpec& spec) {
+    return spec.trainable.program ? nullptr : &trainables::find_trainable(spec.trainable.name);
+}
+
+/// What trials of this study get of the devices that were granted.
+trial::DeviceGrant devices_for(const study::StudySpec& spec, trial::DeviceGrant granted) {
+    if (spec.resources.gpus == study::GpuUse::none) return {{}, true};
+    return granted;
+}
+
+/// A trial thread together with everything that it refers to.
+class WorkerRunner final : public trial::Runner {
+  public:
+    WorkerRunner(study::StudySpec spec, storage::FileSystem& files, const std::string& directory, trial::FormGroup form,
+                 const std::string& host, trial::DeviceGrant devices, WorkerLog& log, process::Waker& waker)
+        : spec_(std::move(spec)),
+          io_(files, directory, spec_.checkpoint.direct),
+          program_{process::environment_entries(), directory, host,
+                   [&log](base::TrialId trial, std::string_view line) {
+                       log.write_output(std::to_string(trial.value()), std::string(line));
+                   }},
+          thread_(
+              {&spec_, trainable_of(spec_), std::move(form), &io_, devices_for(spec_, std::move(devices)), &program_},
+              [&waker] { waker.wake(); },
+              [&log](base::TrialId trial, std::string_view line) {
+                  log.write(base::LogLevel::info, "trial",
+                            {{"trial", std::to_string(trial.value())}, {"text", std::string(line)}});
+              }) {}
+
+    void start(const trial::Assignment& assignment) override { thread_.start(assignment); }
+    void decide(const study::Decide& decide) override { thread_.decide(decide); }
+    void interrupt(const study::Verdict& verdict) override { thread_.interrupt(verdict); }
+    void abandon() override { thread_.abandon(); }
+    [[nodiscard]] std::optional<trial::RunnerEvent> poll() override { return thread_.poll(); }
+    [[nodiscard]] std::uint64_t progress() const override { return thread_.progress(); }
+    [[nodiscard]] bool waits() const override { return thread_.waits(); }
+
+    trial::TrialThread& thread() { return thread_; }
+
+  private:
+    study::StudySpec spec_;
+    trial::StoreIo io_;
+    trial::ProgramSetting program_;
+    trial::TrialThread thread_; // last: uses all of the above
+};
+
+} // namespace
+
+void WorkerLog::open(const std::string& path) {
+    file_ =
+        std::make_unique<studydir::LogFile>(path, std::vector<base::LogField>{{"rank", std::to_string(rank_.value())}});
+}
+
+void WorkerLog::write(base::LogLevel level, std::string_view event, const std::vector<base::LogField>& fields) {
+    if (file_) file_->write(level, event, fields);
+}
+
+void WorkerLog::write_output(const std::string& trial, const std::string& line) {
+    if (file_) file_->write_text("out", {{"trial", trial}}, line);
+}
+
+void trace_trial(trial::Runner* runner, WorkerLog& log) {
+    auto* mine = dynamic_cast<WorkerRunner*>(runner);
+    if (mine == nullptr || !mine->thread().busy()) return;
+    log.write(base::LogLevel::error, "hung", {{"text", "the trial does not return; its stack follows"}});
+    write_stack_of(mine->thread().native_handle(), log.fd());
+}
+
+MakeRunner make_trial_runner(storage::FileSystem& files, trial::FormGroup form, std::string host, WorkerLog& log,
+                             process::Waker& waker, trial::DeviceGrant devices, OnStudy on_study) {
+    return [&files, form = std::move(form), host = std::move(host), &log, &waker, devices = std::move(devices),
+            on_study = std::move(on_study)](const wire::Welcome& welcome) -> std::unique_ptr<trial::Runner> {
+        log.open(studydir::StudyDirectory{welcome.directory}.worker_log(host));
+        auto spec = study::parse_study(welcome.study, welcome.directory + "/resolved.toml", {},
+                                       {trainables::known_trainables(), algorithms::known_algorithms()});
+        if (on_study) on_study(spec);
+        return std::make_unique<WorkerRunner>(std::move(spec), files, welcome.directory, form, host, devices, log,
+                                              waker);
+    };
+}
+
+} // namespace ranktune::group

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "head/head_observer.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "base/json_text.hpp"
+#include "studydir/log_file.hpp"
+
+namespace ranktune::head {
+namespace {
+
+using base::LogLevel;
+
+std::string decimal(double value, const char* format) {
+    char text[64];
+    std::snprintf(text, sizeof text, format, value);
+    return text;
+}
+
+std::string id_text(base::TrialId id) { return std::to_string(id.value()); }
+
+double busy_percent(const HeadFigures& figures) {
+    const double all = figures.training_s + figures.starting_s + figures.idle_s;
+    return all > 0.0 ? 100.0 * figures.training_s / all : 0.0;
+}
+
+/// Resident memory of this process now, in MiB; 0 where it cannot be known.
+double resident_mib() {
+    std::ifstream file("/proc/self/statm");
+    double pages = 0.0;
+    double resident = 0.0;
+    if (!(file >> pages >> resident)) return 0.0;
+    return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1024.0 * 1024.0);
+}
+
+/// Log lines of the records that people look for at 2 a.m.; the journal has all the others.
+struct RecordLogger {
+    base::LogSink& log;
+
+    void operator()(const study::AttemptEnded& ended) const {
+        if (ended.outcome < study::AttemptOutcome::failed) return;
+        log.write(LogLevel::warning, "attempt",
+                  {{"trial", id_text(ended.trial)},
+                   {"attempt", std::to_string(ended.attempt.value())},
+                   {"outcome", std::string(study::name(ended.outcome))},
+                   {"action", ended.retry                                           ? "retry"
+                              : ended.outcome == study::AttemptOutcome::unreachable ? "keep"
+                                                                                    : "close"},
+                   {"message", ended.message}});
+    }
+    void operator()(const study::TrialClosed& closed) const {
+        if (closed.phase != study::TrialPhase::failed) return;
+        log.write(LogLevel::warning, "failed",
+                  // Its last attempt has said why, a line above.
+                  {{"trial", id_text(closed.trial)}, {"reason", study::describe(closed.reason, closed.a, closed.b)}});
+    }
+    void operator()(const study::JobDied& died) const {
+        log.write(LogLevel::warning, "job-died", {{"notes", std::to_string(died.notes.size())}});
+        for (const auto& [note, retry] : died.notes)
+            log.write(LogLevel::warning, "crash-note",
+                      {{"trial", id_text(note.trial)},
+                       {"attempt", std::to_string(note.attempt.value())},
+                       {"action", retry ? "retry" : "close"},
+                       {"message", note.message}});
+    }
+    void operator()(const study::HostRetired& retired) const {
+        std::string trials;
+        for (const auto trial : retired.trials) trials += (trials.empty() ? "#" : " #") + id_text(trial);
+        log.write(LogLevel::warning, "host-out-of-service",
+                  {{"host", retired.host}, {"failed_there", trials}, {"action", "they run elsewhere, uncharged"}});
+    }
+    void operator()(const study::DrainBegan& drain) const {
+        log.write(LogLevel::info, "drain",
+                  {{"reason", study::describe(drain.reason, 0, 0)}, {"why", drain.why}, {"new_trials", "off"}});
+    }
+    void operator()(const study::StudyEnded& ended) const {
+        log.write(LogLevel::info, "ended",
+                  {{"exit", std::to_string(static_cast<int>(ended.outcome))},
+                   {"reason", study::describe(ended.reason, 0, 0)},
+                   {"message", ended.message}});
+    }
+    template <class Other>
+    void operator()(const Other&) const {}
+};
+
+} // namespace
+
+HeadObserver::HeadObserver(Observer* next, base::LogSink& log, studydir::Publisher& status,
+                           const storage::Journal& journal)
+    : next_(next), log_(log), status_(status), journal_(journal) {}
+
+void HeadObserver::on_records(const tuner::Tuner& tuner, const std::vector<study::Record>& records,
+                              const HeadFigures& figures) {
+    for (const auto& record : records) std::visit(RecordLogger{log_}, record);
+    if (next_ != nullptr) next_->on_records(tuner, records, figures);
+}
+
+void HeadObserver::on_tick(const tuner::Tuner& tuner, const HeadFigures& figures) {
+    if (figures.elapsed_s >= next_stat_s_) {
+        next_stat_s_ = figures.elapsed_s + 60.0;
+        write_stat(tuner, figures);
+    }
+    if (figures.elapsed_s >= next_status_s_ || tuner.state().ended) {
+        next_status_s_ = figures.elapsed_s + 1.0;
+        status_.publish(status_json(tuner, figures, journal_.statistics().synced));
+    }
+    if (next_ != nullptr) next_->on_tick(tuner, figures);
+}
+
+void HeadObserver::write_stat(const tuner::Tuner& tuner, const HeadFigures& figures) {
+    const auto& state = tuner.state();
+    const auto journal = journal_.statistics();
+    const double cpu = figures.elapsed_s > 0.0 ? 100.0 * figures.head_cpu_s / figures.elapsed_s : 0.0;
+    log_.write(LogLevel::info, "stat",
+               {{"reports", std::to_string(state.reports)},
+                {"trials", std::to_string(state.trials.size())},
+                {"running", std::to_string(state.in(study::TrialPhase::running))},
+                {"busy", decimal(busy_percent(figures), "%.1f%%")},
+                {"head_cpu", decimal(cpu, "%.1f%%")},
+                {"rss_mib", decimal(resident_mib(), "%.0f")},
+                {"journal_mib", decimal(static_cast<double>(journal.bytes) / (1024.0 * 1024.0), "%.1f")},
+                {"commit_p99_ms", decimal(journal.commit_p99_ms, "%.1f")},
+                {"stale", std::to_string(figures.stale_messages)}});
+}
+
+std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures, std::uint64_t synced) {
+    const auto& state = tuner.state();
+    base::JsonObject phases(2);
+    for (const auto phase :
+         {study::TrialPhase::waiting, study::TrialPhase::running, study::TrialPhase::ending, study::TrialPhase::paused,
+          study::TrialPhase::finished, study::TrialPhase::stopped, study::TrialPhase::failed})
+        phases.integer(study::name(phase), state.in(phase));
+    base::JsonObject object;
+    object.integer("schema", 1)
+        .text("study", tuner.spec().name)
+        .text("uuid", state.uuid)
+        .text("time", studydir::wall_time_now())
+        .integer("start", state.incarnation.value())
+        .integer("records_synced", synced)
+        .number("elapsed_s", figures.elapsed_s)
+        .boolean("ended", state.ended)
+        .boolean("draining", state.draining)
+        .integer("trials", state.trials.size())
+        .raw("phases", phases.str())
+        .integer("reports", state.reports)
+        .integer("iterations", state.iterations)
+        .number("busy_percent", busy_percent(figures))
+        .number("head_cpu_s", figures.head_cpu_s)
+        .integer("checkpoints_missed", figures.checkpoints_missed)
+        .integer("checkpoint_fallbacks", figures.fallbacks);
+    if (figures.checkpoints_missed > 0) object.text("checkpoint_error", figures.checkpoint_error);
+    if (state.best) {
+        const auto& best = state.trial(*state.best);
+        base::JsonObject summary(2);
+        summary.integer("trial", state.best->value())
+            .number("value", best.best)
+            .integer("iteration", best.best_iteration);
+        object.raw("best", summary.str());
+    }
+    return object.str() + "\n";
+}
+
+} // namespace ranktune::head

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// HeadObserver: the head's log lines and its status file, in front of the screen's observer.
+
+#include <string>
+
+#include "head/observer.hpp"
+#include "ranktune/base/log.hpp"
+#include "storage/journal.hpp"
+#include "studydir/publisher.hpp"
+
+namespace ranktune::head {
+
+/// Writes failures, drain and end as they happen, one `stat` line a minute, the status file once a second; passes
+/// everything on to `next`.
+class HeadObserver final : public Observer {
+  public:
+    /// `next` may be null. References outlive it. `statistics` may be empty.
+    HeadObserver(Observer* next, base::LogSink& log, studydir::Publisher& status, const storage::Journal& journal);
+
+    void on_records(const tuner::Tuner& tuner, const std::vector<study::Record>& records,
+                    const HeadFigures& figures) override;
+    void on_tick(const tuner::Tuner& tuner, const HeadFigures& figures) override;
+
+  private:
+    void write_stat(const tuner::Tuner& tuner, const HeadFigures& figures);
+
+    Observer* next_;
+    base::LogSink& log_;
+    studydir::Publisher& status_;
+    const storage::Journal& journal_;
+    double next_stat_s_ = 60.0;
+    double next_status_s_ = 0.0;
+};
+
+/// The text of the status file: JSON, `"schema": 1`, a snapshot for `status --watch`. `synced`: records of the journal
+/// that are on the disk.
+[[nodiscard]] std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures, std::uint64_t synced);
+
+} // namespace ranktune::head

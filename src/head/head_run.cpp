@@ -1,0 +1,569 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "head/head_run.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "comm/transport/shared.hpp"
+#include "head/head_machine.hpp"
+#include "head/head_observer.hpp"
+#include "head/head_services.hpp"
+#include "head/job_watch.hpp"
+#include "head/keeper.hpp"
+#include "head/requeue.hpp"
+#include "head/serve_head.hpp"
+#include "layout/binding.hpp"
+#include "process/background.hpp"
+#include "process/environment.hpp"
+#include "process/wake.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/parse.hpp"
+#include "storage/file_system.hpp"
+#include "storage/hdf5_thread.hpp"
+#include "storage/journal.hpp"
+#include "storage/lease.hpp"
+#include "studydir/enter.hpp"
+#include "studydir/environment_facts.hpp"
+#include "studydir/file_system_facts.hpp"
+#include "studydir/finished_study.hpp"
+#include "studydir/last_end.hpp"
+#include "studydir/log_file.hpp"
+#include "studydir/open_study.hpp"
+#include "studydir/publisher.hpp"
+#include "studydir/results.hpp"
+#include "studydir/study_directory.hpp"
+#include "wire/keep_alive.hpp"
+#include "wire/outbox.hpp"
+
+namespace ranktune::head {
+namespace {
+
+void refuse_what_cannot_be(const comm::Transport& transport, const RunOptions& options) {
+    const std::uint32_t workers = transport.size() - 1;
+    if (workers == 0) throw base::UsageError("a study needs at least 2 ranks: rank 0 is the head, the others train");
+    if (const auto wanted = options.spec.max_ranks_per_trial(); wanted > workers)
+        throw base::UsageError("resources.ranks: a trial may ask for " + std::to_string(wanted) +
+                               " ranks, which is more than the workers of this job: " + std::to_string(workers));
+}
+
+/// How often metrics.h5 is made while a study runs, and up to which size of the journal: reading it again and again
+/// must stay cheap, in memory too.
+constexpr std::chrono::minutes tables_interval{1};
+constexpr std::uint64_t most_tables_records = 1'000'000;
+
+/// A loop that was away for so long is worth a line in the log.
+constexpr std::chrono::seconds long_absence{5};
+
+bool trials_started(const tuner::State& state) {
+    return std::any_of(state.trials.begin(), state.trials.end(), [&](const tuner::TrialState& trial) {
+        return trial.attempt != base::Attempt{} && trial.since >= state.began;
+    });
+}
+
+/// One life of the head. Its parts in the order in which they need each other; destroyed in the opposite order.
+class HeadRun {
+  public:
+    HeadRun(comm::Transport& transport, wire::KeepAlive& keep_alive, const RunOptions& options, const std::string& mpi,
+            studydir::Entered entered);
+
+    HeadRunEnd run(process::SignalReader* signals);
+
+  private:
+    void open_log(const std::string& mpi);
+    void bind();
+    void open_journal();
+    void begin_records();
+    void refresh_tables();
+    [[nodiscard]] HeadEnd serve(process::SignalReader* signals, HeadFigures& figures);
+    void be_alive(const HeadMachine& head);
+    [[nodiscard]] HeadEnd cut_short(const std::exception& error);
+    void leave_files(const HeadEnd& end, const HeadFigures& figures);
+    void write_outcome(const study::EndStudy& end, const std::string& tables = {});
+    [[nodiscard]] study::Asker asker(study::Reason reason);
+    void use_outcome_reserve(const std::string& text);
+    void requeue_job(const HeadEnd& end);
+    [[nodiscard]] bool called_off();
+    [[nodiscard]] bool is_mine() const;
+    [[nodiscard]] HeadOptions head_options() const;
+    [[nodiscard]] storage::JournalOptions journal_options();
+    [[nodiscard]] tuner::Tuner& tuner() { return *opened_.tuner; }
+
+    comm::Transport& transport_;
+    wire::KeepAlive& keep_alive_;
+    std::chrono::steady_clock::time_point next_peers_;
+    const RunOptions& options_;
+    storage::FileSystem& files_;
+    studydir::StudyDirectory directory_;
+    const layout::Binding binding_;
+    studydir::HeldLease lease_;
+    studydir::OpenedStudy opened_;
+    std::optional<storage::FileIdentity> place_; ///< of the study directory
+    std::string start_;
+    std::unique_ptr<studydir::LogFile> log_;
+    process::Waker waker_;
+    wire::TransportOutbox outbox_;
+    std::unique_ptr<storage::Journal> journal_;
+    std::uint64_t progress_before_ = 0;
+    std::optional<slurm::Allocation> job_; ///< nothing: not in a Slurm job
+    bool earlier_progress_ = true;         ///< the start before this one admitted something
+    Requeued requeued_;
+    std::atomic<study::Asker> heard_ = study::Asker::none; ///< who asked last for a stop, and was heard
+    std::optional<study::Asker> late_stop_;                ///< who asked for one when the loop was over
+    std::optional<study::JobDeath> death_;                 ///< of the start before
+    std::string tables_;                                   ///< what is wrong with metrics.h5 at the end
+    std::uint64_t tables_records_ = 0; ///< records that metrics.h5 was last made of; of the thread that makes it
+    std::optional<process::ProcessClock> clock_;
+};
+
+HeadRun::HeadRun(comm::Transport& transport, wire::KeepAlive& keep_alive, const RunOptions& options,
+                 const std::string& mpi, studydir::Entered entered)
+    : transport_(transport),
+      keep_alive_(keep_alive),
+      options_(options),
+      files_(*options.files),
+      directory_{options.directory},
+      binding_(layout::plan_binding(options.layout, options.spec.resources)),
+      lease_(std::move(entered.lease)),
+      opened_(std::move(entered.opened)),
+      start_(studydir::start_name(process::slurm_job(), opened_.incarnation.value())),
+      outbox_(transport),
+      job_(slurm::allocation(process::environment_variables())) {
+    if (opened_.uuid.empty()) opened_.uuid = process::make_uuid();
+    studydir::create_study_directory(files_, directory_, options.study_text, opened_.is_new);
+    place_ = files_.identity(directory_.path);
+    if (options.spec.trainable.program) studydir::publish_python_module(files_, directory_);
+    if (opened_.outcome) earlier_progress_ = opened_.outcome->progress;
+    open_log(mpi);
+    bind();
+    open_journal();
+    studydir::publish_text(files_, directory_.resolved_file(), opened_.resolved,
+                           true); // whoever finds it looks for a journal
+    begin_records();
+    studydir::publish_text(files_, directory_.outcome_reserve(), std::string(studydir::outcome_reserve_bytes, '\n'),
+                           true);
+    clock_.emplace(tuner().state().now);
+    // Of an earlier start: after a crash it would pass for this one's. From here on, whatever ends this one writes its
+    // own (run()).
+    files_.remove(directory_.outcome_file());
+}
+
+void HeadRun::open_log(const std::string& mpi) {
+    log_ = std::make_unique<studydir::LogFile>(directory_.head_log(start_));
+    const studydir::EnvironmentFacts facts{options_.version,
+                                           opened_.uuid,
+                                           opened_.incarnation.value(),
+                                           static_cast<int>(transport_.size()),
+                                           mpi,
+                                           storage::hdf5_version(),
+                                           studydir::wall_time_now(),
+                                           layout::layout_json(options_.layout, binding_),
+                                           options_.build_type};
+    studydir::publish_text(files_, directory_.environment_file(start_), studydir::environment_json(facts), true);
+    const studydir::FileSystemFacts disk = studydir::file_system_facts(directory_.path);
+    const std::string deadline = process::slurm_end_time();
+    log_->write(base::LogLevel::info, "start",
+                {{"version", options_.version},
+                 {"study", opened_.uuid},
+                 {"start", std::to_string(opened_.incarnation.value())},
+                 {"job", process::slurm_job().empty() ? "-" : process::slurm_job()},
+                 {"restart", std::to_string(process::slurm_restart_count())},
+                 {"host", process::host_name()},
+                 {"nodes", std::to_string(options_.layout.node_count())},
+                 {"ranks", std::to_string(transport_.size())},
+                 {"groups", std::to_string((transport_.size() - 1) / options_.spec.max_ranks_per_trial())},
+                 {"mpi", mpi},
+                 {"fs", disk.type},
+                 {"free", studydir::binary_size(disk.free_bytes)},
+                 {"inodes_free", disk.free_inodes ? std::to_string(*disk.free_inodes) : "-"},
+                 {"deadline", deadline.empty() ? "-" : deadline}});
+}
+
+/// Workers bind themselves by the same plan when they learn of the study.
+void HeadRun::bind() {
+    if (!binding_.words.empty())
+        log_->write(base::LogLevel::info, "bind",
+                    {{"bound", std::to_string(binding_.bound())},
+                     {"ranks", std::to_string(transport_.size())},
+                     {"how", binding_.words}});
+    for (const std::string& problem : {binding_.warning, layout::bind_as_planned(binding_, base::head_rank)}) {
+        if (problem.empty()) continue;
+        log_->write(base::LogLevel::warning, "bind", {{"problem", problem}});
+        if (options_.on_note) options_.on_note(problem);
+    }
+}
+
+/// Publishing the first segment of this life makes what is before it final. An earlier head that still lived (its lease
+/// was taken over) may have written until then: what was read is read again.
+void HeadRun::open_journal() {
+    journal_ = std::make_unique<storage::Journal>(files_, journal_options(), *log_);
+    if (journal_->first_record() == opened_.journal.records) return;
+    const auto incarnation = opened_.incarnation;
+    opened_ = studydir::open_study(files_, options_.directory, options_.spec, {false, options_.open.errored});
+    opened_.incarnation = incarnation;
+}
+
+void HeadRun::begin_records() {
+    if (opened_.is_new) {
+        opened_.tuner = std::make_unique<tuner::Tuner>(options_.spec);
+        tuner::Output out;
+        tuner().create(opened_.uuid, opened_.resolved, options_.version, out);
+        journal_->append(out.records);
+        // From here on every frame says that the first one was safe: a study whose beginning is damaged later is
+        // refused as such, and never taken for one that has not begun.
+        journal_->sync();
+        return;
+    }
+    progress_before_ = tuner::progress_of(tuner().state());
+    const auto& found = opened_.journal;
+    log_->write(base::LogLevel::info, "resume",
+                {{"records", std::to_string(found.records)},
+                 {"cut_bytes", std::to_string(found.cut_bytes)},
+                 {"cut_records", std::to_string(found.cut_records)},
+                 {"snapshot", opened_.from_snapshot ? "yes" : "no"},
+                 {"running", std::to_string(opened_.interrupted.size())},
+                 {"reopened", std::to_string(opened_.reopened.size())},
+                 {"changed", std::to_string(opened_.changes.size())},
+                 {"before", opened_.ended}});
+    for (const auto& change : opened_.changes)
+        log_->write(base::LogLevel::info, "changed",
+                    {{"key", change.key}, {"before", change.before}, {"after", change.after}});
+    const studydir::LastEnd before = studydir::last_end(files_, directory_.path, opened_);
+    death_ = studydir::death_of_job(before);
+    if (before.trials_ran)
+        log_->write(base::LogLevel::info, "last-end",
+                    {{"death", death_ ? "yes" : "no"},
+                     {"notes", std::to_string(before.notes.size())},
+                     {"told", before.told.empty() ? "-" : before.told}});
+    journal_->append(studydir::take_up(opened_, options_.open, options_.version));
+    // What is unlinked now may not come back: first everything that says so is safe.
+    journal_->sync();
+    const std::uint64_t orphans = studydir::remove_orphans(files_, directory_.path, tuner().state());
+    if (orphans > 0) log_->write(base::LogLevel::info, "orphans", {{"checkpoints", std::to_string(orphans)}});
+}
+
+storage::JournalOptions HeadRun::journal_options() {
+    storage::JournalOptions journal;
+    journal.directory = directory_.path;
+    journal.uuid = opened_.uuid;
+    if (opened_.journal.segments > 0) journal.read = opened_.journal;
+    journal.incarnation = opened_.incarnation.value();
+    journal.job = process::slurm_job();
+    journal.restart_count = process::slurm_restart_count();
+    journal.commit_interval = options_.spec.output.commit_interval;
+    journal.snapshot = [this] { return studydir::snapshot_of(tuner()); };
+    return journal;
+}
+
+HeadOptions HeadRun::head_options() const {
+    HeadOptions head;
+    head.incarnation = opened_.incarnation;
+    head.workers = transport_.size() - 1;
+    head.version = options_.version;
+    head.wall_time = studydir::wall_time_now();
+    head.study = opened_.resolved;
+    head.study_directory = directory_.path;
+    head.places = layout::places_of(options_.layout, binding_);
+    if (job_) head.deadline_timeout = std::chrono::seconds(10);
+    head.heartbeat_timeout = options_.spec.output.heartbeat_timeout;
+    head.abort_grace = options_.spec.output.abort_grace;
+    // Programs are looked after where their processes are.
+    if (!options_.spec.trainable.program && options_.spec.failure.report_timeout)
+        head.progress_timeout = *options_.spec.failure.report_timeout;
+    head.death = death_;
+    head.signal_meaning = [this](study::Asker signal) { return options_.signal_meanings.of(signal); };
+    return head;
+}
+
+/// Whatever ends a running head ends here, with a word in the file `outcome`: without one, the next start would take it
+/// for a death of the job, and suspect its trials.
+HeadRunEnd HeadRun::run(process::SignalReader* signals) {
+    HeadEnd end;
+    HeadFigures figures;
+    try {
+        end = serve(signals, figures);
+    } catch (const std::exception& error) {
+        end = cut_short(error);
+    }
+    keep_alive_.stop();
+    leave_files(end, figures);
+    requeue_job(end);
+    if (options_.on_end)
+        options_.on_end({.outcome = end.outcome,
+                         .message = end.message,
+                         .figures = figures,
+                         .tuner = &tuner(),
+                         .requeue = requeued_.words,
+                         .requeued = requeued_.result == "yes",
+                         .called_off = late_stop_.has_value(),
+                         .tables = tables_,
+                         .whose = end.whose,
+                         .by = asker(end.reason)});
+    return {end.outcome, end.clean};
+}
+
+HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
+    studydir::Publisher status(files_, directory_.status_file(), [this] { return is_mine(); });
+    HeadObserver observer(options_.observer, *log_, status, *journal_);
+    process::Background tables(process::sparingly(tables_interval, [this] { refresh_tables(); }),
+                               process::Background::Clock::now() + tables_interval);
+    HeadServices services(
+        files_, *journal_, directory_.path, waker_, *log_,
+        [&](const study::EndStudy&) {
+            tables.stop();
+            studydir::write_results(files_, directory_.path, options_.spec, studydir::wall_time_now());
+        },
+        [this](const study::EndStudy& how, const std::string& wrong) { write_outcome(how, wrong); });
+    Keeper keeper(files_, *lease_, *journal_, directory_, waker_, *log_);
+    std::optional<JobWatch> watch;
+    if (job_) watch.emplace(*job_, options_.spec.slurm.lead_time, waker_, *log_);
+    HeadMachine head(head_options(), tuner(), *journal_, outbox_, services, observer, *log_, clock_->now());
+    NotedStop noted(options_.signal_meanings);
+    HeadEnd end = serve_head(
+        transport_, head, *clock_, waker_, signals, *log_,
+        [&](const EndAsked& what) {
+            noted.known();
+            heard_ = what.by;
+            write_outcome({study::StudyOutcome::resumable, what.reason, what.why});
+            if (options_.on_stop && !what.at_once) options_.on_stop(what, tuner(), head.figures(clock_->now()));
+        },
+        [&keeper, &noted] {
+            auto asked = keeper.asked();
+            return asked ? asked : noted.asked();
+        },
+        [&] {
+            be_alive(head);
+            const auto news = watch ? watch->news() : std::nullopt;
+            if (!news) return;
+            if (!news->warning.empty() && options_.on_note) options_.on_note(news->warning);
+            const auto now = clock_->now();
+            head.on_deadline(news->end ? std::optional(now + (*news->end - JobWatch::Clock::now())) : std::nullopt,
+                             now);
+        });
+    if (const auto late = keeper.asked(); late && is_person(late->by)) late_stop_ = late->by;
+    head.set_head_cpu(process::process_cpu_seconds());
+    figures = head.figures(clock_->now());
+    tables_ = services.tables();
+    return end;
+}
+
+/// In every round of the loop: it speaks for itself.
+void HeadRun::be_alive(const HeadMachine& head) {
+    const auto away = keep_alive_.loop_is_here();
+    if (away >= long_absence)
+        log_->write(base::LogLevel::warning, "held-up",
+                    {{"seconds", std::to_string(std::chrono::duration_cast<std::chrono::seconds>(away).count())},
+                     {"by", "a disk, most likely, or this process was stopped"}});
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_peers_) return;
+    next_peers_ = now + std::chrono::seconds(1);
+    auto peers = wire::worker_ranks(transport_.size());
+    const auto gone = head.gone();
+    std::erase_if(peers, [&](base::Rank rank) { return std::binary_search(gone.begin(), gone.end(), rank); });
+    keep_alive_.set_peers(std::move(peers));
+}
+
+/// An exception that nothing in the head answers. First the word, then the workers: a launcher may end this process
+/// when the first of them has left.
+HeadEnd HeadRun::cut_short(const std::exception& error) {
+    HeadEnd end{study::StudyOutcome::runtime_error, std::string("the head failed: ") + error.what(), false,
+                study::Reason::none};
+    if (dynamic_cast<const base::IoError*>(&error) != nullptr) {
+        end.outcome = study::StudyOutcome::resumable;
+        end.reason = study::Reason::unsaved;
+    }
+    log_->write(base::LogLevel::error, "head", {{"error", error.what()}});
+    write_outcome({end.outcome, end.reason, end.message});
+    send_all_away(transport_, end.outcome, end.message, false);
+    return end;
+}
+
+/// metrics.h5 of a study that goes on, for whoever looks; made from the journal like the last one, by another thread.
+void HeadRun::refresh_tables() {
+    const std::uint64_t records = journal_->first_record() + journal_->statistics().records;
+    if (records == tables_records_ || records > most_tables_records) return;
+    try {
+        studydir::write_results(files_, directory_.path, options_.spec, studydir::wall_time_now());
+        tables_records_ = records;
+    } catch (const std::exception& error) { // a full disk: the next one may fit
+        log_->write(base::LogLevel::warning, "tables", {{"error", error.what()}});
+    }
+}
+
+void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {
+    try {
+        journal_->close();
+    } catch (const std::exception& error) {
+        log_->write(base::LogLevel::error, "journal", {{"error", error.what()}});
+    }
+    const auto& state = tuner().state();
+    write_outcome({end.outcome, end.reason, end.message}, tables_);
+    try {
+        if (is_mine()) {
+            files_.remove_if_empty(directory_.attempts());
+            files_.remove(directory_.outcome_reserve());
+        }
+    } catch (const base::IoError& error) { // the next start does it
+        log_->write(base::LogLevel::warning, "leftovers", {{"error", error.what()}});
+    }
+    log_->write(base::LogLevel::info, "leave",
+                {{"exit", std::to_string(static_cast<int>(end.outcome))},
+                 {"clean", end.clean ? "yes" : "no"},
+                 {"reports", std::to_string(state.reports)},
+                 {"elapsed_s", std::to_string(figures.elapsed_s)},
+                 {"head_cpu_s", std::to_string(figures.head_cpu_s)},
+                 {"reason", studydir::end_words(end.reason, end.message)}});
+}
+
+/// Written before any worker may leave, and again at the very end, when everything is known. On a full disk there is
+/// the file that was set aside when there was room: without a word, this end would pass for a crash.
+void HeadRun::write_outcome(const study::EndStudy& end, const std::string& tables) {
+    const std::string reason = studydir::end_words(end.reason, end.message);
+    if (!is_mine()) {
+        log_->write(base::LogLevel::error, "outcome",
+                    {{"error", "not written: the study directory is gone, or another head's"}, {"reason", reason}});
+        return;
+    }
+    const auto& state = tuner().state();
+    const studydir::OutcomeFile file{.outcome = end.outcome,
+                                     .reason = reason,
+                                     .progress = tuner::progress_of(state) > progress_before_,
+                                     .reports = state.reports,
+                                     .start = opened_.incarnation.value(),
+                                     .time = studydir::wall_time_now(),
+                                     .cause = studydir::end_cause(end.outcome, end.reason),
+                                     .by = asker(end.reason),
+                                     .requeue = requeued_.result,
+                                     .launch = options_.launch,
+                                     .records = journal_->statistics().synced,
+                                     .tables = tables};
+    try {
+        studydir::publish_text(files_, directory_.outcome_file(), studydir::outcome_text(file), true);
+    } catch (const std::exception& error) {
+        log_->write(base::LogLevel::warning, "outcome", {{"error", error.what()}, {"instead", "in its reserve"}});
+        use_outcome_reserve(studydir::outcome_text(file));
+    }
+}
+
+/// Whoever asked for an end that has this reason.
+study::Asker HeadRun::asker(study::Reason reason) {
+    if (reason != study::Reason::draining) return study::Asker::none;
+    const study::Asker heard = heard_;
+    return heard == study::Asker::none ? tuner().state().drain_by : heard;
+}
+
+/// Whether the study directory is the one that this life began in, and nobody else's by now: under the name of one that
+/// was moved away there may be another study. Never throws.
+bool HeadRun::is_mine() const {
+    try {
+        if (files_.identity(directory_.path) != place_) return false;
+        const auto holder = storage::read_lease(files_, directory_.path);
+        return !holder || holder->nonce == lease_->holder().nonce;
+    } catch (const base::IoError&) { // not to be told: what is written then fails, or does no harm
+        return true;
+    }
+}
+
+void HeadRun::use_outcome_reserve(const std::string& text) {
+    const std::string reserve = directory_.outcome_reserve();
+    const std::string path = directory_.outcome_file();
+    try {
+        if (files_.exists(reserve)) {
+            storage::overwrite(files_, reserve, text);
+            files_.rename(reserve, path);
+        } else {
+            storage::overwrite(files_, path, text); // which was the reserve
+        }
+    } catch (const std::exception& error) {
+        log_->write(base::LogLevel::error, "outcome", {{"error", error.what()}});
+    }
+}
+
+/// Somebody asked for a stop while the study was ending for another reason: no job shall go on with it.
+bool HeadRun::called_off() {
+    try {
+        if (!late_stop_) late_stop_ = studydir::take_stop_request(files_, directory_.stop_file());
+    } catch (const base::IoError& error) {
+        log_->write(base::LogLevel::warning, "stop-file", {{"error", error.what()}});
+    }
+    return late_stop_.has_value();
+}
+
+/// After everything is written and the workers have left: Slurm kills what is left of the job.
+void HeadRun::requeue_job(const HeadEnd& end) {
+    const auto& state = tuner().state();
+    if (!job_ || end.outcome != study::StudyOutcome::resumable || !state.ended) return;
+    if (end.reason == study::Reason::unsaved) return; // the next job would find the same disk
+    if (called_off()) {
+        heard_ = *late_stop_;
+        return write_outcome({end.outcome, study::Reason::draining, std::string(study::name(*late_stop_))});
+    }
+    const slurm::Stopped stopped{stopped_by(state.end_reason, state.drain_by), trials_started(state),
+                                 tuner::progress_of(state) > progress_before_, earlier_progress_};
+    const auto ask = [](const auto& words) { return process::run_command(words, std::chrono::seconds(30)); };
+    requeued_ = requeue(*job_, options_.spec.slurm, stopped, ask, [&] {
+        requeued_.result = "yes"; // said before: this process may not live to say it afterwards
+        write_outcome({end.outcome, state.end_reason, state.end_message}, tables_);
+    });
+    write_outcome({end.outcome, state.end_reason, state.end_message}, tables_);
+    if (!requeued_.words.empty())
+        log_->write(requeued_.result == "yes" ? base::LogLevel::info : base::LogLevel::warning, "requeue",
+                    {{"result", requeued_.result}, {"words", requeued_.words}});
+}
+
+HeadRunEnd end_before_the_beginning(comm::Transport& transport, const RunOptions& options, study::StudyOutcome outcome,
+                                    const std::string& message, bool clean) {
+    send_all_away(transport, outcome, message);
+    if (options.on_end) options.on_end({.outcome = outcome, .message = message});
+    return {outcome, clean};
+}
+
+} // namespace
+
+HeadRunEnd run_head(comm::Transport& wire, process::SignalReader* signals, const RunOptions& options,
+                    const std::string& mpi) {
+    comm::SharedTransport transport(wire);
+    // From the very beginning: a large journal is read, a lease is watched, a disk hangs.
+    wire::KeepAlive keep_alive(transport, wire::Alive{}, wire::worker_ranks(transport.size()));
+    const auto end_early = [&](study::StudyOutcome outcome, const std::string& message, bool clean) {
+        keep_alive.stop();
+        return end_before_the_beginning(transport, options, outcome, message, clean);
+    };
+    bool started = false;
+    try {
+        refuse_what_cannot_be(transport, options);
+        studydir::Entered entered = studydir::enter(
+            *options.files, {options.directory, options.spec, options.open, options.supervised, options.on_note});
+        if (options.on_open) options.on_open(entered.opened, entered.moved_to);
+        if (entered.opened.finished) {
+            const std::string wrong = studydir::tend(*options.files, options.directory, entered.opened, options.launch);
+            entered.lease.reset();
+            const auto outcome = entered.opened.tuner->state().outcome;
+            return end_early(wrong.empty() ? outcome : studydir::code_without_tables(outcome), wrong, true);
+        }
+        HeadRun run(transport, keep_alive, options, mpi, std::move(entered));
+        started = true; // from here on workers may train: they end by themselves, but nobody knows when
+        return run.run(signals);
+    } catch (const base::UsageError& error) {
+        return end_early(study::StudyOutcome::usage, error.what(), !started);
+    } catch (const base::IoError& error) {
+        const studydir::EarlyTrouble trouble = studydir::early_trouble(error);
+        return end_early(trouble.outcome, trouble.words, !started);
+    } catch (const std::exception& error) {
+        return end_early(study::StudyOutcome::runtime_error, error.what(), !started);
+    }
+}
+
+void send_all_away(comm::Transport& transport, study::StudyOutcome outcome, const std::string& message, bool clean) {
+    study::Bytes bytes;
+    wire::encode_message(wire::Leave{outcome, clean, message}, bytes);
+    for (std::uint32_t rank = 1; rank < transport.size(); ++rank) transport.send(base::Rank{rank}, bytes);
+    process::Waker waker;
+    wire::flush_transport(transport, waker);
+}
+
+} // namespace ranktune::head

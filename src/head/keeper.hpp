@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Keeper: the head's thread that renews the lease, looks for the file `stop`, and sees that the journal still lies in
+// its place. A file system that hangs keeps it waiting, never the head's loop.
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "head/serve_head.hpp"
+#include "process/background.hpp"
+#include "process/signal_note.hpp"
+#include "process/wake.hpp"
+#include "ranktune/base/log.hpp"
+#include "storage/journal.hpp"
+#include "storage/lease.hpp"
+#include "studydir/study_directory.hpp"
+
+namespace ranktune::head {
+
+class Keeper {
+  public:
+    /// References outlive it. The file `stop` and the journal are looked for once a second; `stop` is removed when it
+    /// is found.
+    Keeper(storage::FileSystem& files, storage::Lease& lease, const storage::Journal& journal,
+           studydir::StudyDirectory directory, process::Waker& waker, base::LogSink& log);
+
+    /// What the head's loop is asked for since the last call. Never blocks on a disk.
+    [[nodiscard]] std::optional<EndAsked> asked();
+
+  private:
+    void look();
+    void look_for_stop();
+    void look_for_journal();
+    void renew();
+    void end_at_once(const std::string& event, std::string why, study::Reason reason);
+    void ask(EndAsked what);
+
+    storage::FileSystem& files_;
+    storage::Lease& lease_;
+    const storage::Journal& journal_;
+    studydir::StudyDirectory directory_;
+    process::Waker& waker_;
+    base::LogSink& log_;
+    std::mutex mutex_;
+    std::optional<EndAsked> asked_;
+    bool over_ = false; ///< the study is not this head's any more, or its journal is gone: nothing is looked for
+    int misses_ = 0;    ///< looks in a row that did not find the journal
+    process::Background::Clock::time_point next_renewal_;
+    process::Background thread_;
+};
+
+/// What has happened to the journal's file or to the whole study directory, and what to do about it; empty: nothing.
+/// Asks the file system, so it may block; throws base::IoError when that cannot say.
+[[nodiscard]] std::string trouble_with_place(const storage::FileSystem& files, const storage::Journal& journal,
+                                             const std::string& study_directory);
+
+/// What this process was to be sent through a launcher that lost it, because it was still starting.
+class NotedStop {
+  public:
+    explicit NotedStop(const process::SignalMeanings& meanings) : meanings_(meanings) {}
+
+    /// Looks from time to time; what is found is said once.
+    std::optional<EndAsked> asked() {
+        const auto now = std::chrono::steady_clock::now();
+        if (known_ || now < next_) return std::nullopt;
+        next_ = now + std::chrono::milliseconds(500);
+        const study::Asker noted = meanings_.noted();
+        if (noted == study::Asker::none) return std::nullopt;
+        known_ = true;
+        return EndAsked{.by = noted, .as = process::SignalMeanings::passed_on_as(noted)};
+    }
+    /// The study is about to stop.
+    void known() { known_ = true; }
+
+  private:
+    const process::SignalMeanings& meanings_;
+    std::chrono::steady_clock::time_point next_;
+    bool known_ = false;
+};
+
+} // namespace ranktune::head

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "head/rank_table.hpp"
+
+#include <algorithm>
+
+namespace ranktune::head {
+
+using base::StudyTime;
+
+RankTable::RankTable(std::uint32_t workers, StudyTime now) : entries_(workers + 1), at_(now), alive_(workers) {}
+
+void RankTable::advance(StudyTime now) {
+    sums_ = seconds(now);
+    at_ = std::max(at_, now);
+}
+
+RankSeconds RankTable::seconds(StudyTime now) const {
+    RankSeconds sums = sums_;
+    const double passed = now > at_ ? base::to_seconds(now - at_) : 0.0;
+    sums.training += passed * static_cast<double>(training_);
+    sums.starting += passed * static_cast<double>(starting_);
+    sums.idle += passed * static_cast<double>(alive_ - training_ - starting_);
+    return sums;
+}
+
+void RankTable::start(const wire::AttemptKey& key, const std::vector<base::Rank>& ranks, StudyTime now) {
+    advance(now);
+    for (const base::Rank rank : ranks)
+        if (const base::Rank leader = entry(rank).leader; leader != base::head_rank) release(entry(leader));
+    for (const base::Rank rank : ranks) {
+        entry(rank).key = key;
+        entry(rank).leader = ranks.front();
+    }
+    Entry& leader = entry(ranks.front());
+    leader.ranks = ranks;
+    leader.trains = false;
+    leader.since = now;
+    starting_ += ranks.size();
+}
+
+void RankTable::training(base::Rank leader, const wire::AttemptKey& key, StudyTime now) {
+    Entry& held = entry(leader);
+    if (held.leader != leader || held.key != key || held.trains) return;
+    advance(now);
+    held.trains = true;
+    held.train_at = now;
+    starting_ -= held.ranks.size();
+    training_ += held.ranks.size();
+}
+
+bool RankTable::finish(base::Rank leader, const wire::AttemptKey& key, double starting_s, double training_s,
+                       StudyTime now) {
+    Entry& held = entry(leader);
+    if (held.leader != leader || held.key != key) return false;
+    advance(now);
+    // What was counted up to now is what the head could see; the leader knows better. The rest of the time that the
+    // ranks were held went by on the way, and is idle.
+    const double ranks = static_cast<double>(held.ranks.size());
+    const double all = base::to_seconds(now - held.since);
+    const double counted_training = held.trains ? base::to_seconds(now - held.train_at) : 0.0;
+    const double counted_starting = all - counted_training;
+    const double true_training = std::clamp(training_s, 0.0, all);
+    const double true_starting = std::clamp(starting_s, 0.0, all - true_training);
+    sums_.training += ranks * (true_training - counted_training);
+    sums_.starting += ranks * (true_starting - counted_starting);
+    sums_.idle += ranks * (all - true_training - true_starting);
+    release(held);
+    return true;
+}
+
+void RankTable::lose(base::Rank rank, StudyTime now) {
+    Entry& lost = entry(rank);
+    if (!lost.alive) return;
+    advance(now);
+    lost.alive = false;
+    if (lost.leader == rank) {
+        release(lost);
+    } else if (lost.leader != base::head_rank) {
+        Entry& leader = entry(lost.leader);
+        std::erase(leader.ranks, rank);
+        --(leader.trains ? training_ : starting_);
+        lost.key = {};
+        lost.leader = base::head_rank;
+    }
+    --alive_;
+}
+
+void RankTable::release(Entry& leader) {
+    (leader.trains ? training_ : starting_) -= leader.ranks.size();
+    for (const base::Rank rank : leader.ranks) {
+        entry(rank).key = {};
+        entry(rank).leader = base::head_rank;
+    }
+    leader.ranks.clear();
+    leader.trains = false;
+}
+
+} // namespace ranktune::head

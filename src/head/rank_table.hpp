@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// RankTable: which attempt holds which worker rank, and how the ranks spent their time. A value: no messages, no clock.
+
+#include <cstdint>
+#include <vector>
+
+#include "wire/protocol.hpp"
+
+namespace ranktune::head {
+
+/// Rank-seconds, summed over the living worker ranks.
+struct RankSeconds {
+    double training = 0.0; ///< in user code
+    double starting = 0.0; ///< between the start command and the first sign of user code
+    double idle = 0.0;     ///< without a trial, and on the way to or from one
+};
+
+/// Every call costs O(ranks of the attempt) at most. `now` never decreases.
+class RankTable {
+  public:
+    /// Worker ranks 1 .. `workers`, idle from `now` on.
+    RankTable(std::uint32_t workers, base::StudyTime now);
+
+    /// `ranks` (those that live; the leader among them) now start an attempt. What they held before is given up.
+    void start(const wire::AttemptKey& key, const std::vector<base::Rank>& ranks, base::StudyTime now);
+    /// The leader shows a first sign of user code. Repeated calls and other attempts change nothing.
+    void training(base::Rank leader, const wire::AttemptKey& key, base::StudyTime now);
+    /// The leader says that the attempt is over, and how long it took. False: it holds no such attempt.
+    bool finish(base::Rank leader, const wire::AttemptKey& key, double starting_s, double training_s,
+                base::StudyTime now);
+    /// A rank is gone; when it led an attempt, the other members are idle from now on.
+    void lose(base::Rank rank, base::StudyTime now);
+
+    /// Attempt zero: idle.
+    [[nodiscard]] wire::AttemptKey held_by(base::Rank rank) const { return entry(rank).key; }
+    /// Of an attempt that is held; 0 (the head's rank): none.
+    [[nodiscard]] base::Rank leader_of(base::Rank rank) const { return entry(rank).leader; }
+    [[nodiscard]] RankSeconds seconds(base::StudyTime now) const;
+
+  private:
+    struct Entry {
+        wire::AttemptKey key;
+        base::Rank leader;
+        bool alive = true;
+        // Leader only:
+        std::vector<base::Rank> ranks;
+        bool trains = false;
+        base::StudyTime since;    ///< when it started
+        base::StudyTime train_at; ///< when it began to train
+    };
+    [[nodiscard]] Entry& entry(base::Rank rank) { return entries_.at(rank.value()); }
+    [[nodiscard]] const Entry& entry(base::Rank rank) const { return entries_.at(rank.value()); }
+    void advance(base::StudyTime now);
+    void release(Entry& leader);
+
+    std::vector<Entry> entries_; ///< position is the rank; 0 unused
+    base::StudyTime at_;         ///< `sums_` hold up to here
+    RankSeconds sums_;
+    std::uint64_t alive_ = 0;
+    std::uint64_t starting_ = 0; ///< ranks
+    std::uint64_t training_ = 0;
+};
+
+} // namespace ranktune::head

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "head/serve_head.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "wire/outbox.hpp"
+
+namespace ranktune::head {
+namespace {
+
+using namespace std::chrono_literals;
+using Steady = std::chrono::steady_clock;
+
+/// `as`: what this process received.
+void take_signal(EndAsked what, study::Asker as, process::StopStep step, HeadMachine& head,
+                 const process::ProcessClock& clock, base::LogSink& log,
+                 const std::function<void(const EndAsked& what)>& stopping) {
+    const char* action = step == process::StopStep::begin     ? "stop after checkpoints"
+                         : step == process::StopStep::at_once ? "stop at once"
+                                                              : "stopping already";
+    std::vector<base::LogField> fields{{"name", what.why}, {"action", action}};
+    if (as != what.by) fields.push_back({"as", std::string(study::name(as))});
+    what.insisted = step == process::StopStep::at_once && !what.at_once;
+    log.write(base::LogLevel::warning, "signal", fields);
+    if (step == process::StopStep::begin || (step == process::StopStep::repeat && is_person(what.by))) {
+        head.on_stop_request({what.why, study::Reason::draining, what.by}, clock.now());
+        stopping(what);
+    } else if (step == process::StopStep::at_once) {
+        stopping(what);
+        head.on_stop_at_once({what.why, what.reason, what.by}, clock.now());
+    }
+}
+
+/// When workers have left because the head was held up, the launcher ends the other ranks: nobody has asked for that.
+std::optional<EndAsked> end_by_launcher(study::Asker signal, const HeadMachine& head) {
+    const std::string why = signal == study::Asker::sigterm ? head.desertion() : std::string();
+    if (why.empty()) return std::nullopt;
+    return EndAsked{.why = why + "; then the launcher ended the run", .at_once = true, .reason = study::Reason::lost};
+}
+
+/// After a pause of the whole process (SIGSTOP), TERM may be a launcher's, whose ranks have left meanwhile: they have
+/// said why, but what has arrived takes MPI some rounds to hand out. So TERM waits for a moment then; not for long,
+/// because mpirun kills a second later.
+class AfterPause {
+  public:
+    void begin_round(Steady::time_point now) {
+        if (now - round_ >= 1s) back_ = now;
+        round_ = now;
+    }
+    /// The signal is held back; `due` gives it.
+    [[nodiscard]] bool keeps(study::Asker signal) {
+        if (signal != study::Asker::sigterm || (!kept_ && round_ - back_ >= 1s)) return false;
+        if (!kept_) kept_ = round_;
+        return true;
+    }
+    [[nodiscard]] std::optional<study::Asker> due(bool explained) {
+        if (!kept_ || (!explained && round_ - *kept_ < 250ms)) return std::nullopt;
+        kept_.reset();
+        back_ = {};
+        return study::Asker::sigterm;
+    }
+
+  private:
+    Steady::time_point round_ = Steady::now();
+    Steady::time_point back_{};
+    std::optional<Steady::time_point> kept_;
+};
+
+} // namespace
+
+HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const process::ProcessClock& clock,
+                   process::Waker& waker, process::SignalReader* signals, base::LogSink& log,
+                   const std::function<void(const EndAsked& what)>& stopping,
+                   const std::function<std::optional<EndAsked>()>& asked, const std::function<void()>& each_round) {
+    process::AdaptiveNap naps(50us, 1000us);
+    process::StopSequence stops;
+    auto awaited = study::Asker::none; ///< a signal that is still to come for a stop that was noted
+    Steady::time_point next_cpu{};
+    const auto take = [&](study::Asker signal) {
+        // However late the launcher delivers what was noted already, nobody insists with it.
+        const bool noted = signal == awaited;
+        if (noted) awaited = study::Asker::none;
+        const study::Asker meaning = signals->meaning(signal);
+        const bool by_keyboard = meaning == study::Asker::keyboard;
+        const process::StopStep step =
+            noted ? process::StopStep::repeat : stops.next(by_keyboard ? meaning : signal, Steady::now());
+        if (const auto end = end_by_launcher(signal, head))
+            take_signal(*end, signal, process::StopStep::at_once, head, clock, log, stopping);
+        else
+            take_signal({meaning}, signal, step, head, clock, log, stopping);
+    };
+    AfterPause after_pause;
+    while (!head.end()) {
+        after_pause.begin_round(Steady::now());
+        bool busy = false;
+        for (int n = 0; n < wire::messages_per_round; ++n) {
+            const auto message = transport.poll();
+            if (!message) break;
+            head.on_message(message->from, message->bytes, clock.now());
+            busy = true;
+        }
+        while (signals != nullptr) {
+            const auto signal = signals->poll();
+            if (!signal) break;
+            if (!after_pause.keeps(*signal)) take(*signal);
+        }
+        if (const auto signal = after_pause.due(!head.desertion().empty())) take(*signal);
+        if (const auto stop = asked ? asked() : std::nullopt) {
+            // Signals of the launcher that come after it say the same again.
+            awaited = stop->as;
+            const bool first = stops.next(stop->as == study::Asker::none ? stop->by : stop->as, Steady::now()) ==
+                               process::StopStep::begin;
+            const process::StopStep step = stop->at_once ? process::StopStep::at_once
+                                           : first       ? process::StopStep::begin
+                                                         : process::StopStep::repeat;
+            take_signal(*stop, stop->by, step, head, clock, log, stopping);
+        }
+        if (each_round) each_round();
+        if (const auto now = Steady::now(); now >= next_cpu) {
+            next_cpu = now + 100ms;
+            head.set_head_cpu(process::process_cpu_seconds());
+        }
+        head.on_tick(clock.now());
+        const auto now = Steady::now();
+        if (busy)
+            naps.busy(now);
+        else
+            waker.nap(process::nap_until(head.wake_at(), clock.now(), naps.next(now)),
+                      signals != nullptr ? signals->fd() : -1);
+    }
+    wire::flush_transport(transport, waker);
+    return *head.end();
+}
+
+} // namespace ranktune::head

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/mpirun.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "comm/mpi/environment.hpp"
+#include "comm/mpi/launcher_words.hpp"
+#include "launch/overdue.hpp"
+#include "launch/shared_memory.hpp"
+#include "launch/step.hpp"
+#include "process/descendants.hpp"
+#include "process/environment.hpp"
+#include "process/signal_note.hpp"
+#include "process/signals.hpp"
+#include "process/spawn.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/command_template.hpp"
+#include "ranktune/study/vocabulary.hpp"
+#include "storage/file_system.hpp"
+#include "studydir/study_directory.hpp"
+#include "wire/protocol.hpp"
+
+namespace ranktune::launch {
+namespace {
+
+/// After the end of all ranks.
+constexpr std::chrono::seconds launcher_wait{30};
+/// Until it has started a first one.
+constexpr std::chrono::seconds launcher_start{120};
+
+/// The launcher that belongs to this program's MPI: where several are installed, a plain `mpirun` is often Open MPI's,
+/// under which ranks of MPICH would each be alone. A name on PATH and not a path: what Open MPI is called by with a
+/// path it takes for --prefix, and puts /usr/bin in front of the user's PATH and LD_LIBRARY_PATH.
+std::string find_launcher() {
+    std::vector<const char*> names{"mpirun", "mpiexec"};
+    if (comm::mpi::library() == comm::mpi::Library::mpich)
+        names.insert(names.begin(), {"mpiexec.mpich", "mpiexec.hydra"});
+    for (const char* name : names) {
+        if (!process::find_program(name, process::environment_entries()).empty()) return name;
+    }
+    return {};
+}
+
+/// Large messages between ranks of one machine are twice as fast when one may read the other's memory; many containers
+/// forbid the call, even on oneself.
+bool may_read_other_processes() {
+    char from = 1;
+    char to = 0;
+    const iovec local{&to, 1};
+    const iovec remote{&from, 1};
+    return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1;
+}
+
+/// The options that an oversubscribed laptop needs, by MPI: all of them, so that who types the line gets the same run.
+std::vector<std::string> launcher_arguments(std::uint32_t ranks) {
+    std::vector<std::string> arguments{"-n", std::to_string(ranks)};
+    if (comm::mpi::library() != comm::mpi::Library::open_mpi) return arguments;
+    for (const char* option : {"--oversubscribe", "--bind-to", "none"}) arguments.emplace_back(option);
+    if (geteuid() == 0) arguments.emplace_back("--allow-run-as-root");
+    const auto set = [&](const std::string& name, const char* value) {
+        if (!process::environment_variable("OMPI_MCA_" + name).empty()) return; // the user knows better
+        arguments.insert(arguments.end(), {"--mca", name, value});
+    };
+    // More ranks than cores: who waits must let others work. Containers often refuse ptrace, which the single-copy
+    // transport needs.
+    set("mpi_yield_when_idle", "1");
+    if (!may_read_other_processes()) set("btl_vader_single_copy_mechanism", "none");
+    // One machine: no fabric is searched for, which takes long and warns.
+    set("pml", "ob1");
+    set("btl", "self,vader");
+    return arguments;
+}
+
+/// The whole line: launcher, its options, this program, its arguments.
+std::vector<std::string> launcher_words(const MpirunStart& start) {
+    const std::string launcher = find_launcher();
+    if (launcher.empty()) {
+        throw base::UsageError(
+            "neither mpirun nor mpiexec is on PATH; install Open MPI (Debian: openmpi-bin) or load your centre's MPI "
+            "module");
+    }
+    std::vector<std::string> words{launcher};
+    for (auto& argument : launcher_arguments(start.workers + 1)) words.push_back(std::move(argument));
+    words.push_back(start.program);
+    words.insert(words.end(), start.arguments.begin(), start.arguments.end());
+    return words;
+}
+
+/// The line as a person would type it: programs without their folders.
+std::string shown(const std::vector<std::string>& words, const MpirunStart& start) {
+    std::string line = words.front();
+    for (std::size_t i = 1; i < words.size(); ++i) {
+        const bool is_program = words[i] == start.program;
+        line +=
+            " " + (is_program ? std::filesystem::path(words[i]).filename().string() : study::shell_text({words[i]}));
+    }
+    return line;
+}
+
+void prepare_environment(const MpirunStart& start, const std::string& line, const std::string& shared_memory) {
+    setenv(launch_line_variable, line.c_str(), 1);
+    for (const auto& [name, value] : start.variables) setenv(name.c_str(), value.c_str(), 0);
+    if (comm::mpi::library() == comm::mpi::Library::open_mpi && !shared_memory.empty())
+        setenv(backing_directory, shared_memory.c_str(), 0); // of this run alone, so not in the line
+}
+
+/// What the ranks have left in the file `outcome`.
+struct Left {
+    std::optional<int> told; ///< exit code of this run
+    bool changed = false;    ///< it is not that of before
+};
+
+MpirunEnd end_of(const StepEnded& ended, const Left& left, const std::string& directory) {
+    const int code = ended.code;
+    const bool told = left.told.has_value();
+    const int outcome = left.told.value_or(code);
+    if (code == 0 && !told && !left.changed) // no study began, none went on, and nobody said why
+        return {1, 1,
+                "mpirun ended without an error, but no rank of ranktune has run: is the mpirun on PATH that of " +
+                    comm::mpi::library_version() + "? The line that was run is above"};
+    constexpr int resumable = static_cast<int>(study::StudyOutcome::resumable);
+    constexpr int usage = static_cast<int>(study::StudyOutcome::usage); // refused: its words are on the screen
+    if (ended.asked && !told && code != 0 && code != usage)             // before the head was there, or twice in a row
+        return {resumable, resumable,
+                "stopped before the study could say how far it came; the same command goes on from there"};
+    // With the study's own code it has ended by itself, and has said why: no room, `ranktune stop`.
+    // When a rank has died, mpirun tells the others to stop, and does not end with that code.
+    const bool killed = told ? outcome == resumable && code != resumable : code > 128;
+    if (!killed || ended.asked) return {outcome, outcome, ""};
+    const std::string how = code == wire::head_lost_code
+                                ? "the workers heard nothing of the head for run.heartbeat_timeout, and left"
+                                : "a rank ended before the study did";
+    const bool supervised =
+        !process::environment_variable(supervised_variable).empty(); // wants the launcher's code, not bent
+    return {supervised ? std::max(code, 1) : outcome, outcome,
+            how + " (mpirun: exit code " + std::to_string(code) +
+                "); the same command goes on from there; output: " + directory + "/logs/"};
+}
+
+} // namespace
+
+MpirunEnd run_under_mpirun(const MpirunStart& start, const std::function<void(const std::string& text)>& say) {
+    std::vector<std::string> words = launcher_words(start);
+    const SharedMemoryFolder shared_memory;
+    const bool open_mpi = comm::mpi::library() == comm::mpi::Library::open_mpi;
+    if (open_mpi) {
+        const std::string shortage = shared_memory_shortage(process::environment_variable(backing_directory),
+                                                            start.workers + 1, process::environment_variables());
+        if (!shortage.empty()) throw base::UsageError(shortage);
+    }
+    prepare_environment(start, shown(words, start), shared_memory.path());
+
+    auto& files = storage::posix_file_system();
+    const std::string launch = process::make_uuid();
+    // Of this process, whose own directory --fresh may rename.
+    const studydir::StudyDirectory study{std::filesystem::absolute(start.directory).lexically_normal().string()};
+    const auto before = studydir::read_outcome(files, study);
+    SignalRelay relay;
+    StepOptions step;
+    step.words = std::move(words);
+    step.variables.emplace_back(process::interrupt_variable, study::name(study::Asker::sigusr2));
+    step.variables.emplace_back(studydir::launch_variable, launch);
+    comm::mpi::LauncherWords said;
+    if (open_mpi) step.keep_error_line = [&](const std::string& line) { return said.take(line); };
+    // A launcher that has locked itself up: after the death of a rank, or before there was any.
+    bool had_ranks = false;
+    step.overdue = [&had_ranks, &say,
+                    overdue = Overdue(launcher_wait, std::nullopt, launcher_start)](pid_t launcher) mutable {
+        const std::optional<bool> has_ranks = process::has_living_children(launcher);
+        had_ranks = had_ranks || has_ranks.value_or(false);
+        if (!overdue.next({false, {}, false, has_ranks})) return false;
+        say(had_ranks ? "ranktune: mpirun has not ended, although all ranks have: it is ended\n"
+                      : "ranktune: mpirun has started no rank in 2 minutes: it is ended\n");
+        return true;
+    };
+    process::block_stop_signals(); // a second Ctrl-C may come while this process says how it ended
+    const StepEnded ended = run_step(step, relay);
+    // An earlier run, or one that runs now and has refused this one, may have written another.
+    const auto written = studydir::read_outcome(files, study);
+    const bool told = written && written->launch == launch;
+    if (!told && ended.code != 0 && !ended.asked) say(said.text());
+    return end_of(ended, {told ? std::optional(static_cast<int>(written->outcome)) : std::nullopt, written != before},
+                  start.directory);
+}
+
+} // namespace ranktune::launch

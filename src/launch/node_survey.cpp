@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/node_survey.hpp"
+
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "process/command_output.hpp"
+#include "slurm/nodes.hpp"
+#include "storage/file_descriptor.hpp"
+
+namespace ranktune::launch {
+namespace {
+
+using storage::FileDescriptor;
+using Steady = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds probe_time{3};
+
+/// What `scontrol show ...` prints; empty when it cannot be run or takes long.
+std::string shown(std::vector<std::string> what) {
+    what.insert(what.begin(), {"scontrol", "show"});
+    return process::run_command(what, std::chrono::seconds(10)).text;
+}
+
+/// A connection to a node's slurmd on its way.
+struct Probe {
+    std::string node;
+    FileDescriptor socket; ///< empty: answered, one way or the other
+};
+
+enum class Answer { living, gone, pending };
+
+/// Refused or unreachable: there is no slurmd. An address that cannot be looked up says nothing about the node.
+Answer begin(const slurm::NodeFacts& node, std::uint32_t port, Probe& probe) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    if (getaddrinfo(node.address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return Answer::living;
+    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> holder(found, &freeaddrinfo);
+    probe.socket.reset(socket(found->ai_family, found->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, found->ai_protocol));
+    if (!probe.socket) return Answer::living;
+    if (connect(probe.socket.get(), found->ai_addr, found->ai_addrlen) == 0) return Answer::living;
+    return errno == EINPROGRESS ? Answer::pending : Answer::gone;
+}
+
+Answer finished(const FileDescriptor& socket) {
+    int error = 0;
+    socklen_t size = sizeof error;
+    getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+    return error == 0 ? Answer::living : Answer::gone;
+}
+
+std::vector<std::string> without_slurmd(const std::vector<slurm::NodeFacts>& nodes, std::uint32_t common_port) {
+    std::vector<std::string> gone;
+    std::vector<Probe> probes;
+    for (const auto& node : nodes) {
+        if (node.address.empty()) continue;
+        Probe probe{node.name, {}};
+        const Answer answer = begin(node, node.port == 0 ? common_port : node.port, probe);
+        if (answer == Answer::gone) gone.push_back(node.name);
+        if (answer == Answer::pending) probes.push_back(std::move(probe));
+    }
+    const auto until = Steady::now() + probe_time;
+    while (!probes.empty()) {
+        std::vector<pollfd> wanted;
+        for (const auto& probe : probes) wanted.push_back({probe.socket.get(), POLLOUT, 0});
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Steady::now()).count();
+        if (left <= 0 || poll(wanted.data(), wanted.size(), static_cast<int>(left)) <= 0) break;
+        std::vector<Probe> open;
+        for (std::size_t i = 0; i < probes.size(); ++i) {
+            if (wanted[i].revents == 0)
+                open.push_back(std::move(probes[i]));
+            else if (finished(probes[i].socket) == Answer::gone)
+                gone.push_back(probes[i].node);
+        }
+        probes = std::move(open);
+    }
+    for (const auto& probe : probes) gone.push_back(probe.node); // silent
+    return gone;
+}
+
+} // namespace
+
+std::map<std::string, std::string> nodes_gone(const std::vector<std::string>& nodes) {
+    std::map<std::string, std::string> gone;
+    std::string list;
+    for (const auto& node : nodes) list += (list.empty() ? "" : ",") + node;
+    const auto facts = slurm::nodes_in(shown({"node", "--oneliner", list}));
+    for (const auto& node : facts)
+        if (slurm::is_gone(node.state)) gone.emplace(node.name, node.state);
+    std::vector<slurm::NodeFacts> others;
+    for (const auto& node : facts)
+        if (gone.count(node.name) == 0) others.push_back(node);
+    if (others.empty()) return gone;
+    const auto silent = without_slurmd(others, slurm::slurmd_port(shown({"config"})));
+    // Where no node answers at all, it is the network, or a site that lets nobody near: no judgement.
+    if (silent.size() < others.size())
+        for (const auto& node : silent) gone.emplace(node, "its slurmd does not answer");
+    return gone;
+}
+
+bool job_goes_on(const std::string& job) {
+    return job.empty() || slurm::may_start_steps(shown({"job", "--oneliner", job}));
+}
+
+} // namespace ranktune::launch

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/layout.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "base/json_text.hpp"
+#include "comm/mpi/gather.hpp"
+#include "layout/binding.hpp"
+#include "process/environment.hpp"
+#include "ranktune/base/text.hpp"
+#include "slurm/allocation.hpp"
+#include "slurm/gpus.hpp"
+
+namespace ranktune::layout {
+namespace {
+
+/// NVIDIA's driver makes one file for each.
+std::uint32_t gpus_of_machine() {
+    std::uint32_t count = 0;
+    while (access(("/dev/nvidia" + std::to_string(count)).c_str(), F_OK) == 0) ++count;
+    return count;
+}
+
+} // namespace
+
+const std::vector<std::string>& Layout::gpus_of(base::Rank rank) const {
+    static const std::vector<std::string> none;
+    return rank.value() < gpus.size() ? gpus[rank.value()] : none;
+}
+
+std::size_t Layout::node_count() const { return std::set<std::string>(nodes.begin(), nodes.end()).size(); }
+
+Layout survey(const comm::mpi::Environment& environment) {
+    const auto variables = process::environment_variables();
+    const slurm::RankOnNode mine{process::host_name(), slurm::visible_gpus(variables, gpus_of_machine())};
+    // A Slurm that does not confine tasks lets them use the cores of other jobs, too.
+    const comm::CpuSet granted = comm::granted_cpus();
+    const auto own = slurm::cpus_on_node(variables);
+    const std::string told = slurm::encode(mine) + "\n" + comm::cpu_text(granted) + "\n" +
+                             (own && granted.size() <= *own ? "own" : "") + "\n" +
+                             slurm::switches_above(variables, mine.node);
+    Layout layout;
+    layout.own_cpus = true;
+    std::vector<slurm::RankOnNode> ranks;
+    for (const std::string& text : comm::mpi::gather_texts(environment, told)) {
+        std::istringstream lines(text);
+        std::string line;
+        std::getline(lines, line);
+        ranks.push_back(slurm::decode_rank(line));
+        layout.nodes.push_back(ranks.back().node);
+        std::getline(lines, line);
+        layout.granted.push_back(comm::cpus_of(line));
+        std::getline(lines, line);
+        layout.own_cpus = layout.own_cpus && line == "own";
+        line.clear();
+        std::getline(lines, line);
+        layout.switches.push_back(line);
+    }
+    // One rank of each node describes its cores.
+    const auto first = std::ranges::find(layout.nodes, mine.node) - layout.nodes.begin();
+    const std::string machine = first == environment.rank() ? comm::encode(comm::read_machine()) : std::string();
+    const auto machines = comm::mpi::gather_texts(environment, machine);
+    for (std::size_t r = 0; r < machines.size(); ++r)
+        if (!machines[r].empty()) layout.machines.emplace(layout.nodes[r], comm::decode_machine(machines[r]));
+    slurm::GpuShares shares = slurm::share_gpus(ranks);
+    layout.gpus = std::move(shares.by_rank);
+    layout.job_has_gpus = !shares.none_granted;
+    layout.gpu_problem = std::move(shares.problem);
+    return layout;
+}
+
+std::string gpu_refusal(const study::StudySpec& spec, const Layout& layout) {
+    using study::GpuUse;
+    if (layout.gpu_problem.empty() || spec.resources.gpus == GpuUse::none) return {};
+    if (spec.resources.gpus == GpuUse::one_per_rank)
+        return "resources.gpus: not every worker has a GPU of its own\n  " + layout.gpu_problem;
+    // Nothing is said about GPUs: a trainable in C++ may need none, a program takes what it sees.
+    if (!layout.job_has_gpus || !spec.trainable.program) return {};
+    return "two trials would use the same GPU\n  " + layout.gpu_problem +
+           "\n  or, for programs that use none: resources.gpus = 0";
+}
+
+std::string layout_words(const Layout& layout, const std::string& dot) {
+    const std::size_t nodes = layout.node_count();
+    std::string text = nodes == 1 ? layout.nodes.front() : std::to_string(nodes) + " nodes";
+    std::size_t gpus = 0;
+    for (const auto& devices : layout.gpus) gpus += devices.size();
+    if (gpus > 0) text += dot + std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs");
+    return text;
+}
+
+std::string layout_json(const Layout& layout, const Binding& binding) {
+    std::vector<std::string> order; // nodes by their first rank
+    for (const auto& node : layout.nodes)
+        if (std::ranges::find(order, node) == order.end()) order.push_back(node);
+    std::string text;
+    for (const auto& node : order) {
+        std::vector<std::string> ranks;
+        std::vector<std::string> gpus;
+        std::vector<std::string> cpus;
+        std::string switches;
+        for (std::size_t r = 0; r < layout.nodes.size(); ++r) {
+            if (layout.nodes[r] != node) continue;
+            const base::Rank rank(static_cast<std::uint32_t>(r));
+            ranks.push_back(std::to_string(r));
+            gpus.push_back(base::json_string(base::join(layout.gpus_of(rank), ",")));
+            cpus.push_back(base::json_string(comm::cpu_text(cpus_in_use(layout, binding, rank))));
+            if (r < layout.switches.size()) switches = layout.switches[r];
+        }
+        text += (text.empty() ? "" : ",\n    ") + std::string("{\"node\": ") + base::json_string(node) +
+                ", \"ranks\": [" + base::join(ranks) + "], \"gpus\": [" + base::join(gpus) + "]";
+        if (!layout.granted.empty()) text += ", \"cpus\": [" + base::join(cpus) + "]";
+        if (!switches.empty()) text += ", \"switches\": " + base::json_string(switches);
+        text += "}";
+    }
+    return "[" + text + "]";
+}
+
+} // namespace ranktune::layout

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/background.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ranktune::process {
+
+Background::Background(Work work, Clock::time_point first) : work_(std::move(work)), next_(first) {
+    if (first != when_asked) start();
+}
+
+Background::~Background() { stop(); }
+
+void Background::start() {
+    thread_ = std::thread([this] { main(); });
+}
+
+void Background::ask() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (quit_) return;
+        asked_ = true;
+        if (!thread_.joinable()) start();
+    }
+    changed_.notify_all();
+}
+
+void Background::stop() {
+    {
+        const std::lock_guard lock(mutex_);
+        quit_ = true;
+    }
+    changed_.notify_all();
+    std::call_once(joined_, [this] {
+        if (thread_.joinable()) thread_.join();
+    });
+}
+
+void Background::main() {
+    const auto called = [this] { return quit_ || asked_; };
+    std::unique_lock lock(mutex_);
+    while (true) {
+        if (next_ == when_asked)
+            changed_.wait(lock, called);
+        else
+            changed_.wait_until(lock, next_, called);
+        if (quit_ && !asked_) return;
+        asked_ = false;
+        lock.unlock();
+        const auto next = work_();
+        lock.lock();
+        next_ = next;
+    }
+}
+
+Background::Work sparingly(std::chrono::milliseconds interval, std::function<void()> work) {
+    return [interval, work = std::move(work)] {
+        constexpr int rest = 19; // times as long as it took
+        const auto began = Background::Clock::now();
+        work();
+        const auto now = Background::Clock::now();
+        return now + std::max<Background::Clock::duration>(interval, rest * (now - began));
+    };
+}
+
+} // namespace ranktune::process

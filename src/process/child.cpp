@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/child.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "process/descendants.hpp"
+#include "process/guard.hpp"
+#include "process/spawn.hpp"
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::process {
+namespace {
+
+constexpr std::size_t longest_line = std::size_t{64} << 10U;   // of output; longer ones are cut
+constexpr std::size_t longest_backlog = std::size_t{1} << 20U; // of decisions that are not read
+constexpr std::size_t last_lines = 12;
+constexpr std::size_t last_bytes = 2000;
+constexpr int most_reads = 16; // per stream and turn: a program that floods one must not hide the others
+
+int checked_start(int result, const char* what) {
+    if (result < 0) throw SetUpError(std::string("cannot start a program: ") + what, errno);
+    return result;
+}
+
+void make_non_blocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+struct Pair {
+    storage::FileDescriptor ours;
+    storage::FileDescriptor theirs;
+};
+
+Pair make_stream() try {
+    Pipe pipe = make_pipe();
+    make_non_blocking(pipe.read.get());
+    return {std::move(pipe.read), std::move(pipe.write)};
+} catch (const base::IoError& error) {
+    throw SetUpError("cannot start a program: pipe", error.code().value());
+}
+
+Pair make_socket() {
+    int ends[2];
+    checked_start(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), "socket");
+    make_non_blocking(ends[0]);
+    return {storage::FileDescriptor(ends[0]), storage::FileDescriptor(ends[1])};
+}
+
+/// What a terminal would show of a line with carriage returns in it: its last state. (Progress bars.)
+std::string_view as_shown(std::string_view line) {
+    while (line.ends_with('\r')) line.remove_suffix(1);
+    return line.substr(line.rfind('\r') + 1);
+}
+
+} // namespace
+
+std::string ChildExit::text() const {
+    if (signal == 0) return "exit code " + std::to_string(code);
+    const char* name = sigdescr_np(signal);
+    return "killed by signal " + std::to_string(signal) + (name != nullptr ? std::string(" (") + name + ")" : "");
+}
+
+Child::Child(const std::vector<std::string>& words, const std::vector<std::string>& environment,
+             const std::string& directory, Output output, Clock::duration term_grace)
+    : output_(std::move(output)), term_grace_(term_grace) {
+    const storage::FileDescriptor null(checked_start(open("/dev/null", O_RDONLY | O_CLOEXEC), "/dev/null"));
+    Pair out = make_stream();
+    Pair error = make_stream();
+    Pair control = make_socket();
+    std::vector<std::string> variables = environment;
+    const std::string& mark = Guard::instance().mark();
+    std::erase_if(variables, [&](const std::string& entry) { // of a study that this one is a trial of
+        return entry.starts_with(mark.substr(0, mark.find('=') + 1));
+    });
+    variables.push_back(mark);
+    pid_ = start_as_child([&] {
+        return spawn(words, variables, directory,
+                     {null.get(), out.theirs.get(), error.theirs.get(), control.theirs.get()});
+    });
+    out_.fd = std::move(out.ours);
+    error_.fd = std::move(error.ours);
+    control_ = std::move(control.ours);
+#ifdef SYS_pidfd_open
+    pidfd_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+    if (pidfd_.get() < -1) pidfd_.reset();
+#endif
+}
+
+Child::~Child() {
+    stop();
+    while (!exit_) wait(std::chrono::milliseconds(20));
+}
+
+bool Child::wait(Clock::duration patience) {
+    if (exit_) return false;
+    if (kill_at_) patience = std::min(patience, std::max(*kill_at_ - Clock::now(), Clock::duration::zero()));
+    // Without a pidfd nothing tells of the end but asking.
+    if (!pidfd_) patience = std::min<Clock::duration>(patience, std::chrono::milliseconds(5));
+    pollfd fds[4];
+    nfds_t count = 0;
+    for (const int fd : {control_.get(), out_.fd.get(), error_.fd.get(), pidfd_.get()})
+        if (fd >= 0) fds[count++] = {fd, POLLIN, 0};
+    if (!unsent_.empty() && control_) fds[0].events |= POLLOUT;
+    const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(patience).count();
+    const timespec limit{nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
+    const bool any = ppoll(fds, count, &limit, nullptr) > 0;
+    if (kill_at_ && Clock::now() >= *kill_at_) kill();
+    const bool taken = (any || !pidfd_) && take_in();
+    return look_for_end() || taken;
+}
+
+bool Child::take_in() {
+    bool any = flush();
+    any = read_control() || any;
+    any = read_stream(out_) || any;
+    return read_stream(error_) || any;
+}
+
+bool Child::read_stream(Stream& stream) {
+    char buffer[16384];
+    bool any = false;
+    for (int turn = 0; stream.fd && turn < most_reads; ++turn) {
+        const ssize_t size = read(stream.fd.get(), buffer, sizeof buffer);
+        if (size < 0 && errno == EINTR) continue;
+        if (size < 0) break; // nothing there
+        if (size == 0) stream.fd.reset();
+        any = true;
+        stream.partial.append(buffer, static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+        take_lines(stream, size == 0);
+    }
+    return any;
+}
+
+void Child::take_lines(Stream& stream, bool all) {
+    std::size_t begin = 0;
+    for (std::size_t end = 0; (end = stream.partial.find('\n', begin)) != std::string::npos; begin = end + 1)
+        write_line(stream, std::string_view(stream.partial).substr(begin, end - begin));
+    stream.partial.erase(0, begin);
+    if (stream.partial.size() > longest_line || (all && !stream.partial.empty())) {
+        write_line(stream, stream.partial);
+        stream.partial.clear();
+    }
+}
+
+void Child::write_line(Stream& stream, std::string_view line) {
+    line = as_shown(line);
+    output_(line);
+    if (line.empty()) return;
+    auto& last = stream.last;
+    auto& bytes = stream.kept;
+    last.emplace_back(line.substr(0, last_bytes));
+    bytes += last.back().size();
+    while (last.size() > last_lines || (bytes > last_bytes && last.size() > 1)) {
+        bytes -= last.front().size();
+        last.pop_front();
+    }
+}
+
+std::string Child::Stream::tail() const {
+    std::string text;
+    for (const std::string& line : last) text += (text.empty() ? "" : "\n") + line;
+    return text;
+}
+
+bool Child::read_control() {
+    char buffer[16384];
+    bool any = false;
+    for (int turn = 0; control_ && turn < most_reads; ++turn) {
+        const ssize_t size = recv(control_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
+        if (size < 0 && errno == EINTR) continue;
+        if (size < 0 && errno == EAGAIN) break;
+        any = true;
+        if (size <= 0) {
+            control_.reset(); // it closed its end, or is gone
+        } else {
+            messages_.add({buffer, static_cast<std::size_t>(size)});
+        }
+    }
+    return any;
+}
+
+void Child::send(std::string_view line) {
+    if (unsent_.size() + line.size() > longest_backlog) return;
+    unsent_ += line;
+    flush();
+}
+
+bool Child::flush() {
+    while (control_ && !unsent_.empty()) {
+        const ssize_t size = ::send(control_.get(), unsent_.data(), unsent_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (size < 0 && errno == EINTR) continue;
+        if (size < 0) return false; // its buffer is full, or it is gone: reading tells
+        unsent_.erase(0, static_cast<std::size_t>(size));
+    }
+    return false;
+}
+
+void Child::signal_group(int signal) const {
+    if (!exit_) ::kill(-pid_, signal);
+}
+
+void Child::stop() {
+    if (exit_ || kill_at_) return;
+    kill_at_ = Clock::now() + term_grace_;
+    signal_group(SIGTERM);
+    signal_group(SIGCONT); // a stopped one would never see it
+}
+
+void Child::kill() {
+    kill_at_ = Clock::time_point::max();
+    signal_group(SIGKILL);
+}
+
+bool Child::look_for_end() {
+    siginfo_t info{};
+    // Not waited for yet: as long as it is a zombie, nobody else can get the number of its group.
+    if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+        if (errno != ECHILD) return false;
+        info.si_code = CLD_KILLED; // somebody else in this process has waited for it: how it ended is not known
+        info.si_status = SIGKILL;
+    } else if (info.si_pid == 0) {
+        return false;
+    }
+    signal_group(SIGKILL);
+    const bool killed = info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED;
+    const int status = info.si_status;
+    while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) != 0 && errno == EINTR) {
+    }
+    end_descendants_of(pid_);
+    drain();
+    exit_ = killed ? ChildExit{0, status} : ChildExit{status, 0};
+    return true;
+}
+
+/// Everybody who could write is dead: what is in the pipes is all there will be. (But for a descendant that would not
+/// die: hence a limit.)
+void Child::drain() {
+    for (int turn = 0; turn < 1000 && (control_ || out_.fd || error_.fd); ++turn)
+        if (!take_in()) break;
+    for (Stream* stream : {&out_, &error_}) {
+        take_lines(*stream, true);
+        stream->fd.reset();
+    }
+    control_.reset();
+    pidfd_.reset();
+}
+
+} // namespace ranktune::process

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/descendants.hpp"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "process/guard.hpp"
+
+namespace ranktune::process {
+namespace {
+
+constexpr std::chrono::seconds patience{5};
+
+/// Of this process; the lock also keeps a program that is just being started from being taken for an orphan.
+struct Family {
+    std::mutex mutex;
+    bool adopts = false;
+    std::set<pid_t> elders;   ///< children from before the first program
+    std::set<pid_t> programs; ///< alive
+};
+
+Family& family() {
+    static Family instance;
+    return instance;
+}
+
+/// Each thread lists those that it started, orphans are with one of them. Nothing: there is no such list.
+std::optional<std::set<pid_t>> children_of(const std::string& process) {
+    std::set<pid_t> found;
+    std::error_code error;
+    bool any = false;
+    for (std::filesystem::directory_iterator task("/proc/" + process + "/task", error), end; !error && task != end;
+         task.increment(error)) {
+        std::ifstream list(task->path() / "children");
+        any = any || list;
+        for (pid_t pid = 0; list >> pid;) found.insert(pid);
+    }
+    return any ? std::optional(std::move(found)) : std::nullopt;
+}
+
+/// Its letter in /proc; 'X': it is gone.
+char state_of(pid_t process) {
+    std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
+    const std::string text{std::istreambuf_iterator<char>(stat), {}};
+    const auto name_end = text.rfind(") "); // a name may hold anything
+    return name_end != std::string::npos && name_end + 2 < text.size() ? text[name_end + 2] : 'X';
+}
+
+/// Neither gone nor waiting to be waited for.
+bool lives(pid_t process) {
+    const char state = state_of(process);
+    return state != 'Z' && state != 'X';
+}
+
+} // namespace
+
+std::set<pid_t> children_of_this_process() { return children_of("self").value_or(std::set<pid_t>()); }
+
+bool is_stopped(pid_t process) {
+    const char state = state_of(process);
+    return state == 'T' || state == 't';
+}
+
+std::optional<bool> has_living_children(pid_t parent) {
+    const auto children = children_of(std::to_string(parent));
+    if (!children) return std::nullopt;
+    return std::any_of(children->begin(), children->end(), lives);
+}
+
+pid_t start_as_child(const std::function<pid_t()>& spawn) {
+    Family& all = family();
+    const std::lock_guard lock(all.mutex);
+    if (!all.adopts) {
+        Guard::instance().prepare(); // an elder, too
+        all.elders = children_of_this_process();
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+        all.adopts = true;
+    }
+    const pid_t pid = spawn();
+    all.programs.insert(pid);
+    Guard::instance().begin(pid);
+    return pid;
+}
+
+void end_descendants_of(pid_t program) {
+    Family& all = family();
+    const std::lock_guard lock(all.mutex);
+    all.programs.erase(program);
+    Guard::instance().end(program);
+    const auto until = std::chrono::steady_clock::now() + patience;
+    // The children of what is killed come next: again until there is nobody.
+    for (auto nap = std::chrono::microseconds(50); std::chrono::steady_clock::now() < until;
+         nap = std::min(nap * 2, std::chrono::microseconds(5000))) {
+        bool any = false;
+        for (const pid_t pid : children_of_this_process()) {
+            if (all.elders.count(pid) != 0 || all.programs.count(pid) != 0) continue;
+            any = true;
+            ::kill(pid, SIGKILL);
+            static_cast<void>(waitpid(pid, nullptr, WNOHANG));
+        }
+        if (!any) return;
+        std::this_thread::sleep_for(nap);
+    }
+}
+
+} // namespace ranktune::process

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/environment.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <random>
+
+namespace ranktune::process {
+
+std::vector<std::string> environment_entries() {
+    std::vector<std::string> entries;
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) entries.emplace_back(*entry);
+    return entries;
+}
+
+base::Variables environment_variables() {
+    base::Variables variables;
+    for (const std::string& entry : environment_entries())
+        if (const auto at = entry.find('='); at != std::string::npos)
+            variables.emplace(entry.substr(0, at), entry.substr(at + 1));
+    return variables;
+}
+
+std::string environment_variable(const std::string& name) {
+    const char* value = std::getenv(name.c_str());
+    return value != nullptr ? value : "";
+}
+
+std::string host_name() {
+    auto name = environment_variable("SLURMD_NODENAME");
+    if (!name.empty()) return name;
+    char buffer[256] = {};
+    if (gethostname(buffer, sizeof buffer - 1) != 0) return "localhost";
+    return buffer;
+}
+
+std::string slurm_job() { return environment_variable("SLURM_JOB_ID"); }
+
+std::uint32_t slurm_restart_count() {
+    return static_cast<std::uint32_t>(std::strtoul(environment_variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10));
+}
+
+std::string slurm_end_time() {
+    const auto seconds =
+        static_cast<std::time_t>(std::strtoll(environment_variable("SLURM_JOB_END_TIME").c_str(), nullptr, 10));
+    if (seconds <= 0) return {};
+    std::tm parts{};
+    gmtime_r(&seconds, &parts);
+    char text[40];
+    return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+std::string make_uuid() {
+    std::random_device device;
+    std::uint32_t words[4];
+    for (auto& word : words) word = device();
+    words[1] = (words[1] & 0xFFFF0FFFU) | 0x00004000U; // version 4
+    words[2] = (words[2] & 0x3FFFFFFFU) | 0x80000000U; // variant of RFC 4122
+    char text[40];
+    std::snprintf(text, sizeof text, "%08x-%04x-%04x-%04x-%04x%08x", words[0], words[1] >> 16, words[1] & 0xFFFFU,
+                  words[2] >> 16, words[2] & 0xFFFFU, words[3]);
+    return text;
+}
+
+} // namespace ranktune::process

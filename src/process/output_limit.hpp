@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// OutputLimit: how much of what a program prints goes into the log.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace ranktune::process {
+
+/// Lines go through as they come until they are `first` bytes in all. Of those that follow the last `last` bytes are
+/// kept back, and written at the end, so that the log has how it began and how it ended.
+class OutputLimit {
+  public:
+    struct Limits {
+        std::size_t first = std::size_t{8} << 20U;
+        std::size_t last = std::size_t{1} << 20U;
+    };
+    using Write = std::function<void(std::string_view)>;
+
+    OutputLimit(Limits limits, Write write) : limits_(limits), write_(std::move(write)) {}
+
+    void line(std::string_view text);
+    /// Writes what was kept back, and before it how much is missing. Afterwards nothing may follow.
+    void finish();
+
+  private:
+    Limits limits_;
+    Write write_;
+    std::size_t written_ = 0;
+    bool full_ = false;
+    std::deque<std::string> kept_;
+    std::size_t kept_bytes_ = 0;
+    std::uint64_t lost_lines_ = 0;
+    std::uint64_t lost_bytes_ = 0;
+};
+
+} // namespace ranktune::process

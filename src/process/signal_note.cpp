@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/signal_note.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "process/environment.hpp"
+#include "process/signals.hpp"
+#include "storage/file_descriptor.hpp"
+
+namespace ranktune::process {
+namespace {
+
+using study::Asker;
+
+/// A signal that others are passed on as.
+bool may_stand_for_another(Asker signal) { return signal == Asker::sigusr1 || signal == Asker::sigusr2; }
+
+std::string_view word_for(int signal) { return name(signal == SIGINT ? Asker::keyboard : asker_of(signal)); }
+
+/// The note's word; none: there is no note, or it is none.
+Asker read_note(const std::string& path) {
+    const storage::FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    std::array<char, 16> text{};
+    const ssize_t size = file ? read(file.get(), text.data(), text.size()) : 0;
+    const std::string_view word(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+    const bool is_one = std::ranges::any_of(stop_signal_numbers, [&](int signal) { return word == word_for(signal); });
+    return is_one ? study::asker_named(word).value_or(Asker::none) : Asker::none;
+}
+
+} // namespace
+
+SignalNote::SignalNote() {
+    std::error_code error;
+    const auto folder = std::filesystem::temp_directory_path(error);
+    if (!error) path_ = (folder / ("ranktune-signal-" + make_uuid())).string();
+}
+
+SignalNote::~SignalNote() {
+    if (written_) unlink(path_.c_str());
+}
+
+void SignalNote::write(int received) {
+    if (written_ || path_.empty()) return;
+    const storage::FileDescriptor file(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!file) return;
+    written_ = true;
+    const std::string_view word = word_for(received);
+    static_cast<void>(!::write(file.get(), word.data(), word.size())); // cut short by a full disk, it is no note
+}
+
+SignalMeanings::SignalMeanings(std::map<Asker, Asker> fixed, std::string note)
+    : fixed_(std::move(fixed)), note_(std::move(note)) {}
+
+Asker SignalMeanings::noted() const { return note_.empty() ? Asker::none : read_note(note_); }
+
+Asker SignalMeanings::passed_on_as(Asker noted) { return noted == Asker::keyboard ? Asker::sigusr2 : Asker::sigusr1; }
+
+SignalMeanings SignalMeanings::from(const base::Variables& variables) {
+    std::map<Asker, Asker> fixed;
+    const auto interrupt = study::asker_named(base::value_of(variables, interrupt_variable).value_or(""));
+    if (interrupt) fixed.emplace(*interrupt, Asker::keyboard);
+    return SignalMeanings(std::move(fixed), std::string(base::value_of(variables, signal_note_variable).value_or("")));
+}
+
+Asker SignalMeanings::of(Asker signal) const {
+    if (const auto meaning = fixed_.find(signal); meaning != fixed_.end()) return meaning->second;
+    if (note_.empty() || !may_stand_for_another(signal)) return signal;
+    const Asker received = read_note(note_);
+    return received == Asker::none ? signal : received;
+}
+
+} // namespace ranktune::process

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// SignalText: a text that a signal handler may put together and write.
+
+#include <unistd.h>
+
+#include <cstddef>
+
+namespace ranktune::process {
+
+/// Cut where its memory is full. Allocates nothing, locks nothing.
+class SignalText {
+  public:
+    SignalText& add(const char* text) {
+        while (*text != '\0' && size_ < sizeof text_) text_[size_++] = *text++;
+        return *this;
+    }
+    SignalText& add(long number) {
+        char digits[24];
+        char* at = digits + sizeof digits;
+        *--at = '\0';
+        auto left = number < 0 ? 0UL - static_cast<unsigned long>(number) : static_cast<unsigned long>(number);
+        do {
+            *--at = static_cast<char>('0' + left % 10);
+            left /= 10;
+        } while (left != 0);
+        if (number < 0) *--at = '-';
+        return add(at);
+    }
+    void write_to(int fd) const { [[maybe_unused]] const auto done = write(fd, text_, size_); }
+
+  private:
+    char text_[512];
+    std::size_t size_ = 0;
+};
+
+} // namespace ranktune::process

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/start_watch.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/vocabulary.hpp"
+
+namespace ranktune::process {
+namespace {
+
+constexpr std::chrono::seconds look_period{1};
+
+[[noreturn]] void give_up(const std::string& text) {
+    static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
+    _exit(static_cast<int>(study::StudyOutcome::resumable));
+}
+
+std::string waited_too_long(std::chrono::milliseconds limit, const std::string& who) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit).count();
+    return "ranktune: " + who + " has waited " + std::to_string(seconds) +
+           " s for the other ranks to start, and ends (exit 75): one of them has died, or waits for something; what it "
+           "said is above. Longer: " +
+           start_timeout_variable + "=SECONDS\n";
+}
+
+std::string launcher_is_gone(const std::string& who) {
+    return "ranktune: " + who +
+           " ends (exit 75): what started it (mpirun, orted, slurmstepd) died before all ranks were there; the same "
+           "command goes on with the study\n";
+}
+
+} // namespace
+
+StartWatch::StartWatch(std::chrono::milliseconds limit, std::string who)
+    : thread_(
+          // Counted, not measured: a job that was suspended meanwhile is not late.
+          [limit, parent = getppid(), who = std::move(who), waited = std::chrono::milliseconds(0)]() mutable {
+              // Without the one that brings the ranks together nobody comes any more, and nobody ends those who wait.
+              if (getppid() != parent) give_up(launcher_is_gone(who));
+              waited += look_period;
+              if (limit.count() > 0 && waited >= limit) give_up(waited_too_long(limit, who));
+              return Background::Clock::now() + look_period;
+          },
+          Background::Clock::now() + look_period) {}
+
+std::chrono::seconds StartWatch::limit_from_environment() {
+    const char* set = std::getenv(start_timeout_variable);
+    if (set == nullptr) {
+        long tasks = 0; // thousands take longer to load their libraries
+        for (const char* name : {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+            if (const char* size = std::getenv(name)) tasks = std::max(tasks, std::strtol(size, nullptr, 10));
+        return std::chrono::seconds(300 + std::min(tasks, 100'000L) / 10);
+    }
+    const std::string_view text(set);
+    long seconds = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+    if (error != std::errc() || end != text.data() + text.size() || seconds < 0)
+        throw base::UsageError(std::string(start_timeout_variable) + " in the environment is '" + set +
+                               "'; it needs a number of seconds, 0 for no limit");
+    return std::chrono::seconds(seconds);
+}
+
+} // namespace ranktune::process

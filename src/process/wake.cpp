@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/wake.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::process {
+
+Waker::Waker() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (event_ < 0) throw base::IoError("cannot create", "eventfd", std::error_code(errno, std::generic_category()));
+}
+
+Waker::~Waker() { close(event_); }
+
+void Waker::wake() noexcept {
+    const std::uint64_t one = 1;
+    // Fails only when the counter is full, and then the sleeper is awake anyway.
+    [[maybe_unused]] const auto written = write(event_, &one, sizeof one);
+}
+
+bool Waker::nap(std::chrono::microseconds time, int signal_fd) noexcept {
+    pollfd files[2] = {{event_, POLLIN, 0}, {signal_fd, POLLIN, 0}};
+    const timespec limit{static_cast<time_t>(time.count() / 1'000'000),
+                         static_cast<long>(time.count() % 1'000'000) * 1000};
+    if (ppoll(files, signal_fd < 0 ? 1 : 2, &limit, nullptr) <= 0) return false;
+    if ((files[0].revents & POLLIN) == 0) return false;
+    std::uint64_t count = 0;
+    [[maybe_unused]] const auto taken = read(event_, &count, sizeof count);
+    return true;
+}
+
+std::chrono::microseconds nap_until(base::StudyTime wake_at, base::StudyTime now, std::chrono::microseconds nap) {
+    using namespace std::chrono_literals;
+    if (wake_at <= now) return 50us; // due: but a machine that cannot do it yet must not make the loop spin
+    // Comparing before converting: a wake-up time without meaning may be the end of all time.
+    if (wake_at - now > nap) return nap;
+    return std::chrono::duration_cast<std::chrono::microseconds>(wake_at - now) + 1us;
+}
+
+std::chrono::microseconds AdaptiveNap::next(Clock::time_point now) const {
+    const auto idle = std::chrono::duration_cast<std::chrono::microseconds>(now - busy_);
+    return std::clamp(idle / 4, shortest_, longest_);
+}
+
+double process_cpu_seconds() {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+} // namespace ranktune::process

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Waker: how a loop that polls naps without being late. Another thread's wake() or a signal ends the nap early.
+
+#include <chrono>
+#include <cstdint>
+
+#include "ranktune/base/time.hpp"
+
+namespace ranktune::process {
+
+/// Owns an eventfd. `nap` belongs to one thread; `wake` may be called from any.
+class Waker {
+  public:
+    Waker(); ///< throws base::IoError when the process is out of file descriptors
+    ~Waker();
+    Waker(const Waker&) = delete;
+    Waker& operator=(const Waker&) = delete;
+
+    /// Ends the nap under way, or the next one at once.
+    void wake() noexcept;
+    /// Returns after `time`, earlier when woken (true) or when `signal_fd` (none: -1) has something to read.
+    bool nap(std::chrono::microseconds time, int signal_fd = -1) noexcept;
+
+  private:
+    int event_ = -1;
+};
+
+/// `nap`, or less: until `wake_at`.
+[[nodiscard]] std::chrono::microseconds nap_until(base::StudyTime wake_at, base::StudyTime now,
+                                                  std::chrono::microseconds nap);
+
+/// How long to nap: about a quarter of the time for which nothing has happened, so that an answer is at most a quarter
+/// later than it could be and a long wait costs nothing; between the limits.
+class AdaptiveNap {
+  public:
+    using Clock = std::chrono::steady_clock;
+
+    AdaptiveNap(std::chrono::microseconds shortest, std::chrono::microseconds longest)
+        : shortest_(shortest), longest_(longest), busy_(Clock::now()) {}
+    /// Something happened: the next naps are short again.
+    void busy(Clock::time_point now) { busy_ = now; }
+    [[nodiscard]] std::chrono::microseconds next(Clock::time_point now) const;
+
+  private:
+    std::chrono::microseconds shortest_;
+    std::chrono::microseconds longest_;
+    Clock::time_point busy_;
+};
+
+/// This process's monotonic time on the time line of the study: goes on from `resumed` and leaves out what was before.
+class ProcessClock {
+  public:
+    explicit ProcessClock(base::StudyTime resumed = {}) : resumed_(resumed), began_(std::chrono::steady_clock::now()) {}
+    [[nodiscard]] base::StudyTime now() const { return resumed_ + (std::chrono::steady_clock::now() - began_); }
+
+  private:
+    base::StudyTime resumed_;
+    std::chrono::steady_clock::time_point began_;
+};
+
+/// CPU seconds of this process so far, all threads.
+[[nodiscard]] double process_cpu_seconds();
+
+} // namespace ranktune::process

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/run.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "comm/transport/mpi_transport.hpp"
+#include "comm/transport/shared.hpp"
+#include "group/mpi_groups.hpp"
+#include "group/serve_worker.hpp"
+#include "group/worker_output.hpp"
+#include "group/worker_runner.hpp"
+#include "head/head_run.hpp"
+#include "layout/binding.hpp"
+#include "process/environment.hpp"
+#include "process/signals.hpp"
+#include "process/wake.hpp"
+#include "studydir/crash_note.hpp"
+#include "trainables/program/environment.hpp"
+#include "wire/keep_alive.hpp"
+#include "wire/outbox.hpp"
+
+namespace ranktune::run {
+namespace {
+
+[[noreturn]] void leave_without_mpi(int code) {
+    comm::mpi::Environment::abandon();
+    _exit(code);
+}
+
+/// Trainables of this process find the GPUs of their rank and no others, counted from 0. Before any thread is started.
+void show_own_gpus(const std::vector<std::string>& gpus) {
+    if (gpus.empty()) return;
+    std::string list;
+    for (const auto& gpu : gpus) list += (list.empty() ? "" : ",") + gpu;
+    for (const auto& [name, value] : trainables::gpu_variables(list)) {
+        if (value)
+            setenv(name.c_str(), value->c_str(), 1);
+        else
+            unsetenv(name.c_str());
+    }
+}
+
+int run_worker(comm::Transport& wire, comm::GroupFactory& groups, process::SignalReader& signals,
+               const head::RunOptions& options) {
+    comm::SharedTransport transport(wire);
+    group::WorkerOptions worker_options;
+    worker_options.rank = transport.rank();
+    worker_options.version = options.version;
+    worker_options.host = process::host_name();
+    worker_options.gpus = static_cast<std::uint32_t>(options.layout.gpus_of(worker_options.rank).size());
+    process::Waker waker;
+    group::WorkerLog log(worker_options.rank);
+    group::WorkerOutput output(log);
+    wire::TransportOutbox outbox(transport);
+    const process::ProcessClock clock;
+    const auto bind = [&](const study::StudySpec& spec) { // before the trial thread is started
+        const std::string problem =
+            layout::bind_as_planned(layout::plan_binding(options.layout, spec.resources), worker_options.rank);
+        if (!problem.empty()) log.write(base::LogLevel::warning, "bind", {{"problem", problem}});
+    };
+    group::MakeRunner make_runner = group::make_trial_runner(
+        storage::posix_file_system(), group::make_mpi_groups(groups), worker_options.host, log, waker,
+        {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus}, bind);
+    group::WorkerMachine worker(
+        worker_options, outbox,
+        [&](const wire::Welcome& welcome) {
+            studydir::prepare_crash_note(welcome.directory, welcome.incarnation, worker_options.rank);
+            return make_runner(welcome);
+        },
+        log, clock.now());
+    // What user code prints is written to a disk in the rounds of the loop.
+    wire::KeepAlive keep_alive(transport, wire::Heartbeat{}, {base::head_rank});
+    const group::WorkerEnd end = group::serve_worker(transport, worker, clock, waker, &signals, [&] {
+        keep_alive.loop_is_here();
+        const auto key = worker.working_on();
+        studydir::note_attempt(key);
+        output.drain(key.attempt.value() == 0 ? std::nullopt : std::optional(key.trial));
+    });
+    keep_alive.stop();
+    if (end.guilty) studydir::leave_crash_note(end.message.c_str());
+    if (!end.at_once) std::fflush(nullptr); // a hung thread may hold a stream's lock
+    output.drain(std::nullopt);
+    if (end.at_once) group::trace_trial(worker.runner(), log);
+    // With user code still running, or a peer dead, nothing here may be destroyed.
+    if (end.at_once || !end.clean) leave_without_mpi(end.exit_code());
+    return end.exit_code();
+}
+
+} // namespace
+
+int run_study(const comm::mpi::Environment& environment, const head::RunOptions& options) {
+    process::SignalReader signals(options.signal_meanings);
+    auto transport = comm::make_mpi_transport(environment); // collective, like the next
+    if (options.wrap) transport = options.wrap(std::move(transport));
+    comm::GroupFactory groups(environment);
+    if (environment.rank() != 0) {
+        show_own_gpus(options.layout.gpus_of(transport->rank()));
+        return run_worker(*transport, groups, signals, options);
+    }
+    if (options.refused) {
+        head::send_all_away(*transport, *options.refused, "");
+        return static_cast<int>(*options.refused);
+    }
+    const head::HeadRunEnd end = head::run_head(*transport, &signals, options, comm::mpi::library_version());
+    if (!end.clean) {
+        std::fflush(nullptr);
+        leave_without_mpi(static_cast<int>(end.outcome));
+    }
+    return static_cast<int>(end.outcome);
+}
+
+} // namespace ranktune::run

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/campaign.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include "sim/draw.hpp"
+#include "sim/memory_journal.hpp"
+
+namespace ranktune::sim {
+
+using base::Rank;
+using base::RngStream;
+using study::StudyOutcome;
+
+Case draw_case(std::uint64_t seed) {
+    RngStream rng(seed, base::Purpose::fault);
+    const std::uint32_t workers =
+        rng.uniform() < 0.1 ? 64 : 1 + static_cast<std::uint32_t>(rng.below(rng.uniform() < 0.5 ? 4 : 16));
+    Case drawn;
+    drawn.spec = draw_spec(rng, workers);
+    for (int i = 0; i < 4; ++i) {
+        // The number of ranks may differ from life to life, as long as every trial fits.
+        const auto least = drawn.spec.max_ranks_per_trial();
+        drawn.lives.push_back(draw_life(rng, i == 0 ? workers : least + static_cast<std::uint32_t>(rng.below(6))));
+        drawn.lives.back().incarnation = base::Incarnation(static_cast<std::uint32_t>(i) + 1);
+        if (i < 3) draw_deaths(rng, drawn.lives.back());
+    }
+    drawn.lives.back().curve.stuck_rate = 0.0;
+    drawn.description = scheduler_text(drawn.spec.scheduler) + ", " + std::to_string(drawn.spec.num_trials) +
+                        " trials, R " + std::to_string(drawn.spec.max_iterations) + ", " + std::to_string(workers) +
+                        " workers, <= " + std::to_string(drawn.spec.max_ranks_per_trial()) + " ranks per trial";
+    return drawn;
+}
+
+namespace {
+
+// --- running it ---
+
+void check_end(const tuner::State& state, const std::set<std::string>& files, std::vector<std::string>& problems) {
+    if (!state.ended) problems.push_back("the study never ended");
+    for (std::size_t i = 0; i < state.trials.size(); ++i) {
+        const auto& trial = state.trials[i];
+        if (!study::is_final(trial.phase))
+            problems.push_back("trial " + std::to_string(i) + " is left " + std::string(study::name(trial.phase)));
+        for (const auto& checkpoint : trial.checkpoints)
+            if (!files.contains(checkpoint.path)) problems.push_back("the kept " + checkpoint.path + " is missing");
+    }
+}
+
+/// After a life that left the study resumable: nothing may pretend to run.
+void check_between(const tuner::State& state, bool head_lived, std::vector<std::string>& problems) {
+    if (!head_lived || !state.ended) return; // cut off in the middle: the next life takes care of it
+    for (std::size_t i = 0; i < state.trials.size(); ++i)
+        if (const auto phase = state.trials[i].phase;
+            phase == study::TrialPhase::running || phase == study::TrialPhase::ending)
+            problems.push_back("trial " + std::to_string(i) + " is left " + std::string(study::name(phase)));
+}
+
+void add(const ClusterResult& life, const ClusterOptions& options, CaseResult& result) {
+    ++result.lives;
+    result.steps += life.steps;
+    result.messages += life.messages;
+    result.faults += life.faults;
+    result.attempts += life.attempts;
+    result.virtual_seconds += base::to_seconds(life.elapsed);
+    if (!life.head) ++result.heads_killed;
+    result.ranks_lost += static_cast<std::uint64_t>(std::count(life.workers.begin(), life.workers.end(), std::nullopt));
+    for (const std::string& problem : life.problems)
+        result.problems.push_back("life " + std::to_string(options.incarnation.value()) + ": " + problem);
+}
+
+void run_lives(const Case& drawn, CaseResult& result) {
+    MemoryJournal journal;
+    std::set<std::string> files;
+    auto tuner = std::make_unique<tuner::Tuner>(drawn.spec);
+    tuner::Output created;
+    tuner->create("00000000-0000-4000-8000-000000000000", "", "sim", created);
+    journal.append(created.records);
+    bool killed = false;
+    for (ClusterOptions options : drawn.lives) {
+        if (killed) options.death.emplace(); // nobody knows whose fault it was
+        const ClusterResult life = run_cluster(options, *tuner, journal, files);
+        add(life, options, result);
+        killed = !life.head;
+        if (tuner->state().in(study::TrialPhase::running) + tuner->state().in(study::TrialPhase::ending) > 0 &&
+            life.head && life.head->outcome == StudyOutcome::ok)
+            result.problems.push_back("the head ended well with trials running");
+        auto replayed = journal.replay(drawn.spec);
+        if (replayed->digest() != tuner->digest())
+            result.problems.push_back("life " + std::to_string(options.incarnation.value()) +
+                                      ": replay gives another state");
+        replayed->check_invariants();
+        check_between(tuner->state(), life.head.has_value(), result.problems);
+        tuner = std::move(replayed);
+        // What is written counts: a head may be killed after the end was.
+        const tuner::State& state = tuner->state();
+        const bool ended = state.ended && state.incarnation == options.incarnation;
+        result.outcome = ended ? state.outcome : life.head ? life.head->outcome : StudyOutcome::resumable;
+        if ((ended && state.outcome != StudyOutcome::resumable) || !result.problems.empty()) break;
+    }
+    const tuner::State& state = tuner->state();
+    if (result.outcome == StudyOutcome::resumable) result.problems.push_back("an undisturbed life ended as resumable");
+    check_end(state, files, result.problems);
+    result.trials = state.trials.size();
+    result.failed_trials = state.in(study::TrialPhase::failed);
+    result.records = journal.count();
+    result.digest = tuner->digest();
+}
+
+} // namespace
+
+CaseResult run_case(std::uint64_t seed) {
+    CaseResult result;
+    try {
+        const Case drawn = draw_case(seed);
+        result.description = drawn.description;
+        run_lives(drawn, result);
+    } catch (const std::exception& error) {
+        result.problems.push_back(error.what());
+    }
+    return result;
+}
+
+} // namespace ranktune::sim

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "studydir/crash_note.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <sstream>
+
+#include "process/signal_text.hpp"
+#include "ranktune/base/error.hpp"
+#include "studydir/study_directory.hpp"
+
+namespace ranktune::studydir {
+namespace {
+
+// What a signal handler may touch: written before, or lock-free.
+char path[4096];
+char place[64]; ///< "rank 3: "
+std::atomic<bool> prepared{false};
+std::atomic<bool> left{false};
+std::atomic<unsigned long> trial{0};
+std::atomic<unsigned long> attempt{0}; ///< 0: none
+
+std::string name_start(std::uint32_t incarnation) { return "crash-" + std::to_string(incarnation) + "-"; }
+
+} // namespace
+
+void prepare_crash_note(const std::string& study_directory, base::Incarnation incarnation, base::Rank rank) {
+    const std::string file =
+        StudyDirectory{study_directory}.logs() + "/" + name_start(incarnation.value()) + std::to_string(rank.value());
+    const std::string who = "rank " + std::to_string(rank.value()) + ": ";
+    if (file.size() >= sizeof path || who.size() >= sizeof place) return;
+    std::memcpy(path, file.c_str(), file.size() + 1);
+    std::memcpy(place, who.c_str(), who.size() + 1);
+    prepared.store(true);
+}
+
+void note_attempt(const wire::AttemptKey& key) {
+    if (key.attempt == base::Attempt{}) {
+        attempt.store(0);
+        return;
+    }
+    trial.store(key.trial.value());
+    attempt.store(key.attempt.value());
+}
+
+void leave_crash_note(const char* message) noexcept {
+    if (!prepared.load() || attempt.load() == 0 || left.exchange(true)) return;
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+    if (fd < 0) return;
+    process::SignalText line;
+    line.add(static_cast<long>(trial.load())).add(" ").add(static_cast<long>(attempt.load())).add(" ");
+    line.add(place).add(message).add("\n").write_to(fd);
+    close(fd);
+}
+
+std::vector<study::CrashNote> read_crash_notes(storage::FileSystem& files, const std::string& study_directory,
+                                               std::uint32_t incarnation) {
+    std::map<unsigned long, study::CrashNote> notes; // by rank
+    const std::string folder = StudyDirectory{study_directory}.logs();
+    if (!files.exists(folder)) return {};
+    const std::string start = name_start(incarnation);
+    for (const std::string& name : files.list(folder)) {
+        if (name.rfind(start, 0) != 0) continue;
+        std::string text;
+        try {
+            text = storage::read_text(files, folder + "/" + name);
+        } catch (const base::IoError&) {
+            continue;
+        }
+        std::istringstream in(text);
+        std::uint32_t of_trial = 0;
+        std::uint32_t of_attempt = 0;
+        study::CrashNote note;
+        if (!(in >> of_trial >> of_attempt) || !std::getline(in >> std::ws, note.message) || of_attempt == 0) continue;
+        note.trial = study::TrialId{of_trial};
+        note.attempt = study::Attempt{of_attempt};
+        notes.emplace(std::strtoul(name.c_str() + start.size(), nullptr, 10), std::move(note));
+    }
+    std::vector<study::CrashNote> found;
+    for (auto& [rank, note] : notes) found.push_back(std::move(note));
+    return found;
+}
+
+} // namespace ranktune::studydir

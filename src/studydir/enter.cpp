@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "studydir/enter.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "process/environment.hpp"
+#include "storage/file_system.hpp"
+#include "studydir/journal_extent.hpp"
+#include "studydir/study_directory.hpp"
+
+namespace ranktune::studydir {
+
+namespace {
+
+HeldLease take_lease(storage::FileSystem& files, const EnterRequest& request) {
+    const auto me = storage::this_holder(process::slurm_job(), process::slurm_restart_count());
+    return HeldLease(
+        new storage::Lease(storage::Lease::take(files, request.directory, me, storage::real_wait(request.on_note))));
+}
+
+/// What a head on another machine wrote before it died may be there, and not be seen yet: the lists of folders that NFS
+/// keeps are up to a minute old.
+OpenedStudy open_when_visible(storage::FileSystem& files, const EnterRequest& request) {
+    for (int looks_left = 35;; --looks_left) {
+        try {
+            return open_study(files, request.directory, request.spec, {false, request.open.errored});
+        } catch (const JournalBehind& behind) {
+            if (behind.writer() == process::host_name() || looks_left == 0) throw;
+            std::this_thread::sleep_for(std::chrono::seconds(2));
+        }
+    }
+}
+
+} // namespace
+
+Entered enter(storage::FileSystem& files, const EnterRequest& request) {
+    Entered entered;
+    files.make_directories(request.directory);
+    entered.lease = take_lease(files, request);
+    // Meant for an earlier start. What is older than `supervise` it has removed itself; the rest is for this start,
+    // too.
+    if (!request.supervised) files.remove(StudyDirectory{request.directory}.stop_file());
+    // A job that Slurm starts again would throw away what it has just done.
+    const bool fresh = request.open.fresh && process::slurm_restart_count() == 0;
+    if (fresh && holds_study(files, request.directory)) {
+        entered.lease.reset();
+        // What a link leads to is moved, and not the link: its owner wants the study there.
+        const std::string real = files.resolve(request.directory);
+        entered.moved_to = move_aside(files, real);
+        files.make_directories(real);
+        entered.lease = take_lease(files, request);
+    }
+    entered.opened = open_when_visible(files, request);
+    return entered;
+}
+
+std::string what_to_mend(const base::IoError& error) {
+    switch (error.code().value()) {
+        case ENOSPC:
+        case EDQUOT:
+            return "Make room";
+        case EACCES:
+        case EPERM:
+            return "This user may not do that there: have the permissions mended, or take another directory with -o";
+        case EROFS:
+            return "Have the file system made writable, or take another directory with -o";
+        default:
+            return "Have the file system mended";
+    }
+}
+
+EarlyTrouble early_trouble(const base::IoError& error) {
+    if (!storage::may_pass(error)) return {study::StudyOutcome::runtime_error, error.what()};
+    return {study::StudyOutcome::resumable, std::string(error.what()) + "; nothing that the study had was lost. " +
+                                                what_to_mend(error) + ", and give the same command again"};
+}
+
+} // namespace ranktune::studydir

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "studydir/last_end.hpp"
+
+#include <cstdlib>
+
+#include "process/environment.hpp"
+#include "studydir/crash_note.hpp"
+
+namespace ranktune::studydir {
+std::optional<study::JobDeath> death_of_job(const LastEnd& end) {
+    if (!end.trials_ran) return std::nullopt;
+    if (!end.notes.empty()) return study::JobDeath{end.notes};
+    if (end.told == "outside") return std::nullopt;
+    // mpirun tells the head to stop when a rank has died: who saw the launcher's exit code knows better than `outcome`.
+    if (end.told == "crash") return study::JobDeath{};
+    if (end.requeued) return std::nullopt; // preempted, or a node failed: Slurm starts nothing again that crashed
+    if (!end.outcome) return study::JobDeath{};
+    switch (end.outcome->cause) {
+        case EndCause::asked:
+        case EndCause::storage:
+        case EndCause::stalled:
+            return std::nullopt;
+        default:
+            return study::JobDeath{};
+    }
+}
+
+LastEnd last_end(storage::FileSystem& files, const std::string& directory, const OpenedStudy& opened) {
+    LastEnd end;
+    if (opened.is_new) return end;
+    const auto& state = opened.tuner->state();
+    end.trials_ran = !state.ended && state.in(study::TrialPhase::running) + state.in(study::TrialPhase::ending) > 0;
+    const char* told = std::getenv(last_end_variable);
+    end.told = told == nullptr ? "" : told;
+    end.requeued =
+        opened.journal.job == process::slurm_job() && process::slurm_restart_count() > opened.journal.restart_count;
+    end.outcome = opened.outcome;
+    // Starts since then that failed before they began (a full disk) have left no trial behind, and no word.
+    const std::uint32_t ran = state.incarnation.value();
+    if (end.outcome && end.outcome->start < ran) end.outcome.reset(); // an earlier one's
+    end.notes = read_crash_notes(files, directory, ran);
+    return end;
+}
+
+} // namespace ranktune::studydir

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "studydir/open_study.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "ranktune/algorithms/registry.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/command_template.hpp"
+#include "ranktune/study/parse.hpp"
+#include "storage/checkpoint_store.hpp"
+#include "studydir/journal_extent.hpp"
+#include "studydir/study_directory.hpp"
+#include "tuner/resume.hpp"
+#include "tuner/verdict.hpp"
+
+namespace ranktune::studydir {
+namespace {
+
+using study::StudyOutcome;
+using study::TrialPhase;
+
+std::unique_ptr<tuner::Tuner> from_record_0(storage::FileSystem& files, const std::string& directory) {
+    tuner::Regrown grown(directory, algorithms::known_algorithms());
+    storage::read_journal(files, directory, [&](study::Record&& record) { grown.apply(record); });
+    return grown.take();
+}
+
+/// Null: the start before was killed before its first record.
+std::unique_ptr<tuner::Tuner> replay(storage::FileSystem& files, const std::string& directory,
+                                     const storage::JournalTail& tail, bool& used_snapshot) {
+    auto tuner = tuner::resumed(directory, algorithms::known_algorithms(), tail.snapshot, tail.records);
+    used_snapshot = tail.snapshot && tuner;
+    return tuner || !tail.snapshot ? std::move(tuner) : from_record_0(files, directory);
+}
+
+/// A new study would take the place of the old one, file by file.
+void refuse_remains(storage::FileSystem& files, const std::string& directory) {
+    const std::string trace = trace_of_a_journal(files, StudyDirectory{directory});
+    if (trace.empty()) return;
+    throw base::UsageError("'" + directory + "' holds a study (there is '" + trace +
+                           "') whose journal is gone: restore the folder 'journal' from a backup or a snapshot of the "
+                           "file system. Or begin again: --fresh moves the old directory aside, -o takes another one");
+}
+
+/// A study's directory is its own: what it does not know there, a later start takes for something killed ranks left.
+void refuse_foreign(storage::FileSystem& files, const std::string& directory) {
+    const std::string name = foreign_entry(files, StudyDirectory{directory});
+    if (name.empty()) return;
+    throw base::UsageError("'" + directory + "' is no directory of a study and not empty (there is '" + name +
+                           "'); a new study needs one of its own: give another with -o, such as -o " +
+                           study::shell_text({directory + "/study"}));
+}
+
+std::string change_text(const study::KeyChange& change) {
+    const auto value = [](const std::string& text) { return text.empty() ? std::string("(not there)") : text; };
+    const bool data = change.key.starts_with("inputs.");
+    return "\n  " + (data ? "the file of trainable." + change.key.substr(7) + " holds something else" : change.key) +
+           "   " + value(change.before) + " -> " + value(change.after);
+}
+
+std::string fewer_trials_text(std::size_t created, std::uint32_t before, const study::StudySpec& spec,
+                              const std::string& directory) {
+    const std::string number = std::to_string(before);
+    return "study.num_trials: " + std::to_string(created) + " trials have been created in '" + directory +
+           "' already, so it cannot be " + std::to_string(spec.num_trials) +
+           ". To go on with the study as it is: " + study::shell_text({"ranktune", "run", directory}) +
+           "; with its study file: num_trials = " + number + " under [study] there, or study.num_trials=" + number +
+           " on the command line";
+}
+
+void refuse_changes(const OpenedStudy& opened, const study::StudySpec& spec, const std::string& directory) {
+    std::string text;
+    for (const auto& change : opened.changes)
+        if (!change.may_change) text += change_text(change);
+    if (!text.empty())
+        throw base::UsageError("the study in '" + directory + "' began with another study file; nothing was started" +
+                               text +
+                               "\nResults before and after such a change cannot be compared. Undo it, or keep both: "
+                               "-o ANOTHER_DIRECTORY, or --fresh, which moves the old directory aside");
+    const auto created = opened.tuner->state().trials.size();
+    if (spec.num_trials < created)
+        throw base::UsageError(fewer_trials_text(created, opened.tuner->spec().num_trials, spec, directory));
+}
+
+bool budget_grew(const study::StudySpec& before, const study::StudySpec& now) {
+    return before.time_budget && (!now.time_budget || *now.time_budget > *before.time_budget);
+}
+
+/// A limit that is raised or lowered afterwards counts: the trials are all there, and are judged by it.
+bool is_judged_otherwise(const tuner::State& state, const study::StudySpec& spec) {
+    return state.end_reason == study::Reason::study_complete &&
+           tuner::too_many_failed(state, spec.failure) != (state.outcome == StudyOutcome::too_many_failures);
+}
+
+/// Whether a study that has ended for good has more to do with this study file.
+bool goes_on(const tuner::Tuner& tuner, const study::StudySpec& spec) {
+    const auto& state = tuner.state();
+    // Every trial would end the same way.
+    if (state.outcome == study::StudyOutcome::usage) return false;
+    if (state.end_reason == study::Reason::study_time) return budget_grew(tuner.spec(), spec);
+    return spec.num_trials > tuner.spec().num_trials || is_judged_otherwise(state, spec);
+}
+
+std::vector<Interrupted> interrupted_trials(const tuner::State& state) {
+    std::vector<Interrupted> found;
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        const auto& trial = state.trials[i];
+        if (trial.phase != TrialPhase::running) continue;
+        const study::Iteration from = trial.checkpoints.empty() ? 0 : trial.checkpoints.back().iteration;
+        const study::Iteration reached = std::max(trial.attempt_iteration, from);
+        found.push_back({study::TrialId{i}, from, reached - from});
+    }
+    return found;
+}
+
+/// Fills in `ended` and `ended_by`.
+void find_end(OpenedStudy& opened) {
+    const auto& outcome = opened.outcome;
+    const std::string job = opened.journal.job.empty() ? "" : "job " + opened.journal.job + " ";
+    const std::string start = std::to_string(opened.journal.incarnation);
+    if (!outcome || outcome->start != opened.journal.incarnation) {
+        opened.ended = job + "start " + start + " was cut off without a word";
+        return;
+    }
+    std::string time = outcome->time;
+    if (const auto dot = time.find('.'); dot != std::string::npos) time = time.substr(0, dot) + "Z";
+    opened.ended = job + "start " + start + " ended at " + time + ": " + outcome->reason;
+    opened.ended_by = outcome->by;
+}
+
+} // namespace
+
+bool holds_study(storage::FileSystem& files, const std::string& directory) {
+    return storage::has_journal(files, directory) || !trace_of_a_journal(files, StudyDirectory{directory}).empty();
+}
+
+OpenedStudy open_study(storage::FileSystem& files, const std::string& directory, const study::StudySpec& spec,
+                       const OpenRequest& request) {
+    OpenedStudy opened;
+    opened.resolved = study::resolved_toml(spec);
+    if (request.fresh && holds_study(files, directory)) return opened;
+    if (!storage::has_journal(files, directory)) {
+        refuse_remains(files, directory);
+        refuse_foreign(files, directory);
+        return opened;
+    }
+    // One that cannot be read now is not one that is missing: no trial shall be suspected for that.
+    if (const StudyDirectory study{directory}; files.exists(study.outcome_file()))
+        opened.outcome = parse_outcome(storage::read_text(files, study.outcome_file()));
+    const auto known = known_extents(files, {directory}, opened.outcome);
+    const storage::JournalTail tail = storage::read_journal_tail(files, directory, storage::Check::everything);
+    if (const auto missing = what_is_missing(known, tail.summary, directory); !missing.empty())
+        throw JournalBehind(missing, tail.summary.writer.host);
+    opened.journal = tail.summary;
+    opened.uuid = tail.summary.uuid;
+    opened.incarnation = base::Incarnation{tail.summary.incarnation + 1};
+    opened.tuner = replay(files, directory, tail, opened.from_snapshot);
+    if (!opened.tuner) return opened; // published, but nothing was written: it begins now
+    opened.is_new = false;
+    const auto& state = opened.tuner->state();
+    opened.changes = study::differences(opened.tuner->spec(), spec);
+    refuse_changes(opened, spec, directory);
+    if (request.errored != OpenRequest::Errored::leave)
+        for (std::uint32_t i = 0; i < state.trials.size(); ++i)
+            if (state.trials[i].phase == TrialPhase::failed) opened.reopened.emplace_back(i);
+    opened.finished = tuner::is_over(state) && opened.reopened.empty() && !goes_on(*opened.tuner, spec);
+    opened.interrupted = interrupted_trials(state);
+    opened.workers_before = static_cast<std::uint32_t>(state.placement.workers().size());
+    find_end(opened);
+    return opened;
+}
+
+study::Record snapshot_of(const tuner::Tuner& tuner) {
+    study::Bytes bytes;
+    study::Encoder encoder(bytes);
+    tuner.snapshot(encoder);
+    return study::Snapshot{tuner.digest(),
+                           {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                           study::resolved_toml(tuner.spec())};
+}
+
+std::vector<study::Record> take_up(OpenedStudy& opened, const OpenRequest& request, const std::string& version) {
+    tuner::Output out;
+    const base::StudyTime now = opened.tuner->state().now;
+    if (!opened.changes.empty()) opened.tuner->change(opened.resolved, version, now, out);
+    for (const study::TrialId trial : opened.reopened)
+        opened.tuner->reopen(trial, request.errored == OpenRequest::Errored::restart, now, out);
+    out.records.push_back(snapshot_of(*opened.tuner));
+    return std::move(out.records); // the released checkpoints are orphans now, and go with the others
+}
+
+std::vector<std::string> orphans_of(storage::FileSystem& files, const std::string& directory,
+                                    const tuner::State& state) {
+    std::set<std::string> kept;
+    for (const auto& trial : state.trials)
+        for (const auto& checkpoint : trial.checkpoints)
+            for (auto& path : storage::paths_of(checkpoint.path, checkpoint.shards.size()))
+                kept.insert(std::move(path));
+    std::vector<std::string> found;
+    const std::string all = StudyDirectory{directory}.checkpoints();
+    for (const std::string& trial : files.list(all)) {
+        if (!is_number(trial)) continue;
+        for (const std::string& name : files.list(all + "/" + trial))
+            if (storage::is_checkpoint_name(name) && !kept.contains("checkpoints/" + trial + "/" + name))
+                found.push_back(all + "/" + trial + "/" + name);
+    }
+    return found;
+}
+
+std::uint64_t remove_orphans(storage::FileSystem& files, const std::string& directory, const tuner::State& state) {
+    std::uint64_t removed = 0;
+    for (const std::string& path : orphans_of(files, directory, state)) {
+        try {
+            files.remove_all(path); // a file, or the folder of a program
+            ++removed;
+        } catch (const base::IoError&) { // it takes space, and harms nobody
+        }
+    }
+    const std::string all = StudyDirectory{directory}.checkpoints();
+    for (const std::string& trial : files.list(all))
+        if (is_number(trial)) files.remove_if_empty(all + "/" + trial);
+    // Of programs that were killed: nobody runs in there now.
+    const std::string attempts = StudyDirectory{directory}.attempts();
+    for (const std::string& name : files.list(attempts)) {
+        if (!storage::is_checkpoint_name(name)) continue; // attempts have the same names
+        try {
+            files.remove_all(attempts + "/" + name);
+        } catch (const base::IoError&) { // as above
+        }
+    }
+    return removed;
+}
+
+std::string move_aside(storage::FileSystem& files, const std::string& directory) {
+    std::string name = storage::free_name(files, directory);
+    files.rename(directory, name);
+    return name;
+}
+
+std::string resolved_file_of(storage::FileSystem& files, const std::string& directory) {
+    if (!storage::has_journal(files, directory)) {
+        refuse_remains(files, directory);
+        throw base::UsageError("'" + directory + "' is a directory without a study in it; give a study file");
+    }
+    const auto tail = storage::read_journal_tail(files, directory, storage::Check::since_snapshot);
+    std::string spec = tail.snapshot ? tail.snapshot->spec : std::string();
+    study::Decoder in(tail.records);
+    while (!in.empty()) {
+        auto record = study::decode_record(in);
+        if (auto* created = std::get_if<study::StudyCreated>(&record)) spec = std::move(created->spec);
+        if (auto* changed = std::get_if<study::StudyChanged>(&record)) spec = std::move(changed->spec);
+    }
+    if (spec.empty())
+        throw base::UsageError("the study in '" + directory + "' never began: give its study file to start it");
+    return spec;
+}
+
+} // namespace ranktune::studydir

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// metrics.h5 of a study, made from its journal.
+
+#include <string>
+
+#include "ranktune/study/record.hpp"
+#include "ranktune/study/spec.hpp"
+#include "storage/file_system.hpp"
+#include "storage/results.hpp"
+#include "tuner/tuner.hpp"
+
+namespace ranktune::studydir {
+
+/// Collects the columns of the tables `reports` and `trials` while a journal is read.
+///
+///   ResultsBuilder builder(spec);   read_journal(..., [&](auto&& record) { builder.add(record); });   builder.finish()
+class ResultsBuilder {
+  public:
+    explicit ResultsBuilder(const study::StudySpec& spec);
+    /// Records in their order, from the first one. Throws base::FormatError when one cannot follow the others.
+    void add(const study::Record& record);
+    /// The tables of everything added. `written` is the wall time for the file's attribute.
+    [[nodiscard]] storage::Results finish(const std::string& written) const;
+
+  private:
+    void add_report(const study::Reported& report);
+    [[nodiscard]] storage::ResultTable reports() const;
+    [[nodiscard]] storage::ResultTable trials() const;
+
+    tuner::Tuner tuner_; ///< replays: the trials' table is its state
+    std::vector<std::int64_t> trial_;
+    std::vector<std::int64_t> attempt_;
+    std::vector<std::int64_t> iteration_;
+    std::vector<double> time_;
+    std::vector<double> seconds_;
+    std::vector<std::string> verdict_;
+    std::vector<std::vector<double>> metrics_; ///< by MetricId; shorter than the table until a value comes
+};
+
+/// Reads the journal of the study in `directory` and publishes its tables as `<directory>/metrics.h5`. Throws
+/// base::IoError or base::FormatError.
+void write_results(storage::FileSystem& files, const std::string& directory, const study::StudySpec& spec,
+                   const std::string& written);
+
+} // namespace ranktune::studydir

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/attempt.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "trial/attempt_context.hpp"
+#include "trial/attempt_errors.hpp"
+#include "trial/group_collective.hpp"
+#include "trial/program_body.hpp"
+#include "trial/trainable_body.hpp"
+#include "trial/trial_loop.hpp"
+
+namespace ranktune::trial {
+namespace {
+
+using study::AttemptOutcome;
+
+/// Hyper-parameters and fixed options in one.
+space::Configuration merged(const study::StartTrial& start, const study::StudySpec& spec) {
+    space::Configuration all = start.configuration;
+    for (const auto& option : spec.trainable.options.entries()) all.set(option.name, option.value);
+    return all;
+}
+
+/// Which entries of a configuration were looked at. Any thread of the trial may look.
+class Looks {
+  public:
+    /// `configuration` must be watched before it is used, and must outlive this object.
+    void watch(space::Configuration& configuration) {
+        configuration_ = &configuration;
+        looked_ = std::make_shared<std::vector<std::atomic<bool>>>(configuration.size());
+        configuration.watch([looked = looked_](std::size_t i) { (*looked)[i].store(true, std::memory_order_relaxed); });
+    }
+    /// What nobody has looked at; nothing when it was not watched. What decides about ranks or other parameters has
+    /// been of use all the same.
+    [[nodiscard]] std::vector<std::string> unread(const study::StudySpec& spec) const {
+        if (configuration_ == nullptr) return {};
+        const std::vector<bool> looked(looked_->begin(), looked_->end()); // before this function looks itself
+        std::vector<std::string> names;
+        for (std::size_t i = 0; i < looked.size(); ++i)
+            if (!looked[i]) names.push_back(configuration_->entries()[i].name);
+        const auto used_otherwise = [&spec](const std::string& name) {
+            const auto decides = [&name](const space::Parameter& parameter) {
+                if (!parameter.condition) return false;
+                const auto& mentioned = parameter.condition->names();
+                return std::find(mentioned.begin(), mentioned.end(), name) != mentioned.end();
+            };
+            const auto& parameters = spec.space.parameters();
+            return name == spec.resources.ranks_parameter || std::any_of(parameters.begin(), parameters.end(), decides);
+        };
+        std::erase_if(names, used_otherwise);
+        return names;
+    }
+
+  private:
+    const space::Configuration* configuration_ = nullptr;
+    std::shared_ptr<std::vector<std::atomic<bool>>> looked_;
+};
+
+/// What trains: three forms, one interface.
+std::unique_ptr<TrialBody> make_body(const AttemptParts& parts, Spare& spare) {
+    const AttemptSetting& setting = parts.setting;
+    if (setting.spec->trainable.program) return std::make_unique<ProgramBody>(parts);
+    if (setting.trainable->factory) return std::make_unique<ClassBody>(parts, spare);
+    return std::make_unique<FunctionBody>(parts);
+}
+
+RunnerEnded run(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port, Spare& spare) {
+    const study::StudySpec& spec = *setting.spec;
+    space::Configuration configuration = merged(assignment.start, spec);
+    if (port.abort_flag().load()) return {AttemptOutcome::lost, ""};
+    std::unique_ptr<GroupCollective> group;
+    try {
+        group = std::make_unique<GroupCollective>(setting.form(assignment, port.abort_flag()), port);
+    } catch (const ddp::Aborted&) {
+        return {AttemptOutcome::lost, ""};
+    } catch (...) {
+        if (port.abort_flag().load()) return {AttemptOutcome::lost, ""};
+        return {AttemptOutcome::failed, "cannot form the group: " + message_of(std::current_exception())};
+    }
+    Looks looks;
+    const bool any_option = !spec.trainable.program && setting.trainable->info.any_option;
+    if (any_option && assignment.leads() && assignment.checkpoint() == nullptr) looks.watch(configuration);
+    TrialLoop loop(spec, assignment, port, [&] { group->fail(); });
+    const auto body = make_body({setting, assignment, configuration, *group, port, loop}, spare);
+    RunnerEnded ended = loop.run(*body);
+    ended.unread = looks.unread(spec);
+    return ended;
+}
+
+} // namespace
+
+RunnerEnded run_attempt(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port, Spare& spare) {
+    try {
+        return run(setting, assignment, port, spare);
+    } catch (...) { // the configuration could not even be put together
+        return {AttemptOutcome::failed, message_of(std::current_exception())};
+    }
+}
+
+} // namespace ranktune::trial

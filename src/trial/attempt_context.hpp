@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the parts of an attempt are to each other, and what user code sees of them.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ranktune/trainables/context.hpp"
+#include "trial/attempt.hpp"
+#include "trial/group_collective.hpp"
+#include "trial/trial_loop.hpp"
+
+namespace ranktune::trial {
+
+/// What a body works with. All of it outlives the body.
+struct AttemptParts {
+    const AttemptSetting& setting;
+    const Assignment& assignment;
+    const space::Configuration& configuration; ///< hyper-parameters and fixed options
+    GroupCollective& group;
+    AttemptPort& port;
+    TrialLoop& loop;
+};
+
+/// `Context` is a TrialContext, or what user code of another form sees.
+template <std::derived_from<trainables::TrialContext> Context>
+class AttemptContext : public Context {
+  public:
+    explicit AttemptContext(const AttemptParts& parts) : parts_(parts) {}
+    [[nodiscard]] const space::Configuration& configuration() const override { return parts_.configuration; }
+    [[nodiscard]] base::TrialId trial() const override { return parts_.assignment.start.trial; }
+    [[nodiscard]] std::uint64_t seed() const override { return parts_.setting.spec->seed; }
+    [[nodiscard]] base::Iteration iteration() const override { return parts_.loop.iteration(); }
+    [[nodiscard]] base::Iteration max_iterations() const override { return parts_.setting.spec->max_iterations; }
+    [[nodiscard]] ddp::Group& group() const override { return parts_.group; }
+    [[nodiscard]] int cpus_per_rank() const override {
+        return static_cast<int>(parts_.setting.spec->resources.cpus_per_rank);
+    }
+    [[nodiscard]] std::vector<std::string> devices() const override { return parts_.setting.devices.devices; }
+    void log(std::string_view line) override { parts_.port.log(trial(), line); }
+
+  private:
+    AttemptParts parts_;
+};
+
+} // namespace ranktune::trial

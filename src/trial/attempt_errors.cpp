@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/attempt_errors.hpp"
+
+#include <new>
+#include <system_error>
+
+#include "process/spawn.hpp"
+
+namespace ranktune::trial {
+
+using study::AttemptOutcome;
+
+AttemptOutcome outcome_of(const std::exception_ptr& error) {
+    try {
+        std::rethrow_exception(error);
+    } catch (const CheckpointError& known) {
+        return known.outcome();
+    } catch (const process::SetUpError&) {
+        return AttemptOutcome::unstarted;
+    } catch (const DisturbedError&) {
+        return AttemptOutcome::disturbed;
+    } catch (const std::bad_alloc&) {
+        return AttemptOutcome::disturbed;
+    } catch (const std::system_error&) { // std::ios_base::failure and std::filesystem::filesystem_error among them
+        return AttemptOutcome::disturbed;
+    } catch (const base::IoError&) {
+        return AttemptOutcome::disturbed;
+    } catch (...) {
+        return AttemptOutcome::failed;
+    }
+}
+
+std::string message_of(const std::exception_ptr& error) {
+    try {
+        std::rethrow_exception(error);
+    } catch (const std::exception& known) {
+        return known.what();
+    } catch (...) {
+        return "an exception that is not a std::exception";
+    }
+}
+
+} // namespace ranktune::trial

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// GroupCollective: what user code gets as its Group. Counts progress, and stays closed after a failure.
+
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "ddp/collective.hpp"
+#include "trial/attempt_port.hpp"
+
+namespace ranktune::trial {
+
+/// Forwards to the trial's Collective. Once the ranks have parted (an operation threw on all of them, or `fail` was
+/// called), every later operation throws PeerFailed at once and `fail` returns at once, so user code that catches the
+/// exception and goes on, or throws another one, cannot strand anybody. What is refused on this rank alone
+/// (base::UsageError, no memory) has sent nothing and parts nobody: `fail` then tells the others.
+class GroupCollective final : public ddp::Collective {
+  public:
+    GroupCollective(std::unique_ptr<ddp::Collective> inner, AttemptPort& port)
+        : inner_(std::move(inner)), port_(port) {}
+
+    [[nodiscard]] int rank() const override { return inner_->rank(); }
+    [[nodiscard]] int size() const override { return inner_->size(); }
+    [[nodiscard]] bool reaches(const base::Place& place) const override { return inner_->reaches(place); }
+    [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> min_max(std::uint64_t value) override {
+        std::pair<std::uint64_t, std::uint64_t> result;
+        forward([&] { result = inner_->min_max(value); });
+        return result;
+    }
+    [[nodiscard]] std::size_t announce(const ddp::StepPlan& plan) override { return inner_->announce(plan); }
+    void begin_step(std::size_t plan, ddp::OpenStep& step) override {
+        forward([&] { inner_->begin_step(plan, step); });
+    }
+    [[nodiscard]] std::unique_ptr<ddp::Pending> start_sum(base::Buffer values) override {
+        return inner_->start_sum(values);
+    }
+    void end_step() override {
+        forward([&] { inner_->end_step(); });
+    }
+    void fail() override {
+        if (parted_) return;
+        try {
+            inner_->fail();
+        } catch (...) {
+            parted_ = true;
+            throw;
+        }
+        parted_ = true;
+    }
+    /// No further operation: the ranks part here, all at the same place.
+    void part() noexcept override { parted_ = true; }
+
+  private:
+    void do_barrier() override {
+        forward([&] { inner_->barrier(); });
+    }
+    void do_all_reduce(base::Buffer values, ddp::Reduce how) override {
+        forward([&] { inner_->all_reduce(values, how); });
+    }
+    void do_broadcast(base::Buffer values, int root) override {
+        forward([&] { inner_->broadcast(values, root); });
+    }
+    void do_all_gather(base::ConstBuffer mine, base::Buffer all) override {
+        forward([&] { inner_->all_gather(mine, all); });
+    }
+    void do_send(base::ConstBuffer message, int to) override {
+        forward([&] { inner_->send(message, to); });
+    }
+    void do_receive(base::Buffer message, int from) override {
+        forward([&] { inner_->receive(message, from); });
+    }
+
+    template <class F>
+    void forward(F&& operation) {
+        if (parted_) throw ddp::PeerFailed("the trial's ranks have parted after a failure");
+        try {
+            operation();
+        } catch (const base::UsageError&) {
+            throw;
+        } catch (const std::bad_alloc&) {
+            throw;
+        } catch (...) {
+            parted_ = true;
+            throw;
+        }
+        port_.progressed();
+    }
+
+    std::unique_ptr<ddp::Collective> inner_;
+    AttemptPort& port_;
+    bool parted_ = false;
+};
+
+} // namespace ranktune::trial

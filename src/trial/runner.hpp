@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Runner: the seam between a worker's state machine (messages, no user code) and whatever executes an attempt on this
+// rank: the trial thread, a child process, or a learning curve in virtual time.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ranktune/study/command.hpp"
+
+namespace ranktune::trial {
+
+/// One rank's part in an attempt. `start.ranks` is the roster; this rank's position in it is its rank within the trial.
+struct Assignment {
+    study::StartTrial start;
+    int group_rank = 0;
+    [[nodiscard]] bool leads() const { return group_rank == 0; }
+    /// That the trial goes on from; null: none.
+    [[nodiscard]] const study::CheckpointRef* checkpoint() const { return study::checkpoint_of(start.from); }
+    /// Iterations that are complete before this attempt.
+    [[nodiscard]] base::Iteration first_iteration() const { return start.iteration; }
+};
+
+/// Leader only: an iteration is complete. When `iteration` >= the decision point, the runner waits for `decide`.
+struct RunnerReported {
+    base::Iteration iteration = 0;
+    double seconds = 0.0;
+    std::vector<study::NamedMetric> metrics;
+};
+/// Leader only: a checkpoint has its final name.
+struct RunnerSaved {
+    study::CheckpointRef checkpoint;
+};
+/// Leader only: a checkpoint could not be written, and the trial trains on.
+struct RunnerUnsaved {
+    std::string why;
+};
+/// Every rank, once per start: no user code of this attempt runs here any more.
+struct RunnerEnded {
+    study::AttemptOutcome outcome = study::AttemptOutcome::finished;
+    std::string message; ///< of a failure, with the rank that threw
+    /// Leader: parameters and options that the trainable never looked at, where that is a mistake of the study file.
+    std::vector<std::string> unread = {};
+};
+using RunnerEvent = std::variant<RunnerReported, RunnerSaved, RunnerUnsaved, RunnerEnded>;
+
+/// Executes at most one attempt at a time. Every call returns at once; what happens comes back by `poll`, in order.
+/// When nobody polls, user code that reports is held up: what waits for `poll` is bounded.
+/// Called from one thread (the service thread).
+class Runner {
+  public:
+    virtual ~Runner() = default;
+    /// All ranks of the roster are ready: form the group and train. Requires that the attempt before has ended.
+    virtual void start(const Assignment& assignment) = 0;
+    /// Leader only: the verdict on the report of `decide.iteration`, and the next decision point.
+    virtual void decide(const study::Decide& decide) = 0;
+    /// Leader only: obey `verdict` at the next report, whatever its iteration.
+    virtual void interrupt(const study::Verdict& verdict) = 0;
+    /// Give up without a checkpoint: ends with outcome `lost` as soon as user code returns.
+    virtual void abandon() = 0;
+    [[nodiscard]] virtual std::optional<RunnerEvent> poll() = 0;
+    /// Grows whenever user code makes progress (report, reducer steps): for the hang watchdog.
+    [[nodiscard]] virtual std::uint64_t progress() const = 0;
+    /// The user code of this rank waits, without a fault of its own: for the head, itself or through its leader. That
+    /// is no hanging.
+    [[nodiscard]] virtual bool waits() const { return false; }
+};
+
+} // namespace ranktune::trial

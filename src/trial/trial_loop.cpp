@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/trial_loop.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include "ranktune/ddp/group.hpp"
+#include "trial/attempt_errors.hpp"
+
+namespace ranktune::trial {
+namespace {
+
+using study::AttemptOutcome;
+using study::Verb;
+
+/// Nothing when it is not among the metrics, or not finite.
+std::optional<double> objective_value(const trainables::Metrics& metrics, const study::Objective& objective) {
+    for (const auto& [name, value] : metrics)
+        if (name == objective.metric) return std::isfinite(value) ? std::optional(value) : std::nullopt;
+    return std::nullopt;
+}
+
+/// Of a trial that was to pause after `iteration`: `why` says what its trainable lacks and how to mend it; what
+/// `scheduler` needs for that follows.
+std::string without_state_text(base::Iteration iteration, const std::string& why,
+                               const study::SchedulerSpec& scheduler) {
+    const auto& need = scheduler.algorithm->needs_checkpoints;
+    return "it was to pause at iteration " + std::to_string(iteration) + ", but " + why +
+           (need ? need->afterwards : std::string());
+}
+
+AttemptOutcome outcome_after(Verb told) {
+    switch (told) {
+        case Verb::go_on:
+            return AttemptOutcome::finished;
+        case Verb::pause:
+            return AttemptOutcome::paused;
+        case Verb::stop:
+        case Verb::discard:
+        case Verb::exploit: // never told to a group
+            break;
+    }
+    return AttemptOutcome::stopped;
+}
+
+} // namespace
+
+TrialLoop::TrialLoop(const study::StudySpec& spec, const Assignment& assignment, AttemptPort& port, Fail fail)
+    : spec_(spec),
+      assignment_(assignment),
+      port_(port),
+      fail_(std::move(fail)),
+      checkpoints_(spec, assignment, port),
+      watch_(assignment.start.seconds),
+      point_{assignment.first_iteration(), assignment.start.seconds, {}} {}
+
+// ---- from the beginning to the end
+
+RunnerEnded TrialLoop::run(TrialBody& body) {
+    body_ = &body;
+    RunnerEnded ended = train();
+    checkpoints_.close();
+    body.close(port_.abort_flag().load());
+    if (port_.abort_flag().load()) return {AttemptOutcome::lost, ""};
+    return ended;
+}
+
+RunnerEnded TrialLoop::train() {
+    try {
+        port_.progressed();
+        watch_.start();
+        body_->start(assignment_.checkpoint());
+        const Verb told = body_->train([this](const trainables::Metrics& metrics) { return after(metrics); });
+        return {outcome_after(told), ""};
+    } catch (const ddp::Aborted&) {
+        return {AttemptOutcome::lost, ""};
+    } catch (const ddp::PeerFailed&) {
+        return {AttemptOutcome::failed, ""}; // the rank that failed says why
+    } catch (...) {
+        return failed_here(std::current_exception());
+    }
+}
+
+RunnerEnded TrialLoop::failed_here(const std::exception_ptr& error) {
+    std::string message = "rank " + std::to_string(assignment_.group_rank) + ": " + message_of(error);
+    const AttemptOutcome outcome = outcome_of(error);
+    try {
+        fail_();
+    } catch (...) { // Aborted, or the other ranks parted on their own: either way nobody waits for this rank
+        if (port_.abort_flag().load()) return {AttemptOutcome::lost, ""};
+    }
+    return {outcome, std::move(message)};
+}
+
+// ---- after an iteration
+
+Verb TrialLoop::after(const trainables::Metrics& metrics) {
+    watch_.stop();
+    port_.progressed();
+    point_ = {point_.iteration + 1, watch_.seconds(), objective_value(metrics, spec_.objective)};
+    const Word word = word_after(metrics);
+    if (word.verb != Verb::go_on) {
+        body_->end(word, point_);
+        return word.verb;
+    }
+    watch_.start();
+    if (word.save) body_->save(point_);
+    return Verb::go_on;
+}
+
+Word TrialLoop::word_after(const trainables::Metrics& metrics) {
+    return body_->tell(assignment_.leads() ? word_on(ask_head(metrics)) : Word{}, point_);
+}
+
+/// Leader. What the head says to this iteration.
+study::Verdict TrialLoop::ask_head(const trainables::Metrics& metrics) {
+    RunnerReported report{point_.iteration, point_.seconds, {}};
+    report.metrics.reserve(metrics.size());
+    for (const auto& [name, value] : metrics) report.metrics.push_back({name, value});
+    {
+        const Waiting waiting(port_);
+        port_.reported(std::move(report));
+        if (!body_->patience()) return port_.verdict_after(point_.iteration);
+    }
+    while (true) {
+        if (auto verdict = port_.verdict_within(point_.iteration, *body_->patience())) return *verdict;
+        body_->idle();
+    }
+}
+
+/// Leader. What that means for a trial that can save what this one can.
+Word TrialLoop::word_on(const study::Verdict& verdict) {
+    const Saves saves = body_->saves();
+    if (verdict.verb == Verb::go_on) return {Verb::go_on, checkpoints_.due(point_, verdict) && saves == Saves::now};
+    Word word = without_state(verdict);
+    if (verdict.verb == Verb::discard || saves == Saves::never) return word;
+    word.save = saves == Saves::at_end || saves == Saves::now;
+    if (word.save || word.verb == Verb::stop || word.goes_on_later) return word;
+    if (!study::needs_checkpoints(spec_.scheduler)) return word; // it begins again
+    const std::string text = without_state_text(point_.iteration, body_->why_no_state(), spec_.scheduler);
+    if (saves == Saves::missing) throw base::Error(text);
+    throw CheckpointError(AttemptOutcome::stateless, text);
+}
+
+} // namespace ranktune::trial

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// TrialLoop: one rank's part in one attempt, whatever trains. The conversation with the head, training time, when a
+// checkpoint is due, how a trial pauses and how an attempt ends are here, and nowhere else.
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "ranktune/study/spec.hpp"
+#include "trial/attempt_port.hpp"
+#include "trial/checkpoint_schedule.hpp"
+#include "trial/runner.hpp"
+#include "trial/trial_body.hpp"
+
+namespace ranktune::trial {
+
+/// Training time: runs while user code runs.
+class Stopwatch {
+  public:
+    using Clock = std::chrono::steady_clock;
+    explicit Stopwatch(double seconds) : seconds_(seconds) {}
+    void start() { began_ = Clock::now(); }
+    void stop() {
+        if (began_) seconds_ += std::chrono::duration<double>(Clock::now() - *began_).count();
+        began_.reset();
+    }
+    [[nodiscard]] double seconds() const { return seconds_; }
+
+  private:
+    double seconds_;
+    std::optional<Clock::time_point> began_;
+};
+
+/// After every iteration the leader reports to the head, asks what it says, and makes one word of that and of what the
+/// body can save; all ranks do as the word says. Used by the trial thread alone; references outlive it.
+class TrialLoop {
+  public:
+    /// ddp::Collective::fail of the trial's group: this rank leaves, and stands in for what it owes.
+    using Fail = std::function<void()>;
+
+    TrialLoop(const study::StudySpec& spec, const Assignment& assignment, AttemptPort& port, Fail fail);
+    TrialLoop(const TrialLoop&) = delete;
+    TrialLoop& operator=(const TrialLoop&) = delete;
+
+    /// Collective. Runs the body to the end of the attempt; run_attempt says how it ends. Once.
+    [[nodiscard]] RunnerEnded run(TrialBody& body);
+
+    /// Iterations completed so far, earlier attempts included.
+    [[nodiscard]] base::Iteration iteration() const { return point_.iteration; }
+    /// For bodies, which write their checkpoints themselves.
+    [[nodiscard]] CheckpointSchedule& checkpoints() { return checkpoints_; }
+
+  private:
+    [[nodiscard]] RunnerEnded train();
+    [[nodiscard]] RunnerEnded failed_here(const std::exception_ptr& error);
+    [[nodiscard]] study::Verb after(const trainables::Metrics& metrics);
+    [[nodiscard]] Word word_after(const trainables::Metrics& metrics);
+    [[nodiscard]] study::Verdict ask_head(const trainables::Metrics& metrics);
+    [[nodiscard]] Word word_on(const study::Verdict& verdict);
+
+    const study::StudySpec& spec_;
+    const Assignment& assignment_;
+    AttemptPort& port_;
+    Fail fail_;
+    TrialBody* body_ = nullptr;
+    CheckpointSchedule checkpoints_;
+    Stopwatch watch_;
+    TrialPoint point_;
+};
+
+} // namespace ranktune::trial

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/trial_thread.hpp"
+
+#include <cassert>
+#include <utility>
+
+namespace ranktune::trial {
+
+TrialThread::TrialThread(AttemptSetting setting, std::function<void()> wake,
+                         std::function<void(base::TrialId, std::string_view)> log)
+    : setting_(std::move(setting)),
+      writer_([io = setting_.checkpoints](const auto& key, const auto& state) { return io->save(key, state); }),
+      wake_(std::move(wake)),
+      log_(std::move(log)) {
+    setting_.writer = &writer_;
+    thread_ = std::thread([this] { main(); });
+}
+
+TrialThread::~TrialThread() {
+    abandon();
+    {
+        const std::lock_guard lock(mutex_);
+        quit_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+}
+
+void TrialThread::start(const Assignment& assignment) {
+    {
+        const std::lock_guard lock(mutex_);
+        assert(!assignment_);
+        abort_.store(false);
+        decision_point_ = assignment.start.decision_point;
+        order_.reset();
+        last_go_on_.reset();
+        assignment_ = assignment;
+        taken_ = false;
+    }
+    changed_.notify_all();
+}
+
+void TrialThread::decide(const study::Decide& decide) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (decide.verdict.verb != study::Verb::go_on) {
+            order_ = decide.verdict;
+        } else if (decide.decision_point > decision_point_) { // a repeated or overtaken one changes nothing
+            decision_point_ = decide.decision_point;
+            last_go_on_ = decide;
+        }
+    }
+    changed_.notify_all();
+}
+
+void TrialThread::interrupt(const study::Verdict& verdict) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!order_) order_ = verdict;
+    }
+    changed_.notify_all();
+}
+
+void TrialThread::abandon() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (assignment_) abort_.store(true);
+    }
+    changed_.notify_all();
+}
+
+std::optional<RunnerEvent> TrialThread::poll() {
+    const std::lock_guard lock(mutex_);
+    if (events_.empty()) return std::nullopt;
+    RunnerEvent event = std::move(events_.front());
+    events_.pop_front();
+    if (events_.size() + 1 == most_events) changed_.notify_all();
+    return event;
+}
+
+std::uint64_t TrialThread::progress() const { return progress_.load(std::memory_order_relaxed); }
+
+bool TrialThread::busy() const {
+    const std::lock_guard lock(mutex_);
+    return assignment_.has_value() || !events_.empty();
+}
+
+void TrialThread::push(RunnerEvent event) {
+    {
+        const std::lock_guard lock(mutex_);
+        events_.push_back(std::move(event));
+    }
+    wake_();
+}
+
+void TrialThread::reported(RunnerReported report) {
+    {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return abort_.load() || events_.size() < most_events; });
+        if (abort_.load()) return; // nobody wants to know
+    }
+    push(std::move(report)); // there is room still: only this thread adds
+}
+
+/// What the head said, or that the trial goes on because there was nothing to say. Called with the lock held.
+study::Verdict TrialThread::verdict_on(base::Iteration iteration) const {
+    if (order_) return *order_;
+    return last_go_on_ && last_go_on_->iteration == iteration ? last_go_on_->verdict : study::Verdict{};
+}
+
+study::Verdict TrialThread::verdict_after(base::Iteration iteration) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return abort_.load() || order_ || decision_point_ > iteration; });
+    if (abort_.load()) throw ddp::Aborted("the trial was told to give up");
+    return verdict_on(iteration);
+}
+
+std::optional<study::Verdict> TrialThread::verdict_within(base::Iteration iteration,
+                                                          std::chrono::milliseconds patience) {
+    std::unique_lock lock(mutex_);
+    const bool decided =
+        changed_.wait_for(lock, patience, [&] { return abort_.load() || order_ || decision_point_ > iteration; });
+    if (!decided || abort_.load()) return std::nullopt; // the group notices that it is given up, on all ranks
+    return verdict_on(iteration);
+}
+
+void TrialThread::main() {
+    Spare spare; // lives and dies on this thread, like all user objects
+    std::unique_lock lock(mutex_);
+    while (true) {
+        changed_.wait(lock, [this] { return quit_ || (assignment_ && !taken_); });
+        if (!assignment_ || taken_) return;
+        taken_ = true;
+        const Assignment assignment = *assignment_;
+        lock.unlock();
+        RunnerEnded ended = run_attempt(setting_, assignment, *this, spare);
+        lock.lock();
+        assignment_.reset();
+        events_.emplace_back(std::move(ended));
+        lock.unlock();
+        wake_();
+        lock.lock();
+    }
+}
+
+} // namespace ranktune::trial

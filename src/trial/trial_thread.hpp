@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// TrialThread: the Runner that executes user code in this process, on one persistent thread.
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "trial/attempt.hpp"
+#include "trial/runner.hpp"
+
+namespace ranktune::trial {
+
+/// The thread is the only user of the group's communicator. Everything that passes between it and the service thread
+/// goes through one mutex that is never held while user code runs. A report waits until fewer than `most_events` are
+/// to be polled.
+class TrialThread final : public Runner, private AttemptPort {
+  public:
+    static constexpr std::size_t most_events = 64;
+
+    /// `wake` is called (from the trial thread) when `poll` has something new; `log` receives the trainable's lines.
+    /// Everything in `setting` outlives this object.
+    TrialThread(AttemptSetting setting, std::function<void()> wake,
+                std::function<void(base::TrialId, std::string_view)> log);
+    /// Gives up the attempt under way and waits until user code returns. A process that cannot wait for that leaves by
+    /// `_exit` instead.
+    ~TrialThread() override;
+    TrialThread(const TrialThread&) = delete;
+    TrialThread& operator=(const TrialThread&) = delete;
+
+    void start(const Assignment& assignment) override;
+    void decide(const study::Decide& decide) override;
+    void interrupt(const study::Verdict& verdict) override;
+    void abandon() override;
+    [[nodiscard]] std::optional<RunnerEvent> poll() override;
+    [[nodiscard]] std::uint64_t progress() const override;
+    [[nodiscard]] bool waits() const override { return waits_.load(std::memory_order_relaxed); }
+
+    /// An attempt has been started whose RunnerEnded is not out yet.
+    [[nodiscard]] bool busy() const;
+    /// For the stack of a hung trial.
+    [[nodiscard]] std::thread::native_handle_type native_handle() { return thread_.native_handle(); }
+
+  private:
+    void main();
+    void push(RunnerEvent event);
+    [[nodiscard]] study::Verdict verdict_on(base::Iteration iteration) const;
+
+    // AttemptPort: called on the trial thread
+    void reported(RunnerReported report) override;
+    void saved(study::CheckpointRef checkpoint) override { push(RunnerSaved{std::move(checkpoint)}); }
+    void unsaved(std::string why) override { push(RunnerUnsaved{std::move(why)}); }
+    [[nodiscard]] study::Verdict verdict_after(base::Iteration iteration) override;
+    [[nodiscard]] std::optional<study::Verdict> verdict_within(base::Iteration iteration,
+                                                               std::chrono::milliseconds patience) override;
+    void progressed() noexcept override { progress_.fetch_add(1, std::memory_order_relaxed); }
+    void waits(bool waits) noexcept override { waits_.store(waits, std::memory_order_relaxed); }
+    [[nodiscard]] const std::atomic<bool>& abort_flag() const override { return abort_; }
+    void log(base::TrialId trial, std::string_view line) override { log_(trial, line); }
+
+    AttemptSetting setting_;
+    CheckpointWriter writer_; ///< used by the trial thread alone
+    std::function<void()> wake_;
+    std::function<void(base::TrialId, std::string_view)> log_;
+    std::atomic<bool> abort_{false};
+    std::atomic<std::uint64_t> progress_{0};
+    std::atomic<bool> waits_{false};
+
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    std::optional<Assignment> assignment_; ///< set from start until RunnerEnded is queued
+    bool taken_ = false;                   ///< the trial thread works on it
+    bool quit_ = false;
+    // what the head has said about the attempt
+    base::Iteration decision_point_ = 0;
+    std::optional<study::Verdict> order_;     ///< pause or stop, to be obeyed at the next report
+    std::optional<study::Decide> last_go_on_; ///< newest decision to go on: it is about one iteration
+    std::deque<RunnerEvent> events_;
+    std::thread thread_; // last: starts when everything above is there
+};
+
+} // namespace ranktune::trial

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The messages between the head and the workers, and among the ranks of a group, with their codec.
+//
+// Who says what (leader: the first rank of an attempt; member: any rank of it, the leader included):
+//
+//   worker -> head    Hello, Heartbeat, StopAsked, Bye
+//   leader -> head    ReportArrived, CheckpointSaved, CheckpointMissed, GroupOver (all living ranks of the attempt are
+//   free)
+//   head   -> worker  Welcome, StartTrial, Abandon, Alive, Leave
+//   head   -> leader  Decide, Interrupt, ReportsTaken
+//   member -> leader  Ready, MemberOver
+//   leader -> member  Go
+//
+// Flow control: what a leader sends faster than the head takes it would pile up in the head's MPI, which knows no bound
+// for it. A leader is at most `report_window` reports ahead of the last ReportsTaken; the trial waits meanwhile. All
+// other messages are answers, or follow a report, or a clock.
+//
+// One attempt:  StartTrial to all members -> Ready to the leader -> Go to all members -> training -> MemberOver to the
+// leader -> GroupOver to the head.  After Abandon (a rank of the attempt is dead; it lists the living ones) every
+// living member answers as always, MemberOver to the leader, and the leader GroupOver to the head. When the leader is
+// the dead one nobody answers: the head already counts the members as free, and a member holds back its Ready for the
+// next attempt until no user code of the old one runs any more.
+//
+// Everything about an attempt carries (trial, attempt, incarnation). Receivers drop what does not fit, and count it.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+
+#include "ranktune/base/ids.hpp"
+#include "ranktune/base/time.hpp"
+#include "ranktune/study/codec.hpp"
+#include "ranktune/study/command.hpp"
+#include "ranktune/study/event.hpp"
+
+namespace ranktune::wire {
+
+/// Exit code of a worker that has heard nothing of its head for run.heartbeat_timeout. Above that of a resumable study,
+/// because srun ends with the highest code of its tasks: whoever started the step learns that nobody asked for this
+/// end.
+inline constexpr int head_lost_code = 76;
+
+/// Version of the messages below: both sides must have the same one (checked in Hello, whose layout never changes).
+inline constexpr std::uint16_t protocol_version = 5;
+
+/// Reports of an attempt that may be on their way to the head, or not looked at by it.
+inline constexpr std::uint64_t report_window = 256;
+/// How many the head takes from a leader before it says so again.
+inline constexpr std::uint64_t report_window_step = report_window / 4;
+
+/// What identifies an attempt on the wire.
+struct AttemptKey {
+    base::TrialId trial;
+    base::Attempt attempt; ///< zero: no attempt
+    base::Incarnation incarnation;
+    friend bool operator==(const AttemptKey&, const AttemptKey&) = default;
+};
+/// The key of any message or command that names an attempt.
+template <class T>
+[[nodiscard]] AttemptKey key_of(const T& about) {
+    return {about.trial, about.attempt, about.incarnation};
+}
+
+/// First message of a worker. The head answers with Welcome or, when the versions differ, with Leave.
+struct Hello {
+    std::uint16_t protocol = protocol_version;
+    std::string version; ///< of the program
+    std::string host;
+    std::uint32_t gpus = 0; ///< devices granted to this rank
+    friend bool operator==(const Hello&, const Hello&) = default;
+};
+/// Every heartbeat interval, from every rank.
+struct Heartbeat {
+    AttemptKey key;             ///< what this rank works on; attempt zero: nothing
+    std::uint64_t progress = 0; ///< Runner::progress since this attempt started here; 0: no user code yet
+    friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
+};
+/// A signal reached this worker and asks for an early, resumable end of the study.
+struct StopAsked {
+    study::Asker by = study::Asker::none;
+    friend bool operator==(const StopAsked&, const StopAsked&) = default;
+};
+/// All living ranks of an attempt are free. The times are the leader's, so that message delays do not count as
+/// training.
+struct GroupOver {
+    study::AttemptOver over;
+    double starting_s = 0.0; ///< from StartTrial to the first progress of user code
+    double training_s = 0.0; ///< from then until no user code ran on the leader any more
+    /// Parameters and options that the trainable never looked at (RunnerEnded).
+    std::vector<std::string> unread = {};
+};
+/// Last message of a worker: the answer to Leave, or (unasked, with a reason) the notice that it ends by itself.
+struct Bye {
+    std::string why;          ///< empty: as asked
+    bool guilty = false;      ///< user code is at fault: it hung
+    bool head_silent = false; ///< it takes the head for dead; a head that reads this was held up
+    friend bool operator==(const Bye&, const Bye&) = default;
+};
+
+struct Welcome {
+    base::Incarnation incarnation;
+    std::string study;     ///< the resolved study file (TOML)
+    std::string directory; ///< of the study, absolute
+    base::Duration heartbeat_interval{};
+    base::Duration head_timeout{}; ///< silence of the head after which a worker ends by itself
+    base::Duration abort_grace{};  ///< how long user code may take to return after Abandon or Leave
+    /// How long user code may make no progress (Runner::progress) before it counts as hung; 0: for ever, or the runner
+    /// looks after that itself.
+    base::Duration progress_timeout{};
+    friend bool operator==(const Welcome&, const Welcome&) = default;
+};
+/// Keeps a worker from believing that the head is dead, when there is nothing else to say.
+struct Alive {
+    friend bool operator==(const Alive&, const Alive&) = default;
+};
+/// End the process, after Bye.
+struct Leave {
+    study::StudyOutcome outcome = study::StudyOutcome::ok;
+    bool clean = true; ///< every rank lives: MPI may be finalised
+    std::string message;
+    friend bool operator==(const Leave&, const Leave&) = default;
+};
+
+/// This member has the roster and runs no user code of an earlier attempt.
+struct Ready {
+    AttemptKey key;
+    friend bool operator==(const Ready&, const Ready&) = default;
+};
+/// All members are ready: form the group.
+struct Go {
+    AttemptKey key;
+    friend bool operator==(const Go&, const Go&) = default;
+};
+/// No user code of this attempt runs on this member any more.
+struct MemberOver {
+    AttemptKey key;
+    study::AttemptOutcome outcome = study::AttemptOutcome::finished;
+    std::string message;
+    friend bool operator==(const MemberOver&, const MemberOver&) = default;
+};
+
+/// A checkpoint of a trial could not be written; it trains on. For people: nothing is decided by it.
+struct CheckpointMissed {
+    AttemptKey key;
+    std::string why;
+    friend bool operator==(const CheckpointMissed&, const CheckpointMissed&) = default;
+};
+
+/// The head has taken so many reports of this attempt (repeated ones too), since it began.
+struct ReportsTaken {
+    AttemptKey key;
+    std::uint64_t reports = 0;
+    friend bool operator==(const ReportsTaken&, const ReportsTaken&) = default;
+};
+
+/// The order is the number on the wire.
+using Message = std::variant<Hello, Heartbeat, StopAsked, study::ReportArrived, study::CheckpointSaved, GroupOver, Bye,
+                             Welcome, study::StartTrial, study::Decide, study::Interrupt, study::Abandon, Alive, Leave,
+                             Ready, Go, MemberOver, CheckpointMissed, ReportsTaken>;
+
+/// Replaces the contents of `out` (whose capacity is reused) by the encoded message.
+template <class T>
+void encode_message(const T& message, study::Bytes& out);
+/// Decodes into `into`, reusing its memory where the kind is the same. Throws base::FormatError for an unknown kind,
+/// truncated bytes or bytes left over.
+void decode_message(std::span<const std::byte> bytes, Message& into);
+
+/// Where a machine's messages go. The loop implements it over a transport, tests record.
+class Outbox {
+  public:
+    virtual ~Outbox() = default;
+    /// Takes a copy; returns at once; never throws for a dead peer.
+    virtual void send(base::Rank to, std::span<const std::byte> message) = 0;
+};
+
+} // namespace ranktune::wire

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One worker machine with a runner that does what the test says.
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "group/worker_machine.hpp"
+#include "wire/recorder.hpp"
+
+namespace ranktune::testing {
+
+/// Notes the calls; what it polls, the test puts in.
+class ScriptedRunner final : public trial::Runner {
+  public:
+    void start(const trial::Assignment& assignment) override {
+        calls.push_back("start #" + std::to_string(assignment.start.trial.value()));
+        started = assignment;
+    }
+    void decide(const study::Decide& decide) override { calls.push_back("decide " + std::to_string(decide.iteration)); }
+    void interrupt(const study::Verdict&) override { calls.push_back("interrupt"); }
+    void abandon() override { calls.push_back("abandon"); }
+    std::optional<trial::RunnerEvent> poll() override {
+        if (events.empty()) return std::nullopt;
+        trial::RunnerEvent event = std::move(events.front());
+        events.pop_front();
+        return event;
+    }
+    std::uint64_t progress() const override { return steps; }
+    bool waits() const override { return waiting; }
+
+    std::vector<std::string> calls;
+    std::optional<trial::Assignment> started;
+    std::deque<trial::RunnerEvent> events;
+    bool waiting = false;
+    std::uint64_t steps = 100; ///< of earlier attempts: a machine counts from the start of its own
+};
+
+/// Rank `self`, welcomed at 0 s by incarnation 1: heartbeats every second, head's silence 60 s, grace 30 s.
+class WorkerFixture {
+  public:
+    explicit WorkerFixture(Rank self, base::Duration progress_timeout = {}) : self_(self) {
+        machine = std::make_unique<group::WorkerMachine>(
+            group::WorkerOptions{self, "0.1.0", "node1", 2, 120s}, out,
+            [this](const wire::Welcome&) {
+                auto made = std::make_unique<ScriptedRunner>();
+                runner = made.get();
+                return made;
+            },
+            log_, at(0s));
+        out.take<wire::Hello>(head);
+        from(head, wire::Welcome{Incarnation(1), "[study]\n", "/study", 1s, 60s, 30s, progress_timeout}, at(0s));
+        REQUIRE(runner != nullptr);
+    }
+
+    template <class T>
+    void from(Rank sender, const T& message, StudyTime now) {
+        machine->on_message(sender, bytes_of(message), now);
+    }
+    /// A round of the loop, without its heartbeat.
+    void tick(StudyTime now) {
+        machine->on_tick(now);
+        out.drop<wire::Heartbeat>();
+    }
+    void happened(trial::RunnerEvent event, StudyTime now) {
+        runner->events.push_back(std::move(event));
+        tick(now);
+    }
+    void check_calls(const std::vector<std::string>& expected) const { CHECK(runner->calls == expected); }
+
+    const Rank head = base::head_rank;
+    Recorder out;
+    ScriptedRunner* runner = nullptr;
+    std::unique_ptr<group::WorkerMachine> machine;
+
+  private:
+    Rank self_;
+    base::NullLog log_;
+};
+
+inline wire::AttemptKey key_for(std::uint32_t trial, std::uint32_t attempt = 1) {
+    return {TrialId(trial), Attempt(attempt), Incarnation(1)};
+}
+inline study::StartTrial start_of(const wire::AttemptKey& key, std::vector<Rank> ranks) {
+    return {.trial = key.trial,
+            .attempt = key.attempt,
+            .incarnation = key.incarnation,
+            .ranks = std::move(ranks),
+            .configuration = {},
+            .from = study::Fresh{}};
+}
+inline study::Abandon abandon_of(const wire::AttemptKey& key, std::vector<Rank> living) {
+    return {key.trial, key.attempt, key.incarnation, std::move(living)};
+}
+inline study::Decide decide_of(const wire::AttemptKey& key, base::Iteration iteration) {
+    return {key.trial, key.attempt, key.incarnation, iteration, {}, iteration + 1};
+}
+
+} // namespace ranktune::testing

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the head does when ranks fall silent, leave or lie.
+#include "head/head_fixture.hpp"
+
+using namespace ranktune;
+using namespace ranktune::head;
+using namespace ranktune::wire;
+using namespace ranktune::testing;
+
+TEST_CASE("A silent rank counts as gone, and its group is told to give up", "[head]") {
+    HeadFixture h(3, small_study(2));
+    h.join(3);
+    const auto start = h.out.take<study::StartTrial>(one);
+    CHECK(h.out.take<study::StartTrial>(two) == start);
+    for (auto now = 1s; now < 60s; ++now) {
+        h.from(one, Heartbeat{key_of(start), 1}, now);
+        h.from(Rank(3), Heartbeat{}, now);
+        h.tick(now);
+    }
+    h.out.check_empty();
+    h.from(one, Heartbeat{key_of(start), 1}, 60s);
+    h.from(Rank(3), Heartbeat{}, 60s);
+    h.tick(60s);
+    CHECK(h.sink.count<study::RankLost>() == 1);
+    CHECK(h.out.take<study::Abandon>(one).ranks == std::vector<Rank>{one});
+    h.out.check_empty();
+    CHECK(h.machine->gone() == std::vector<Rank>{two});
+    CHECK(h.log.lines == std::vector<std::string>{"lost rank=2 host=node trial=0 reason=no sign of life for 60 s"});
+    // The leader answers, and the trial starts again on the ranks that live.
+    h.from(one, HeadFixture::over_of(start, AttemptOutcome::lost), 61s);
+    h.tick(61s);
+    const auto again = h.out.take<study::StartTrial>(one);
+    CHECK(again.attempt == Attempt(2));
+    CHECK(again.ranks == std::vector<Rank>{one, Rank(3)});
+    h.out.take<study::StartTrial>(Rank(3));
+    h.out.check_empty();
+}
+
+TEST_CASE("A rank that was given up but lives is told to leave, once", "[head]") {
+    HeadFixture h(2);
+    h.join(2);
+    h.out.drop<study::StartTrial>();
+    h.machine->on_rank_gone(two, "its connection broke", at(1s));
+    h.machine->on_rank_gone(two, "its connection broke", at(1s));
+    h.tick(1s);
+    CHECK(h.sink.count<study::RankLost>() == 1);
+    h.from(two, Heartbeat{}, 2s);
+    h.from(two, Heartbeat{}, 3s);
+    CHECK_FALSE(h.out.take<Leave>(two).clean);
+    h.tick(3s);
+    CHECK(h.machine->figures(at(3s)).stale_messages == 2);
+    h.out.check_empty();
+}
+
+TEST_CASE("A worker that leaves unasked counts as gone, with its reason", "[head]") {
+    HeadFixture h(2);
+    h.join(2);
+    h.out.drop<study::StartTrial>();
+    h.from(two, Bye{"user code did not return"}, 1s);
+    h.tick(1s);
+    REQUIRE(h.sink.count<study::RankLost>() == 1);
+    h.out.check_empty(); // nobody to give up: the rank was alone in its trial
+}
+
+TEST_CASE("A worker that ends by the fault of its trial costs the trial a failure, not a loss", "[head]") {
+    HeadFixture h(2);
+    h.join(2);
+    const auto start = h.out.take<study::StartTrial>(one);
+    h.out.drop<study::StartTrial>();
+    h.from(one, Bye{"no report for 5s", true}, 1s);
+    h.tick(1s);
+    REQUIRE(h.sink.count<study::RankLost>() == 1);
+    const auto& trial = h.tuner.state().trial(start.trial);
+    CHECK(trial.phase == study::TrialPhase::failed);
+    CHECK(trial.losses == 0);
+    CHECK(trial.failures == 1);
+    CHECK(trial.message == "no report for 5s");
+}
+
+TEST_CASE("A message that cannot be read costs its sender, not the study", "[head]") {
+    HeadFixture h(2);
+    h.join(2);
+    h.out.drop<study::StartTrial>();
+    h.machine->on_message(two, study::Bytes{std::byte{250}}, at(1s));
+    h.machine->on_message(Rank(77), bytes_of(Heartbeat{}), at(1s)); // no such rank
+    h.tick(1s);
+    CHECK(h.sink.count<study::RankLost>() == 1);
+    CHECK(h.machine->gone() == std::vector<Rank>{two});
+    CHECK_FALSE(h.machine->end().has_value());
+}
+
+TEST_CASE("Without ranks the study ends as resumable, at once", "[head]") {
+    HeadFixture h(1);
+    h.join(1);
+    h.out.take<study::StartTrial>(one);
+    h.machine->on_rank_gone(one, "its node died", at(1s));
+    h.tick(1s);
+    REQUIRE(h.machine->end().has_value());
+    CHECK(h.machine->end()->outcome == StudyOutcome::resumable);
+    CHECK_FALSE(h.machine->end()->clean);
+    CHECK(h.duties.results.size() == 1);
+    h.out.check_empty();
+}
+
+TEST_CASE("A leader that dies in the round in which its trial starts is not waited for", "[head]") {
+    HeadFixture h(2, small_study(2));
+    for (const Rank rank : {one, two}) h.from(rank, Hello{protocol_version, "0.1.0", "node", 0}, 0s);
+    h.machine->on_rank_gone(one, "killed", at(0s));
+    h.tick(0s);
+    h.out.take<Welcome>(one);
+    h.out.take<Welcome>(two);
+    h.out.take<study::StartTrial>(two);
+    CHECK(h.out.take<study::Abandon>(two).ranks == std::vector<Rank>{two});
+    // One rank is left, and trials of two ranks.
+    CHECK(h.out.take<Leave>(two).outcome == StudyOutcome::resumable);
+    h.out.check_empty();
+    const HeadFigures figures = h.machine->figures(at(1s));
+    CHECK(figures.idle_s == Approx(1.0));
+    CHECK(figures.starting_s == Approx(0.0));
+}
+
+TEST_CASE("A head that was suspended does not take that time for the workers' silence", "[head]") {
+    HeadFixture h(2);
+    h.join(2);
+    h.out.drop<study::StartTrial>();
+    h.tick(1s);
+    h.tick(1000s);
+    h.tick(1001s);
+    CHECK(h.machine->gone().empty());
+}
+
+TEST_CASE("A head that was held up reads what has arrived, and then looks for silence again", "[head]") {
+    HeadFixture h(2);
+    h.join(2);
+    h.out.drop<study::StartTrial>();
+    h.tick(1s);
+    for (const Rank rank : {one, two}) h.from(rank, Heartbeat{}, 100s); // of the time in which it was held up
+    h.tick(100s);
+    CHECK(h.machine->gone().empty());
+    for (auto second = 101s; second < 160s; ++second) h.tick(second);
+    CHECK(h.machine->gone().empty());
+    h.from(one, Heartbeat{}, 160s);
+    h.tick(160s);
+    CHECK(h.machine->gone() == std::vector<Rank>{two}); // one time-out later, not one and what it was held up
+}
+
+TEST_CASE("A head that comes back to workers that have left says that it was held up", "[head]") {
+    HeadFixture h(2);
+    h.join(2);
+    h.out.drop<study::StartTrial>();
+    h.tick(1s);
+    CHECK(h.machine->desertion().empty());
+    for (const Rank rank : {one, two}) h.from(rank, Bye{"no sign of life of the head for 60 s", false, true}, 86s);
+    h.tick(86s);
+    REQUIRE(h.machine->end().has_value());
+    CHECK(h.machine->end()->outcome == StudyOutcome::resumable);
+    CHECK(h.machine->end()->reason == study::Reason::lost);
+    CHECK(h.machine->end()->message ==
+          "the head was held up for 85 s: its workers heard nothing of it for 60 s (run.heartbeat_timeout), and left");
+    CHECK_FALSE(h.machine->end()->clean);
+}
+
+TEST_CASE("One worker that took the head for dead does not end the study of the others", "[head]") {
+    HeadFixture h(2);
+    h.join(2);
+    h.out.drop<study::StartTrial>();
+    for (auto second = 1s; second < 5s; ++second) h.tick(second);
+    h.from(one, Bye{"no sign of life of the head for 60 s", false, true}, 5s); // a network that lost messages
+    h.tick(5s);
+    CHECK_FALSE(h.machine->end().has_value());
+    CHECK(h.machine->gone() == std::vector<Rank>{one});
+    CHECK(h.machine->desertion() == "workers heard nothing of the head for 60 s (run.heartbeat_timeout), and left");
+}
+
+// --- time ---
+
+TEST_CASE("A worker to which nothing is said hears that the head lives", "[head]") {
+    HeadFixture h(2);
+    h.join(2);
+    h.out.drop<study::StartTrial>();
+    CHECK(h.machine->wake_at() <= at(1s));
+    h.machine->on_tick(at(1s));
+    h.out.take<Alive>(one);
+    h.out.take<Alive>(two);
+    h.machine->on_tick(at(1500ms));
+    h.out.check_empty();
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A whole study in one process: the head and its workers are threads, messages go over the loopback transport, trials
+// run on real trial threads, files go to a temporary directory.
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/transport/loopback.hpp"
+#include "ddp/thread_collective.hpp"
+#include "group/serve_worker.hpp"
+#include "group/worker_runner.hpp"
+#include "head/head_run.hpp"
+#include "process/wake.hpp"
+#include "ranktune/study/parse.hpp"
+#include "ranktune/trainables/trainable.hpp"
+#include "storage/journal.hpp"
+#include "support/known.hpp"
+#include "support/temporary_directory.hpp"
+#include "wire/outbox.hpp"
+
+namespace ranktune::testing {
+
+using ranktune::testing::TemporaryDirectory;
+
+inline study::StudySpec spec_from(const std::string& toml) {
+    return study::parse_study(toml, "/study.toml", {}, ranktune::testing::known(trainables::known_trainables()));
+}
+
+/// One attempt at worker `rank` of a loopback study.
+inline group::WorkerEnd run_local_worker(comm::LoopbackHub& hub, ddp::ThreadMeeting& meeting, std::uint32_t rank) {
+    const auto transport = hub.endpoint(base::Rank{rank});
+    const base::Rank me{rank};
+    group::WorkerOptions options;
+    options.rank = me;
+    options.version = "test";
+    options.host = "here";
+    process::Waker waker;
+    group::WorkerLog log(me);
+    wire::TransportOutbox outbox(*transport);
+    const process::ProcessClock clock;
+    const trial::FormGroup form = [&meeting, me](const trial::Assignment& assignment, const std::atomic<bool>& abort) {
+        const auto& start = assignment.start;
+        return meeting.form(start.ranks, me, start.trial.value() * 1000ULL + start.attempt.value(), abort);
+    };
+    group::WorkerMachine worker(options, outbox,
+                                group::make_trial_runner(storage::posix_file_system(), form, options.host, log, waker),
+                                log, clock.now());
+    return group::serve_worker(*transport, worker, clock, waker, nullptr);
+}
+
+struct LocalStudy {
+    head::HeadRunEnd head;
+    std::vector<group::WorkerEnd> workers;
+    std::string message;
+    std::string directory;
+};
+
+inline head::RunOptions local_options(const std::string& toml, const std::string& directory) {
+    head::RunOptions options;
+    options.version = "test";
+    options.spec = spec_from(toml);
+    options.study_text = toml;
+    options.directory = directory;
+    return options;
+}
+
+/// Runs the study to its end on `workers` worker threads.
+inline LocalStudy run_local_study(head::RunOptions options, std::uint32_t workers) {
+    LocalStudy study;
+    study.directory = options.directory;
+    options.on_end = [&](const head::RunEnd& end) { study.message = end.message; };
+    comm::LoopbackHub hub(workers + 1);
+    ddp::ThreadMeeting meeting;
+    study.workers.resize(workers);
+    std::vector<std::thread> threads;
+    for (std::uint32_t rank = 1; rank <= workers; ++rank)
+        threads.emplace_back([&, rank] { study.workers[rank - 1] = run_local_worker(hub, meeting, rank); });
+    const auto transport = hub.endpoint(base::head_rank);
+    study.head = head::run_head(*transport, nullptr, options, "none");
+    for (auto& thread : threads) thread.join();
+    return study;
+}
+inline LocalStudy run_local_study(const std::string& toml, std::uint32_t workers, const std::string& directory,
+                                  head::Observer* observer = nullptr) {
+    head::RunOptions options = local_options(toml, directory);
+    options.observer = observer;
+    return run_local_study(std::move(options), workers);
+}
+
+/// The state of a study after its journal is read.
+inline std::unique_ptr<tuner::Tuner> replay(const std::string& toml, const std::string& directory) {
+    auto tuner = std::make_unique<tuner::Tuner>(spec_from(toml));
+    storage::read_journal(storage::posix_file_system(), directory,
+                          [&](study::Record&& record) { tuner->apply(record); });
+    tuner->check_invariants();
+    return tuner;
+}
+
+} // namespace ranktune::testing

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "head/requeue.hpp"
+
+#include <limits>
+
+#include "head/job_watch.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using namespace ranktune::head;
+using namespace ranktune::process;
+using namespace std::chrono_literals;
+using slurm::TimeLeft;
+
+namespace {
+
+/// Slurm as it is told to answer; keeps what it was asked.
+struct Slurm {
+    std::map<std::string, CommandOutput> answers; ///< by program and first argument
+    std::vector<std::string> asked;
+    [[nodiscard]] auto ask() {
+        return [this](const std::vector<std::string>& words) {
+            std::string line;
+            for (const auto& word : words) line += (line.empty() ? "" : " ") + word;
+            asked.push_back(line);
+            const auto found = answers.find(words[0] == "squeue" ? words[0] : words[0] + " " + words[1]);
+            return found == answers.end() ? CommandOutput{{}, "", "cannot start '" + words[0] + "': no such program"}
+                                          : found->second;
+        };
+    }
+};
+
+slurm::Allocation job() {
+    slurm::Allocation job;
+    job.job = "1207";
+    job.name = "1200_7";
+    return job;
+}
+
+const slurm::Stopped stopped{slurm::Stopped::By::signal, true, true, true};
+
+TimeLeft left(Slurm& slurm, const slurm::Allocation& job, std::string& why) {
+    return ask_time_left(job, 1'000'000, slurm.ask(), why);
+}
+
+} // namespace
+
+TEST_CASE("The deadline comes from squeue, otherwise from scontrol, otherwise from the environment", "[head]") {
+    Slurm slurm;
+    std::string why;
+    slurm::Allocation told = job();
+    told.end = 1'000'090;
+    slurm.answers["squeue"] = {0, "1:30:00\n", ""};
+    slurm.answers["scontrol show"] = {0, "JobId=1207 RunTime=00:10:00 TimeLimit=00:30:00", ""};
+    CHECK(left(slurm, told, why) == TimeLeft{TimeLeft::Kind::known, 90min});
+    CHECK(slurm.asked == std::vector<std::string>{"squeue --noheader --jobs=1200_7 --format=%L"});
+
+    slurm.answers["squeue"] = {0, "NOT_SET\n", ""};
+    CHECK(left(slurm, told, why) == TimeLeft{TimeLeft::Kind::known, 20min});
+    slurm.answers["squeue"] = {1, "5:00", "slurm_load_jobs error: Unable to contact slurm controller"};
+    CHECK(left(slurm, told, why) == TimeLeft{TimeLeft::Kind::known, 20min});
+
+    slurm.answers.clear();
+    CHECK(left(slurm, told, why) == TimeLeft{TimeLeft::Kind::known, 90s});
+    CHECK(why.empty());
+}
+
+TEST_CASE("An end in the environment that is past, or beyond all measure, is no deadline", "[head]") {
+    // The limit was extended after the start, and there is nobody to ask: who lives has time left.
+    for (const std::int64_t end :
+         {std::int64_t{1'000'000}, std::int64_t{999'000}, std::int64_t{0}, std::int64_t{-5},
+          std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
+        Slurm slurm;
+        std::string why;
+        slurm::Allocation told = job();
+        told.end = end;
+        INFO(end);
+        CHECK(left(slurm, told, why).kind == TimeLeft::Kind::unknown);
+        CHECK(why.starts_with("SLURM_JOB_END_TIME=" + std::to_string(end)));
+        CHECK(why.find("no such program") != std::string::npos);
+        slurm.answers["squeue"] = {0, "1:30:00\n", ""};
+        CHECK(left(slurm, told, why) == TimeLeft{TimeLeft::Kind::known, 90min});
+    }
+}
+
+TEST_CASE("Without Slurm's programs, or with nonsense from them, the deadline is not known", "[head]") {
+    Slurm slurm;
+    std::string why;
+    CHECK(left(slurm, job(), why).kind == TimeLeft::Kind::unknown);
+    CHECK(why.find("no such program") != std::string::npos);
+    slurm.answers["squeue"] = {0, std::string(100'000, '\xff'), ""};
+    slurm.answers["scontrol show"] = {0, "TimeLimit=soon RunTime=long", ""};
+    CHECK(left(slurm, job(), why).kind == TimeLeft::Kind::unknown);
+}
+
+TEST_CASE("A task of a job array is requeued by its number in the array, after everything is said", "[head]") {
+    Slurm slurm;
+    slurm.answers["scontrol show"] = {0, "JobId=1207 JobState=RUNNING Requeue=1", ""};
+    slurm.answers["scontrol requeue"] = {0, "", ""};
+    std::size_t asked_before = 0;
+    const auto done = requeue(job(), {true, 20, 30s}, stopped, slurm.ask(), [&] { asked_before = slurm.asked.size(); });
+    CHECK(done.result == "yes");
+    CHECK(asked_before == 1);
+    CHECK(slurm.asked.back() == "scontrol requeue 1200_7");
+}
+
+TEST_CASE("Where scontrol is missing or refuses, it is said what to do", "[head]") {
+    Slurm slurm;
+    auto done = requeue(job(), {true, 20, 30s}, stopped, slurm.ask(), [] { FAIL("nothing was asked for"); });
+    CHECK(done.result == "failed");
+    CHECK(done.words.find("submit it again") != std::string::npos);
+
+    slurm.answers["scontrol show"] = {0, "JobId=1207 JobState=RUNNING", ""};
+    slurm.answers["scontrol requeue"] = {1, "", "Requested operation is presently disabled"};
+    done = requeue(job(), {true, 20, 30s}, stopped, slurm.ask(), [] {});
+    CHECK(done.result == "failed");
+    CHECK(done.words.find("presently disabled") != std::string::npos);
+
+    // Nobody wanted it: nothing to say.
+    slurm.answers.clear();
+    CHECK(requeue(job(), {}, stopped, slurm.ask(), [] {}).words.empty());
+}
+
+TEST_CASE("Which stops may be followed by a requeue", "[head]") {
+    using By = slurm::Stopped::By;
+    using study::Reason;
+    CHECK(stopped_by(Reason::draining, study::Asker::sigusr1) == By::signal);
+    CHECK(stopped_by(Reason::draining, study::Asker::sigterm) == By::signal);
+    CHECK(stopped_by(Reason::draining, study::Asker::sigusr2) == By::signal);
+    CHECK(stopped_by(Reason::draining, study::Asker::sighup) == By::signal);
+    CHECK(stopped_by(Reason::deadline, study::Asker::none) == By::deadline);
+    CHECK(stopped_by(Reason::draining, study::Asker::sigint) == By::other);
+    CHECK(stopped_by(Reason::draining, study::Asker::verb) == By::other);
+    CHECK(stopped_by(Reason::unsaved, study::Asker::none) == By::other);
+    CHECK(stopped_by(Reason::no_ranks, study::Asker::sigterm) == By::other);
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/background.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "support/catch.hpp"
+
+using namespace ranktune::process;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Counts calls, and waits for them.
+class Calls {
+  public:
+    void count() {
+        const std::lock_guard lock(mutex_);
+        ++calls_;
+        changed_.notify_all();
+    }
+    void wait_for(int calls) {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return calls_ >= calls; });
+    }
+    [[nodiscard]] int now() {
+        const std::lock_guard lock(mutex_);
+        return calls_;
+    }
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    int calls_ = 0;
+};
+
+} // namespace
+
+TEST_CASE("work at times of its own goes on until it is told to stop, and not beyond", "[process]") {
+    Calls calls;
+    Background work(sparingly(1ms, [&] { calls.count(); }), Background::Clock::now());
+    calls.wait_for(3);
+    std::thread other([&] { work.stop(); });
+    work.stop();
+    other.join();
+    const int at_the_end = calls.now();
+    std::this_thread::sleep_for(20ms);
+    CHECK(calls.now() == at_the_end);
+}
+
+TEST_CASE("work that is asked for is done before the end, and never unasked", "[process]") {
+    Calls calls;
+    {
+        Background work([&] {
+            calls.count();
+            return Background::when_asked;
+        });
+        std::this_thread::sleep_for(5ms);
+        CHECK(calls.now() == 0);
+        work.ask();
+        calls.wait_for(1);
+        work.ask(); // and straight on to its end
+    }
+    CHECK(calls.now() == 2);
+}
+
+TEST_CASE("what is asked for while a call is under way is done once more, after it", "[process]") {
+    Calls begun;
+    Calls ended;
+    std::atomic<bool> may_end = false;
+    Background work([&] {
+        begun.count();
+        while (!may_end) std::this_thread::yield();
+        ended.count();
+        return Background::when_asked;
+    });
+    work.ask();
+    begun.wait_for(1);
+    work.ask();
+    work.ask();
+    may_end = true;
+    ended.wait_for(2);
+    work.stop();
+    CHECK(ended.now() == 2);
+    work.ask(); // too late
+    CHECK(ended.now() == 2);
+}
+
+TEST_CASE("work that takes long rests nineteen times as long", "[process]") {
+    const auto work = sparingly(1ms, [] { std::this_thread::sleep_for(2ms); });
+    const auto before = Background::Clock::now();
+    CHECK(work() - before >= 40ms);
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Signals, also those that a thread catches which was there before they were blocked.
+
+#include "process/signals.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "process/wake.hpp"
+#include "support/catch.hpp"
+
+namespace ranktune::testing {
+
+using namespace ranktune::process;
+namespace {
+
+using study::Asker;
+
+/// Waits for a signal as the loops do.
+Asker next_signal(SignalReader& reader) {
+    Waker waker;
+    for (;;) {
+        if (const auto name = reader.poll()) return *name;
+        waker.nap(std::chrono::seconds(1), reader.fd());
+    }
+}
+
+} // namespace
+
+TEST_CASE("a stop signal is read by the loop, whichever thread it is given to", "[process]") {
+    std::atomic<bool> end{false};
+    std::thread earlier([&] { // as those of libraries: started before the signals were blocked
+        while (!end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+    block_stop_signals();
+    SignalReader reader;
+    CHECK_FALSE(reader.poll().has_value());
+    kill(getpid(), SIGUSR1);
+    CHECK(next_signal(reader) == Asker::sigusr1);
+    pthread_kill(earlier.native_handle(), SIGTERM);
+    CHECK(next_signal(reader) == Asker::sigterm);
+    CHECK_FALSE(reader.poll().has_value());
+    end = true;
+    earlier.join();
+}
+
+TEST_CASE("a signal that stands for something else is called so", "[process]") {
+    block_stop_signals();
+    const SignalReader reader(SignalMeanings::from({{interrupt_variable, "SIGUSR2"}}));
+    CHECK(reader.meaning(Asker::sigusr2) == Asker::keyboard);
+    CHECK(reader.meaning(Asker::sigusr1) == Asker::sigusr1);
+    CHECK(SignalMeanings::from({}).of(Asker::sigusr2) == Asker::sigusr2);
+}
+
+TEST_CASE("what was received in place of a signal is read from the note, and only there", "[process]") {
+    std::string path;
+    {
+        SignalNote note;
+        path = note.path();
+        const auto meanings = SignalMeanings::from({{signal_note_variable, path}});
+        CHECK(meanings.of(Asker::sigusr1) == Asker::sigusr1); // nothing is written yet
+        CHECK(meanings.noted() == Asker::none);
+        note.write(SIGTERM);
+        CHECK(meanings.of(Asker::sigusr1) == Asker::sigterm);
+        CHECK(meanings.of(Asker::sigusr2) == Asker::sigterm);
+        CHECK(meanings.of(Asker::sighup) == Asker::sighup); // nobody passes another on as this one
+        CHECK(meanings.noted() == Asker::sigterm);
+        note.write(SIGINT);
+        CHECK(meanings.of(Asker::sigusr1) == Asker::sigterm); // the first one counts
+        std::ofstream(path) << "anything else\n";
+        CHECK(meanings.of(Asker::sigusr1) == Asker::sigusr1);
+        CHECK(meanings.noted() == Asker::none);
+    }
+    CHECK(SignalMeanings().noted() == Asker::none);
+    CHECK(SignalMeanings::passed_on_as(Asker::keyboard) == Asker::sigusr2);
+    CHECK(SignalMeanings::passed_on_as(Asker::sighup) == Asker::sigusr1);
+    CHECK_FALSE(std::filesystem::exists(path));
+}
+
+TEST_CASE("what Slurm sends when the time is up is one request, and leaves time for checkpoints", "[process]") {
+    using namespace std::chrono_literals;
+    const std::chrono::steady_clock::time_point start{};
+    StopSequence stops;
+    CHECK(stops.next(Asker::sigterm, start) == StopStep::begin);
+    CHECK(stops.next(Asker::sigterm, start + 8ms) == StopStep::repeat);
+
+    StopSequence warned; // --signal=USR1@120
+    CHECK(warned.next(Asker::sigusr1, start) == StopStep::begin);
+    CHECK(warned.next(Asker::sigterm, start + 120s) == StopStep::repeat);
+    CHECK(warned.next(Asker::sigterm, start + 120s + 8ms) == StopStep::repeat);
+}
+
+TEST_CASE("who insists ends a study at once", "[process]") {
+    using namespace std::chrono_literals;
+    const std::chrono::steady_clock::time_point start{};
+    StopSequence keyboard;
+    CHECK(keyboard.next(Asker::sigint, start) == StopStep::begin);
+    CHECK(keyboard.next(Asker::sigint, start + 1s) == StopStep::at_once);
+
+    StopSequence mixed;
+    CHECK(mixed.next(Asker::sigusr1, start) == StopStep::begin);
+    CHECK(mixed.next(Asker::sigint, start + 1s) == StopStep::at_once);
+
+    StopSequence twice;
+    CHECK(twice.next(Asker::sigterm, start) == StopStep::begin);
+    CHECK(twice.next(Asker::sigterm, start + 4999ms) == StopStep::repeat);
+    CHECK(twice.next(Asker::sigterm, start + 5s) == StopStep::at_once);
+}
+
+TEST_CASE("a nap ends when it is woken", "[process]") {
+    Waker waker;
+    std::thread other([&] { waker.wake(); });
+    CHECK(waker.nap(std::chrono::hours(1)));
+    other.join();
+    CHECK_FALSE(waker.nap(std::chrono::microseconds(1)));
+}
+
+} // namespace ranktune::testing

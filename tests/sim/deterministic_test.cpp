@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/deterministic.hpp"
+
+#include <set>
+
+#include "support/catch.hpp"
+
+using namespace ranktune::sim;
+
+TEST_CASE(
+    "A deterministic study admits the same sequence for every number of ranks, delay, death and kill, and whatever "
+    "cannot "
+    "be read",
+    "[sim]") {
+    std::uint64_t lost = 0;
+    std::uint64_t killed = 0;
+    std::uint64_t held = 0;
+    std::uint64_t lives = 0;
+    std::uint64_t unreadable = 0;
+    std::uint64_t unreachable = 0;
+    std::set<std::uint64_t> digests;
+    constexpr std::uint64_t cases = 500;
+    for (std::uint64_t seed = 0; seed < cases; ++seed) {
+        const DeterministicResult result = run_deterministic_case(seed, 3);
+        INFO("seed " << seed << ": " << result.description);
+        for (const std::string& problem : result.problems) UNSCOPED_INFO(problem);
+        CHECK(result.problems.empty());
+        lost += result.ranks_lost;
+        killed += result.heads_killed;
+        held += result.held;
+        lives += result.lives;
+        unreadable += result.unreadable;
+        unreachable += result.unreachable;
+        digests.insert(result.digest);
+    }
+    // Otherwise the cases are too tame to mean anything.
+    CHECK(lost > 200);
+    CHECK(killed > 50);
+    CHECK(held > 1000);
+    CHECK(lives > 4 * cases);
+    CHECK(unreadable > 200);
+    CHECK(unreachable > 200);
+    CHECK(digests.size() > cases * 9 / 10);
+}

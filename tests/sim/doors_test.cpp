@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Algorithms that take over the states of other trials, let trials wait, and prepare suggestions ahead, in simulated
+// jobs whose processes are killed.
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "schedulers/built_in.hpp"
+#include "searchers/built_in.hpp"
+#include "sim/cluster.hpp"
+#include "sim/memory_journal.hpp"
+#include "support/catch.hpp"
+#include "support/toy_algorithms.hpp"
+
+using namespace ranktune;
+using namespace ranktune::sim;
+using namespace std::chrono_literals;
+using ranktune::testing::ToyPopulation;
+using ranktune::testing::ToySlowSearcher;
+
+namespace {
+
+constexpr base::Iteration interval = 3;
+
+study::StudySpec spec_of(std::uint32_t trials, base::Iteration ceiling) {
+    study::StudySpec spec;
+    spec.name = "doors";
+    spec.objective = {"score", study::Mode::max};
+    spec.num_trials = trials;
+    spec.max_iterations = ceiling;
+    spec.space = space::SearchSpace(
+        {{"lr", space::FloatRange{0.01, 1.0, true, 0.0}, {}}, {"width", space::IntRange{1, 64, false, 1}, {}}});
+    spec.searcher = searchers::chosen("random");
+    spec.scheduler = schedulers::chosen("fifo");
+    spec.failure.tolerate = 1.0;
+    spec.failure.max_losses = 100;
+    return spec;
+}
+
+using Make = std::function<std::unique_ptr<tuner::Tuner>()>;
+
+/// Lives of one study, all but the last cut off by the death of the head, each beginning with what the journal says.
+struct Lives {
+    MemoryJournal journal;
+    std::set<std::string> files;
+    std::vector<std::string> problems;
+    study::StudyOutcome outcome = study::StudyOutcome::resumable;
+    std::unique_ptr<tuner::Tuner> tuner;
+
+    void run(const Make& make, ClusterOptions options, const std::vector<base::Duration>& deaths) {
+        tuner = make();
+        tuner::Output created;
+        tuner->create("00000000-0000-4000-8000-000000000000", "", "sim", created);
+        journal.append(created.records);
+        for (std::uint32_t life = 0; life <= deaths.size(); ++life) {
+            options.incarnation = base::Incarnation{life + 1};
+            options.deaths.clear();
+            if (life < deaths.size()) options.deaths.emplace_back(base::head_rank, deaths[life]);
+            const ClusterResult result = run_cluster(options, *tuner, journal, files);
+            problems.insert(problems.end(), result.problems.begin(), result.problems.end());
+            if (result.head) outcome = result.head->outcome;
+            check_replay(make);
+            if (result.head && outcome != study::StudyOutcome::resumable) return;
+        }
+    }
+
+    /// From the records, and from a snapshot in the middle of them.
+    void check_replay(const Make& make) {
+        auto replayed = make();
+        std::vector<study::Record> records;
+        journal.for_each([&](const study::Record& record) { records.push_back(record); });
+        std::unique_ptr<tuner::Tuner> restored;
+        for (std::size_t i = 0; i < records.size(); ++i) {
+            if (i == records.size() / 2) {
+                study::Bytes bytes;
+                study::Encoder out(bytes);
+                replayed->snapshot(out);
+                restored = make();
+                study::Decoder in(bytes);
+                restored->restore(in);
+            }
+            replayed->apply(records[i]);
+            if (restored) restored->apply(records[i]);
+        }
+        replayed->check_invariants();
+        if (replayed->digest() != tuner->digest()) problems.emplace_back("a replay gives another state");
+        if (restored && restored->digest() != tuner->digest()) problems.emplace_back("a snapshot gives another state");
+        tuner = std::move(replayed);
+    }
+
+    template <class T>
+    [[nodiscard]] std::vector<T> all() const {
+        std::vector<T> found;
+        journal.for_each([&](const study::Record& record) {
+            if (const auto* one = std::get_if<T>(&record)) found.push_back(*one);
+        });
+        return found;
+    }
+};
+
+} // namespace
+
+TEST_CASE("Trials take over the checkpoints of others, whatever dies", "[sim]") {
+    std::size_t exploits = 0;
+    std::size_t from_donors = 0;
+    std::size_t undone = 0;
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+        INFO("seed " << seed);
+        const Make make = [] {
+            return std::make_unique<tuner::Tuner>(spec_of(12, 30), std::make_unique<ToyPopulation>(4, interval, 30),
+                                                  nullptr);
+        };
+        ClusterOptions options;
+        options.workers = 3;
+        options.seed = seed;
+        options.curve.save_every = 1;
+        options.curve.unreadable_rate = 0.1;
+        options.curve.fate = seed;
+        if (seed % 2 == 0) options.deaths.emplace_back(base::Rank{2}, 4s);
+        Lives lives;
+        lives.run(make, options,
+                  {base::from_ns(900'000'000 + 100'000'000 * static_cast<std::int64_t>(seed)) - base::StudyTime{}, 5s});
+        for (const std::string& problem : lives.problems) UNSCOPED_INFO(problem);
+        CHECK(lives.problems.empty());
+        CHECK(lives.outcome == study::StudyOutcome::ok);
+        undone += lives.all<study::ExploitUndone>().size();
+        for (const auto& one : lives.all<study::Exploited>()) {
+            ++exploits;
+            CHECK(one.donor.trial != one.trial);
+            CHECK(one.donor.checkpoint.iteration == one.iteration); // the toy compares at equal iterations
+        }
+        for (const auto& start : lives.all<study::TrialStarted>())
+            if (std::holds_alternative<study::Donor>(start.from)) ++from_donors;
+        for (const auto& trial : lives.tuner->state().trials) {
+            CHECK(trial.phase == study::TrialPhase::finished);
+            CHECK(trial.bracket == 1);
+            for (const auto& takeover : trial.takeovers) {
+                CHECK(&configuration_at(trial, takeover.iteration) == &takeover.before);
+            }
+        }
+    }
+    // Otherwise the cases are too tame to mean anything.
+    CHECK(exploits > 300);
+    CHECK(from_donors > 300);
+    CHECK(undone > 10);
+}
+
+TEST_CASE("No group waits for a suggestion that is prepared ahead", "[sim]") {
+    const study::StudySpec spec = spec_of(40, 3);
+    const Make make = [&] {
+        return std::make_unique<tuner::Tuner>(spec, nullptr, std::make_unique<ToySlowSearcher>(spec.space, 7, 5));
+    };
+    ClusterOptions options;
+    options.workers = 4;
+    Lives lives;
+    lives.run(make, options, {3s, 2s});
+    for (const std::string& problem : lives.problems) UNSCOPED_INFO(problem);
+    CHECK(lives.problems.empty());
+    CHECK(lives.outcome == study::StudyOutcome::ok);
+    std::set<std::uint64_t> tickets;
+    std::uint64_t stopgaps = 0;
+    for (const auto& trial : lives.tuner->state().trials) {
+        if (trial.origin.kind == study::Origin::Kind::stopgap) {
+            CHECK(trial.origin.index == stopgaps); // suggestions have numbers of their own, without gaps
+            ++stopgaps;
+        } else {
+            CHECK(trial.origin.kind == study::Origin::Kind::ticket);
+            CHECK(tickets.insert(trial.origin.index).second);
+        }
+    }
+    CHECK(stopgaps >= 4); // those that were there before anything could be prepared
+    CHECK(tickets.size() >= 10);
+    for (const auto& prepared : lives.all<study::TicketPrepared>())
+        CHECK(prepared.configuration.has_value() == (prepared.ticket % 5 != 4));
+    for (const std::uint64_t ticket : tickets) CHECK(ticket % 5 != 4);
+}
+
+TEST_CASE("A deterministic study waits for its suggestions, and is the same on any number of ranks", "[sim]") {
+    study::StudySpec spec = spec_of(20, 4);
+    spec.deterministic = true;
+    spec.max_concurrent = 3;
+    std::vector<std::string> expected;
+    for (const std::uint32_t workers : {1U, 2U, 3U, 5U}) {
+        for (const bool killed : {false, true}) {
+            INFO(workers << " workers" << (killed ? ", with kills" : ""));
+            const Make make = [&] {
+                return std::make_unique<tuner::Tuner>(spec, nullptr,
+                                                      std::make_unique<ToySlowSearcher>(spec.space, 7, 6));
+            };
+            ClusterOptions options;
+            options.workers = workers;
+            options.seed = 100 + workers;
+            options.curve.fate = 1;
+            Lives lives;
+            const std::vector<base::Duration> deaths{700ms, 1500ms, 900ms};
+            lives.run(make, options, killed ? deaths : std::vector<base::Duration>{});
+            for (const std::string& problem : lives.problems) UNSCOPED_INFO(problem);
+            CHECK(lives.problems.empty());
+            CHECK(lives.outcome == study::StudyOutcome::ok);
+            std::vector<std::string> decided;
+            lives.journal.for_each([&](const study::Record& record) {
+                if (const auto* created = std::get_if<study::TrialCreated>(&record))
+                    decided.push_back(std::string(study::name(created->origin.kind)) + " " +
+                                      std::to_string(created->origin.index) + ": " + created->configuration.text());
+                if (const auto* opened = std::get_if<study::TicketOpened>(&record))
+                    decided.push_back("ticket " + std::to_string(opened->ticket) + " sees " +
+                                      std::to_string(opened->seen));
+            });
+            if (expected.empty()) expected = decided;
+            CHECK(decided == expected);
+        }
+    }
+    CHECK(expected.size() == 40);
+    CHECK(expected[2] == "ticket 2 sees 0");
+}

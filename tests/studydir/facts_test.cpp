@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a start says of itself.
+#include <cstdlib>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "studydir/environment_facts.hpp"
+#include "studydir/file_system_facts.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+
+using namespace ranktune;
+using namespace ranktune::studydir;
+
+TEST_CASE("file systems are told by name and room", "[studydir]") {
+    CHECK(file_system_name(0x0BD00BD0) == "lustre");
+    CHECK(file_system_name(0x6969) == "nfs");
+    CHECK(file_system_name(0x1234) == "0x1234");
+    CHECK(binary_size(0) == "0B");
+    CHECK(binary_size(1023) == "1023B");
+    CHECK(binary_size(1024) == "1KiB");
+    CHECK(binary_size(12ULL << 40) == "12TiB");
+    CHECK(binary_size((1ULL << 20) - 1) == "1MiB");
+    const ranktune::testing::TemporaryDirectory home;
+    const auto facts = file_system_facts(home.path());
+    CHECK(facts.type != "unknown");
+    CHECK(facts.free_bytes > 0);
+    CHECK_FALSE(facts.error);
+    const auto nowhere = file_system_facts(home.path() + "/nowhere");
+    CHECK(nowhere.type == "unknown");
+    CHECK(nowhere.error == std::errc::no_such_file_or_directory);
+}
+
+TEST_CASE("env.json has every variable of Slurm but those that may hold a secret", "[studydir]") {
+    setenv("SLURM_JOB_QOS", "long", 1);
+    setenv("SLURM_JWT", "very-secret", 1);
+    setenv("SLURM_SITE_API_TOKEN", "very-secret", 1);
+    setenv("SLURM_SPANK__SLURM_SPANK_OPTION_x_password", "very-secret", 1);
+    setenv("HOME_OF_MINE", "private", 1);
+    EnvironmentFacts facts;
+    facts.build_type = "debugoptimized";
+    const std::string text = environment_json(facts);
+    for (const char* name : {"SLURM_JOB_QOS", "SLURM_JWT", "SLURM_SITE_API_TOKEN",
+                             "SLURM_SPANK__SLURM_SPANK_OPTION_x_password", "HOME_OF_MINE"})
+        unsetenv(name);
+    const auto json = nlohmann::json::parse(text);
+    CHECK(json["variables"]["SLURM_JOB_QOS"] == "long");
+    CHECK(text.find("secret") == std::string::npos);
+    CHECK(text.find("private") == std::string::npos);
+    CHECK(json["build"]["type"] == "debugoptimized");
+    CHECK_FALSE(json["blas"].get<std::string>().empty());
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "studydir/last_end.hpp"
+
+#include <span>
+
+#include "studydir/crash_note.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+
+using namespace ranktune;
+using namespace ranktune::studydir;
+
+namespace {
+
+LastEnd killed() {
+    LastEnd end;
+    end.trials_ran = true;
+    return end;
+}
+
+OutcomeFile outcome(EndCause cause) {
+    OutcomeFile file;
+    file.outcome = study::StudyOutcome::resumable;
+    file.cause = cause;
+    return file;
+}
+
+} // namespace
+
+TEST_CASE("A job that was killed without a word has died, with nobody to blame", "[studydir]") {
+    const auto death = death_of_job(killed());
+    REQUIRE(death);
+    CHECK(death->notes.empty());
+}
+
+TEST_CASE("Ends from outside speak against no trial", "[studydir]") {
+    LastEnd end = killed();
+    end.trials_ran = false;
+    CHECK_FALSE(death_of_job(end));
+
+    for (const EndCause cause : {EndCause::asked, EndCause::storage, EndCause::stalled}) {
+        end = killed();
+        end.outcome = outcome(cause);
+        CHECK_FALSE(death_of_job(end));
+    }
+    end = killed();
+    end.requeued = true;
+    CHECK_FALSE(death_of_job(end));
+    end = killed();
+    end.told = "outside";
+    CHECK_FALSE(death_of_job(end));
+}
+
+TEST_CASE("Who saw the launcher end knows better than the head, which mpirun tells to stop when a rank dies",
+          "[studydir]") {
+    LastEnd end = killed();
+    end.outcome = outcome(EndCause::asked);
+    end.told = "crash";
+    CHECK(death_of_job(end));
+}
+
+TEST_CASE("A crash note counts whatever else is known", "[studydir]") {
+    LastEnd end = killed();
+    end.told = "outside";
+    end.notes = {{study::TrialId{3}, study::Attempt{1}, "rank 2: killed by signal 11 (SIGSEGV)"}};
+    const auto death = death_of_job(end);
+    REQUIRE(death);
+    CHECK(death->notes.size() == 1);
+}
+
+TEST_CASE("A rank leaves its note once, with trial, attempt and place, and the next head reads it", "[studydir]") {
+    const testing::TemporaryDirectory directory;
+    auto& files = storage::posix_file_system();
+    const std::string study = directory.path();
+    files.make_directories(StudyDirectory{study}.logs());
+    CHECK(read_crash_notes(files, study, 4).empty());
+
+    leave_crash_note("before it is known where");
+    prepare_crash_note(study, base::Incarnation{4}, base::Rank{12});
+    leave_crash_note("without a trial");
+    note_attempt({base::TrialId{7}, base::Attempt{2}, base::Incarnation{4}});
+    leave_crash_note("killed by signal 11 (SIGSEGV)");
+    leave_crash_note("a second time");
+
+    const auto notes = read_crash_notes(files, study, 4);
+    REQUIRE(notes.size() == 1);
+    CHECK(notes[0] == study::CrashNote{study::TrialId{7}, study::Attempt{2}, "rank 12: killed by signal 11 (SIGSEGV)"});
+    CHECK(read_crash_notes(files, study, 5).empty()); // another start's
+    files.publish(StudyDirectory{study}.logs() + "/crash-4-3", std::as_bytes(std::span("what is this", 12)), false);
+    CHECK(read_crash_notes(files, study, 4).size() == 1);
+}
