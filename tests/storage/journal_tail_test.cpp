@@ -125,8 +125,6 @@ TEST_CASE("A snapshot whose past may not be on the disk yet is looked at with th
     CHECK(ended_before > 0);
 }
 
-} // namespace ranktune::storage
-
 namespace {
 
 /// Two records of a first life, as its reader found them.
@@ -186,3 +184,5 @@ TEST_CASE("A journal whose files are others than those that were read is read fr
     const Journal journal(files, second, log);
     CHECK(journal.first_record() == 2);
 }
+
+} // namespace ranktune::storage
