@@ -127,11 +127,12 @@ TEST_CASE("A snapshot whose past may not be on the disk yet is looked at with th
 
 namespace {
 
-/// Two records of a first life, as its reader found them.
+/// Two records of a first life, as their reader found them. The second frame says that the first one was safe.
 JournalSummary two_records(CrashFileSystem& files) {
     base::NullLog log;
     Journal journal(files, options(home), log);
     journal.append({report(1)});
+    journal.sync();
     journal.append({report(2)});
     journal.close();
     return read_journal_tail(files, home, Check::everything).summary;
