@@ -69,7 +69,7 @@ static void require(bool holds, const char* what) {
 static void run_examples(ranktune::FunctionContext& context) {
     ranktune::Group& group = context.group();
     const int n = group.size();
-    require(mean_loss(group, 3.0 * group.rank(), group.rank()) == 3.0, "mean_loss");
+    require(mean_loss(group, 3.0 * (group.rank() + 1), group.rank() + 1) == 3.0, "mean_loss");
     std::vector<float> magnitudes{static_cast<float>(group.rank()), static_cast<float>(-group.rank())};
     largest(group, magnitudes);
     require(magnitudes == std::vector<float>{static_cast<float>(n - 1), 0.0F}, "largest");
