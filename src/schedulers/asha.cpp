@@ -44,8 +44,7 @@ struct Asha {
     bool stop_last_trials;
 };
 
-std::vector<study::AlgorithmOption> asha_options() {
-    const double most_32 = std::numeric_limits<std::int32_t>::max();
+std::vector<study::AlgorithmOption> rung_options() {
     return {
         {.name = "variant",
          .kind = Kind::string,
@@ -89,29 +88,41 @@ std::vector<study::AlgorithmOption> asha_options() {
          .low = 1.0,
          .high = 64.0,
          .foreign_names = {{"Optuna", "min_early_stopping_rate"}}},
-        {.name = "finish_top",
-         .kind = Kind::integer,
-         .standard = 1,
-         .description = "When nothing else is left, so many of the best paused trials are trained to the end; 0: as in "
-                        "the paper.",
-         .low = 0.0,
-         .high = most_32,
-         .only_with = {{"variant", "promote"}}},
-        {.name = "restart_paused",
-         .kind = Kind::boolean,
-         .standard = false,
-         .description = "Needed with a trainable that cannot save checkpoints: promoted trials are trained again from "
-                        "the beginning.",
-         .only_with = {{"variant", "promote"}},
-         .may_change = true},
-        {.name = "stop_last_trials",
-         .kind = Kind::boolean,
-         .standard = true,
-         .description =
-             "As in Ray Tune. true: a report at the ceiling is not compared and leaves no entry. false: it is, "
-             "at the highest rung not above it. (The ceiling ends the trial in both cases.)",
-         .only_with = {{"rule", "ray"}}},
     };
+}
+
+std::vector<study::AlgorithmOption> asha_options() {
+    const double most_32 = std::numeric_limits<std::int32_t>::max();
+    auto options = rung_options();
+    options.insert(
+        options.end(),
+        {
+            {.name = "finish_top",
+             .kind = Kind::integer,
+             .standard = 1,
+             .description =
+                 "When nothing else is left, so many of the best paused trials are trained to the end; 0: as in "
+                 "the paper.",
+             .low = 0.0,
+             .high = most_32,
+             .only_with = {{"variant", "promote"}}},
+            {.name = "restart_paused",
+             .kind = Kind::boolean,
+             .standard = false,
+             .description =
+                 "Needed with a trainable that cannot save checkpoints: promoted trials are trained again from "
+                 "the beginning.",
+             .only_with = {{"variant", "promote"}},
+             .may_change = true},
+            {.name = "stop_last_trials",
+             .kind = Kind::boolean,
+             .standard = true,
+             .description =
+                 "As in Ray Tune. true: a report at the ceiling is not compared and leaves no entry. false: it is, "
+                 "at the highest rung not above it. (The ceiling ends the trial in both cases.)",
+             .only_with = {{"rule", "ray"}}},
+        });
+    return options;
 }
 
 std::string iterations_text(double value) {

@@ -81,158 +81,190 @@ study::StartTrial Tuner::start_command(TrialId id) const {
             .between_failures = mean_time_between_failures(state_, spec_.checkpoint)};
 }
 
-namespace {
+/// What follows from each kind of record: one member for each, nothing for the others.
+struct Tuner::Following {
+    const Tuner& tuner;
+    const Before& before;
+    Round& round;
+    Output& out;
+    const State& state;
 
-template <class... Visitors>
-struct Overloaded : Visitors... {
-    using Visitors::operator()...;
+    void operator()(const study::Reported&) const;
+    void operator()(const study::ReportHeld&) const;
+    void operator()(const study::CheckpointCommitted&) const;
+    void operator()(const study::CheckpointReleased&) const;
+    void operator()(const study::TrialStarted&) const;
+    void operator()(const study::YieldAsked&) const;
+    void operator()(const study::AttemptEnded&) const;
+    void operator()(const study::TrialClosed&) const;
+    void operator()(const study::DrainBegan&) const;
+    void operator()(const study::HostRetired&) const;
+    void operator()(const study::TrialReopened&) const;
+    void operator()(const study::RankLost&) const;
+    void operator()(const study::JobDied&) const;
+    void operator()(const study::IncarnationBegan&) const;
+    void operator()(const study::ExploitUndone&) const;
+    void operator()(const study::TicketOpened&) const;
+    void operator()(const study::TicketPrepared&) const;
+    void operator()(const study::StudyEnded&) const;
+    template <class Other>
+    void operator()(const Other&) const {}
+
+    template <class Command>
+    void send(Command command) const {
+        out.commands.emplace_back(std::move(command));
+    }
+    void interrupt(TrialId id, const Verdict& verdict) const {
+        send(study::Interrupt{id, state.trials[id].attempt, state.incarnation, verdict});
+    }
+    /// What falls out of reach by the record keeps nothing; nor does the result of before.
+    void retain(TrialId id) const { round.push(Retain{id}); }
 };
-template <class... Visitors>
-Overloaded(Visitors...) -> Overloaded<Visitors...>;
 
-} // namespace
+void Tuner::Following::operator()(const study::Reported& r) const {
+    const TrialState& t = state.trials[r.trial];
+    const Verdict told = tuner.as_told(r.trial, r.verdict);
+    if (before.has_group && before.waits) {
+        const Iteration next = r.verdict.verb == Verb::go_on ? t.decision_point : 0;
+        send(study::Decide{r.trial, t.attempt, state.incarnation, r.iteration, told, next});
+    } else if (before.has_group && r.verdict.verb != Verb::go_on && !before.was_ending && !before.draining) {
+        interrupt(r.trial, told);
+    }
+    const bool cleared = before.was_suspect && t.deaths < deaths_to_suspect;
+    const bool stirs = state.placement.free() > 0 && (r.verdict.reason != Reason::below_rung || cleared);
+    if (stirs || tuner.admission_->keeps_the_line()) round.push(Fill{});
+    if (r.verdict.reason == Reason::missing_metric && !state.scored)
+        round.push(Drain{Reason::missing_metric, tuner.missing_metric_message(r)});
+    if (!tuner.occupancy_.ends_with_verdict()) return;
+    if (r.verdict.verb == Verb::stop) round.push(Close{r.trial, phase_after(r.verdict.reason), r.verdict, {}});
+    if (r.verdict.verb == Verb::pause && !t.winding) {
+        round.push(Evict{});
+        retain(r.trial);
+    }
+}
+
+void Tuner::Following::operator()(const study::ReportHeld&) const { round.push(Fill{}); }
+
+void Tuner::Following::operator()(const study::CheckpointCommitted& r) const {
+    // One that is about to pause may be the one to go.
+    if (state.trials[r.trial].phase == TrialPhase::running) round.push(Evict{});
+    retain(r.trial);
+}
+
+void Tuner::Following::operator()(const study::CheckpointReleased& r) const {
+    if (!r.stays) send(study::DeleteCheckpoint{r.path, before.shards});
+}
+
+void Tuner::Following::operator()(const study::TrialStarted& r) const { send(tuner.start_command(r.trial)); }
+
+void Tuner::Following::operator()(const study::YieldAsked& r) const {
+    interrupt(r.trial, {Verb::pause, Reason::yielded, 0.0, 0.0});
+}
+
+void Tuner::Following::operator()(const study::AttemptEnded& r) const {
+    const TrialState& t = state.trials[r.trial];
+    const Saying& saying = saying_of(r.outcome);
+    const bool in_any_case = r.outcome == AttemptOutcome::unsaved || r.outcome == AttemptOutcome::stateless;
+    if (in_any_case)
+        round.push(Drain{saying.ends_study, tuner.reason_to_end(r)});
+    else if (r.outcome == AttemptOutcome::unreachable && !r.retry && !before.was_winding)
+        round.push(Drain{saying.ends_study, tuner.reason_to_end(r)});
+    if (r.outcome == AttemptOutcome::unstarted) round.push(JudgeSetUp{r.trial, r.message});
+    const auto host = saying.against_host ? state.placement.only_host_of(t.ranks) : std::nullopt;
+    if (host) round.push(JudgeHost{*host});
+    if (t.phase == TrialPhase::paused && (r.retry || r.outcome == AttemptOutcome::paused)) round.push(Evict{});
+    retain(r.trial);
+    // It goes on from the checkpoint before, or from nothing.
+    if (r.outcome == AttemptOutcome::unreadable && r.retry) {
+        const StartFrom from = start_of(t).from;
+        const auto* own = std::get_if<CheckpointRef>(&from);
+        round.push(UndoExploit{r.trial, t.generation(), own == nullptr});
+        if (own != nullptr) round.push(Release{r.trial, own->path, true});
+    }
+}
+
+void Tuner::Following::operator()(const study::TrialClosed& r) const {
+    if (r.phase == TrialPhase::failed) {
+        if (state.draining && blames_surroundings(state.drain_reason)) tuner.reopen_row(round);
+        round.push(CountFailure{r.message});
+    }
+    retain(r.trial);
+}
+
+void Tuner::Following::operator()(const study::DrainBegan& r) const {
+    if (r.reason == Reason::failures_in_a_row) tuner.reopen_row(round);
+    if (before.draining) return; // the trials have been told
+    std::optional<TrialId> last;
+    for (const auto& worker : state.placement.workers()) {
+        if (!worker.alive || !worker.trial || worker.trial == last) continue;
+        last = worker.trial;
+        const TrialState& t = state.trials[*last];
+        if (t.phase == TrialPhase::running && !t.abandoned && t.ranks.front() == worker.info.rank)
+            interrupt(*last, {Verb::pause, Reason::draining, 0.0, 0.0});
+    }
+}
+
+void Tuner::Following::operator()(const study::HostRetired& r) const {
+    if (!tuner.occupancy_.failures_are_taken_back()) return; // what was admitted stays, wherever it ran
+    for (auto id = r.trials.rbegin(); id != r.trials.rend(); ++id) round.push(Reopen{*id, false});
+}
+
+void Tuner::Following::operator()(const study::TrialReopened& r) const {
+    if (r.from_scratch) round.push(Release{r.trial, {}, false});
+}
+
+void Tuner::Following::operator()(const study::RankLost&) const {
+    if (!before.holder) return;
+    const TrialState& t = state.trials[*before.holder];
+    // A living leader answers with AttemptOver once its members are out. Without it nobody speaks for the
+    // attempt: its ranks are free at once, and each holds back its part in a next attempt until it has left
+    // this one.
+    if (!state.placement.worker(t.ranks.front()).alive) round.push(EndAttempt{*before.holder, t.attempt, false});
+    if (auto living = state.placement.living(t.ranks); !living.empty())
+        send(study::Abandon{*before.holder, t.attempt, state.incarnation, std::move(living)});
+}
+
+void Tuner::Following::operator()(const study::JobDied& r) const {
+    // When the next incarnation has begun.
+    for (const TrialId id : state.blame.suspects())
+        if (state.trials[id].deaths_alone >= deaths_to_convict) round.push_below(Convict{id});
+    for (auto entry = r.notes.rbegin(); entry != r.notes.rend(); ++entry)
+        if (!entry->retry) round.push_below(Convict{entry->note.trial});
+}
+
+void Tuner::Following::operator()(const study::IncarnationBegan&) const {
+    for (const Ticket& ticket : state.tickets)
+        if (!ticket.answered) send(study::Prepare{ticket.number});
+    // Trials that had been told to stop when the head before died need no ranks to be closed.
+    for (auto i = static_cast<std::uint32_t>(state.trials.size()); i-- > 0;) {
+        const TrialState& t = state.trials[i];
+        if (t.verdict.verb == Verb::stop && !is_final(t.phase))
+            round.push(Close{TrialId{i}, phase_after(t.verdict.reason), t.verdict, t.message});
+    }
+}
+
+void Tuner::Following::operator()(const study::ExploitUndone& r) const {
+    round.push(UndoExploit{r.trial, r.generation, false});
+}
+
+void Tuner::Following::operator()(const study::TicketOpened& r) const { send(study::Prepare{r.ticket}); }
+
+void Tuner::Following::operator()(const study::TicketPrepared&) const { round.push(Fill{}); }
+
+void Tuner::Following::operator()(const study::StudyEnded& r) const {
+    send(study::EndStudy{r.outcome, r.reason, r.message});
+}
 
 void Tuner::follow(const study::Record& record, const Before& before, Round& round, Output& out) const {
-    const auto send = [&](auto command) { out.commands.emplace_back(std::move(command)); };
-    const auto interrupt = [&](TrialId id, const Verdict& verdict) {
-        send(study::Interrupt{id, state_.trials[id].attempt, state_.incarnation, verdict});
-    };
-    // What falls out of reach by the record keeps nothing; nor does the result of before.
-    const auto retain = [&](TrialId id) { round.push(Retain{id}); };
-
-    std::visit(
-        Overloaded{
-            [&](const study::Reported& r) {
-                const TrialState& t = state_.trials[r.trial];
-                const Verdict told = as_told(r.trial, r.verdict);
-                if (before.has_group && before.waits) {
-                    const Iteration next = r.verdict.verb == Verb::go_on ? t.decision_point : 0;
-                    send(study::Decide{r.trial, t.attempt, state_.incarnation, r.iteration, told, next});
-                } else if (before.has_group && r.verdict.verb != Verb::go_on && !before.was_ending &&
-                           !before.draining) {
-                    interrupt(r.trial, told);
-                }
-                const bool cleared = before.was_suspect && t.deaths < deaths_to_suspect;
-                const bool stirs = state_.placement.free() > 0 && (r.verdict.reason != Reason::below_rung || cleared);
-                if (stirs || admission_->keeps_the_line()) round.push(Fill{});
-                if (r.verdict.reason == Reason::missing_metric && !state_.scored)
-                    round.push(Drain{Reason::missing_metric, missing_metric_message(r)});
-                if (!occupancy_.ends_with_verdict()) return;
-                if (r.verdict.verb == Verb::stop)
-                    round.push(Close{r.trial, phase_after(r.verdict.reason), r.verdict, {}});
-                if (r.verdict.verb == Verb::pause && !t.winding) {
-                    round.push(Evict{});
-                    retain(r.trial);
-                }
-            },
-            [&](const study::ReportHeld&) { round.push(Fill{}); },
-            [&](const study::CheckpointCommitted& r) {
-                // One that is about to pause may be the one to go.
-                if (state_.trials[r.trial].phase == TrialPhase::running) round.push(Evict{});
-                retain(r.trial);
-            },
-            [&](const study::CheckpointReleased& r) {
-                if (!r.stays) send(study::DeleteCheckpoint{r.path, before.shards});
-            },
-            [&](const study::TrialStarted& r) { send(start_command(r.trial)); },
-            [&](const study::YieldAsked& r) {
-                interrupt(r.trial, {Verb::pause, Reason::yielded, 0.0, 0.0});
-            },
-            [&](const study::AttemptEnded& r) {
-                const TrialState& t = state_.trials[r.trial];
-                const Saying& saying = saying_of(r.outcome);
-                const bool in_any_case = r.outcome == AttemptOutcome::unsaved || r.outcome == AttemptOutcome::stateless;
-                if (in_any_case)
-                    round.push(Drain{saying.ends_study, reason_to_end(r)});
-                else if (r.outcome == AttemptOutcome::unreachable && !r.retry && !before.was_winding)
-                    round.push(Drain{saying.ends_study, reason_to_end(r)});
-                if (r.outcome == AttemptOutcome::unstarted) round.push(JudgeSetUp{r.trial, r.message});
-                const auto host = saying.against_host ? state_.placement.only_host_of(t.ranks) : std::nullopt;
-                if (host) round.push(JudgeHost{*host});
-                if (t.phase == TrialPhase::paused && (r.retry || r.outcome == AttemptOutcome::paused))
-                    round.push(Evict{});
-                retain(r.trial);
-                // It goes on from the checkpoint before, or from nothing.
-                if (r.outcome == AttemptOutcome::unreadable && r.retry) {
-                    const StartFrom from = start_of(t).from;
-                    const auto* own = std::get_if<CheckpointRef>(&from);
-                    round.push(UndoExploit{r.trial, t.generation(), own == nullptr});
-                    if (own != nullptr) round.push(Release{r.trial, own->path, true});
-                }
-            },
-            [&](const study::TrialClosed& r) {
-                if (r.phase == TrialPhase::failed) {
-                    if (state_.draining && blames_surroundings(state_.drain_reason)) reopen_row(round);
-                    round.push(CountFailure{r.message});
-                }
-                retain(r.trial);
-            },
-            [&](const study::DrainBegan& r) {
-                if (r.reason == Reason::failures_in_a_row) reopen_row(round);
-                if (before.draining) return; // the trials have been told
-                std::optional<TrialId> last;
-                for (const auto& worker : state_.placement.workers()) {
-                    if (!worker.alive || !worker.trial || worker.trial == last) continue;
-                    last = worker.trial;
-                    const TrialState& t = state_.trials[*last];
-                    if (t.phase == TrialPhase::running && !t.abandoned && t.ranks.front() == worker.info.rank)
-                        interrupt(*last, {Verb::pause, Reason::draining, 0.0, 0.0});
-                }
-            },
-            [&](const study::HostRetired& r) {
-                if (!occupancy_.failures_are_taken_back()) return; // what was admitted stays, wherever it ran
-                for (auto id = r.trials.rbegin(); id != r.trials.rend(); ++id) round.push(Reopen{*id, false});
-            },
-            [&](const study::TrialReopened& r) {
-                if (r.from_scratch) round.push(Release{r.trial, {}, false});
-            },
-            [&](const study::RankLost&) {
-                if (!before.holder) return;
-                const TrialState& t = state_.trials[*before.holder];
-                // A living leader answers with AttemptOver once its members are out. Without it nobody speaks for the
-                // attempt: its ranks are free at once, and each holds back its part in a next attempt until it has left
-                // this one.
-                if (!state_.placement.worker(t.ranks.front()).alive)
-                    round.push(EndAttempt{*before.holder, t.attempt, false});
-                if (auto living = state_.placement.living(t.ranks); !living.empty())
-                    send(study::Abandon{*before.holder, t.attempt, state_.incarnation, std::move(living)});
-            },
-            [&](const study::JobDied& r) {
-                // When the next incarnation has begun.
-                for (const TrialId id : state_.blame.suspects())
-                    if (state_.trials[id].deaths_alone >= deaths_to_convict) round.push_below(Convict{id});
-                for (auto entry = r.notes.rbegin(); entry != r.notes.rend(); ++entry)
-                    if (!entry->retry) round.push_below(Convict{entry->note.trial});
-            },
-            [&](const study::IncarnationBegan&) {
-                for (const Ticket& ticket : state_.tickets)
-                    if (!ticket.answered) send(study::Prepare{ticket.number});
-                // Trials that had been told to stop when the head before died need no ranks to be closed.
-                for (auto i = static_cast<std::uint32_t>(state_.trials.size()); i-- > 0;) {
-                    const TrialState& t = state_.trials[i];
-                    if (t.verdict.verb == Verb::stop && !is_final(t.phase))
-                        round.push(Close{TrialId{i}, phase_after(t.verdict.reason), t.verdict, t.message});
-                }
-            },
-            [&](const study::ExploitUndone& r) {
-                round.push(UndoExploit{r.trial, r.generation, false});
-            },
-            [&](const study::TicketOpened& r) { send(study::Prepare{r.ticket}); },
-            [&](const study::TicketPrepared&) { round.push(Fill{}); },
-            [&](const study::StudyEnded& r) {
-                send(study::EndStudy{r.outcome, r.reason, r.message});
-            },
-            [](const auto&) {},
-        },
-        record);
-
+    const Following following{*this, before, round, out, state_};
+    std::visit(following, record);
     const auto& keeper = state_.retention.keeper();
-    if (before.keeper && before.keeper != keeper) retain(*before.keeper);
+    if (before.keeper && before.keeper != keeper) following.retain(*before.keeper);
     const auto about = trial_of(record);
     if (!before.donors.empty() && donors_of(state_.trials[*about]) != before.donors)
-        for (const TrialId donor : before.donors) retain(donor);
+        for (const TrialId donor : before.donors) following.retain(donor);
     for (const TrialId id : scheduler_->fell_out())
-        if (state_.trials[id].phase == TrialPhase::paused) retain(id);
+        if (state_.trials[id].phase == TrialPhase::paused) following.retain(id);
     // First of all, before anything is released: it pins the checkpoint of its donor.
     if (round.exploit && std::holds_alternative<study::Reported>(record))
         round.push(TakeOver{*std::exchange(round.exploit, std::nullopt)});

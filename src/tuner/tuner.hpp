@@ -207,6 +207,7 @@ class Tuner {
 
     // ---- follow.cpp: what follows from a record: tasks and commands.
     [[nodiscard]] Before look(const study::Record& record) const;
+    struct Following;
     void follow(const study::Record& record, const Before& before, Round& round, Output& out) const;
     [[nodiscard]] study::StartTrial start_command(TrialId id) const;
     void reopen_row(Round& round) const;

@@ -53,6 +53,7 @@ READERS_OF_MODE = {
     "src/tuner/tuner.cpp": {"make_admission"},
 }
 MAX_LINES = 600
+MAX_FUNCTION_LINES = 60  # between its first line and its closing brace, of code that clang-format has laid out
 
 problems = []
 
@@ -169,6 +170,21 @@ def check_file(path, text):
         complain(path, 1, "#pragma once is missing")
 
 
+def check_functions(path, text):
+    lines = text.splitlines()
+    for indent in ("", "    ", "        "):
+        begin = None
+        for number, line in enumerate(lines):
+            if begin is None:
+                opens = re.match(indent + r"[\w~:\[].*\{$", line)
+                if opens and not re.match(r"\s*(namespace|class|struct|enum|union|if|for|while|switch|do|else|try)\b", line):
+                    begin = number
+            elif line.startswith(indent + "}"):
+                if line == indent + "}" and number - begin > MAX_FUNCTION_LINES:
+                    complain(path, begin + 1, f"a function of more than {MAX_FUNCTION_LINES} lines: {number - begin}")
+                begin = None
+
+
 def check_symbols(library):
     names = subprocess.run(["nm", "-u", "--no-demangle", library], capture_output=True, text=True, check=True).stdout
     for line in names.splitlines():
@@ -190,6 +206,7 @@ def main():
         check_core(path, text)
         check_blas(path, text)
         check_mode(path, text)
+        check_functions(path, text)
     for top in ("include", "src", "tests", "tools", "jobs", "docs"):
         for path in sorted((ROOT / top).rglob("*")):
             if path.suffix in (".hpp", ".cpp", ".py") and "/build" not in str(path):

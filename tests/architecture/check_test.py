@@ -26,6 +26,8 @@ cases = {
     "src/study/resolve.cpp": (licence + "// deterministic\n", "is one of READERS_OF_MODE, but does not read"),
     "src/base/nolicence.cpp": ("int x;\n", "the licence line is missing"),
     "src/base/long.cpp": (licence + "\n" * 700, "more than 600 lines"),
+    "src/base/endless.cpp": (licence + "void f() {\n" + "    g();\n" * 61 + "}\n", "a function of more than 60 lines: 62"),
+    "src/attic/old.cpp": (licence, "room attic is in the table of rooms or in src, not in both"),
     "src/base/unfinished.cpp": (licence + "// TO" + "DO later\n", "unfinished"),
     "src/base/once.hpp": (licence + "int x;\n", "#pragma once is missing"),
 }
