@@ -68,6 +68,7 @@ using study::CheckpointCommitted;
 using study::CheckpointReleased;
 using study::Exploited;
 using study::ExploitUndone;
+using study::Failure;
 using study::IncarnationBegan;
 using study::MetricDefined;
 using study::Record;

@@ -138,10 +138,10 @@ std::string journal_summary(const std::string& directory) {
         std::size_t shown = 0;
         for (std::size_t i = 0; i < state.trials.size() && shown < 50; ++i) {
             const auto& trial = state.trials[i];
-            if (trial.message.empty()) continue;
+            if (trial.failure.empty()) continue;
             ++shown;
             text += fmt::format("#{} {} attempt {} at {}: {}\n", i, study::name(trial.phase), trial.attempt.value(),
-                                trial.iteration, trial.message);
+                                trial.iteration, study::describe(trial.failure));
         }
         return text;
     } catch (const std::exception& error) {

@@ -214,7 +214,7 @@ int logs(const std::string& directory, const std::string& word) {
                           ? report::prose(text.substr(0, report::label_width), text.substr(report::label_width), style)
                           : text + "\n");
     }
-    if (!state.message.empty()) std::cout << "message: " << shown(state.message) << "\n";
+    if (!state.failure.empty()) std::cout << "message: " << shown(study::describe(state.failure)) << "\n";
     const std::regex mine(fmt::format(R"((^|[ \[#])(trial=|#){}([ .\]:]|$))", trial));
     const std::filesystem::path folder = std::filesystem::path(directory) / "logs";
     if (!std::filesystem::is_directory(folder)) return 0;

@@ -61,14 +61,14 @@ wire::GroupOver Part::summary() const {
         for (const Member& m : members) {
             if (m.outcome != worst) continue;
             found = true;
-            if (summary.over.message.empty()) summary.over.message = m.message;
+            if (summary.over.failure.empty()) summary.over.failure = m.failure;
         }
         if (found) {
             summary.over.outcome = worst;
             return summary;
         }
     }
-    summary.over.message = members.front().message;
+    summary.over.failure = members.front().failure;
     summary.unread = unread;
     return summary;
 }

@@ -24,7 +24,7 @@ struct Part {
         bool ready = false;
         bool over = false;
         study::AttemptOutcome outcome = study::AttemptOutcome::lost;
-        std::string message;
+        study::Failure failure;
     };
 
     /// Empty when `self` is not in the roster.
@@ -62,7 +62,7 @@ struct Part {
     void abandon(const std::vector<base::Rank>& living);
     /// Leader, when all are over: one outcome from all. Lost when it was given up; otherwise unreadable when any could
     /// not read the checkpoint (the others fail for want of it); failed when any failed; lost when any was lost; with
-    /// the message of the lowest rank that has one. Otherwise the leader's own.
+    /// the failure of the lowest rank that tells one. Otherwise the leader's own.
     [[nodiscard]] wire::GroupOver summary() const;
 };
 

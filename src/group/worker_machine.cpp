@@ -116,24 +116,24 @@ struct WorkerMachine::Impl {
     }
 
     /// No user code of `part` runs here any more. May end the part; the caller must not use it afterwards.
-    void over_here(Part& part, AttemptOutcome outcome, const std::string& text, StudyTime now) {
+    void over_here(Part& part, AttemptOutcome outcome, const study::Failure& failure, StudyTime now) {
         part.stage = Stage::over;
         part.ended = now;
         const AttemptOutcome told = part.abandoned ? AttemptOutcome::lost : outcome;
         if (part.leads()) {
-            member_over(part, options.rank, told, text);
+            member_over(part, options.rank, told, failure);
         } else {
-            send(part.leader(), wire::MemberOver{part.key, told, text});
+            send(part.leader(), wire::MemberOver{part.key, told, failure});
             drop(part);
         }
     }
 
-    void member_over(Part& part, base::Rank rank, AttemptOutcome outcome, const std::string& text) {
+    void member_over(Part& part, base::Rank rank, AttemptOutcome outcome, const study::Failure& failure) {
         Part::Member* member = part.member(rank);
         if (member == nullptr || member->over) return count_stale();
         member->over = true;
         member->outcome = outcome;
-        member->message = text;
+        member->failure = failure;
         close_if_all_over(part);
     }
 
@@ -217,7 +217,7 @@ struct WorkerMachine::Impl {
                     if (item.over) {
                         member->over = true;
                         member->outcome = item.over->outcome;
-                        member->message = item.over->message;
+                        member->failure = item.over->failure;
                     }
                 }
             }
@@ -298,7 +298,7 @@ struct WorkerMachine::Impl {
 
     void on(base::Rank from, const wire::MemberOver& m) {
         if (Part* part = find(m.key); part != nullptr && part->leads()) {
-            member_over(*part, from, m.outcome, m.message);
+            member_over(*part, from, m.outcome, m.failure);
             move_up();
         } else if (is_new(m.key)) {
             early.push_back({m.key, from, m});
@@ -386,7 +386,7 @@ struct WorkerMachine::Impl {
             return say_bye();
         }
         current->unread = std::move(happened.unread);
-        over_here(*current, happened.outcome, happened.message, now);
+        over_here(*current, happened.outcome, happened.failure, now);
         // A leader that was superseded while its user code ran has nobody to report to.
         if (next && current && current->abandoned) current.reset();
         move_up();

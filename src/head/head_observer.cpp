@@ -50,7 +50,7 @@ struct RecordLogger {
                    {"action", ended.retry                                           ? "retry"
                               : ended.outcome == study::AttemptOutcome::unreachable ? "keep"
                                                                                     : "close"},
-                   {"message", ended.message}});
+                   {"message", study::describe(ended.failure)}});
     }
     void operator()(const study::TrialClosed& closed) const {
         if (closed.phase != study::TrialPhase::failed) return;
@@ -65,7 +65,7 @@ struct RecordLogger {
                       {{"trial", id_text(note.trial)},
                        {"attempt", std::to_string(note.attempt.value())},
                        {"action", retry ? "retry" : "close"},
-                       {"message", note.message}});
+                       {"message", study::describe(note.failure)}});
     }
     void operator()(const study::HostRetired& retired) const {
         std::string trials;

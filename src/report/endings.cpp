@@ -28,7 +28,7 @@ std::string asked_to_stop(const std::string& by) {
 } // namespace
 
 std::string failure_message(const TrialState& trial) {
-    if (!trial.message.empty()) return first_line(trial.message);
+    if (!trial.failure.empty()) return first_line(study::describe(trial.failure));
     const std::string reason = study::describe(trial.closed_by, trial.closed_a, trial.closed_b);
     return reason.empty() ? "no message" : reason;
 }

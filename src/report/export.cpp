@@ -71,7 +71,7 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std
                   {"state", study::name(t.phase)},
                   {"reason", study::describe(closed ? t.closed_by : t.verdict.reason, closed ? t.closed_a : t.verdict.a,
                                              closed ? t.closed_b : t.verdict.b)},
-                  {"message", t.message},
+                  {"message", study::describe(t.failure)},
                   {"iterations", t.iteration},
                   {"seconds", t.seconds}};
     trial["best"] = t.reported && !std::isnan(t.best) ? Json{{"value", number(t.best)}, {"iteration", t.best_iteration}}
@@ -223,7 +223,7 @@ void export_trials_csv(const tuner::Tuner& tuner, std::ostream& out) {
             << best_cells(t) << ',' << (t.reported ? space::float_text(t.last) : "") << ','
             << space::float_text(t.seconds) << ',' << t.attempt.value() << ',' << t.wanted_ranks << ','
             << (t.attempt.value() > 0 ? space::float_text(seconds(t.started)) : "") << ','
-            << (closed ? space::float_text(seconds(t.ended)) : "") << ',' << csv(t.message);
+            << (closed ? space::float_text(seconds(t.ended)) : "") << ',' << csv(study::describe(t.failure));
         for (const auto& parameter : parameters) {
             const auto* value = t.configuration.find(parameter.name);
             out << ',' << (value == nullptr ? "" : csv(value->text()));

@@ -59,7 +59,7 @@ void TrialLife::tell(const study::Reported& report) {
 
 void TrialLife::tell(const study::AttemptEnded& ended) {
     std::string text = fmt::format("attempt {} {}", ended.attempt.value(), study::name(ended.outcome));
-    if (!ended.message.empty()) text += ": " + first_line(ended.message);
+    if (!ended.failure.empty()) text += ": " + first_line(study::describe(ended.failure));
     if (ended.retry) text += "; tried again";
     line(ended.at, text);
 }

@@ -195,7 +195,7 @@ void CurveWorld::kill(base::Rank rank) {
         const std::uint32_t where = place(group->start.attempt, member->rank());
         if (draw(group->start.trial.value(), draw_notice + where) < options_.notice_rate)
             schedule(*member, draw(group->start.trial.value(), draw_return + where, Duration{0}, options_.max_return),
-                     trial::RunnerEnded{AttemptOutcome::lost, "a partner is gone"});
+                     trial::RunnerEnded{AttemptOutcome::lost, {"a partner is gone"}});
     }
 }
 
@@ -338,7 +338,8 @@ void CurveWorld::end_all(Group& group, AttemptOutcome outcome) {
         const bool threw = outcome == AttemptOutcome::failed && i == thrower;
         schedule(
             member, delay,
-            trial::RunnerEnded{outcome, threw ? "rank " + std::to_string(i) + ": simulated exception" : std::string()});
+            trial::RunnerEnded{outcome, threw ? study::Failure{"simulated exception", static_cast<std::uint32_t>(i)}
+                                              : study::Failure{}});
     }
 }
 

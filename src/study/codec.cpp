@@ -104,6 +104,15 @@ StartFrom decode_start_from(Decoder& in) {
     throw base::FormatError("unknown origin of an attempt " + std::to_string(tag));
 }
 
+void encode(const Failure& failure, Encoder& out) { put(failure, out); }
+
+Failure decode_failure(Decoder& in) {
+    Failure failure;
+    if (in.boolean()) failure.rank = decode_id<Rank>(in).value();
+    failure.message = in.string();
+    return failure;
+}
+
 void encode(const Verdict& verdict, Encoder& out) { put(verdict, out); }
 
 Verdict decode_verdict(Decoder& in) {

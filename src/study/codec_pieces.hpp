@@ -117,6 +117,13 @@ void put(const Verdict& verdict, BasicEncoder<Sink>& out) {
 }
 
 // The pieces of records, over any sink.
+template <class Sink>
+void put(const Failure& failure, BasicEncoder<Sink>& out) {
+    out.boolean(failure.rank.has_value());
+    if (failure.rank) out.varint(*failure.rank);
+    out.string(failure.message);
+}
+
 enum class ValueTag : std::uint8_t { no = 0, yes = 1, integer = 2, real = 3, string = 4, list = 5 };
 /// What follows the fields that every reference to a checkpoint has.
 inline constexpr unsigned with_value = 1;

@@ -176,7 +176,7 @@ void put(const AttemptEnded& r, RecordEncoder& out) {
     put_time(r.at, out);
     out.u8(static_cast<std::uint8_t>(r.outcome));
     out.boolean(r.retry);
-    out.string(r.message);
+    put(r.failure, out);
 }
 void get(AttemptEnded& r, Decoder& in) {
     r.trial = decode_id<TrialId>(in);
@@ -184,7 +184,7 @@ void get(AttemptEnded& r, Decoder& in) {
     r.at = decode_time(in);
     r.outcome = checked_enum(in.u8(), last_attempt_outcome, "outcome of an attempt");
     r.retry = in.boolean();
-    r.message = in.string();
+    r.failure = decode_failure(in);
 }
 
 void put(const TrialPromoted& r, RecordEncoder& out) {
@@ -209,7 +209,7 @@ void put(const TrialClosed& r, RecordEncoder& out) {
     out.u8(static_cast<std::uint8_t>(r.reason));
     out.f64(r.a);
     out.f64(r.b);
-    out.string(r.message);
+    put(r.failure, out);
 }
 void get(TrialClosed& r, Decoder& in) {
     r.trial = decode_id<TrialId>(in);
@@ -218,7 +218,7 @@ void get(TrialClosed& r, Decoder& in) {
     r.reason = decode_reason(in);
     r.a = in.f64();
     r.b = in.f64();
-    r.message = in.string();
+    r.failure = decode_failure(in);
 }
 
 void put(const RankLost& r, RecordEncoder& out) {
@@ -380,7 +380,7 @@ void put(const JobDied& r, RecordEncoder& out) {
         out.varint(entry.note.trial.value());
         out.varint(entry.note.attempt.value());
         out.boolean(entry.retry);
-        out.string(entry.note.message);
+        put(entry.note.failure, out);
     }
 }
 void get(JobDied& r, Decoder& in) {
@@ -391,7 +391,7 @@ void get(JobDied& r, Decoder& in) {
         entry.note.trial = decode_id<TrialId>(in);
         entry.note.attempt = decode_id<Attempt>(in);
         entry.retry = in.boolean();
-        entry.note.message = in.string();
+        entry.note.failure = decode_failure(in);
         r.notes.push_back(std::move(entry));
     }
 }

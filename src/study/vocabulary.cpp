@@ -58,6 +58,10 @@ std::string describe_decision(Reason reason, double a, double b) {
 
 } // namespace
 
+std::string describe(const Failure& failure) {
+    return failure.rank ? "rank " + std::to_string(*failure.rank) + ": " + failure.message : failure.message;
+}
+
 std::string describe(Reason reason, double a, double b) {
     switch (reason) {
         case Reason::none:

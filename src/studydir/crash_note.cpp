@@ -19,7 +19,6 @@ namespace {
 
 // What a signal handler may touch: written before, or lock-free.
 char path[4096];
-char place[64]; ///< "rank 3: "
 std::atomic<bool> prepared{false};
 std::atomic<bool> left{false};
 std::atomic<unsigned long> trial{0};
@@ -32,10 +31,8 @@ std::string name_start(std::uint32_t incarnation) { return "crash-" + std::to_st
 void prepare_crash_note(const std::string& study_directory, base::Incarnation incarnation, base::Rank rank) {
     const std::string file =
         StudyDirectory{study_directory}.logs() + "/" + name_start(incarnation.value()) + std::to_string(rank.value());
-    const std::string who = "rank " + std::to_string(rank.value()) + ": ";
-    if (file.size() >= sizeof path || who.size() >= sizeof place) return;
+    if (file.size() >= sizeof path) return;
     std::memcpy(path, file.c_str(), file.size() + 1);
-    std::memcpy(place, who.c_str(), who.size() + 1);
     prepared.store(true);
 }
 
@@ -54,13 +51,13 @@ void leave_crash_note(const char* message) noexcept {
     if (fd < 0) return;
     process::SignalText line;
     line.add(static_cast<long>(trial.load())).add(" ").add(static_cast<long>(attempt.load())).add(" ");
-    line.add(place).add(message).add("\n").write_to(fd);
+    line.add(message).add("\n").write_to(fd);
     close(fd);
 }
 
 std::vector<study::CrashNote> read_crash_notes(storage::FileSystem& files, const std::string& study_directory,
                                                std::uint32_t incarnation) {
-    std::map<unsigned long, study::CrashNote> notes; // by rank
+    std::map<std::uint32_t, study::CrashNote> notes; // by rank
     const std::string folder = StudyDirectory{study_directory}.logs();
     if (!files.exists(folder)) return {};
     const std::string start = name_start(incarnation);
@@ -75,11 +72,10 @@ std::vector<study::CrashNote> read_crash_notes(storage::FileSystem& files, const
         std::istringstream in(text);
         std::uint32_t of_trial = 0;
         std::uint32_t of_attempt = 0;
-        study::CrashNote note;
-        if (!(in >> of_trial >> of_attempt) || !std::getline(in >> std::ws, note.message) || of_attempt == 0) continue;
-        note.trial = study::TrialId{of_trial};
-        note.attempt = study::Attempt{of_attempt};
-        notes.emplace(std::strtoul(name.c_str() + start.size(), nullptr, 10), std::move(note));
+        std::string message;
+        if (!(in >> of_trial >> of_attempt) || !std::getline(in >> std::ws, message) || of_attempt == 0) continue;
+        const auto rank = static_cast<std::uint32_t>(std::strtoul(name.c_str() + start.size(), nullptr, 10));
+        notes.emplace(rank, study::CrashNote{study::TrialId{of_trial}, study::Attempt{of_attempt}, {message, rank}});
     }
     std::vector<study::CrashNote> found;
     for (auto& [rank, note] : notes) found.push_back(std::move(note));

@@ -3,7 +3,8 @@
 // Crash notes: a rank that is about to end by the fault of its trial leaves word in the study directory, because the
 // launcher will end the whole job, head included. The next head reads who it was.
 //
-// One file per rank that had something to say: logs/crash-<incarnation>-<rank>, "<trial> <attempt> <message>".
+// One file per rank (of the job) that had something to say, logs/crash-<incarnation>-<rank>. It holds
+// "<trial> <attempt> <message>".
 
 #include <string>
 #include <vector>

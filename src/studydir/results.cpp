@@ -163,8 +163,8 @@ storage::ResultTable ResultsBuilder::trials() const {
                   return t.closed_by == study::Reason::none ? std::string()
                                                             : study::describe(t.closed_by, t.closed_a, t.closed_b);
               })));
-    columns.push_back(
-        field("message", "", "of a failure", collect<std::string>(trials, [](const auto& t) { return t.message; })));
+    columns.push_back(field("message", "", "of a failure",
+                            collect<std::string>(trials, [](const auto& t) { return study::describe(t.failure); })));
     columns.push_back(field("attempts", "", "how often it was started",
                             collect<std::int64_t>(trials, [](const auto& t) { return t.attempt.value(); })));
     columns.push_back(field("ranks", "", "ranks per attempt",

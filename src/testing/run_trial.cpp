@@ -163,7 +163,7 @@ TrialRun Trial::result() {
     for (const auto& ended : ended_) {
         failed = failed || (ended.outcome != AttemptOutcome::finished && ended.outcome != AttemptOutcome::stopped &&
                             ended.outcome != AttemptOutcome::paused);
-        if (run_.failure.empty()) run_.failure = ended.message;
+        if (run_.failure.empty()) run_.failure = study::describe(ended.failure);
     }
     if (late_)
         run_.failure = "the trial did not end within " + std::to_string(options_.time_limit.count()) +

@@ -75,10 +75,10 @@ class SchedulerDriver {
 
     void started(TrialId trial) { apply(study::TrialStarted{trial, base::Attempt(1), {}, {base::Rank(1)}, {}}); }
     void ended(TrialId trial, study::AttemptOutcome outcome, bool retry = false) {
-        apply(study::AttemptEnded{trial, base::Attempt(1), {}, outcome, retry, ""});
+        apply(study::AttemptEnded{trial, base::Attempt(1), {}, outcome, retry, {}});
     }
     void close(TrialId trial, study::TrialPhase phase, Reason reason) {
-        apply(study::TrialClosed{trial, {}, phase, reason, 0, 0, ""});
+        apply(study::TrialClosed{trial, {}, phase, reason, 0, 0, {}});
     }
     void fail(TrialId trial) {
         ended(trial, study::AttemptOutcome::failed);

@@ -254,7 +254,7 @@ void World::advance(TrialId trial) {
     Trial& t = trials_[trial.value()];
     if (t.phase == Phase::paused || t.phase == Phase::waiting) { // it counts as paused since the verdict
         t.holds_ranks = false;
-        apply(study::AttemptEnded{trial, base::Attempt(1), {}, AttemptOutcome::paused, false, ""});
+        apply(study::AttemptEnded{trial, base::Attempt(1), {}, AttemptOutcome::paused, false, {}});
     } else if (chance(options_.failure)) {
         attempt_over(trial, AttemptOutcome::failed);
     } else if (chance(options_.loss)) {
@@ -332,7 +332,7 @@ void World::attempt_over(TrialId trial, AttemptOutcome outcome) {
     const bool told_to_pause = t.phase == Phase::pausing;
     if (outcome == AttemptOutcome::paused && told_to_pause) save(trial);
     t.holds_ranks = false;
-    apply(study::AttemptEnded{trial, base::Attempt(1), {}, outcome, outcome == AttemptOutcome::lost, ""});
+    apply(study::AttemptEnded{trial, base::Attempt(1), {}, outcome, outcome == AttemptOutcome::lost, {}});
     switch (outcome) {
         case AttemptOutcome::paused:
         case AttemptOutcome::lost:
@@ -360,7 +360,7 @@ void World::close(TrialId trial, TrialPhase phase, Reason reason) {
     Trial& t = trials_[trial.value()];
     t.phase = Phase::closed;
     t.holds_ranks = false;
-    apply(study::TrialClosed{trial, {}, phase, reason, 0.0, 0.0, ""});
+    apply(study::TrialClosed{trial, {}, phase, reason, 0.0, 0.0, {}});
     for (const study::CheckpointRef& checkpoint : t.checkpoints)
         apply(study::CheckpointReleased{trial, checkpoint.path});
     t.checkpoints.clear();

@@ -91,7 +91,7 @@ class Life {
         searcher_->apply(record);
         seen_.reported(record.trial, 1, study::score(values[trial % values.size()], study::Mode::min));
         const auto phase = trial % 5 == 4 ? study::TrialPhase::failed : study::TrialPhase::finished;
-        searcher_->apply(study::TrialClosed{record.trial, {}, phase, study::Reason::exception, 0.0, 0.0, "it threw"});
+        searcher_->apply(study::TrialClosed{record.trial, {}, phase, study::Reason::exception, 0.0, 0.0, {"it threw"}});
         seen_.over(record.trial, 1, phase);
     }
     void live(std::uint32_t from, std::uint32_t to) {

@@ -73,15 +73,15 @@ std::unique_ptr<TrialBody> make_body(const AttemptParts& parts, Spare& spare) {
 RunnerEnded run(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port, Spare& spare) {
     const study::StudySpec& spec = *setting.spec;
     space::Configuration configuration = merged(assignment.start, spec);
-    if (port.abort_flag().load()) return {AttemptOutcome::lost, ""};
+    if (port.abort_flag().load()) return {AttemptOutcome::lost, {}};
     std::unique_ptr<GroupCollective> group;
     try {
         group = std::make_unique<GroupCollective>(setting.form(assignment, port.abort_flag()), port);
     } catch (const ddp::Aborted&) {
-        return {AttemptOutcome::lost, ""};
+        return {AttemptOutcome::lost, {}};
     } catch (...) {
-        if (port.abort_flag().load()) return {AttemptOutcome::lost, ""};
-        return {AttemptOutcome::failed, "cannot form the group: " + message_of(std::current_exception())};
+        if (port.abort_flag().load()) return {AttemptOutcome::lost, {}};
+        return {AttemptOutcome::failed, {"cannot form the group: " + message_of(std::current_exception())}};
     }
     Looks looks;
     const bool any_option = !spec.trainable.program && setting.trainable->info.any_option;
@@ -99,7 +99,7 @@ RunnerEnded run_attempt(const AttemptSetting& setting, const Assignment& assignm
     try {
         return run(setting, assignment, port, spare);
     } catch (...) { // the configuration could not even be put together
-        return {AttemptOutcome::failed, message_of(std::current_exception())};
+        return {AttemptOutcome::failed, {message_of(std::current_exception())}};
     }
 }
 

@@ -59,11 +59,11 @@ struct Spare {
     int size = 0; ///< ranks of the trial it was part of
 };
 
-/// Runs the attempt to its end. Never throws: whatever user code throws becomes the outcome `failed` with the message
-/// "rank R: what()" on the rank that threw, and `failed` without a message on the others. `unreadable` when the
-/// checkpoint that the attempt should start from is damaged, `unreachable` when it cannot be read now, `unsaved` when
-/// it cannot write the one that it should end with, `stateless` when the trainable has none to give, `unstarted` when
-/// ranktune itself could not set it up, each with the message. `lost` after an abort.
+/// Runs the attempt to its end. Never throws: whatever user code throws becomes the outcome `failed` with what() on the
+/// rank that threw, and `failed` without a message on the others. `unreadable` when the checkpoint that the attempt
+/// should start from is damaged, `unreachable` when it cannot be read now, `unsaved` when it cannot write the one that
+/// it should end with, `stateless` when the trainable has none to give, `unstarted` when ranktune itself could not set
+/// it up, each with the message. `lost` after an abort.
 [[nodiscard]] RunnerEnded run_attempt(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port,
                                       Spare& spare);
 

@@ -40,4 +40,15 @@ std::string message_of(const std::exception_ptr& error) {
     }
 }
 
+study::Failure failure_of(const std::exception_ptr& error, std::uint32_t thrower) {
+    study::Failure failure{message_of(error), thrower};
+    try {
+        std::rethrow_exception(error);
+    } catch (const CheckpointError& known) {
+        if (known.rank()) failure.rank = known.rank();
+    } catch (...) {
+    }
+    return failure;
+}
+
 } // namespace ranktune::trial

@@ -3,7 +3,9 @@
 // What is thrown in an attempt whose end is not simply the fault of its trial, and how an attempt ends by what was
 // thrown.
 
+#include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 
 #include "ranktune/base/error.hpp"
@@ -16,11 +18,15 @@ namespace ranktune::trial {
 /// `stateless`), is not to be had.
 class CheckpointError : public base::Error {
   public:
-    CheckpointError(study::AttemptOutcome outcome, const std::string& what) : Error(what), outcome_(outcome) {}
+    /// `rank`: of the trial, that could not read or write its part, when another rank throws for it.
+    CheckpointError(study::AttemptOutcome outcome, const std::string& what, std::optional<std::uint32_t> rank = {})
+        : Error(what), outcome_(outcome), rank_(rank) {}
     [[nodiscard]] study::AttemptOutcome outcome() const { return outcome_; }
+    [[nodiscard]] std::optional<std::uint32_t> rank() const { return rank_; }
 
   private:
     study::AttemptOutcome outcome_;
+    std::optional<std::uint32_t> rank_;
 };
 
 /// A time-out, a program that was killed: the outcome `disturbed`.
@@ -42,5 +48,7 @@ class DisturbedError : public base::Error {
 
 /// Its message.
 [[nodiscard]] std::string message_of(const std::exception_ptr& error);
+/// Its message with the rank of the trial that it is about: `thrower`, unless it names another.
+[[nodiscard]] study::Failure failure_of(const std::exception_ptr& error, std::uint32_t thrower);
 
 } // namespace ranktune::trial

@@ -41,7 +41,7 @@ struct RunnerUnsaved {
 /// Every rank, once per start: no user code of this attempt runs here any more.
 struct RunnerEnded {
     study::AttemptOutcome outcome = study::AttemptOutcome::finished;
-    std::string message; ///< of a failure, with the rank that threw
+    study::Failure failure;
     /// Leader: parameters and options that the trainable never looked at, where that is a mistake of the study file.
     std::vector<std::string> unread = {};
 };

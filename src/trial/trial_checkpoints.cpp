@@ -86,12 +86,11 @@ class ReadingSource final : public study::StateSource {
     study::StateSource& from_;
 };
 
-/// "rank 2: no space left on device", of the first that failed so badly.
+/// Of the first rank that failed so badly, without a rank where the leader speaks for itself; empty: of none.
 template <class ToldByRanks>
-std::string first_error(const ToldByRanks& told, std::uint64_t failed) {
-    for (std::size_t rank = 0; rank < told.size(); ++rank)
-        if (told[rank].failed == failed)
-            return (rank == 0 ? "" : "rank " + std::to_string(rank) + ": ") + told[rank].error;
+study::Failure first_failure(const ToldByRanks& told, std::uint64_t failed) {
+    for (std::uint32_t rank = 0; rank < told.size(); ++rank)
+        if (told[rank].failed == failed) return {told[rank].error, rank == 0 ? std::nullopt : std::optional(rank)};
     return {};
 }
 
@@ -159,7 +158,8 @@ void TrialCheckpoints::restore_shards(const study::CheckpointRef& checkpoint, co
     const auto told = tell(mine);
     group_.part(); // all see the same: nobody waits for another
     const auto outcome = worst == damage ? AttemptOutcome::unreadable : AttemptOutcome::unreachable;
-    if (assignment_.leads()) throw CheckpointError(outcome, first_error(told, worst));
+    const study::Failure failed = first_failure(told, worst);
+    if (assignment_.leads()) throw CheckpointError(outcome, failed.message, failed.rank);
     throw ddp::PeerFailed("the trial's checkpoint cannot be read");
 }
 
@@ -204,23 +204,23 @@ void TrialCheckpoints::finish_own_shard() {
     const auto own = *std::exchange(own_, std::nullopt);
     Told mine{0, own.checkpoint.bytes, own.checkpoint.digest, {}};
     if (!own.error.empty()) say(mine, failure, own.error);
-    const std::string error = finish_shards(key_at(taken_.iteration), mine);
-    if (!error.empty() && assignment_.leads()) schedule_.missed(error);
+    const study::Failure failed = finish_shards(key_at(taken_.iteration), mine);
+    if (!failed.empty() && assignment_.leads()) schedule_.missed(study::describe(failed));
 }
 
 /// Collective. Announces the checkpoint, or takes back what was written of it and returns why.
-std::string TrialCheckpoints::finish_shards(const storage::CheckpointKey& key, const Told& mine) {
+study::Failure TrialCheckpoints::finish_shards(const storage::CheckpointKey& key, const Told& mine) {
     const auto told = tell(mine);
-    std::string error = first_error(told, failure);
-    if (!error.empty()) {
+    study::Failure failed = first_failure(told, failure);
+    if (!failed.empty()) {
         if (mine.failed == 0) setting_.checkpoints->discard(key);
-        return error;
+        return failed;
     }
-    if (!assignment_.leads()) return error;
+    if (!assignment_.leads()) return {};
     std::vector<study::CheckpointRef> shards;
     for (const Told& shard : told) shards.push_back({key.iteration, {}, shard.bytes, shard.digest});
     schedule_.saved(storage::join_shards(key, shards), taken_.value);
-    return error;
+    return {};
 }
 
 /// Copies the state where this rank writes it, and returns the digest of what all ranks have to hold the same.
@@ -266,9 +266,10 @@ void TrialCheckpoints::save_last(const TrialPoint& point, const Save& save) {
         } catch (const base::Error& error) {
             say(mine, failure, error.what());
         }
-        const std::string error = finish_shards(key, mine);
+        const study::Failure failed = finish_shards(key, mine);
         group_.part(); // that was the last operation
-        if (!error.empty() && assignment_.leads()) throw CheckpointError(AttemptOutcome::unsaved, error);
+        if (!failed.empty() && assignment_.leads())
+            throw CheckpointError(AttemptOutcome::unsaved, failed.message, failed.rank);
         return;
     }
     if (!assignment_.leads()) {

@@ -67,7 +67,7 @@ class TrialCheckpoints {
     void finish_own_shard();
     [[nodiscard]] std::uint64_t copy_state(study::MemoryState& state, const Save& save);
     [[nodiscard]] std::vector<Told> tell(const Told& mine);
-    [[nodiscard]] std::string finish_shards(const storage::CheckpointKey& key, const Told& mine);
+    [[nodiscard]] study::Failure finish_shards(const storage::CheckpointKey& key, const Told& mine);
     void agree_on(std::uint64_t digest, base::Iteration iteration);
     [[nodiscard]] storage::CheckpointKey key_at(base::Iteration iteration) const;
 

@@ -61,7 +61,7 @@ RunnerEnded TrialLoop::run(TrialBody& body) {
     RunnerEnded ended = train();
     checkpoints_.close();
     body.close(port_.abort_flag().load());
-    if (port_.abort_flag().load()) return {AttemptOutcome::lost, ""};
+    if (port_.abort_flag().load()) return {AttemptOutcome::lost, {}};
     return ended;
 }
 
@@ -71,25 +71,25 @@ RunnerEnded TrialLoop::train() {
         watch_.start();
         body_->start(assignment_.checkpoint());
         const Verb told = body_->train([this](const trainables::Metrics& metrics) { return after(metrics); });
-        return {outcome_after(told), ""};
+        return {outcome_after(told), {}};
     } catch (const ddp::Aborted&) {
-        return {AttemptOutcome::lost, ""};
+        return {AttemptOutcome::lost, {}};
     } catch (const ddp::PeerFailed&) {
-        return {AttemptOutcome::failed, ""}; // the rank that failed says why
+        return {AttemptOutcome::failed, {}}; // the rank that failed says why
     } catch (...) {
         return failed_here(std::current_exception());
     }
 }
 
 RunnerEnded TrialLoop::failed_here(const std::exception_ptr& error) {
-    std::string message = "rank " + std::to_string(assignment_.group_rank) + ": " + message_of(error);
+    study::Failure failure = failure_of(error, static_cast<std::uint32_t>(assignment_.group_rank));
     const AttemptOutcome outcome = outcome_of(error);
     try {
         fail_();
     } catch (...) { // Aborted, or the other ranks parted on their own: either way nobody waits for this rank
-        if (port_.abort_flag().load()) return {AttemptOutcome::lost, ""};
+        if (port_.abort_flag().load()) return {AttemptOutcome::lost, {}};
     }
-    return {outcome, std::move(message)};
+    return {outcome, std::move(failure)};
 }
 
 // ---- after an iteration

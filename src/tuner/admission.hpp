@@ -33,7 +33,7 @@ struct ReportFact {
 struct EndFact {
     TrialId trial;
     AttemptOutcome outcome = AttemptOutcome::finished;
-    std::string message;
+    Failure failure;
 };
 
 using Fact = std::variant<ReportFact, EndFact>;

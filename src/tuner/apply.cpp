@@ -238,7 +238,7 @@ void Tuner::apply_one(const study::AttemptEnded& r) {
     const bool by_scheduler = t.verdict.verb != Verb::go_on && t.verdict.reason != Reason::draining;
     if (r.outcome == AttemptOutcome::paused && state_.draining && !by_scheduler && spec_.checkpoint.supported)
         state_.pace.learn_from_pause(t, spec_.trainable.program.has_value(), trained_up_to(nullptr));
-    state_.blame.attempt_ended(r.trial, t, r.outcome, r.message, state_.placement);
+    state_.blame.attempt_ended(r.trial, t, r.outcome, r.failure.message, state_.placement);
     t.abandoned = false;
     if (t.winding) return; // only ranks come back: what the trial was told has taken effect
     if (r.outcome == AttemptOutcome::lost) state_.pace.learn_from_loss(t, r.at, state_.reports == 0);
@@ -246,8 +246,8 @@ void Tuner::apply_one(const study::AttemptEnded& r) {
     if (r.outcome == AttemptOutcome::disturbed && occupancy_.disturbance_is_a_loss()) costs = Costs::loss;
     // (The study ends when a checkpoint was out of reach too often, and the next start tries again.)
     if (costs == Costs::loss) t.losses = r.outcome == AttemptOutcome::unreachable && !r.retry ? 0 : t.losses + 1;
-    if (costs == Costs::failure) state_.blame.note_failure(t, admission_->received(r.trial), r.message);
-    if (!occupancy_.ends_with_verdict()) t.message = r.message;
+    if (costs == Costs::failure) state_.blame.note_failure(t, admission_->received(r.trial), r.failure.message);
+    if (!occupancy_.ends_with_verdict()) t.failure = r.failure;
     const bool exploits = t.phase == TrialPhase::ending && t.verdict.verb == Verb::exploit;
     if (r.outcome == AttemptOutcome::paused && !exploits && !occupancy_.ends_with_verdict()) {
         // The word to pause overtook the answer to its last report: it goes on like any other that the end of a job has
@@ -277,7 +277,7 @@ void Tuner::apply_one(const study::TrialClosed& r) {
     t.closed_by = r.reason;
     t.closed_a = r.a;
     t.closed_b = r.b;
-    if (!r.message.empty()) t.message = r.message;
+    if (!r.failure.empty()) t.failure = r.failure;
     state_.blame.closed(r.trial, t, r.phase, state_.reports > 0);
     set_phase(r.trial, r.phase);
 }
@@ -294,7 +294,7 @@ void Tuner::apply_one(const study::RankLost& r) {
     TrialState& t = trial(*holder);
     t.abandoned = true;
     t.at_fault = t.at_fault || r.guilty;
-    if (r.guilty) t.message = r.why;
+    if (r.guilty) t.failure = {r.why};
     if (t.pace >= slowest_) slowest_ = slowest_running();
 }
 
@@ -338,7 +338,7 @@ void Tuner::apply_one(const study::TrialReopened& r) {
     t.closed_by = Reason::none;
     t.closed_a = t.closed_b = 0.0;
     t.ended = {};
-    t.message.clear();
+    t.failure = {};
     t.overtaken = 0;
     t.verdict = {};
     if (r.from_scratch) t.seconds = 0.0;
@@ -354,8 +354,8 @@ void Tuner::apply_one(const study::JobDied& r) {
     for (const auto& [note, retry] : r.notes) {
         TrialState& t = trial(note.trial);
         if (t.attempt != note.attempt) impossible("a crash note is about another attempt");
-        state_.blame.note_failure(t, admission_->received(note.trial), note.message);
-        t.message = note.message;
+        state_.blame.note_failure(t, admission_->received(note.trial), note.failure.message);
+        t.failure = note.failure;
         over = over || !retry;
     }
     // Reports that were on their way went with the job: how far a trial that is closed now had got depends on the time.

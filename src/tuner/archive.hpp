@@ -23,6 +23,7 @@ struct Writer {
     void operator()(const StudyTime& v) { out.svarint(base::to_ns(v)); }
     void operator()(const CheckpointRef& v) { study::encode(v, out); }
     void operator()(const Donor& v) { study::encode(v, out); }
+    void operator()(const Failure& v) { study::encode(v, out); }
     void operator()(const space::Configuration& v) { study::encode(v, out); }
     void operator()(const Verdict& v) { study::encode(v, out); }
     template <class T>
@@ -79,6 +80,7 @@ struct Reader {
     void operator()(StudyTime& v) { v = base::from_ns(in.svarint()); }
     void operator()(CheckpointRef& v) { v = study::decode_checkpoint(in); }
     void operator()(Donor& v) { v = study::decode_donor(in); }
+    void operator()(Failure& v) { v = study::decode_failure(in); }
     void operator()(space::Configuration& v) {
         v = study::decode_configuration(in);
         v.share_names(before);
@@ -141,7 +143,7 @@ void Writer::fields(Self& self, T& v) {
     } else if constexpr (std::is_same_v<Plain, study::ReportHeld>) {
         each(v.trial, v.attempt, v.at, v.iteration, v.seconds, v.metrics);
     } else if constexpr (std::is_same_v<Plain, HeldEnd>) {
-        each(v.outcome, v.message);
+        each(v.outcome, v.failure);
     } else if constexpr (std::is_same_v<Plain, LogicalSlot>) {
         each(v.trial, v.clock, v.received, v.held, v.end);
     } else if constexpr (std::is_same_v<Plain, HostState>) {
@@ -161,10 +163,10 @@ void Writer::fields(Self& self, T& v) {
     } else {
         each(v.phase, v.reported, v.abandoned, v.at_fault, v.silent, v.unheard, v.attempt, v.iteration,
              v.attempt_iteration, v.decision_point, v.unsaved, v.seconds, v.pace, v.since, v.last, v.best,
-             v.best_iteration, v.verdict, v.wanted_ranks, v.bracket, v.losses, v.failures, v.failed_at, v.failure,
-             v.deaths, v.deaths_alone, v.died_at, v.overtaken, v.target, v.closed_by, v.closed_a, v.closed_b, v.created,
-             v.started, v.ended, v.ranks, v.checkpoints, v.window, v.message, v.configuration, v.winding, v.slot,
-             v.origin, v.takeovers);
+             v.best_iteration, v.verdict, v.wanted_ranks, v.bracket, v.losses, v.failures, v.failed_at,
+             v.failure_digest, v.deaths, v.deaths_alone, v.died_at, v.overtaken, v.target, v.closed_by, v.closed_a,
+             v.closed_b, v.created, v.started, v.ended, v.ranks, v.checkpoints, v.window, v.failure, v.configuration,
+             v.winding, v.slot, v.origin, v.takeovers);
     }
 }
 

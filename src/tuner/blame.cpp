@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "ranktune/base/digest.hpp"
 #include "ranktune/base/text.hpp"
 #include "tuner/causes.hpp"
 
@@ -42,7 +43,7 @@ std::string Blame::row_message(const Trials& trials, std::size_t limit) const {
     };
     std::vector<Said> all;
     for (const TrialId id : in_a_row_) {
-        const std::uint64_t words = digest_of_words(base::gist(trials[id].message));
+        const std::uint64_t words = digest_of_words(base::gist(trials[id].failure.message));
         const auto known = std::ranges::find(all, words, &Said::words);
         if (known == all.end())
             all.push_back({words, 1, id});
@@ -52,7 +53,7 @@ std::string Blame::row_message(const Trials& trials, std::size_t limit) const {
     const auto most = std::ranges::max_element(all, {}, &Said::times);
     const std::string number = std::to_string(in_a_row_.size());
     const std::string who = most->times == in_a_row_.size() ? "They" : std::to_string(most->times) + " of them";
-    const std::string words = base::gist(without_place(trials[most->first].message));
+    const std::string words = base::gist(trials[most->first].failure.message);
     return number + " trials in a row failed before their first report. " + who + " said: " + words +
            ". This looks like a fault of their surroundings, so none of them counts as failed: mend it, and the same "
            "command tries them again. When the configurations are at fault, a larger failure.in_a_row (now " +
@@ -60,7 +61,7 @@ std::string Blame::row_message(const Trials& trials, std::size_t limit) const {
 }
 
 bool Blame::is_the_same(const TrialState& t, Iteration at, const std::string& message) {
-    return t.failures > 0 && t.failed_at == at && t.failure == digest_of_failure(message);
+    return t.failures > 0 && t.failed_at == at && t.failure_digest == base::digest_of(message);
 }
 
 // ---- mutators
@@ -118,7 +119,7 @@ void Blame::note_on(std::uint32_t host, TrialId id, bool unstarted, const std::s
 void Blame::note_failure(TrialState& t, Iteration at, const std::string& message) {
     ++t.failures;
     t.failed_at = at;
-    t.failure = digest_of_failure(message);
+    t.failure_digest = base::digest_of(message);
 }
 
 void Blame::closed(TrialId id, const TrialState& t, TrialPhase phase, bool any_report) {
@@ -138,7 +139,7 @@ void Blame::reopened(TrialId id, TrialState& t) {
 void Blame::forgive(TrialState& t) {
     t.failures = 0;
     t.failed_at = 0;
-    t.failure = 0;
+    t.failure_digest = 0;
 }
 
 void Blame::job_died(Trials& trials) {

@@ -40,7 +40,7 @@ void ByArrival::visit_line(const std::function<bool(TrialId)>& visit) const {
 void ByArrival::apply(const study::Record& record) {
     if (const auto* ended = std::get_if<study::AttemptEnded>(&record)) {
         if (!ended->retry && ends_trial(ended->outcome))
-            ends_.push_back({ended->trial, ended->outcome, ended->message});
+            ends_.push_back({ended->trial, ended->outcome, ended->failure});
     } else if (const auto* closed = std::get_if<study::TrialClosed>(&record)) {
         forget(closed->trial);
     } else if (const auto* retired = std::get_if<study::HostRetired>(&record)) {

@@ -33,7 +33,7 @@ std::optional<Fact> ByTurn::next() const {
         const study::ReportHeld& held = slot.held.front();
         return ReportFact{*slot.trial, held.attempt, held.iteration, held.seconds, held.metrics};
     }
-    if (slot.end) return EndFact{*slot.trial, slot.end->outcome, slot.end->message};
+    if (slot.end) return EndFact{*slot.trial, slot.end->outcome, slot.end->failure};
     return {};
 }
 
@@ -152,7 +152,7 @@ void ByTurn::end(const study::AttemptEnded& r) {
     if (std::exchange(trials_.at(r.trial).winding, false)) return;
     const std::uint32_t position = trials_[r.trial].slot;
     if (!r.retry && ends_trial(r.outcome) && position != no_slot)
-        time_.slot(position).end = HeldEnd{r.outcome, r.message};
+        time_.slot(position).end = HeldEnd{r.outcome, r.failure};
 }
 
 /// Of a trial whose turn has not come: it is tried again, as if nothing had been.

@@ -31,17 +31,9 @@ void impossible(const std::string& what) {
         ". It was written by another version or is damaged; `ranktune status` shows the last good state");
 }
 
-std::string_view without_place(std::string_view message) {
-    const std::size_t colon = message.starts_with("rank ") ? message.find(": ") : std::string_view::npos;
-    return message.substr(colon == std::string_view::npos ? 0 : colon + 2);
-}
-
-std::uint64_t digest_of_failure(std::string_view message) { return base::digest_of(without_place(message)); }
-
-std::uint64_t digest_of_words(const std::string& message) {
-    std::string words = message;
-    std::erase_if(words, [](char c) { return c >= '0' && c <= '9'; });
-    return digest_of_failure(words);
+std::uint64_t digest_of_words(std::string message) {
+    std::erase_if(message, [](char c) { return c >= '0' && c <= '9'; });
+    return base::digest_of(message);
 }
 
 } // namespace ranktune::tuner

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "tuner/trial_state.hpp"
 
@@ -20,11 +19,8 @@ namespace ranktune::tuner {
 /// Throws base::FormatError: a record that cannot follow those before it.
 [[noreturn]] void impossible(const std::string& what);
 
-/// What a trial said when it failed, without the place ("rank 3 on nid0041: ...").
-[[nodiscard]] std::string_view without_place(std::string_view message);
-/// Of these words.
-[[nodiscard]] std::uint64_t digest_of_failure(std::string_view message);
-/// The same without numbers: "loss is NaN at iteration 7" says what "loss is NaN at iteration 9" says.
-[[nodiscard]] std::uint64_t digest_of_words(const std::string& message);
+/// Of the message of a failure without its numbers: "loss is NaN at iteration 7" says what "loss is NaN at iteration 9"
+/// says.
+[[nodiscard]] std::uint64_t digest_of_words(std::string message);
 
 } // namespace ranktune::tuner

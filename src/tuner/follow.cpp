@@ -169,7 +169,7 @@ void Tuner::Following::operator()(const study::AttemptEnded& r) const {
         round.push(Drain{saying.ends_study, tuner.reason_to_end(r)});
     else if (r.outcome == AttemptOutcome::unreachable && !r.retry && !before.was_winding)
         round.push(Drain{saying.ends_study, tuner.reason_to_end(r)});
-    if (r.outcome == AttemptOutcome::unstarted) round.push(JudgeSetUp{r.trial, r.message});
+    if (r.outcome == AttemptOutcome::unstarted) round.push(JudgeSetUp{r.trial, r.failure.message});
     const auto host = saying.against_host ? state.placement.only_host_of(t.ranks) : std::nullopt;
     if (host) round.push(JudgeHost{*host});
     if (t.phase == TrialPhase::paused && (r.retry || r.outcome == AttemptOutcome::paused)) round.push(Evict{});
@@ -186,7 +186,7 @@ void Tuner::Following::operator()(const study::AttemptEnded& r) const {
 void Tuner::Following::operator()(const study::TrialClosed& r) const {
     if (r.phase == TrialPhase::failed) {
         if (state.draining && blames_surroundings(state.drain_reason)) tuner.reopen_row(round);
-        round.push(CountFailure{r.message});
+        round.push(CountFailure{r.failure});
     }
     retain(r.trial);
 }
@@ -239,7 +239,7 @@ void Tuner::Following::operator()(const study::IncarnationBegan&) const {
     for (auto i = static_cast<std::uint32_t>(state.trials.size()); i-- > 0;) {
         const TrialState& t = state.trials[i];
         if (t.verdict.verb == Verb::stop && !is_final(t.phase))
-            round.push(Close{TrialId{i}, phase_after(t.verdict.reason), t.verdict, t.message});
+            round.push(Close{TrialId{i}, phase_after(t.verdict.reason), t.verdict, t.failure});
     }
 }
 
@@ -278,12 +278,12 @@ void Tuner::reopen_row(Round& round) const {
 
 /// Why a study ends for an end that concerns every trial: where one cannot save, the next cannot either.
 std::string Tuner::reason_to_end(const study::AttemptEnded& r) const {
-    if (r.outcome == AttemptOutcome::stateless) return named(r.trial) + ": " + std::string(without_place(r.message));
+    if (r.outcome == AttemptOutcome::stateless) return named(r.trial) + ": " + r.failure.message;
     if (r.outcome == AttemptOutcome::unreachable)
-        return "a checkpoint cannot be read, and is kept: " + r.message +
+        return "a checkpoint cannot be read, and is kept: " + describe(r.failure) +
                ". When the file is there again, the same command goes on; one that is gone for good may be given up by "
                "an empty file in its place: the trial then goes on from the checkpoint before";
-    return r.message;
+    return describe(r.failure);
 }
 
 std::vector<study::Command> Tuner::pending_commands() const {

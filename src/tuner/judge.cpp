@@ -116,8 +116,8 @@ std::optional<study::Exploited> Tuner::takeover(const ReportFact& fact, const sc
 /// How a trial that gets no further attempt is over.
 study::TrialClosed Tuner::judged(const EndFact& fact, StudyTime now) const {
     const TrialState& t = state_.trials[fact.trial];
-    const auto closed = [&](TrialPhase phase, Reason reason, double a, double b, std::string message) {
-        return study::TrialClosed{fact.trial, now, phase, reason, a, b, std::move(message)};
+    const auto closed = [&](TrialPhase phase, Reason reason, double a, double b, Failure failure) {
+        return study::TrialClosed{fact.trial, now, phase, reason, a, b, std::move(failure)};
     };
     if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop && fact.outcome != AttemptOutcome::failed &&
         fact.outcome != AttemptOutcome::disturbed)
@@ -127,13 +127,13 @@ study::TrialClosed Tuner::judged(const EndFact& fact, StudyTime now) const {
             return closed(TrialPhase::finished, Reason::trainable_done, 0.0, 0.0, {});
         case AttemptOutcome::lost:
             return closed(TrialPhase::failed, Reason::lost, t.losses, 0.0,
-                          "its ranks were lost " + std::to_string(t.losses) + " times");
+                          {"its ranks were lost " + std::to_string(t.losses) + " times"});
         case AttemptOutcome::disturbed:
             if (occupancy_.disturbance_is_a_loss())
-                return closed(TrialPhase::failed, Reason::lost, t.losses, 0.0, fact.message);
+                return closed(TrialPhase::failed, Reason::lost, t.losses, 0.0, fact.failure);
             [[fallthrough]];
         default:
-            return closed(TrialPhase::failed, Reason::exception, 0.0, 0.0, fact.message);
+            return closed(TrialPhase::failed, Reason::exception, 0.0, 0.0, fact.failure);
     }
 }
 

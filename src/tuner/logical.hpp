@@ -27,7 +27,7 @@ struct UnitKey {
 /// How a trial ended by itself, before its turn.
 struct HeldEnd {
     AttemptOutcome outcome = AttemptOutcome::finished; ///< finished, failed, lost or disturbed
-    std::string message;
+    Failure failure;
 };
 
 /// One of the study's `max_concurrent` places for trials. It knows nothing of ranks.

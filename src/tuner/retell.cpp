@@ -61,7 +61,7 @@ Retold retell(std::span<const study::Record> records, const State& state) {
     if (const auto* r = std::get_if<study::CheckpointCommitted>(&first))
         return told(r->at, study::CheckpointSaved{r->trial, r->attempt, state.incarnation, r->checkpoint});
     if (const auto* r = std::get_if<study::AttemptEnded>(&first))
-        return told(r->at, study::AttemptOver{r->trial, r->attempt, state.incarnation, r->outcome, r->message});
+        return told(r->at, study::AttemptOver{r->trial, r->attempt, state.incarnation, r->outcome, r->failure});
     if (const auto* r = std::get_if<study::RankLost>(&first))
         return told(r->at, study::RankGone{r->rank, r->why, r->guilty});
     if (const auto* r = std::get_if<study::DrainBegan>(&first)) return told(r->at, event_behind(*r));

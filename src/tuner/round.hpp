@@ -39,7 +39,7 @@ struct Close {
     TrialId trial;
     TrialPhase phase = TrialPhase::failed;
     Verdict why;
-    std::string message;
+    Failure failure;
 };
 struct Drain {
     Reason reason = Reason::draining;
@@ -47,7 +47,7 @@ struct Drain {
 };
 /// A trial has failed: perhaps one too many.
 struct CountFailure {
-    std::string message;
+    Failure failure;
 };
 struct Reopen {
     TrialId trial;
@@ -71,7 +71,7 @@ struct JudgeHost {
 /// An attempt could not be set up.
 struct JudgeSetUp {
     TrialId trial;
-    std::string message;
+    std::string message; ///< of its failure
 };
 /// A trial that kills the job.
 struct Convict {

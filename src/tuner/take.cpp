@@ -52,7 +52,8 @@ study::JobDied Tuner::death_of_job(const study::JobDeath& death, StudyTime now) 
         const auto same = [&](const study::JobDied::Note& entry) { return entry.note.trial == note.trial; };
         if (std::ranges::any_of(record.notes, same)) continue; // two ranks of one trial
         // (One that has left its slot is judged already.)
-        record.notes.push_back({note, state_.trials[note.trial].winding || may_retry(note.trial, note.message)});
+        record.notes.push_back(
+            {note, state_.trials[note.trial].winding || may_retry(note.trial, note.failure.message)});
     }
     return record;
 }
@@ -100,7 +101,7 @@ Tuner::Next Tuner::take(const study::Prepared& event, Round& round) const {
 Tuner::Next Tuner::take(const study::AttemptOver& event, Round& round) const {
     round.stale = !is_current(event.trial, event.attempt, event.incarnation);
     if (round.stale) return {};
-    return end_of(event.trial, event.outcome, event.message, round.now);
+    return end_of(event.trial, event.outcome, event.failure, round.now);
 }
 
 Tuner::Next Tuner::take(const study::RankGone& event, Round& round) const {
@@ -151,17 +152,17 @@ Told Tuner::told(TrialId id) const {
 }
 
 /// The end of an attempt, by the table of outcomes.
-study::AttemptEnded Tuner::end_of(TrialId id, AttemptOutcome outcome, const std::string& message, StudyTime now) const {
+study::AttemptEnded Tuner::end_of(TrialId id, AttemptOutcome outcome, const Failure& failure, StudyTime now) const {
     const TrialState& t = state_.trials[id];
     const Told told = this->told(id);
-    study::AttemptEnded end{id, t.attempt, now, outcome, false, message};
+    study::AttemptEnded end{id, t.attempt, now, outcome, false, failure};
     // Other trials could save: it is the fault of this one.
     if (outcome == AttemptOutcome::stateless && state_.retention.ever_saved()) end.outcome = AttemptOutcome::failed;
     if (t.abandoned || outcome == AttemptOutcome::lost) {
         const bool at_fault = t.at_fault && told != Told::stop;
         const auto fault = occupancy_.disturbance_is_a_loss() ? AttemptOutcome::disturbed : AttemptOutcome::failed;
         end.outcome = at_fault ? fault : AttemptOutcome::lost;
-        end.message = at_fault ? t.message : std::string();
+        end.failure = at_fault ? t.failure : Failure{};
     }
     Then then = ending_of(end.outcome, told).then;
     if (end.outcome == AttemptOutcome::disturbed && occupancy_.disturbance_is_a_loss() && then == Then::may_fail)
@@ -175,8 +176,8 @@ study::AttemptEnded Tuner::end_of(TrialId id, AttemptOutcome outcome, const std:
         case Then::is_over:
             if (t.reported || (held != nullptr && !held->empty())) break;
             end.outcome = AttemptOutcome::failed;
-            end.message = "the trainable ended without a single report";
-            end.retry = may_retry(id, end.message);
+            end.failure = {"the trainable ended without a single report"};
+            end.retry = may_retry(id, end.failure.message);
             break;
         case Then::pauses:
             end.retry = end.outcome != AttemptOutcome::paused;
@@ -185,7 +186,7 @@ study::AttemptEnded Tuner::end_of(TrialId id, AttemptOutcome outcome, const std:
             end.retry = true;
             break;
         case Then::may_fail:
-            end.retry = may_retry(id, end.message);
+            end.retry = may_retry(id, end.failure.message);
             break;
         case Then::may_be_lost:
             end.retry = t.losses < spec_.failure.max_losses;

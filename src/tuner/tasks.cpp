@@ -65,7 +65,7 @@ Tuner::Next Tuner::decide(Evict&, Round&) const {
 
 Tuner::Next Tuner::decide(Close& task, Round& round) const {
     if (is_final(state_.trials[task.trial].phase)) return {};
-    return study::TrialClosed{task.trial, round.now, task.phase, task.why.reason, task.why.a, task.why.b, task.message};
+    return study::TrialClosed{task.trial, round.now, task.phase, task.why.reason, task.why.a, task.why.b, task.failure};
 }
 
 Tuner::Next Tuner::decide(Drain& task, Round& round) const {
@@ -79,7 +79,7 @@ Tuner::Next Tuner::decide(CountFailure& task, Round& round) const {
     if (state_.draining) return {};
     const Blame& blame = state_.blame;
     if (blame.early_failures() >= max_early_failures)
-        return study::DrainBegan{round.now, Reason::early_failures, task.message};
+        return study::DrainBegan{round.now, Reason::early_failures, describe(task.failure)};
     if (blame.in_a_row().size() >= longest_row())
         return study::DrainBegan{round.now, Reason::failures_in_a_row, blame.row_message(state_.trials, longest_row())};
     return {};
@@ -121,8 +121,7 @@ Tuner::Next Tuner::decide(JudgeSetUp& task, Round& round) const {
     }
     const std::string place = host ? " on " + placement.hosts()[*host].name : std::string();
     return study::DrainBegan{round.now, Reason::unstarted,
-                             named(task.trial) + " could not be set up" + place + ": " +
-                                 std::string(without_place(task.message)) +
+                             named(task.trial) + " could not be set up" + place + ": " + task.message +
                                  ". No trial counts as failed for this: mend it, and the same command goes on"};
 }
 
@@ -130,9 +129,9 @@ Tuner::Next Tuner::decide(Convict& task, Round& round) const {
     const TrialState& t = state_.trials[task.trial];
     if (is_final(t.phase)) return {};
     const bool alone = t.deaths_alone >= deaths_to_convict;
-    const std::string why = alone ? "the job died " + std::to_string(t.deaths) + " times while it ran, " +
-                                        std::to_string(t.deaths_alone) + " times while it was tried alone"
-                                  : t.message;
+    const Failure why = alone ? Failure{"the job died " + std::to_string(t.deaths) + " times while it ran, " +
+                                        std::to_string(t.deaths_alone) + " times while it was tried alone"}
+                              : t.failure;
     return study::TrialClosed{task.trial, round.now, TrialPhase::failed, alone ? Reason::lost : Reason::exception, 0.0,
                               0.0,        why};
 }

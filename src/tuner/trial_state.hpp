@@ -52,15 +52,15 @@ struct TrialState {
 
     std::uint32_t wanted_ranks = 1;
     std::uint32_t bracket = 0;
-    std::uint32_t slot = no_slot;   ///< deterministic: its place in logical time
-    std::uint32_t losses = 0;       ///< attempts lost with their ranks
-    std::uint32_t failures = 0;     ///< attempts that ended with an exception
-    Iteration failed_at = 0;        ///< last report of the newest of those
-    std::uint64_t failure = 0;      ///< digest of its message, without the rank: is the next one the same?
-    std::uint32_t deaths = 0;       ///< of the job while it ran, since it last got further than at one of them
-    std::uint32_t deaths_alone = 0; ///< of these, while it was tried as a suspect
-    Iteration died_at = 0;          ///< highest iteration it had reported at one of them
-    Iteration target = 0;           ///< next iteration at which its scheduler compares it
+    std::uint32_t slot = no_slot;     ///< deterministic: its place in logical time
+    std::uint32_t losses = 0;         ///< attempts lost with their ranks
+    std::uint32_t failures = 0;       ///< attempts that ended with an exception
+    Iteration failed_at = 0;          ///< last report of the newest of those
+    std::uint64_t failure_digest = 0; ///< of its message: is the next one the same?
+    std::uint32_t deaths = 0;         ///< of the job while it ran, since it last got further than at one of them
+    std::uint32_t deaths_alone = 0;   ///< of these, while it was tried as a suspect
+    Iteration died_at = 0;            ///< highest iteration it had reported at one of them
+    Iteration target = 0;             ///< next iteration at which its scheduler compares it
     double closed_a = 0.0;
     double closed_b = 0.0;
     StudyTime created;
@@ -71,7 +71,7 @@ struct TrialState {
     std::vector<Rank> ranks;                ///< of the newest attempt; kept after it ended, for views
     std::vector<CheckpointRef> checkpoints; ///< committed, not released, in the order of their commits
     std::vector<double> window;             ///< last results of the plateau stopper's metric, oldest first
-    std::string message;                    ///< of the failure
+    Failure failure;                        ///< the newest; empty: none
     space::Configuration configuration;     ///< now; see configuration_at
 
     /// How often it has exploited another trial.

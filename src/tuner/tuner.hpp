@@ -146,7 +146,7 @@ class Tuner {
     Next take(const study::DeadlineKnown& event, Round& round) const;
     [[nodiscard]] Told told(TrialId id) const;
     Next take(const study::Prepared& event, Round& round) const;
-    [[nodiscard]] study::AttemptEnded end_of(TrialId id, AttemptOutcome outcome, const std::string& message,
+    [[nodiscard]] study::AttemptEnded end_of(TrialId id, AttemptOutcome outcome, const Failure& failure,
                                              StudyTime now) const;
     [[nodiscard]] study::JobDied death_of_job(const study::JobDeath& death, StudyTime now) const;
     [[nodiscard]] bool may_retry(TrialId id, const std::string& message) const;

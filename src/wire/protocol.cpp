@@ -127,7 +127,7 @@ void get(Decoder& in, study::CheckpointSaved& m) {
 void put(Encoder& out, const GroupOver& m) {
     put_key(out, m.over);
     out.u8(static_cast<std::uint8_t>(m.over.outcome));
-    out.string(m.over.message);
+    study::encode(m.over.failure, out);
     out.f64(m.starting_s);
     out.f64(m.training_s);
     out.varint(m.unread.size());
@@ -136,7 +136,7 @@ void put(Encoder& out, const GroupOver& m) {
 void get(Decoder& in, GroupOver& m) {
     get_key(in, m.over);
     m.over.outcome = get_enum<study::AttemptOutcome>(in, static_cast<std::uint8_t>(study::last_attempt_outcome));
-    get_string(in, m.over.message);
+    m.over.failure = study::decode_failure(in);
     m.starting_s = in.f64();
     m.training_s = in.f64();
     m.unread.resize(in.count());
@@ -250,12 +250,12 @@ void get(Decoder& in, Go& m) { get_key(in, m.key); }
 void put(Encoder& out, const MemberOver& m) {
     put_key(out, m.key);
     out.u8(static_cast<std::uint8_t>(m.outcome));
-    out.string(m.message);
+    study::encode(m.failure, out);
 }
 void get(Decoder& in, MemberOver& m) {
     get_key(in, m.key);
     m.outcome = get_enum<study::AttemptOutcome>(in, static_cast<std::uint8_t>(study::last_attempt_outcome));
-    get_string(in, m.message);
+    m.failure = study::decode_failure(in);
 }
 
 void put(Encoder& out, const CheckpointMissed& m) {

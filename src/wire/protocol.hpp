@@ -138,7 +138,7 @@ struct Go {
 struct MemberOver {
     AttemptKey key;
     study::AttemptOutcome outcome = study::AttemptOutcome::finished;
-    std::string message;
+    study::Failure failure;
     friend bool operator==(const MemberOver&, const MemberOver&) = default;
 };
 

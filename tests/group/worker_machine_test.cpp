@@ -81,7 +81,7 @@ TEST_CASE("A trial of one rank starts at once", "[group]") {
     WorkerFixture w(three);
     w.from(w.head, start_of(a, {three}), at(0s));
     w.check_calls({"start #5"});
-    w.happened(RunnerEnded{AttemptOutcome::finished, ""}, at(1s));
+    w.happened(RunnerEnded{AttemptOutcome::finished, {}}, at(1s));
     CHECK(w.out.take<GroupOver>(w.head).over.outcome == AttemptOutcome::finished);
     w.out.check_empty();
 }
@@ -160,11 +160,11 @@ TEST_CASE("An interrupt that comes before the start is handed over after it", "[
 
 TEST_CASE("The head learns that a group is free when its last member is", "[group]") {
     Leader w;
-    w.from(two, MemberOver{a, AttemptOutcome::paused, ""}, at(2s));
-    w.happened(RunnerEnded{AttemptOutcome::paused, ""}, at(3s));
-    w.from(two, MemberOver{a, AttemptOutcome::paused, ""}, at(3s));
+    w.from(two, MemberOver{a, AttemptOutcome::paused, {}}, at(2s));
+    w.happened(RunnerEnded{AttemptOutcome::paused, {}}, at(3s));
+    w.from(two, MemberOver{a, AttemptOutcome::paused, {}}, at(3s));
     w.out.check_empty();
-    w.from(three, MemberOver{a, AttemptOutcome::paused, ""}, at(4s));
+    w.from(three, MemberOver{a, AttemptOutcome::paused, {}}, at(4s));
     const auto over = w.out.take<GroupOver>(w.head);
     CHECK(key_of(over.over) == a);
     CHECK(over.over.outcome == AttemptOutcome::paused);
@@ -177,9 +177,9 @@ TEST_CASE("A leader tells how long its group was starting and training", "[group
     w.tick(at(2s));
     w.runner->steps = 101;
     w.tick(at(3s));
-    w.from(two, MemberOver{a, AttemptOutcome::finished, ""}, at(7s));
-    w.from(three, MemberOver{a, AttemptOutcome::finished, ""}, at(7s));
-    w.happened(RunnerEnded{AttemptOutcome::finished, ""}, at(8s));
+    w.from(two, MemberOver{a, AttemptOutcome::finished, {}}, at(7s));
+    w.from(three, MemberOver{a, AttemptOutcome::finished, {}}, at(7s));
+    w.happened(RunnerEnded{AttemptOutcome::finished, {}}, at(8s));
     const auto over = w.out.take<GroupOver>(w.head);
     CHECK(over.starting_s == Approx(3.0));
     CHECK(over.training_s == Approx(5.0));
@@ -189,45 +189,45 @@ TEST_CASE("Waiting for verdicts is no training", "[group]") {
     Leader w; // started at 0 s
     w.happened(RunnerReported{1, 0.5, {}}, at(1s));
     w.out.take<study::ReportArrived>(w.head);
-    w.from(two, MemberOver{a, AttemptOutcome::paused, ""}, at(9s));
-    w.from(three, MemberOver{a, AttemptOutcome::paused, ""}, at(9s));
-    w.happened(RunnerEnded{AttemptOutcome::paused, ""}, at(9s));
+    w.from(two, MemberOver{a, AttemptOutcome::paused, {}}, at(9s));
+    w.from(three, MemberOver{a, AttemptOutcome::paused, {}}, at(9s));
+    w.happened(RunnerEnded{AttemptOutcome::paused, {}}, at(9s));
     CHECK(w.out.take<GroupOver>(w.head).training_s == Approx(0.5));
 }
 
 TEST_CASE("An exception on any rank fails the attempt, with the message of the lowest rank that has one", "[group]") {
     Leader w;
-    w.happened(RunnerEnded{AttemptOutcome::failed, ""}, at(2s));
-    w.from(three, MemberOver{a, AttemptOutcome::failed, "rank 2: loss is NaN"}, at(2s));
-    w.from(two, MemberOver{a, AttemptOutcome::lost, "a partner left"}, at(2s));
+    w.happened(RunnerEnded{AttemptOutcome::failed, {}}, at(2s));
+    w.from(three, MemberOver{a, AttemptOutcome::failed, {"loss is NaN", 2}}, at(2s));
+    w.from(two, MemberOver{a, AttemptOutcome::lost, {"a partner left"}}, at(2s));
     const auto over = w.out.take<GroupOver>(w.head);
     CHECK(over.over.outcome == AttemptOutcome::failed);
-    CHECK(over.over.message == "rank 2: loss is NaN");
+    CHECK(over.over.failure == study::Failure{"loss is NaN", 2});
 }
 
 TEST_CASE("A leader that could not save has not failed, although its members had to stop with it", "[group]") {
     Leader w;
-    w.happened(RunnerEnded{AttemptOutcome::unsaved, "rank 0: no space left on device"}, at(2s));
-    w.from(three, MemberOver{a, AttemptOutcome::failed, ""}, at(2s));
-    w.from(two, MemberOver{a, AttemptOutcome::failed, ""}, at(2s));
+    w.happened(RunnerEnded{AttemptOutcome::unsaved, {"no space left on device", 0}}, at(2s));
+    w.from(three, MemberOver{a, AttemptOutcome::failed, {}}, at(2s));
+    w.from(two, MemberOver{a, AttemptOutcome::failed, {}}, at(2s));
     const auto over = w.out.take<GroupOver>(w.head);
     CHECK(over.over.outcome == AttemptOutcome::unsaved);
-    CHECK(over.over.message == "rank 0: no space left on device");
+    CHECK(over.over.failure == study::Failure{"no space left on device", 0});
 }
 
 TEST_CASE("One lost member makes the attempt lost", "[group]") {
     Leader w;
-    w.happened(RunnerEnded{AttemptOutcome::finished, ""}, at(2s));
-    w.from(three, MemberOver{a, AttemptOutcome::finished, ""}, at(2s));
-    w.from(two, MemberOver{a, AttemptOutcome::lost, ""}, at(2s));
+    w.happened(RunnerEnded{AttemptOutcome::finished, {}}, at(2s));
+    w.from(three, MemberOver{a, AttemptOutcome::finished, {}}, at(2s));
+    w.from(two, MemberOver{a, AttemptOutcome::lost, {}}, at(2s));
     CHECK(w.out.take<GroupOver>(w.head).over.outcome == AttemptOutcome::lost);
 }
 
 TEST_CASE("A follower tells its leader when no user code runs any more", "[group]") {
     Follower w;
     w.happened(RunnerReported{1, 0.5, {}}, at(2s)); // the leader's to tell
-    w.happened(RunnerEnded{AttemptOutcome::failed, "rank 1: no memory"}, at(3s));
-    CHECK(w.out.take<MemberOver>(one) == MemberOver{a, AttemptOutcome::failed, "rank 1: no memory"});
+    w.happened(RunnerEnded{AttemptOutcome::failed, {"no memory", 1}}, at(3s));
+    CHECK(w.out.take<MemberOver>(one) == MemberOver{a, AttemptOutcome::failed, {"no memory", 1}});
     w.out.check_empty();
 }
 
@@ -242,7 +242,7 @@ TEST_CASE("A StartTrial that comes again, or from another incarnation, starts no
     WorkerFixture w(one);
     w.from(w.head, start_of(a, {one}), at(0s));
     w.from(w.head, start_of(a, {one}), at(0s));
-    w.happened(RunnerEnded{AttemptOutcome::finished, ""}, at(1s));
+    w.happened(RunnerEnded{AttemptOutcome::finished, {}}, at(1s));
     w.from(w.head, start_of(a, {one}), at(1s));
     auto stranger = start_of(key_for(5, 2), {one});
     stranger.incarnation = Incarnation(2);
@@ -262,9 +262,9 @@ TEST_CASE("A leader gives up when a member is dead, and answers for the living",
     w.from(w.head, abandon_of(a, {one, two}), at(2s));
     w.check_calls({"abandon"});
     w.happened(RunnerReported{1, 0.5, {}}, at(2s)); // written off
-    w.happened(RunnerEnded{AttemptOutcome::finished, ""}, at(3s));
+    w.happened(RunnerEnded{AttemptOutcome::finished, {}}, at(3s));
     w.out.check_empty();
-    w.from(two, MemberOver{a, AttemptOutcome::lost, ""}, at(4s));
+    w.from(two, MemberOver{a, AttemptOutcome::lost, {}}, at(4s));
     const auto over = w.out.take<GroupOver>(w.head);
     CHECK(over.over.outcome == AttemptOutcome::lost);
     w.out.check_empty();
@@ -273,7 +273,7 @@ TEST_CASE("A leader gives up when a member is dead, and answers for the living",
 TEST_CASE("A second death while the first is dealt with is not waited for", "[group]") {
     Leader w;
     w.from(w.head, abandon_of(a, {one, two}), at(2s));
-    w.happened(RunnerEnded{AttemptOutcome::lost, ""}, at(3s));
+    w.happened(RunnerEnded{AttemptOutcome::lost, {}}, at(3s));
     w.out.check_empty();
     w.from(w.head, abandon_of(a, {one}), at(4s));
     CHECK(w.out.take<GroupOver>(w.head).over.outcome == AttemptOutcome::lost);
@@ -287,7 +287,7 @@ TEST_CASE("A leader whose member died before it was ready never starts", "[group
     w.from(two, Ready{a}, at(0s));
     w.from(w.head, abandon_of(a, {one, two}), at(1s));
     w.out.check_empty();
-    w.from(two, MemberOver{a, AttemptOutcome::lost, ""}, at(1s));
+    w.from(two, MemberOver{a, AttemptOutcome::lost, {}}, at(1s));
     CHECK(w.out.take<GroupOver>(w.head).over.outcome == AttemptOutcome::lost);
     w.from(three, Ready{a}, at(1s)); // it was alive after all
     w.check_calls({});
@@ -297,7 +297,7 @@ TEST_CASE("A leader whose member died before it was ready never starts", "[group
 TEST_CASE("A member that gave up before the leader heard of the death keeps the group from starting", "[group]") {
     WorkerFixture w(one);
     w.from(w.head, start_of(a, {one, two, three}), at(0s));
-    w.from(two, MemberOver{a, AttemptOutcome::lost, ""}, at(0s));
+    w.from(two, MemberOver{a, AttemptOutcome::lost, {}}, at(0s));
     w.from(two, Ready{a}, at(0s));
     w.from(three, Ready{a}, at(0s));
     w.check_calls({});
@@ -310,7 +310,7 @@ TEST_CASE("A ready follower that has to give up answers its leader and ignores a
     w.from(w.head, start_of(a, {one, two, three}), at(0s));
     w.out.take<Ready>(one);
     w.from(w.head, abandon_of(a, {one, two}), at(1s));
-    CHECK(w.out.take<MemberOver>(one) == MemberOver{a, AttemptOutcome::lost, ""});
+    CHECK(w.out.take<MemberOver>(one) == MemberOver{a, AttemptOutcome::lost, {}});
     w.from(one, Go{a}, at(1s));
     w.check_calls({});
     w.out.check_empty();
@@ -325,7 +325,7 @@ TEST_CASE("A member of a dead leader is ready for its next attempt when user cod
     w.tick(at(3s));
     w.out.drop<MemberOver>();
     w.out.check_empty();
-    w.happened(RunnerEnded{AttemptOutcome::lost, ""}, at(4s));
+    w.happened(RunnerEnded{AttemptOutcome::lost, {}}, at(4s));
     w.out.take<MemberOver>(one); // nobody hears it
     CHECK(w.out.take<Go>(three).key == b);
     CHECK(w.runner->calls.back() == "start #6");
@@ -344,7 +344,7 @@ TEST_CASE("An attempt that is held back can be given up, too", "[group]") {
         w.from(w.head, start_of(b, {two, three}), at(2s));
         w.from(w.head, abandon_of(b, {two, three}), at(2s));
         w.out.check_empty();
-        w.from(three, MemberOver{b, AttemptOutcome::lost, ""}, at(2s));
+        w.from(three, MemberOver{b, AttemptOutcome::lost, {}}, at(2s));
         CHECK(w.out.take<GroupOver>(w.head).over.outcome == AttemptOutcome::lost);
     }
     SECTION("by a follower") {
@@ -352,7 +352,7 @@ TEST_CASE("An attempt that is held back can be given up, too", "[group]") {
         w.from(w.head, abandon_of(b, {one, two}), at(2s));
         CHECK(w.out.take<MemberOver>(one).key == b);
     }
-    w.happened(RunnerEnded{AttemptOutcome::lost, ""}, at(4s));
+    w.happened(RunnerEnded{AttemptOutcome::lost, {}}, at(4s));
     CHECK(w.out.take<MemberOver>(one).key == a);
     CHECK(w.machine->working_on() == AttemptKey{});
     w.out.check_empty();
@@ -435,7 +435,7 @@ TEST_CASE("A worker that trains leaves as soon as user code has returned", "[gro
     w.check_calls({"abandon"});
     w.tick(at(3s));
     CHECK_FALSE(w.machine->end().has_value());
-    w.happened(RunnerEnded{AttemptOutcome::lost, ""}, at(4s));
+    w.happened(RunnerEnded{AttemptOutcome::lost, {}}, at(4s));
     w.out.take<Bye>(w.head);
     REQUIRE(w.machine->end().has_value());
     CHECK_FALSE(w.machine->end()->clean);

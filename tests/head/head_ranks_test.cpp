@@ -74,7 +74,7 @@ TEST_CASE("A worker that ends by the fault of its trial costs the trial a failur
     CHECK(trial.phase == study::TrialPhase::failed);
     CHECK(trial.losses == 0);
     CHECK(trial.failures == 1);
-    CHECK(trial.message == "no report for 5s");
+    CHECK(trial.failure.message == "no report for 5s");
 }
 
 TEST_CASE("A message that cannot be read costs its sender, not the study", "[head]") {

@@ -143,7 +143,7 @@ TEST_CASE("trials that throw on one rank fail alone", "[mpi]") {
     if (world().rank() != 0) return;
     for (const auto& trial : result.tuner->state().trials)
         if (trial.phase == study::TrialPhase::failed)
-            CHECK(trial.message.find("curve was told to fail at iteration") != std::string::npos);
+            CHECK(trial.failure.message.find("curve was told to fail at iteration") != std::string::npos);
 }
 
 TEST_CASE("2,000 trials, one in ten throwing on one rank, leak nothing", "[mpi]") { check_no_leak(2000); }

@@ -29,7 +29,7 @@ TEST_CASE("the end screen groups failures by their message", "[report]") {
         const char* message = trial == 4 ? "CUDA out of memory\nTraceback: many lines"
                                          : "loss is NaN at iteration 1, and this sentence goes on for longer than a "
                                            "terminal is wide \x1b[31m\xff";
-        study.over(trial, study::AttemptOutcome::failed, message);
+        study.over(trial, study::AttemptOutcome::failed, {message});
     }
     study.play_out(curve);
     REQUIRE(study.tuner.state().ended);
@@ -79,7 +79,7 @@ TEST_CASE("Of many different messages five are shown, and a command that shows t
     study.began(4);
     study.train(0, 1, 0.5);
     for (std::uint32_t trial = 1; trial < 10; ++trial)
-        study.over(trial, study::AttemptOutcome::failed, "file " + std::to_string(trial) + " is not there");
+        study.over(trial, study::AttemptOutcome::failed, {"file " + std::to_string(trial) + " is not there"});
     study.play_out(curve);
     REQUIRE(study.tuner.state().ended);
     const std::string screen = end_screen(study.tuner, figures(), files(), Style{});
@@ -91,7 +91,7 @@ TEST_CASE("A trial that failed is not praised as the best, nor shown where that 
     study.began(1);
     for (std::uint32_t trial = 0; trial < 3; ++trial) {
         study.report(trial, 1, 0.5 - 0.1 * trial);
-        study.over(trial, study::AttemptOutcome::failed, "disk quota exceeded");
+        study.over(trial, study::AttemptOutcome::failed, {"disk quota exceeded"});
     }
     REQUIRE(study.tuner.state().outcome == study::StudyOutcome::no_success);
     const std::string end = end_screen(study.tuner, figures(), files(), {});
@@ -111,7 +111,7 @@ TEST_CASE("A failed trial that left its checkpoint may be looked at", "[report]"
     study.train(0, 1, 0.5);
     study.report(1, 1, 0.25);
     study.saved(1, 1);
-    study.over(1, study::AttemptOutcome::failed, "disk quota exceeded");
+    study.over(1, study::AttemptOutcome::failed, {"disk quota exceeded"});
     study.train(2, 1, 0.5);
     REQUIRE(study.tuner.state().outcome == study::StudyOutcome::too_many_failures);
     CHECK(contains(end_screen(study.tuner, figures(), files(), {}), "best      #1 (failed)  loss 0.2500"));
@@ -122,7 +122,7 @@ TEST_CASE("A study whose time is used up gets more of it where failed trials are
     StudyByHand study(grid("time_budget = \"2s\"\n"));
     study.began(1);
     study.train(0, 1, 0.5);
-    study.over(1, study::AttemptOutcome::failed, "disk quota exceeded");
+    study.over(1, study::AttemptOutcome::failed, {"disk quota exceeded"});
     study.wait(std::chrono::seconds(3));
     study.over(2, study::AttemptOutcome::stopped);
     REQUIRE(study.tuner.state().end_reason == study::Reason::study_time);
@@ -201,7 +201,7 @@ TEST_CASE("What was trained again does not count towards the share of a study th
     StudyByHand study(text);
     study.began(1);
     study.report(0, 1, 0.5);
-    study.over(0, study::AttemptOutcome::failed, "broken");
+    study.over(0, study::AttemptOutcome::failed, {"broken"});
     for (const base::Iteration iteration : {1U, 2U}) study.train(0, iteration, 0.5);
     REQUIRE(study.tuner.state().ended);
     CHECK(contains(end_screen(study.tuner, figures(), files(), {}),
@@ -238,7 +238,7 @@ TEST_CASE("Too many failures are told with their number, their limit and the way
     study.train(0, 1, 0.5);
     study.saved(1, 1);
     for (const std::uint32_t trial : {1U, 2U})
-        study.over(trial, study::AttemptOutcome::failed, "CUDA out of memory\nTraceback: many lines");
+        study.over(trial, study::AttemptOutcome::failed, {"CUDA out of memory\nTraceback: many lines"});
     REQUIRE(study.tuner.state().outcome == study::StudyOutcome::too_many_failures);
     const std::string screen = end_screen(study.tuner, figures(), files(), {});
     CHECK(contains(screen, "why       2 of 3 trials failed; failure.tolerate = 0.05 allows 0\n"));
@@ -309,7 +309,7 @@ ranks = 2
 lr = [0.5]
 )toml");
     study.began(4);
-    study.over(0, study::AttemptOutcome::failed, "exit code 1: No module named 'datasets'");
+    study.over(0, study::AttemptOutcome::failed, {"exit code 1: No module named 'datasets'"});
     REQUIRE(study.tuner.state().outcome == study::StudyOutcome::no_success);
     const std::string screen = end_screen(study.tuner, figures(), files(), {});
     CHECK(contains(screen, "first     #0 on n0, ranks 1-2, after 0.5s\n"));

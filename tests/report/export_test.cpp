@@ -74,7 +74,7 @@ Loaded odd_study() {
     study.saved(0, 2);
     study.over(0, study::AttemptOutcome::finished);
     study.report(1, 1, {{"score", nan}});
-    study.over(1, study::AttemptOutcome::failed, "bytes \xff\xfe, a \"quote\"\r\nand a second line");
+    study.over(1, study::AttemptOutcome::failed, {"bytes \xff\xfe, a \"quote\"\r\nand a second line", 1});
     study.report(2, 1, {{"score", 0.25}, {"loss, total", 1.5}, {"time", 7}});
     return loaded(std::move(study));
 }
@@ -222,7 +222,7 @@ TEST_CASE("the JSON export writes what is not finite as strings", "[report]") {
 TEST_CASE("a message that is not UTF-8 does not break the JSON export", "[report]") {
     const auto root = nlohmann::json::parse(json_text(odd_study()));
     CHECK(root["trials"][1]["state"] == "failed");
-    CHECK(root["trials"][1]["message"] == "bytes \uFFFD\uFFFD, a \"quote\"\r\nand a second line");
+    CHECK(root["trials"][1]["message"] == "rank 1: bytes \uFFFD\uFFFD, a \"quote\"\r\nand a second line");
 }
 
 TEST_CASE("CSV fields are quoted where RFC 4180 asks for it", "[report]") {
@@ -253,7 +253,7 @@ TEST_CASE("CSV fields are quoted where RFC 4180 asks for it", "[report]") {
     CHECK(rows[2][column(header, "last")] == "nan");
     REQUIRE_FALSE(state.trials[3].reported);
     for (const char* name : {"best", "best_iteration", "last"}) CHECK(rows[4][column(header, name)].empty());
-    CHECK(rows[2][column(header, "message")] == "bytes \\xff\\xfe, a \"quote\"\r\nand a second line");
+    CHECK(rows[2][column(header, "message")] == "rank 1: bytes \\xff\\xfe, a \"quote\"\r\nand a second line");
     CHECK(rows[3][column(header, "end")].empty());
     const auto* start = state.trials[0].configuration.find("start"); // a column of the table is called so, too
     CHECK(std::stod(rows[1][column(header, "parameter.start")]) == start->as_double());

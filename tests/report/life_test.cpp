@@ -49,10 +49,11 @@ TEST_CASE("The life of a trial that goes well has its start, its rungs and its e
 TEST_CASE("The life of a trial that fails has its message, in one line, and no other trial's", "[report]") {
     StudyByHand study(small_study(9));
     study.began(2);
-    study.over(1, study::AttemptOutcome::failed, "exit code 1: no such file\nlast lines of its standard error:\nx");
+    study.over(1, study::AttemptOutcome::failed,
+               {"exit code 1: no such file\nlast lines of its standard error:\nx", 1});
     const auto lines = life(study, 1);
     REQUIRE(lines.size() == 4);
-    CHECK(lines[2] == "    1.0s  attempt 1 failed: exit code 1: no such file");
+    CHECK(lines[2] == "    1.0s  attempt 1 failed: rank 1: exit code 1: no such file");
     CHECK(lines[3] == "    1.0s  failed: the trainable failed");
     CHECK(life(study, 0).size() == 2);
 }

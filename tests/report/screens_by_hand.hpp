@@ -74,7 +74,7 @@ type = "asha"
         if (i == 2) study.train(2, 2, 0.9);
         if (i == 2) study.train(2, 3, 0.925);
     }
-    study.over(4, study::AttemptOutcome::failed, "loss is NaN at iteration 1");
+    study.over(4, study::AttemptOutcome::failed, {"loss is NaN at iteration 1"});
     return study;
 }
 
@@ -143,7 +143,7 @@ type = "grid"
     study.began(4);
     for (std::uint32_t trial = 0; trial < 12 && !study.tuner.state().ended; ++trial) {
         if (trial < study.tuner.state().trials.size() && study.state(trial).phase == study::TrialPhase::running)
-            study.over(trial, study::AttemptOutcome::failed, "No module named 'datasets'");
+            study.over(trial, study::AttemptOutcome::failed, {"No module named 'datasets'"});
     }
     REQUIRE(study.tuner.state().outcome == study::StudyOutcome::no_success);
     return study;

@@ -362,7 +362,7 @@ TEST_CASE("the total of a live view never goes back, and is called an estimate w
             moved = true;
             const base::Iteration next = study.state(i).attempt_iteration + 1;
             if (next == 5)
-                study.over(i, study::AttemptOutcome::failed, "its rest is not trained");
+                study.over(i, study::AttemptOutcome::failed, {"its rest is not trained"});
             else
                 study.train(i, next, 0.01 * i + 0.001 * static_cast<double>(next));
             if (study.tuner.state().ended) break;

@@ -77,8 +77,9 @@ class StudyByHand {
         step(study::CheckpointSaved{
             base::TrialId{trial}, attempt(trial), base::Incarnation{1}, {iteration, path, 4096, 0xabc, value}});
     }
-    void over(std::uint32_t trial, study::AttemptOutcome outcome, const std::string& message = {}) {
-        step(study::AttemptOver{base::TrialId{trial}, attempt(trial), base::Incarnation{1}, outcome, message});
+    void over(std::uint32_t trial, study::AttemptOutcome outcome, study::Failure failure = {}) {
+        step(study::AttemptOver{base::TrialId{trial}, attempt(trial), base::Incarnation{1}, outcome,
+                                std::move(failure)});
     }
     void stop(const std::string& why, study::Reason reason = study::Reason::draining) {
         step(study::StopRequested{why, reason});

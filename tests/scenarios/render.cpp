@@ -60,7 +60,7 @@ struct RecordText {
     }
     std::string operator()(const AttemptEnded& r) const {
         return "ended " + id(r.trial, r.attempt) + " " + std::string(name(r.outcome)) +
-               (r.retry ? ", to be retried" : "") + (r.message.empty() ? "" : ": " + r.message);
+               (r.retry ? ", to be retried" : "") + (r.failure.empty() ? "" : ": " + describe(r.failure));
     }
     std::string operator()(const TrialPromoted& r) const {
         return "promoted " + id(r.trial) + " from " + std::to_string(r.from) + " to " + std::to_string(r.target) +
@@ -68,7 +68,7 @@ struct RecordText {
     }
     std::string operator()(const TrialClosed& r) const {
         return "closed " + id(r.trial) + " " + std::string(name(r.phase)) + ": " + describe(r.reason, r.a, r.b) +
-               (r.message.empty() ? "" : " (" + r.message + ")");
+               (r.failure.empty() ? "" : " (" + describe(r.failure) + ")");
     }
     std::string operator()(const RankLost& r) const {
         return "lost rank " + std::to_string(r.rank.value()) + (r.guilty ? " by its own fault: " : ": ") + r.why;
@@ -92,7 +92,7 @@ struct RecordText {
     std::string operator()(const JobDied& r) const {
         std::string text = "the job died";
         for (const auto& entry : r.notes)
-            text += "; " + id(entry.note.trial, entry.note.attempt) + ": " + entry.note.message +
+            text += "; " + id(entry.note.trial, entry.note.attempt) + ": " + describe(entry.note.failure) +
                     (entry.retry ? ", to be retried" : "");
         return text;
     }

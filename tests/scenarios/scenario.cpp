@@ -42,6 +42,17 @@ std::string rest_of(std::istringstream& words) {
     return rest;
 }
 
+/// "rank 3: disk full", or without a rank.
+study::Failure failure_of(std::istringstream& words) {
+    study::Failure failure{rest_of(words)};
+    std::istringstream place(failure.message);
+    std::string word;
+    std::uint32_t rank = 0;
+    char colon = ' ';
+    if (place >> word >> rank >> colon && word == "rank" && colon == ':') failure = {rest_of(place), rank};
+    return failure;
+}
+
 std::string checkpoint_name(std::uint32_t trial, base::Iteration iteration) {
     return "checkpoints/" + std::to_string(trial) + "/" + std::to_string(iteration);
 }
@@ -122,7 +133,7 @@ std::string Player::play(const std::string& command, const std::string& body) {
     } else if (verb == "over") {
         words >> trial >> word;
         const auto outcome = outcome_of(word);
-        event(study::AttemptOver{base::TrialId{trial}, attempt(), incarnation(), outcome, rest_of(words)}, text);
+        event(study::AttemptOver{base::TrialId{trial}, attempt(), incarnation(), outcome, failure_of(words)}, text);
     } else if (verb == "rank_gone") {
         words >> trial;
         event(study::RankGone{base::Rank{trial}, "node down"}, text);
@@ -133,7 +144,7 @@ std::string Player::play(const std::string& command, const std::string& body) {
         std::uint32_t workers = 0;
         words >> workers;
         study::JobDeath death;
-        if (words >> trial) death.notes.push_back({base::TrialId{trial}, attempt(), rest_of(words)});
+        if (words >> trial) death.notes.push_back({base::TrialId{trial}, attempt(), failure_of(words)});
         reload();
         begin(workers, 1, text, std::move(death));
     } else if (verb == "stop") {

@@ -21,10 +21,10 @@ namespace ranktune::scenarios {
 ///   began N [hosts H]    a head with N workers on H hosts
 ///   report T IT V    trial T reports value V of the objective (`nan`, `inf` allowed; `-` leaves the metric out)
 ///   saved T IT       its checkpoint is committed
-///   over T OUTCOME [MESSAGE]   paused, stopped, finished, failed or lost
+///   over T OUTCOME [[rank R:] MESSAGE]   paused, stopped, finished, failed or lost
 ///   train T IT V     report; and, when the verdict is pause or stop: saved, over
 ///   rank_hung R      user code on rank R hung: the trial's fault
-///   died N [T MESSAGE]   the job died; a new head with N workers reads the journal; the trial T left a crash note
+///   died N [T [rank R:] MESSAGE]   the job died; a new head with N workers reads the journal; T left a crash note
 ///   rank_gone R | stop WHY | person_stops WHY | timer SECONDS | at SECONDS (sets the clock for what follows)
 ///   failures         of the job, and the mean time between them
 ///   trials           phase, iteration and best of every trial

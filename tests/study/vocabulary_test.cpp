@@ -9,6 +9,15 @@
 
 using namespace ranktune::study;
 
+TEST_CASE("A failure is told with its rank, where it has one", "[study]") {
+    CHECK(describe(Failure{"loss is NaN", 3}) == "rank 3: loss is NaN");
+    CHECK(describe(Failure{"its ranks were lost 2 times"}) == "its ranks were lost 2 times");
+    CHECK(describe(Failure{"", 0}) == "rank 0: "); // an exception without words is a failure all the same
+    CHECK_FALSE(Failure{"", 0}.empty());
+    CHECK(describe(Failure{}).empty());
+    CHECK(Failure{}.empty());
+}
+
 TEST_CASE("describe fills the numbers in", "[study]") {
     CHECK(describe(Reason::first_arrival, 0, 0) == "too few others to compare with yet"); // of a rung, or for a median
     CHECK(describe(Reason::in_top, 1, 3) == "the best of 3 in its rung, goes on");

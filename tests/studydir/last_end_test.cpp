@@ -62,13 +62,14 @@ TEST_CASE("Who saw the launcher end knows better than the head, which mpirun tel
 TEST_CASE("A crash note counts whatever else is known", "[studydir]") {
     LastEnd end = killed();
     end.told = "outside";
-    end.notes = {{study::TrialId{3}, study::Attempt{1}, "rank 2: killed by signal 11 (SIGSEGV)"}};
+    end.notes = {{study::TrialId{3}, study::Attempt{1}, {"killed by signal 11 (SIGSEGV)", 2}}};
     const auto death = death_of_job(end);
     REQUIRE(death);
     CHECK(death->notes.size() == 1);
 }
 
-TEST_CASE("A rank leaves its note once, with trial, attempt and place, and the next head reads it", "[studydir]") {
+TEST_CASE("A rank leaves its note once, with trial and attempt, in a file of its rank, and the next head reads it",
+          "[studydir]") {
     const testing::TemporaryDirectory directory;
     auto& files = storage::posix_file_system();
     const std::string study = directory.path();
@@ -84,7 +85,7 @@ TEST_CASE("A rank leaves its note once, with trial, attempt and place, and the n
 
     const auto notes = read_crash_notes(files, study, 4);
     REQUIRE(notes.size() == 1);
-    CHECK(notes[0] == study::CrashNote{study::TrialId{7}, study::Attempt{2}, "rank 12: killed by signal 11 (SIGSEGV)"});
+    CHECK(notes[0] == study::CrashNote{study::TrialId{7}, study::Attempt{2}, {"killed by signal 11 (SIGSEGV)", 12}});
     CHECK(read_crash_notes(files, study, 5).empty()); // another start's
     files.publish(StudyDirectory{study}.logs() + "/crash-4-3", std::as_bytes(std::span("what is this", 12)), false);
     CHECK(read_crash_notes(files, study, 4).size() == 1);

@@ -227,10 +227,10 @@ TEST_CASE("a checkpoint on which the ranks do not agree is never announced, and 
         cluster.answer(report.iteration, study::Verb::go_on, report.iteration + 1);
     });
     CHECK(logs[0].saved.empty());
-    for (std::size_t r = 0; r < logs.size(); ++r) {
+    for (std::uint32_t r = 0; r < logs.size(); ++r) {
         CHECK(logs[r].ended->outcome == AttemptOutcome::failed);
-        CHECK(logs[r].ended->message ==
-              "rank " + std::to_string(r) + ": the ranks of the trial hold different parameters at iteration 3");
+        CHECK(logs[r].ended->failure ==
+              study::Failure{"the ranks of the trial hold different parameters at iteration 3", r});
     }
 }
 
@@ -386,7 +386,7 @@ TEST_CASE("a sharded trial that cannot write its last checkpoint says which rank
                        report.iteration + 1);
     });
     CHECK(logs[0].ended->outcome == AttemptOutcome::unsaved);
-    CHECK(logs[0].ended->message == "rank 0: rank 2: no space left on device");
+    CHECK(logs[0].ended->failure == study::Failure{"no space left on device", 2});
     CHECK(cluster.store().count() == 0);
 }
 
@@ -397,7 +397,7 @@ TEST_CASE("a sharded trial whose checkpoint lacks a shard keeps the others", "[t
     cluster.prepare(2, 6, lost);
     auto& logs = cluster.run([](const RunnerReported&) {});
     CHECK(logs[0].ended->outcome == AttemptOutcome::unreachable);
-    CHECK(logs[0].ended->message == "rank 0: no checkpoint checkpoints/0/5-1.1.0.h5");
+    CHECK(logs[0].ended->failure == study::Failure{"no checkpoint checkpoints/0/5-1.1.0.h5", 0});
 }
 
 TEST_CASE("saving in parts without saying so fails the trial and names what to write", "[trial]") {
@@ -408,7 +408,7 @@ TEST_CASE("saving in parts without saying so fails the trial and names what to w
         cluster.answer(report.iteration, study::Verb::go_on, report.iteration + 1);
     });
     CHECK(logs[0].ended->outcome == AttemptOutcome::failed);
-    CHECK(logs[0].ended->message.find("sharded = true") != std::string::npos);
+    CHECK(logs[0].ended->failure.message.find("sharded = true") != std::string::npos);
 }
 
 } // namespace ranktune::testing

@@ -102,7 +102,7 @@ TEST_CASE("a function without save cannot be paused, and says so", "[trial]") {
     cluster.prepare(2, 1);
     auto& logs = cluster.run_until(1);
     CHECK(logs[0].ended->outcome == AttemptOutcome::stateless);
-    CHECK(logs[0].ended->message.find("never called checkpoints(save, load)") != std::string::npos);
+    CHECK(logs[0].ended->failure.message.find("never called checkpoints(save, load)") != std::string::npos);
 }
 
 TEST_CASE("a function without save is paused without a checkpoint by the end of the job", "[trial]") {
@@ -121,7 +121,7 @@ TEST_CASE("a function without save is paused without a checkpoint by the end of 
     });
     for (const auto& log : logs) {
         CHECK(log.ended->outcome == AttemptOutcome::paused);
-        CHECK(log.ended->message.empty());
+        CHECK(log.ended->failure.empty());
         CHECK(log.saved.empty());
     }
     cluster.prepare(2, 27); // from the beginning
@@ -139,7 +139,7 @@ TEST_CASE("a failed save is not forgotten when the function catches it", "[trial
     cluster.prepare(2, 2);
     auto& logs = cluster.run_until(2);
     CHECK(logs[0].ended->outcome == AttemptOutcome::unsaved);
-    CHECK(logs[0].ended->message == "rank 0: no space left on device");
+    CHECK(logs[0].ended->failure == study::Failure{"no space left on device", 0});
 }
 
 TEST_CASE("ranks that leave a function at different places fail together", "[trial]") {
@@ -151,7 +151,7 @@ TEST_CASE("ranks that leave a function at different places fail together", "[tri
     cluster.prepare(2, 27);
     auto& logs = cluster.run_until(27);
     for (const auto& log : logs) CHECK(log.ended->outcome == AttemptOutcome::failed);
-    CHECK(logs[0].ended->message.find("different operations") != std::string::npos);
+    CHECK(logs[0].ended->failure.message.find("different operations") != std::string::npos);
 }
 
 TEST_CASE("a function that goes on from a checkpoint has to load it before it reports", "[trial]") {
@@ -162,7 +162,7 @@ TEST_CASE("a function that goes on from a checkpoint has to load it before it re
     cluster.prepare(1, 5, study::CheckpointRef{2, "somewhere", 0, 0});
     auto& logs = cluster.run_until(5);
     CHECK(logs[0].ended->outcome == AttemptOutcome::failed);
-    CHECK(logs[0].ended->message.find("call checkpoints(save, load)") != std::string::npos);
+    CHECK(logs[0].ended->failure.message.find("call checkpoints(save, load)") != std::string::npos);
 }
 
 TEST_CASE("user code that reports waits until what it said is taken", "[trial]") {

@@ -52,7 +52,7 @@ std::vector<RunnerEnded> ends_of(const trainables::TrainFunction& step) {
 void check_blames_rank_1(const std::vector<RunnerEnded>& ends, const std::string& words) {
     for (std::size_t rank = 0; rank < ends.size(); ++rank) {
         CHECK(ends[rank].outcome == AttemptOutcome::failed);
-        CHECK(ends[rank].message == (rank == 1 ? "rank 1: " + words : ""));
+        CHECK(ends[rank].failure == (rank == 1 ? study::Failure{words, 1} : study::Failure{}));
     }
 }
 

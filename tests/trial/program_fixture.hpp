@@ -82,18 +82,18 @@ struct Programs {
 
 inline void check_outcomes(const std::vector<RankLog>& logs, AttemptOutcome outcome) {
     for (const auto& log : logs) {
-        INFO(log.ended->message);
+        INFO(describe(log.ended->failure));
         CHECK(log.ended->outcome == outcome);
     }
 }
 
-/// The message of the one rank that has one.
+/// What the one rank says that says anything, in words.
 inline std::string blame(const std::vector<RankLog>& logs) {
     std::string found;
     for (const auto& log : logs) {
-        if (log.ended->message.empty()) continue;
+        if (log.ended->failure.empty()) continue;
         CHECK(found.empty());
-        found = log.ended->message;
+        found = describe(log.ended->failure);
     }
     return found;
 }

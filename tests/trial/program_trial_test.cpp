@@ -200,7 +200,7 @@ TEST_CASE("a program that cannot be started says so", "[trial]") {
     programs.cluster.prepare(2, 9);
     const auto logs = programs.cluster.run_until(99);
     check_outcomes(logs, AttemptOutcome::failed);
-    CHECK(logs[0].ended->message.starts_with("rank 0: cannot start 'no-such-program': no such program in PATH"));
+    CHECK(blame(logs).starts_with("rank 0: cannot start 'no-such-program': no such program in PATH"));
 }
 
 TEST_CASE("a program that ends by itself has finished; without a report it has failed", "[trial]") {
@@ -480,7 +480,7 @@ time.sleep(1000)
         }
         const auto& ended = *programs.cluster.logs[0].ended;
         CHECK(ended.outcome == AttemptOutcome::unsaved);
-        CHECK(ended.message.find(" in vain for rank 0 (report 3), rank 1 (report 2)") != std::string::npos);
+        CHECK(ended.failure.message.find(" in vain for rank 0 (report 3), rank 1 (report 2)") != std::string::npos);
     }
     CHECK(programs.scratch_is_empty());
 }

@@ -177,7 +177,7 @@ TEST_CASE("a trial pauses at the verdict, with its state, value and training tim
     scene.head.verdicts[3] = {Verb::pause, Reason::rung, 3.0, 9.0};
     const RunnerEnded ended = scene.run();
     CHECK(ended.outcome == AttemptOutcome::paused);
-    CHECK(ended.message.empty());
+    CHECK(ended.failure.empty());
     CHECK(scene.events == Events{"start", "train", "end 3 with state", "close"});
     REQUIRE(scene.head.reports.size() == 3);
     CHECK(scene.head.reports[2].iteration == 3);
@@ -246,14 +246,14 @@ TEST_CASE("a scheduler that pauses a trial without a state hears what it lacks",
     SECTION("that never gave one") {
         const RunnerEnded ended = run(Saves::none);
         CHECK(ended.outcome == AttemptOutcome::stateless);
-        CHECK(ended.message.starts_with(text));
+        CHECK(describe(ended.failure).starts_with(text));
         CHECK(scene.events == Events{"start", "train", "close"});
         CHECK(scene.failed); // the others learn that this rank is gone
     }
     SECTION("that gave one earlier: it has failed") {
         const RunnerEnded ended = run(Saves::missing);
         CHECK(ended.outcome == AttemptOutcome::failed);
-        CHECK(ended.message.starts_with(text));
+        CHECK(describe(ended.failure).starts_with(text));
     }
     SECTION("unless paused trials begin again") {
         set_option(scene.spec.scheduler, {"restart_paused", true});
@@ -317,7 +317,7 @@ TEST_CASE("what a body throws ends the attempt, and the group hears of it", "[tr
         scene.failed = false;
         const RunnerEnded ended = scene.run(at(event, [] { throw std::runtime_error("on purpose"); }));
         CHECK(ended.outcome == AttemptOutcome::failed);
-        CHECK(ended.message == "rank 0: on purpose");
+        CHECK(ended.failure == study::Failure{"on purpose", 0});
         CHECK(scene.failed);
         CHECK(scene.events.back() == "close");
         CHECK(scene.events.at(scene.events.size() - 2) == event);
@@ -340,7 +340,7 @@ TEST_CASE("the cause of an error decides how an attempt ends", "[trial]") {
     Scene scene;
     const RunnerEnded ended = scene.run(at("train", [] { throw ddp::PeerFailed("rank 1 failed"); }));
     CHECK(ended.outcome == AttemptOutcome::failed);
-    CHECK(ended.message.empty()); // the other rank says why
+    CHECK(ended.failure.empty()); // the other rank says why
     CHECK_FALSE(scene.failed);
 }
 
@@ -360,7 +360,7 @@ TEST_CASE("a checkpoint that cannot be read ends the attempt before anything is 
         const RunnerEnded ended =
             scene.run(at("start from 5", [outcome] { throw CheckpointError(outcome, "state.h5 is damaged"); }));
         CHECK(ended.outcome == outcome);
-        CHECK(ended.message == "rank 0: state.h5 is damaged");
+        CHECK(ended.failure == study::Failure{"state.h5 is damaged", 0});
         CHECK(scene.events == Events{"start from 5", "close"});
         CHECK(scene.head.reports.empty());
     }
@@ -381,7 +381,7 @@ TEST_CASE("an attempt that is abandoned is lost, whatever its body does", "[tria
             throw std::runtime_error("interrupted");
         }));
         CHECK(ended.outcome == AttemptOutcome::lost);
-        CHECK(ended.message.empty());
+        CHECK(ended.failure.empty());
     }
     SECTION("even if it has come to its end") {
         scene.head.verdicts[1] = {Verb::pause, Reason::rung};
@@ -419,7 +419,8 @@ TEST_CASE("a rank that does not lead asks nobody and does as its leader says", "
         CHECK(scene.events == Events{"start", "train", "end 1 with state", "close"});
     }
     SECTION("it says which rank failed") {
-        CHECK(scene.run(at("train", [] { throw std::runtime_error("no data"); })).message == "rank 1: no data");
+        CHECK(scene.run(at("train", [] { throw std::runtime_error("no data"); })).failure ==
+              study::Failure{"no data", 1});
     }
     CHECK(scene.head.reports.empty());
     CHECK(scene.head.blocking_waits == 0);

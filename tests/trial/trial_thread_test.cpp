@@ -95,12 +95,12 @@ void check_outcomes(const std::vector<RankLog>& logs, AttemptOutcome outcome) {
 }
 
 /// Exactly the rank that threw says so.
-void check_blame(const std::vector<RankLog>& logs, int rank, const std::string& words) {
-    for (std::size_t r = 0; r < logs.size(); ++r) {
-        if (static_cast<int>(r) == rank) {
-            CHECK(logs[r].ended->message == "rank " + std::to_string(rank) + ": " + words);
+void check_blame(const std::vector<RankLog>& logs, std::uint32_t rank, const std::string& words) {
+    for (std::uint32_t r = 0; r < logs.size(); ++r) {
+        if (r == rank) {
+            CHECK(logs[r].ended->failure == study::Failure{words, rank});
         } else {
-            CHECK(logs[r].ended->message.empty());
+            CHECK(logs[r].ended->failure.empty());
         }
     }
 }
@@ -192,9 +192,9 @@ TEST_CASE("ranks that all throw at once all say so", "[trial]") {
                              }});
     cluster.prepare(3, 1);
     auto& logs = cluster.run_until(1);
-    for (std::size_t r = 0; r < 3; ++r) {
+    for (std::uint32_t r = 0; r < 3; ++r) {
         CHECK(logs[r].ended->outcome == AttemptOutcome::failed);
-        CHECK(logs[r].ended->message == "rank " + std::to_string(r) + ": no data on rank " + std::to_string(r));
+        CHECK(logs[r].ended->failure == study::Failure{"no data on rank " + std::to_string(r), r});
     }
 }
 
@@ -206,7 +206,8 @@ TEST_CASE("ranks that hold different parameters fail the trial, and nothing is s
     cluster.prepare(2, 2);
     auto& logs = cluster.run_until(2);
     check_outcomes(logs, AttemptOutcome::failed);
-    CHECK(logs[0].ended->message == "rank 0: the ranks of the trial hold different parameters at iteration 2");
+    CHECK(logs[0].ended->failure ==
+          study::Failure{"the ranks of the trial hold different parameters at iteration 2", 0});
     CHECK(cluster.store().count() == 0);
 }
 
@@ -255,7 +256,7 @@ TEST_CASE("a last checkpoint that cannot be written is no fault of the trial", "
     auto& logs = cluster.run_until(1);
     CHECK(logs[0].ended->outcome == AttemptOutcome::unsaved);
     CHECK(logs[1].ended->outcome == AttemptOutcome::paused);
-    CHECK(logs[0].ended->message == "rank 0: no space left on device");
+    CHECK(logs[0].ended->failure == study::Failure{"no space left on device", 0});
     CHECK(logs[0].saved.empty());
 }
 

@@ -120,7 +120,7 @@ TEST_CASE("Three attempts that could not be set up are the fault of their host, 
     s.add_all(2, TrialPhase::running);
     for (int i = 0; i < 3; ++i) {
         CHECK_FALSE(s.blame.is_bad(0, s.placement));
-        s.ended(0, {1}, AttemptOutcome::unstarted, "rank 0 on a: no room");
+        s.ended(0, {1}, AttemptOutcome::unstarted, "no room");
     }
     CHECK(s.against(0) == 3);
     CHECK(s.blame.failed_on(0) == ids({0})); // once
@@ -136,11 +136,11 @@ TEST_CASE("Only a host that says alone that a trial could not be set up says so 
     s.add_all(2, TrialPhase::running);
     s.failed(0, 1, "no GPU");
     CHECK_FALSE(s.blame.alone_says(0, TrialId{0})); // it failed, but had been set up
-    s.ended(0, {1}, AttemptOutcome::unstarted, "rank 0 on a: no room");
+    s.ended(0, {1}, AttemptOutcome::unstarted, "no room");
     CHECK(s.blame.alone_says(0, TrialId{0}));
     CHECK_FALSE(s.blame.alone_says(0, TrialId{1}));
     CHECK_FALSE(s.blame.alone_says(1, TrialId{0}));
-    s.ended(1, {3}, AttemptOutcome::unstarted, "rank 0 on b: no room");
+    s.ended(1, {3}, AttemptOutcome::unstarted, "no room");
     CHECK_FALSE(s.blame.alone_says(0, TrialId{0}));
     CHECK_FALSE(s.blame.alone_says(1, TrialId{1}));
 }
@@ -148,11 +148,11 @@ TEST_CASE("Only a host that says alone that a trial could not be set up says so 
 TEST_CASE("What two hosts say in the same words is the fault of neither", "[tuner]") {
     Scene s;
     s.add_all(6, TrialPhase::running);
-    s.failed(0, 1, "rank 0 on a: loss is NaN at 7");
-    s.failed(1, 1, "rank 1 on a: loss is NaN at 9"); // the same words: numbers and place say nothing
+    s.failed(0, 1, "loss is NaN at 7");
+    s.failed(1, 1, "loss is NaN at 9"); // the same words: numbers say nothing
     s.failed(2, 2, "disk full");
     CHECK(s.against(0) == 3);
-    s.failed(3, 3, "rank 0 on b: loss is NaN at 3");
+    s.failed(3, 3, "loss is NaN at 3");
     CHECK(s.blame.failed_on(0) == ids({2}));
     CHECK(s.against(1) == 0);
     s.failed(4, 1, "loss is NaN at 1"); // from then on they count nowhere
@@ -283,11 +283,11 @@ TEST_CASE("The message about a row says what most of its trials said", "[tuner]"
     Scene s;
     s.add_all(3, TrialPhase::running);
     const auto say = [&](std::uint32_t trial, const std::string& message) {
-        s.trials.at(TrialId{trial}).message = message;
+        s.trials.at(TrialId{trial}).failure = {message, trial}; // each on another rank
     };
-    say(0, "rank 0 on a: no module named torch");
-    say(1, "rank 0 on b: exit code 2: no such file 17");
-    say(2, "rank 0 on c: exit code 2: no such file 18");
+    say(0, "no module named torch");
+    say(1, "exit code 2: no such file 17");
+    say(2, "exit code 2: no such file 18");
     for (const std::uint32_t trial : {0U, 1U, 2U}) s.close(trial, TrialPhase::failed);
     const std::string most = s.blame.row_message(s.trials, 12);
     CHECK(
@@ -304,12 +304,11 @@ TEST_CASE("A failure is the same when it comes again at the same place in the sa
     Scene s;
     TrialState t = in_phase(TrialPhase::running);
     CHECK_FALSE(Blame::is_the_same(t, 0, ""));
-    s.blame.note_failure(t, 3, "rank 0 on a: loss is NaN");
+    s.blame.note_failure(t, 3, "loss is NaN");
     CHECK(t.failures == 1);
-    CHECK(Blame::is_the_same(t, 3, "rank 0 on a: loss is NaN"));
-    CHECK(Blame::is_the_same(t, 3, "rank 5 on b: loss is NaN")); // wherever
-    CHECK_FALSE(Blame::is_the_same(t, 4, "rank 0 on a: loss is NaN"));
-    CHECK_FALSE(Blame::is_the_same(t, 3, "rank 0 on a: loss is NaN at 2"));
+    CHECK(Blame::is_the_same(t, 3, "loss is NaN"));
+    CHECK_FALSE(Blame::is_the_same(t, 4, "loss is NaN"));
+    CHECK_FALSE(Blame::is_the_same(t, 3, "loss is NaN at 2"));
     s.blame.note_failure(t, 4, "another");
     CHECK(t.failures == 2);
     CHECK_FALSE(Blame::is_the_same(t, 3, "loss is NaN"));

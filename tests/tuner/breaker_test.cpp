@@ -49,8 +49,11 @@ class Study {
             now_ = at;
             if (fails(start.trial)) {
                 step(study::AttemptOver{
-                    start.trial, start.attempt, start.incarnation, study::AttemptOutcome::failed,
-                    "rank 0: exit code 2: no such file of trial " + std::to_string(start.trial.value())});
+                    start.trial,
+                    start.attempt,
+                    start.incarnation,
+                    study::AttemptOutcome::failed,
+                    {"exit code 2: no such file of trial " + std::to_string(start.trial.value()), 0}});
                 continue;
             }
             step(study::ReportArrived{start.trial, start.attempt, start.incarnation, 1, 1.0, {{"score", 0.5}}});

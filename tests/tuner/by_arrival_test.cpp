@@ -20,8 +20,8 @@ struct Scene {
     explicit Scene(const std::vector<TrialPhase>& phases) {
         for (const TrialPhase phase : phases) trials.add(in_phase(phase));
     }
-    void ended(std::uint32_t trial, AttemptOutcome outcome, bool retry = false, const std::string& message = {}) {
-        admission.apply(study::AttemptEnded{TrialId{trial}, Attempt{1}, {}, outcome, retry, message});
+    void ended(std::uint32_t trial, AttemptOutcome outcome, bool retry = false, const Failure& failure = {}) {
+        admission.apply(study::AttemptEnded{TrialId{trial}, Attempt{1}, {}, outcome, retry, failure});
     }
     void closed(std::uint32_t trial) {
         admission.apply(study::TrialClosed{TrialId{trial}, {}, TrialPhase::failed, Reason::exception, 0, 0, {}});
@@ -32,7 +32,7 @@ struct Scene {
         if (!fact) return {};
         const auto& end = std::get<EndFact>(*fact);
         return "#" + std::to_string(end.trial.value()) + " " + std::string(name(end.outcome)) +
-               (end.message.empty() ? "" : ": " + end.message);
+               (end.failure.empty() ? "" : ": " + describe(end.failure));
     }
     [[nodiscard]] std::vector<std::uint32_t> line(std::size_t most = 100) const {
         std::vector<std::uint32_t> seen;
@@ -65,7 +65,7 @@ TEST_CASE("A report takes effect when it comes, unless its attempt has reported 
 TEST_CASE("Ends take effect one after the other, in the order in which they came", "[tuner]") {
     Scene s({TrialPhase::waiting, TrialPhase::waiting, TrialPhase::waiting});
     CHECK(s.next().empty());
-    s.ended(2, AttemptOutcome::failed, false, "no GPU");
+    s.ended(2, AttemptOutcome::failed, false, {"no GPU"});
     s.ended(0, AttemptOutcome::finished);
     s.ended(1, AttemptOutcome::lost);
     CHECK(s.next() == "#2 failed: no GPU");
@@ -100,7 +100,7 @@ TEST_CASE("A host out of service, and a new incarnation, take ends back", "[tune
 
 TEST_CASE("A trial that was told to stop is over as it was told, when its failure was its host's", "[tuner]") {
     Scene s({TrialPhase::ending, TrialPhase::ending});
-    s.ended(0, AttemptOutcome::failed, false, "no GPU");
+    s.ended(0, AttemptOutcome::failed, false, {"no GPU"});
     s.admission.apply(study::HostRetired{"a", {}, {TrialId{0}, TrialId{1}}});
     CHECK(s.next() == "#0 stopped");
     s.closed(0);

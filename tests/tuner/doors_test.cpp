@@ -67,7 +67,7 @@ class Pair {
         step(study::CheckpointSaved{TrialId{trial}, attempt(trial), base::Incarnation{1}, checkpoint});
     }
     void over(std::uint32_t trial, AttemptOutcome outcome) {
-        step(study::AttemptOver{TrialId{trial}, attempt(trial), base::Incarnation{1}, outcome, ""});
+        step(study::AttemptOver{TrialId{trial}, attempt(trial), base::Incarnation{1}, outcome, {}});
     }
     [[nodiscard]] const TrialState& trial(std::uint32_t id) const { return tuner->state().trials[TrialId{id}]; }
     [[nodiscard]] Attempt attempt(std::uint32_t id) const { return trial(id).attempt; }
@@ -291,7 +291,7 @@ TEST_CASE("The table of observations has what took effect, and what a ticket see
     tuner->step({now, study::Prepared{0, suggestion, ""}}, out);
     tuner->step({now, study::Prepared{7, suggestion, ""}}, out);
     CHECK(out.stale == stale + 2);
-    tuner->step({now, study::AttemptOver{TrialId{0}, Attempt{1}, base::Incarnation{1}, AttemptOutcome::stopped, ""}},
+    tuner->step({now, study::AttemptOver{TrialId{0}, Attempt{1}, base::Incarnation{1}, AttemptOutcome::stopped, {}}},
                 out);
     CHECK(tuner->state().trials[1].origin == study::Origin{study::Origin::Kind::ticket, 0, 0});
     CHECK(tuner->state().trials[1].configuration == suggestion);

@@ -61,7 +61,7 @@ std::string study_of(std::uint32_t slots, bool left) {
 SmallCore played(const Scene& scene, bool left) {
     SmallCore core(study_of(scene.slots, left));
     core.began({"n0", "n1"});
-    core.over(0, AttemptOutcome::unstarted, "no room for its folder");
+    core.over(0, AttemptOutcome::unstarted, {"no room for its folder"});
     if (!left) core.over(0, AttemptOutcome::lost);
     for (const auto& [trial, iteration, score] : scene.reports) {
         core.report(trial, iteration, score);
@@ -120,7 +120,7 @@ std::string table() {
                 SmallCore core = played(scene, left);
                 INFO(name(outcome) << ", told to " << scene.told << ", left " << left);
                 const TrialState before = core.trial(0);
-                core.over(0, outcome, "rank 0: it broke");
+                core.over(0, outcome, {"it broke", 0});
                 text += row({std::string(name(outcome)), scene.told, left ? "yes" : "no", recorded(core), fate(core),
                              costs(before, core.trial(0)), host(core), study_after(core)});
             }
@@ -142,7 +142,7 @@ TEST_CASE("An end without a single report is a failure, wherever reports wait fo
     core.over(0, AttemptOutcome::finished);
     CHECK(recorded(core) == "failed");
     CHECK(core.trial(0).phase == TrialPhase::failed);
-    CHECK(core.trial(0).message == "the trainable ended without a single report");
+    CHECK(core.trial(0).failure.message == "the trainable ended without a single report");
 
     SmallCore by_turn(study_of(2, false));
     by_turn.began({"n0", "n1"});
@@ -167,23 +167,23 @@ TEST_CASE("A trial that cannot be set up ends the study when its host is not the
     SECTION("there is no other host") {
         SmallCore core(spec);
         core.began({"n0"});
-        core.over(0, AttemptOutcome::unstarted, "rank 0: no room");
+        core.over(0, AttemptOutcome::unstarted, {"no room", 0});
         CHECK(study_after(core) == "drains: a trial could not be set up");
         CHECK(core.state().drain_message.starts_with("trial #0 could not be set up on n0: no room."));
     }
     SECTION("another host says the same") {
         SmallCore core(spec);
         core.began({"n0", "n1"});
-        core.over(0, AttemptOutcome::unstarted, "rank 0: no room for 7");
+        core.over(0, AttemptOutcome::unstarted, {"no room for 7", 0});
         CHECK(study_after(core) == "goes on");
-        core.over(1, AttemptOutcome::unstarted, "rank 1: no room for 8");
+        core.over(1, AttemptOutcome::unstarted, {"no room for 8", 1});
         CHECK(study_after(core) == "drains: a trial could not be set up");
     }
     SECTION("another host says something else") {
         SmallCore core(spec);
         core.began({"n0", "n1"});
-        core.over(0, AttemptOutcome::unstarted, "rank 0: no room");
-        core.over(1, AttemptOutcome::unstarted, "rank 0: no shell");
+        core.over(0, AttemptOutcome::unstarted, {"no room", 0});
+        core.over(1, AttemptOutcome::unstarted, {"no shell", 0});
         CHECK(study_after(core) == "goes on");
     }
 }
@@ -196,8 +196,8 @@ TEST_CASE("An attempt that lost a rank is lost, whatever its leader says, unless
         core.began({"n0", "n0"});
         core.report(0, 1, score);
         core.gone(2, guilty, "no report within 5 s");
-        core.over(0, AttemptOutcome::finished, "done");
-        return recorded(core) + ": " + core.record<study::AttemptEnded>()->message;
+        core.over(0, AttemptOutcome::finished, {"done"});
+        return recorded(core) + ": " + core.record<study::AttemptEnded>()->failure.message;
     };
     const std::string by_turn = "deterministic = true\nmax_concurrent = 1\n";
     CHECK(played("", false, 0.5) == "lost, retry: ");
@@ -211,15 +211,16 @@ TEST_CASE("An attempt that lost a rank is lost, whatever its leader says, unless
 TEST_CASE("A failure in the same words at the same place is not tried again", "[tuner]") {
     SmallCore core(small_study("max_iterations = 9\n", "[failure]\nmax_failures = 5\n"));
     core.began({"n0"});
-    const auto end = [&](Iteration reports, const std::string& message) {
+    const auto end = [&](Iteration reports, const study::Failure& failure) {
         for (Iteration iteration = 1; iteration <= reports; ++iteration) core.report(0, iteration, 0.5);
-        core.over(0, AttemptOutcome::failed, message);
+        core.over(0, AttemptOutcome::failed, failure);
         return recorded(core);
     };
-    CHECK(end(1, "rank 0: loss is NaN") == "failed, retry");
-    CHECK(end(2, "rank 0: loss is NaN") == "failed, retry"); // it got further
-    CHECK(end(2, "rank 0: no disk") == "failed, retry");
-    CHECK(end(2, "rank 1: no disk") == "failed");
+    CHECK(end(1, {"loss is NaN", 0}) == "failed, retry");
+    CHECK(end(2, {"loss is NaN", 0}) == "failed, retry"); // it got further
+    CHECK(end(2, {"no disk", 0}) == "failed, retry");
+    CHECK(end(2, {"no disk", 1}) == "failed"); // on whichever rank
+    CHECK(core.trial(0).failure == study::Failure{"no disk", 1});
 }
 
 TEST_CASE("What a trial was told in an earlier attempt says nothing about the loss of the next one", "[tuner]") {
@@ -273,11 +274,11 @@ TEST_CASE("A failure on a host that is taken out of service for it is none", "[t
     SmallCore core(small_study("max_iterations = 9\n", "[stop]\nmetric = \"score >= 0.9\"\n"));
     core.began({"n0", "n1"});
     core.report(1, 1, 0.5); // trials get on elsewhere
-    core.over(0, AttemptOutcome::failed, "no GPU");
-    core.over(2, AttemptOutcome::failed, "no GPU");
+    core.over(0, AttemptOutcome::failed, {"no GPU"});
+    core.over(2, AttemptOutcome::failed, {"no GPU"});
     core.report(3, 1, 0.95);
     REQUIRE(core.trial(3).phase == TrialPhase::ending);
-    core.over(3, AttemptOutcome::failed, "no GPU");
+    core.over(3, AttemptOutcome::failed, {"no GPU"});
     REQUIRE(core.record<study::HostRetired>() != nullptr);
     CHECK(core.trial(0).phase == TrialPhase::waiting);
     CHECK(core.trial(2).phase == TrialPhase::waiting);

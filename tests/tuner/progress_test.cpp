@@ -25,16 +25,16 @@ TEST_CASE("progress is an iteration that is new, or a trial that is over, failed
     study.report(1, 1, 0.6);
     study.report(1, 2, 0.6);
     CHECK(progress() == 3);
-    study.over(1, AttemptOutcome::failed, "no file"); // it is tried again, from the beginning
+    study.over(1, AttemptOutcome::failed, {"no file"}); // it is tried again, from the beginning
     CHECK(study.state(1).phase == TrialPhase::running);
     study.report(1, 1, 0.6);
     study.report(1, 2, 0.6);
     CHECK(progress() == 3);
-    study.over(1, AttemptOutcome::failed, "no file"); // the same at the same place: over
+    study.over(1, AttemptOutcome::failed, {"no file"}); // the same at the same place: over
     CHECK(study.state(1).phase == TrialPhase::failed);
     CHECK(progress() == 4);
-    study.over(2, AttemptOutcome::failed, "it hung"); // without a single report, and tried again
-    study.over(2, AttemptOutcome::failed, "it hung");
+    study.over(2, AttemptOutcome::failed, {"it hung"}); // without a single report, and tried again
+    study.over(2, AttemptOutcome::failed, {"it hung"});
     CHECK(study.state(2).phase == TrialPhase::failed);
     CHECK(progress() == 5);
 }

@@ -40,7 +40,7 @@ std::string text(const study::Began& body) {
     if (body.death)
         for (const auto& note : body.death->notes)
             all += " #" + std::to_string(note.trial.value()) + "." + std::to_string(note.attempt.value()) + ": " +
-                   note.message;
+                   describe(note.failure);
     return all;
 }
 std::string text(const study::ReportArrived& body) {
@@ -51,7 +51,7 @@ std::string text(const study::ReportArrived& body) {
 }
 std::string text(const study::CheckpointSaved& body) { return "saved " + attempt_of(body) + text(body.checkpoint); }
 std::string text(const study::AttemptOver& body) {
-    return "over " + attempt_of(body) + std::string(name(body.outcome)) + " " + body.message;
+    return "over " + attempt_of(body) + std::string(name(body.outcome)) + " " + describe(body.failure);
 }
 std::string text(const study::RankGone& body) {
     return "rank " + std::to_string(body.rank.value()) + " gone: " + body.why + (body.guilty ? ", guilty" : "");
@@ -103,7 +103,7 @@ class Retelling {
         if (auto* over = std::get_if<study::AttemptOver>(&event.body)) {
             const auto& ended = std::get<study::AttemptEnded>(records.front());
             over->outcome = ended.outcome;
-            over->message = ended.message;
+            over->failure = ended.failure;
         } else if (auto* began = std::get_if<study::Began>(&event.body); began && began->death) {
             if (!std::holds_alternative<study::JobDied>(records.front())) began->death.reset();
         }
@@ -132,7 +132,7 @@ TEST_CASE("The event behind the records of each step is told again, whatever eve
                                    1,
                                    0.5,
                                    {{"time", 0.2}, {"score", 0.4}}}); // known ones, in another order
-    core.over(1, AttemptOutcome::failed, "rank 0 on n1: it broke");
+    core.over(1, AttemptOutcome::failed, {"it broke", 0});
     core.gone(1);
     core.gone(2, true, "no report within 5 s");
     core.step(study::StopRequested{"SIGTERM", Reason::draining, Asker::sigterm});
@@ -149,8 +149,8 @@ TEST_CASE("A death is told again with the notes that were left, and a stop with 
     Retelling study(small_study("max_iterations = 9\ntime_budget = \"60s\"\n", "[failure]\nmax_failures = 1\n"));
     SmallCore& core = study.core;
     core.began({"n0", "n0"});
-    core.began({"n0", "n0"}, study::JobDeath{{{TrialId{0}, Attempt{1}, "rank 0 on n0: signal 11"},
-                                              {TrialId{1}, Attempt{1}, "rank 0 on n0: no report within 5 s"}}});
+    core.began({"n0", "n0"}, study::JobDeath{{{TrialId{0}, Attempt{1}, {"signal 11", 1}},
+                                              {TrialId{1}, Attempt{1}, {"no report within 5 s", 2}}}});
     CHECK(core.record<study::JobDied>()->notes.size() == 2);
     core.step(study::StopRequested{"x is never read", Reason::unread_parameter});
     core.over(0, AttemptOutcome::lost);
@@ -258,7 +258,7 @@ class World {
             begin(study::JobDeath{});
         } else if (chance(0.02) && !groups_.empty()) {
             const auto& [trial, group] = *groups_.begin();
-            begin(study::JobDeath{{{trial, group.start.attempt, "rank 0: signal 11"}}});
+            begin(study::JobDeath{{{trial, group.start.attempt, {"signal 11", 1}}}});
         } else if (chance(0.02)) { // perhaps gone already
             send(study::RankGone{Rank{1 + static_cast<std::uint32_t>(random_.below(4))}, "silent", chance(0.5)});
         } else if (chance(0.01)) {
@@ -304,7 +304,7 @@ class World {
     void act(TrialId trial, Group& group) {
         if (group.abandoned) return over(trial, AttemptOutcome::lost);
         if (bad_host_ && group.start.ranks.back() <= Rank{2} && chance(0.4))
-            return over(trial, AttemptOutcome::failed, "no GPU");
+            return over(trial, AttemptOutcome::failed, {"no GPU"});
         if (group.told && chance(0.1)) return over(trial, AttemptOutcome::failed);
         if (group.told && group.told->verb != Verb::pause) return over(trial, AttemptOutcome::stopped);
         if (group.told && chance(0.05)) return over(trial, AttemptOutcome::unsaved);
@@ -336,13 +336,13 @@ class World {
                                   now.start.seconds + static_cast<double>(now.iteration), std::move(metrics)});
         if (chance(0.3)) saved(trial, now);
     }
-    void over(TrialId trial, AttemptOutcome outcome, std::string message = {}) {
+    void over(TrialId trial, AttemptOutcome outcome, Failure failure = {}) {
         const study::StartTrial start = groups_.at(trial).start;
         groups_.erase(trial);
         const bool fails = outcome == AttemptOutcome::failed || outcome == AttemptOutcome::disturbed;
-        if (fails && message.empty())
-            message = std::string("it broke in way ") + static_cast<char>('a' + random_.below(3));
-        send(study::AttemptOver{trial, start.attempt, start.incarnation, outcome, std::move(message)});
+        if (fails && failure.empty())
+            failure = {std::string("it broke in way ") + static_cast<char>('a' + random_.below(3)), trial.value() % 3};
+        send(study::AttemptOver{trial, start.attempt, start.incarnation, outcome, std::move(failure)});
     }
     static Iteration from(const Group& group) {
         const auto* checkpoint = std::get_if<CheckpointRef>(&group.start.from);

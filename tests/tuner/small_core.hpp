@@ -52,8 +52,8 @@ class SmallCore {
         const std::string path = std::to_string(trial) + "/" + std::to_string(iteration);
         step(study::CheckpointSaved{TrialId{trial}, attempt(trial), incarnation_, {iteration, path, 10, 1, value}});
     }
-    void over(std::uint32_t trial, AttemptOutcome outcome, const std::string& message = {}) {
-        step(study::AttemptOver{TrialId{trial}, attempt(trial), incarnation_, outcome, message});
+    void over(std::uint32_t trial, AttemptOutcome outcome, const study::Failure& failure = {}) {
+        step(study::AttemptOver{TrialId{trial}, attempt(trial), incarnation_, outcome, failure});
     }
     void gone(std::uint32_t rank, bool guilty = false, const std::string& why = "silent") {
         step(study::RankGone{Rank{rank}, why, guilty});

@@ -115,7 +115,7 @@ TEST_CASE("A table of trials comes back from its snapshot with counts and the li
     t.ranks = testing::ranks({2, 4});
     t.checkpoints = {{6, "1/6", 100, 42, 0.5, {}}, {7, "1/7", 100, 43, {}, {1, 2}}};
     t.window = {0.5, 0.25};
-    t.message = "it broke";
+    t.failure = {"it broke", 3};
     t.since = testing::at_second(12.5);
     const study::Bytes bytes = snapshot_of(trials);
     const Trials again = restored(bytes);

@@ -48,9 +48,9 @@ class Turns {
         settle();
     }
     /// An attempt ends; its ranks are back.
-    void over(std::uint32_t id, AttemptOutcome outcome, bool retry = false, const std::string& message = {}) {
+    void over(std::uint32_t id, AttemptOutcome outcome, bool retry = false, const Failure& failure = {}) {
         if (!trial(id).winding) trials_->set_phase(TrialId{id}, TrialPhase::waiting);
-        turns_->apply(study::AttemptEnded{TrialId{id}, Attempt{1}, {}, outcome, retry, message});
+        turns_->apply(study::AttemptEnded{TrialId{id}, Attempt{1}, {}, outcome, retry, failure});
         settle();
     }
     void start(std::uint32_t id) {

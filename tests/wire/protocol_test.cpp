@@ -63,7 +63,8 @@ TEST_CASE("Every message comes out of the codec as it went in", "[wire]") {
     check_round_trip(Leave{study::StudyOutcome::resumable, false, "no ranks are left"});
     check_round_trip(Ready{key});
     check_round_trip(Go{key});
-    check_round_trip(MemberOver{key, study::AttemptOutcome::failed, "rank 1: loss is NaN"});
+    check_round_trip(MemberOver{key, study::AttemptOutcome::failed, {"loss is NaN", 1}});
+    check_round_trip(MemberOver{key, study::AttemptOutcome::lost, {"a partner left"}});
 }
 
 TEST_CASE("Events come out of the codec as they went in", "[wire]") {
@@ -78,11 +79,12 @@ TEST_CASE("Events come out of the codec as they went in", "[wire]") {
     const study::CheckpointSaved saved{key.trial, key.attempt, key.incarnation, {3, "checkpoints/1", 5, 6}};
     CHECK(through_the_wire(saved).checkpoint == saved.checkpoint);
 
-    const GroupOver over{{key.trial, key.attempt, key.incarnation, study::AttemptOutcome::lost, "gone"}, 0.5, 2.5};
+    const GroupOver over{
+        {key.trial, key.attempt, key.incarnation, study::AttemptOutcome::lost, {"gone", 300}}, 0.5, 2.5};
     const auto over_back = through_the_wire(over);
     CHECK(key_of(over_back.over) == key);
     CHECK(over_back.over.outcome == study::AttemptOutcome::lost);
-    CHECK(over_back.over.message == "gone");
+    CHECK(over_back.over.failure == over.over.failure);
     CHECK(over_back.starting_s == 0.5);
     CHECK(over_back.training_s == 2.5);
 }

@@ -67,8 +67,9 @@ inline void write_study(const std::string& directory, const study::StudySpec& sp
                 out.records.clear();
                 if (++reports % reports_per_sync == 0) journal.sync();
             }
-            tuner.step({now, study::AttemptOver{start->trial, start->attempt, start->incarnation,
-                                                study::AttemptOutcome::stopped, ""}},
+            tuner.step({now,
+                        study::AttemptOver{
+                            start->trial, start->attempt, start->incarnation, study::AttemptOutcome::stopped, {}}},
                        out);
         }
     }

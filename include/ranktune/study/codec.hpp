@@ -170,6 +170,8 @@ void encode(const StartFrom& from, Encoder& out);
 [[nodiscard]] StartFrom decode_start_from(Decoder& in);
 void encode(const Verdict& verdict, Encoder& out);
 [[nodiscard]] Verdict decode_verdict(Decoder& in);
+void encode(const Failure& failure, Encoder& out);
+[[nodiscard]] Failure decode_failure(Decoder& in);
 /// Throws base::FormatError for one that is not known: it decides whether a study is started again.
 [[nodiscard]] Asker decode_asker(Decoder& in);
 

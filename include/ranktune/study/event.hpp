@@ -50,7 +50,7 @@ struct AttemptOver {
     Attempt attempt;
     Incarnation incarnation;
     AttemptOutcome outcome = AttemptOutcome::finished;
-    std::string message; ///< what was thrown, on which rank; empty unless failed
+    Failure failure; ///< what was thrown, on which rank; empty unless failed
 };
 
 /// A worker rank is gone for the rest of this incarnation. An attempt that used it is lost; its other ranks come back

@@ -99,7 +99,7 @@ struct AttemptEnded {
     StudyTime at;
     AttemptOutcome outcome = AttemptOutcome::finished;
     bool retry = false; ///< the trial waits for another attempt
-    std::string message;
+    Failure failure;    ///< empty unless it failed
     friend bool operator==(const AttemptEnded&, const AttemptEnded&) = default;
 };
 
@@ -121,7 +121,7 @@ struct TrialClosed {
     Reason reason = Reason::none;
     double a = 0.0;
     double b = 0.0;
-    std::string message; ///< the failure's, empty otherwise
+    Failure failure; ///< empty unless it failed
     friend bool operator==(const TrialClosed&, const TrialClosed&) = default;
 };
 

@@ -198,12 +198,24 @@ struct RankInfo {
     friend bool operator==(const RankInfo&, const RankInfo&) = default;
 };
 
+/// What was said when an attempt failed, and which rank said it. The same words are the same failure, whichever rank
+/// says them.
+struct Failure {
+    std::string message; ///< without the rank: "loss is NaN"
+    /// Within its trial; in a crash note: of the job. Nothing: no rank said it.
+    std::optional<std::uint32_t> rank = {};
+    [[nodiscard]] bool empty() const { return message.empty() && !rank; }
+    friend bool operator==(const Failure&, const Failure&) = default;
+};
+/// For people, and the only place that makes these words: "rank 3: loss is NaN".
+[[nodiscard]] std::string describe(const Failure& failure);
+
 /// Who was guilty of the death of a whole job, as far as it was known in time: a rank that crashed or hung in user code
 /// leaves word.
 struct CrashNote {
     TrialId trial;
     Attempt attempt;
-    std::string message; ///< "rank 3: killed by signal 11 (SIGSEGV)"
+    Failure failure; ///< {"killed by signal 11 (SIGSEGV)", 3}: rank 3 of the job
     friend bool operator==(const CrashNote&, const CrashNote&) = default;
 };
 
