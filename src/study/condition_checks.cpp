@@ -2,16 +2,18 @@
 #include "study/condition_checks.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <set>
 
 #include "ranktune/base/text.hpp"
-#include "space/satisfiable.hpp"
 
 namespace ranktune::study {
 namespace {
 
 constexpr std::size_t longest_domain = 60;
 constexpr std::size_t most_names = 8;
+constexpr std::uint64_t most_combinations = 10'000;
 
 /// What an unknown name could have been: the nearest one, else all there are.
 std::string known_text(const std::string& name, std::vector<std::string> known) {
@@ -149,11 +151,33 @@ void ConditionChecks::tell_circle(Mistakes& mistakes, const std::vector<std::siz
     }
 }
 
+/// False only when no values of the parameters satisfy the condition: all combinations of finite domains are tried. In
+/// doubt true: for a continuous domain, and for too many combinations.
 bool ConditionChecks::possible(const space::Condition& condition) const {
-    return space::can_hold(condition, [this](std::string_view name) -> space::Range {
-        const SpaceEntry* entry = find(name);
-        return {drawn(name), entry != nullptr && entry->conditions.any()};
-    });
+    const auto& names = condition.names();
+    std::vector<std::vector<std::optional<space::Value>>> values;
+    std::uint64_t combinations = 1;
+    for (const std::string& name : names) {
+        const space::Domain* domain = drawn(name);
+        const auto count = domain == nullptr ? std::nullopt : space::cardinality(*domain);
+        if (!count || *count > most_combinations) return true;
+        auto& of_name = values.emplace_back();
+        for (std::uint64_t i = 0; i < *count; ++i) of_name.emplace_back(space::value_at(*domain, i));
+        if (find(name)->conditions.any()) of_name.emplace_back(std::nullopt); // it may be absent
+        combinations *= of_name.size();
+        if (combinations > most_combinations) return true;
+    }
+    for (std::uint64_t n = 0; n < combinations; ++n) {
+        const auto value_of = [&](std::string_view name) -> const space::Value* {
+            std::uint64_t digits = n; // one for each name
+            std::size_t at = 0;
+            for (; names[at] != name; ++at) digits /= values[at].size();
+            const auto& value = values[at][digits % values[at].size()];
+            return value ? &*value : nullptr;
+        };
+        if (condition.holds(std::cref(value_of))) return true; // by reference: no allocation for each combination
+    }
+    return false;
 }
 
 /// "a is drawn from [1, 2]", for each parameter that the condition mentions and can count on.
