@@ -164,29 +164,6 @@ constexpr Later later[] = {
     {"output", "the tables and files of a study are always written"},
 };
 
-/// Words of type-like keys, likewise. `meant`: our word for the same thing; empty: this version has nothing like it.
-struct WordHint {
-    View key;
-    View word;
-    View meant;
-};
-constexpr WordHint words[] = {
-    {"study.mode", "maximize", "max"},    {"study.mode", "maximise", "max"},
-    {"study.mode", "minimize", "min"},    {"study.mode", "minimise", "min"},
-    {"searcher.type", "tpe", ""},         {"searcher.type", "hyperopt", ""},
-    {"searcher.type", "optuna", ""},      {"searcher.type", "gp", ""},
-    {"searcher.type", "bayes", ""},       {"searcher.type", "bayesopt", ""},
-    {"searcher.type", "bo", ""},          {"searcher.type", "ax", ""},
-    {"searcher.type", "hebo", ""},        {"searcher.type", "cmaes", ""},
-    {"searcher.type", "cma-es", ""},      {"searcher.type", "nevergrad", ""},
-    {"searcher.type", "zoopt", ""},       {"searcher.type", "bohb", ""},
-    {"searcher.type", "evolution", ""},   {"scheduler.type", "pbt", ""},
-    {"scheduler.type", "pbt_replay", ""}, {"scheduler.type", "pb2", ""},
-    {"scheduler.type", "hyperband", ""},  {"scheduler.type", "bohb", ""},
-    {"scheduler.type", "hb_bohb", ""},    {"scheduler.type", "dehb", ""},
-    {"scheduler.type", "pasha", ""},      {"scheduler.type", "resource_changing", ""},
-};
-
 View last_part(View dotted) { return dotted.substr(dotted.rfind('.') + 1); }
 View table_of(View dotted) {
     const auto dot = dotted.rfind('.');
@@ -209,6 +186,8 @@ std::string explain_later(View dotted) {
 std::span<const std::string_view> accepted_tables() { return tables; }
 
 KeyTable::KeyTable(const Algorithms& algorithms) {
+    for (const char* word : {"maximize", "maximise"}) words_.push_back({"study.mode", word, "max"});
+    for (const char* word : {"minimize", "minimise"}) words_.push_back({"study.mode", word, "min"});
     for (const View key : fixed_keys) {
         keys_.emplace_back(key);
         if (key == "searcher.type") add("searcher", infos_of(algorithms.searchers));
@@ -282,11 +261,6 @@ std::string KeyTable::explain_unknown_table(View name) const {
 std::string KeyTable::explain_unknown_word(View dotted_key, View word) const {
     for (const Word& hint : words_)
         if (hint.key == dotted_key && hint.word == word) return "here it is called \"" + hint.meant + "\"";
-    for (const WordHint& hint : words) {
-        if (hint.key != dotted_key || hint.word != word) continue;
-        if (!hint.meant.empty()) return "here it is called \"" + std::string(hint.meant) + "\"";
-        return "not supported by this version";
-    }
     return "";
 }
 
