@@ -19,9 +19,7 @@ constexpr std::uint64_t most_combinations = 10'000;
 std::string known_text(const std::string& name, std::vector<std::string> known) {
     if (std::string near = base::suggestion(name, known); !near.empty()) return near;
     if (known.empty()) return " (there is no other)";
-    const std::size_t more = known.size() > most_names ? known.size() - most_names : 0;
-    known.resize(known.size() - more);
-    return " (known: " + base::join(known) + (more > 0 ? " and " + std::to_string(more) + " more" : "") + ")";
+    return " (known: " + base::join_some(std::move(known), most_names) + ")";
 }
 
 /// All that can be reached from `from`, itself only by a way around.
