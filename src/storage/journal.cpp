@@ -12,7 +12,7 @@
 namespace ranktune::storage {
 namespace {
 
-/// A larger one, of a snapshot, is not kept for the next append.
+/// A larger buffer (of a snapshot) is freed after the append.
 constexpr std::size_t kept_frame_bytes = std::size_t{256} * 1024;
 
 } // namespace
@@ -70,12 +70,12 @@ JournalPosition Journal::Impl::find_end() {
     return walk.end;
 }
 
-/// Those of a head that was killed: nothing is ever written to them again.
+/// Segments of earlier lives are never written to again.
 void Journal::Impl::seal_earlier_segments() noexcept {
     try {
         for (const std::uint32_t number : list_segments(files, options.directory))
             if (number < newest) seal(segment_path(options.directory, number));
-    } catch (const base::IoError& error) { // as for one of them
+    } catch (const base::IoError& error) { // as in seal()
         log.write(base::LogLevel::debug, "journal-seal", {{"error", error.what()}});
     }
 }
@@ -110,7 +110,7 @@ void Journal::Impl::make_room(Lock& lock, std::uint32_t& count) {
     const auto size = [&] { return frame_size(frame.size() - frame_header_bytes); };
     if (current->room() >= size()) return;
     if (options.snapshot) {
-        lock.unlock(); // foreign code, and it may take long
+        lock.unlock(); // the callback is not ours, and may take long
         const std::size_t before = frame.size();
         study::encode(options.snapshot(), frame);
         ++count;

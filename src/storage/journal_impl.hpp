@@ -22,7 +22,7 @@
 
 namespace ranktune::storage {
 
-/// A frame that is not known to be synced: should a disk fail, it is written again elsewhere.
+/// A frame that is not known to be synced. After a failed write or sync it is written again, to a new segment.
 struct KeptFrame {
     std::uint64_t first_sequence = 0;
     std::uint32_t count = 0;        ///< of records
@@ -78,7 +78,7 @@ struct Journal::Impl {
     base::LogSink& log;
     SegmentPublisher publisher;
 
-    study::Bytes frame; ///< of the append under way, on the caller's thread: memory that is used again
+    study::Bytes frame; ///< scratch memory of `append`, on the caller's thread
 
     mutable std::mutex mutex;
     std::condition_variable wake;    ///< for the journal's thread: there is something to do

@@ -76,12 +76,12 @@ void Journal::Impl::commit(Lock& lock) {
     retired.erase(retired.begin(), retired.begin() + static_cast<std::ptrdiff_t>(full.size()));
     synced = target;
     while (!unsynced.empty() && unsynced.front().first_sequence < synced.sequence) unsynced.pop_front();
-    oldest_unsynced = began; // of what came during the sync, at the earliest
+    oldest_unsynced = began; // lower bound for the frames appended during the sync
     changed.notify_all();
 }
 
-/// Up to which segments double. Whoever resumes or looks applies what lies behind the newest snapshot, record by
-/// record: a segment is large only where its snapshot is, or what this life has written before it.
+/// The size up to which segments double. A reader applies the records after the newest snapshot one by one, and a
+/// snapshot comes with each segment: so a segment is large only if its snapshot is, or the journal of this life.
 std::uint64_t Journal::Impl::largest_usual() const {
     if (!options.snapshot) return options.max_segment_bytes;
     return std::max(
@@ -163,7 +163,7 @@ void Journal::Impl::run_callbacks(Lock& lock) {
 void Journal::Impl::seal(const std::string& path) noexcept {
     try {
         files.set_read_only(path);
-    } catch (const base::IoError& error) { // a courtesy to people: nothing depends on it
+    } catch (const base::IoError& error) { // for people only: nothing depends on the mode
         log.write(base::LogLevel::debug, "journal-seal", {{"error", error.what()}});
     }
 }

@@ -71,8 +71,8 @@ constexpr View fixed_keys[] = {
 constexpr View tables[] = {"study",   "trainable",  "resources", "space", "searcher", "scheduler", "stop",
                            "failure", "checkpoint", "journal",   "run",   "slurm",    "inputs"};
 
-/// Another tool's name and ours; of algorithms and their options, their descriptions say it. `table`: only there;
-/// empty: anywhere. `ours` is a dotted key, or words when it has a space in it.
+/// Another tool's name for a key, and ours. (The descriptions of algorithms hold those of their options.) `table`: the
+/// table in which the name counts; empty: any. `ours` is a dotted key; with a space in it, a sentence.
 struct Foreign {
     View table;
     View name;
@@ -146,7 +146,7 @@ constexpr Foreign foreign[] = {
     {"", "gpus_per_node", "Slurm", "resources.gpus"},
 };
 
-/// Keys and tables that belong to later versions: refused by name, with what to do today.
+/// Keys and tables that this version does not support, with advice.
 struct Later {
     View key;
     View advice;
@@ -248,7 +248,7 @@ std::string KeyTable::explain_unknown_key(View table, View key) const {
 std::string KeyTable::explain_unknown_table(View name) const {
     if (std::string text = explain_later(name); !text.empty()) return text;
     if (std::string text = explain_foreign("", name); !text.empty()) return text;
-    // One letter too many is nearer than a key of another table.
+    // A table within one letter comes before keys of the same name.
     for (const View known : tables)
         if (base::edit_distance(name, known) <= 1) return "unknown table; did you mean [" + std::string(known) + "]?";
     if (const auto elsewhere = same_name_elsewhere(name); !elsewhere.empty())

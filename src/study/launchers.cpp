@@ -10,15 +10,15 @@
 namespace ranktune::study {
 namespace {
 
-/// Start processes that are to find each other by MPI.
+/// Launchers of MPI programs.
 constexpr std::string_view mpi_launchers[] = {"mpirun", "mpiexec",    "mpiexec_mpt", "orterun", "prterun",
                                               "srun",   "horovodrun", "aprun",       "jsrun",   "ibrun"};
-/// Start a Python script, which needs no interpreter in front of it.
+/// Launchers of Python scripts: no interpreter stands before the script.
 constexpr std::string_view script_launchers[] = {"torchrun", "deepspeed"};
 /// The same as modules: `python3 -m torch.distributed.run train.py`.
 constexpr std::string_view module_launchers[] = {"torch.distributed.run", "torch.distributed.launch",
                                                  "accelerate.commands.launch", "deepspeed.launcher.runner"};
-/// Start the program that is behind their own options.
+/// Programs that start the program after their own options.
 constexpr std::string_view wrappers[] = {"env",        "nice",    "nohup",  "stdbuf",    "time",       "timeout",
                                          "numactl",    "taskset", "exec",   "uv",        "conda",      "mamba",
                                          "micromamba", "poetry",  "pipenv", "apptainer", "singularity"};
@@ -27,14 +27,14 @@ bool is_one_of(std::string_view word, const std::string_view (&list)[N]) {
     return std::ranges::find(list, word) != std::end(list);
 }
 
-/// `mpiexec.hydra` and `mpirun.openmpi` are other names of the same.
+/// `mpiexec.hydra` and `mpirun.openmpi` count, too.
 bool starts_mpi(const std::string& program) {
     return is_one_of(program, mpi_launchers) || program.starts_with("mpirun.") || program.starts_with("mpiexec.");
 }
 
 bool is_script(std::string_view word) { return word.ends_with(".py") || word.ends_with(".sh"); }
 
-/// What a launcher would start, as one would type it.
+/// Whether the word names a program or script that a launcher or wrapper starts.
 bool is_worker(const std::string& word) {
     return is_script(word) || word.starts_with("./") || is_python(program_of(word)) ||
            is_one_of(program_of(word), {"bash", "sh"});
@@ -56,7 +56,7 @@ std::string launcher_at(std::span<const WrittenWord> words) {
     if (starts_mpi(program) || is_one_of(program, script_launchers)) return program;
     if (program == "accelerate" && word(1) == "launch") return "accelerate launch";
     if (!is_python(program)) return {};
-    std::size_t at = 1; // behind the options of the interpreter
+    std::size_t at = 1; // after the options of the interpreter
     while (word(at).starts_with('-') && word(at) != "-m") ++at;
     if (word(at) == "-m" && is_one_of(word(at + 1), module_launchers)) return program + " -m " + word(at + 1);
     return is_one_of(program_of(word(at)), script_launchers) ? program_of(word(at)) : std::string();
@@ -75,7 +75,7 @@ bool is_python(const std::string& program) {
 
 std::string launcher_in(const ProgramSpec& program) {
     const auto words = CommandTemplate::written(program.command);
-    bool expected = true; // a program is, here
+    bool expected = true; // the next word is a program
     bool wrapped = false;
     for (std::size_t i = 0; i < words.size(); ++i) {
         const std::string& word = words[i].text;

@@ -9,8 +9,8 @@
 namespace ranktune::study {
 
 /// The name of the first launcher that the command starts ("torchrun", "accelerate launch"): at its beginning, after
-/// `env`, `nice` and the like, or, in the command of a shell, wherever a program stands. Empty: it starts none,
-/// whatever the arguments of its program are called.
+/// `env`, `nice` and the like, or, in the command of a shell, wherever a program stands. Empty: it starts none.
+/// A launcher's name among the arguments of a program does not count.
 [[nodiscard]] std::string launcher_in(const ProgramSpec& program);
 
 /// The name of a program without its folders.

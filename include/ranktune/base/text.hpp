@@ -45,7 +45,7 @@ namespace ranktune::base {
 
 /// 48,112
 [[nodiscard]] std::string grouped(std::uint64_t value);
-/// The form of a noun for so many: "rank", "ranks". A noun that does not take an s is no word for our screens.
+/// "rank" for 1, else "ranks". The plural is always made with an s.
 [[nodiscard]] std::string plural(std::uint64_t count, std::string_view noun);
 /// "1 rank", "1,620 iterations"
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
