@@ -26,25 +26,11 @@ std::size_t size_of(DType type) {
 }
 
 std::string_view name(DType type) {
-    switch (type) {
-        case DType::float32:
-            return "float32";
-        case DType::float64:
-            return "float64";
-        case DType::int32:
-            return "int32";
-        case DType::int64:
-            return "int64";
-        case DType::uint8:
-            return "uint8";
-        case DType::uint64:
-            return "uint64";
-        case DType::float16:
-            return "float16";
-        case DType::bfloat16:
-            return "bfloat16";
-    }
-    return "unknown";
+    constexpr std::string_view names[] = {"float32", "float64", "int32",   "int64",
+                                          "uint8",   "uint64",  "float16", "bfloat16"};
+    static_assert(std::size(names) == std::size(dtypes));
+    const auto at = static_cast<std::size_t>(type);
+    return at < std::size(names) ? names[at] : "unknown";
 }
 
 } // namespace ranktune::base

@@ -87,11 +87,6 @@ std::string suggestion(std::string_view name, std::span<const std::string> candi
 }
 
 std::string gist(std::string_view message) {
-    const auto trimmed = [](std::string_view text) {
-        const auto first = text.find_first_not_of(" \t\r\n");
-        if (first == std::string_view::npos) return std::string_view();
-        return text.substr(first, text.find_last_not_of(" \t\r\n") + 1 - first);
-    };
     const std::string_view whole = trimmed(message);
     const std::string_view first = trimmed(whole.substr(0, whole.find('\n')));
     if (first.find("Traceback (most recent call last)") == std::string_view::npos) return std::string(first);
@@ -101,6 +96,19 @@ std::string gist(std::string_view message) {
 std::string join(std::span<const std::string> parts, std::string_view separator) { return joined(parts, separator); }
 std::string join(std::span<const std::string_view> parts, std::string_view separator) {
     return joined(parts, separator);
+}
+
+std::string join_some(std::vector<std::string> parts, std::size_t shown, std::string_view separator) {
+    const std::size_t more = parts.size() - std::min(shown, parts.size());
+    parts.resize(parts.size() - more);
+    return join(parts, separator) + (more > 0 ? " and " + std::to_string(more) + " more" : "");
+}
+
+std::string_view trimmed(std::string_view text) {
+    constexpr std::string_view blanks = " \t\r\n";
+    const auto first = text.find_first_not_of(blanks);
+    return first == std::string_view::npos ? std::string_view()
+                                           : text.substr(first, text.find_last_not_of(blanks) + 1 - first);
 }
 
 std::string grouped(std::uint64_t value) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <string_view>
 
 #include <unistd.h>
@@ -24,19 +23,12 @@ using study::WrittenWord;
 
 constexpr const char* on_this_machine = "on this machine (the nodes of a job may differ)";
 
-std::string launcher_warning(const study::StudySpec& spec, const study::ForeignLauncher& launcher) {
-    std::string text = fmt::format(
+std::string launcher_warning(const std::string& launcher) {
+    return fmt::format(
         "trainable.command starts '{}', but ranktune is the launcher: it starts the command once for each rank of a "
-        "trial, with torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT). ",
-        launcher.name);
-    text += launcher.command.empty() ? std::string("Write the program alone")
-                                     : "Write " + report::unbroken("command = \"" + launcher.command + "\"");
-    const std::uint32_t ranks = launcher.ranks.value_or(0);
-    if (ranks > 0 && ranks != spec.max_ranks_per_trial())
-        text += fmt::format(", and ranks = {} under [resources]", ranks);
-    else
-        text += ", and the number of processes as ranks under [resources]";
-    return text;
+        "trial, with torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT). Write the program "
+        "alone, and the number of processes as ranks under [resources]",
+        launcher);
 }
 
 /// Where the program of a trial looks for programs.
@@ -50,6 +42,13 @@ fs::path in_directory(const ProgramSpec& program, const std::string& path) {
     return fs::path(program.directory) / path;
 }
 
+std::string missing_text(const char* what, const ProgramSpec& program, const fs::path& path) {
+    return fmt::format(
+        "trainable.command: there is no {} {} {}, and without it every trial fails. Mend the path; a relative one "
+        "counts from {} (trainable.directory)",
+        what, report::unbroken("'" + path.string() + "'"), on_this_machine, report::unbroken(program.directory));
+}
+
 std::string program_warning(const ProgramSpec& program, const WrittenWord& word) {
     if (word.text.find('/') == std::string::npos) {
         if (!process::find_program(word.text, search_path(program)).empty()) return "";
@@ -60,11 +59,7 @@ std::string program_warning(const ProgramSpec& program, const WrittenWord& word)
             word.text, on_this_machine);
     }
     const fs::path path = in_directory(program, word.text);
-    if (access(path.c_str(), F_OK) != 0)
-        return fmt::format(
-            "trainable.command: there is no program {} {}, and without it every trial fails. Mend the "
-            "path; a relative one counts from {} (trainable.directory)",
-            report::unbroken("'" + path.string() + "'"), on_this_machine, report::unbroken(program.directory));
+    if (access(path.c_str(), F_OK) != 0) return missing_text("program", program, path);
     if (access(path.c_str(), X_OK) != 0)
         return fmt::format("trainable.command: {} may not be executed, and so every trial fails. Mend it: {}",
                            report::unbroken("'" + path.string() + "'"),
@@ -90,11 +85,7 @@ const WrittenWord* script_of(const std::vector<WrittenWord>& words) {
 
 std::string script_warning(const ProgramSpec& program, const WrittenWord& word) {
     const fs::path path = in_directory(program, word.text);
-    if (access(path.c_str(), F_OK) != 0)
-        return fmt::format(
-            "trainable.command: there is no file {} {}, and without it every trial fails. Mend the path; "
-            "a relative one counts from {} (trainable.directory)",
-            report::unbroken("'" + path.string() + "'"), on_this_machine, report::unbroken(program.directory));
+    if (access(path.c_str(), F_OK) != 0) return missing_text("file", program, path);
     if (access(path.c_str(), R_OK) != 0)
         return fmt::format(
             "trainable.command: {} may not be read by this user, and so every trial fails. Mend its "
@@ -109,7 +100,8 @@ std::vector<std::string> command_warnings(const study::StudySpec& spec) {
     std::vector<std::string> warnings;
     if (!spec.trainable.program) return warnings;
     const ProgramSpec& program = *spec.trainable.program;
-    if (const auto launcher = study::launcher_in(program)) return {launcher_warning(spec, *launcher)};
+    if (const std::string launcher = study::launcher_in(program); !launcher.empty())
+        return {launcher_warning(launcher)};
     const auto words = study::CommandTemplate::written(program.command);
     if (program.shell || words.empty() || words.front().varies) return warnings;
     const auto note = [&](std::string warning) {

@@ -25,6 +25,7 @@
 #include "process/command_output.hpp"
 #include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
 #include "report/text.hpp"
 #include "slurm/allocation.hpp"
 #include "storage/file_descriptor.hpp"
@@ -37,11 +38,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using State = Check::State;
+using report::first_line;
 using namespace std::chrono_literals;
 
 constexpr auto answer_within = 10s;
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // ---- MPI, launchers, Slurm ----
 
@@ -241,13 +241,10 @@ Check left_behind() {
     constexpr std::size_t most = 5;
     const auto left = launch::abandoned_by_ranks();
     if (left.empty()) return {"left behind", State::good, "nothing of ranks that were killed"};
-    Check check{"left behind", State::note,
-                fmt::format("memory in /dev/shm or session folders of {} runs that were killed", left.size()),
-                "no process here holds"};
-    for (std::size_t i = 0; i < std::min(left.size(), most); ++i) check.mend += (i == 0 ? " " : ", ") + left[i];
-    if (left.size() > most) check.mend += fmt::format(" and {} more", left.size() - most);
-    check.mend += "; ranktune doctor --clean looks again, and removes what nobody holds then";
-    return check;
+    return {"left behind", State::note,
+            fmt::format("memory in /dev/shm or session folders of {} runs that were killed", left.size()),
+            "no process here holds " + base::join_some(left, most) +
+                "; ranktune doctor --clean looks again, and removes what nobody holds then"};
 }
 
 void limits(std::vector<Check>& checks) {

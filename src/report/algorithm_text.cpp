@@ -18,11 +18,8 @@ std::string literal(const space::Value& value) {
     return value.is_string() ? "\"" + value.as_string() + "\"" : value.literal();
 }
 
-/// For people: 3, not 3.0.
-std::string number_text(double value) {
-    return value == std::trunc(value) && std::abs(value) < 1e15 ? std::to_string(static_cast<std::int64_t>(value))
-                                                                : space::float_text(value);
-}
+using space::number_text;
+
 std::string default_text(const study::AlgorithmOption& option) {
     return option.kind == Kind::number ? number_text(option.standard.as_double()) : literal(option.standard);
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "report/next_steps.hpp"
 #include "tuner/verdict.hpp"
@@ -91,9 +92,10 @@ std::string best_text(const tuner::Tuner& tuner, const Style& style) {
 }
 
 std::string failures_text(const tuner::State& state, const std::string& directory, const Style& style) {
-    std::map<std::string, std::vector<std::uint32_t>> by_message;
+    std::map<std::string, std::vector<std::string>> by_message;
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
-        if (state.trials[i].phase == TrialPhase::failed) by_message[failure_message(state.trials[i])].push_back(i);
+        if (state.trials[i].phase == TrialPhase::failed)
+            by_message[failure_message(state.trials[i])].push_back(fmt::format("#{}", i));
     }
     std::string text;
     constexpr std::size_t shown = 5;
@@ -106,11 +108,7 @@ std::string failures_text(const tuner::State& state, const std::string& director
                           style);
             break;
         }
-        std::string ids;
-        for (std::size_t i = 0; i < std::min<std::size_t>(trials.size(), 6); ++i)
-            ids += fmt::format("{}#{}", i == 0 ? "" : " ", trials[i]);
-        if (trials.size() > 6) ids += fmt::format(" and {} more", trials.size() - 6);
-        text += prose(groups == 1 ? "failed" : "", ids + ": " + unbroken(message), style);
+        text += prose(groups == 1 ? "failed" : "", base::join_some(trials, 6, " ") + ": " + unbroken(message), style);
     }
     return paint(text, text.empty() ? Tone::plain : Tone::bad, style);
 }

@@ -71,8 +71,7 @@ std::string describe_record(const Record& record) {
         },
         record);
     if (const auto* report = std::get_if<study::Reported>(&record)) {
-        constexpr std::string_view verbs[] = {"go on", "pause", "stop", "discard", "exploit"};
-        text += ": " + std::string(verbs[static_cast<std::size_t>(report->verdict.verb)]);
+        (text += ": ") += study::name(report->verdict.verb);
         const auto why = study::describe(report->verdict.reason, report->verdict.a, report->verdict.b);
         if (!why.empty()) text += " (" + why + ")";
     } else if (const auto* created = std::get_if<study::TrialCreated>(&record)) {

@@ -36,16 +36,14 @@ std::string journal_text(const ResumeInfo& found) {
 
 std::string running_text(const ResumeInfo& found) {
     constexpr std::size_t shown = 4;
-    std::string text = fmt::format("{} {} running: ", found.running.size(), found.running.size() == 1 ? "was" : "were");
-    for (std::size_t i = 0; i < std::min(shown, found.running.size()); ++i) {
-        const auto& trial = found.running[i];
-        if (i > 0) text += ", ";
-        text += fmt::format("#{}{} from {}{}", trial.trial.value(), i == 0 ? " goes on" : "", i == 0 ? "it " : "",
-                            trial.from);
-        if (trial.lost > 0) text += fmt::format(" ({} lost)", trial.lost);
+    std::vector<std::string> trials;
+    for (const auto& trial : found.running) {
+        trials.push_back(
+            fmt::format("#{} {}{}", trial.trial.value(), trials.empty() ? "goes on from it " : "from ", trial.from));
+        if (trial.lost > 0) trials.back() += fmt::format(" ({} lost)", trial.lost);
     }
-    if (found.running.size() > shown) text += fmt::format(" and {} more", found.running.size() - shown);
-    return text;
+    return fmt::format("{} {} running: {}", trials.size(), trials.size() == 1 ? "was" : "were",
+                       base::join_some(trials, shown));
 }
 
 std::string trials_text(const tuner::State& state, const ResumeInfo& found) {

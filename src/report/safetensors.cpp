@@ -15,25 +15,11 @@ namespace ranktune::report {
 namespace {
 
 std::string_view type_name(base::DType type) {
-    switch (type) {
-        case base::DType::float32:
-            return "F32";
-        case base::DType::float64:
-            return "F64";
-        case base::DType::int32:
-            return "I32";
-        case base::DType::int64:
-            return "I64";
-        case base::DType::uint8:
-            return "U8";
-        case base::DType::uint64:
-            return "U64";
-        case base::DType::float16:
-            return "F16";
-        case base::DType::bfloat16:
-            return "BF16";
-    }
-    throw base::FormatError("a tensor has an unknown type");
+    constexpr std::string_view names[] = {"F32", "F64", "I32", "I64", "U8", "U64", "F16", "BF16"};
+    static_assert(std::size(names) == std::size(base::dtypes));
+    const auto at = static_cast<std::size_t>(type);
+    if (at >= std::size(names)) throw base::FormatError("a tensor has an unknown type");
+    return names[at];
 }
 
 using Tensors = std::vector<const study::MemoryState::Tensor*>;

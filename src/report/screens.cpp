@@ -71,11 +71,8 @@ std::string interrupted_text(const tuner::State& state) {
     for (std::size_t i = 0; i < state.trials.size(); ++i)
         if (tuner::holds_ranks(state.trials[i])) names.push_back(fmt::format("#{}", i));
     if (names.empty()) return {};
-    const std::size_t count = names.size();
-    names.resize(std::min(shown, count));
-    std::string text = base::join(names);
-    if (count > shown) text += fmt::format(" and {} more", count - shown);
-    return text + (count == 1 ? ": goes on from its last checkpoint, or begins again without one"
+    return base::join_some(names, shown) +
+           (names.size() == 1 ? ": goes on from its last checkpoint, or begins again without one"
                               : ": they go on from their last checkpoints, or begin again without one");
 }
 

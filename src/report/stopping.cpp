@@ -49,11 +49,8 @@ std::string waits_text(const tuner::State& state) {
             pace = std::max(pace, trial.pace > 0.0 ? trial.pace : state.pace.iteration());
     }
     if (names.empty()) return "nothing runs any more";
-    const std::size_t count = names.size();
-    names.resize(std::min(shown, count));
-    std::string text = base::join(names);
-    if (count > shown) text += fmt::format(" and {} more", count - shown);
-    if (pace <= 0.0) return "waits until " + text + (count == 1 ? " has" : " have") + " reported and saved";
+    const std::string text = base::join_some(names, shown);
+    if (pace <= 0.0) return "waits until " + text + (names.size() == 1 ? " has" : " have") + " reported and saved";
     return fmt::format("waits for the next report of {}; an iteration takes up to {}", text, short_duration(pace));
 }
 

@@ -8,16 +8,11 @@
 #include <string>
 #include <utility>
 
+#include "ranktune/base/text.hpp"
 #include "slurm/fields.hpp"
 
 namespace ranktune::slurm {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-    const auto begin = text.find_first_not_of(white_space);
-    if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(white_space) - begin + 1);
-}
 
 /// The digits before `end`, which are removed together with it. Nothing: none, or too many.
 std::optional<std::int64_t> take_number(std::string_view& text, std::size_t end) {
@@ -52,7 +47,7 @@ std::optional<std::chrono::seconds> duration(std::string_view text) {
 } // namespace
 
 TimeLeft time_left(std::string_view squeue) {
-    const auto text = trimmed(squeue);
+    const auto text = base::trimmed(squeue);
     if (text == "UNLIMITED") return {TimeLeft::Kind::unlimited, {}};
     if (text == "INVALID") return {TimeLeft::Kind::known, std::chrono::seconds(0)};
     const auto left = duration(text);
@@ -89,7 +84,7 @@ JobState job_state(std::string_view text) {
         {"PREEMPTED", JobState::over},        {"PR", JobState::over},
         {"OUT_OF_MEMORY", JobState::over},    {"OOM", JobState::over},
     }};
-    auto word = trimmed(text);
+    auto word = base::trimmed(text);
     word = word.substr(0, word.find_first_of(" +"));
     for (const auto& [name, state] : names)
         if (word == name) return state;

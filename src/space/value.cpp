@@ -121,4 +121,9 @@ std::string float_text(double value) {
     return text;
 }
 
+std::string number_text(double value) {
+    return value == std::trunc(value) && std::abs(value) < 1e15 ? std::to_string(static_cast<std::int64_t>(value))
+                                                                : float_text(value);
+}
+
 } // namespace ranktune::space

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The newest 1024 durations of something, and their percentiles.
+// The newest 1024 durations of syncs, and their percentiles.
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,6 @@ class CommitTimes {
     void add(double ms) {
         times_[count_ % times_.size()] = ms;
         ++count_;
-        largest_ = std::max(largest_, ms);
     }
     /// Nearest-rank percentile of the newest 1024, `share` in [0, 1]; 0 when there are none.
     [[nodiscard]] double percentile(double share) const {
@@ -26,15 +25,12 @@ class CommitTimes {
         std::nth_element(sorted.begin(), at, sorted.end());
         return *at;
     }
-    /// Of all that were ever added.
-    [[nodiscard]] double largest() const { return largest_; }
 
   private:
     [[nodiscard]] std::size_t kept() const { return std::min(count_, times_.size()); }
 
     std::array<double, 1024> times_{};
     std::size_t count_ = 0;
-    double largest_ = 0.0;
 };
 
 } // namespace ranktune::storage

@@ -12,7 +12,7 @@
 namespace ranktune::storage {
 namespace {
 
-/// A larger one, of a snapshot, is not kept for the next append.
+/// A larger buffer (of a snapshot) is freed after the append.
 constexpr std::size_t kept_frame_bytes = std::size_t{256} * 1024;
 
 } // namespace
@@ -36,11 +36,8 @@ JournalPosition Journal::Impl::take_over() {
         const JournalPosition cut = find_end();
         // The new segment will say what counts of the earlier ones: that has to be on the disk before it is.
         sync_segments(files, options.directory);
-        const auto began = Clock::now();
         current = publisher.publish(newest + 1, 0, cut, {});
         if (current) {
-            current_since = Clock::now();
-            publication = current_since - began;
             ++newest;
             return cut;
         }
@@ -73,12 +70,12 @@ JournalPosition Journal::Impl::find_end() {
     return walk.end;
 }
 
-/// Those of a head that was killed: nothing is ever written to them again.
+/// Segments of earlier lives are never written to again.
 void Journal::Impl::seal_earlier_segments() noexcept {
     try {
         for (const std::uint32_t number : list_segments(files, options.directory))
             if (number < newest) seal(segment_path(options.directory, number));
-    } catch (const base::IoError& error) { // as for one of them
+    } catch (const base::IoError& error) { // as in seal()
         log.write(base::LogLevel::debug, "journal-seal", {{"error", error.what()}});
     }
 }
@@ -113,7 +110,7 @@ void Journal::Impl::make_room(Lock& lock, std::uint32_t& count) {
     const auto size = [&] { return frame_size(frame.size() - frame_header_bytes); };
     if (current->room() >= size()) return;
     if (options.snapshot) {
-        lock.unlock(); // foreign code, and it may take long
+        lock.unlock(); // the callback is not ours, and may take long
         const std::size_t before = frame.size();
         study::encode(options.snapshot(), frame);
         ++count;
@@ -124,7 +121,6 @@ void Journal::Impl::make_room(Lock& lock, std::uint32_t& count) {
     if (frame.size() > std::numeric_limits<std::uint32_t>::max() / 2) {
         throw base::UsageError("a batch of journal records is larger than 2 GiB");
     }
-    if (!next) take_handed_over();
     while (current->room() < size()) {
         if (!next || next->room() < size()) {
             frame_wanted = size();
@@ -134,12 +130,10 @@ void Journal::Impl::make_room(Lock& lock, std::uint32_t& count) {
             rethrow();
             continue; // a move to a new segment may have come between
         }
-        rate_before = current_rate();
         retired.push_back(std::move(current));
         current = std::move(next);
         end.segment = current->header.segment;
         end.bytes = current->used;
-        current_since = Clock::now();
     }
 }
 
@@ -189,17 +183,11 @@ void Journal::Impl::stop() noexcept {
 void Journal::Impl::write_frame(std::uint32_t count) {
     const auto record_bytes = static_cast<std::uint32_t>(frame.size() - frame_header_bytes);
     frame.resize(frame_size(record_bytes));
-    const UnsyncedFrames::Frame entry{end.sequence, count, record_bytes, frame};
-    if (unsynced.empty()) {
-        oldest_unsynced = Clock::now();
-        wake.notify_one();
-    } else if (wants_next() || unsynced.wants_spare()) {
-        wake.notify_one();
-    }
-    if (unsynced.lacks_memory(entry)) take_handed_over();
-    unsynced.push(entry); // its head is filled in if it has to be written once more
+    if (unsynced.empty()) oldest_unsynced = Clock::now();
+    if (unsynced.empty() || wants_next()) wake.notify_one();
+    unsynced.push_back({end.sequence, count, record_bytes, frame});
     try {
-        place(*current, entry, synced.sequence);
+        place(*current, unsynced.back(), synced.sequence);
     } catch (const base::IoError& error) {
         log.write(base::LogLevel::warning, "journal-write", {{"error", error.what()}});
         write_failed = true;
@@ -210,7 +198,7 @@ void Journal::Impl::write_frame(std::uint32_t count) {
 }
 
 /// Chains the frame to the end of the journal and writes it.
-void Journal::Impl::place(OpenSegment& segment, const UnsyncedFrames::Frame& entry, std::uint64_t synced_below) {
+void Journal::Impl::place(OpenSegment& segment, KeptFrame& entry, std::uint64_t synced_below) {
     FrameHeader header;
     header.bytes = entry.record_bytes;
     header.previous = end.chain;
@@ -262,7 +250,6 @@ Journal::Statistics Journal::statistics() const {
     Statistics result = impl_->statistics;
     result.synced = impl_->synced.sequence;
     result.commit_p99_ms = impl_->commits.percentile(0.99);
-    result.commit_max_ms = impl_->commits.largest();
     return result;
 }
 

@@ -14,7 +14,6 @@
 #include "ranktune/study/codec.hpp"
 #include "ranktune/study/record.hpp"
 #include "storage/file_system.hpp"
-#include "storage/growing_bytes.hpp"
 
 namespace ranktune::storage {
 
@@ -112,7 +111,6 @@ class Journal final : public study::RecordSink {
         std::uint64_t syncs = 0;
         std::uint64_t segments = 0; ///< published by this writer
         double commit_p99_ms = 0.0; ///< of the newest 1024 syncs
-        double commit_max_ms = 0.0;
     };
     [[nodiscard]] Statistics statistics() const;
 
@@ -135,7 +133,7 @@ JournalSummary read_history(FileSystem& files, const std::string& directory, std
 struct JournalTail {
     JournalSummary summary;
     std::optional<study::Snapshot> snapshot; ///< none: `records` begin with record 0
-    GrowingBytes records;                    ///< encoded one after the other, those behind the snapshot
+    study::Bytes records;                    ///< encoded one after the other, those behind the snapshot
 };
 /// Which frames are read and checked.
 enum class Check {

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -18,9 +19,16 @@
 #include "storage/commit_times.hpp"
 #include "storage/journal.hpp"
 #include "storage/segment_publisher.hpp"
-#include "storage/unsynced_frames.hpp"
 
 namespace ranktune::storage {
+
+/// A frame that is not known to be synced. After a failed write or sync it is written again, to a new segment.
+struct KeptFrame {
+    std::uint64_t first_sequence = 0;
+    std::uint32_t count = 0;        ///< of records
+    std::uint32_t record_bytes = 0; ///< without head and padding
+    study::Bytes bytes;             ///< the whole frame, `frame_size(record_bytes)` bytes
+};
 
 struct Journal::Impl {
     using Clock = std::chrono::steady_clock;
@@ -43,7 +51,6 @@ struct Journal::Impl {
     void main() noexcept;
     void commit(Lock& lock);
     void publish_ahead(Lock& lock);
-    void make_memory_ready(Lock& lock);
     void move_to_new_segment(Lock& lock);
     void run_callbacks(Lock& lock);
     void finish(Lock& lock);
@@ -52,11 +59,8 @@ struct Journal::Impl {
     void seal(const std::string& path) noexcept;
 
     // ---- on either; the lock is held ----
-    void take_handed_over();
     void write_frame(std::uint32_t count);
-    void place(OpenSegment& segment, const UnsyncedFrames::Frame& frame, std::uint64_t synced_below);
-    [[nodiscard]] double current_rate() const; ///< bytes per second
-    [[nodiscard]] std::uint64_t expected_bytes() const;
+    void place(OpenSegment& segment, KeptFrame& frame, std::uint64_t synced_below);
     [[nodiscard]] std::uint64_t largest_usual() const;
     void fail(std::exception_ptr why) noexcept;
     void rethrow() const {
@@ -65,7 +69,7 @@ struct Journal::Impl {
     [[nodiscard]] bool has_unsynced() const { return !unsynced.empty(); }
     [[nodiscard]] bool wants_next() const {
         const std::uint64_t room = current->header.payload_bytes - segment_header_bytes;
-        return !next && !closing && (append_waits || burst || current->room() < room / 2);
+        return !next && !closing && (append_waits || current->room() < room / 2);
     }
     [[nodiscard]] base::UsageError taken(std::uint32_t number) const;
 
@@ -74,36 +78,25 @@ struct Journal::Impl {
     base::LogSink& log;
     SegmentPublisher publisher;
 
-    study::Bytes frame; ///< of the append under way, on the caller's thread: memory that is used again
+    study::Bytes frame; ///< scratch memory of `append`, on the caller's thread
 
     mutable std::mutex mutex;
     std::condition_variable wake;    ///< for the journal's thread: there is something to do
     std::condition_variable changed; ///< for callers: something was done
     std::shared_ptr<OpenSegment> current;
-    std::shared_ptr<OpenSegment> next; ///< published ahead, empty
-    /// What the journal's thread has made ready, until one of the threads takes it with the lock held: appends that
-    /// follow each other closely hardly ever leave the lock to a thread that sleeps for it.
-    struct {
-        std::mutex mutex; ///< held for a moment only, after `mutex` where both are
-        std::shared_ptr<OpenSegment> segment;
-        std::vector<UnsyncedFrames::Piece> spares;
-    } handed_over;
+    std::shared_ptr<OpenSegment> next;                 ///< published ahead, empty
     std::vector<std::shared_ptr<OpenSegment>> retired; ///< full, to be synced and sealed
     std::uint64_t first_record = 0;                    ///< of this life
     std::uint32_t newest = 0;                          ///< number of the newest published segment
     JournalPosition end;                               ///< behind the last frame written
     JournalPosition synced;                            ///< behind the last frame known to be on the disk
-    UnsyncedFrames unsynced;
+    std::deque<KeptFrame> unsynced;                    ///< in order
     Clock::time_point oldest_unsynced;
-    Clock::time_point retry_publication;         ///< after a failure: not before
-    Clock::time_point current_since;             ///< when `current` got its first frame, about
-    double rate_before = 0.0;                    ///< bytes per second, of the segment before
-    std::chrono::duration<double> publication{}; ///< how long one takes
+    Clock::time_point retry_publication; ///< after a failure: not before
     std::vector<std::pair<std::uint64_t, std::function<void()>>> callbacks;
     std::uint64_t frame_wanted = 0;   ///< by an append that waits
     std::uint64_t snapshot_bytes = 0; ///< of the newest one that joined a segment
     bool append_waits = false;
-    bool burst = false; ///< half of the largest segment that a rate may ask for does not last: begin the next at once
     bool write_failed = false; ///< an append waits for move_to_new_segment
     bool sync_now = false;
     bool closing = false;

@@ -111,7 +111,8 @@ JournalTail read_journal_tail(FileSystem& files, const std::string& directory, C
             tail.snapshot = std::move(snapshot);
             tail.records.clear();
         }
-        tail.records.append(frame.records.subspan(kept_from));
+        const auto kept = frame.records.subspan(kept_from);
+        tail.records.insert(tail.records.end(), kept.begin(), kept.end());
     };
     // With 0 the walk begins at record 0.
     std::uint64_t at_most = check == Check::everything ? 0 : std::numeric_limits<std::uint64_t>::max();

@@ -7,14 +7,9 @@
 namespace ranktune::storage {
 namespace {
 
-constexpr std::uint64_t smallest_burst = std::uint64_t{1024} * 1024;
-constexpr std::uint64_t smallest_sample = std::uint64_t{64} * 1024;
 constexpr std::uint64_t smallest_usual = std::uint64_t{8} * 1024 * 1024;
 constexpr std::uint64_t snapshots_per_segment = 16;
 constexpr std::uint64_t segments_of_a_long_life = 16;
-
-/// What the rate of appends may ask of a segment: snapshots come with segments, and resuming begins at one.
-std::uint64_t largest_expected(const JournalOptions& options) { return options.max_segment_bytes / 4; }
 
 } // namespace
 
@@ -34,8 +29,6 @@ void Journal::Impl::main() noexcept {
                 publish_ahead(lock);
             } else if (closing) {
                 finish(lock);
-            } else if (unsynced.wants_spare()) {
-                make_memory_ready(lock);
             } else if (has_unsynced() || wants_next()) {
                 auto until = Clock::time_point::max();
                 if (has_unsynced()) until = oldest_unsynced + options.commit_interval;
@@ -82,28 +75,13 @@ void Journal::Impl::commit(Lock& lock) {
     commits.add(std::chrono::duration<double, std::milli>(took).count());
     retired.erase(retired.begin(), retired.begin() + static_cast<std::ptrdiff_t>(full.size()));
     synced = target;
-    unsynced.drop_below(synced.sequence);
-    oldest_unsynced = began; // of what came during the sync, at the earliest
+    while (!unsynced.empty() && unsynced.front().first_sequence < synced.sequence) unsynced.pop_front();
+    oldest_unsynced = began; // lower bound for the frames appended during the sync
     changed.notify_all();
 }
 
-double Journal::Impl::current_rate() const {
-    const std::chrono::duration<double> open = Clock::now() - current_since;
-    return static_cast<double>(current->used - segment_header_bytes) / std::max(open.count(), 1e-6);
-}
-
-/// What the next segment should hold so that half of it lasts for eight publications, at the rate at which the current
-/// one and the one before were filled: appends that come by the million must not wait for a disk that syncs, and now
-/// and then takes several times as long.
-std::uint64_t Journal::Impl::expected_bytes() const {
-    const bool known = current->used >= smallest_sample; // little says nothing about a rate
-    const double rate = known ? std::max(current_rate(), rate_before) : rate_before;
-    const double expected = 16.0 * rate * publication.count();
-    return static_cast<std::uint64_t>(std::min(expected, static_cast<double>(largest_expected(options))));
-}
-
-/// Up to which segments double. Whoever resumes or looks applies what lies behind the newest snapshot, record by
-/// record: a segment is large only where its snapshot is, or what this life has written before it.
+/// The size up to which segments double. A reader applies the records after the newest snapshot one by one, and a
+/// snapshot comes with each segment: so a segment is large only if its snapshot is, or the journal of this life.
 std::uint64_t Journal::Impl::largest_usual() const {
     if (!options.snapshot) return options.max_segment_bytes;
     return std::max(
@@ -115,13 +93,11 @@ void Journal::Impl::publish_ahead(Lock& lock) {
     const std::uint32_t number = newest + 1;
     const JournalPosition cut = synced;
     const std::uint32_t after = current->header.segment; // nobody moves on before there is a next one
-    const SegmentPublisher::Room room{append_waits ? frame_wanted : 0, expected_bytes(), largest_usual()};
-    burst = room.expected >= std::max(smallest_burst, largest_expected(options));
+    const SegmentPublisher::Room room{append_waits ? frame_wanted : 0, largest_usual()};
     const std::shared_ptr<OpenSegment> too_small = std::move(next);
     next.reset();
     std::shared_ptr<OpenSegment> segment;
     lock.unlock();
-    const auto began = Clock::now();
     try {
         segment = publisher.publish(number, after, cut, room);
         if (too_small) files.remove(too_small->path);
@@ -132,62 +108,33 @@ void Journal::Impl::publish_ahead(Lock& lock) {
         retry_publication = Clock::now() + std::max<Clock::duration>(options.commit_interval, std::chrono::seconds(1));
         return;
     }
-    const std::chrono::duration<double> took = Clock::now() - began;
-    if (segment) {
-        const std::lock_guard hand(handed_over.mutex);
-        handed_over.segment = std::move(segment);
-    } else {
-        lock.lock();
-        throw taken(number);
-    }
     lock.lock();
-    publication = std::max(took, publication / 2);
-    take_handed_over();
-}
-
-/// The journal's thread does so when it gets the lock, an append when it needs what may be there.
-void Journal::Impl::take_handed_over() {
-    const std::lock_guard hand(handed_over.mutex);
-    for (UnsyncedFrames::Piece& piece : handed_over.spares) unsynced.add_spare(std::move(piece));
-    handed_over.spares.clear();
-    if (!handed_over.segment) return;
-    newest = handed_over.segment->header.segment;
+    if (!segment) throw taken(number);
+    newest = number;
     ++statistics.segments;
-    next = std::move(handed_over.segment);
+    next = std::move(segment);
     append_waits = false;
     changed.notify_all();
-}
-
-/// The kernel clears every page that it gives: better here than in the middle of an append.
-void Journal::Impl::make_memory_ready(Lock& lock) {
-    constexpr int at_once = 2;
-    lock.unlock();
-    for (int i = 0; i < at_once; ++i) {
-        UnsyncedFrames::Piece piece = UnsyncedFrames::make_spare();
-        const std::lock_guard hand(handed_over.mutex);
-        handed_over.spares.push_back(std::move(piece));
-    }
-    lock.lock();
-    take_handed_over();
 }
 
 /// After a failed write or sync: everything that is not known to be on the disk goes to a new segment, whose header
 /// voids what lies behind the last good sync.
 void Journal::Impl::move_to_new_segment(Lock& lock) {
     const std::uint32_t number = newest + 1;
-    std::shared_ptr<OpenSegment> segment = publisher.publish(number, 0, synced, {unsynced.bytes(), 0, largest_usual()});
+    std::uint64_t bytes = 0;
+    for (const KeptFrame& kept : unsynced) bytes += kept.bytes.size();
+    std::shared_ptr<OpenSegment> segment = publisher.publish(number, 0, synced, {bytes, largest_usual()});
     if (!segment) throw taken(number);
     newest = number;
     ++statistics.segments;
     end = {number, synced.chain, segment->used, synced.sequence};
-    unsynced.for_each([&](const UnsyncedFrames::Frame& entry) { place(*segment, entry, synced.sequence); });
+    for (KeptFrame& kept : unsynced) place(*segment, kept, synced.sequence);
     segment->file->sync();
     ++statistics.syncs;
     if (next) files.remove(next->path);
     next.reset();
     retired.clear();
     current = std::move(segment);
-    current_since = Clock::now();
     synced = end;
     unsynced.clear();
     write_failed = false;
@@ -216,7 +163,7 @@ void Journal::Impl::run_callbacks(Lock& lock) {
 void Journal::Impl::seal(const std::string& path) noexcept {
     try {
         files.set_read_only(path);
-    } catch (const base::IoError& error) { // a courtesy to people: nothing depends on it
+    } catch (const base::IoError& error) { // for people only: nothing depends on the mode
         log.write(base::LogLevel::debug, "journal-seal", {{"error", error.what()}});
     }
 }

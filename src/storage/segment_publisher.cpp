@@ -49,10 +49,8 @@ SegmentPublisher::SegmentPublisher(FileSystem& files, const JournalOptions& opti
 
 std::unique_ptr<OpenSegment> SegmentPublisher::publish(std::uint32_t number, std::uint32_t after,
                                                        const JournalPosition& cut, const Room& room) {
-    std::uint64_t usual = next_bytes_;
-    while (usual < segment_header_bytes + room.needed) usual *= 2;
-    std::uint64_t payload = usual;
-    while (payload < room.expected && payload < options_.max_segment_bytes) payload *= 2;
+    std::uint64_t payload = next_bytes_;
+    while (payload < segment_header_bytes + room.needed) payload *= 2;
     auto segment = std::make_unique<OpenSegment>();
     SegmentHeader& header = segment->header;
     header.segment = number;
@@ -89,7 +87,7 @@ std::unique_ptr<OpenSegment> SegmentPublisher::publish(std::uint32_t number, std
     remove_aside();
     if (!won) return nullptr;
     files_.sync_directory(journal_directory(options_.directory));
-    next_bytes_ = std::max(next_bytes_, std::min({usual * 2, room.most, options_.max_segment_bytes}));
+    next_bytes_ = std::max(next_bytes_, std::min({payload * 2, room.most, options_.max_segment_bytes}));
     log_.write(base::LogLevel::debug, "journal-segment",
                {{"path", segment->path}, {"bytes", std::to_string(payload)}, {"ahead", after != 0 ? "yes" : "no"}});
     return segment;

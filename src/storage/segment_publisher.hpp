@@ -35,7 +35,6 @@ class SegmentPublisher {
 
     struct Room {
         std::uint64_t needed = 0;                                       ///< bytes of frames that must fit
-        std::uint64_t expected = 0;                                     ///< that should, within the limit on segments
         std::uint64_t most = std::numeric_limits<std::uint64_t>::max(); ///< up to which segments double
     };
     /// Writes segment `number` aside, reserves its space, syncs it, links it into place, syncs the directory. `after`:

@@ -18,16 +18,11 @@ std::string with_override(const Node& node, std::string message) {
     return message;
 }
 
-std::string number_text(double value) {
-    if (value == std::trunc(value) && std::abs(value) < 1e15) return std::to_string(static_cast<std::int64_t>(value));
-    return space::float_text(value);
-}
-
 /// "an integer from 1 to 8", "an integer >= 1": an upper limit that nobody meets is left out.
 std::string range_text(const std::string& what, double low, double high, bool bounded) {
-    if (!std::isfinite(low)) return bounded ? what + " <= " + number_text(high) : what;
-    if (bounded) return what + " from " + number_text(low) + " to " + number_text(high);
-    return what + " >= " + number_text(low);
+    if (!std::isfinite(low)) return bounded ? what + " <= " + space::number_text(high) : what;
+    if (bounded) return what + " from " + space::number_text(low) + " to " + space::number_text(high);
+    return what + " >= " + space::number_text(low);
 }
 
 std::string range_text(std::int64_t low, std::int64_t high, bool bounded) {

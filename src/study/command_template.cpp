@@ -68,18 +68,13 @@ class CommandTemplate::Reader {
         : text_(text), shell_(shell), mistakes_(mistakes) {}
 
     std::vector<Word> words() {
-        while (at_ < text_.size()) {
-            step_at_ = at_;
-            step();
-        }
+        while (at_ < text_.size()) step();
         if (quote_ != '\0') complain(std::string("the quote ") + quote_ + " is never closed");
         end_word();
         if (words_.empty() || (shell_ && text_.find_first_not_of(blanks) == std::string_view::npos))
             complain("the command is empty");
         return std::move(words_);
     }
-    /// Where each of `words` begins in the text.
-    [[nodiscard]] const std::vector<std::size_t>& begins() const { return begins_; }
 
   private:
     void step() {
@@ -89,7 +84,7 @@ class CommandTemplate::Reader {
         if (quote_ != '\0') return inside_quotes(c);
         if (c == '\'' || c == '"') {
             quote_ = c;
-            enter_word();
+            in_word_ = true;
         } else if (is_blank(c)) {
             end_word();
         } else if (c == '\\') {
@@ -145,18 +140,13 @@ class CommandTemplate::Reader {
         const auto end = text_.find_first_of("{}", at_);
         if (end == std::string_view::npos || text_[end] != '}')
             return complain("a '{' without its '}'; a brace is written '{{'");
-        enter_word();
+        in_word_ = true;
         word_.push_back({std::string(text_.substr(at_, end - at_)), true});
         at_ = end + 1;
     }
 
-    void enter_word() {
-        if (!in_word_) begins_.push_back(step_at_);
-        in_word_ = true;
-    }
-
     void add(char c) {
-        enter_word();
+        in_word_ = true;
         if (word_.empty() || word_.back().placeholder) word_.emplace_back();
         word_.back().text += c;
     }
@@ -176,12 +166,10 @@ class CommandTemplate::Reader {
     bool shell_;
     std::vector<std::string>& mistakes_;
     std::size_t at_ = 0;
-    std::size_t step_at_ = 0; ///< where the character began that is read now
     char quote_ = '\0';
     bool in_word_ = false;
     Word word_;
     std::vector<Word> words_;
-    std::vector<std::size_t> begins_;
 };
 
 CommandTemplate::CommandTemplate(std::string_view command, bool shell, Flags flags) : shell_(shell), flags_(flags) {
@@ -244,12 +232,10 @@ std::vector<std::string> CommandTemplate::expand(const CommandValues& values) co
 
 std::vector<WrittenWord> CommandTemplate::written(std::string_view command) {
     std::vector<std::string> ignored; // a shell's command may hold what is a mistake in any other
-    Reader reader(command, false, ignored);
-    const std::vector<Word> words = reader.words();
     std::vector<WrittenWord> result;
-    for (std::size_t i = 0; i < words.size(); ++i) {
-        WrittenWord written{"", reader.begins()[i], false};
-        for (const Piece& piece : words[i]) {
+    for (const Word& word : Reader(command, false, ignored).words()) {
+        WrittenWord written;
+        for (const Piece& piece : word) {
             written.text += piece.placeholder ? "{" + piece.text + "}" : piece.text;
             written.varies = written.varies || piece.placeholder;
         }

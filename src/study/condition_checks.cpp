@@ -2,27 +2,27 @@
 #include "study/condition_checks.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <set>
 
 #include "ranktune/base/text.hpp"
-#include "space/satisfiable.hpp"
 
 namespace ranktune::study {
 namespace {
 
 constexpr std::size_t longest_domain = 60;
 constexpr std::size_t most_names = 8;
+constexpr std::uint64_t most_combinations = 10'000;
 
-/// What an unknown name could have been: the nearest one, else all there are.
+/// Suggests the nearest known name for an unknown one, else lists the known names.
 std::string known_text(const std::string& name, std::vector<std::string> known) {
     if (std::string near = base::suggestion(name, known); !near.empty()) return near;
     if (known.empty()) return " (there is no other)";
-    const std::size_t more = known.size() > most_names ? known.size() - most_names : 0;
-    known.resize(known.size() - more);
-    return " (known: " + base::join(known) + (more > 0 ? " and " + std::to_string(more) + " more" : "") + ")";
+    return " (known: " + base::join_some(std::move(known), most_names) + ")";
 }
 
-/// All that can be reached from `from`, itself only by a way around.
+/// All nodes that can be reached from `from`; `from` itself only if it is on a cycle.
 std::vector<bool> reached(const std::vector<std::vector<std::size_t>>& edges, std::size_t from) {
     std::vector<bool> found(edges.size(), false);
     std::vector<std::size_t> open{from};
@@ -75,7 +75,7 @@ const SpaceEntry* ConditionChecks::find(std::string_view name) const {
     return found == entries_.end() ? nullptr : &*found;
 }
 
-/// What a condition can count on; null: it may be anything.
+/// The domain of a parameter as conditions see it; null: unknown, or pinned to a value.
 const space::Domain* ConditionChecks::drawn(std::string_view name) const {
     const SpaceEntry* entry = find(name);
     return entry == nullptr || entry->pinned || !entry->domain ? nullptr : &*entry->domain;
@@ -103,7 +103,7 @@ void ConditionChecks::check_names(Mistakes& mistakes, std::vector<std::string>& 
     }
 }
 
-/// For each parameter those that its conditions mention.
+/// For each parameter the parameters that its conditions mention.
 std::vector<std::vector<std::size_t>> ConditionChecks::needs() const {
     std::vector<std::vector<std::size_t>> needs(entries_.size());
     for (std::size_t i = 0; i < entries_.size(); ++i)
@@ -129,7 +129,7 @@ void ConditionChecks::check_circles(Mistakes& mistakes) const {
     }
 }
 
-/// At the condition of the first of them that leads into the circle.
+/// Reports a cycle at the first parameter's condition that mentions another parameter of it.
 void ConditionChecks::tell_circle(Mistakes& mistakes, const std::vector<std::size_t>& circle) const {
     std::vector<std::string> names;
     for (const std::size_t i : circle) names.push_back(entries_[i].name);
@@ -149,11 +149,33 @@ void ConditionChecks::tell_circle(Mistakes& mistakes, const std::vector<std::siz
     }
 }
 
+/// False only when no values of the parameters satisfy the condition: all combinations of finite domains are tried. In
+/// doubt true: for a continuous domain, and for too many combinations.
 bool ConditionChecks::possible(const space::Condition& condition) const {
-    return space::can_hold(condition, [this](std::string_view name) -> space::Range {
-        const SpaceEntry* entry = find(name);
-        return {drawn(name), entry != nullptr && entry->conditions.any()};
-    });
+    const auto& names = condition.names();
+    std::vector<std::vector<std::optional<space::Value>>> values;
+    std::uint64_t combinations = 1;
+    for (const std::string& name : names) {
+        const space::Domain* domain = drawn(name);
+        const auto count = domain == nullptr ? std::nullopt : space::cardinality(*domain);
+        if (!count || *count > most_combinations) return true;
+        auto& of_name = values.emplace_back();
+        for (std::uint64_t i = 0; i < *count; ++i) of_name.emplace_back(space::value_at(*domain, i));
+        if (find(name)->conditions.any()) of_name.emplace_back(std::nullopt); // it may be absent
+        combinations *= of_name.size();
+        if (combinations > most_combinations) return true;
+    }
+    for (std::uint64_t n = 0; n < combinations; ++n) {
+        const auto value_of = [&](std::string_view name) -> const space::Value* {
+            std::uint64_t digits = n; // one for each name
+            std::size_t at = 0;
+            for (; names[at] != name; ++at) digits /= values[at].size();
+            const auto& value = values[at][digits % values[at].size()];
+            return value ? &*value : nullptr;
+        };
+        if (condition.holds(std::cref(value_of))) return true; // by reference: no allocation for each combination
+    }
+    return false;
 }
 
 /// "a is drawn from [1, 2]", for each parameter that the condition mentions and can count on.

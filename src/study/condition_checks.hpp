@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The entries of [space], right or wrong, and what can be wrong with their conditions taken together: unknown names,
-// circles, conditions that never hold.
+// cycles, conditions that never hold.
 
 #include <cstddef>
 #include <optional>
@@ -20,7 +20,7 @@ namespace ranktune::study {
 struct Conditions {
     std::optional<space::Condition> all; ///< joined by "and"; nothing: always there
     std::vector<std::size_t> parts;      ///< numbers of the conditions as they are written, from the outermost
-    bool unreadable = false;             ///< there is one that is wrong in itself
+    bool unreadable = false;             ///< one of them cannot be parsed
     [[nodiscard]] bool any() const { return all.has_value() || unreadable; }
 };
 
@@ -29,14 +29,14 @@ struct SpaceEntry {
     std::string name;
     std::optional<space::Domain> domain; ///< nothing: wrong
     Conditions conditions;
-    bool pinned = false; ///< conditions may be left without a case: to them it may be anything
-    /// False: a table that is no nested one and no parameter, as far as one can tell. There may be a parameter of this
-    /// name, or some whose names go on from it.
+    bool pinned = false; ///< has one fixed value; checks of conditions treat it as unknown
+    /// False: an entry with a mistake that may have been meant as a parameter of this name, or as a table of
+    /// parameters.
     bool is_parameter = true;
 };
 
-/// Whether a parameter may have this name, once what is wrong with the entries is mended: nothing that mentions it can
-/// be called mistaken.
+/// Whether a parameter has this name, or may have it once the mistakes in the entries are corrected. A mention of such
+/// a name is not reported as unknown.
 [[nodiscard]] bool may_name_parameter(std::span<const SpaceEntry> entries, std::string_view name);
 /// For suggestions.
 [[nodiscard]] std::vector<std::string> names_of(std::span<const SpaceEntry> entries);
@@ -44,15 +44,15 @@ struct SpaceEntry {
 /// Collects the conditions and entries of [space] in the order of the file. Nodes have to outlive it.
 class ConditionChecks {
   public:
-    /// A condition as it is written, which holds for the parameters whose conditions `to` is copied to.
+    /// Adds a condition to those in `to`, for all parameters whose conditions are copied from `to`.
     void add_condition(space::Condition condition, const Node& node, std::string key, Conditions& to);
-    /// One that cannot be read, which is told already.
+    /// Adds a condition that cannot be parsed. The caller has reported it.
     void add_unreadable(std::string_view text, Conditions& to);
     void add_entry(SpaceEntry entry);
     [[nodiscard]] const std::vector<SpaceEntry>& entries() const { return entries_; }
 
-    /// Says what is wrong, each at its own condition. `names`: gets all parameters that conditions mention. `trusted`:
-    /// a study that began already; that a condition never holds is not looked at.
+    /// Reports each mistake at its condition. `names`: gets all parameters that conditions mention. `trusted`: the
+    /// study has begun already; do not check whether conditions can hold.
     void check(Mistakes& mistakes, std::vector<std::string>& names, bool trusted) const;
 
   private:

@@ -71,8 +71,8 @@ constexpr View fixed_keys[] = {
 constexpr View tables[] = {"study",   "trainable",  "resources", "space", "searcher", "scheduler", "stop",
                            "failure", "checkpoint", "journal",   "run",   "slurm",    "inputs"};
 
-/// Another tool's name and ours; of algorithms and their options, their descriptions say it. `table`: only there;
-/// empty: anywhere. `ours` is a dotted key, or words when it has a space in it.
+/// Another tool's name for a key, and ours. (The descriptions of algorithms hold those of their options.) `table`: the
+/// table in which the name counts; empty: any. `ours` is a dotted key; with a space in it, a sentence.
 struct Foreign {
     View table;
     View name;
@@ -146,7 +146,7 @@ constexpr Foreign foreign[] = {
     {"", "gpus_per_node", "Slurm", "resources.gpus"},
 };
 
-/// Keys and tables that belong to later versions: refused by name, with what to do today.
+/// Keys and tables that this version does not support, with advice.
 struct Later {
     View key;
     View advice;
@@ -162,29 +162,6 @@ constexpr Later later[] = {
     {"study.directions", "a study has one metric"},
     {"study.metrics", "a study has one metric"},
     {"output", "the tables and files of a study are always written"},
-};
-
-/// Words of type-like keys, likewise. `meant`: our word for the same thing; empty: this version has nothing like it.
-struct WordHint {
-    View key;
-    View word;
-    View meant;
-};
-constexpr WordHint words[] = {
-    {"study.mode", "maximize", "max"},    {"study.mode", "maximise", "max"},
-    {"study.mode", "minimize", "min"},    {"study.mode", "minimise", "min"},
-    {"searcher.type", "tpe", ""},         {"searcher.type", "hyperopt", ""},
-    {"searcher.type", "optuna", ""},      {"searcher.type", "gp", ""},
-    {"searcher.type", "bayes", ""},       {"searcher.type", "bayesopt", ""},
-    {"searcher.type", "bo", ""},          {"searcher.type", "ax", ""},
-    {"searcher.type", "hebo", ""},        {"searcher.type", "cmaes", ""},
-    {"searcher.type", "cma-es", ""},      {"searcher.type", "nevergrad", ""},
-    {"searcher.type", "zoopt", ""},       {"searcher.type", "bohb", ""},
-    {"searcher.type", "evolution", ""},   {"scheduler.type", "pbt", ""},
-    {"scheduler.type", "pbt_replay", ""}, {"scheduler.type", "pb2", ""},
-    {"scheduler.type", "hyperband", ""},  {"scheduler.type", "bohb", ""},
-    {"scheduler.type", "hb_bohb", ""},    {"scheduler.type", "dehb", ""},
-    {"scheduler.type", "pasha", ""},      {"scheduler.type", "resource_changing", ""},
 };
 
 View last_part(View dotted) { return dotted.substr(dotted.rfind('.') + 1); }
@@ -209,6 +186,8 @@ std::string explain_later(View dotted) {
 std::span<const std::string_view> accepted_tables() { return tables; }
 
 KeyTable::KeyTable(const Algorithms& algorithms) {
+    for (const char* word : {"maximize", "maximise"}) words_.push_back({"study.mode", word, "max"});
+    for (const char* word : {"minimize", "minimise"}) words_.push_back({"study.mode", word, "min"});
     for (const View key : fixed_keys) {
         keys_.emplace_back(key);
         if (key == "searcher.type") add("searcher", infos_of(algorithms.searchers));
@@ -269,7 +248,7 @@ std::string KeyTable::explain_unknown_key(View table, View key) const {
 std::string KeyTable::explain_unknown_table(View name) const {
     if (std::string text = explain_later(name); !text.empty()) return text;
     if (std::string text = explain_foreign("", name); !text.empty()) return text;
-    // One letter too many is nearer than a key of another table.
+    // A table within one letter comes before keys of the same name.
     for (const View known : tables)
         if (base::edit_distance(name, known) <= 1) return "unknown table; did you mean [" + std::string(known) + "]?";
     if (const auto elsewhere = same_name_elsewhere(name); !elsewhere.empty())
@@ -282,11 +261,6 @@ std::string KeyTable::explain_unknown_table(View name) const {
 std::string KeyTable::explain_unknown_word(View dotted_key, View word) const {
     for (const Word& hint : words_)
         if (hint.key == dotted_key && hint.word == word) return "here it is called \"" + hint.meant + "\"";
-    for (const WordHint& hint : words) {
-        if (hint.key != dotted_key || hint.word != word) continue;
-        if (!hint.meant.empty()) return "here it is called \"" + std::string(hint.meant) + "\"";
-        return "not supported by this version";
-    }
     return "";
 }
 

@@ -30,8 +30,7 @@ class KeyTable {
     /// The same for a table, or for a key that stands above all tables.
     [[nodiscard]] std::string explain_unknown_table(std::string_view name) const;
 
-    /// What to say about the word of a key, such as scheduler.type: another tool's name or one of a later version;
-    /// empty: neither.
+    /// What to say about the word of a key, such as scheduler.type, when it is another tool's; empty: it is not.
     [[nodiscard]] std::string explain_unknown_word(std::string_view dotted_key, std::string_view word) const;
 
   private:

@@ -11,15 +11,11 @@ namespace {
 
 constexpr int max_option_depth = 8;
 
-std::string bound_text(double value) {
-    return value == std::trunc(value) && std::abs(value) < 1e15 ? std::to_string(static_cast<std::int64_t>(value))
-                                                                : space::float_text(value);
-}
-
 std::string bounds_text(const OptionInfo& option) {
-    if (option.low && option.high) return " from " + bound_text(*option.low) + " to " + bound_text(*option.high);
-    if (option.low) return " >= " + bound_text(*option.low);
-    if (option.high) return " <= " + bound_text(*option.high);
+    if (option.low && option.high)
+        return " from " + space::number_text(*option.low) + " to " + space::number_text(*option.high);
+    if (option.low) return " >= " + space::number_text(*option.low);
+    if (option.high) return " <= " + space::number_text(*option.high);
     return "";
 }
 
@@ -64,7 +60,7 @@ std::string range_problem(const OptionInfo& option, const space::FloatRange& ran
         return takes(option, "floats; integers are drawn by randint, lograndint, qrandint and qlograndint");
     if (option.kind != OptionInfo::Kind::number) return takes(option, "floats");
     if (within(option, range.lower) && within(option, range.upper)) return "";
-    return takes(option, "values from " + bound_text(range.lower) + " to " + bound_text(range.upper));
+    return takes(option, "values from " + space::number_text(range.lower) + " to " + space::number_text(range.upper));
 }
 
 std::string range_problem(const OptionInfo& option, const space::IntRange& range) {

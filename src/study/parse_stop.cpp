@@ -5,16 +5,11 @@
 #include <limits>
 #include <optional>
 
+#include "ranktune/base/text.hpp"
 #include "study/parse_tables.hpp"
 
 namespace ranktune::study {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-    const auto first = text.find_first_not_of(" \t");
-    if (first == std::string_view::npos) return {};
-    return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
 
 std::optional<double> to_number(std::string_view text) {
     if (text.starts_with('+')) text.remove_prefix(1);
@@ -30,8 +25,8 @@ std::optional<MetricStop> to_metric_stop(std::string_view text) {
     if (at == std::string_view::npos || at + 2 > text.size()) return std::nullopt;
     const std::string_view op = text.substr(at, 2);
     if (op != ">=" && op != "<=") return std::nullopt;
-    const std::string_view metric = trimmed(text.substr(0, at));
-    const auto threshold = to_number(trimmed(text.substr(at + 2)));
+    const std::string_view metric = base::trimmed(text.substr(0, at));
+    const auto threshold = to_number(base::trimmed(text.substr(at + 2)));
     if (metric.empty() || !threshold) return std::nullopt;
     return MetricStop{std::string(metric), *threshold, op == ">=" ? Mode::max : Mode::min};
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <sstream>
 
+#include "ranktune/base/text.hpp"
 #include "ranktune/space/domain.hpp"
 
 namespace ranktune::study {
@@ -169,12 +170,6 @@ Node parse_or_throw(const std::string& text) {
     }
 }
 
-std::string trimmed(const std::string& text) {
-    const auto first = text.find_first_not_of(" \t");
-    if (first == std::string::npos) return "";
-    return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 /// "18446744073709551615": digits, which TOML refuses when they are too many.
 bool is_large_integer(std::string_view text) {
     if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
@@ -239,23 +234,9 @@ const Node* Node::find(std::string_view key) const {
 Node* Node::find(std::string_view key) { return const_cast<Node*>(std::as_const(*this).find(key)); }
 
 std::string_view kind_text(const Node& node) {
-    switch (node.kind) {
-        case Node::Kind::boolean:
-            return "a boolean";
-        case Node::Kind::integer:
-            return "an integer";
-        case Node::Kind::real:
-            return "a float";
-        case Node::Kind::string:
-            return "a string";
-        case Node::Kind::time:
-            return "a date or time";
-        case Node::Kind::array:
-            return "a list";
-        case Node::Kind::table:
-            return "a table";
-    }
-    return "something else";
+    constexpr std::string_view names[] = {"a boolean",      "an integer", "a float", "a string",
+                                          "a date or time", "a list",     "a table"};
+    return names[static_cast<std::size_t>(node.kind)];
 }
 
 Node parse_toml(const std::string& text) { return parse_or_throw(text); }
@@ -264,8 +245,8 @@ void apply_override(Node& root, const std::string& text) {
     const auto equals = text.find('=');
     if (equals == std::string::npos)
         throw base::UsageError("override '" + text + "': the form is table.key=value, as in study.num_trials=120");
-    const auto path = override_path(trimmed(text.substr(0, equals)), text);
-    Node value = override_value(trimmed(text.substr(equals + 1)), text);
+    const auto path = override_path(std::string(base::trimmed(text.substr(0, equals))), text);
+    Node value = override_value(std::string(base::trimmed(text.substr(equals + 1))), text);
     forget_positions(value, text);
 
     Node* at = &root;

@@ -17,18 +17,7 @@ using Role = storage::Column::Role;
 constexpr double missing = std::numeric_limits<double>::quiet_NaN();
 
 std::string verb_name(study::Verb verb) {
-    switch (verb) {
-        case study::Verb::go_on:
-            return "go_on";
-        case study::Verb::pause:
-            return "pause";
-        case study::Verb::stop:
-        case study::Verb::discard: // never in a record
-            return "stop";
-        case study::Verb::exploit:
-            return "exploit";
-    }
-    return "?";
+    return verb == study::Verb::go_on ? "go_on" : std::string(study::name(verb));
 }
 
 Column field(std::string name, std::string units, std::string long_name, Column::Values values) {

@@ -75,7 +75,4 @@ class Retention {
     std::map<TrialId, std::vector<std::string>> pinned_by_; ///< the same the other way round
 };
 
-/// Of a trial's checkpoints the one to use: the best by the objective, the newest of equal ones; null: it has none.
-[[nodiscard]] const CheckpointRef* best_checkpoint(const TrialState& trial, Mode mode);
-
 } // namespace ranktune::tuner

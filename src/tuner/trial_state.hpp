@@ -18,7 +18,7 @@ using namespace study; // the vocabulary: TrialId, Attempt, TrialPhase, ... (pri
 inline constexpr std::uint32_t no_slot = 0xFFFFFFFF;
 inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-/// What a trial took over.
+/// The takeover of a donor's state by a trial.
 struct Takeover {
     Iteration iteration = 0; ///< of the trial, as of the verdict
     Donor donor;
@@ -35,7 +35,7 @@ struct TrialState {
     bool silent = true;              ///< no report of the newest attempt yet
     bool unheard = true;             ///< no report has counted since it began, or began again
     bool winding = false;            ///< deterministic: left its slot, but the ranks of its attempt are not back yet
-    Reason closed_by = Reason::none; ///< here, as `overtaken` below, for want of space between the others
+    Reason closed_by = Reason::none; ///< placed here to fill padding, as is `overtaken`
     Attempt attempt;                 ///< newest; zero: never started
     std::uint32_t overtaken = 0;     ///< by later trials, while it waits for ranks
     Iteration iteration = 0;         ///< highest one accepted; not taken back when an attempt starts from a checkpoint
@@ -78,28 +78,28 @@ struct TrialState {
     [[nodiscard]] std::uint32_t generation() const { return static_cast<std::uint32_t>(takeovers.size()); }
 };
 
-/// With which the trial was trained at that iteration.
+/// The configuration with which the trial was trained at that iteration.
 [[nodiscard]] inline const space::Configuration& configuration_at(const TrialState& trial, Iteration iteration) {
     for (const Takeover& each : trial.takeovers)
         if (iteration <= each.iteration) return each.before;
     return trial.configuration;
 }
 
-/// With which it had its best report.
+/// The configuration of its best report.
 [[nodiscard]] inline const space::Configuration& best_configuration(const TrialState& trial) {
     return configuration_at(trial, trial.best_iteration);
 }
 
-/// Where its next attempt starts, as things are: its own newest checkpoint since it took over anything, or the donor's.
+/// Where the next attempt of a trial starts: its newest checkpoint since its last takeover, or the donor's.
 struct Start {
     StartFrom from;
     Iteration iteration = 0; ///< of the trial
 };
 [[nodiscard]] Start start_of(const TrialState& trial);
-/// Checkpoints of other trials that stand for the state of this one until it has enough of its own. Newest first: those
-/// behind the first are for the case that it cannot be read.
+/// Donors' checkpoints that this trial needs until it has two of its own, the newest first. The others are used when
+/// the newest cannot be read.
 [[nodiscard]] std::vector<const Donor*> depends_on(const TrialState& trial);
-/// What it took over last is lost: neither it nor the donor has a checkpoint of it.
+/// The state that the trial took over last is lost: neither the trial nor the donor has a checkpoint of it.
 [[nodiscard]] bool is_stranded(const TrialState& trial);
 
 /// Of a trial's checkpoints the one to use: the best by the objective, the newest of equal ones; null: it has none.

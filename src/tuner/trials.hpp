@@ -9,8 +9,7 @@
 
 namespace ranktune::tuner {
 
-/// By TrialId. Trials are mostly met again long after all caches have forgotten them: huge pages make at least the way
-/// through the page tables short.
+/// By TrialId. Access is random; huge pages save TLB misses.
 class Trials {
   public:
     using Table = std::vector<TrialState, base::LargeAllocator<TrialState>>;

@@ -86,20 +86,19 @@ class Commands(Case):
             shown.append(self.ranktune("run", "tiny.toml", "--local", "1", "--fresh", code=code)[0])
         return [in_one_line(text) for text in shown]
 
-    def test_a_launcher_in_the_command_is_warned_of_with_what_to_write(self):
+    def test_a_launcher_in_the_command_is_warned_of(self):
         (self.cwd / "torchrun").write_text('#!/bin/sh\nwhile [ "${1%.py}" = "$1" ]; do shift; done\nexec python3 "$@"\n')
         (self.cwd / "torchrun").chmod(0o755)
         (self.cwd / "train.py").write_text("import ranktune\nranktune.report(score=1)\n")
         self.study("torchrun --nproc_per_node=4 train.py --epochs={iterations} {args}", f'env = {{ PATH = "{self.cwd}:{os.environ["PATH"]}" }}')
         for shown in self.everywhere(code=0):
             self.assertEqual(shown.count("warning trainable.command starts 'torchrun', but ranktune is the launcher"), 1, shown)
-            self.assertIn('Write command = "python3 train.py --epochs={iterations} {args}", and ranks = 4 under [resources]', shown)
+            self.assertIn("Write the program alone, and the number of processes as ranks under [resources]", shown)
             self.assertEqual(shown.count("warning"), 1, shown)
         self.assertEqual(self.ranktune("run", "tiny.toml", "--local", "1", "-q", "--fresh"), ("", ""))
         self.study("mpirun simulate {x}", 'env = { PATH = "/nowhere" }')  # one warning is enough
         shown = in_one_line(self.ranktune("validate", "tiny.toml")[0])
         self.assertEqual(shown.count("warning"), 1, shown)
-        self.assertTrue(shown.endswith("Write the program alone, and the number of processes as ranks under [resources]"), shown)
 
     def test_a_program_or_script_that_is_not_here_is_warned_of(self):
         self.study("pyhton3 train.py {args}")

@@ -51,13 +51,20 @@ TEST_CASE("a condition that can never hold is refused with the values of what it
           "\"a == 'x'\"");
     CHECK(one("a = [1, 2]\nb = { value = 3, condition = \"a == 3\" }\n")
               .starts_with("11:30 space.b.condition: can never"));
-    CHECK(
-        one("a = \"uniform(0, 1)\"\nb = [1]\n[space.c]\ncondition = \"a > 1 and b == 1\"\nd = 1\n") ==
-        "13:13 space.c.condition: can never hold: 'a' is drawn from uniform(0.0, 1.0), 'b' is drawn from [1]; compare "
-        "with values that can be:  \"a > 1 and b == 1\"");
+    CHECK(one("a = \"randint(0, 3)\"\nb = [1]\n[space.c]\ncondition = \"a > 2 and b == 1\"\nd = 1\n") ==
+          "13:13 space.c.condition: can never hold: 'a' is drawn from randint(0, 3), 'b' is drawn from [1]; compare "
+          "with values that can be:  \"a > 2 and b == 1\"");
     CHECK(one("a = [1, 2]\n[space.c]\ncondition = \"a == 1\"\nd = { value = 3, condition = \"a == 2\" }\n") ==
           "13:30 space.c.d.condition: can never hold together with the condition of the table around it: 'a' is drawn "
           "from [1, 2]; compare with values that can be:  \"a == 2\"");
+    // A parameter with a condition may be absent, and then no comparison with it holds.
+    const std::string absent = "a = [1, 2]\nb = { domain = ['x', 'y'], condition = \"a == 1\" }\n";
+    CHECK(one(absent + "c = { value = 3, condition = \"not (b == 'x' or b == 'y')\" }\n") == "");
+    CHECK(one(absent + "c = { value = 3, condition = \"b == 'x' and a > 2\" }\n")
+              .starts_with("12:30 space.c.condition: can never hold: 'b' is drawn from"));
+    // In doubt a condition can hold: of a continuous domain nothing is known.
+    CHECK(one("a = \"uniform(0, 1)\"\nb = { value = 3, condition = \"a > 1\" }\n") == "");
+    CHECK(one("a = \"randint(0, 10001)\"\nb = { value = 3, condition = \"a < 0\" }\n") == "");
     // A value that is pinned leaves out what belongs to the others.
     CHECK(one("a = 1\nb = { value = 3, condition = \"a == 2\" }\n") == "");
     parts.space = "a = [1, 2]\nb = { value = 3, condition = \"a == 2\" }\n";

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ranktune::base {
 
@@ -36,9 +37,15 @@ namespace ranktune::base {
 [[nodiscard]] std::string join(std::span<const std::string> parts, std::string_view separator = ", ");
 [[nodiscard]] std::string join(std::span<const std::string_view> parts, std::string_view separator = ", ");
 
+/// "a, b and 3 more": at most `shown` of the parts.
+[[nodiscard]] std::string join_some(std::vector<std::string> parts, std::size_t shown,
+                                    std::string_view separator = ", ");
+/// Without blanks, tabs and line ends at both ends.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
+
 /// 48,112
 [[nodiscard]] std::string grouped(std::uint64_t value);
-/// The form of a noun for so many: "rank", "ranks". A noun that does not take an s is no word for our screens.
+/// "rank" for 1, else "ranks". The plural is always made with an s.
 [[nodiscard]] std::string plural(std::uint64_t count, std::string_view noun);
 /// "1 rank", "1,620 iterations"
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);

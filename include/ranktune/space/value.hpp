@@ -72,5 +72,7 @@ class Value {
 /// Shortest decimal text that reads back as `value`, with a decimal point or an exponent (outside 1e-4 <= |value| <
 /// 1e16, as in Python): "0.0001", "1e-05", "32.0"; "nan", "inf", "-inf". Independent of the locale.
 [[nodiscard]] std::string float_text(double value);
+/// The same for people: "3", not "3.0".
+[[nodiscard]] std::string number_text(double value);
 
 } // namespace ranktune::space

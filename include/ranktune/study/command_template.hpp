@@ -23,7 +23,6 @@ struct CommandValues {
 /// A word of a command as it is written.
 struct WrittenWord {
     std::string text;    ///< without its quotes; a placeholder with its braces
-    std::size_t at = 0;  ///< where it begins in the command
     bool varies = false; ///< has a placeholder in it
 };
 

@@ -30,6 +30,8 @@ using base::TrialId;
 /// configuration (record Exploited); a decision, never a way to tell a group: that is told discard.
 enum class Verb : std::uint8_t { go_on = 0, pause = 1, stop = 2, discard = 3, exploit = 4 };
 inline constexpr Verb last_verb = Verb::exploit;
+/// "go on"
+[[nodiscard]] std::string_view name(Verb verb);
 
 /// Why. Codes are written to the journal: append only, never renumber. Readers render the words (`describe`).
 enum class Reason : std::uint8_t {
