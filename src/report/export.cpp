@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ranktune/base/utf8.hpp"
+#include "report/lineage.hpp"
 #include "storage/results.hpp"
 
 namespace ranktune::report {
@@ -51,11 +52,42 @@ Json attempt_json(const LoadedStudy& study, const AttemptStart& start) {
             {"hosts", hosts}};
 }
 
+Json configuration_json(const space::Configuration& configuration) {
+    Json json = Json::object();
+    for (const auto& entry : configuration.entries()) json[entry.name] = json_of(entry.value);
+    return json;
+}
+
+/// What the trial took over from others, and the configuration with which it went on.
+Json takeovers_json(const TrialState& trial) {
+    Json all = Json::array();
+    for (std::size_t i = 0; i < trial.takeovers.size(); ++i) {
+        const tuner::Takeover& takeover = trial.takeovers[i];
+        const bool newest = i + 1 == trial.takeovers.size();
+        all.push_back(
+            {{"iteration", takeover.iteration},
+             {"donor", takeover.donor.trial.value()},
+             {"donor_iteration", takeover.donor.checkpoint.iteration},
+             {"configuration_before", configuration_json(takeover.before)},
+             {"configuration", configuration_json(newest ? trial.configuration : trial.takeovers[i + 1].before)}});
+    }
+    return all;
+}
+
+/// The schedule that led to the weights that the trial had at an iteration.
+Json schedule_json(const tuner::State& state, study::TrialId trial, study::Iteration iteration) {
+    Json all = Json::array();
+    for (const Stretch& stretch : lineage(state, trial, iteration))
+        all.push_back({{"trial", stretch.trial.value()},
+                       {"from", stretch.from},
+                       {"to", stretch.to},
+                       {"configuration", configuration_json(*stretch.configuration)}});
+    return all;
+}
+
 /// `attempts`: indices into study.starts.
 Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std::size_t> attempts) {
     const TrialState& t = study.tuner->state().trial(id);
-    Json configuration = Json::object();
-    for (const auto& entry : t.configuration.entries()) configuration[entry.name] = json_of(entry.value);
     Json checkpoints = Json::array();
     for (const auto& c : t.checkpoints) {
         checkpoints.push_back({{"iteration", c.iteration},
@@ -67,7 +99,7 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std
     for (const std::size_t index : attempts) runs.push_back(attempt_json(study, study.starts[index]));
     const bool closed = study::is_final(t.phase);
     Json trial = {{"id", id.value()},
-                  {"configuration", configuration},
+                  {"configuration", configuration_json(t.configuration)},
                   {"state", study::name(t.phase)},
                   {"reason", study::describe(closed ? t.closed_by : t.verdict.reason, closed ? t.closed_a : t.verdict.a,
                                              closed ? t.closed_b : t.verdict.b)},
@@ -77,6 +109,10 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std
     trial["best"] = t.reported && !std::isnan(t.best) ? Json{{"value", number(t.best)}, {"iteration", t.best_iteration}}
                                                       : Json(nullptr);
     trial["last"] = t.reported ? Json{{"value", number(t.last)}, {"iteration", t.attempt_iteration}} : Json(nullptr);
+    if (!t.takeovers.empty()) {
+        trial["takeovers"] = takeovers_json(t);
+        trial["schedule"] = schedule_json(study.tuner->state(), id, t.iteration);
+    }
     trial["checkpoints"] = checkpoints;
     trial["attempts"] = runs;
     trial["created"] = seconds(t.created);

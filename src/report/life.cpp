@@ -37,6 +37,8 @@ void TrialLife::tell(const study::TrialStarted& start) {
     text += " (" + ranks_text(start.ranks) + "), ";
     if (const auto* checkpoint = std::get_if<study::CheckpointRef>(&start.from))
         text += fmt::format("from iteration {}", checkpoint->iteration);
+    else if (const auto* donor = std::get_if<study::Donor>(&start.from))
+        text += fmt::format("from iteration {} of #{}", donor->checkpoint.iteration, donor->trial.value());
     else
         text += "from scratch";
     line(start.at, text);
@@ -44,17 +46,40 @@ void TrialLife::tell(const study::TrialStarted& start) {
 
 void TrialLife::tell(const study::Reported& report) {
     const auto& verdict = report.verdict;
-    const bool decided = verdict.verb != study::Verb::go_on || verdict.reason == study::Reason::in_top ||
-                         verdict.reason == study::Reason::first_arrival;
+    const bool decided = verdict.verb != study::Verb::go_on ||
+                         (verdict.reason != study::Reason::none && verdict.reason != study::Reason::below_rung);
     if (!decided) return;
     std::string text = fmt::format("iteration {}", report.iteration);
     for (const auto& metric : report.metrics)
         if (metric.id.value() < metrics_.size() && metrics_[metric.id.value()] == metric_name_)
             text += fmt::format(": {} {}", metric_name_, metric_text(metric.value));
-    const char* verb = verdict.verb == study::Verb::go_on   ? "goes on"
-                       : verdict.verb == study::Verb::pause ? "pause"
-                                                            : "stop";
+    const std::string verb = verdict.verb == study::Verb::go_on ? "goes on" : std::string(study::name(verdict.verb));
     line(report.at, with_reason(text + ", " + verb, verdict.reason, verdict.a, verdict.b));
+}
+
+void TrialLife::tell(const study::TrialCreated& created) {
+    line(created.at, "created");
+    configuration_ = created.configuration;
+}
+
+void TrialLife::tell(const study::Exploited& exploited) {
+    std::string text = fmt::format("takes over iteration {} of #{}", exploited.donor.checkpoint.iteration,
+                                   exploited.donor.trial.value());
+    for (const auto& entry : exploited.configuration.entries()) {
+        const auto* before = configuration_.find(entry.name);
+        if (before != nullptr && *before == entry.value) continue;
+        text += fmt::format(", {} {} -> {}", entry.name, before == nullptr ? "-" : value_text(*before),
+                            value_text(entry.value));
+    }
+    line(exploited.at, text);
+    before_.push_back(std::exchange(configuration_, exploited.configuration));
+}
+
+void TrialLife::tell(const study::ExploitUndone& undone) {
+    line(undone.at, "the state that it took over is lost: it goes on with its own, and with what it had before");
+    if (undone.generation >= before_.size()) return;
+    configuration_ = before_[undone.generation];
+    before_.resize(undone.generation);
 }
 
 void TrialLife::tell(const study::AttemptEnded& ended) {
@@ -77,8 +102,6 @@ void TrialLife::add(const study::Record& record) {
                 if (r.trial != trial_) return;
                 if constexpr (requires { tell(r); }) {
                     tell(r);
-                } else if constexpr (std::is_same_v<R, study::TrialCreated>) {
-                    line(r.at, "created");
                 } else if constexpr (std::is_same_v<R, study::CheckpointCommitted>) {
                     line(r.at,
                          fmt::format("checkpoint of iteration {}: {}", r.checkpoint.iteration, r.checkpoint.path));

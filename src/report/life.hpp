@@ -25,14 +25,19 @@ class TrialLife {
 
   private:
     void line(study::StudyTime at, const std::string& text);
+    void tell(const study::TrialCreated& created);
+    void tell(const study::Exploited& exploited);
+    void tell(const study::ExploitUndone& undone);
     void tell(const study::TrialStarted& start);
     void tell(const study::Reported& report);
     void tell(const study::AttemptEnded& ended);
 
     study::TrialId trial_;
     std::string metric_name_;
-    std::vector<std::string> metrics_;     ///< names by MetricId
-    std::vector<study::RankInfo> workers_; ///< of the newest incarnation
+    std::vector<std::string> metrics_;         ///< names by MetricId
+    std::vector<study::RankInfo> workers_;     ///< of the newest incarnation
+    space::Configuration configuration_;       ///< now
+    std::vector<space::Configuration> before_; ///< of the generations before
     std::vector<std::string> lines_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "ranktune/base/text.hpp"
 #include "report/endings.hpp"
+#include "report/lineage.hpp"
 #include "report/next_steps.hpp"
 #include "report/plan.hpp"
 
@@ -241,6 +242,22 @@ std::string end_sentence(const tuner::Tuner& tuner, const FilesInfo& files) {
     return text + errors_text(tuner, files.directory);
 }
 
+/// With population-based training the result is no point but a schedule.
+std::string schedule_text(const tuner::State& state, study::TrialId trial, const Style& style) {
+    std::string text;
+    study::Iteration trained = 0;
+    for (const Stretch& stretch : lineage(state, trial, state.trial(trial).best_iteration)) {
+        const std::string where =
+            fmt::format("{}-{} as #{}", trained, trained + stretch.length(), stretch.trial.value());
+        text += prose(text.empty() ? "schedule" : "", where + "  " + configuration_text(*stretch.configuration), style);
+        trained += stretch.length();
+    }
+    return text + prose("",
+                        "The value is the best of many that were chosen by it: judge the weights on data that it has "
+                        "not seen.",
+                        style);
+}
+
 std::string best_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style,
                         bool weights_missing) {
     const auto& state = tuner.state();
@@ -257,6 +274,7 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
                              style);
     for (const auto& entry : tuner::best_configuration(best).entries())
         text += prose("", entry.name + " = " + unbroken(entry.value.text()), style);
+    if (!best.takeovers.empty()) text += schedule_text(state, *state.best, style);
     const auto* checkpoint = tuner::best_checkpoint(best, tuner.spec().objective.mode);
     text +=
         prose("weights",

@@ -48,6 +48,13 @@ struct Column {
     }
 };
 
+/// "#5@20 (3)": what the trial took over last, and how often it did.
+std::string takeover_text(const TrialState& trial) {
+    if (trial.takeovers.empty()) return "-";
+    const tuner::Donor& donor = trial.takeovers.back().donor;
+    return fmt::format("#{}@{} ({})", donor.trial.value(), donor.checkpoint.iteration, trial.takeovers.size());
+}
+
 std::vector<Column> columns_for(const tuner::Tuner& tuner, const std::vector<study::TrialId>& shown, bool interrupted) {
     const auto& state = tuner.state();
     std::vector<Column> columns;
@@ -75,6 +82,12 @@ std::vector<Column> columns_for(const tuner::Tuner& tuner, const std::vector<stu
             column.cells.push_back(value == nullptr ? "-" : value_text(*value));
         }
         columns.push_back(std::move(column));
+    }
+    const bool any = std::ranges::any_of(shown, [&](study::TrialId id) { return !state.trial(id).takeovers.empty(); });
+    if (any) {
+        Column took{"took over", true};
+        for (const auto id : shown) took.cells.push_back(takeover_text(state.trial(id)));
+        columns.push_back(std::move(took));
     }
     columns.push_back(std::move(time));
     return columns;

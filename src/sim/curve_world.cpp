@@ -70,6 +70,7 @@ class CurveRunner final : public trial::Runner {
         if (!group || group->phase != CurveWorld::Group::Phase::waiting || decide.iteration != group->iteration) return;
         if (decide.verdict.verb == Verb::go_on) {
             group->decision_point = decide.decision_point;
+            if (decide.verdict.reason == study::Reason::published) world_.publish(*group);
             if (group->interrupt) return world_.obey(*group, *group->interrupt);
             return world_.train_on(*group);
         }
@@ -288,11 +289,14 @@ void CurveWorld::iterate(Group& group) {
     after_report(group);
 }
 
+/// Saves what the trial has, and it trains on.
+void CurveWorld::publish(Group& group) {
+    group.last = {};
+    save(group);
+}
+
 void CurveWorld::after_report(Group& group) {
-    if (options_.save_every > 0 && group.iteration % options_.save_every == 0) {
-        group.last = {};
-        save(group);
-    }
+    if (options_.save_every > 0 && group.iteration % options_.save_every == 0) publish(group);
     if (group.interrupt) {
         obey(group, *group.interrupt);
     } else if (group.iteration >= group.decision_point) {

@@ -87,6 +87,7 @@ class CurveWorld {
     void iterate(Group& group);
     void after_report(Group& group);
     void obey(Group& group, const study::Verdict& verdict);
+    void publish(Group& group);
     void train_on(Group& group);
     void save(Group& group);
     void end_all(Group& group, study::AttemptOutcome outcome);

@@ -7,6 +7,7 @@
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/spec.hpp"
 #include "study/algorithm_options.hpp"
+#include "study/explore.hpp"
 #include "study/options.hpp"
 
 namespace ranktune::study {
@@ -63,6 +64,19 @@ void check_options(const AlgorithmInfo* algorithm, const space::Configuration& o
                       .coordinates = study.space.dimensions(),
                       .is_right = [](std::string_view) { return true; },
                       .complain = complain});
+}
+
+void check_explored(const SchedulerSpec& scheduler, const StudySpec& study) {
+    if (scheduler.algorithm->explores == scheduler.explore.empty())
+        throw base::UsageError("scheduler.explore: '" + scheduler.algorithm->name +
+                               (scheduler.explore.empty() ? "' needs hyper-parameters that change while a trial trains"
+                                                          : "' changes nothing while a trial trains"));
+    for (const Explored& each : scheduler.explore) {
+        const space::Parameter* parameter = study.space.find(each.name);
+        const std::string problem =
+            parameter == nullptr ? "is not in the space" : explore_problem(each, *parameter, study.resources, nullptr);
+        if (!problem.empty()) throw base::UsageError("scheduler.explore." + each.name + ": " + problem);
+    }
 }
 
 // ---- descriptions
@@ -160,6 +174,7 @@ bool needs_checkpoints(const SchedulerSpec& scheduler) {
 
 void check_options(const SchedulerSpec& scheduler, const StudySpec& study) {
     check_options(scheduler.algorithm.get(), scheduler.options, "scheduler", study);
+    check_explored(scheduler, study);
 }
 void check_options(const SearcherSpec& searcher, const StudySpec& study) {
     check_options(searcher.algorithm.get(), searcher.options, "searcher", study);

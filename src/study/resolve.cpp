@@ -162,6 +162,16 @@ void write_algorithm(std::string_view table, const AlgorithmInfo& algorithm, con
         if (applies(algorithm, options, option)) out.line(option.name, text_of(options.at(option.name)));
 }
 
+void write_explore(const SchedulerSpec& scheduler, Writer& out) {
+    if (scheduler.explore.empty()) return;
+    out.table("scheduler.explore");
+    for (const Explored& each : scheduler.explore) {
+        std::string factors;
+        for (const double factor : each.factors) factors += (factors.empty() ? "" : ", ") + text_of(factor);
+        out.line(each.name, each.factors.empty() ? text_of(std::string("resample")) : "[" + factors + "]");
+    }
+}
+
 void write_stop(const StopSpec& stop, Writer& out) {
     if (!stop.metrics.empty() || stop.trial_time) out.table("stop");
     if (!stop.metrics.empty()) {
@@ -233,6 +243,7 @@ std::string resolved(const StudySpec& spec, bool with_bounds) {
     write_space(spec, with_bounds, out);
     write_algorithm("searcher", *spec.searcher.algorithm, spec.searcher.options, out);
     write_algorithm("scheduler", *spec.scheduler.algorithm, spec.scheduler.options, out);
+    write_explore(spec.scheduler, out);
     write_stop(spec.stop, out);
     write_limits(spec, out);
     if (!spec.trainable.inputs.empty()) out.table("inputs");

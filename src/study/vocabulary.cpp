@@ -110,6 +110,16 @@ std::string describe(Reason reason, double a, double b) {
             return "takes over the state of #" + number(a) + " at iteration " + number(b);
         case Reason::no_donor:
             return "#" + number(a) + " has no checkpoint at iteration " + number(b) + " to be taken over";
+        case Reason::published:
+            return "place " + number(a) + " of " + number(b) + ", goes on and saves its state for others";
+        case Reason::kept:
+            return "place " + number(a) + " of " + number(b) + ", goes on";
+        case Reason::unpublished:
+            return "place " + number(a) + " of " + number(b) +
+                   ", goes on: none of the better ones has saved its state yet";
+        case Reason::turn:
+            return "gives its ranks to a trial that has trained less (" + number(a) +
+                   (a == 1.0 ? " iteration)" : " iterations)");
         default:
             return "reason " + std::to_string(static_cast<unsigned>(reason)) + " (of a newer version)";
     }

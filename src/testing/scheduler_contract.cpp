@@ -166,6 +166,7 @@ study::StudySpec study_with(const study::SchedulerInfo& info, const Settings& se
         {{"lr", space::FloatRange{0.01, 1.0, true, 0.0}, {}}, {"width", space::IntRange{1, 64, false, 1}, {}}});
     spec.searcher = searchers::chosen("random");
     spec.scheduler = study::chosen(std::make_shared<const study::SchedulerInfo>(info), settings);
+    if (info.explores) spec.scheduler.explore = {{"lr", {0.8, 1.2}}, {"width", {}}};
     return spec;
 }
 

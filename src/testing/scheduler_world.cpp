@@ -41,7 +41,11 @@ bool fits(const Verdict& verdict) {
         case Reason::in_top:
         case Reason::first_arrival:
         case Reason::finish_top:
+        case Reason::published:
+        case Reason::kept:
+        case Reason::unpublished:
             return verdict.verb == Verb::go_on;
+        case Reason::turn:
         case Reason::rung:
             return verdict.verb == Verb::pause;
         case Reason::not_in_top:

@@ -76,12 +76,21 @@ std::vector<Settings> combinations(const study::AlgorithmInfo& info) {
     return all;
 }
 
+/// One hyper-parameter, for those that explore.
+void explore_one(study::SchedulerSpec& scheduler) {
+    if (scheduler.algorithm->explores) scheduler.explore = {{"lr", {}}};
+}
+void explore_one(study::SearcherSpec&) {}
+
 template <class Info>
 bool works_alone(const Info& info, const Settings& settings) {
     study::StudySpec spec;
     spec.max_iterations = 20;
+    spec.space = space::SearchSpace({{"lr", space::FloatRange{}, {}}});
     try {
-        check_options(study::chosen(std::make_shared<const Info>(info), settings), spec);
+        auto chosen = study::chosen(std::make_shared<const Info>(info), settings);
+        explore_one(chosen);
+        check_options(chosen, spec);
         return true;
     } catch (const base::UsageError&) {
         return false;

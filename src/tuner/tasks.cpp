@@ -42,7 +42,8 @@ Tuner::Next Tuner::decide(Retain& task, Round&) const {
     const TrialState& t = state_.trials[task.trial];
     if (t.checkpoints.empty() || t.winding) return {}; // its group may be about to save: when the attempt is over
     const bool hopeless = t.phase == TrialPhase::paused && scheduler_->out_of_reach(task.trial);
-    const auto* checkpoint = state_.retention.of_no_use(t, spec_, hopeless, state_.is_result(task.trial));
+    const bool donates = is_final(t.phase) && scheduler_->donates(task.trial);
+    const auto* checkpoint = state_.retention.of_no_use(t, spec_, hopeless, state_.is_result(task.trial), donates);
     if (checkpoint == nullptr) return {};
     return study::CheckpointReleased{task.trial, checkpoint->path, false};
 }

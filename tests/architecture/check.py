@@ -41,6 +41,7 @@ READERS_OF_MODE = {
     "src/schedulers/median.cpp": {"make_median"},        # likewise
     "src/testing/scheduler_world.cpp": {"spec_of"},      # the contract has studies of both kinds
     "src/study/change.cpp": EVERYWHERE,                  # which keys may change
+    "src/study/parse/parse_scheduler.cpp": EVERYWHERE,   # which schedulers do not go with it
     "src/study/parse/parse_stop.cpp": EVERYWHERE,              # which keys do not go with it
     "src/study/parse/parse_study_table.cpp": EVERYWHERE,
     "src/study/resolve.cpp": EVERYWHERE,                 # writes it

@@ -21,6 +21,8 @@ enum class Purpose : std::uint32_t {
     augment = 7,    ///< data augmentation
     fault = 8,      ///< simulated faults and delays (tests, simulator)
     curve = 9,      ///< synthetic learning curves (tests, simulator)
+    exploit = 10,   ///< whom a trial takes over from; draw = its ready point
+    explore = 11,   ///< and with which hyper-parameters; draw = its ready point
 };
 
 /// From here on purposes belong to the users of the library: ranktune takes none of them, in no version.

@@ -96,6 +96,9 @@ class Scheduler {
     }
     /// It may say Verb::exploit: trainables have to save checkpoints, and a study cannot be deterministic.
     [[nodiscard]] virtual bool exploits() const { return false; }
+    /// Whether others may still want to take over a trial that has ended: until they may not, its newest checkpoint
+    /// stays.
+    [[nodiscard]] virtual bool donates(base::TrialId) const { return false; }
     /// The next iteration, greater than `current`, at which a trial must wait for the verdict.
     [[nodiscard]] virtual base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const = 0;
     /// Throws base::FormatError when the record cannot follow the state it meets (a trial that was never created).

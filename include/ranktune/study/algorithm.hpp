@@ -110,8 +110,9 @@ struct SchedulerPlan {
 struct SchedulerInfo : AlgorithmInfo {
     /// For a study whose options were checked; `study` need not outlive what is made.
     std::function<std::unique_ptr<schedulers::Scheduler>(const StudySpec& study)> make;
-    std::optional<CheckpointNeed> needs_checkpoints;           ///< nothing: never pauses a trial
-    bool has_rungs = false;                                    ///< judges trials at rungs (checkpoint.at_rungs)
+    std::optional<CheckpointNeed> needs_checkpoints; ///< nothing: never pauses a trial
+    bool has_rungs = false;                          ///< judges trials at rungs (checkpoint.at_rungs)
+    bool explores = false; ///< changes hyper-parameters while a trial trains: [scheduler.explore] names them
     std::function<SchedulerPlan(const StudySpec& study)> plan; ///< may be empty: `SchedulerPlan{}`
 };
 
@@ -124,6 +125,15 @@ struct SearcherInfo : AlgorithmInfo {
     bool whole_space = false;
 };
 
+/// How a hyper-parameter changes while a trial trains: an entry of [scheduler.explore].
+struct Explored {
+    std::string name;            ///< of the hyper-parameter
+    std::vector<double> factors; ///< one of these is multiplied with its value; empty: a new value is drawn each time
+    friend bool operator==(const Explored&, const Explored&) = default;
+};
+/// Factors of `NAME = "perturb"` (Jaderberg et al. 2017, section 4.1).
+inline constexpr double perturb_factors[] = {0.8, 1.2};
+
 /// What a study file may name. The first of each kind is the default.
 struct Algorithms {
     std::vector<std::shared_ptr<const SchedulerInfo>> schedulers = {};
@@ -135,6 +145,7 @@ struct Algorithms {
 struct SchedulerSpec {
     std::shared_ptr<const SchedulerInfo> algorithm;
     space::Configuration options;
+    std::vector<Explored> explore = {}; ///< in the order of the study file; only where `algorithm->explores`
 };
 /// [searcher], likewise.
 struct SearcherSpec {
@@ -159,7 +170,8 @@ void set_option(SchedulerSpec& scheduler, const OptionValue& value);
 /// Whether trials that this scheduler pauses must have saved their state.
 [[nodiscard]] bool needs_checkpoints(const SchedulerSpec& scheduler);
 
-/// Throws base::UsageError naming what is wrong in the options, for this study, or that there is no algorithm.
+/// Throws base::UsageError naming what is wrong in the options, or in what is explored, for this study, or that there
+/// is no algorithm.
 void check_options(const SchedulerSpec& scheduler, const StudySpec& study);
 void check_options(const SearcherSpec& searcher, const StudySpec& study);
 

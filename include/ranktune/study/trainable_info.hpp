@@ -20,6 +20,9 @@ struct OptionInfo {
     std::vector<std::string> accepted = {}; ///< the allowed strings; empty: any
     std::optional<double> low = {};         ///< inclusive bounds for numbers, integers and members of an integer_list
     std::optional<double> high = {};
+    /// May change while a trial trains, when the trial goes on from a state that was saved with another value
+    /// ([scheduler.explore]): the option's value counts after `load`, whatever the state holds.
+    bool may_change = false;
     /// Path options: why the file of this absolute path does not serve, or an empty string. Asked after
     /// `PathChecks::file`, and only together with it.
     std::function<std::string(const std::string& path)> check = {};

@@ -70,8 +70,12 @@ enum class Reason : std::uint8_t {
     never_finite = 32,      ///< no report of the study had a finite value of its metric
     stateless = 33,         ///< a trial was to pause, and its trainable gives no checkpoints
     exploited = 34,         ///< a = donor, b = its iteration
-    no_donor = 35,       ///< was to exploit a donor that has no such checkpoint, and goes on; a = donor, b = iteration
-    scheduler_limit = 36 ///< by a rule of the scheduler's own; a = the trial's value, b = what it was held against
+    no_donor = 35,        ///< was to exploit a donor that has no such checkpoint, and goes on; a = donor, b = iteration
+    scheduler_limit = 36, ///< by a rule of the scheduler's own; a = the trial's value, b = what it was held against
+    published = 37,       ///< goes on, and saves its state for others; a = its place among b members
+    kept = 38,            ///< goes on with what it has; a = its place among b members
+    unpublished = 39,     ///< was to exploit one of those above, who have saved nothing; a = its place among b members
+    turn = 40             ///< gives its ranks to one that has trained less; a = iterations of that one
 };
 
 /// Who or what asks a study to stop. Codes are written to the journal: append only.

@@ -40,6 +40,7 @@ constexpr View fixed_keys[] = {
     "resources.bind",
     "searcher.type",
     "scheduler.type",
+    "scheduler.explore",
     "stop.metric",
     "stop.time",
     "stop.plateau",

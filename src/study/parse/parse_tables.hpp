@@ -62,6 +62,8 @@ void check_command(ParseContext& context);
 void parse_searcher(ParseContext& context);
 /// After parse_study_table and parse_trainable.
 void parse_scheduler(ParseContext& context);
+/// The part of parse_scheduler for [scheduler.explore].
+void parse_explore(ParseContext& context, TableReader& scheduler);
 void parse_stop(ParseContext& context);
 void parse_checkpoint(ParseContext& context);
 /// [failure], [journal], [run], [slurm].

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The built-in `mlp`: its options, and a Trainer behind the Trainable interface.
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
+#include <string_view>
 
 #include "ranktune/base/error.hpp"
 #include "trainables/blas.hpp"
@@ -15,8 +18,8 @@ namespace {
 
 using Kind = study::OptionInfo::Kind;
 
-const study::TrainableInfo& mlp_info() {
-    static const study::TrainableInfo info{
+study::TrainableInfo described() {
+    return {
         .name = "mlp",
         .description =
             "multi-layer perceptron on an HDF5 dataset: classifier or regressor, whichever its targets ask for; "
@@ -62,6 +65,20 @@ const study::TrainableInfo& mlp_info() {
         .metrics = {"train_loss", "val_loss", "val_accuracy", "val_rmse", "val_r2"},
         .may_use_gpus = false,
     };
+}
+
+/// Of the others the state depends: its sizes, its inputs, or what the optimizer keeps.
+constexpr std::string_view changeable[] = {"activation",  "dropout",      "batch_size", "lr",
+                                           "lr_schedule", "weight_decay", "momentum",   "nesterov",
+                                           "beta1",       "beta2",        "epsilon"};
+
+const study::TrainableInfo& mlp_info() {
+    static const study::TrainableInfo info = [] {
+        study::TrainableInfo all = described();
+        for (study::OptionInfo& option : all.options)
+            option.may_change = std::ranges::find(changeable, option.name) != std::end(changeable);
+        return all;
+    }();
     return info;
 }
 

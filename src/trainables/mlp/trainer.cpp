@@ -251,10 +251,14 @@ void Trainer::save(study::StateSink& sink) const {
 void Trainer::load(study::StateSource& source) {
     for (std::size_t i = 0; i < tensors_.size(); ++i)
         source.get<float>(tensors_[i].name, parameters_[i], tensors_[i].shape);
+    const std::vector<study::TensorInfo> saved = source.tensors();
     for (Optimizer::Moment& moment : optimizer_.moments())
-        for (std::size_t i = 0; i < tensors_.size(); ++i)
-            source.get<float>("optimizer." + moment.name + "." + tensors_[i].name, part(std::span(moment.values), i),
-                              tensors_[i].shape);
+        for (std::size_t i = 0; i < tensors_.size(); ++i) {
+            const std::string name = "optimizer." + moment.name + "." + tensors_[i].name;
+            // A momentum of zero, which may have been another one's, keeps nothing: it begins at zero.
+            if (std::ranges::find(saved, name, &study::TensorInfo::name) == saved.end()) continue;
+            source.get<float>(name, part(std::span(moment.values), i), tensors_[i].shape);
+        }
     std::uint64_t counters[4] = {};
     source.get<std::uint64_t>("trainer.counters", counters);
     if (counters[3] == 0) throw base::FormatError("the checkpoint's gradient buckets have no size");

@@ -20,6 +20,11 @@ bool passed_a_rung(const study::Verdict& verdict) {
            (verdict.reason == Reason::in_top || verdict.reason == Reason::first_arrival);
 }
 
+/// Others may want to go on from its state.
+bool is_published(const study::Verdict& verdict) {
+    return verdict.verb == study::Verb::go_on && verdict.reason == study::Reason::published;
+}
+
 } // namespace
 
 CheckpointClock::CheckpointClock(const study::CheckpointSpec& spec, base::Duration between_failures,
@@ -27,8 +32,8 @@ CheckpointClock::CheckpointClock(const study::CheckpointSpec& spec, base::Durati
     : spec_(spec), between_failures_s_(base::to_seconds(between_failures)), iteration_(iteration), seconds_(seconds) {}
 
 bool CheckpointClock::due(base::Iteration iteration, double seconds, const study::Verdict& verdict) {
-    rung_is_due_ = rung_is_due_ || (spec_.at_rungs && passed_a_rung(verdict));
-    if (rung_is_due_) return true;
+    is_asked_for_ = is_asked_for_ || is_published(verdict) || (spec_.at_rungs && passed_a_rung(verdict));
+    if (is_asked_for_) return true;
     if (spec_.interval == Interval::iterations) return iteration / spec_.iterations > iteration_ / spec_.iterations;
     const auto interval = interval_s();
     return interval && seconds - seconds_ >= *interval;
@@ -37,7 +42,7 @@ bool CheckpointClock::due(base::Iteration iteration, double seconds, const study
 void CheckpointClock::taken(base::Iteration iteration, double seconds) {
     iteration_ = iteration;
     seconds_ = seconds;
-    rung_is_due_ = false;
+    is_asked_for_ = false;
 }
 
 void CheckpointClock::measured(double stall_s, double writing_s) {

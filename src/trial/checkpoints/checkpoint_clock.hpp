@@ -32,7 +32,7 @@ class CheckpointClock {
     double between_failures_s_;
     base::Iteration iteration_;
     double seconds_;
-    bool rung_is_due_ = false; ///< a rung was passed since the last one
+    bool is_asked_for_ = false; ///< by a verdict since the last one
     double stall_s_ = 1.0;     ///< before the first is measured: a guess that is too high for most
     double writing_s_ = 0.0;
 };

@@ -49,9 +49,9 @@ const CheckpointRef* best_checkpoint(const TrialState& trial, Mode mode) {
 }
 
 const CheckpointRef* Retention::of_no_use(const TrialState& t, const study::StudySpec& spec, bool hopeless,
-                                          bool is_result) const {
+                                          bool is_result, bool donates) const {
     const auto& all = t.checkpoints;
-    const std::size_t newest = newest_kept(t, hopeless);
+    const std::size_t newest = std::max<std::size_t>(newest_kept(t, hopeless), donates ? 1 : 0);
     if (all.size() <= newest) return nullptr;
     const bool trains = !is_final(t.phase) && t.phase != TrialPhase::paused;
     const std::size_t best = trains || is_result ? spec.checkpoint.keep : 0;

@@ -24,9 +24,9 @@ class Retention {
     /// The first of the trial's checkpoints that is of no more use. While a trial may go on, its newest two stay, which
     /// include the one that it starts from; none once it paused at a rung that it cannot leave upwards (`hopeless`).
     /// Besides, the best checkpoint.keep by the objective of one that trains, and of the study's result. A failed trial
-    /// may be resumed from its newest (--resume-errored).
+    /// may be resumed from its newest (--resume-errored), and others may go on from that of one that `donates`.
     [[nodiscard]] const CheckpointRef* of_no_use(const TrialState& t, const study::StudySpec& spec, bool hopeless,
-                                                 bool is_result) const;
+                                                 bool is_result, bool donates) const;
     /// With checkpoint.max_bytes exceeded: of the paused trials that have checkpoints, and come after `last`, the next
     /// whose checkpoints go. Running and starting trials need theirs. One that is promoted after all starts again from
     /// scratch.

@@ -187,7 +187,8 @@ TEST_CASE("whatever all trials report, a scheduler of the library trains one of 
         for (const Settings& more : more_settings(info->name)) all.push_back(more);
         for (const Settings& settings : all) {
             INFO(info->name);
-            const study::SchedulerSpec scheduler = study::chosen(info, settings);
+            study::SchedulerSpec scheduler = study::chosen(info, settings);
+            if (info->explores) scheduler.explore = {{"lr", {0.8, 1.2}}};
             for (const auto mode : {study::Mode::min, study::Mode::max}) {
                 // Of equal values one is the best: ties go to somebody.
                 for (const double value : {std::nan(""), infinity, -infinity, 0.0, 1e308, -1e308, 5e-324})

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+// Population-based training: the cases of Ray Tune's own tests (test_trial_scheduler_pbt.py and
+// test_trial_scheduler.py, named in brackets), and ours. Where we differ on purpose, the test says why.
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ranktune/base/error.hpp"
+#include "schedulers/driver.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using namespace ranktune::schedulers;
+using base::Iteration;
+
+namespace {
+
+using Settings = std::vector<study::OptionValue>;
+
+study::StudySpec population_of(std::uint32_t members, Iteration ceiling, const Settings& settings,
+                               study::Mode mode = study::Mode::max) {
+    study::StudySpec spec = spec_of(chosen("pbt", settings), ceiling, mode);
+    spec.num_trials = members;
+    spec.space = space::SearchSpace({{"float", space::FloatRange{0.5, 10.0, false, 0.0}, {}},
+                                     {"int", space::IntRange{1, 100, false, 1}, {}},
+                                     {"constant", space::Constant{3}, {}},
+                                     {"id", space::Choice{{0, 1, 2, 3, 4, 5, 6, 7}, true}, {}}});
+    spec.scheduler.explore = {{"float", {0.8, 1.2}}, {"int", {0.8, 1.2}}};
+    return spec;
+}
+
+/// A population whose members have all been made; those that are told to exploit somebody do.
+struct Members : testing::SchedulerDriver {
+    explicit Members(const study::StudySpec& spec) : SchedulerDriver(spec) {
+        for (std::uint32_t i = 0; i < spec.num_trials; ++i) {
+            apply(study::TrialCreated{TrialId(i), {}, 1, 0, 0, {}, configuration(i)});
+            apply(study::TrialStarted{TrialId(i), base::Attempt(1), {}, {base::Rank(i + 1)}, {}});
+        }
+    }
+    static space::Configuration configuration(std::uint32_t i) {
+        return space::Configuration(
+            {{"float", 2.0}, {"int", 10}, {"constant", 3}, {"id", static_cast<std::int64_t>(i)}});
+    }
+    /// Asks, applies the answer, and what follows from it.
+    Verdict report(std::uint32_t trial, Iteration iteration, double value, bool contended = false) {
+        Verdict verdict = ask(TrialId(trial), iteration, value, contended);
+        std::optional<Exploit> exploit;
+        if (verdict.verb == Verb::exploit)
+            exploit = scheduler().exploit({TrialId(trial), iteration, study::score(value, spec().objective.mode)});
+        tell(TrialId(trial), iteration, value, verdict);
+        if (!exploit) return verdict;
+        exploits.emplace_back(trial, exploit->donor.value());
+        taken = exploit->configuration;
+        study::CheckpointRef checkpoint{.iteration = exploit->iteration, .path = "donor"};
+        apply(study::Exploited{
+            TrialId(trial), {}, iteration, {exploit->donor, checkpoint}, ++generations[trial], exploit->configuration});
+        return verdict;
+    }
+    void save(std::uint32_t trial, Iteration iteration) {
+        study::CheckpointRef checkpoint{.iteration = iteration, .path = path(trial, iteration)};
+        checkpoint.generation = generations[trial];
+        apply(study::CheckpointCommitted{TrialId(trial), base::Attempt(1), {}, checkpoint});
+    }
+    static std::string path(std::uint32_t trial, Iteration iteration) {
+        return std::to_string(trial) + "@" + std::to_string(iteration);
+    }
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> exploits; ///< who, whom
+    space::Configuration taken;                                    ///< by the newest of them
+    std::map<std::uint32_t, std::uint32_t> generations;
+};
+
+/// Ray's set-up: 5 trials, interval 10, all at t = 10 with scores 0, 50, 100, 150, 200 and a checkpoint each. Nobody
+/// exploits anybody there: the worst come first, when there is nothing better yet.
+struct Five : Members {
+    explicit Five(Settings settings = {}) : Members(population_of(5, 1000, with_interval(std::move(settings)))) {
+        for (std::uint32_t i = 0; i < 5; ++i) {
+            CHECK(report(i, 10, 50.0 * i).verb == Verb::go_on);
+            save(i, 10);
+        }
+    }
+    static Settings with_interval(Settings settings) {
+        settings.push_back({"interval", 10});
+        settings.push_back({"compare", "latest"});
+        return settings;
+    }
+};
+
+} // namespace
+
+TEST_CASE("P1: the most promising members publish their state [CheckpointsMostPromising]", "[schedulers][pbt]") {
+    Five five;
+    CHECK(five.report(0, 15, 200).reason == Reason::below_rung); // no ready point: nothing is compared
+    CHECK(five.report(0, 20, 200).reason == Reason::published);
+    CHECK(five.report(1, 30, 201).reason == Reason::published);
+    CHECK(five.report(4, 30, 199).reason == Reason::kept); // third of five, and the groups are of two
+    CHECK(five.exploits.empty());
+}
+
+TEST_CASE("P2: a member of the lower group takes over from the upper group [PerturbsLowPerforming]",
+          "[schedulers][pbt]") {
+    Five five;
+    CHECK(five.report(0, 15, -100).verb == Verb::go_on);
+    CHECK(five.report(0, 20, -100).verb == Verb::exploit);
+    REQUIRE(five.exploits.size() == 1);
+    CHECK((five.exploits[0].second == 3 || five.exploits[0].second == 4));
+    CHECK(five.report(2, 20, 40).verb == Verb::exploit);
+    CHECK(five.exploits.size() == 2);
+}
+
+TEST_CASE("P3: without resampling values are multiplied by 0.8 or 1.2, and keep their kind [PerturbWithoutResample]",
+          "[schedulers][pbt]") {
+    std::set<double> floats;
+    std::set<std::int64_t> integers;
+    for (int seed = 0; seed < 40; ++seed) {
+        study::StudySpec spec = population_of(5, 1000, Five::with_interval({{"resample_probability", 0.0}}));
+        spec.seed = static_cast<std::uint64_t>(seed);
+        Members members(spec);
+        for (std::uint32_t i = 0; i < 5; ++i) {
+            members.report(i, 10, 50.0 * i);
+            members.save(i, 10);
+        }
+        CHECK(members.report(0, 20, -100).verb == Verb::exploit);
+        floats.insert(members.taken.at("float").as_double());
+        integers.insert(members.taken.at("int").as_int());
+        CHECK(members.taken.at("constant").as_int() == 3);
+        // It is not explored: the donor's, whose weights were made with it.
+        CHECK(members.taken.at("id").as_int() == static_cast<std::int64_t>(members.exploits[0].second));
+    }
+    CHECK(floats == std::set<double>{1.6, 2.4});
+    CHECK(integers == std::set<std::int64_t>{8, 12});
+}
+
+TEST_CASE("P4: with resampling alone values are drawn from their domains [PerturbWithResample]", "[schedulers][pbt]") {
+    Five five({{"resample_probability", 1.0}});
+    CHECK(five.report(0, 20, -100).verb == Verb::exploit);
+    const double drawn = five.taken.at("float").as_double();
+    CHECK((drawn >= 0.5 && drawn < 10.0 && drawn != 1.6 && drawn != 2.4));
+}
+
+TEST_CASE("P6: a member gives its ranks to one that has not trained [YieldsTime]", "[schedulers][pbt]") {
+    // Two are made; the third one waits for ranks.
+    study::StudySpec spec = population_of(3, 1000, {{"interval", 10}});
+    testing::SchedulerDriver driver(spec);
+    for (std::uint32_t i = 0; i < 2; ++i) {
+        driver.apply(study::TrialCreated{TrialId(i), {}, 1, 0, 0, {}, Members::configuration(i)});
+        driver.apply(study::TrialStarted{TrialId(i), base::Attempt(1), {}, {base::Rank(i + 1)}, {}});
+    }
+    const Verdict verdict = driver.ask(TrialId(1), 10, 1000);
+    CHECK(verdict == Verdict{Verb::pause, Reason::turn, 0.0, 0.0});
+    driver.tell(TrialId(1), 10, 1000, verdict);
+    driver.apply(study::AttemptEnded{TrialId(1), base::Attempt(1), {}, study::AttemptOutcome::paused, false, {}});
+    CHECK(std::holds_alternative<Create>(driver.work({.can_create = true, .active = true, .trial = TrialId(2)})));
+}
+
+TEST_CASE("P7: who has trained least goes on first [MostBehind]", "[schedulers][pbt]") {
+    Members members(population_of(5, 1000, {{"interval", 100}}));
+    const Iteration iterations[] = {800, 700, 600, 500, 700};
+    for (std::uint32_t i = 0; i < 5; ++i) {
+        members.tell(TrialId(i), iterations[i], 1.0, {Verb::pause, Reason::turn, 0.0, 0.0});
+        CHECK(std::holds_alternative<NothingLeft>(members.work({.can_create = false, .active = true})) == (i == 0));
+        members.apply(study::AttemptEnded{TrialId(i), base::Attempt(1), {}, study::AttemptOutcome::paused, false, {}});
+    }
+    CHECK(members.work({.can_create = false, .active = false}) ==
+          Work(Promotion{TrialId(3), 500, 600, Reason::promoted}));
+}
+
+TEST_CASE("P8: a member is judged once in each interval, from its last ready point [PerturbationResetsLastPerturbTime]",
+          "[schedulers][pbt]") {
+    Members members(population_of(4, 100'000, {{"interval", 100}, {"compare", "latest"}}));
+    CHECK(members.report(0, 10'000, 1005).verb == Verb::go_on);
+    CHECK(members.report(1, 10'000, 1004).reason == Reason::unpublished);
+    CHECK(members.report(2, 600, 1003).reason == Reason::unpublished);
+    members.save(0, 10'000);
+    CHECK(members.report(3, 500, 1002).verb == Verb::exploit);
+    CHECK(members.report(3, 500, 1.0).verb == Verb::go_on); // repeated after a loss: not judged again
+    CHECK(members.report(3, 600, 100).verb == Verb::exploit);
+    CHECK(members.report(3, 11'000, 100).verb == Verb::exploit);
+    CHECK(members.exploits.size() == 3);
+}
+
+TEST_CASE("P11: nobody exploits anybody before the burn-in is over [BurnInPeriod]", "[schedulers][pbt]") {
+    Members members(population_of(4, 100, {{"interval", 5}, {"burn_in", 50}, {"compare", "latest"}}, study::Mode::min));
+    const double errors[] = {50, 50, 10, 100};
+    for (const Iteration iteration : {Iteration{5}, Iteration{30}})
+        for (std::uint32_t i = 0; i < 4; ++i)
+            CHECK(members.report(i, iteration, errors[i]).reason == Reason::below_rung);
+    CHECK(members.scheduler().next_decision_point(TrialId(0), 30) == 50);
+    for (std::uint32_t i = 0; i < 4; ++i) {
+        if (i == 3) members.save(2, 50);
+        members.report(i, 50, errors[i]);
+    }
+    CHECK(members.exploits == std::vector<std::pair<std::uint32_t, std::uint32_t>>{{3, 2}});
+}
+
+TEST_CASE("A member without a better one that has saved its state goes on, and its record says why",
+          "[schedulers][pbt]") {
+    Members members(population_of(4, 1000, {{"interval", 10}}));
+    for (std::uint32_t i = 1; i < 4; ++i) CHECK(members.report(i, 10, 50.0 * i).verb == Verb::go_on);
+    CHECK(members.report(0, 10, 0.0) == Verdict{Verb::go_on, Reason::unpublished, 4, 4});
+    members.save(3, 10);
+    for (std::uint32_t i = 1; i < 4; ++i) members.report(i, 20, 50.0 * i);
+    CHECK(members.report(0, 20, 0.0).verb == Verb::exploit);
+    // What the donor saved before its own exploit is another state than the one that does well.
+    members.apply(study::CheckpointReleased{TrialId(3), Members::path(3, 10)});
+    for (std::uint32_t i = 1; i < 4; ++i) members.report(i, 30, 50.0 * i);
+    CHECK(members.report(0, 30, 0.0).reason == Reason::unpublished);
+}
+
+TEST_CASE("A checkpoint of the generation before is nobody's to take", "[schedulers][pbt]") {
+    Members members(population_of(4, 1000, {{"interval", 10}}));
+    for (std::uint32_t i = 1; i < 4; ++i) members.report(i, 10, 50.0 * i);
+    members.save(0, 5);
+    members.save(3, 10);
+    CHECK(members.report(0, 10, 0.0).verb == Verb::exploit); // #0 from #3
+    // It gets to the top, and has nothing but what it saved before.
+    members.apply(study::CheckpointReleased{TrialId(3), Members::path(3, 10)});
+    for (std::uint32_t i = 2; i < 4; ++i) members.report(i, 20, 50.0 * i);
+    members.report(0, 20, 1000.0);
+    CHECK(members.report(1, 20, 0.0).reason == Reason::unpublished);
+    members.save(0, 25);
+    members.report(0, 30, 1000.0);
+    for (std::uint32_t i = 2; i < 4; ++i) members.report(i, 30, 50.0 * i);
+    CHECK(members.report(1, 30, 0.0).verb == Verb::exploit);
+    CHECK(members.exploits.back() == std::pair<std::uint32_t, std::uint32_t>{1, 0});
+}
+
+TEST_CASE("An exploit that is undone gives the configuration of before back", "[schedulers][pbt]") {
+    Members members(population_of(4, 1000, {{"interval", 10}, {"resample_probability", 0.0}}));
+    for (std::uint32_t i = 1; i < 4; ++i) {
+        members.report(i, 10, 50.0 * i);
+        members.save(i, 10);
+    }
+    CHECK(members.report(0, 10, 0.0).verb == Verb::exploit);
+    members.apply(study::ExploitUndone{TrialId(0), {}, 0});
+    members.generations[0] = 0;
+    // It becomes the donor of another one, with its own values.
+    members.report(0, 20, 1000.0);
+    members.save(0, 20);
+    for (std::uint32_t i = 2; i < 4; ++i) members.report(i, 20, 50.0 * i);
+    CHECK(members.report(1, 20, 0.0).verb == Verb::exploit);
+    CHECK(members.taken.at("id").as_int() == 0);
+    CHECK_THROWS_AS(members.apply(study::ExploitUndone{TrialId(3), {}, 0}), base::FormatError);
+}
+
+TEST_CASE("Equal scores move nobody, and what is not finite is no donor", "[schedulers][pbt]") {
+    for (const char* compare : {"equal_iteration", "latest"}) {
+        for (const double value :
+             {1.0, std::nan(""), std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()}) {
+            Members members(population_of(8, 100, {{"interval", 10}, {"compare", compare}}));
+            for (Iteration iteration = 10; iteration < 100; iteration += 10)
+                for (std::uint32_t i = 0; i < 8; ++i) {
+                    CHECK(members.report(i, iteration, value).verb == Verb::go_on);
+                    members.save(i, iteration);
+                }
+        }
+    }
+    // One finite value is enough of a donor for all others.
+    Members members(population_of(4, 100, {{"interval", 10}}));
+    members.report(0, 10, -5.0);
+    members.save(0, 10);
+    CHECK(members.report(1, 10, std::nan("")).verb == Verb::exploit);
+}
+
+TEST_CASE("Groups have the sizes of Ray's", "[schedulers][pbt]") {
+    // Of 2 members 1 exploits, of 3 one, of 5 two; of a population of one nobody.
+    const auto exploits = [](std::uint32_t members, double quantile) {
+        Members population(population_of(members, 100, {{"interval", 10}, {"quantile", quantile}}));
+        for (std::uint32_t i = members; i-- > 0;) { // the best first
+            population.report(i, 10, i);
+            population.save(i, 10);
+        }
+        // With everybody there: how many of the lower group there are at the next point.
+        Members again(population_of(members, 100, {{"interval", 10}, {"quantile", quantile}, {"compare", "latest"}}));
+        for (std::uint32_t i = 0; i < members; ++i) {
+            again.tell(TrialId(i), 10, i, {Verb::go_on, Reason::kept, 0.0, 0.0});
+            again.save(i, 10);
+        }
+        std::size_t low = 0;
+        for (std::uint32_t i = 0; i < members; ++i)
+            if (again.ask(TrialId(i), 20, i).verb == Verb::exploit) ++low;
+        return low;
+    };
+    CHECK(exploits(1, 0.25) == 0);
+    CHECK(exploits(2, 0.25) == 1);
+    CHECK(exploits(3, 0.25) == 1);
+    CHECK(exploits(5, 0.25) == 2);
+    CHECK(exploits(8, 0.25) == 2);
+    CHECK(exploits(10, 0.2) == 2);
+    CHECK(exploits(5, 0.5) == 2); // ceil(2.5) = 3 is more than half of them
+}
+
+TEST_CASE("Scores are compared at equal iterations: a slow member is not judged against what others became later",
+          "[schedulers][pbt]") {
+    for (const bool latest : {false, true}) {
+        Members members(population_of(4, 100, {{"interval", 10}, {"compare", latest ? "latest" : "equal_iteration"}}));
+        for (std::uint32_t i = 1; i < 4; ++i)
+            for (Iteration iteration = 10; iteration <= 50; iteration += 10) {
+                members.report(i, iteration, static_cast<double>(iteration) + i);
+                members.save(i, iteration);
+            }
+        // Better than all others were at 10, and worse than they are now.
+        CHECK(members.report(0, 10, 20.0).verb == (latest ? Verb::exploit : Verb::go_on));
+    }
+}
+
+TEST_CASE("In a tournament each member meets a random other one", "[schedulers][pbt]") {
+    std::set<std::uint32_t> donors;
+    int won = 0;
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+        study::StudySpec spec = population_of(5, 100, {{"interval", 10}, {"selection", "tournament"}});
+        spec.seed = seed;
+        Members members(spec);
+        for (std::uint32_t i = 0; i < 4; ++i) {
+            members.report(i, 10, i);
+            members.save(i, 10);
+        }
+        members.exploits.clear();
+        if (members.report(4, 10, 1.5).verb == Verb::exploit)
+            donors.insert(members.exploits[0].second);
+        else
+            ++won;
+    }
+    CHECK(donors == std::set<std::uint32_t>{2, 3}); // those that are better
+    CHECK(won > 15);
+    CHECK(won < 45);
+}
+
+TEST_CASE("The t-test wants a difference that is no noise", "[schedulers][pbt]") {
+    for (const double distance : {0.01, 10.0}) {
+        Members members(population_of(2, 100, {{"interval", 10}, {"selection", "t_test"}, {"compare", "latest"}}));
+        for (Iteration iteration = 1; iteration <= 10; ++iteration)
+            members.report(0, iteration, distance + (iteration % 2 == 0 ? 0.1 : -0.1));
+        members.save(0, 10);
+        for (Iteration iteration = 1; iteration < 10; ++iteration)
+            members.report(1, iteration, iteration % 2 == 0 ? 0.1 : -0.1);
+        CHECK(members.report(1, 10, 0.1).verb == (distance > 1.0 ? Verb::exploit : Verb::go_on));
+    }
+}
+
+TEST_CASE("A failed member is no score to beat, and a finished one stays a donor", "[schedulers][pbt]") {
+    Members members(population_of(4, 100, {{"interval", 10}, {"compare", "latest"}}));
+    for (std::uint32_t i = 0; i < 4; ++i) {
+        members.tell(TrialId(i), 10, 50.0 * i, {Verb::go_on, Reason::kept, 0.0, 0.0});
+        members.save(i, 10);
+    }
+    members.apply(
+        study::TrialClosed{TrialId(3), {}, study::TrialPhase::finished, Reason::trainable_done, 0.0, 0.0, {}});
+    CHECK(members.ask(TrialId(0), 20, 0.0).verb == Verb::exploit);
+    CHECK(members.scheduler().exploit({TrialId(0), 20, 0.0}).donor == TrialId(3));
+    members.apply(study::TrialClosed{TrialId(2), {}, study::TrialPhase::failed, Reason::exception, 0.0, 0.0, {}});
+    // Of three that are left the group is of one, and #1 is in the middle.
+    CHECK(members.ask(TrialId(1), 20, 50.0).reason == Reason::kept);
+}
+
+TEST_CASE("The number of ranks of a member is its own", "[schedulers][pbt]") {
+    study::StudySpec spec = population_of(4, 100, {{"interval", 10}});
+    spec.resources.ranks_parameter = "id";
+    Members members(spec);
+    for (std::uint32_t i = 1; i < 4; ++i) {
+        members.report(i, 10, i);
+        members.save(i, 10);
+    }
+    CHECK(members.report(0, 10, 0.0).verb == Verb::exploit);
+    CHECK(members.taken.at("id").as_int() == 0);
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Population-based training in simulated jobs whose processes are killed.
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lives.hpp"
+#include "schedulers/built_in.hpp"
+#include "searchers/built_in.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using namespace ranktune::sim;
+using namespace std::chrono_literals;
+
+namespace {
+
+study::StudySpec population(std::uint32_t members, const std::vector<study::OptionValue>& settings = {}) {
+    study::StudySpec spec;
+    spec.name = "population";
+    spec.objective = {"score", study::Mode::max};
+    spec.num_trials = members;
+    spec.max_iterations = 30;
+    spec.space = space::SearchSpace(
+        {{"lr", space::FloatRange{0.01, 1.0, true, 0.0}, {}}, {"width", space::IntRange{1, 3, false, 1}, {}}});
+    spec.searcher = searchers::chosen("random");
+    spec.scheduler = schedulers::chosen("pbt", settings);
+    spec.scheduler.explore = {{"lr", {0.8, 1.2}}};
+    spec.failure.tolerate = 1.0;
+    spec.failure.max_losses = 100;
+    return spec;
+}
+
+base::Duration after(double seconds) {
+    return base::from_ns(static_cast<std::int64_t>(seconds * 1e9)) - base::StudyTime{};
+}
+
+/// What a journal says of every attempt: it begins with the state and the configuration of one and the same generation.
+struct Follower {
+    struct Member {
+        std::vector<space::Configuration> configurations; ///< of each generation
+        std::vector<study::Donor> donors;                 ///< of each generation but the first
+        base::Iteration exploited_at = 0;
+    };
+    std::map<base::TrialId, Member> members;
+    std::map<std::string, std::pair<base::TrialId, std::uint32_t>> checkpoints; ///< whose, of which generation
+    std::size_t exploits = 0;
+    std::size_t undone = 0;
+    std::size_t from_donors = 0;
+    std::size_t between_sizes = 0; ///< exploits between members of different numbers of ranks
+
+    void see(const study::Record& record) {
+        std::visit([this](const auto& r) { see_one(r); }, record);
+    }
+    void see_one(const study::TrialCreated& r) { members[r.trial].configurations = {r.configuration}; }
+    void see_one(const study::CheckpointCommitted& r) {
+        checkpoints[r.checkpoint.path] = {r.trial, r.checkpoint.generation};
+        CHECK(r.checkpoint.generation <= members[r.trial].donors.size());
+    }
+    void see_one(const study::Exploited& r) {
+        ++exploits;
+        Member& member = members[r.trial];
+        const auto& saved = checkpoints.at(r.donor.checkpoint.path);
+        CHECK(saved.first == r.donor.trial);
+        CHECK(r.donor.trial != r.trial);
+        // The newest of what the donor is, not of what it was before an exploit of its own.
+        CHECK(saved.second == members[r.donor.trial].donors.size());
+        const auto& donors = members[r.donor.trial].configurations.back();
+        CHECK(r.configuration.at("width").as_int() == member.configurations.back().at("width").as_int());
+        if (donors.at("width").as_int() != r.configuration.at("width").as_int()) ++between_sizes;
+        member.configurations.push_back(r.configuration);
+        member.donors.push_back(r.donor);
+        CHECK(member.donors.size() == r.generation);
+        CHECK(r.iteration > member.exploited_at);
+        member.exploited_at = r.iteration;
+    }
+    void see_one(const study::ExploitUndone& r) {
+        ++undone;
+        Member& member = members[r.trial];
+        REQUIRE(member.donors.size() == r.generation + 1);
+        member.donors.pop_back();
+        member.configurations.pop_back();
+    }
+    void see_one(const study::TrialStarted& r) {
+        const Member& member = members[r.trial];
+        if (const auto* own = std::get_if<study::CheckpointRef>(&r.from)) {
+            CHECK(checkpoints.at(own->path) == std::pair{r.trial, static_cast<std::uint32_t>(member.donors.size())});
+        } else if (const auto* donor = std::get_if<study::Donor>(&r.from)) {
+            ++from_donors;
+            REQUIRE(!member.donors.empty());
+            CHECK(donor->checkpoint.path == member.donors.back().checkpoint.path);
+        } else {
+            CHECK(member.donors.empty());
+        }
+    }
+    template <class Other>
+    void see_one(const Other&) {}
+};
+
+Follower follow(const Lives& lives) {
+    Follower follower;
+    lives.journal.for_each([&](const study::Record& record) { follower.see(record); });
+    return follower;
+}
+
+struct Totals {
+    std::size_t exploits = 0;
+    std::size_t from_donors = 0;
+    std::size_t undone = 0;
+    std::size_t between_sizes = 0;
+    std::size_t turns = 0;
+};
+
+void check(const Lives& lives, Totals& totals) {
+    for (const std::string& problem : lives.problems) UNSCOPED_INFO(problem);
+    CHECK(lives.problems.empty());
+    CHECK(lives.outcome == study::StudyOutcome::ok);
+    const Follower follower = follow(lives);
+    totals.exploits += follower.exploits;
+    totals.from_donors += follower.from_donors;
+    totals.undone += follower.undone;
+    totals.between_sizes += follower.between_sizes;
+    for (const auto& report : lives.all<study::Reported>())
+        if (report.verdict.reason == study::Reason::turn) ++totals.turns;
+    for (const auto& trial : lives.tuner->state().trials) {
+        CHECK(trial.phase == study::TrialPhase::finished);
+        CHECK(trial.iteration == 30);
+    }
+    // What nobody needs any more is gone: the checkpoints of the best trial are left.
+    for (const auto& trial : lives.tuner->state().trials)
+        if (&trial != &lives.tuner->state().trial(*lives.tuner->state().best)) CHECK(trial.checkpoints.empty());
+}
+
+} // namespace
+
+TEST_CASE("A population gets to its end, whoever dies, and nobody trains a mixture of two members", "[sim][pbt]") {
+    Totals totals;
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+        INFO("seed " << seed);
+        const char* selections[] = {"truncation", "tournament", "t_test"};
+        study::StudySpec spec = population(12, {{"interval", 3},
+                                                {"selection", selections[seed % 3]},
+                                                {"compare", seed % 2 == 0 ? "equal_iteration" : "latest"}});
+        spec.seed = seed;
+        if (seed % 4 < 2) spec.resources.ranks_parameter = "width"; // groups of 1 to 3 ranks
+        ClusterOptions options;
+        options.workers = seed % 5 == 0 ? 36 : 6; // all members at once, or in turns
+        options.seed = seed;
+        options.curve.unreadable_rate = 0.05;
+        options.curve.fate = seed;
+        if (seed % 2 == 0) options.deaths.emplace_back(base::Rank{2}, 4s);
+        Lives lives;
+        lives.run([&] { return std::make_unique<tuner::Tuner>(spec); }, options,
+                  {after(0.9 + 0.1 * static_cast<double>(seed)), 5s});
+        check(lives, totals);
+    }
+    // Otherwise the cases are too tame to mean anything.
+    CHECK(totals.exploits > 200);
+    CHECK(totals.from_donors > 200);
+    CHECK(totals.undone > 5);
+    CHECK(totals.between_sizes > 20);
+    CHECK(totals.turns > 100);
+}
