@@ -7,13 +7,13 @@ say() { printf '%s\n' "$*"; }
 fail() { printf 'ranktune: %s\n' "$*" >&2; exit 1; }
 
 # What is looked for, any one of several ways in which a centre's modules may have it (a program, a file of pkg-config, a
-# Python module), and the Debian package that brings it.
+# Python module, a C++ header), and the Debian package that brings it.
 compiler=${CXX:-g++} # may be "ccache g++-12"
 needs=(
   "cmd=${compiler##* }:g++" 'cmd=meson:meson' 'cmd=ninja cmd=ninja-build:ninja-build' 'cmd=pkg-config cmd=pkgconf:pkg-config'
   'cmd=mpicxx cmd=mpic++ pc=ompi-cxx pc=mpich:libopenmpi-dev' 'pc=hdf5-serial pc=hdf5 cmd=h5cc cmd=h5pcc:libhdf5-dev'
   'pc=tomlplusplus:libtomlplusplus-dev' 'pc=fmt:libfmt-dev' 'pc=nlohmann_json:nlohmann-json3-dev' 'pc=CLI11:libcli11-dev'
-  'pc=hwloc:libhwloc-dev' 'pc=openblas pc=flexiblas pc=blis pc=blis-mt pc=mkl-dynamic-lp64-seq:libopenblas-pthread-dev'
+  'pc=hwloc:libhwloc-dev' 'header=boost/math/distributions/students_t.hpp:libboost-dev' 'pc=openblas pc=flexiblas pc=blis pc=blis-mt pc=mkl-dynamic-lp64-seq:libopenblas-pthread-dev'
 )
 run_needs=('cmd=mpirun:openmpi-bin') # to start studies on one machine; not to build
 test_needs=('pc=catch2 pc=catch2-with-main:catch2' 'cmd=python3:python3' 'py=h5py:python3-h5py' 'py=numpy:python3-numpy')
@@ -27,6 +27,7 @@ have() {
     case $way in
       pc=*) command -v pkg-config >/dev/null && pkg-config --exists "${way#pc=}" && return 0 ;;
       py=*) python_with "${way#py=}" && return 0 ;;
+      header=*) printf '#include <%s>\n' "${way#header=}" | $compiler -x c++ -E - >/dev/null 2>&1 && return 0 ;;
       cmd=*) command -v "${way#cmd=}" >/dev/null && return 0 ;;
     esac
   done

@@ -447,60 +447,6 @@ TEST_CASE("mistakes of [scheduler]", "[study]") {
     }
 }
 
-TEST_CASE("mistakes of [scheduler.explore]", "[study]") {
-    const std::string pbt = "type = \"pbt\"\n";
-    const std::string takes = "takes \"perturb\", \"resample\", or a list of factors such as [0.8, 1.2]";
-    const std::vector<Case> cases = {
-        {pbt,
-         "12:1 scheduler.explore: needs a line for each hyper-parameter that is to change while a trial trains, "
-         "such as lr = \"perturb\"; those that may change: lr"},
-        {pbt + "explore = 3\n",
-         "14:11 scheduler.explore: is a table: [scheduler.explore] with a line for each "
-         "hyper-parameter that changes"},
-        {pbt + "explore.lr = \"perturbed\"\n", "14:14 scheduler.explore.lr: " + takes + ", not \"perturbed\""},
-        {pbt + "explore.lr = 1.2\n", "14:14 scheduler.explore.lr: " + takes + ", not a float"},
-        {pbt + "explore.lr = []\n", "14:14 scheduler.explore.lr: " + takes + ", not this list"},
-        {pbt + "explore.lr = [0.8, \"x\"]\n", "14:14 scheduler.explore.lr: " + takes + ", not this list"},
-        {pbt + "explore.lr = [0.8, 1]\n", "14:14 scheduler.explore.lr: factors are numbers above 0, and not 1"},
-        {pbt + "explore.lr = [-0.8, 1.2]\n", "14:14 scheduler.explore.lr: factors are numbers above 0, and not 1"},
-        {pbt + "explore.l = \"perturb\"\n",
-         "14:9 scheduler.explore.l: no hyper-parameter of [space] has this name; did you mean 'lr'?"},
-        {pbt + "explore.momentum = \"perturb\"\n",
-         "14:9 scheduler.explore.momentum: no hyper-parameter of [space] has this name; those that may change: lr"},
-        {pbt + "explore.lr = \"perturb\"\ninterval = 0\n",
-         "15:12 scheduler.interval: needs an integer >= 1, not 0"},
-        {pbt + "explore.lr = \"perturb\"\ninterval = 27\n",
-         "15:12 scheduler.interval: 27 leaves no ready point below the ceiling study.max_iterations (27)"},
-        {pbt + "explore.lr = \"perturb\"\nquantile = 0\n",
-         "15:12 scheduler.quantile: must be above 0: with 0 nobody takes over anything"},
-        {pbt + "explore.lr = \"perturb\"\nperturbation_interval = 5\n",
-         "15:1 scheduler.perturbation_interval: is Ray Tune's name; here: interval"},
-        {"type = \"asha\"\nexplore.lr = \"perturb\"\n",
-         "14:1 scheduler.explore: type = \"asha\" changes nothing while a trial trains"},
-    };
-    for (const Case& c : cases) {
-        Parts parts;
-        parts.rest = "[scheduler]\n" + c.lines;
-        check(c, parts.text());
-    }
-    const auto with_space = [&](const std::string& space, const std::string& explore) {
-        Parts parts;
-        parts.space += space;
-        parts.rest = "[scheduler]\n" + pbt + explore;
-        return mistake(parts.text());
-    };
-    CHECK(with_space("hidden = [[64], [128]]\n", "explore.hidden = \"resample\"\n") ==
-          "15:18 scheduler.explore.hidden: cannot change while a trial of 'mlp' trains: its state was saved for "
-          "another value");
-    CHECK(with_space("dropout = 0.5\n", "explore.dropout = \"resample\"\n") ==
-          "15:19 scheduler.explore.dropout: is a constant");
-    CHECK(with_space("batch_size = [32, 64]\n", "explore.batch_size = \"perturb\"\n") ==
-          "15:22 scheduler.explore.batch_size: has no order in which factors could move it: write \"resample\", or in "
-          "[space] choice([...], ordered=true)");
-    CHECK(with_space("batch_size = \"choice([32, 64], ordered=true)\"\n", "explore.batch_size = \"perturb\"\n") == "");
-    CHECK(with_space("", "explore.lr = \"resample\"\n") == "");
-}
-
 TEST_CASE("the edges of rungs and brackets are accepted", "[study]") {
     for (const std::string lines :
          {"first_rung = 27\n", "brackets = 3\n", "eta = 2.0\n", "first_rung = 3.0\nbrackets = 2\n",
