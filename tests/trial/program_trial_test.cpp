@@ -200,7 +200,8 @@ TEST_CASE("a program that cannot be started says so", "[trial]") {
     programs.cluster.prepare(2, 9);
     const auto logs = programs.cluster.run_until(99);
     check_outcomes(logs, AttemptOutcome::failed);
-    CHECK(blame(logs).starts_with("rank 0: cannot start 'no-such-program': no such program in PATH"));
+    CHECK(describe(logs[0].ended->failure)
+              .starts_with("rank 0: cannot start 'no-such-program': no such program in PATH"));
 }
 
 TEST_CASE("a program that ends by itself has finished; without a report it has failed", "[trial]") {
