@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/terminal.hpp"
-#include "cli/verbs.hpp"
+#include "cli/verbs/verbs.hpp"
 #include "head/observer.hpp"
 #include "report/screens.hpp"
 

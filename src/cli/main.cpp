@@ -18,7 +18,7 @@
 
 #include "cli/message.hpp"
 #include "cli/study_input.hpp"
-#include "cli/verbs.hpp"
+#include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
 #include "launch/how_launched.hpp"
 #include "ranktune/base/error.hpp"

@@ -11,7 +11,7 @@
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
 #include "storage/file_system.hpp"
-#include "study/checker.hpp"
+#include "study/parse/checker.hpp"
 
 namespace ranktune::cli {
 namespace {

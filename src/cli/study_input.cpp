@@ -9,8 +9,8 @@
 
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/trainables/trainable.hpp"
-#include "storage/content.hpp"
-#include "study/toml_tree.hpp"
+#include "storage/checkpoints/content.hpp"
+#include "study/parse/toml_tree.hpp"
 #include "studydir/open_study.hpp"
 #include "studydir/study_directory.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/verbs.hpp"
+#include "cli/verbs/verbs.hpp"
 #include "ranktune/study/parse.hpp"
 
 namespace ranktune::cli {

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "ranktune/base/error.hpp"
-#include "storage/hdf5.hpp"
-#include "storage/hdf5_thread.hpp"
+#include "storage/hdf5/hdf5.hpp"
+#include "storage/hdf5/thread.hpp"
 
 namespace ranktune::data {
 

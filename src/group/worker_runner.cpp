@@ -9,7 +9,7 @@
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "studydir/study_directory.hpp"
-#include "trial/store_io.hpp"
+#include "trial/checkpoints/store_io.hpp"
 
 namespace ranktune::group {
 namespace {

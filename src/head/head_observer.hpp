@@ -6,7 +6,7 @@
 
 #include "head/observer.hpp"
 #include "ranktune/base/log.hpp"
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 #include "studydir/publisher.hpp"
 
 namespace ranktune::head {

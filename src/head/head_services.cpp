@@ -6,7 +6,7 @@
 
 #include "head/keeper.hpp"
 #include "ranktune/base/error.hpp"
-#include "storage/checkpoint_store.hpp"
+#include "storage/checkpoints/checkpoint_store.hpp"
 #include "studydir/finished_study.hpp"
 
 namespace ranktune::head {

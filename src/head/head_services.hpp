@@ -16,7 +16,7 @@
 #include "process/wake.hpp"
 #include "ranktune/base/log.hpp"
 #include "storage/file_system.hpp"
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 
 namespace ranktune::head {
 

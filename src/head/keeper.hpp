@@ -13,8 +13,8 @@
 #include "process/signal_note.hpp"
 #include "process/wake.hpp"
 #include "ranktune/base/log.hpp"
-#include "storage/journal.hpp"
-#include "storage/lease.hpp"
+#include "storage/journal/journal.hpp"
+#include "storage/journal/lease.hpp"
 #include "studydir/study_directory.hpp"
 
 namespace ranktune::head {

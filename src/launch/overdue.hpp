@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "storage/lease.hpp"
+#include "storage/journal/lease.hpp"
 
 namespace ranktune::launch {
 

@@ -17,7 +17,7 @@
 
 #include "process/spawn.hpp"
 #include "ranktune/base/error.hpp"
-#include "storage/lease.hpp"
+#include "storage/journal/lease.hpp"
 
 namespace ranktune::process {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "report/text.hpp"
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 
 #include <fmt/format.h>
 

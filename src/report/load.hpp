@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::report {

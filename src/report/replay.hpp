@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "report/text.hpp"
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::report {

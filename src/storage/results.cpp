@@ -6,9 +6,9 @@
 #include <stdexcept>
 
 #include "ranktune/base/utf8.hpp"
-#include "storage/hdf5_names.hpp"
-#include "storage/hdf5_shell.hpp"
-#include "storage/hdf5_thread.hpp"
+#include "storage/hdf5/names.hpp"
+#include "storage/hdf5/shell.hpp"
+#include "storage/hdf5/thread.hpp"
 
 namespace ranktune::storage {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "ranktune/study/parse.hpp"
-#include "study/checker.hpp"
+#include "study/parse/checker.hpp"
 
 namespace ranktune::study {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "ranktune/space/domain.hpp"
 #include "ranktune/study/parse.hpp"
-#include "study/checker.hpp"
+#include "study/parse/checker.hpp"
 
 namespace ranktune::study {
 

@@ -9,7 +9,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/vocabulary.hpp"
 #include "storage/file_system.hpp"
-#include "storage/lease.hpp"
+#include "storage/journal/lease.hpp"
 #include "studydir/open_study.hpp"
 
 namespace ranktune::studydir {

@@ -5,7 +5,7 @@
 
 #include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
-#include "storage/segment.hpp"
+#include "storage/journal/segment.hpp"
 #include "studydir/enter.hpp"
 #include "studydir/log_file.hpp"
 #include "studydir/results.hpp"

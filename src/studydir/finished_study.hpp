@@ -8,7 +8,7 @@
 
 #include "ranktune/study/vocabulary.hpp"
 #include "storage/file_system.hpp"
-#include "storage/lease.hpp"
+#include "storage/journal/lease.hpp"
 #include "studydir/open_study.hpp"
 
 namespace ranktune::studydir {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ranktune/base/error.hpp"
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 #include "studydir/study_directory.hpp"
 
 namespace ranktune::studydir {

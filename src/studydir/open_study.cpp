@@ -9,7 +9,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
-#include "storage/checkpoint_store.hpp"
+#include "storage/checkpoints/checkpoint_store.hpp"
 #include "studydir/journal_extent.hpp"
 #include "studydir/study_directory.hpp"
 #include "tuner/resume.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ranktune/study/change.hpp"
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 #include "studydir/study_directory.hpp"
 #include "tuner/tuner.hpp"
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 
 namespace ranktune::studydir {
 namespace {

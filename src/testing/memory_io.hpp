@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "trial/checkpoint_io.hpp"
+#include "trial/checkpoints/checkpoint_io.hpp"
 
 namespace ranktune::testing {
 

@@ -10,9 +10,9 @@
 
 #include "trial/attempt_context.hpp"
 #include "trial/attempt_errors.hpp"
+#include "trial/bodies/program_body.hpp"
+#include "trial/bodies/trainable_body.hpp"
 #include "trial/group_collective.hpp"
-#include "trial/program_body.hpp"
-#include "trial/trainable_body.hpp"
 #include "trial/trial_loop.hpp"
 
 namespace ranktune::trial {

@@ -14,8 +14,8 @@
 #include "ranktune/study/spec.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "trial/attempt_port.hpp"
-#include "trial/checkpoint_io.hpp"
-#include "trial/checkpoint_writer.hpp"
+#include "trial/checkpoints/checkpoint_io.hpp"
+#include "trial/checkpoints/checkpoint_writer.hpp"
 #include "trial/runner.hpp"
 
 namespace ranktune::trial {

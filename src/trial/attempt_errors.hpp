@@ -10,7 +10,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/vocabulary.hpp"
-#include "storage/checkpoint_store.hpp"
+#include "storage/checkpoints/checkpoint_store.hpp"
 
 namespace ranktune::trial {
 

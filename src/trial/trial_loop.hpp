@@ -11,9 +11,9 @@
 
 #include "ranktune/study/spec.hpp"
 #include "trial/attempt_port.hpp"
-#include "trial/checkpoint_schedule.hpp"
+#include "trial/bodies/trial_body.hpp"
+#include "trial/checkpoints/checkpoint_schedule.hpp"
 #include "trial/runner.hpp"
-#include "trial/trial_body.hpp"
 
 namespace ranktune::trial {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ranktune/study/codec.hpp"
-#include "tuner/logical.hpp"
+#include "tuner/admission/logical.hpp"
 #include "tuner/state.hpp"
 
 namespace ranktune::tuner {

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "tuner/trial_state.hpp"
+#include "tuner/values/trial_state.hpp"
 
 namespace ranktune::tuner {
 

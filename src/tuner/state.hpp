@@ -9,11 +9,11 @@
 
 #include "ranktune/searchers/observations.hpp"
 #include "ranktune/study/spec.hpp"
-#include "tuner/blame.hpp"
-#include "tuner/pace.hpp"
-#include "tuner/placement.hpp"
-#include "tuner/retention.hpp"
-#include "tuner/trials.hpp"
+#include "tuner/values/blame.hpp"
+#include "tuner/values/pace.hpp"
+#include "tuner/values/placement.hpp"
+#include "tuner/values/retention.hpp"
+#include "tuner/values/trials.hpp"
 
 namespace ranktune::tuner {
 

@@ -10,9 +10,9 @@
 #include "schedulers/invariants.hpp"
 #include "schedulers/make_scheduler.hpp"
 #include "searchers/make_searcher.hpp"
+#include "tuner/admission/by_arrival.hpp"
+#include "tuner/admission/by_turn.hpp"
 #include "tuner/archive.hpp"
-#include "tuner/by_arrival.hpp"
-#include "tuner/by_turn.hpp"
 #include "tuner/causes.hpp"
 #include "tuner/resume.hpp"
 

@@ -41,15 +41,15 @@ READERS_OF_MODE = {
     "src/schedulers/median.cpp": {"make_median"},        # likewise
     "src/testing/scheduler_world.cpp": {"spec_of"},      # the contract has studies of both kinds
     "src/study/change.cpp": EVERYWHERE,                  # which keys may change
-    "src/study/parse_stop.cpp": EVERYWHERE,              # which keys do not go with it
-    "src/study/parse_study_table.cpp": EVERYWHERE,
+    "src/study/parse/parse_stop.cpp": EVERYWHERE,              # which keys do not go with it
+    "src/study/parse/parse_study_table.cpp": EVERYWHERE,
     "src/study/resolve.cpp": EVERYWHERE,                 # writes it
     "src/tuner/apply.cpp": {"lose_determinism"},         # the mark deterministic_until
-    "src/tuner/by_arrival.cpp": {"ByArrival"},
-    "src/tuner/by_arrival.hpp": {"ByArrival"},
-    "src/tuner/by_turn.cpp": {"ByTurn"},
-    "src/tuner/by_turn.hpp": {"ByTurn"},
-    "src/tuner/occupancy.hpp": {"Occupancy"},
+    "src/tuner/admission/by_arrival.cpp": {"ByArrival"},
+    "src/tuner/admission/by_arrival.hpp": {"ByArrival"},
+    "src/tuner/admission/by_turn.cpp": {"ByTurn"},
+    "src/tuner/admission/by_turn.hpp": {"ByTurn"},
+    "src/tuner/admission/occupancy.hpp": {"Occupancy"},
     "src/tuner/tuner.cpp": {"make_admission"},
 }
 MAX_LINES = 600

@@ -16,7 +16,7 @@ cases = {
     "src/study/env.cpp": (licence + 'auto* h = std::getenv("HOME");\n', "may not use the environment"),
     "src/schedulers/state.cpp": (licence + "static int counter = 0;\n", "mutable static state"),
     "src/space/h5.cpp": (licence + "#include <hdf5.h>\n", "space may not use hdf5"),
-    "include/ranktune/study/private.hpp": (licence + '#pragma once\n#include "storage/journal.hpp"\n', "a public header includes a private one"),
+    "include/ranktune/study/private.hpp": (licence + '#pragma once\n#include "storage/journal/journal.hpp"\n', "a public header includes a private one"),
     "include/ranktune/tuner/public.hpp": (licence + "#pragma once\n", "is not public, but has a public header"),
     "src/trainables/product.cpp": (licence + "cblas_sgemm(101);\n", "the BLAS is linked to src/trainables/blas_module.cpp alone"),
     "src/tuner/fill.cpp": (licence + "bool f() { return spec_.deterministic; }\n", "reads whether a study is deterministic"),

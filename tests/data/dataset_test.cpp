@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "ranktune/base/error.hpp"
-#include "storage/hdf5_thread.hpp"
+#include "storage/hdf5/thread.hpp"
 #include "support/catch.hpp"
 
 using namespace ranktune;

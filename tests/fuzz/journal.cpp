@@ -11,8 +11,8 @@
 #include "fuzz/targets.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
-#include "storage/journal.hpp"
-#include "storage/segment.hpp"
+#include "storage/journal/journal.hpp"
+#include "storage/journal/segment.hpp"
 
 namespace ranktune::fuzz {
 namespace {

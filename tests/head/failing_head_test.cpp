@@ -9,7 +9,7 @@
 
 #include "comm/transport/shared.hpp"
 #include "head/local_study.hpp"
-#include "storage/lease.hpp"
+#include "storage/journal/lease.hpp"
 #include "studydir/study_directory.hpp"
 #include "support/catch.hpp"
 #include "support/hooked_file_system.hpp"

@@ -5,7 +5,7 @@
 #include "head/head_services.hpp"
 #include "head/keeper.hpp"
 #include "ranktune/base/error.hpp"
-#include "storage/segment.hpp"
+#include "storage/journal/segment.hpp"
 #include "studydir/journal_extent.hpp"
 #include "studydir/publisher.hpp"
 #include "support/catch.hpp"

@@ -19,7 +19,7 @@
 #include "process/wake.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 #include "support/known.hpp"
 #include "support/temporary_directory.hpp"
 #include "wire/outbox.hpp"

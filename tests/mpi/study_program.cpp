@@ -15,7 +15,7 @@
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "run/run.hpp"
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 #include "support/any_trainable.hpp"
 #include "support/files.hpp"
 #include "support/known.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ranktune/base/log.hpp"
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace ranktune::report::testing {

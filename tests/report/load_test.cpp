@@ -4,7 +4,7 @@
 #include "journal_by_hand.hpp"
 #include "report/load.hpp"
 #include "report/screens.hpp"
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"
 

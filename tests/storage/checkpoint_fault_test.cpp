@@ -3,7 +3,7 @@
 #include <cerrno>
 
 #include "ranktune/base/error.hpp"
-#include "storage/checkpoint_store.hpp"
+#include "storage/checkpoints/checkpoint_store.hpp"
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 

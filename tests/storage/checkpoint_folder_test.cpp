@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "ranktune/base/error.hpp"
-#include "storage/checkpoint_store.hpp"
+#include "storage/checkpoints/checkpoint_store.hpp"
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 #include "support/files.hpp"

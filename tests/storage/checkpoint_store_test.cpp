@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "storage/checkpoint_store.hpp"
+#include "storage/checkpoints/checkpoint_store.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "storage/content.hpp"
+#include "storage/checkpoints/content.hpp"
 
 #include <filesystem>
 #include <fstream>

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "journal_fixture.hpp"
-#include "storage/segment.hpp"
+#include "storage/journal/segment.hpp"
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 

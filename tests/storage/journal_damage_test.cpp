@@ -7,7 +7,7 @@
 #include "journal_fixture.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
-#include "storage/segment.hpp"
+#include "storage/journal/segment.hpp"
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "ranktune/study/record.hpp"
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace ranktune::storage::test {

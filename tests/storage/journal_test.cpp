@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 
 #include <sys/stat.h>
 
@@ -7,8 +7,8 @@
 
 #include "journal_fixture.hpp"
 #include "ranktune/base/error.hpp"
-#include "storage/segment.hpp"
-#include "storage/segment_publisher.hpp"
+#include "storage/journal/segment.hpp"
+#include "storage/journal/segment_publisher.hpp"
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 

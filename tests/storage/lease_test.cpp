@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may write to a study directory. Time and processes are values here; tests/cli has real ones.
-#include "storage/lease.hpp"
+#include "storage/journal/lease.hpp"
 
 #include <cerrno>
 

@@ -5,8 +5,8 @@
 #include <stdexcept>
 
 #include "journal_fixture.hpp"
-#include "storage/hdf5.hpp"
-#include "storage/hdf5_thread.hpp"
+#include "storage/hdf5/hdf5.hpp"
+#include "storage/hdf5/thread.hpp"
 #include "support/catch.hpp"
 
 namespace ranktune::storage {

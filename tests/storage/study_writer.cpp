@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "journal_fixture.hpp"
-#include "storage/checkpoint_store.hpp"
+#include "storage/checkpoints/checkpoint_store.hpp"
 #include "storage/results.hpp"
 
 using namespace ranktune;

@@ -2,7 +2,7 @@
 // docs/reference/study-file.md says everything that the parser accepts.
 #include <string>
 
-#include "study/key_table.hpp"
+#include "study/parse/key_table.hpp"
 #include "study_files.hpp"
 #include "support/catch.hpp"
 

@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "support/catch.hpp"
-#include "trial/checkpoint_clock.hpp"
-#include "trial/checkpoint_writer.hpp"
+#include "trial/checkpoints/checkpoint_clock.hpp"
+#include "trial/checkpoints/checkpoint_writer.hpp"
 #include "trial/trial_cluster.hpp"
 
 namespace ranktune::testing {

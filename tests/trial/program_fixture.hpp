@@ -11,7 +11,7 @@
 
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
-#include "trial/store_io.hpp"
+#include "trial/checkpoints/store_io.hpp"
 #include "trial/trial_cluster.hpp"
 
 namespace ranktune::testing {

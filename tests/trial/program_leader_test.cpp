@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the leader of a program's trial orders, in virtual time.
 
-#include "trial/program_leader.hpp"
+#include "trial/bodies/program_leader.hpp"
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
 

@@ -12,9 +12,9 @@
 #include "support/catch.hpp"
 #include "support/files.hpp"
 #include "support/temporary_directory.hpp"
+#include "trial/checkpoints/store_io.hpp"
 #include "trial/program_fixture.hpp"
 #include "trial/rendezvous.hpp"
-#include "trial/store_io.hpp"
 
 namespace ranktune::testing {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tuner/blame.hpp"
 #include "tuner/causes.hpp"
 #include "tuner/values.hpp"
+#include "tuner/values/blame.hpp"
 
 namespace ranktune::tuner {
 namespace {

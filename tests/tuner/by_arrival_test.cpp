@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/by_arrival.hpp"
+#include "tuner/admission/by_arrival.hpp"
 #include "tuner/values.hpp"
 
 namespace ranktune::tuner {

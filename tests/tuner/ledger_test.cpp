@@ -6,7 +6,7 @@
 
 #include "ranktune/base/rng.hpp"
 #include "support/catch.hpp"
-#include "tuner/ledger.hpp"
+#include "tuner/values/ledger.hpp"
 
 using namespace ranktune;
 using study::Rank;

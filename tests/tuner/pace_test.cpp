@@ -3,8 +3,8 @@
 
 #include <limits>
 
-#include "tuner/pace.hpp"
 #include "tuner/values.hpp"
+#include "tuner/values/pace.hpp"
 
 namespace ranktune::tuner {
 namespace {

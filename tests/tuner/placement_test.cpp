@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ranktune/base/rng.hpp"
-#include "tuner/placement.hpp"
 #include "tuner/values.hpp"
+#include "tuner/values/placement.hpp"
 
 namespace ranktune::tuner {
 namespace {

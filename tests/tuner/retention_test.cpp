@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tuner/retention.hpp"
 #include "tuner/values.hpp"
+#include "tuner/values/retention.hpp"
 
 namespace ranktune::tuner {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/trials.hpp"
 #include "tuner/values.hpp"
+#include "tuner/values/trials.hpp"
 
 namespace ranktune::tuner {
 namespace {

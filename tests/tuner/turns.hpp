@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "tuner/by_turn.hpp"
+#include "tuner/admission/by_turn.hpp"
 #include "tuner/values.hpp"
 
 namespace ranktune::tuner::testing {

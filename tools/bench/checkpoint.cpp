@@ -20,9 +20,9 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/log.hpp"
-#include "storage/checkpoint_store.hpp"
-#include "storage/journal.hpp"
-#include "trial/checkpoint_writer.hpp"
+#include "storage/checkpoints/checkpoint_store.hpp"
+#include "storage/journal/journal.hpp"
+#include "trial/checkpoints/checkpoint_writer.hpp"
 
 namespace {
 using namespace ranktune;

@@ -18,7 +18,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/codec.hpp"
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 
 namespace {
 using namespace ranktune;

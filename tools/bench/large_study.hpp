@@ -8,7 +8,7 @@
 
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/study/parse.hpp"
-#include "storage/journal.hpp"
+#include "storage/journal/journal.hpp"
 #include "studydir/open_study.hpp"
 
 namespace ranktune::bench {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/checks/missing_records.hpp"
+
+#include <iostream>
+#include <utility>
+
+#include "report/text.hpp"
+#include "storage/journal/lease.hpp"
+
+namespace ranktune::cli {
+
+MissingRecords::MissingRecords(std::string directory)
+    : directory_(std::move(directory)),
+      known_(studydir::known_extents(storage::posix_file_system(), {directory_},
+                                     studydir::read_outcome(storage::posix_file_system(), {directory_}))) {}
+
+bool MissingRecords::tell(const storage::JournalSummary& found) const {
+    const std::string missing = studydir::what_is_missing(known_, found, directory_);
+    if (missing.empty()) return false;
+    const auto say = [](const std::string& sentence) {
+        std::cerr << "ranktune: " << report::escaped(sentence) << "\n" << std::flush;
+    };
+    if (storage::writer_lives(storage::posix_file_system(), directory_, storage::real_wait(say))) return false;
+    say(missing);
+    return true;
+}
+
+} // namespace ranktune::cli

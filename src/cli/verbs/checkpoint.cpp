@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// checkpoint: the weights of a trial, for use elsewhere.
+
+#include <iostream>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/output_file.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "ranktune/base/error.hpp"
+#include "report/load.hpp"
+#include "report/safetensors.hpp"
+#include "report/take_checkpoint.hpp"
+#include "report/text.hpp"
+#include "storage/checkpoints/checkpoint_store.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+/// The best one first, then the others, the newest first.
+std::vector<study::CheckpointRef> candidates(const tuner::TrialState& trial, study::Mode mode) {
+    std::vector<study::CheckpointRef> found{*tuner::best_checkpoint(trial, mode)};
+    for (auto other = trial.checkpoints.rbegin(); other != trial.checkpoints.rend(); ++other)
+        if (other->path != found.front().path) found.push_back(*other);
+    return found;
+}
+
+} // namespace
+
+int extract_checkpoint(const CheckpointArguments& arguments) {
+    std::optional<OutputFile> output; // what cannot be written is refused before anything is read
+    if (!arguments.output.empty()) output.emplace(arguments.output);
+    auto& files = storage::posix_file_system();
+    storage::CheckpointStore store(files, arguments.directory);
+    std::optional<report::LoadedStudy> study; // as it was at the last look: it may be running
+    base::TrialId id{};
+    const auto list = [&] {
+        study.emplace(report::load_study(files, arguments.directory));
+        const auto& state = study->tuner->state();
+        id = report::trial_named(state, arguments.trial, arguments.directory);
+        const auto& trial = state.trial(id);
+        if (trial.checkpoints.empty() && state.best == id)
+            throw base::UsageError(fmt::format(
+                "trial #{}, the best one, has no checkpoint{}: see [checkpoint] of the study file, and the warnings of "
+                "`ranktune status {}`",
+                id.value(), study::is_final(trial.phase) ? "; none was kept" : " yet", arguments.directory));
+        const bool best_has = state.best && !state.trial(*state.best).checkpoints.empty();
+        if (trial.checkpoints.empty())
+            throw base::UsageError(fmt::format(
+                "trial #{} has no checkpoint{}; `ranktune {} {}` {}", id.value(),
+                study::is_final(trial.phase) ? ": only the best trial keeps one" : " yet", best_has ? "best" : "status",
+                arguments.directory, best_has ? "names one that has" : "tells what there is"));
+        auto wanted = candidates(trial, study->tuner->spec().objective.mode);
+        if (study->tuner->spec().trainable.program)
+            throw base::UsageError(fmt::format("trial #{} was trained by a program, whose own files are in {}/{}",
+                                               id.value(), arguments.directory, wanted.front().path));
+        return wanted;
+    };
+    const auto [checkpoint, contents] = report::take_checkpoint(
+        list, [&](const auto& one) { return store.load(one).whole(); },
+        [](const std::string& sentence) { std::cerr << report::escaped(sentence) << "\n"; });
+    const auto& name = study->tuner->spec().name;
+    if (!output) output.emplace(fmt::format("{}-{}-{}.safetensors", name, id.value(), checkpoint.iteration));
+    const std::map<std::string, std::string> metadata{{"format", "pt"},
+                                                      {"study", name},
+                                                      {"trial", std::to_string(id.value())},
+                                                      {"iteration", std::to_string(checkpoint.iteration)}};
+    write_whole(*output, [&, &contents = contents](std::ostream& out) {
+        report::write_safetensors(contents, arguments.all, metadata, out);
+    });
+    // Whoever reads the weights from a pipe wants nothing else in it.
+    (output->through ? std::cerr : std::cout)
+        << fmt::format("trial #{} at iteration {}: {}\n", id.value(), checkpoint.iteration,
+                       report::escaped(arguments.output.empty() ? output->path : arguments.output));
+    return 0;
+}
+
+} // namespace ranktune::cli

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// validate and run --dry-run: what a study means, without MPI.
+
+#include <algorithm>
+#include <iostream>
+#include <optional>
+#include <sstream>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "cli/checks/command_checks.hpp"
+#include "cli/checks/ranks_here.hpp"
+#include "cli/study_input.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "cli/version.hpp"
+#include "ranktune/study/command_template.hpp"
+#include "ranktune/study/parse.hpp"
+#include "ranktune/trainables/trainable.hpp"
+#include "report/plan.hpp"
+#include "report/screens.hpp"
+#include "report/text.hpp"
+#include "searchers/make_searcher.hpp"
+#include "trainables/builtin.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+/// `why`: there are so many workers; may be empty.
+std::string layout(const study::StudySpec& spec, std::uint32_t workers, const std::string& why,
+                   const report::Style& style) {
+    const std::uint32_t most = spec.max_ranks_per_trial();
+    std::string text = report::prose("layout",
+                                     fmt::format("{} ranks: rank 0 is the head, which trains nothing; {}", workers + 1,
+                                                 report::counted(workers, "worker")),
+                                     style);
+    if (!why.empty()) text += report::prose("", why, style);
+    if (!spec.resources.ranks_parameter.empty()) {
+        return text + report::prose("",
+                                    fmt::format("groups of as many ranks as {} says, {} at most",
+                                                spec.resources.ranks_parameter, most),
+                                    style);
+    }
+    const std::uint32_t groups = workers / most;
+    constexpr std::uint32_t shown = 8;
+    for (std::uint32_t group = 0; group < std::min(groups, shown); ++group) {
+        const std::uint32_t first = group * most + 1;
+        text += report::prose("",
+                              most == 1 ? fmt::format("group {}: rank {}", group + 1, first)
+                                        : fmt::format("group {}: ranks {} to {}", group + 1, first, first + most - 1),
+                              style);
+    }
+    if (groups > shown) text += report::prose("", fmt::format("and {} more", groups - shown), style);
+    if (workers % most == 0) return text;
+    const std::string left = workers % most == 1 ? "1 worker is" : fmt::format("{} workers are", workers % most);
+    return text + report::prose("", fmt::format("{} left over: a multiple of {} wastes none", left, most), style);
+}
+
+/// As large as the largest of the first configurations; nothing when it is not known before a trial runs.
+std::optional<std::uint64_t> state_bytes(const study::StudySpec& spec) {
+    constexpr std::uint32_t looked_at = 32;
+    std::optional<std::uint64_t> most;
+    const auto searcher = searchers::make_searcher(spec);
+    for (std::uint32_t i = 0; i < std::min(looked_at, spec.num_trials); ++i) {
+        auto configuration = searcher->suggest(i, {});
+        if (!configuration) continue;
+        for (const auto& option : spec.trainable.options.entries()) configuration->set(option.name, option.value);
+        const auto bytes = trainables::state_bytes(spec.trainable.name, *configuration);
+        if (bytes) most = std::max(most.value_or(0), *bytes);
+    }
+    return most;
+}
+
+/// What the checkpoints will take.
+std::string disk(const study::StudySpec& spec, const study::TrainableInfo* info, const report::Style& style) {
+    if (!spec.checkpoint.supported) return "";
+    const report::Plan plan = report::plan(spec);
+    std::string text = fmt::format("checkpoints at one time: {} at most of each running trial, {} of all paused ones",
+                                   plan.running_checkpoints, plan.scheduler.paused_checkpoints);
+    text += info != nullptr && info->sharded ? "; a file per rank" : "; a file each";
+    std::string out = report::prose("disk", text, style);
+    std::optional<std::uint64_t> bytes;
+    try {
+        bytes = state_bytes(spec);
+    } catch (const base::Error&) { // the data are missing or damaged: whoever runs the study is told
+    }
+    if (bytes) {
+        const auto of = [&](std::uint64_t files) { return report::bytes_text(files * *bytes); };
+        out += report::prose("",
+                             fmt::format("a state takes about {}: {} of each running trial, {} of paused ones", of(1),
+                                         of(plan.running_checkpoints), of(plan.scheduler.paused_checkpoints)),
+                             style);
+    }
+    if (spec.checkpoint.max_bytes)
+        out += report::prose(
+            "", fmt::format("limit {} (checkpoint.max_bytes)", report::bytes_text(*spec.checkpoint.max_bytes)), style);
+    return out;
+}
+
+const study::TrainableInfo* info_of(const study::StudySpec& spec) {
+    return spec.trainable.program ? nullptr : &trainables::find_trainable(spec.trainable.name).info;
+}
+
+/// What a trial of this configuration would run, when the trials are programs.
+std::string command_line_of(const study::StudySpec& spec, const space::Configuration& configuration) {
+    if (!spec.trainable.program) return "";
+    return report::labelled("", "runs " + study::trial_command_text(spec, configuration));
+}
+
+constexpr std::string_view comment_sign = "# ";
+
+/// As comments, so that the whole output of a dry run is a study file: in which a comment may hold no control
+/// characters either.
+std::string commented(const std::string& text) {
+    std::istringstream in(text);
+    std::string out;
+    for (std::string line; std::getline(in, line);)
+        out += line.empty() ? "#\n" : std::string(comment_sign) + report::printable(line) + "\n";
+    return out;
+}
+
+} // namespace
+
+int validate(const std::string& study, const std::vector<std::string>& overrides) {
+    const StudyInput input = read_study(study, overrides);
+    report::StartInfo info;
+    const auto style = detect_terminal().style;
+    std::cout << report::paragraph(report::unbroken(study) + ": no mistakes", style)
+              << report::start_screen(input.spec, info, style) << disk(input.spec, info_of(input.spec), style)
+              << command_warning_lines(input.spec, style);
+    return 0;
+}
+
+int dry_run(const RunArguments& arguments) {
+    const RanksHere ranks(arguments);
+    const StudyInput input = read_study(arguments.study, arguments.overrides, ranks.check());
+    refuse_directory(directory_for(arguments, input), arguments.study, input, arguments.fresh);
+    auto style = detect_terminal().style;
+    style.colour = false; // comments hold no escape sequences
+    style.width -= std::min(style.width, comment_sign.size());
+    std::string text;
+    const auto searcher = searchers::make_searcher(input.spec);
+    for (std::uint32_t i = 0; i < std::min(3U, input.spec.num_trials); ++i) {
+        const auto configuration = searcher->suggest(i, {});
+        if (!configuration) continue;
+        text += report::labelled(fmt::format("trial #{}", i), configuration->text());
+        text += command_line_of(input.spec, *configuration);
+    }
+    const std::uint32_t workers = ranks.workers(input.spec);
+    text += layout(input.spec, workers, ranks.why(workers), style);
+    report::StartInfo info;
+    text += report::start_screen(input.spec, info, style) + disk(input.spec, info_of(input.spec), style) +
+            command_warning_lines(input.spec, style) + "nothing was started (--dry-run)\n";
+    std::cout << "# The study with every default, as `resolved.toml` will have it.\n"
+              << study::resolved_toml_with_bounds(input.spec) << "\n"
+              << commented(text);
+    return 0;
+}
+
+} // namespace ranktune::cli

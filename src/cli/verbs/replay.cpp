@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// replay: the state of a study from its journal, and whether the algorithms would decide the same again.
+
+#include <iostream>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "cli/checks/missing_records.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "cli/version.hpp"
+#include "ranktune/algorithms/registry.hpp"
+#include "report/load.hpp"
+#include "report/replay.hpp"
+#include "report/screens.hpp"
+#include "report/text.hpp"
+#include "tuner/resume.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+struct Replayed {
+    std::unique_ptr<tuner::Tuner> tuner;
+    report::LogicalDigest digest;
+    std::uint64_t records = 0;
+    bool newest_missing = false; ///< which has been said
+};
+
+Replayed replayed(const ReplayArguments& arguments) {
+    Replayed study;
+    report::require_study(storage::posix_file_system(), arguments.directory);
+    tuner::Regrown grown(arguments.directory, algorithms::known_algorithms());
+    const MissingRecords missing(arguments.directory);
+    const auto found =
+        storage::read_journal(storage::posix_file_system(), arguments.directory, [&](study::Record&& record) {
+            if (arguments.until && study.records >= *arguments.until) return;
+            grown.apply(record);
+            study.digest.add(record);
+            ++study.records;
+        });
+    study.tuner = grown.take();
+    if (!study.tuner) throw base::UsageError("the study in '" + arguments.directory + "' has no record yet");
+    study.tuner->check_invariants();
+    study.newest_missing = missing.tell(found);
+    return study;
+}
+
+/// Returns the exit code.
+int verify(const ReplayArguments& arguments, const Replayed& study) {
+    const auto result = report::verify_journal(storage::posix_file_system(), arguments.directory,
+                                               arguments.until.value_or(std::numeric_limits<std::uint64_t>::max()));
+    if (!result.difference.empty()) {
+        std::cout << report::difference_text(result, study.tuner->state().version, version(), arguments.directory,
+                                             detect_terminal().style);
+        return 1;
+    }
+    std::cout << fmt::format("verified: {} records, {} decisions made again, {} snapshots\n", result.records,
+                             result.decisions, result.snapshots);
+    if (result.foreign > 0)
+        std::cout << report::counted(result.foreign, "snapshot") << " of another version not compared\n";
+    if (result.rounded > 0)
+        std::cout << fmt::format("{} suggestions differ in the last bit (another processor or library)\n",
+                                 result.rounded);
+    return study.newest_missing ? 1 : 0;
+}
+
+} // namespace
+
+int replay(const ReplayArguments& arguments) {
+    const Replayed study = replayed(arguments);
+    if (arguments.logical_digest) {
+        std::cout << fmt::format("{:016x}\n", study.digest.value());
+        if (const auto mark = report::deterministic_text(study.tuner->state()); !mark.empty())
+            std::cerr << report::escaped(mark) << "\n";
+        return arguments.verify ? verify(arguments, study) : 0;
+    }
+    if (arguments.verify) return verify(arguments, study);
+    const auto& state = study.tuner->state();
+    std::cout << fmt::format("{} records, {} reports, start {}; state digest {:016x}\n", study.records, state.reports,
+                             state.incarnation.value(), study.tuner->digest());
+    std::cout << report::live_table(*study.tuner, {}, detect_terminal().style);
+    return 0;
+}
+
+} // namespace ranktune::cli

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+// run: the only verb that starts MPI.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "cli/checks/command_checks.hpp"
+#include "cli/checks/ranks_here.hpp"
+#include "cli/checks/remarks.hpp"
+#include "cli/live.hpp"
+#include "cli/message.hpp"
+#include "cli/study_input.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "cli/version.hpp"
+#include "comm/mpi/environment.hpp"
+#include "comm/mpi/launch.hpp"
+#include "launch/how_launched.hpp"
+#include "launch/job_chain.hpp"
+#include "launch/mpirun.hpp"
+#include "layout/layout.hpp"
+#include "process/command_output.hpp"
+#include "process/environment.hpp"
+#include "process/signal_note.hpp"
+#include "process/signals.hpp"
+#include "process/start_watch.hpp"
+#include "ranktune/study/command_template.hpp"
+#include "report/endings.hpp"
+#include "report/next_steps.hpp"
+#include "report/screens.hpp"
+#include "report/text.hpp"
+#include "run/run.hpp"
+#include "storage/hdf5/thread.hpp"
+#include "storage/journal/journal.hpp"
+#include "studydir/finished_study.hpp"
+#include "studydir/last_end.hpp"
+#include "studydir/lone_reports.hpp"
+#include "studydir/open_study.hpp"
+#include "studydir/study_directory.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+studydir::OpenRequest open_request(const RunArguments& arguments) {
+    using Errored = studydir::OpenRequest::Errored;
+    return {arguments.fresh, arguments.restart_errored  ? Errored::restart
+                             : arguments.resume_errored ? Errored::resume
+                                                        : Errored::leave};
+}
+
+/// What was typed, without the options that count once: to be typed again.
+std::string typed(const RunArguments& arguments) {
+    std::vector<std::string> words{"run", arguments.study};
+    words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
+    if (!arguments.directory.empty()) words.insert(words.end(), {"-o", arguments.directory});
+    return report::command_text(std::move(words));
+}
+
+void remark(const RunArguments& arguments, const studydir::OpenedStudy& opened) {
+    if (arguments.progress == Progress::none) return;
+    for (const auto& sentence : without_effect(arguments, opened))
+        std::cerr << report::escaped(sentence) << "\n" << std::flush;
+}
+
+/// Without a screen that says how a study ended, an end other than a good one still needs its sentence: on standard
+/// error.
+void tell_end(const std::string& sentence, study::StudyOutcome outcome) {
+    if (outcome == study::StudyOutcome::ok || sentence.empty()) return;
+    std::cerr << error_message(sentence, static_cast<int>(outcome)) << std::flush;
+}
+
+/// Without the ranks that there are here: a study that is finished needs none. With all mistakes, if there is one.
+StudyInput read_for_here(const RunArguments& arguments) {
+    const study::RankCheck ranks = local_ranks(arguments);
+    if (arguments.local) return read_study(arguments.study, arguments.overrides, ranks);
+    try {
+        return read_study(arguments.study, arguments.overrides);
+    } catch (const study::StudyFileError&) {
+        return read_study(arguments.study, arguments.overrides, ranks);
+    }
+}
+
+void tell_tables(const std::string& wrong, study::StudyOutcome outcome) {
+    if (!wrong.empty()) std::cerr << error_message(wrong, static_cast<int>(outcome)) << std::flush;
+}
+
+/// How this program was invoked, to be typed again: `ranktune run digits.toml study.num_trials=6`.
+std::string command_line(const Invocation& invocation) {
+    const std::string program = std::filesystem::path(invocation.program).filename().string();
+    return invocation.arguments.empty() ? program : program + " " + study::shell_text(invocation.arguments);
+}
+
+/// The arguments of the ranks: --local is this process's business, they are already where it asked for.
+std::vector<std::string> without_local(const std::vector<std::string>& arguments) {
+    std::vector<std::string> kept;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        if (arguments[i] == "--local")
+            ++i;
+        else if (!arguments[i].starts_with("--local="))
+            kept.push_back(arguments[i]);
+    }
+    return kept;
+}
+
+int run_ranks_here(const Invocation& invocation, std::uint32_t workers, const std::string& directory) {
+    const auto say = [](const std::string& text) { std::cerr << text << std::flush; };
+    const launch::MpirunEnd end = launch::run_under_mpirun(
+        {invocation.program, without_local(invocation.arguments), workers, directory, terminal_variables()}, say);
+    if (!end.words.empty()) std::cerr << error_message(end.words, end.code_in_words);
+    return end.code;
+}
+
+int start_locally(const RunArguments& arguments, const Invocation& invocation) {
+    const StudyInput input = read_for_here(arguments);
+    const std::string directory = directory_for(arguments, input);
+    refuse_directory(directory, arguments.study, input, arguments.fresh);
+    // What can be said without any rank is said before they start.
+    const auto opened =
+        studydir::open_study(storage::posix_file_system(), directory, input.spec, open_request(arguments));
+    if (opened.finished) {
+        remark(arguments, opened);
+        const report::FilesInfo files{0, 0, directory, typed(arguments)};
+        const auto outcome = opened.tuner->state().outcome;
+        if (arguments.progress != Progress::none)
+            std::cout << report::finished_screen(*opened.tuner, files, detect_terminal().style);
+        else
+            tell_end(report::end_sentence(*opened.tuner, files), outcome);
+        const auto say = [](const std::string& note) { std::cerr << note << "\n" << std::flush; };
+        const std::string wrong = studydir::tend_if_free(storage::posix_file_system(), absolute_directory(directory),
+                                                         opened, storage::real_wait(say));
+        if (wrong.empty()) return static_cast<int>(outcome);
+        std::cout << std::flush;
+        tell_tables(wrong, studydir::code_without_tables(outcome));
+        return static_cast<int>(studydir::code_without_tables(outcome));
+    }
+    if (!arguments.local &&
+        input.spec.max_ranks_per_trial() > launch::hardware_threads()) // refused, with its place in the file
+        static_cast<void>(read_study(arguments.study, arguments.overrides, local_ranks(arguments)));
+    const std::uint32_t workers = arguments.local.value_or(
+        launch::default_workers(input.spec.max_ranks_per_trial(), input.spec.resources.cpus_per_rank));
+    return run_ranks_here(invocation, workers, directory);
+}
+
+/// With the same figures as the dry run.
+[[noreturn]] void refuse_login_node(const RunArguments& arguments) {
+    const StudyInput input = read_study(arguments.study, arguments.overrides);
+    throw base::UsageError(login_node_refusal(arguments, RanksHere(arguments).workers(input.spec)));
+}
+
+/// Files and bytes below the study directory.
+report::FilesInfo files_of(const std::string& directory, const std::string& absolute, const RunArguments& arguments) {
+    report::FilesInfo info{0, 0, directory, typed(arguments)};
+    std::error_code error;
+    for (fs::recursive_directory_iterator entry(absolute, error), end; !error && entry != end; entry.increment(error)) {
+        if (!entry->is_regular_file(error)) continue;
+        ++info.files;
+        info.bytes += entry->file_size(error);
+    }
+    return info;
+}
+
+/// mpirun ends the other ranks by SIGTERM when one has died, and the file `outcome` knows the signal alone. After a
+/// real one the study has closed its books.
+std::string how_it_ended(const studydir::OpenedStudy& opened) {
+    if (opened.ended_by != study::Asker::sigterm || opened.tuner->state().ended) return opened.ended;
+    const std::string told = process::environment_variable(studydir::last_end_variable);
+    if (told == "crash") return opened.ended + " from its launcher, after a rank was killed or lost";
+    return told == "outside" ? opened.ended : opened.ended + ", which a launcher sends when a rank was killed or lost";
+}
+
+/// The job that goes on with the study when this one has ended, without anybody typing anything: this one again, or the
+/// next one of its chain, which the job script cancels when a person has stopped the study. Empty: none.
+std::string next_job(const head::RunEnd& end, const std::string& directory) {
+    std::string own = process::slurm_job();
+    if (own.empty() || end.outcome != study::StudyOutcome::resumable) return {};
+    if (end.requeued) return own;
+    if (is_person(end.by) || end.called_off) return {};
+    try {
+        const auto jobs = launch::noted_jobs(directory);
+        const auto at = std::ranges::find(jobs, own);
+        return at == jobs.end() || at + 1 == jobs.end() ? std::string() : *(at + 1);
+    } catch (const base::IoError&) { // the study has ended; nothing depends on it
+        return {};
+    }
+}
+
+report::ResumeInfo resume_info(const studydir::OpenedStudy& opened) {
+    report::ResumeInfo found;
+    found.start = opened.incarnation.value();
+    found.ended = how_it_ended(opened);
+    found.records = opened.journal.records;
+    found.cut_bytes = opened.journal.cut_bytes;
+    found.cut_records = opened.journal.cut_records;
+    found.commit_interval_s = base::to_seconds(opened.tuner->spec().output.commit_interval);
+    found.workers_before = opened.workers_before;
+    for (const auto& trial : opened.interrupted) found.running.push_back({trial.trial, trial.from, trial.lost});
+    for (const auto& change : opened.changes) found.changes.push_back({change.key, change.before, change.after});
+    found.reopened = opened.reopened.size();
+    return found;
+}
+
+report::StartInfo start_info(const std::string& directory, const std::string& hosts, int size) {
+    report::StartInfo info;
+    info.version = std::string("ranktune ") + version();
+    info.mpi = comm::mpi::library_version();
+    info.hdf5 = "HDF5 " + storage::hdf5_version();
+    info.launch_line = process::environment_variable(launch::launch_line_variable);
+    info.workers = static_cast<std::uint32_t>(size - 1);
+    info.hosts = hosts;
+    info.directory = directory;
+    return info;
+}
+
+/// What rank 0 shows, from the start screen to the end screen.
+class RunScreens {
+  public:
+    RunScreens(const RunArguments& arguments, const comm::mpi::Environment& mpi)
+        : arguments_(arguments), mpi_(mpi), view_(std::cout, terminal_, arguments.progress) {}
+
+    /// Prepares the options, or throws what is wrong.
+    void prepare(head::RunOptions& options) {
+        const auto workers = static_cast<std::uint32_t>(mpi_.size() - 1);
+        StudyInput input = read_study(arguments_.study, arguments_.overrides, launched_ranks(workers));
+        refuse_lonely_head(workers);
+        directory_ = directory_for(arguments_, input);
+        refuse_directory(directory_, arguments_.study, input, arguments_.fresh);
+        view_.set_directory(directory_);
+        if (const std::string refusal = layout::gpu_refusal(input.spec, options.layout); !refusal.empty())
+            throw base::UsageError(refusal);
+        layout_ = layout::layout_words(options.layout, std::string(terminal_.style.dot()));
+        options.spec = std::move(input.spec);
+        if (input.directory != directory_ || arguments_.fresh) options.study_text = std::move(input.text);
+        absolute_ = options.directory = absolute_directory(directory_);
+        options.open = open_request(arguments_);
+        options.supervised = !process::environment_variable(launch::supervised_variable).empty();
+        options.launch = process::environment_variable(studydir::launch_variable);
+        options.on_open = [this, &options](const auto& opened, const std::string& moved_to) {
+            opening(opened, options.spec, moved_to);
+        };
+        options.on_note = [](const std::string& note) { std::cerr << report::escaped(note) << "\n" << std::flush; };
+    }
+
+    head::Observer& view() { return view_; }
+    void stop(const head::EndAsked& what, const tuner::Tuner& tuner, const head::HeadFigures& figures);
+    void end(const head::RunEnd& end);
+
+  private:
+    void opening(const studydir::OpenedStudy& opened, const study::StudySpec& spec, const std::string& moved_to) const {
+        if (arguments_.progress == Progress::none) return;
+        const auto& style = terminal_.style;
+        remark(arguments_, opened);
+        if (!moved_to.empty())
+            std::cout << report::paragraph("the study that was in " + report::unbroken(directory_) + " is now in " +
+                                               report::unbroken(fs::path(moved_to).filename().string()),
+                                           style);
+        if (opened.finished)
+            std::cout << report::finished_screen(*opened.tuner, {0, 0, directory_, typed(arguments_)}, style)
+                      << std::flush;
+        else if (opened.is_new)
+            std::cout << report::start_screen(spec, start_info(directory_, layout_, mpi_.size()), style)
+                      << command_warning_lines(spec, style) << "\n"
+                      << std::flush;
+        else
+            std::cout << report::resume_screen(*opened.tuner, start_info(directory_, layout_, mpi_.size()),
+                                               resume_info(opened), style)
+                      << command_warning_lines(spec, style) << "\n"
+                      << std::flush;
+    }
+
+    const RunArguments& arguments_;
+    const comm::mpi::Environment& mpi_;
+    const Terminal terminal_ = detect_terminal();
+    LiveView view_;
+    std::string directory_;  ///< as the user would type it
+    std::string absolute_;   ///< the same for this process, whose own directory --fresh may have renamed
+    std::string layout_;     ///< hosts and their GPUs, in words
+    bool cut_short_ = false; ///< said, before the ranks were told to leave
+};
+
+void RunScreens::stop(const head::EndAsked& what, const tuner::Tuner& tuner, const head::HeadFigures& figures) {
+    if (arguments_.progress == Progress::none) return;
+    const bool by_keyboard = what.by == study::Asker::keyboard;
+    if (!what.insisted && !by_keyboard) return;
+    view_.finish();
+    if (!what.insisted) {
+        std::cout << report::paragraph(
+                         "stopping: running trials save a checkpoint at their next report, and the study ends; Ctrl-C "
+                         "again ends it at once",
+                         terminal_.style)
+                  << std::flush;
+        return;
+    }
+    if (std::exchange(cut_short_, true)) return;
+    const std::string why = by_keyboard ? "a second Ctrl-C" : what.why + ", again";
+    std::cout << report::cut_short_screen(tuner, live_figures(tuner, figures),
+                                          files_of(directory_, absolute_, arguments_), why, terminal_.style)
+              << std::flush;
+}
+
+void RunScreens::end(const head::RunEnd& end) {
+    view_.finish();
+    using Whose = head::HeadEnd::Whose;
+    const bool lacks_tables = end.whose == Whose::study_without_tables;
+    const bool regular = lacks_tables || end.whose == Whose::study;
+    if (lacks_tables && arguments_.progress == Progress::none) return tell_tables(end.tables, end.outcome);
+    if (end.tuner == nullptr || arguments_.progress == Progress::none) { // nothing began, or --quiet
+        tell_end(regular ? report::end_sentence(*end.tuner, {0, 0, directory_, typed(arguments_)}) : end.message,
+                 end.outcome);
+        return;
+    }
+    if (!regular && cut_short_) return;
+    if (!regular) { // the end screen would call it finished
+        std::cerr << error_message(
+                         "the study was cut short: " + end.message + "; what there is: ranktune status " + directory_,
+                         static_cast<int>(end.outcome))
+                  << std::flush;
+        return;
+    }
+    auto files = files_of(directory_, absolute_, arguments_);
+    files.next_job = next_job(end, absolute_);
+    files.code = end.outcome;
+    std::cout << report::end_screen(*end.tuner, live_figures(*end.tuner, end.figures), files, terminal_.style)
+              << std::flush;
+    tell_tables(end.tables, end.outcome);
+    std::cout << report::lone_reports_text(studydir::lone_reports(absolute_), terminal_.style) << std::flush;
+    if (!end.requeue.empty()) std::cout << report::prose("job", end.requeue, terminal_.style) << std::flush;
+}
+
+/// What `srun --mpi=list` prints; empty when there is no srun.
+std::string srun_list() {
+    const auto list = process::run_command({"srun", "--mpi=list"}, std::chrono::seconds(10));
+    return list.exit ? list.text + list.error : std::string(); // some versions answer on standard error
+}
+
+/// One message from the first task; the others leave in silence.
+int refuse_launch(const comm::mpi::BrokenLaunch& broken) {
+    if (broken.first) std::cerr << "ranktune: " << report::escaped(broken.message) << '\n' << std::flush;
+    return static_cast<int>(study::StudyOutcome::usage);
+}
+
+/// Before MPI_Init: the exit code of a launch that cannot work.
+std::optional<int> refused_launch(const base::Variables& variables, comm::mpi::LaunchFacts facts) {
+    if (!process::environment_variable("PMI_FD").empty() || !process::environment_variable("PMI_RANK").empty())
+        facts.speaks_pmi = comm::mpi::may_speak_pmi();
+    auto broken = comm::mpi::examine_launch(variables, facts);
+    if (!broken) return std::nullopt;
+    if (broken->first && broken->by_srun) {
+        facts.offered = comm::mpi::offered_interfaces(srun_list());
+        broken = comm::mpi::examine_launch(variables, facts);
+    }
+    return refuse_launch(*broken);
+}
+
+int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
+    const auto variables = process::environment_variables();
+    comm::mpi::LaunchFacts facts{
+        comm::mpi::library(), comm::mpi::library_version(), invocation.program, command_line(invocation), {}, true};
+    if (const auto code = refused_launch(variables, facts)) return *code;
+    const int cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+    for (const auto& [name, value] : comm::mpi::settings_before_init(variables, facts.library, cores)) {
+        setenv(name.c_str(), value.c_str(), 0);
+    }
+    std::chrono::seconds patience{};
+    try {
+        patience = process::StartWatch::limit_from_environment();
+    } catch (const base::UsageError&) {
+        if (!launch::speaks()) return static_cast<int>(study::StudyOutcome::usage);
+        throw;
+    }
+    process::block_stop_signals();
+    auto watch = std::make_unique<process::StartWatch>(patience, "a rank on " + process::host_name());
+    comm::mpi::Environment mpi;
+    if (const auto broken = comm::mpi::examine_world(variables, facts, mpi.size())) return refuse_launch(*broken);
+    head::RunOptions options;
+    options.version = version();
+    options.build_type = build_type();
+    options.layout = layout::survey(mpi);
+    watch.reset(); // everybody has answered
+    options.signal_meanings = process::SignalMeanings::from(variables);
+    RunScreens screens(arguments, mpi);
+    if (mpi.rank() == 0) {
+        try {
+            screens.prepare(options);
+        } catch (const base::UsageError& error) {
+            std::cerr << error_message(error.what(), 2) << std::flush;
+            options.refused = study::StudyOutcome::usage;
+        } catch (const base::IoError& error) {
+            options.refused = static_cast<study::StudyOutcome>(tell_trouble(error));
+        } catch (const std::exception& error) { // a journal that cannot be read: the other ranks wait for a word
+            std::cerr << error_message(error.what(), 1) << std::flush;
+            options.refused = study::StudyOutcome::runtime_error;
+        }
+        options.observer = &screens.view();
+        options.on_stop = [&screens](const auto& what, const auto& tuner, const auto& figures) {
+            screens.stop(what, tuner, figures);
+        };
+        options.on_end = [&screens](const head::RunEnd& end) { screens.end(end); };
+    }
+    return run::run_study(mpi, options);
+}
+
+} // namespace
+
+int run(const RunArguments& arguments, const Invocation& invocation) {
+    if (arguments.dry_run) return launch::speaks() ? dry_run(arguments) : 0;
+    const auto start_here = [&] { return start_locally(arguments, invocation); };
+    switch (launch::how_launched()) {
+        case launch::Launch::by_launcher:
+            break;
+        case launch::Launch::allocation:
+            if (arguments.local) return or_trouble(start_here);
+            throw base::UsageError(
+                "this is a Slurm job, but ranktune was not started by a launcher; try `srun --mpi=pmix " +
+                command_line(invocation) + "`, `mpirun " + command_line(invocation) +
+                "`, or --local N for this node alone");
+        case launch::Launch::by_hand:
+            if (arguments.local || !launch::is_login_node()) return or_trouble(start_here);
+            refuse_login_node(arguments);
+    }
+    if (arguments.local) {
+        if (!launch::speaks()) return static_cast<int>(study::StudyOutcome::usage);
+        refuse_local_under_launcher();
+    }
+    return run_as_rank(arguments, invocation);
+}
+
+} // namespace ranktune::cli

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// submit: a study as a Slurm job, or as a chain of them.
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include <fmt/format.h>
+
+#include "cli/message.hpp"
+#include "cli/sbatch_options.hpp"
+#include "cli/site_file.hpp"
+#include "cli/study_input.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "launch/job_chain.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
+#include "ranktune/study/command_template.hpp"
+#include "ranktune/study/parse.hpp"
+#include "report/text.hpp"
+#include "slurm/job_script.hpp"
+#include "studydir/open_study.hpp"
+#include "studydir/study_directory.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using slurm::JobScript;
+
+void replace_number(std::string& text, std::uint32_t number) {
+    const std::string place = "{gpus}";
+    for (auto at = text.find(place); at != std::string::npos; at = text.find(place))
+        text.replace(at, place.size(), std::to_string(number));
+}
+
+std::uint32_t gpus_of(const SubmitArguments& arguments, const study::StudySpec& spec) {
+    const bool wants = spec.resources.gpus == study::GpuUse::one_per_rank;
+    if (wants && arguments.gpus_per_node == 0)
+        throw base::UsageError("the study asks for GPUs (resources.gpus): say how many a node has, --gpus-per-node 4");
+    if (arguments.gpus_per_node > 0 && arguments.workers_per_node &&
+        *arguments.workers_per_node != arguments.gpus_per_node)
+        throw base::UsageError("there is one worker for each GPU: leave --workers-per-node out");
+    return arguments.gpus_per_node;
+}
+
+void site_options(const SubmitArguments& arguments, const SiteSettings& site, JobScript& script) {
+    const auto option = [&](const std::string& name, const std::string& given,
+                            const std::optional<slurm::ScriptLine>& of_site) {
+        if (given.empty() && !of_site) return;
+        const slurm::ScriptLine value = given.empty() ? *of_site : slurm::ScriptLine{given, ""};
+        refuse_several_words(name + (value.from.empty() ? "" : " (" + value.from + ")"), value.text);
+        script.options.push_back({name + "=" + value.text, value.from});
+    };
+    option("--account", arguments.account, site.account);
+    option("--partition", arguments.partition, site.partition);
+    script.options.insert(script.options.end(), site.options.begin(), site.options.end());
+    refuse_own_options(arguments.sbatch);
+    // In one line: an option and its value may be two words.
+    if (!arguments.sbatch.empty()) script.options.push_back({study::shell_text(arguments.sbatch), ""});
+    script.commands = site.commands;
+    if (site.launcher) script.launcher = *site.launcher;
+    if (site.mpi) script.mpi = *site.mpi;
+    if (site.lead_time) {
+        script.lead = *site.lead_time;
+        script.lead_from = site.lead_time_from;
+    }
+}
+
+std::uint32_t workers_of_node(const SubmitArguments& arguments) {
+    if (arguments.gpus_per_node > 0) return arguments.gpus_per_node;
+    return arguments.workers_per_node.value_or(JobScript().workers_per_node);
+}
+
+/// Refuses trials that ask for more ranks than the job will have.
+study::RankCheck ranks_of(const SubmitArguments& arguments) {
+    const std::uint32_t workers = arguments.nodes * workers_of_node(arguments);
+    const bool gpus = arguments.gpus_per_node > 0;
+    return [workers, gpus](std::uint32_t most) -> std::string {
+        if (workers >= most) return "";
+        return fmt::format(
+            "a trial may ask for {}, but the job has {}; let it ask for fewer, or take more --nodes{}",
+            report::counted(most, "rank"), report::counted(workers, "worker"),
+            gpus ? " or --gpus-per-node" : ", --workers-per-node or (where it uses GPUs) --gpus-per-node");
+    };
+}
+
+JobScript script_for(const SubmitArguments& arguments, const StudyInput& input, const std::string& directory,
+                     const std::string& program) {
+    const SiteSettings site = site_settings();
+    JobScript script;
+    const std::uint32_t gpus = gpus_of(arguments, input.spec);
+    script.file = "job.sbatch";
+    script.name = input.spec.name;
+    script.nodes = arguments.nodes;
+    script.workers_per_node = workers_of_node(arguments);
+    script.cpus_per_worker = arguments.cpus_per_worker.value_or(input.spec.resources.cpus_per_rank);
+    script.time = std::chrono::duration_cast<std::chrono::seconds>(study::parse_duration(arguments.time));
+    if (gpus > 0) {
+        script.gpus = site.gpus.value_or(slurm::ScriptLine{"--gpus-per-node={gpus}", ""});
+        replace_number(script.gpus.text, gpus);
+    }
+    site_options(arguments, site, script);
+    const auto least = std::max<std::chrono::seconds>(script.lead * 2, std::chrono::minutes(1));
+    if (script.time < least)
+        throw base::UsageError(fmt::format(
+            "--time {} is too short: {} is the least. The last {} of a job are for checkpoints{}, and training gets at "
+            "least as long",
+            arguments.time, study::duration_text(least), study::duration_text(script.lead),
+            script.lead_from.empty() ? "" : " (" + script.lead_from + ")"));
+    std::vector<std::string> words{fs::absolute(arguments.study).lexically_normal().string()};
+    words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
+    words.insert(words.end(), {"-o", directory});
+    script.program = study::shell_text({program});
+    script.arguments = study::shell_text(words);
+    script.directory = study::shell_text({directory});
+    return script;
+}
+
+/// What is asked for, in words.
+std::string plan_text(const JobScript& script, const study::StudySpec& spec, std::uint32_t chain) {
+    const std::uint32_t workers = script.nodes * script.workers_per_node;
+    const std::uint32_t size = spec.max_ranks_per_trial();
+    std::string text =
+        fmt::format("layout    {} on {}: the head and {} on the first node", report::counted(workers + 1, "task"),
+                    report::counted(script.nodes, "node"), report::counted(script.workers_per_node, "worker"));
+    if (script.nodes > 1)
+        text += fmt::format(", {} on every other", report::counted(script.workers_per_node, "worker"));
+    text += fmt::format("\ntrials    {} at a time, of {}\n", workers / size,
+                        report::counted(size, spec.resources.ranks_parameter.empty() ? "rank" : "rank at most"));
+    const bool gpus = !script.gpus.text.empty();
+    const double hours = static_cast<double>(script.time.count()) / 3600.0;
+    const std::uint32_t units = gpus ? workers : workers * script.cpus_per_worker;
+    text += fmt::format("cost      at most {} x {} = {:.6g} {}-hours", report::counted(units, gpus ? "GPU" : "core"),
+                        slurm::time_limit_text(script.time), units * hours, gpus ? "GPU" : "core");
+    if (chain > 1) text += fmt::format(" for each of {} jobs, {:.6g} in all", chain, units * hours * chain);
+    return text + "\n";
+}
+
+void submit_all(const JobScript& script, const std::string& directory, std::uint32_t chain) {
+    const std::string file = directory + "/submit/" + script.file;
+    auto& files = storage::posix_file_system();
+    files.make_directories(directory + "/submit");
+    const auto before = launch::living_jobs(directory);
+    studydir::publish_text(files, file, slurm::render(script), false);
+    const auto jobs = launch::submit_chain(directory, file, before, chain);
+    std::cout << "job       " << jobs.front() << " submitted";
+    if (!before.empty()) std::cout << ", to begin when job " << before.back() << " of this study has ended";
+    if (chain > 1)
+        std::cout << ", then " << base::join(std::vector<std::string>(jobs.begin() + 1, jobs.end()))
+                  << " one after the other, until the study is complete";
+    std::cout << "\nscript    " << report::escaped(file) << "\nlog       " << report::escaped(script.name) << "-"
+              << jobs.front() << ".log\n"
+              << "next      ranktune status " << study::shell_text({directory}) << "; scancel ";
+    for (const auto& id : before) std::cout << id << " ";
+    std::cout << base::join(jobs, " ") << "\n";
+}
+
+/// There is nothing to do; the exit code is the study's, as that of `ranktune run`.
+int say_finished(const std::string& study, const std::string& directory, study::StudyOutcome outcome) {
+    if (outcome == study::StudyOutcome::ok) {
+        std::cout << "the study in " << report::escaped(directory)
+                  << " is complete, so nothing was submitted; more of it: ranktune submit " << report::escaped(study)
+                  << " study.num_trials=N ...\n";
+        return 0;
+    }
+    // Not an option of this verb: every start of the job, after a requeue too, would begin the failed trials again.
+    std::cerr << error_message(
+        fmt::format("the study in '{0}' has ended, but not well, so nothing was submitted. What failed: ranktune "
+                    "status {0}. Its failed trials again, when that is mended: in a job, or on a machine with "
+                    "--local N: ranktune run {1} -o {0} --restart-errored",
+                    directory, study),
+        static_cast<int>(outcome));
+    return static_cast<int>(outcome);
+}
+
+int submit_study(const SubmitArguments& arguments, const Invocation& invocation) {
+    const StudyInput input = read_study(arguments.study, arguments.overrides, ranks_of(arguments));
+    std::string directory = arguments.directory.empty() ? input.directory : arguments.directory;
+    if (directory.empty()) directory = input.spec.name;
+    directory = fs::absolute(directory).lexically_normal().string();
+    if (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+    refuse_directory(directory, arguments.study, input, false);
+    const auto opened = studydir::open_study(storage::posix_file_system(), directory, input.spec, {});
+    if (opened.finished) return say_finished(arguments.study, directory, opened.tuner->state().outcome);
+    const JobScript script = script_for(arguments, input, directory, invocation.program);
+    const std::string plan = plan_text(script, input.spec, arguments.chain);
+    if (arguments.print) {
+        std::cout << slurm::render(script) << std::flush;
+        std::cerr << plan << "nothing was submitted (--print)\n";
+        return 0;
+    }
+    std::cout << plan;
+    submit_all(script, directory, arguments.chain);
+    return 0;
+}
+
+} // namespace
+
+int submit(const SubmitArguments& arguments, const Invocation& invocation) {
+    return or_trouble([&] { return submit_study(arguments, invocation); });
+}
+
+} // namespace ranktune::cli

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+#include <iostream>
+#include <utility>
+
+#include "cli/message.hpp"
+#include "cli/study_input.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "launch/launch_line.hpp"
+#include "launch/supervisor.hpp"
+#include "process/signals.hpp"
+#include "ranktune/base/error.hpp"
+#include "report/text.hpp"
+
+namespace ranktune::cli {
+
+int supervise(const SuperviseArguments& arguments, const ParseRun& parse_run) {
+    process::block_stop_signals(); // at once: the job scripts wait for it before they pass a signal on
+    launch::LaunchLine line = launch::launch_line(arguments.command);
+    std::string directory = arguments.directory;
+    if (directory.empty()) {
+        if (!line.program)
+            throw base::UsageError(
+                "the command has no `ranktune run STUDY` in it; say with --dir DIR where the study is");
+        const RunArguments run = parse_run(line.run_arguments());
+        if (run.dry_run) throw base::UsageError("--dry-run starts nothing that could be supervised");
+        directory = directory_for(run, read_study(run.study, run.overrides));
+    }
+    const auto say = [](const std::string& what) {
+        std::cerr << "ranktune supervise: " << report::escaped(what) << "\n" << std::flush;
+    };
+    return or_trouble([&] {
+        const auto end =
+            launch::supervise(std::move(line), absolute_directory(directory),
+                              {arguments.max_restarts, std::chrono::seconds(arguments.launcher_wait_s), say});
+        if (!end.words.empty()) std::cerr << error_message(end.words, end.code);
+        return end.code;
+    });
+}
+
+} // namespace ranktune::cli

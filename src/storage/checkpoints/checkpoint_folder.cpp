@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints that programs saved: files of any kind in a folder, with a manifest.
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "ranktune/base/digest.hpp"
+#include "ranktune/base/error.hpp"
+#include "storage/checkpoints/checkpoint_store.hpp"
+
+namespace ranktune::storage {
+namespace {
+
+constexpr std::size_t read_at_once = std::size_t{4} * 1024 * 1024;
+constexpr std::string_view manifest_title = "ranktune checkpoint folder 1";
+
+struct Listed {
+    std::string path; ///< within the folder
+    std::uint64_t bytes = 0;
+    std::uint64_t digest = 0;
+};
+
+std::string name_of(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+/// Of an absolute path; empty: the root.
+std::string folder_above(const std::string& path) {
+    const auto slash = path.find_last_of('/');
+    return slash == std::string::npos ? std::string() : path.substr(0, slash);
+}
+
+/// `path` is `folder`, or lies below it.
+bool is_within(const std::string& path, const std::string& folder) {
+    return folder.empty() || path == folder || path.starts_with(folder + "/");
+}
+
+std::string without_slashes(std::string path) {
+    while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+    return path;
+}
+
+std::string hex(std::uint64_t number) {
+    std::string digits(16, '0');
+    for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit, number >>= 4U)
+        *digit = "0123456789abcdef"[number & 15U];
+    return digits;
+}
+
+/// Calls `take` with all bytes of a file, in blocks. `read`: File::read_at of it.
+template <class Read, class Take>
+void read_blocks(std::uint64_t file_size, Read&& read, Take&& take) {
+    std::vector<std::byte> block(std::min<std::uint64_t>(std::max<std::uint64_t>(file_size, 1), read_at_once));
+    for (std::uint64_t at = 0;;) {
+        const std::size_t size = read(at, std::span(block));
+        if (size == 0) return;
+        take(at, std::span<const std::byte>(block).first(size));
+        at += size;
+    }
+}
+
+std::uint64_t digest_of_file(File& file) {
+    base::Digest digest;
+    read_blocks(
+        file.size(), [&](std::uint64_t at, std::span<std::byte> block) { return file.read_at(at, block); },
+        [&](std::uint64_t, std::span<const std::byte> bytes) { digest.add(bytes); });
+    return digest.value();
+}
+
+/// Calls something that reads what the program saved: that it cannot be read is the program's mistake (base::Error),
+/// and no trouble with the study's own folder (base::IoError).
+template <class Call>
+auto of_program(Call&& call) {
+    try {
+        return call();
+    } catch (const base::IoError& error) {
+        throw base::Error(error.what());
+    }
+}
+
+/// A symbolic link within the folder.
+struct Link {
+    std::string path; ///< within the folder
+    std::string text;
+};
+
+/// What there is to take over, found before anything is moved: links lead to where things were.
+class Inventory {
+  public:
+    struct Source {
+        std::string path;
+        std::string inside; ///< path within the folder
+        bool movable = false;
+    };
+
+    /// `path` is called `inside` in the folder. Throws base::Error.
+    Inventory(FileSystem& files, const std::string& path, const std::string& inside, bool move) : files_(files) {
+        of_program([&] {
+            const bool is_link = files_.kind(path) == FileSystem::Kind::link;
+            const std::string real = follow(path);
+            look_at(real, inside, {real, inside, move && !is_link, 0});
+        });
+    }
+
+    struct Folder {
+        std::string path;
+        std::string inside;
+    };
+    std::vector<Folder> folders;
+    std::vector<Source> sources;
+    std::vector<Link> links;
+
+  private:
+    /// A folder in which links stay links: they lead to the same thing where it is taken to.
+    struct Tree {
+        std::string root; ///< with every link in its path followed
+        std::string inside;
+        bool movable = false;
+        int depth = 0; ///< of links followed
+    };
+    static constexpr int deepest = 8;
+
+    std::string follow(const std::string& path) {
+        if (files_.kind(path) != FileSystem::Kind::link) return files_.resolve(path);
+        if (!files_.exists(path))
+            throw base::Error("'" + path + "' is a link to '" + files_.link_text(path) + "', which is not there");
+        return files_.resolve(path);
+    }
+
+    void look_at(const std::string& path, const std::string& inside, const Tree& tree) {
+        if (inside.find('\n') != std::string::npos)
+            throw base::Error("a checkpoint cannot hold a file with a line break in its name: '" + path + "'");
+        switch (files_.kind(path)) {
+            case FileSystem::Kind::directory:
+                folders.push_back({path, inside});
+                for (const std::string& name : files_.list(path)) look_at(path + "/" + name, inside + "/" + name, tree);
+                return;
+            case FileSystem::Kind::file:
+                sources.push_back({path, inside, tree.movable});
+                return;
+            case FileSystem::Kind::link:
+                return look_at_link(path, inside, tree);
+            case FileSystem::Kind::missing:
+                throw base::Error("there is no '" + path + "'");
+            case FileSystem::Kind::other:
+                throw base::Error("'" + path + "' is neither a file nor a folder");
+        }
+    }
+
+    void look_at_link(const std::string& path, const std::string& inside, const Tree& tree) {
+        const std::string target = follow(path);
+        if (target == tree.root || target.starts_with(tree.root + "/")) {
+            const std::filesystem::path there = tree.inside + target.substr(tree.root.size());
+            links.push_back({inside, there.lexically_relative(std::filesystem::path(inside).parent_path()).string()});
+            return;
+        }
+        if (tree.depth == deepest)
+            throw base::Error("'" + path + "' leads through too many links out of the folder that was saved");
+        look_at(target, inside, {target, inside, false, tree.depth + 1});
+    }
+
+    FileSystem& files_;
+};
+
+/// Brings files under their final names, one by one. Nobody may read there what he could not read where it was.
+class Adoption {
+  public:
+    /// `home`: an absolute path above `folder`, with every link in it followed.
+    Adoption(FileSystem& files, std::string home, std::string folder)
+        : files_(files), home_(std::move(home)), folder_(std::move(folder)) {}
+
+    void bring(const Inventory& inventory) {
+        for (const auto& folder : inventory.folders) {
+            const std::string target = folder_ + "/" + folder.inside;
+            files_.make_directories(target);
+            files_.set_mode(target, permissions(folder.path) | own_folder);
+        }
+        for (const auto& source : inventory.sources) bring_file(source);
+        for (const Link& link : inventory.links) files_.make_link(link.text, folder_ + "/" + link.path);
+        for (const auto& folder : inventory.folders) files_.sync_directory(folder_ + "/" + folder.inside);
+    }
+    [[nodiscard]] const std::vector<Listed>& listed() const { return listed_; }
+
+  private:
+    static constexpr unsigned own_folder = 0700; ///< it has to be emptied one day
+
+    /// Of what the program saved, as far as the folders above it let anybody come to it. Folders that are above the
+    /// study, too, keep others from the copy as well.
+    unsigned permissions(const std::string& path) {
+        return of_program([&] {
+            unsigned mode = files_.mode(path);
+            for (std::string above = folder_above(path); !is_within(home_, above); above = folder_above(above)) {
+                const unsigned entered = files_.mode(above);
+                if ((entered & 0010U) == 0) mode &= ~0070U;
+                if ((entered & 0001U) == 0) mode &= ~0007U;
+            }
+            return mode;
+        });
+    }
+
+    void bring_file(const Inventory::Source& source) {
+        const std::string target = folder_ + "/" + source.inside;
+        const unsigned mode = permissions(source.path);
+        const bool moved = source.movable && try_rename(source.path, target);
+        const auto file = moved ? files_.open(target, FileSystem::Open::read) : copy(source.path, target);
+        listed_.push_back({source.inside, file->size(), digest_of_file(*file)});
+        files_.set_mode(target, mode);
+        files_.set_read_only(target);
+        file->sync();
+    }
+
+    /// What cannot be moved is copied; then it shows whose mistake it was.
+    bool try_rename(const std::string& source, const std::string& target) {
+        try {
+            files_.rename(source, target);
+            return true;
+        } catch (const base::IoError&) {
+            return false;
+        }
+    }
+
+    std::unique_ptr<File> copy(const std::string& source, const std::string& target) {
+        const auto from = of_program([&] { return files_.open(source, FileSystem::Open::read); });
+        const std::uint64_t size = of_program([&] { return from->size(); });
+        auto to = files_.open(target, FileSystem::Open::create_private);
+        to->reserve(size);
+        read_blocks(
+            size,
+            [&](std::uint64_t at, std::span<std::byte> block) {
+                return of_program([&] { return from->read_at(at, block); });
+            },
+            [&](std::uint64_t at, std::span<const std::byte> bytes) { to->write_at(at, bytes); });
+        return to;
+    }
+
+    FileSystem& files_;
+    std::string home_;
+    std::string folder_;
+    std::vector<Listed> listed_;
+};
+
+std::string manifest_text(const CheckpointKey& key, const std::string& entry, const std::vector<Listed>& files,
+                          const std::vector<Link>& links) {
+    std::string text(manifest_title);
+    text += "\ntrial " + std::to_string(key.trial.value()) + "\niteration " + std::to_string(key.iteration);
+    text += "\nentry " + entry + "\n";
+    for (const Listed& file : files)
+        text += hex(file.digest) + " " + std::to_string(file.bytes) + " " + file.path + "\n";
+    for (const Link& link : links) text += "link " + hex(base::digest_of(link.text)) + " " + link.path + "\n";
+    return text;
+}
+
+struct Manifest {
+    std::string entry;
+    std::vector<Listed> files;
+    std::vector<Listed> links; ///< digests of their texts
+};
+
+/// "<16 digits> <rest of the line>"
+Listed listed_in(std::string_view line) {
+    Listed listed;
+    std::from_chars(line.data(), line.data() + std::min<std::size_t>(16, line.size()), listed.digest, 16);
+    listed.path = line.substr(std::min<std::size_t>(17, line.size()));
+    return listed;
+}
+
+/// The text is known to be what `adopt` wrote: its digest is that of the journal.
+Manifest parse_manifest(const std::string& text, const std::string& path) {
+    Manifest manifest;
+    std::size_t line_number = 0;
+    for (std::size_t at = 0, end = 0; at < text.size(); at = end + 1) {
+        end = std::min(text.find('\n', at), text.size());
+        const std::string line = text.substr(at, end - at);
+        if (line_number == 0 && line != manifest_title)
+            throw base::FormatError("'" + path + "' is a manifest of another version: " + line);
+        if (line.starts_with("entry ")) manifest.entry = line.substr(6);
+        if (++line_number <= 4) continue;
+        if (line.starts_with("link ")) {
+            manifest.links.push_back(listed_in(std::string_view(line).substr(5)));
+            continue;
+        }
+        Listed file = listed_in(line);
+        const auto space = file.path.find(' ');
+        if (space == std::string::npos) throw base::FormatError("'" + path + "' has a line of another form: " + line);
+        std::from_chars(file.path.data(), file.path.data() + space, file.bytes);
+        file.path.erase(0, space + 1);
+        manifest.files.push_back(std::move(file));
+    }
+    return manifest;
+}
+
+} // namespace
+
+std::string checkpoint_folder_path(const CheckpointKey& key) {
+    const std::string path = checkpoint_path(key);
+    return path.substr(0, path.rfind('.'));
+}
+
+study::CheckpointRef CheckpointStore::adopt(const CheckpointKey& key, const std::string& source, bool move) {
+    study::CheckpointRef reference{key.iteration, checkpoint_folder_path(key), 0, 0};
+    const std::string folder = directory_ + "/" + reference.path;
+    const std::string from = without_slashes(source);
+    const std::string entry = name_of(from);
+    if (entry == manifest_name) throw base::Error("a checkpoint cannot be called " + entry);
+    if (of_program([&] { return files_.kind(from); }) == FileSystem::Kind::missing)
+        throw base::Error("there is no '" + from + "'");
+    const Inventory inventory(files_, from, entry, move);
+    files_.make_below(directory_, reference.path);
+    try {
+        Adoption adoption(files_, files_.resolve(directory_), folder);
+        adoption.bring(inventory);
+        const std::string text = manifest_text(key, entry, adoption.listed(), inventory.links);
+        files_.publish(folder + "/" + manifest_name, std::as_bytes(std::span(text))); // syncs the folder, too
+        for (const Listed& file : adoption.listed()) reference.bytes += file.bytes;
+        reference.digest = base::digest_of(text);
+        return reference;
+    } catch (...) {
+        try {
+            files_.remove_all(folder);
+        } catch (const base::IoError&) { // the first error says more
+        }
+        throw;
+    }
+}
+
+std::string CheckpointStore::locate(const study::CheckpointRef& checkpoint) {
+    const std::string folder = directory_ + "/" + checkpoint.path;
+    const std::string manifest_path = folder + "/" + manifest_name;
+    const std::string text = read_text(files_, manifest_path);
+    if (base::digest_of(text) != checkpoint.digest)
+        throw DamageError("'" + folder + "' is not the checkpoint that the journal names: the digests differ");
+    const Manifest manifest = parse_manifest(text, manifest_path);
+    for (const Listed& listed : manifest.files) {
+        const std::string path = folder + "/" + listed.path;
+        const auto saved = files_.open(path, FileSystem::Open::read);
+        if (saved->size() != listed.bytes || digest_of_file(*saved) != listed.digest)
+            throw DamageError("'" + path + "' is damaged: it is not what its manifest says");
+    }
+    for (const Listed& listed : manifest.links) {
+        const std::string path = folder + "/" + listed.path;
+        if (files_.kind(path) != FileSystem::Kind::link || base::digest_of(files_.link_text(path)) != listed.digest)
+            throw DamageError("'" + path + "' is damaged: it is not the link that its manifest names");
+    }
+    return folder + "/" + manifest.entry;
+}
+
+} // namespace ranktune::storage

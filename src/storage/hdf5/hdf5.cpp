@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/hdf5/hdf5.hpp"
+
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::storage::hdf5 {
+namespace {
+
+/// The innermost entry of the error stack names the cause.
+herr_t innermost(unsigned, const H5E_error2_t* entry, void* out) {
+    auto& text = *static_cast<std::string*>(out);
+    if (text.empty() && entry->desc != nullptr) text = entry->desc;
+    return 0;
+}
+
+} // namespace
+
+QuietErrors::QuietErrors() {
+    H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
+
+QuietErrors::~QuietErrors() { H5Eset_auto2(H5E_DEFAULT, function_, data_); }
+
+void fail(const std::string& what) {
+    std::string reason;
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, &reason);
+    throw base::FormatError("HDF5: " + what + (reason.empty() ? "" : " (" + reason + ")"));
+}
+
+TypeHandle string_type() {
+    TypeHandle type(check(H5Tcopy(H5T_C_S1), "string type"));
+    check(H5Tset_size(type.get(), H5T_VARIABLE), "string type");
+    check(H5Tset_cset(type.get(), H5T_CSET_UTF8), "string type");
+    return type;
+}
+
+void put_attribute(hid_t object, const char* name, const std::string& value) {
+    const TypeHandle type = string_type();
+    const SpaceHandle space(check(H5Screate(H5S_SCALAR), "scalar"));
+    const AttributeHandle attribute(
+        check(H5Acreate2(object, name, type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), name));
+    const char* text = value.c_str();
+    check(H5Awrite(attribute.get(), type.get(), &text), name);
+}
+
+void put_attribute(hid_t object, const char* name, std::uint64_t value) {
+    const SpaceHandle space(check(H5Screate(H5S_SCALAR), "scalar"));
+    const AttributeHandle attribute(
+        check(H5Acreate2(object, name, H5T_STD_U64LE, space.get(), H5P_DEFAULT, H5P_DEFAULT), name));
+    check(H5Awrite(attribute.get(), H5T_NATIVE_UINT64, &value), name);
+}
+
+void set_attribute(hid_t object, const char* name, std::uint64_t value) {
+    const AttributeHandle attribute(check(H5Aopen(object, name, H5P_DEFAULT), name));
+    check(H5Awrite(attribute.get(), H5T_NATIVE_UINT64, &value), name);
+}
+
+std::string get_string(hid_t object, const char* name) {
+    const AttributeHandle attribute(check(H5Aopen(object, name, H5P_DEFAULT), name));
+    const TypeHandle stored(check(H5Aget_type(attribute.get()), name));
+    if (H5Tget_class(stored.get()) != H5T_STRING || H5Tis_variable_str(stored.get()) <= 0) fail(name);
+    const TypeHandle type = string_type();
+    char* text = nullptr;
+    check(H5Aread(attribute.get(), type.get(), &text), name);
+    std::string value = text != nullptr ? text : "";
+    H5free_memory(text);
+    return value;
+}
+
+std::uint64_t get_uint(hid_t object, const char* name) {
+    const AttributeHandle attribute(check(H5Aopen(object, name, H5P_DEFAULT), name));
+    const TypeHandle stored(check(H5Aget_type(attribute.get()), name));
+    if (H5Tget_class(stored.get()) != H5T_INTEGER) fail(name);
+    std::uint64_t value = 0;
+    check(H5Aread(attribute.get(), H5T_NATIVE_UINT64, &value), name);
+    return value;
+}
+
+GroupHandle create_group(hid_t where, const std::string& name) {
+    return GroupHandle(check(H5Gcreate2(where, name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), name.c_str()));
+}
+
+DatasetHandle put_strings(hid_t where, const std::string& name, const std::vector<std::string>& values) {
+    const TypeHandle type = string_type();
+    const hsize_t size = values.size();
+    const SpaceHandle space(check(H5Screate_simple(1, &size, nullptr), "extent"));
+    DatasetHandle dataset(check(
+        H5Dcreate2(where, name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), name.c_str()));
+    if (values.empty()) return dataset;
+    std::vector<const char*> pointers;
+    pointers.reserve(values.size());
+    for (const std::string& value : values) pointers.push_back(value.c_str());
+    check(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, pointers.data()), name.c_str());
+    return dataset;
+}
+
+} // namespace ranktune::storage::hdf5

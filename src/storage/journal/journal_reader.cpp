@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+#include <span>
+#include <type_traits>
+#include <variant>
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/codec.hpp"
+#include "storage/journal/journal.hpp"
+#include "storage/journal/journal_walk.hpp"
+
+namespace ranktune::storage {
+
+namespace {
+
+[[noreturn]] void too_long() { throw base::FormatError("a frame of the journal holds more than its records"); }
+
+JournalSummary summary_of(const WalkResult& walk) {
+    JournalSummary summary;
+    summary.uuid = walk.newest.uuid;
+    summary.segments = walk.segments;
+    summary.incarnation = walk.newest.incarnation;
+    summary.writer = {walk.newest.host, walk.newest.boot_id, walk.newest.pid};
+    summary.job = walk.newest.job;
+    summary.restart_count = walk.newest.restart_count;
+    summary.records = walk.end.sequence;
+    summary.cut_bytes = walk.cut_bytes;
+    summary.cut_records = walk.cut_records;
+    summary.end = walk.end;
+    summary.synced_below = walk.synced_below;
+    return summary;
+}
+
+/// The place of a kind in the variant is its number on disk.
+template <class T, std::size_t Kind = 0>
+constexpr std::size_t kind_of() {
+    if constexpr (std::is_same_v<std::variant_alternative_t<Kind, study::Record>, T>)
+        return Kind;
+    else
+        return kind_of<T, Kind + 1>();
+}
+
+/// Calls `visit(kind, record)` with the bytes of each record of a frame.
+template <class Visit>
+void split(const FrameView& frame, Visit visit) {
+    study::Decoder in(frame.records);
+    for (std::uint32_t i = 0; i < frame.header.count; ++i) {
+        const std::size_t begin = frame.records.size() - in.left();
+        const auto fields = in.bytes();
+        if (fields.empty()) throw base::FormatError("a record of the journal is empty");
+        visit(static_cast<std::size_t>(fields[0]),
+              frame.records.subspan(begin, frame.records.size() - in.left() - begin));
+    }
+    if (!in.empty()) too_long();
+}
+
+study::Record decoded(std::span<const std::byte> record) {
+    study::Decoder in(record);
+    return study::decode_record(in);
+}
+
+/// Whether a reader may begin there. The frame may be one that does not count, so nothing of it is refused yet.
+bool has_snapshot(const FrameView& frame) {
+    bool found = false;
+    try {
+        split(frame, [&](std::size_t kind, auto) { found |= kind == kind_of<study::Snapshot>(); });
+    } catch (const base::FormatError&) {
+        return false;
+    }
+    return found;
+}
+
+/// The newest snapshot of the frame from which a reader can go on, and where its bytes end.
+std::optional<study::Snapshot> snapshot_in(const FrameView& frame, std::size_t& end) {
+    std::optional<study::Snapshot> newest;
+    split(frame, [&](std::size_t kind, std::span<const std::byte> record) {
+        if (kind != kind_of<study::Snapshot>()) return;
+        newest = std::get<study::Snapshot>(decoded(record));
+        end = static_cast<std::size_t>(record.data() + record.size() - frame.records.data());
+    });
+    return newest;
+}
+
+} // namespace
+
+JournalSummary read_journal(FileSystem& files, const std::string& directory,
+                            const std::function<void(study::Record&&)>& visit) {
+    return summary_of(walk_journal(files, directory, [&](const FrameView& frame) {
+        study::Decoder in(frame.records);
+        for (std::uint32_t i = 0; i < frame.header.count; ++i) visit(study::decode_record(in));
+        if (!in.empty()) too_long();
+    }));
+}
+
+JournalSummary read_history(FileSystem& files, const std::string& directory, std::uint64_t limit,
+                            const std::function<void(study::Record&&)>& visit) {
+    return summary_of(walk_journal(files, directory, [&](const FrameView& frame) {
+        std::uint64_t sequence = frame.header.first_sequence;
+        if (sequence >= limit) return;
+        split(frame, [&](std::size_t kind, std::span<const std::byte> record) {
+            if (sequence++ < limit && kind != kind_of<study::Snapshot>()) visit(decoded(record));
+        });
+    }));
+}
+
+JournalTail read_journal_tail(FileSystem& files, const std::string& directory, Check check) {
+    JournalTail tail;
+    const auto collect = [&](const FrameView& frame) {
+        std::size_t kept_from = 0;
+        if (auto snapshot = snapshot_in(frame, kept_from)) {
+            tail.snapshot = std::move(snapshot);
+            tail.records.clear();
+        }
+        const auto kept = frame.records.subspan(kept_from);
+        tail.records.insert(tail.records.end(), kept.begin(), kept.end());
+    };
+    // With 0 the walk begins at record 0.
+    std::uint64_t at_most = check == Check::everything ? 0 : std::numeric_limits<std::uint64_t>::max();
+    while (true) {
+        const WalkResult walk = walk_journal_from(files, directory, at_most, has_snapshot, collect);
+        tail.summary = summary_of(walk);
+        const bool can_begin_there = walk.begin == 0 || tail.snapshot;
+        if (can_begin_there && walk.begin <= walk.synced_below) return tail;
+        at_most = can_begin_there ? walk.synced_below : 0;
+        tail = {};
+    }
+}
+
+bool has_journal(const FileSystem& files, const std::string& directory) {
+    return !list_segments(files, directory).empty();
+}
+
+} // namespace ranktune::storage

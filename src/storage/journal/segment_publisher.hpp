@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Creates and publishes journal segments.
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "ranktune/base/log.hpp"
+#include "storage/hdf5/shell.hpp"
+#include "storage/journal/journal.hpp"
+#include "storage/journal/segment.hpp"
+
+namespace ranktune::storage {
+
+/// A published segment, open for writing.
+struct OpenSegment {
+    SegmentHeader header;
+    std::string path;
+    std::unique_ptr<File> file;
+    std::uint64_t used = segment_header_bytes; ///< of the payload
+
+    [[nodiscard]] std::uint64_t room() const { return header.payload_bytes - used; }
+};
+
+/// The HDF5 metadata of a segment with this payload: the same bytes for every segment of that size. Built once per size
+/// and process, on the HDF5 thread.
+[[nodiscard]] const hdf5::Shell& segment_shell(std::uint64_t payload_bytes);
+
+/// Publishes segments of increasing size. Not thread-safe.
+class SegmentPublisher {
+  public:
+    SegmentPublisher(FileSystem& files, const JournalOptions& options, base::LogSink& log);
+
+    struct Room {
+        std::uint64_t needed = 0;                                       ///< bytes of frames that must fit
+        std::uint64_t most = std::numeric_limits<std::uint64_t>::max(); ///< up to which segments double
+    };
+    /// Writes segment `number` aside, reserves its space, syncs it, links it into place, syncs the directory. `after`:
+    /// SegmentHeader::after of one that is published ahead, otherwise 0. Returns null when the number is taken: another
+    /// head owns the study. Throws base::IoError; nothing is left then.
+    [[nodiscard]] std::unique_ptr<OpenSegment> publish(std::uint32_t number, std::uint32_t after,
+                                                       const JournalPosition& cut, const Room& room);
+    /// Removes what earlier lives left aside. Only for the owner.
+    void remove_leftovers();
+
+  private:
+    void write_aside(OpenSegment& segment, const std::string& aside);
+
+    FileSystem& files_;
+    const JournalOptions& options_;
+    base::LogSink& log_;
+    std::uint64_t next_bytes_;
+    bool said_sparse_ = false;
+};
+
+} // namespace ranktune::storage

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/parse/checker.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "ranktune/base/text.hpp"
+#include "ranktune/space/value.hpp"
+
+namespace ranktune::study {
+namespace {
+
+/// The place of an override is the override itself.
+std::string with_override(const Node& node, std::string message) {
+    if (!node.override_by.empty()) message += "  (override " + in_quotes(node.override_by) + ")";
+    return message;
+}
+
+/// "an integer from 1 to 8", "an integer >= 1": an upper limit that nobody meets is left out.
+std::string range_text(const std::string& what, double low, double high, bool bounded) {
+    if (!std::isfinite(low)) return bounded ? what + " <= " + space::number_text(high) : what;
+    if (bounded) return what + " from " + space::number_text(low) + " to " + space::number_text(high);
+    return what + " >= " + space::number_text(low);
+}
+
+std::string range_text(std::int64_t low, std::int64_t high, bool bounded) {
+    const std::string what = "an integer";
+    if (low == std::numeric_limits<std::int64_t>::min()) return bounded ? what + " <= " + std::to_string(high) : what;
+    if (bounded) return what + " from " + std::to_string(low) + " to " + std::to_string(high);
+    return what + " >= " + std::to_string(low);
+}
+
+std::string value_text(const Node& node) {
+    switch (node.kind) {
+        case Node::Kind::boolean:
+            return node.boolean ? "true" : "false";
+        case Node::Kind::integer:
+            return std::to_string(node.integer);
+        case Node::Kind::real:
+            return space::float_text(node.real);
+        case Node::Kind::string:
+            return in_quotes(node.text);
+        case Node::Kind::time:
+            return node.text;
+        default:
+            return "";
+    }
+}
+
+} // namespace
+
+std::string in_quotes(std::string_view text) {
+    constexpr std::size_t longest = 60;
+    std::string out = "\"";
+    for (const char c : text.substr(0, longest)) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? '?' : c;
+    // A cut must not leave half a character of UTF-8 behind.
+    if (text.size() > longest) {
+        while (out.size() > 1 && (static_cast<unsigned char>(out.back()) & 0xC0U) == 0x80U) out.pop_back();
+        if (out.size() > 1 && static_cast<unsigned char>(out.back()) >= 0xC0U) out.pop_back();
+        out += "...";
+    }
+    return out + "\"";
+}
+
+std::string either(std::span<const std::string_view> texts) {
+    std::string out;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        if (i > 0) out += i + 1 == texts.size() ? " or " : ", ";
+        out += "\"" + std::string(texts[i]) + "\"";
+    }
+    return out;
+}
+
+void Mistakes::add(Position at, std::string key, std::string message) {
+    // A key may hold anything between quotes; the message is one line per mistake.
+    for (std::size_t i = 0; (i = key.find_first_of("\n\t", i)) != std::string::npos; i += 2)
+        key.replace(i, 1, key[i] == '\n' ? "\\n" : "\\t");
+    mistakes_.push_back({at.line, at.column, std::move(key), std::move(message)});
+}
+void Mistakes::value(const Node& node, std::string key, std::string message) {
+    add(node.at, std::move(key), with_override(node, std::move(message)));
+}
+void Mistakes::key(const Node& node, std::string key, std::string message) {
+    if (node.key_at.line == 0) message = with_override(node, std::move(message));
+    add(node.key_at, std::move(key), std::move(message));
+}
+void Mistakes::missing(const Node* table, std::string key, std::string message) {
+    add(table == nullptr ? Position{} : table->at, std::move(key), std::move(message));
+}
+
+std::vector<Mistake> Mistakes::sorted() const {
+    std::vector<Mistake> sorted = mistakes_;
+    std::ranges::stable_sort(sorted, [](const Mistake& a, const Mistake& b) {
+        return std::tuple(a.line == 0, a.line, a.column) < std::tuple(b.line == 0, b.line, b.column);
+    });
+    return sorted;
+}
+
+TableReader::TableReader(const Node* table, std::string name, const KeyTable& keys, Mistakes& mistakes)
+    : table_(table), name_(std::move(name)), keys_(keys), mistakes_(mistakes) {
+    if (table_ == nullptr || table_->is(Node::Kind::table)) return;
+    mistakes_.value(*table_, name_, "needs a table, not " + std::string(kind_text(*table_)));
+    table_ = nullptr;
+    wrong_ = true;
+}
+
+const Node* TableReader::take(std::string_view key) {
+    taken_.push_back(key);
+    return table_ == nullptr ? nullptr : table_->find(key);
+}
+
+void TableReader::wrong_kind(const Node& node, std::string_view key, const std::string& wanted) {
+    const std::string shown = value_text(node);
+    mistakes_.value(
+        node, dotted(key),
+        "needs " + wanted + ", not " + std::string(kind_text(node)) + (shown.empty() ? "" : " (" + shown + ")"));
+}
+
+std::optional<std::string> TableReader::string(std::string_view key) {
+    const Node* node = take(key);
+    if (node == nullptr) return std::nullopt;
+    if (node->is(Node::Kind::string)) return node->text;
+    wrong_kind(*node, key, "a string");
+    return std::nullopt;
+}
+
+std::optional<bool> TableReader::boolean(std::string_view key) {
+    const Node* node = take(key);
+    if (node == nullptr) return std::nullopt;
+    if (node->is(Node::Kind::boolean)) return node->boolean;
+    wrong_kind(*node, key, "true or false");
+    return std::nullopt;
+}
+
+std::optional<std::int64_t> TableReader::integer(std::string_view key, std::int64_t low, std::int64_t high) {
+    const Node* node = take(key);
+    if (node == nullptr) return std::nullopt;
+    const bool too_large = node->is(Node::Kind::integer) && node->integer > high;
+    const std::string wanted = range_text(low, high, too_large || high < 1'000'000'000);
+    if (!node->is(Node::Kind::integer)) {
+        wrong_kind(*node, key, wanted);
+    } else if (node->integer < low || node->integer > high) {
+        mistakes_.value(*node, dotted(key), "needs " + wanted + ", not " + std::to_string(node->integer));
+    } else {
+        return node->integer;
+    }
+    return std::nullopt;
+}
+
+std::optional<double> TableReader::number(std::string_view key, double low, double high) {
+    const Node* node = take(key);
+    if (node == nullptr) return std::nullopt;
+    const std::string wanted = range_text("a number", low, high, high < 1e15);
+    if (!node->is_number()) {
+        wrong_kind(*node, key, wanted);
+        return std::nullopt;
+    }
+    const double value = node->is(Node::Kind::integer) ? static_cast<double>(node->integer) : node->real;
+    if (std::isfinite(value) && value >= low && value <= high) return value;
+    mistakes_.value(*node, dotted(key), "needs " + wanted + ", not " + value_text(*node));
+    return std::nullopt;
+}
+
+std::optional<base::Duration> TableReader::duration(std::string_view key, base::Duration low, std::string_view why) {
+    const Node* node = take(key);
+    if (node == nullptr) return std::nullopt;
+    if (!node->is(Node::Kind::string)) {
+        wrong_kind(*node, key, "a duration in quotes, as in \"90m\" or \"02:30:00\"");
+        return std::nullopt;
+    }
+    try {
+        const base::Duration duration = parse_duration(node->text);
+        if (duration > base::Duration::zero() && duration >= low) return duration;
+        const std::string wanted =
+            low > base::Duration::zero() ? "of at least " + duration_text(low) : "longer than zero";
+        mistakes_.value(*node, dotted(key),
+                        "needs a duration " + wanted + ", not " + in_quotes(node->text) +
+                            (why.empty() ? "" : "; " + std::string(why)));
+    } catch (const base::UsageError& error) {
+        mistakes_.value(*node, dotted(key), error.what());
+    }
+    return std::nullopt;
+}
+
+std::optional<std::size_t> TableReader::one_of(std::string_view key, std::span<const std::string_view> texts) {
+    const Node* node = take(key);
+    if (node == nullptr) return std::nullopt;
+    if (!node->is(Node::Kind::string)) {
+        wrong_kind(*node, key, either(texts));
+        return std::nullopt;
+    }
+    const auto found = std::ranges::find(texts, node->text);
+    if (found != texts.end()) return static_cast<std::size_t>(found - texts.begin());
+    std::string why = keys_.explain_unknown_word(dotted(key), node->text);
+    if (why.empty()) {
+        const std::string_view best = base::nearest(node->text, texts);
+        if (!best.empty()) why = "did you mean \"" + std::string(best) + "\"?";
+    }
+    mistakes_.value(
+        *node, dotted(key),
+        "unknown value " + in_quotes(node->text) + "; accepted: " + either(texts) + (why.empty() ? "" : "; " + why));
+    return std::nullopt;
+}
+
+void TableReader::require(std::string_view key, const std::string& what) {
+    if (!has(key) && !wrong_) mistakes_.missing(table_, dotted(key), "missing; " + what);
+}
+
+void TableReader::complain(std::string_view key, const std::string& message) {
+    if (const Node* node = take(key); node != nullptr) {
+        mistakes_.value(*node, dotted(key), message);
+    } else if (!wrong_) {
+        mistakes_.missing(table_, dotted(key), message);
+    }
+}
+
+void TableReader::refuse(std::string_view key, const std::string& message) {
+    if (const Node* node = take(key); node != nullptr) mistakes_.key(*node, dotted(key), message);
+}
+
+void TableReader::finish() {
+    if (table_ == nullptr) return;
+    for (const auto& [key, node] : table_->members) {
+        if (std::ranges::find(taken_, key) != taken_.end()) continue;
+        mistakes_.key(node, dotted(key), keys_.explain_unknown_key(name_, key));
+    }
+}
+
+} // namespace ranktune::study

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Collects the mistakes of a study file, and reads tables so that none is missed.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ranktune/base/time.hpp"
+#include "ranktune/study/parse.hpp"
+#include "study/parse/key_table.hpp"
+#include "study/parse/toml_tree.hpp"
+
+namespace ranktune::study {
+
+/// All mistakes so far.
+class Mistakes {
+  public:
+    /// About a value: its position.
+    void value(const Node& node, std::string key, std::string message);
+    /// About a key: the key's position.
+    void key(const Node& node, std::string key, std::string message);
+    /// About something that is not there: the position of the table where it should be (null: nowhere).
+    void missing(const Node* table, std::string key, std::string message);
+    void add(Position at, std::string key, std::string message);
+
+    [[nodiscard]] bool empty() const { return mistakes_.empty(); }
+    [[nodiscard]] std::size_t size() const { return mistakes_.size(); }
+    /// In the order of the file; those without a line last.
+    [[nodiscard]] std::vector<Mistake> sorted() const;
+
+  private:
+    std::vector<Mistake> mistakes_;
+};
+
+/// One accepted word of an enumeration.
+template <class Enum>
+struct Word {
+    std::string_view text;
+    Enum value;
+};
+
+/// Reads one table of the file. Every getter marks its key as known, says what is wrong with the value, and gives
+/// nothing when the key is absent or wrong. `finish` refuses all keys that nobody asked for.
+class TableReader {
+  public:
+    /// `table` may be null (the file has none); `name` is its dotted name. `keys` and `mistakes` outlive the reader.
+    TableReader(const Node* table, std::string name, const KeyTable& keys, Mistakes& mistakes);
+
+    [[nodiscard]] const Node* table() const { return table_; }
+    /// The file has something of this name that is no table, which has been told.
+    [[nodiscard]] bool is_wrong() const { return wrong_; }
+    /// The value of a key, whatever it is, or null.
+    [[nodiscard]] const Node* take(std::string_view key);
+    [[nodiscard]] bool has(std::string_view key) const { return table_ != nullptr && table_->find(key) != nullptr; }
+    [[nodiscard]] std::string dotted(std::string_view key) const { return name_ + "." + std::string(key); }
+
+    [[nodiscard]] std::optional<std::string> string(std::string_view key);
+    [[nodiscard]] std::optional<bool> boolean(std::string_view key);
+    /// Bounds are inclusive; the least and the greatest integer there are count as none.
+    [[nodiscard]] std::optional<std::int64_t> integer(std::string_view key, std::int64_t low, std::int64_t high);
+    /// A finite number in [low, high]; integers are numbers. An infinite bound is none.
+    [[nodiscard]] std::optional<double> number(std::string_view key, double low, double high);
+    /// A string such as "90m"; longer than zero, and not below `low`; `why`: what is behind that limit.
+    [[nodiscard]] std::optional<base::Duration> duration(std::string_view key, base::Duration low = {},
+                                                         std::string_view why = {});
+    template <class Enum, std::size_t N>
+    [[nodiscard]] std::optional<Enum> word(std::string_view key, const Word<Enum> (&words)[N]) {
+        std::string_view texts[N];
+        for (std::size_t i = 0; i < N; ++i) texts[i] = words[i].text;
+        const auto chosen = one_of(key, texts);
+        return chosen ? std::optional(words[*chosen].value) : std::nullopt;
+    }
+
+    /// Says that a required key is missing, unless it is there, or the table is none.
+    void require(std::string_view key, const std::string& what);
+    /// Something is wrong with a value, given or not: its position, or else that of the table.
+    void complain(std::string_view key, const std::string& message);
+    /// A key that exists but does not go with something else: it is refused with `message`, and counts as known.
+    void refuse(std::string_view key, const std::string& message);
+    /// Refuses every key that nobody took.
+    void finish();
+
+    Mistakes& mistakes() { return mistakes_; }
+
+    /// The position of the word among those that the key accepts.
+    [[nodiscard]] std::optional<std::size_t> one_of(std::string_view key, std::span<const std::string_view> texts);
+
+  private:
+    void wrong_kind(const Node& node, std::string_view key, const std::string& wanted);
+
+    const Node* table_;
+    std::string name_;
+    const KeyTable& keys_;
+    Mistakes& mistakes_;
+    bool wrong_ = false;
+    std::vector<std::string_view> taken_;
+};
+
+/// `text` between double quotes, shortened when it is long, control characters shown as '?'.
+[[nodiscard]] std::string in_quotes(std::string_view text);
+/// "a", "b" or "c": for the words that a key accepts.
+[[nodiscard]] std::string either(std::span<const std::string_view> texts);
+
+} // namespace ranktune::study

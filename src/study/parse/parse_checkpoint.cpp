@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// [checkpoint]: when running trials save their state.
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "ranktune/base/text.hpp"
+#include "study/parse/parse_tables.hpp"
+
+namespace ranktune::study {
+namespace {
+
+using Interval = CheckpointSpec::Interval;
+
+constexpr std::string_view accepted = "a number of iterations, a duration such as \"10m\", \"auto\" or \"none\"";
+
+void parse_interval(ParseContext& context, TableReader& table, const Node& node) {
+    CheckpointSpec& checkpoint = context.spec.checkpoint;
+    if (node.is(Node::Kind::integer)) {
+        checkpoint.interval = Interval::iterations;
+        checkpoint.iterations = static_cast<Iteration>(table.integer("interval", 1, most_iterations).value_or(1));
+    } else if (!node.is(Node::Kind::string)) {
+        context.mistakes.value(node, "checkpoint.interval",
+                               "needs " + std::string(accepted) + ", not " + std::string(kind_text(node)));
+    } else if (node.text == "auto") {
+        checkpoint.interval = Interval::automatic;
+    } else if (node.text == "none") {
+        checkpoint.interval = Interval::none;
+    } else if (node.text.empty() || node.text[0] < '0' || node.text[0] > '9') {
+        context.mistakes.value(node, "checkpoint.interval",
+                               "needs " + std::string(accepted) + ", not " + in_quotes(node.text));
+    } else {
+        checkpoint.interval = Interval::time;
+        checkpoint.time = table.duration("interval").value_or(std::chrono::minutes(1));
+    }
+}
+
+struct ByteUnit {
+    std::string_view name;
+    double bytes;
+};
+constexpr std::array<ByteUnit, 8> byte_units = {{{"KB", 1e3},
+                                                 {"MB", 1e6},
+                                                 {"GB", 1e9},
+                                                 {"TB", 1e12},
+                                                 {"KiB", 0x1p10},
+                                                 {"MiB", 0x1p20},
+                                                 {"GiB", 0x1p30},
+                                                 {"TiB", 0x1p40}}};
+
+/// `500GB`, `1.5 TiB`.
+std::optional<std::uint64_t> bytes_of(std::string_view text) {
+    double number = 0.0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc()) return std::nullopt;
+    std::string_view name(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    while (name.starts_with(' ')) name.remove_prefix(1);
+    for (const ByteUnit& unit : byte_units) {
+        const double bytes = std::floor(number * unit.bytes);
+        if (name == unit.name && bytes >= 1.0 && bytes < 0x1p63) return static_cast<std::uint64_t>(bytes);
+    }
+    return std::nullopt;
+}
+
+std::string unit_names() {
+    std::vector<std::string_view> names;
+    for (const ByteUnit& unit : byte_units) names.push_back(unit.name);
+    return base::join(names);
+}
+
+void parse_max_bytes(ParseContext& context, TableReader& table, const Node& node) {
+    CheckpointSpec& checkpoint = context.spec.checkpoint;
+    if (node.is(Node::Kind::integer)) {
+        const auto bytes = table.integer("max_bytes", 1, std::numeric_limits<std::int64_t>::max());
+        if (bytes) checkpoint.max_bytes = static_cast<std::uint64_t>(*bytes);
+        return;
+    }
+    if (node.is(Node::Kind::string)) checkpoint.max_bytes = bytes_of(node.text);
+    if (!checkpoint.max_bytes)
+        context.mistakes.value(node, "checkpoint.max_bytes",
+                               "needs a number of bytes, or text with one of the units " + unit_names() +
+                                   ", as in \"500GB\", not " +
+                                   (node.is(Node::Kind::string) ? in_quotes(node.text) : std::string(kind_text(node))));
+}
+
+std::string with_rungs(const Algorithms& algorithms) {
+    std::vector<std::string_view> names;
+    for (const auto& scheduler : algorithms.schedulers)
+        if (scheduler->has_rungs) names.push_back(scheduler->name);
+    return either(names);
+}
+
+/// After parse_scheduler.
+void parse_at_rungs(ParseContext& context, TableReader& table, bool can_save) {
+    const auto at_rungs = table.boolean("at_rungs");
+    if (!at_rungs) return;
+    context.spec.checkpoint.at_rungs = *at_rungs;
+    if (!*at_rungs) return;
+    if (context.has_scheduler && !context.spec.scheduler.algorithm->has_rungs)
+        table.refuse("at_rungs", "only scheduler.type = " + with_rungs(context.known.algorithms) + " has rungs");
+    else if (!can_save)
+        table.refuse("at_rungs", "the trainable '" + context.info->name + "' cannot save its state");
+}
+
+/// Written by ranktune into resolved files: the tuner has to know, also where the trainable is not at hand.
+void parse_supported(ParseContext& context, TableReader& table, bool can_save) {
+    CheckpointSpec& checkpoint = context.spec.checkpoint;
+    const Node* node = table.take("supported");
+    checkpoint.supported = can_save;
+    if (node == nullptr) return;
+    checkpoint.supported = table.boolean("supported").value_or(can_save);
+    if (context.info != nullptr && checkpoint.supported != can_save)
+        context.mistakes.value(*node, "checkpoint.supported",
+                               "the trainable '" + context.info->name + "' can" + (can_save ? "" : "not") +
+                                   " save its state; leave this key out");
+}
+
+} // namespace
+
+void parse_checkpoint(ParseContext& context) {
+    TableReader table = context.reader("checkpoint");
+    CheckpointSpec& checkpoint = context.spec.checkpoint;
+    const Node* interval = table.take("interval");
+    const bool can_save = context.info == nullptr || context.info->can_checkpoint;
+    if (interval != nullptr) {
+        parse_interval(context, table, *interval);
+    } else if (!can_save) {
+        checkpoint.interval = Interval::none;
+    }
+    if (interval != nullptr && checkpoint.interval != Interval::none && !can_save)
+        context.mistakes.value(*interval, "checkpoint.interval",
+                               "the trainable '" + context.info->name + "' cannot save its state; write \"none\"");
+    if (checkpoint.interval == Interval::automatic)
+        checkpoint.mean_time_between_failures =
+            table.duration("mean_time_between_failures").value_or(checkpoint.mean_time_between_failures);
+    else if (table.has("mean_time_between_failures"))
+        table.refuse("mean_time_between_failures", "only goes with interval = \"auto\"");
+    parse_at_rungs(context, table, can_save);
+    parse_supported(context, table, can_save);
+    checkpoint.keep = static_cast<std::uint32_t>(table.integer("keep", 1, 1000).value_or(checkpoint.keep));
+    if (const Node* bytes = table.take("max_bytes")) parse_max_bytes(context, table, *bytes);
+    checkpoint.direct = table.boolean("direct").value_or(checkpoint.direct);
+    table.finish();
+}
+
+} // namespace ranktune::study

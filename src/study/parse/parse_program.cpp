@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// [trainable] with `command`: a program of the user as a trial.
+#include <algorithm>
+
+#include "ranktune/base/text.hpp"
+#include "ranktune/study/command_template.hpp"
+#include "study/options.hpp"
+#include "study/parse/parse_tables.hpp"
+
+namespace ranktune::study {
+namespace {
+
+constexpr std::string_view program_keys[] = {"shell", "flags",    "directory", "checkpoints",
+                                             "env",   "keep_env", "tf_config", "jax"};
+
+bool is_variable_name(std::string_view name) {
+    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+    return !name.empty() && letter(name[0]) &&
+           std::ranges::all_of(name, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
+/// The text of a variable: what is written for a string, number or boolean.
+std::optional<std::string> variable_text(const Node& node, const std::string& key, Mistakes& mistakes) {
+    if (node.is(Node::Kind::table) || node.is(Node::Kind::array) || node.is(Node::Kind::time)) {
+        mistakes.value(node, key, "needs a string, number or boolean, not " + std::string(kind_text(node)));
+        return std::nullopt;
+    }
+    const auto value = to_value(node, key, mistakes);
+    if (!value) return std::nullopt;
+    std::string text = value->text();
+    if (text.find('\0') == std::string::npos) return text;
+    mistakes.value(node, key, "a variable cannot hold a zero byte");
+    return std::nullopt;
+}
+
+void parse_env(TableReader& table, ProgramSpec& program) {
+    const Node* env = table.take("env");
+    if (env == nullptr) return;
+    Mistakes& mistakes = table.mistakes();
+    if (!env->is(Node::Kind::table))
+        return mistakes.value(*env, table.dotted("env"),
+                              "needs a table, as in { NAME = \"value\" }, not " + std::string(kind_text(*env)));
+    for (const auto& [name, node] : env->members) {
+        const std::string key = table.dotted("env." + name);
+        if (!is_variable_name(name)) {
+            mistakes.key(node, key, "a variable's name has letters, digits and '_', and begins with no digit");
+        } else if (name.starts_with("RANKTUNE_")) {
+            mistakes.key(node, key, "names that begin with RANKTUNE_ are ranktune's own");
+        } else if (auto text = variable_text(node, key, mistakes)) {
+            program.env.push_back({name, std::move(*text)});
+        }
+    }
+}
+
+void parse_keep_env(TableReader& table, ProgramSpec& program) {
+    const Node* keep = table.take("keep_env");
+    if (keep == nullptr) return;
+    const std::string wanted = "needs a list of names of variables, such as [\"SLURM_JOB_ID\", \"PMI_*\"]";
+    if (!keep->is(Node::Kind::array)) return table.mistakes().value(*keep, table.dotted("keep_env"), wanted);
+    for (const Node& item : keep->items) {
+        const bool text = item.is(Node::Kind::string);
+        const std::string name =
+            text && item.text.ends_with('*') ? item.text.substr(0, item.text.size() - 1) : item.text;
+        if (text && is_variable_name(name)) {
+            program.keep_env.push_back(item.text);
+        } else {
+            table.mistakes().value(item, table.dotted("keep_env"),
+                                   wanted + (text ? ", not " + in_quotes(item.text) : ""));
+        }
+    }
+}
+
+void parse_flags(TableReader& table, ProgramSpec& program) {
+    const Node* flags = table.take("flags");
+    if (flags == nullptr) return;
+    if (flags->is(Node::Kind::boolean)) {
+        program.flags = flags->boolean ? Flags::set : Flags::off;
+    } else if (flags->is(Node::Kind::string) && flags->text == "both") {
+        program.flags = Flags::both;
+    } else {
+        const std::string found =
+            flags->is(Node::Kind::string) ? in_quotes(flags->text) : std::string(kind_text(*flags));
+        table.complain("flags", "needs true, false or \"both\" (--amp and --no-amp), not " + found);
+    }
+}
+
+void parse_directory(ParseContext& context, TableReader& table, ProgramSpec& program) {
+    const OptionInfo path{.name = "directory", .kind = OptionInfo::Kind::path, .description = ""};
+    const std::string given = table.string("directory").value_or(".");
+    if (given.empty())
+        return table.complain("directory",
+                              "needs a directory, not \"\"; \".\" is that of the study file, as without the key");
+    program.directory = resolved(path, space::Value(given), context.directory).as_string();
+    if (program.directory.size() > 1 && program.directory.ends_with('/')) program.directory.pop_back();
+    if (!context.paths.directory) return;
+    if (const std::string why = context.paths.directory(program.directory); !why.empty())
+        table.complain("directory", why);
+}
+
+void refuse_unknown_keys(const ParseContext& context, TableReader& table) {
+    if (table.table() == nullptr) return;
+    for (const auto& [key, node] : table.table()->members) {
+        if (key == "command" || key == "builtin" || key == "name" ||
+            std::ranges::find(program_keys, key) != std::end(program_keys))
+            continue;
+        std::string text = context.keys.explain_unknown_key("trainable", key);
+        if (text.starts_with("unknown key; known:"))
+            text = "unknown key; the hyper-parameters of a program belong in [space]";
+        table.mistakes().key(node, table.dotted(key), text);
+    }
+}
+
+} // namespace
+
+void parse_program(ParseContext& context, TableReader& table) {
+    ProgramSpec program;
+    for (const char* other : {"builtin", "name"}) table.refuse(other, "is given beside command; give one of them");
+    program.command = table.string("command").value_or("");
+    program.shell = table.boolean("shell").value_or(false);
+    parse_flags(table, program);
+    program.checkpoints = table.boolean("checkpoints").value_or(true);
+    parse_directory(context, table, program);
+    parse_env(table, program);
+    parse_keep_env(table, program);
+    program.tf_config = table.boolean("tf_config").value_or(false);
+    program.jax = table.boolean("jax").value_or(false);
+    refuse_unknown_keys(context, table);
+
+    context.program_info = {.name = program_name,
+                            .description = "",
+                            .options = {},
+                            .can_checkpoint = program.checkpoints,
+                            .any_option = true,
+                            .metrics = {}};
+    context.info = &context.program_info;
+    context.spec.trainable.name = program_name;
+    context.spec.trainable.program = std::move(program);
+}
+
+/// After parse_space: the placeholders of the command are hyper-parameters.
+void check_command(ParseContext& context) {
+    if (!context.spec.trainable.program || context.trust_trainable) return;
+    const Node* table = context.root.find("trainable");
+    const Node* node = table == nullptr ? nullptr : table->find("command");
+    if (node == nullptr || !node->is(Node::Kind::string)) return;
+    const std::string key = "trainable.command";
+    std::vector<std::string> found;
+    const auto command = CommandTemplate::read(node->text, context.spec.trainable.program->shell, found);
+    for (const std::string& mistake : found) context.mistakes.value(*node, key, mistake);
+    const std::vector<std::string> placeholders = command.placeholders();
+    if (context.spec.trainable.program->flags != Flags::off &&
+        std::ranges::find(placeholders, "args") == placeholders.end())
+        context.mistakes.value(*table->find("flags"), "trainable.flags",
+                               "says how {args} writes booleans, but the command has no {args}");
+    if (!context.names_are_known) return;
+    std::vector<std::string> known = CommandTemplate::reserved();
+    for (std::string& name : names_of(context.entries)) known.push_back(std::move(name));
+    for (const std::string& name : placeholders) {
+        const bool is_parameter = may_name_parameter(context.entries, name);
+        if (std::ranges::find(CommandTemplate::reserved(), name) != CommandTemplate::reserved().end()) {
+            if (is_parameter)
+                context.mistakes.value(*node, key,
+                                       "{" + name +
+                                           "} means something else than the hyper-parameter of that name; "
+                                           "give that another name in [space]");
+        } else if (!is_parameter) {
+            context.mistakes.value(*node, key,
+                                   "unknown placeholder {" + name + "}" + base::suggestion(name, known) +
+                                       "; known: " + base::join(known) + "; a brace is written '{{'");
+        }
+    }
+}
+
+} // namespace ranktune::study

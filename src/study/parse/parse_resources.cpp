@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// [resources]: what one trial gets.
+#include <algorithm>
+#include <optional>
+
+#include "ranktune/base/text.hpp"
+#include "study/parse/parse_tables.hpp"
+
+namespace ranktune::study {
+namespace {
+
+constexpr std::int64_t most_ranks = 10'000'000;
+constexpr std::int64_t most_cpus = 100'000;
+constexpr Word<Bind> bind_words[] = {{"auto", Bind::automatic}, {"cores", Bind::cores}, {"none", Bind::none}};
+
+/// `{name}` -> "name"; empty: another form.
+std::string parameter_of(const std::string& text) {
+    if (text.size() < 3 || text.front() != '{' || text.back() != '}') return "";
+    return text.substr(1, text.size() - 2);
+}
+
+std::string without_braces(std::string text) {
+    std::erase_if(text, [](char c) { return c == '{' || c == '}'; });
+    return text;
+}
+
+bool is_rank_count(const space::Value& value) {
+    return value.is_int() && value.as_int() >= 1 && value.as_int() <= most_ranks;
+}
+
+/// Whether every value of the domain is a number of ranks.
+bool gives_ranks(const space::Domain& domain) {
+    if (const auto* range = std::get_if<space::IntRange>(&domain))
+        return range->lower >= 1 && range->upper <= most_ranks;
+    if (const auto* constant = std::get_if<space::Constant>(&domain)) return is_rank_count(constant->value);
+    if (const auto* choice = std::get_if<space::Choice>(&domain))
+        return std::ranges::all_of(choice->values, is_rank_count);
+    if (const auto* grid = std::get_if<space::Grid>(&domain)) return std::ranges::all_of(grid->values, is_rank_count);
+    return false;
+}
+
+/// More ranks than there are, as far as that is known here. `parameter`: says how many; null: `node` does.
+void tell_missing_ranks(ParseContext& context, const Node& node, const std::string& key, const SpaceEntry* parameter) {
+    if (!context.rank_check) return;
+    StudySpec asks;
+    asks.resources.ranks = static_cast<std::uint32_t>(node.integer);
+    if (parameter != nullptr) {
+        asks.resources.ranks_parameter = parameter->name;
+        asks.space = space::SearchSpace({{parameter->name, *parameter->domain, {}}});
+    }
+    if (const std::string why = context.rank_check(asks.max_ranks_per_trial()); !why.empty())
+        context.mistakes.value(node, key, why);
+}
+
+void check_rank_parameter(ParseContext& context, const Node& node, const std::string& key, const std::string& name) {
+    if (!context.names_are_known) return;
+    const auto& entries = context.entries;
+    const auto entry = std::ranges::find(entries, name, &SpaceEntry::name);
+    if (entry == entries.end()) {
+        if (!may_name_parameter(entries, name))
+            context.mistakes.value(
+                node, key, "[space] has no parameter '" + name + "'" + base::suggestion(name, names_of(entries)));
+        return;
+    }
+    if (!entry->is_parameter) return;
+    if (entry->domain && gives_ranks(*entry->domain)) tell_missing_ranks(context, node, key, &*entry);
+    if (entry->conditions.any())
+        context.mistakes.value(node, key, "the parameter '" + name + "' has a condition; every trial needs ranks");
+    if (entry->domain && !gives_ranks(*entry->domain))
+        context.mistakes.value(
+            node, key, "the parameter '" + name + "' must give integers >= 1, not " + space::text(*entry->domain));
+}
+
+/// `ranks` and `gpus` say how many ranks a trial has, in the same two ways.
+struct RankCount {
+    std::uint32_t ranks = 1;
+    std::string parameter; ///< "{name}"
+    friend bool operator==(const RankCount&, const RankCount&) = default;
+};
+
+/// Nothing: not there, or wrong.
+std::optional<RankCount> take_count(ParseContext& context, TableReader& table, std::string_view name,
+                                    std::int64_t lowest) {
+    const Node* node = table.take(name);
+    if (node == nullptr) return std::nullopt;
+    const std::string key = "resources." + std::string(name);
+    if (!node->is(Node::Kind::string)) {
+        const auto count = table.integer(name, lowest, most_ranks);
+        if (!count) return std::nullopt;
+        tell_missing_ranks(context, *node, key, nullptr);
+        return RankCount{static_cast<std::uint32_t>(*count), ""};
+    }
+    const std::string parameter = parameter_of(node->text);
+    if (parameter.empty()) {
+        context.condition_names.push_back(without_braces(node->text)); // it may be meant
+        context.mistakes.value(*node, key,
+                               "needs an integer >= " + std::to_string(lowest) +
+                                   ", or \"{name}\" for a parameter of [space], not " + in_quotes(node->text));
+        return std::nullopt;
+    }
+    check_rank_parameter(context, *node, key, parameter);
+    return RankCount{1, parameter};
+}
+
+void parse_gpus(ParseContext& context, TableReader& table, const std::optional<RankCount>& ranks) {
+    ResourceSpec& resources = context.spec.resources;
+    const auto gpus = take_count(context, table, "gpus", 0);
+    if (!gpus) return;
+    if (*gpus == RankCount{0, ""}) {
+        resources.gpus = GpuUse::none;
+        return;
+    }
+    resources.gpus = GpuUse::one_per_rank;
+    if (ranks && *ranks != *gpus)
+        table.complain("gpus", "means so many ranks with one GPU each; leave out resources.ranks");
+    if (context.info != nullptr && !context.info->may_use_gpus)
+        table.complain("gpus", "'" + context.info->name + "' trains on CPUs; write ranks instead of gpus");
+    resources.ranks = gpus->ranks;
+    resources.ranks_parameter = gpus->parameter;
+}
+
+} // namespace
+
+void parse_resources(ParseContext& context) {
+    TableReader table = context.reader("resources");
+    ResourceSpec& resources = context.spec.resources;
+    const auto ranks = take_count(context, table, "ranks", 1);
+    if (ranks) {
+        resources.ranks = ranks->ranks;
+        resources.ranks_parameter = ranks->parameter;
+    }
+    parse_gpus(context, table, ranks);
+    resources.cpus_per_rank = static_cast<std::uint32_t>(table.integer("cpus_per_rank", 1, most_cpus).value_or(1));
+    resources.bind = table.word("bind", bind_words).value_or(Bind::automatic);
+    table.finish();
+}
+
+} // namespace ranktune::study

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// [stop]: limits of one trial.
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "ranktune/base/text.hpp"
+#include "study/parse/parse_tables.hpp"
+
+namespace ranktune::study {
+namespace {
+
+std::optional<double> to_number(std::string_view text) {
+    if (text.starts_with('+')) text.remove_prefix(1);
+    double value = 0.0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+    return value;
+}
+
+/// `val_accuracy >= 0.99`
+std::optional<MetricStop> to_metric_stop(std::string_view text) {
+    const auto at = text.find_first_of("<>=!");
+    if (at == std::string_view::npos || at + 2 > text.size()) return std::nullopt;
+    const std::string_view op = text.substr(at, 2);
+    if (op != ">=" && op != "<=") return std::nullopt;
+    const std::string_view metric = base::trimmed(text.substr(0, at));
+    const auto threshold = to_number(base::trimmed(text.substr(at + 2)));
+    if (metric.empty() || !threshold) return std::nullopt;
+    return MetricStop{std::string(metric), *threshold, op == ">=" ? Mode::max : Mode::min};
+}
+
+void parse_metric(ParseContext& context, const Node& node) {
+    const std::string key = "stop.metric";
+    if (node.is(Node::Kind::string)) {
+        if (const auto stop = to_metric_stop(node.text)) {
+            context.spec.stop.metrics.push_back(*stop);
+            check_metric(context, node, key, stop->metric);
+            return;
+        }
+    }
+    context.mistakes.value(node, key,
+                           "needs a comparison in quotes, METRIC >= NUMBER or METRIC <= NUMBER, not " +
+                               (node.is(Node::Kind::string) ? in_quotes(node.text) : std::string(kind_text(node))));
+}
+
+void parse_plateau(ParseContext& context, const Node& node) {
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    constexpr std::int64_t most_results = 10'000; // each trial keeps as many values
+    TableReader table(&node, "stop.plateau", context.keys, context.mistakes);
+    if (table.table() == nullptr) return;
+    PlateauStop plateau;
+    plateau.metric = context.spec.objective.metric;
+    if (const auto metric = table.string("metric")) {
+        plateau.metric = *metric;
+        check_metric(context, *table.take("metric"), "stop.plateau.metric", *metric);
+    }
+    plateau.std = table.number("std", 0.0, 1e300).value_or(plateau.std);
+    if (plateau.std == 0.0) table.complain("std", "needs a number > 0: no deviation is below 0");
+    plateau.results = static_cast<std::uint32_t>(table.integer("results", 2, most_results).value_or(plateau.results));
+    plateau.grace = static_cast<Iteration>(table.integer("grace", 0, most).value_or(4));
+    plateau.threshold = table.number("threshold", -1e300, 1e300);
+    table.finish();
+    context.spec.stop.plateau = plateau;
+}
+
+} // namespace
+
+void parse_stop(ParseContext& context) {
+    TableReader table = context.reader("stop");
+    if (const Node* metric = table.take("metric")) {
+        if (metric->is(Node::Kind::array)) {
+            for (const Node& item : metric->items) parse_metric(context, item);
+        } else {
+            parse_metric(context, *metric);
+        }
+    }
+    context.spec.stop.trial_time = table.duration("time");
+    if (context.spec.deterministic && context.spec.stop.trial_time)
+        table.refuse("time",
+                     "does not go with study.deterministic: how long an iteration takes depends on the machine");
+    if (const Node* plateau = table.take("plateau")) parse_plateau(context, *plateau);
+    table.finish();
+}
+
+} // namespace ranktune::study

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The tables of a study file, one function each. They fill in `spec` as far as the file allows and note every mistake.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ranktune/study/parse.hpp"
+#include "study/parse/checker.hpp"
+#include "study/parse/condition_checks.hpp"
+
+namespace ranktune::study {
+
+/// Of a trial. Rungs are found by multiplying: far enough from overflow.
+inline constexpr std::int64_t most_iterations = 1'000'000'000'000'000;
+
+/// What the functions share.
+struct ParseContext {
+    const Node& root;
+    StudySpec& spec;
+    Mistakes& mistakes;
+    const Known& known;
+    const KeyTable& keys;
+    const PathChecks& paths;
+    const RankCheck& rank_check;
+    std::filesystem::path directory; ///< of the study file
+
+    bool trust_trainable = false; ///< a resolved study: whoever wrote it has checked the trainable and its options
+
+    // Filled in on the way:
+    const TrainableInfo* info = nullptr;        ///< of the trainable; null: unknown or wrong
+    TrainableInfo program_info{};               ///< what `info` points to when the trainable is a program
+    bool has_num_trials = false;                ///< the key is there, right or wrong, or has no table
+    bool has_max_iterations = false;            ///< and valid
+    bool has_scheduler = false;                 ///< its type is valid
+    bool space_is_valid = false;                ///< spec.space is built
+    bool names_are_known = false;               ///< `entries` has a name for everything in [space]
+    std::vector<SpaceEntry> entries{};          ///< of [space], right or wrong
+    std::vector<std::string> condition_names{}; ///< parameters that conditions mention, or may be meant elsewhere
+    std::vector<std::string> option_keys{};     ///< options given in [trainable], right or wrong
+
+    [[nodiscard]] TableReader reader(const std::string& table) const {
+        return {root.find(table), table, keys, mistakes};
+    }
+};
+
+void parse_study_table(ParseContext& context);
+void parse_trainable(ParseContext& context);
+/// The part of parse_trainable for a `command`.
+void parse_program(ParseContext& context, TableReader& table);
+void parse_space(ParseContext& context);
+/// After parse_space: `ranks` may name a parameter.
+void parse_resources(ParseContext& context);
+/// After all of the above: compares [space] with the options of the trainable.
+void check_space_against_trainable(ParseContext& context);
+/// After parse_space: the placeholders of a command are hyper-parameters.
+void check_command(ParseContext& context);
+/// After parse_space: a grid fills in num_trials.
+void parse_searcher(ParseContext& context);
+/// After parse_study_table and parse_trainable.
+void parse_scheduler(ParseContext& context);
+void parse_stop(ParseContext& context);
+void parse_checkpoint(ParseContext& context);
+/// [failure], [journal], [run], [slurm].
+void parse_limits(ParseContext& context);
+
+/// Why the file that a path option names does not serve, or an empty string; `value` as in the study file.
+[[nodiscard]] std::string file_problem(const ParseContext& context, const OptionInfo& option,
+                                       const space::Value& value);
+
+/// Says so when the trainable is known not to report this metric. `node` is the value that names it.
+void check_metric(const ParseContext& context, const Node& node, const std::string& key, const std::string& metric);
+
+} // namespace ranktune::study

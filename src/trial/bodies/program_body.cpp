@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/bodies/program_body.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "process/pages.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/parse.hpp"
+#include "studydir/lone_reports.hpp"
+#include "trial/attempt_errors.hpp"
+
+namespace ranktune::trial {
+
+using study::AttemptOutcome;
+using study::Verb;
+using End = ProgramOrder::End;
+namespace fs = std::filesystem;
+
+namespace {
+
+// While nothing happens, turns become rarer: the cores belong to the programs.
+constexpr std::chrono::microseconds shortest_turn{100};
+constexpr std::chrono::milliseconds longest_turn{50};
+constexpr int idle_share = 32; // a turn is as long as this part of the time in which nothing happened
+constexpr std::chrono::milliseconds verdict_turn{1};
+
+/// Many programs print what is wrong on standard output, and then leave with a code. What one that was killed has
+/// printed there is its usual progress.
+std::string failure_text(const process::ChildExit& exit, const process::Child& child) {
+    std::string words = child.last_words();
+    const char* where = "error";
+    if (words.empty() && exit.signal == 0) {
+        words = child.last_output();
+        where = "output";
+    }
+    std::string text = exit.text();
+    if (words.empty()) return text;
+    const auto last = words.rfind('\n');
+    if (last == std::string::npos) return text + ": " + words;
+    return text + ": " + words.substr(last + 1) + "\nlast lines of its standard " + where + ":\n" + words;
+}
+
+std::string rounded(std::chrono::nanoseconds time) {
+    if (time >= std::chrono::seconds(10)) return study::duration_text(std::chrono::round<std::chrono::seconds>(time));
+    return study::duration_text(std::chrono::round<std::chrono::milliseconds>(time));
+}
+
+} // namespace
+
+ProgramBody::ProgramBody(const AttemptParts& parts)
+    : setting_(parts.setting),
+      assignment_(parts.assignment),
+      configuration_(parts.configuration),
+      group_(parts.group),
+      port_(parts.port),
+      loop_(parts.loop),
+      base_(parts.assignment.first_iteration()),
+      output_({}, [this](std::string_view line) { setting_.program->output(assignment_.start.trial, line); }),
+      ranks_(static_cast<std::size_t>(parts.group.size())) {}
+
+ProgramBody::~ProgramBody() {
+    child_.reset(); // stops it
+    output_.finish();
+    if (!leads() || scratch_.empty()) return;
+    // The programs of other ranks may still be about to end.
+    std::error_code error;
+    for (int turn = 0; turn < 5; ++turn) {
+        fs::remove_all(scratch_, error);
+        if (!error) return;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+}
+
+Verb ProgramBody::train(const Report& report) {
+    if (leads()) {
+        lead(report);
+    } else {
+        do {
+            listen(until_next_turn());
+            exchange();
+        } while (!is_over());
+    }
+    group_.part(); // all ranks leave after the same exchange
+    return order_.verb;
+}
+
+// ---- one half of a turn: what the program says
+
+void ProgramBody::listen(Clock::duration patience) {
+    if (child_->exited())
+        std::this_thread::sleep_for(patience);
+    else
+        child_->wait(patience);
+    while (const auto line = child_->next_line()) take_line(*line);
+}
+
+ProgramBody::Clock::duration ProgramBody::until_next_turn() const {
+    const auto quiet = (Clock::now() - news_) / idle_share;
+    return std::clamp<Clock::duration>(quiet, shortest_turn, longest_turn);
+}
+
+void ProgramBody::take_line(const std::string& line) {
+    if (line.empty()) return;
+    std::vector<std::string> unknown;
+    auto message = trainables::parse_program_message(line, unknown);
+    if (!unknown.empty() && !said_unknown_) {
+        said_unknown_ = true;
+        note("the program sends '" + unknown.front() + "', which means nothing to this version and is ignored");
+    }
+    port_.progressed();
+    std::visit([this](auto& said) { on_message(std::move(said)); }, message);
+}
+
+void ProgramBody::on_message(trainables::ProgramReport report) {
+    ++own_.reports;
+    if (leads() && !leader_->stopping()) queue_.push_back(std::move(report));
+}
+
+void ProgramBody::on_message(trainables::ProgramSaved saved) {
+    if (!leads() || saved_ || !next().save) return;
+    saved_ = std::move(saved.checkpoint);
+    leader_->saved(Clock::now());
+}
+
+// ---- the leader, between the two halves
+
+void ProgramBody::lead(const Report& report) {
+    listen(until_next_turn());
+    while (next_report() && report(current_->metrics) == Verb::go_on) {
+    }
+    wait_for_end();
+    exchange(); // all ranks learn that it is over
+}
+
+void ProgramBody::turn(Clock::duration patience) {
+    watch_ranks();
+    exchange();
+    listen(patience);
+}
+
+/// Waits for the next report of this rank's program. False: there is none, the program has ended or was given up.
+bool ProgramBody::next_report() {
+    while (queue_.empty()) {
+        if (child_->exited() || leader_->stopping()) return false;
+        look_for_order();
+        turn(until_next_turn());
+    }
+    current_ = std::move(queue_.front());
+    queue_.pop_front();
+    gives_state_ = gives_state_ || current_->checkpoint || current_->can_save;
+    leader_->reported(Clock::now());
+    return true;
+}
+
+/// The head may have said already what the next report will be answered with: then that report is waited for, and not
+/// for ever.
+void ProgramBody::look_for_order() {
+    const auto order = port_.verdict_within(loop_.iteration() + 1, std::chrono::milliseconds(0));
+    if (!order || order->verb == Verb::go_on) return;
+    asked_ = without_state(*order);
+    leader_->will_stop(Clock::now());
+}
+
+/// Until every process has ended.
+void ProgramBody::wait_for_end() {
+    while (true) {
+        if (child_->exited()) {
+            need_a_report();
+            leader_->done(Clock::now());
+        }
+        watch_ranks();
+        if (next().end != End::go_on && !adopted_) keep_reported_state();
+        if (std::ranges::all_of(ranks_, [](const RankFacts& rank) { return rank.ended; })) break;
+        exchange();
+        listen(until_next_turn());
+        if (leader_->stopping()) recall();
+    }
+    keep_state_asked_for();
+    leader_->close();
+}
+
+void ProgramBody::need_a_report() const {
+    if (base_ > 0 || own_.reports > 0 || !child_->exited()->clean() || told_to_end_) return;
+    throw base::Error("the program ended without a single report: each iteration ends with report(" +
+                      setting_.spec->objective.metric + "=...); " + process::documentation_page("guides/programs.md") +
+                      " shows how");
+}
+
+bool ProgramBody::others_report() const {
+    return std::any_of(ranks_.begin() + 1, ranks_.end(), [](const RankFacts& rank) { return rank.reports > 0; });
+}
+
+/// What earlier attempts have found out about the other ranks, once the leader may have to wait for them.
+void ProgramBody::recall() {
+    if (recalled_ || ranks_.size() == 1 || others_report()) return;
+    recalled_ = true;
+    if (studydir::lone_reports(setting_.program->directory) > 0) leader_->rank_zero_is_alone();
+}
+
+/// Lets the leader look at the ranks. Whoever is waited for is named in the log, and given up in the end.
+void ProgramBody::watch_ranks() {
+    const auto now = Clock::now();
+    ranks_[0] = own_;
+    ranks_[0].ended = child_->exited().has_value();
+    if (!heard_others_ && others_report()) {
+        heard_others_ = true;
+        studydir::forget_lone_reports(setting_.program->directory);
+    }
+    const auto since = leader_->waits_since();
+    const auto limit = leader_->patience();
+    const std::string for_whom = since ? leader_->waits_for(ranks_) : "";
+    const bool alone = leader_->rank_zero_alone();
+    const bool in_vain = leader_->in_vain();
+    leader_->step(now, ranks_);
+    if (!alone && leader_->rank_zero_alone()) {
+        note(
+            "only rank 0 of the program reports: its ranks are stopped by signal (call report on every rank to let "
+            "them end by themselves)");
+        studydir::note_lone_reports(setting_.program->directory);
+    }
+    if (!in_vain && leader_->in_vain()) give_up_waiting(limit, for_whom);
+    if (said_waiting_ || !since || leader_->waits_since() != since) return; // another wait begins
+    if (now - *since < std::min<ProgramLeader::Duration>(setting_.program->alone_grace, limit / 2)) return;
+    said_waiting_ = true;
+    note("waiting for #" + std::to_string(assignment_.start.trial.value()) + ", " + for_whom + ", for another " +
+         rounded(limit - (now - *since)) + " at most");
+}
+
+/// The program hangs, or seems to: it is stopped by signal, and the state that it has now is not complete.
+void ProgramBody::give_up_waiting(ProgramLeader::Duration limit, const std::string& for_whom) {
+    const std::string text = "waited " + rounded(limit) + " in vain for " + for_whom +
+                             "; the program is stopped by signal (a longer run.abort_grace makes the wait longer)";
+    const Word& word = end_ ? *end_ : *asked_;
+    if (word.verb == Verb::pause && !word.goes_on_later) throw base::Error(text);
+    // Without a report since it was asked, the head has to hear that the trial is to train on later.
+    if (word.verb == Verb::pause && !end_) throw CheckpointError(AttemptOutcome::unsaved, text);
+    adopted_ = true; // there is nothing to take over
+    if (!end_) leader_->stop(word.verb, false, Clock::now());
+    note(text);
+}
+
+// ---- the leader, after a report
+
+std::optional<std::chrono::milliseconds> ProgramBody::patience() const { return verdict_turn; }
+
+void ProgramBody::idle() {
+    leader_->undecided(Clock::now());
+    turn(Clock::duration::zero());
+}
+
+/// A program that has gone on already may be writing to what it has saved.
+Saves ProgramBody::saves() {
+    if (!program().checkpoints) return Saves::never;
+    if (current_->checkpoint && queue_.empty()) return Saves::now;
+    if (current_->checkpoint || current_->can_save) return Saves::at_end;
+    return gives_state_ ? Saves::missing : Saves::none;
+}
+
+std::string ProgramBody::why_no_state() const {
+    return "its program gave no checkpoint: pass one with each report, report(..., checkpoint=path); or say "
+           "checkpoints = false in [trainable]";
+}
+
+Word ProgramBody::tell(const Word& word, const TrialPoint& point) {
+    point_ = point;
+    if (word.verb != Verb::go_on) return word; // `end` follows
+    if (word.save) save_at_rest(point);
+    leader_->go_on(Clock::now());
+    return word;
+}
+
+/// Once every rank has made the report, what was saved for it is complete: it is copied, then the program goes on. One
+/// that cannot be kept is only said.
+void ProgramBody::save_at_rest(const TrialPoint& point) {
+    const auto since = Clock::now();
+    const std::uint64_t wanted = next().decided + 1;
+    // Ranks that were silent at earlier reports will be so at this one: only rank 0 reports.
+    const auto is_here = [&](const RankFacts& rank) {
+        return rank.ended || rank.reports >= wanted || (rank.reports == 0 && wanted > 1);
+    };
+    ranks_[0] = own_;
+    while (!std::ranges::all_of(ranks_, is_here)) {
+        if (Clock::now() - since >= leader_->alone_grace()) return;
+        turn(until_next_turn());
+        recall();
+    }
+    if (!queue_.empty()) return;
+    const auto began = Clock::now();
+    loop_.checkpoints().taken(point);
+    try {
+        adopt(*current_->checkpoint, false);
+    } catch (const base::Error& error) {
+        loop_.checkpoints().missed(error.what());
+    }
+    const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    loop_.checkpoints().measured(seconds, seconds);
+}
+
+void ProgramBody::end(const Word& word, const TrialPoint& point) {
+    end_ = word;
+    point_ = point;
+    queue_.clear();
+    leader_->stop(word.verb, word.save && !current_->checkpoint && current_->can_save, Clock::now());
+}
+
+// ---- the leader: what the program has saved
+
+/// Every rank has made the report: what was saved for it is complete.
+void ProgramBody::keep_reported_state() {
+    const bool there = end_ && end_->save && current_->checkpoint;
+    adopted_ = there || !next().save; // what was asked for comes later
+    if (there) adopt(*current_->checkpoint);
+}
+
+/// All processes have ended.
+void ProgramBody::keep_state_asked_for() {
+    if (!next().save || adopted_) return;
+    if (saved_) {
+        adopted_ = true;
+        adopt(*saved_);
+    } else if (end_->verb == Verb::pause) {
+        throw base::Error("the program was told to save its state and to pause at iteration " +
+                          std::to_string(point_.iteration) + ", and ended without having saved it");
+    }
+}
+
+void ProgramBody::adopt(const std::string& checkpoint, bool may_move) {
+    const fs::path source = (fs::path(program().directory) / checkpoint).lexically_normal();
+    const auto [inside, rest] = std::ranges::mismatch(fs::path(checkpoint_directory_), source);
+    const auto& start = assignment_.start;
+    const storage::CheckpointKey key{start.trial, point_.iteration, start.incarnation, start.attempt};
+    try {
+        auto reference = setting_.checkpoints->adopt(key, source.string(),
+                                                     may_move && inside == fs::path(checkpoint_directory_).end());
+        loop_.checkpoints().saved(std::move(reference), point_.value);
+    } catch (const base::IoError& error) { // a full disk is no fault of the trial
+        throw CheckpointError(AttemptOutcome::unsaved, error.what());
+    } catch (const base::Error& error) {
+        throw base::Error("cannot take over the checkpoint that the program named: " + std::string(error.what()));
+    }
+}
+
+// ---- the other half: what the ranks tell each other
+
+/// Collective.
+void ProgramBody::exchange() {
+    check_end();
+    tell_others();
+    obey();
+}
+
+void ProgramBody::check_end() {
+    if (own_.ended || !child_->exited()) return;
+    own_.ended = true;
+    const process::ChildExit& exit = *child_->exited();
+    if (exit.clean()) return;
+    if (!told_to_end_ && order_.end == End::go_on) {
+        const std::string text = failure_text(exit, *child_);
+        // What kills like this is the kernel, short of memory, or a person; a page that cannot be read gives SIGBUS.
+        if (exit.signal == SIGKILL || exit.signal == SIGBUS) throw DisturbedError(text);
+        throw base::Error(text);
+    }
+    // Its results are in: what goes wrong while it closes down is worth a line, not the trial.
+    if (exit.signal == 0) note("rank " + std::to_string(group_.rank()) + " of the trial, told to end: " + exit.text());
+}
+
+/// Collective. Sums of a vector in which each rank fills in its own part, and the leader its order.
+void ProgramBody::tell_others() {
+    if (group_.size() == 1) {
+        if (port_.abort_flag().load()) throw ddp::Aborted("the trial was told to give up");
+        if (own_ != ranks_[0] || next() != order_) news_ = Clock::now();
+        ranks_[0] = own_;
+        order_ = next();
+        return;
+    }
+    const bool news = own_ != told_ || (leads() && next() != order_);
+    if (group_.min_max(news ? 1 : 0).second == 0) return;
+    constexpr std::size_t head = 4;
+    std::vector<double> words(head + 2 * ranks_.size(), 0.0);
+    if (leads()) {
+        words[0] = static_cast<double>(next().decided);
+        words[1] = static_cast<double>(next().end);
+        words[2] = static_cast<double>(next().verb);
+        words[3] = next().save ? 1.0 : 0.0;
+    }
+    const std::size_t mine = head + 2 * static_cast<std::size_t>(group_.rank());
+    words[mine] = static_cast<double>(own_.reports);
+    words[mine + 1] = own_.ended ? 1.0 : 0.0;
+    group_.all_reduce(words);
+    order_ = {static_cast<std::uint64_t>(words[0]), static_cast<End>(words[1]), static_cast<Verb>(words[2]),
+              words[3] != 0.0};
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+        ranks_[r] = {static_cast<std::uint64_t>(words[head + 2 * r]), words[head + 2 * r + 1] != 0.0};
+    told_ = own_;
+    news_ = Clock::now();
+}
+
+/// A folder of its own, so that what the program has saved there before is not taken over along with it.
+std::optional<std::string> ProgramBody::save_to() const {
+    if (!order_.save) return std::nullopt;
+    const std::string folder = checkpoint_directory_ + "/" + std::to_string(base_ + answered_);
+    std::error_code error; // the program will tell
+    fs::create_directories(folder, error);
+    return folder;
+}
+
+void ProgramBody::obey() {
+    for (; answered_ < std::min(own_.reports, order_.decided); ++answered_)
+        child_->send(trainables::decision_line(Verb::go_on, base_ + answered_ + 1));
+    const bool told = order_.end == End::deliver || (order_.end == End::deliver_to_first && leads());
+    if (told && answered_ == order_.decided && own_.reports > order_.decided) {
+        ++answered_;
+        told_to_end_ = true;
+        child_->send(trainables::decision_line(order_.verb, base_ + answered_, save_to()));
+    }
+    if (order_.end == End::signal) {
+        told_to_end_ = true;
+        child_->stop();
+    }
+}
+
+} // namespace ranktune::trial

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// ProgramBody: the body of a program: its process on this rank, and the turns in which the ranks of the trial tell each
+// other what their processes did.
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "process/child.hpp"
+#include "process/output_limit.hpp"
+#include "trainables/program/environment.hpp"
+#include "trainables/program/messages.hpp"
+#include "trial/attempt_context.hpp"
+#include "trial/bodies/program_leader.hpp"
+#include "trial/bodies/trial_body.hpp"
+
+namespace ranktune::trial {
+
+/// All of its work is in turns: take in what the program says, tell the other ranks what is new (one small reduction
+/// when nothing is), do what the leader's order says. So no rank ever waits for its program where another rank needs
+/// it, and a program that prints is always read. Whatever the leader waits for, it waits in turns; its reports, and
+/// only these, go through the loop. The other ranks follow its orders until the last.
+class ProgramBody final : public TrialBody {
+  public:
+    explicit ProgramBody(const AttemptParts& parts);
+    ~ProgramBody() override;
+    ProgramBody(const ProgramBody&) = delete;
+    ProgramBody& operator=(const ProgramBody&) = delete;
+
+    void start(const study::CheckpointRef* checkpoint) override;
+    /// Throws base::Error when the program failed on this rank.
+    [[nodiscard]] study::Verb train(const Report& report) override;
+    [[nodiscard]] Saves saves() override;
+    [[nodiscard]] std::string why_no_state() const override;
+    [[nodiscard]] std::optional<std::chrono::milliseconds> patience() const override;
+    void idle() override;
+    [[nodiscard]] Word tell(const Word& word, const TrialPoint& point) override;
+    void save(const TrialPoint&) override {} // `tell` has
+    void end(const Word& word, const TrialPoint& point) override;
+    void close(bool) override {}
+
+  private:
+    using Clock = process::Child::Clock;
+
+    [[nodiscard]] bool leads() const { return assignment_.leads(); }
+    [[nodiscard]] const study::ProgramSpec& program() const { return *setting_.spec->trainable.program; }
+    [[nodiscard]] bool is_over() const { return order_.end == ProgramOrder::End::over; }
+    /// What the leader will say at the next exchange.
+    [[nodiscard]] const ProgramOrder& next() const { return leader_ ? leader_->order() : order_; }
+    // Preparation
+    [[nodiscard]] std::string locate(const study::CheckpointRef& checkpoint);
+    void set_up();
+    void make_scratch();
+    [[nodiscard]] trainables::ProgramFacts facts_of_attempt();
+    void meet(trainables::ProgramFacts& facts);
+    // A turn, in two halves: what the program says; what the ranks tell each other
+    void listen(Clock::duration patience);
+    void exchange();
+    [[nodiscard]] Clock::duration until_next_turn() const;
+    void take_line(const std::string& line);
+    void on_message(trainables::ProgramReport report);
+    void on_message(trainables::ProgramSaved saved);
+    void on_message(const trainables::ProgramLog& log) { print(log.text); }
+    void check_end();
+    void tell_others();
+    void obey();
+    [[nodiscard]] std::optional<std::string> save_to() const;
+    // The leader, between the two halves; each wait of its is a number of turns
+    void lead(const Report& report);
+    void turn(Clock::duration patience);
+    [[nodiscard]] bool next_report();
+    void look_for_order();
+    void wait_for_end();
+    void need_a_report() const;
+    void watch_ranks();
+    void recall();
+    void give_up_waiting(ProgramLeader::Duration limit, const std::string& for_whom);
+    void save_at_rest(const TrialPoint& point);
+    void keep_reported_state();
+    void keep_state_asked_for();
+    void adopt(const std::string& checkpoint, bool may_move = true);
+    [[nodiscard]] bool others_report() const;
+
+    void print(std::string_view line) { output_.line(line); }
+    void note(std::string_view line) { port_.log(assignment_.start.trial, line); }
+
+    const AttemptSetting& setting_;
+    const Assignment& assignment_;
+    const space::Configuration& configuration_;
+    GroupCollective& group_;
+    AttemptPort& port_;
+    TrialLoop& loop_;
+    base::Iteration base_; ///< iterations completed before this attempt
+    std::string scratch_;  ///< folder of this attempt
+    std::string checkpoint_directory_;
+    process::OutputLimit output_;
+    std::unique_ptr<process::Child> child_; // after output_, which it writes to
+
+    // What the program has said here
+    RankFacts own_;
+    RankFacts told_; ///< what the others know of it
+    std::uint64_t answered_ = 0;
+    bool told_to_end_ = false; ///< by an answer or a signal
+    bool said_unknown_ = false;
+
+    // What all know
+    std::vector<RankFacts> ranks_;
+    ProgramOrder order_;
+    Clock::time_point news_ = Clock::now();
+
+    // Leader
+    std::optional<ProgramLeader> leader_;
+    std::deque<trainables::ProgramReport> queue_;      ///< reports that the loop does not know yet
+    std::optional<trainables::ProgramReport> current_; ///< the one that it knows last
+    TrialPoint point_;                                 ///< after it
+    std::optional<Word> asked_;                        ///< what the next report will be answered with
+    std::optional<Word> end_;                          ///< what `current_` is answered with, the last one
+    std::optional<std::string> saved_;                 ///< what the program answered when it was told to save
+    bool gives_state_ = false;                         ///< with some report, this or an earlier one
+    bool adopted_ = false;                             ///< there is nothing more to take over
+    bool said_waiting_ = false;
+    bool recalled_ = false;     ///< it was asked whether rank 0 alone reports in this study
+    bool heard_others_ = false; ///< another rank has reported
+};
+
+} // namespace ranktune::trial

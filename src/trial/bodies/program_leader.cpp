@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/bodies/program_leader.hpp"
+
+#include "ranktune/study/parse.hpp"
+#include "trial/attempt_errors.hpp"
+
+namespace ranktune::trial {
+
+using End = ProgramOrder::End;
+
+ProgramLeader::Duration ProgramLeader::alone_grace() const {
+    constexpr Duration least = std::chrono::milliseconds(100);
+    if (!known_alone_) return limits_.alone_grace;
+    return std::min(std::max<Duration>(longest_ / 10, least), limits_.alone_grace);
+}
+
+void ProgramLeader::stop(study::Verb verb, bool save, Time now) {
+    order_.verb = verb;
+    order_.save = save;
+    stopped_at_ = heard_ = now;
+}
+
+void ProgramLeader::saved(Time now) {
+    saved_ = true;
+    heard_ = now;
+    if (order_.end == End::deliver) delivered_at_ = now; // the grace to end begins now
+}
+
+void ProgramLeader::done(Time now) {
+    if (!done_at_) done_at_ = now;
+}
+
+void ProgramLeader::step(Time now, std::span<const RankFacts> ranks) {
+    if (order_.end == End::go_on && stopped_at_) begin_end(now, ranks);
+    if (order_.end == End::deliver || order_.end == End::deliver_to_first) watch_end(now, ranks);
+    give_up_if_late(now);
+    if (order_.end == End::go_on && done_at_ && now - *done_at_ >= limits_.abort_grace) order_.end = End::signal;
+    if (order_.end != End::signal && order_.end != End::over) check_timeout(now, ranks);
+}
+
+void ProgramLeader::begin_end(Time now, std::span<const RankFacts> ranks) {
+    bool all_here = true;
+    bool only_silent = true; // those that are not here have never said anything
+    for (const RankFacts& rank : ranks) {
+        if (rank.ended || rank.reports > order_.decided) continue;
+        all_here = false;
+        only_silent = only_silent && rank.reports == 0;
+    }
+    if (all_here) {
+        order_.end = End::deliver;
+        delivered_at_ = now;
+    } else if (only_silent && now - *stopped_at_ >= alone_grace()) {
+        alone_ = true;
+        order_.end = order_.save ? End::deliver_to_first : End::signal;
+        delivered_at_ = now;
+    }
+}
+
+void ProgramLeader::watch_end(Time now, std::span<const RankFacts> ranks) {
+    const bool ignored =
+        std::ranges::any_of(ranks, [&](const RankFacts& rank) { return rank.reports > order_.decided + 1; });
+    const bool saving = is_saving() && !ranks.front().ended;
+    if (order_.end == End::deliver_to_first && (saved_ || ranks.front().ended)) order_.end = End::signal;
+    if (ignored || (!saving && now - *delivered_at_ >= limits_.abort_grace)) order_.end = End::signal;
+}
+
+bool ProgramLeader::is_saving() const {
+    return (order_.end == End::deliver || order_.end == End::deliver_to_first) && order_.save && !saved_;
+}
+
+std::optional<ProgramLeader::Time> ProgramLeader::waits_since() const {
+    if (is_saving()) return delivered_at_;
+    if (order_.end != End::go_on || done_at_) return std::nullopt;
+    return stopped_at_ ? stopped_at_ : asked_at_;
+}
+
+std::string ProgramLeader::waits_for(std::span<const RankFacts> ranks) const {
+    if (is_saving()) return "rank 0 (to save its state)";
+    std::string text;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        if (ranks[r].ended || ranks[r].reports > order_.decided) continue;
+        text += (text.empty() ? "rank " : ", rank ") + std::to_string(r) + " (report " +
+                std::to_string(ranks[r].reports + 1) + ")";
+    }
+    return text;
+}
+
+ProgramLeader::Duration ProgramLeader::patience() const {
+    // What is longer than an iteration has a reason; three of them have none. A large state takes its time to save.
+    return (is_saving() ? 10 : 1) * limits_.abort_grace + 3 * longest_;
+}
+
+void ProgramLeader::give_up_if_late(Time now) {
+    const auto since = waits_since();
+    if (!since || now - *since < patience()) return;
+    in_vain_ = true;
+    order_.end = End::signal;
+}
+
+void ProgramLeader::check_timeout(Time now, std::span<const RankFacts> ranks) const {
+    if (!limits_.report_timeout || now - heard_ < *limits_.report_timeout) return;
+    if (std::ranges::all_of(ranks, [](const RankFacts& rank) { return rank.ended; })) return;
+    std::string text = "no sign of progress for " +
+                       study::duration_text(std::chrono::duration_cast<base::Duration>(*limits_.report_timeout)) +
+                       " (failure.report_timeout); reports made:";
+    for (std::size_t r = 0; r < ranks.size(); ++r)
+        text += (r == 0 ? " " : ", ") + std::to_string(ranks[r].reports) + " by rank " + std::to_string(r) +
+                (ranks[r].ended ? " (ended)" : "");
+    throw DisturbedError(text);
+}
+
+} // namespace ranktune::trial

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a program's attempt begins: the folder of the attempt, the meeting of the ranks, the processes.
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <span>
+
+#include "process/spawn.hpp"
+#include "ranktune/base/digest.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/codec.hpp"
+#include "ranktune/study/command_template.hpp"
+#include "studydir/study_directory.hpp"
+#include "trial/attempt_errors.hpp"
+#include "trial/bodies/program_body.hpp"
+#include "trial/rendezvous.hpp"
+
+namespace ranktune::trial {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const study::Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+/// What a rank tells the others about itself.
+struct Introduction {
+    std::string host;
+    std::vector<std::string> devices;
+    std::uint16_t port = 0;
+
+    [[nodiscard]] std::string encoded() const {
+        study::Bytes bytes;
+        study::Encoder out(bytes);
+        out.string(host);
+        out.varint(devices.size());
+        for (const std::string& device : devices) out.string(device);
+        out.varint(port);
+        return text_of(bytes);
+    }
+    static Introduction decoded(const std::string& text) {
+        study::Decoder in(std::as_bytes(std::span(text)));
+        Introduction result;
+        result.host = in.string();
+        result.devices.resize(in.count());
+        for (std::string& device : result.devices) device = in.string();
+        result.port = static_cast<std::uint16_t>(in.varint());
+        return result;
+    }
+};
+
+/// `<trial>-<start>.<attempt>`: no two attempts of a study have the same.
+std::string name_of(const study::StartTrial& start) {
+    return std::to_string(start.trial.value()) + "-" + std::to_string(start.incarnation.value()) + "." +
+           std::to_string(start.attempt.value());
+}
+
+/// Whether two ranks of a node call their devices by the same names, as under a cgroup per task, where each rank finds
+/// its own as "0" and no other.
+bool names_are_private(const std::vector<Introduction>& ranks, const std::string& host) {
+    std::set<std::string> names;
+    for (const Introduction& rank : ranks) {
+        if (rank.host != host) continue;
+        for (const std::string& device : rank.devices)
+            if (!names.insert(device).second) return true;
+    }
+    return false;
+}
+
+/// What each rank has as its node. Ranks that cannot see each other's devices are on nodes of their own, as far as a
+/// program is concerned: LOCAL_RANK and LOCAL_WORLD_SIZE count the devices that it sees.
+std::vector<std::uint64_t> nodes_of(const std::vector<Introduction>& ranks) {
+    std::vector<std::uint64_t> nodes;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        const std::string& host = ranks[r].host;
+        nodes.push_back(base::digest_of(names_are_private(ranks, host) ? host + " " + std::to_string(r) : host));
+    }
+    return nodes;
+}
+
+/// The devices of all ranks of the group on this rank's node, in the order of ranks: LOCAL_RANK picks one.
+std::optional<std::string> visible_devices(const std::vector<Introduction>& ranks,
+                                           const std::vector<std::uint64_t>& nodes, std::size_t own,
+                                           bool job_has_gpus) {
+    std::string list;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        if (nodes[r] != nodes[own]) continue;
+        for (const std::string& device : ranks[r].devices) list += (list.empty() ? "" : ",") + device;
+    }
+    if (list.empty() && !job_has_gpus) return std::nullopt;
+    return list;
+}
+
+bool on_one_host(const std::vector<Introduction>& ranks) {
+    return std::ranges::all_of(ranks, [&](const Introduction& rank) { return rank.host == ranks.front().host; });
+}
+
+} // namespace
+
+void ProgramBody::start(const study::CheckpointRef* checkpoint) {
+    trainables::ProgramFacts facts = facts_of_attempt();
+    if (leads()) set_up();
+    // What rank 0 alone can know.
+    study::Bytes bytes;
+    if (leads()) {
+        study::Encoder out(bytes);
+        out.string(scratch_);
+        out.string(checkpoint != nullptr ? locate(*checkpoint) : "");
+    }
+    const std::string shared = share(group_, text_of(bytes));
+    study::Decoder in(std::as_bytes(std::span(shared)));
+    scratch_ = in.string();
+    if (std::string path = in.string(); !path.empty()) facts.checkpoint = std::move(path);
+    checkpoint_directory_ = scratch_ + "/checkpoint";
+    facts.config_path = scratch_ + "/config.json";
+    facts.checkpoint_directory = checkpoint_directory_;
+    meet(facts);
+
+    const study::CommandTemplate command(program());
+    const auto words = command.expand({configuration_, facts.config_path, facts.iterations});
+    const auto environment = trainables::program_environment(setting_.program->environment, program(), facts);
+    if (leads()) {
+        ProgramLeader::Limits limits{setting_.program->alone_grace, setting_.spec->output.abort_grace,
+                                     setting_.spec->failure.report_timeout};
+        if (base_ > 0) {
+            const std::chrono::duration<double> before(assignment_.start.seconds / static_cast<double>(base_));
+            limits.iteration = std::chrono::duration_cast<ProgramLeader::Duration>(before);
+        }
+        leader_.emplace(limits, Clock::now());
+    }
+    // A rank that does not leave within abort_grace is given up: its program has to be gone before.
+    const process::Child::Clock::duration grace = std::min<process::Child::Clock::duration>(
+        process::Child::usual_term_grace, setting_.spec->output.abort_grace / 2);
+    child_ = std::make_unique<process::Child>(
+        words, environment, program().directory, [this](std::string_view line) { print(line); }, grace);
+    news_ = Clock::now();
+}
+
+/// Path of what the program once saved, every file of it verified.
+std::string ProgramBody::locate(const study::CheckpointRef& checkpoint) {
+    try {
+        return setting_.checkpoints->locate(checkpoint);
+    } catch (const base::Error& error) {
+        throw CheckpointError(outcome_of_reading(error), error.what());
+    }
+}
+
+/// What goes wrong here has nothing to do with the trial.
+void ProgramBody::set_up() {
+    try {
+        make_scratch();
+        const studydir::StudyDirectory directory{setting_.program->directory};
+        auto& files = storage::posix_file_system();
+        static_cast<void>(files.open(directory.python_module(), storage::FileSystem::Open::read));
+    } catch (const base::IoError& error) {
+        throw process::SetUpError(error.what());
+    }
+}
+
+/// A folder that lives as long as the attempt, on the study's file system, where every rank sees it.
+void ProgramBody::make_scratch() {
+    const fs::path folder =
+        fs::path(studydir::StudyDirectory{setting_.program->directory}.attempts()) / name_of(assignment_.start);
+    std::error_code error;
+    fs::remove_all(folder, error);
+    storage::posix_file_system().make_below(setting_.program->directory,
+                                            "attempts/" + name_of(assignment_.start) + "/checkpoint");
+    scratch_ = folder.string();
+    studydir::publish_text(storage::posix_file_system(), scratch_ + "/config.json",
+                           trainables::configuration_json(configuration_), false);
+}
+
+trainables::ProgramFacts ProgramBody::facts_of_attempt() {
+    const study::StudySpec& spec = *setting_.spec;
+    const auto& start = assignment_.start;
+    trainables::ProgramFacts facts;
+    facts.study = spec.name;
+    facts.study_directory = setting_.program->directory;
+    facts.python_path = studydir::StudyDirectory{setting_.program->directory}.python();
+    facts.trial = start.trial;
+    facts.attempt = start.attempt;
+    facts.seed = spec.seed;
+    facts.iterations = spec.max_iterations;
+    facts.iteration = base_;
+    facts.objective = spec.objective;
+    facts.cpus_per_rank = spec.resources.cpus_per_rank;
+    facts.run_id = spec.name + "-" + name_of(start);
+    return facts;
+}
+
+/// Collective. Who is where, with which devices and ports.
+void ProgramBody::meet(trainables::ProgramFacts& facts) {
+    const auto own = static_cast<std::size_t>(group_.rank());
+    const bool needs_port = leads() || program().tf_config;
+    const std::uint64_t start = port_start(setting_.program->directory, assignment_.start, own);
+    const Introduction mine{setting_.program->host, setting_.devices.devices,
+                            needs_port ? free_port(start) : std::uint16_t{0}};
+    std::vector<Introduction> ranks;
+    for (const std::string& text : gather(group_, mine.encoded())) ranks.push_back(Introduction::decoded(text));
+    const std::vector<std::uint64_t> nodes = nodes_of(ranks);
+    facts.place = trainables::place_in_group(nodes, group_.rank());
+    std::vector<std::string> addresses(ranks.size(), "127.0.0.1");
+    if (!on_one_host(ranks)) addresses = gather(group_, reachable_address(setting_.program->host));
+    facts.master_address = addresses[0];
+    facts.master_port = ranks[0].port;
+    facts.visible_devices = visible_devices(ranks, nodes, own, setting_.devices.job_has_gpus);
+    for (std::size_t r = 0; r < ranks.size(); ++r)
+        facts.addresses.push_back(addresses[r] + ":" + std::to_string(ranks[r].port));
+}
+
+} // namespace ranktune::trial

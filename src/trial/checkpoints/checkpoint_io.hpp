@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// CheckpointIo: where the checkpoints of trials go, and where they are read.
+
+#include <memory>
+#include <string>
+
+#include "ranktune/study/state.hpp"
+#include "ranktune/study/vocabulary.hpp"
+#include "storage/checkpoints/checkpoint_store.hpp"
+
+namespace ranktune::trial {
+
+/// Called on the trial thread and its checkpoint writer, never by both at once; on the leader, and on every rank where
+/// each saves a shard.
+class CheckpointIo {
+  public:
+    virtual ~CheckpointIo() = default;
+    /// Returns when the file has its final name. Throws base::IoError.
+    [[nodiscard]] virtual study::CheckpointRef save(const storage::CheckpointKey& key,
+                                                    const study::MemoryState& state) = 0;
+    /// Throws as storage::CheckpointStore::load.
+    [[nodiscard]] virtual study::MemoryState load(const study::CheckpointRef& checkpoint) = 0;
+    /// The shards of a checkpoint, to read from; on every rank. Throws as `load`, and so does what it returns.
+    [[nodiscard]] virtual std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint) = 0;
+    /// Takes back what `save` wrote of a checkpoint whose other shards are not to be had. Never throws.
+    virtual void discard(const storage::CheckpointKey& key) noexcept = 0;
+    /// What a program saved (storage::CheckpointStore::adopt, locate).
+    [[nodiscard]] virtual study::CheckpointRef adopt(const storage::CheckpointKey& key, const std::string& source,
+                                                     bool move) = 0;
+    [[nodiscard]] virtual std::string locate(const study::CheckpointRef& checkpoint) = 0;
+};
+
+} // namespace ranktune::trial

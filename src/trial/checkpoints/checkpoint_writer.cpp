@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/checkpoints/checkpoint_writer.hpp"
+
+#include <cassert>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+namespace ranktune::trial {
+
+CheckpointWriter::CheckpointWriter(Write write)
+    : write_(std::move(write)), thread_([this] {
+          write_now();
+          return process::Background::when_asked;
+      }) {}
+
+bool CheckpointWriter::idle() const {
+    const std::lock_guard lock(mutex_);
+    return !job_ && !result_;
+}
+
+study::MemoryState& CheckpointWriter::fresh_state() {
+    assert(idle());
+    state_.reset();
+    return state_;
+}
+
+void CheckpointWriter::start(const storage::CheckpointKey& key) {
+    assert(idle());
+    {
+        const std::lock_guard lock(mutex_);
+        job_ = key;
+    }
+    thread_.ask();
+}
+
+std::optional<CheckpointWriter::Result> CheckpointWriter::take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(result_, std::nullopt);
+}
+
+std::optional<CheckpointWriter::Result> CheckpointWriter::wait() {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [this] { return !job_; });
+    return std::exchange(result_, std::nullopt);
+}
+
+void CheckpointWriter::write_now() {
+    Result result;
+    const auto began = std::chrono::steady_clock::now();
+    try {
+        result.checkpoint = write_(*job_, state_); // both are this thread's until it gives the result
+    } catch (const std::exception& error) {
+        result.error = error.what();
+    }
+    result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    {
+        const std::lock_guard lock(mutex_);
+        job_.reset();
+        result_ = std::move(result);
+    }
+    done_.notify_all();
+}
+
+} // namespace ranktune::trial

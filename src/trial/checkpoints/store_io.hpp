@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Checkpoints of trials in the directory of a study.
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <type_traits>
+
+#include "storage/checkpoints/checkpoint_store.hpp"
+#include "trial/checkpoints/checkpoint_io.hpp"
+
+namespace ranktune::trial {
+
+class StoreIo final : public CheckpointIo {
+  public:
+    /// `files` outlives this object. Reading is tried again after `pause`, and once more after four times that: a
+    /// server that changes over is back by then, and each try opens the file anew.
+    StoreIo(storage::FileSystem& files, const std::string& directory, bool direct = true,
+            std::chrono::milliseconds pause = std::chrono::milliseconds(500))
+        : store_(files, directory, direct), pause_(pause) {}
+    study::CheckpointRef save(const storage::CheckpointKey& key, const study::MemoryState& state) override {
+        return store_.save(key, state);
+    }
+    study::MemoryState load(const study::CheckpointRef& checkpoint) override {
+        return patiently([&] { return store_.load(checkpoint); });
+    }
+    std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint) override {
+        return patiently([&] { return store_.open_shards(checkpoint); });
+    }
+    void discard(const storage::CheckpointKey& key) noexcept override { store_.discard(key); }
+    study::CheckpointRef adopt(const storage::CheckpointKey& key, const std::string& source, bool move) override {
+        return store_.adopt(key, source, move);
+    }
+    std::string locate(const study::CheckpointRef& checkpoint) override {
+        return patiently([&] { return store_.locate(checkpoint); });
+    }
+
+  private:
+    template <class Read>
+    std::invoke_result_t<Read&> patiently(Read&& read) {
+        for (const int pauses : {1, 4}) {
+            try {
+                return read();
+            } catch (const base::IoError&) {
+                std::this_thread::sleep_for(pauses * pause_);
+            }
+        }
+        return read();
+    }
+
+    storage::CheckpointStore store_;
+    std::chrono::milliseconds pause_;
+};
+
+} // namespace ranktune::trial

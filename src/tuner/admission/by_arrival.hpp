@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Asynchronous mode: what arrives takes effect.
+
+#include "tuner/admission/admission.hpp"
+
+namespace ranktune::tuner {
+
+class ByArrival final : public Admission {
+  public:
+    /// `trials` outlive it.
+    explicit ByArrival(const Trials& trials) : trials_(trials) {}
+
+    [[nodiscard]] Standing standing(TrialId trial, Iteration iteration) const override {
+        return iteration > trials_[trial].attempt_iteration ? Standing::next : Standing::foreign;
+    }
+    [[nodiscard]] std::optional<Fact> next() const override;
+    [[nodiscard]] Iteration received(TrialId trial) const override { return trials_[trial].attempt_iteration; }
+    [[nodiscard]] Iteration admitted(TrialId trial) const override { return trials_[trial].attempt_iteration; }
+    [[nodiscard]] const std::deque<study::ReportHeld>* held(TrialId) const override { return nullptr; }
+
+    [[nodiscard]] Room room() const override { return ends_.empty() ? Room::by_ranks : Room::none; }
+    [[nodiscard]] bool any_active() const override;
+    void visit_line(const std::function<bool(TrialId)>& visit) const override;
+    [[nodiscard]] bool wants_ranks(TrialId trial) const override {
+        return trials_[trial].phase == TrialPhase::waiting && !has_ended(trial);
+    }
+    [[nodiscard]] bool is_parked(TrialId) const override { return false; }
+    [[nodiscard]] bool keeps_the_line() const override { return false; }
+    [[nodiscard]] std::optional<TrialId> to_yield(std::optional<TrialId>, std::uint32_t, std::uint32_t) const override {
+        return {};
+    }
+    [[nodiscard]] bool is_leaving(TrialId) const override { return false; }
+    [[nodiscard]] bool any_leaving() const override { return false; }
+
+    void apply(const study::Record& record) override;
+    void snapshot(study::Encoder&) const override {} // between two steps every end has taken effect
+    void restore(study::Decoder&) override { ends_.clear(); }
+    void check_invariants() const override;
+
+  private:
+    [[nodiscard]] bool has_ended(TrialId trial) const;
+    void excuse(TrialId trial);
+    void forget(TrialId trial);
+
+    const Trials& trials_;
+    std::vector<EndFact> ends_; ///< of this step
+};
+
+} // namespace ranktune::tuner

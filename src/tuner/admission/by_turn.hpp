@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Deterministic mode: what arrives is kept until its turn, and takes effect in the one order that the study file
+// determines, whatever the number of ranks and however long things take (docs/developer/determinism.md).
+
+#include <set>
+
+#include "tuner/admission/admission.hpp"
+#include "tuner/admission/logical.hpp"
+
+namespace ranktune::tuner {
+
+class ByTurn final : public Admission {
+  public:
+    /// `trials` outlive it.
+    ByTurn(const study::StudySpec& spec, Trials& trials) : trials_(trials), time_(spec.max_concurrent) {}
+
+    [[nodiscard]] Standing standing(TrialId trial, Iteration iteration) const override;
+    [[nodiscard]] std::optional<Fact> next() const override;
+    [[nodiscard]] Iteration received(TrialId trial) const override;
+    [[nodiscard]] Iteration admitted(TrialId trial) const override { return trials_[trial].iteration; }
+    [[nodiscard]] const std::deque<study::ReportHeld>* held(TrialId trial) const override;
+
+    [[nodiscard]] Room room() const override { return time_.has_empty_slot() ? Room::one : Room::none; }
+    [[nodiscard]] bool any_active() const override { return time_.any_busy(); }
+    void visit_line(const std::function<bool(TrialId)>& visit) const override;
+    [[nodiscard]] bool wants_ranks(TrialId trial) const override;
+    [[nodiscard]] bool is_parked(TrialId trial) const override;
+    [[nodiscard]] bool keeps_the_line() const override { return true; }
+    /// Groups that wait for their turn, the latest first, save their state and give their ranks back. (Not before they
+    /// wait: what they train until then is never in vain, and a state costs time.)
+    [[nodiscard]] std::optional<TrialId> to_yield(std::optional<TrialId> before, std::uint32_t wanted,
+                                                  std::uint32_t free) const override;
+    [[nodiscard]] bool is_leaving(TrialId trial) const override { return leaving_.contains(trial); }
+    [[nodiscard]] bool any_leaving() const override { return !leaving_.empty(); }
+
+    void apply(const study::Record& record) override;
+    void snapshot(study::Encoder& out) const override;
+    void restore(study::Decoder& in) override;
+    void check_invariants() const override;
+
+  private:
+    void admit(const study::Reported& report);
+    void keep(const study::ReportHeld& report);
+    void end(const study::AttemptEnded& record);
+    void forget_failure(TrialId id);
+    void enter_slot(TrialId id);
+    void leave_slot(TrialId id);
+    void set_leaving(TrialId id, bool leaves);
+    void refresh(TrialId id);
+    [[nodiscard]] const LogicalSlot* slot_of(TrialId id) const;
+
+    Trials& trials_; ///< of which it keeps `slot`
+    LogicalTime time_;
+    bool draining_ = false;     ///< nothing takes effect until the next incarnation
+    std::set<TrialId> leaving_; ///< hold ranks that will be back without further notice: winding, or asked to yield
+    // Derived.
+    std::set<TrialId> unslotted_; ///< wait for a slot: failed trials that were given another chance
+    std::uint32_t returning_ = 0; ///< ranks of `leaving_`
+};
+
+} // namespace ranktune::tuner

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Whose fault it was: what deaths of the job, failures on hosts and failures one after the other say about trials,
+// hosts and the surroundings of the study.
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tuner/admission/occupancy.hpp"
+#include "tuner/outcomes.hpp"
+#include "tuner/values/placement.hpp"
+#include "tuner/values/trials.hpp"
+
+namespace ranktune::tuner {
+
+/// Deaths of the job at which a trial ran before it is suspected.
+inline constexpr std::uint32_t deaths_to_suspect = 2;
+/// Deaths of the job while a suspect was tried alone, after which it is failed.
+inline constexpr std::uint32_t deaths_to_convict = 2;
+/// Different trials that fail in a row on a host before it is taken out of service.
+inline constexpr std::size_t failures_to_retire = 3;
+/// Different things that failures say, which are remembered in an incarnation.
+inline constexpr std::size_t max_failure_words = 256;
+/// Trials that fail before any trial has reported, after which the study stops.
+inline constexpr std::uint64_t max_early_failures = 8;
+
+/// What is known of a node of this incarnation.
+struct HostRecord {
+    bool well = false; ///< a trial has reported from here
+    struct Failure {
+        TrialId trial;
+        std::uint64_t words = 0; ///< digest of what was said, without numbers
+        bool unstarted = false;  ///< ranktune could not set the attempt up
+    };
+    /// In a row, in words that no other host has said: of different trials, and every attempt that could not be set up.
+    std::vector<Failure> failed;
+};
+
+/// What failures said in this incarnation: what comes from several hosts is no host's fault.
+struct FailureWords {
+    std::uint64_t digest = 0;
+    std::uint32_t host = 0; ///< that said it first
+    bool elsewhere = false; ///< another one has said it too
+};
+
+class Blame {
+  public:
+    [[nodiscard]] const std::vector<HostRecord>& hosts() const { return hosts_; } ///< positions of Placement::hosts()
+    /// Ran at too many deaths of the job, and are not over.
+    [[nodiscard]] const std::set<TrialId>& suspects() const { return suspects_; }
+    [[nodiscard]] std::uint64_t early_failures() const { return early_failures_; }
+    /// Failed unheard, and no trial was heard since the first of them failed.
+    [[nodiscard]] const std::vector<TrialId>& in_a_row() const { return in_a_row_; }
+    [[nodiscard]] std::uint64_t deaths_alone() const {
+        return deaths_alone_;
+    } ///< of the job, while a suspect was tried
+    /// A host on which one trial after the other fails, while trials get on elsewhere, is at fault and not the trials.
+    /// (Where ranktune itself fails, no trial has to get on elsewhere first: no configuration can be the cause.)
+    [[nodiscard]] bool is_bad(std::uint32_t host, const Placement& placement) const;
+    /// Those that failed on the host, once each.
+    [[nodiscard]] std::vector<TrialId> failed_on(std::uint32_t host) const;
+    /// Only this host has said so far that the trial could not be set up.
+    [[nodiscard]] bool alone_says(std::uint32_t host, TrialId trial) const;
+    /// What most of the failures in a row said, once: for people.
+    [[nodiscard]] std::string row_message(const Trials& trials, std::size_t limit) const;
+    /// An error that comes again at the same iteration with the same words would come a third time.
+    [[nodiscard]] static bool is_the_same(const TrialState& t, Iteration at, const std::string& message);
+
+    // ---- mutators
+    void begin(std::size_t hosts);
+    void forget_row() { early_failures_ = 0, in_a_row_.clear(); }
+    /// The trial has yet to be heard.
+    static void begin_silence(TrialState& t) { t.unheard = true; }
+    /// A report of the trial takes effect. A first one tells how things were when its trial was started, and nothing
+    /// about those that were started later. Before its times change.
+    void heard(TrialId id, TrialState& t, const Trials& trials, const Occupancy& occupancy);
+    void got_on(TrialId id, TrialState& t, Iteration iteration, const Placement& placement);
+    void attempt_ended(TrialId id, TrialState& t, AttemptOutcome outcome, const std::string& message,
+                       const Placement& placement);
+    void note_failure(TrialState& t, Iteration at, const std::string& message);
+    void closed(TrialId id, const TrialState& t, TrialPhase phase, bool any_report);
+    void reopened(TrialId id, TrialState& t);
+    void job_died(Trials& trials);
+    void retired(std::uint32_t host) { hosts_[host].failed.clear(); }
+    static void forgive(TrialState& t);
+
+    template <class Archive, class Self>
+    static void fields(Archive& archive, Self& self) {
+        archive(self.hosts_);
+        archive(self.words_);
+        archive(self.early_failures_);
+        archive(self.in_a_row_);
+        archive(self.deaths_alone_);
+    }
+    void restored(const Trials& trials);
+    /// Throws std::logic_error naming what does not hold.
+    void check_invariants(const Trials& trials) const;
+
+  private:
+    void clear_of_suspicion(TrialId id, TrialState& t);
+    void note_on(std::uint32_t host, TrialId id, bool unstarted, const std::string& message);
+
+    std::vector<HostRecord> hosts_;
+    std::vector<FailureWords> words_; ///< at most max_failure_words
+    std::uint64_t early_failures_ = 0;
+    std::vector<TrialId> in_a_row_;
+    std::uint64_t deaths_alone_ = 0;
+    std::set<TrialId> suspects_; ///< derived
+};
+
+} // namespace ranktune::tuner

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/values/ledger.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+#include <string_view>
+#include <unordered_map>
+
+namespace ranktune::tuner {
+
+using study::Rank;
+
+namespace {
+
+/// "s0.s2.s5" -> {"s0", "s0.s2", "s0.s2.s5"}: the switches around a host, the outermost first, by names of their own.
+std::vector<std::string> switches_around(const std::string& switches) {
+    std::vector<std::string> names;
+    for (std::size_t at = switches.find('.'); at != std::string::npos; at = switches.find('.', at + 1))
+        names.push_back(switches.substr(0, at));
+    if (!switches.empty()) names.push_back(switches);
+    return names;
+}
+
+/// Hosts whose ranks lie in more than one NUMA domain.
+std::set<std::string> divided_hosts(const std::vector<study::RankInfo>& workers) {
+    std::unordered_map<std::string, std::uint32_t> first;
+    std::set<std::string> divided;
+    for (const auto& worker : workers)
+        if (first.try_emplace(worker.host, worker.domain).first->second != worker.domain) divided.insert(worker.host);
+    return divided;
+}
+
+/// Where a rank is, or belongs, among descending ones.
+template <class Ranks>
+auto position(Ranks& ranks, Rank rank) {
+    return std::ranges::lower_bound(ranks, rank, std::ranges::greater{});
+}
+
+} // namespace
+
+void Ledger::reset(const std::vector<study::RankInfo>& workers) {
+    *this = Ledger{};
+    std::size_t deepest = 0;
+    for (const auto& worker : workers) deepest = std::max(deepest, switches_around(worker.switches).size());
+    levels_.resize(2 + deepest);
+    places_.emplace_back();
+    std::unordered_map<std::string, PlaceIndex> known;
+    const auto inside = [&](PlaceIndex around, const std::string& name, std::size_t level) {
+        const auto [entry, added] = known.try_emplace(name, static_cast<PlaceIndex>(places_.size()));
+        if (added) {
+            places_.emplace_back();
+            places_.back().around = around;
+            places_.back().level = level;
+        }
+        return entry->second;
+    };
+    const auto divided = divided_hosts(workers);
+    for (const auto& worker : workers) {
+        PlaceIndex place = 0;
+        std::size_t level = levels_.size(); // of a switch by its depth: those next to the hosts are looked at first
+        for (const auto& name : switches_around(worker.switches)) place = inside(place, "switch " + name, --level);
+        // A host in one piece counts as a domain.
+        const bool in_pieces = divided.contains(worker.host);
+        place = inside(place, "host " + worker.host, in_pieces ? 1 : 0);
+        if (in_pieces) place = inside(place, "domain " + std::to_string(worker.domain) + " of " + worker.host, 0);
+        const std::size_t rank = worker.rank.value();
+        if (place_by_rank_.size() <= rank) place_by_rank_.resize(rank + 1);
+        place_by_rank_[rank] = place;
+        places_[place].ranks.push_back(worker.rank);
+        add(place, 1);
+    }
+    for (Place& place : places_) std::ranges::sort(place.ranks, std::ranges::greater{});
+    free_ = alive_ = static_cast<std::uint32_t>(workers.size());
+}
+
+std::vector<Rank> Ledger::plan(std::uint32_t size) const {
+    assert(size > 0);
+    std::vector<Rank> ranks;
+    if (size > free_) return ranks;
+    ranks.reserve(size);
+    PlaceIndex chosen = 0;
+    for (const auto& level : levels_) {
+        const auto fit = level.lower_bound({size, 0});
+        if (fit == level.end()) continue;
+        chosen = fit->place;
+        break;
+    }
+    collect(chosen, size, ranks);
+    std::sort(ranks.begin(), ranks.end());
+    return ranks;
+}
+
+void Ledger::collect(PlaceIndex place, std::uint32_t wanted, std::vector<Rank>& ranks) const {
+    const Place& here = places_[place];
+    const auto lowest = static_cast<std::ptrdiff_t>(std::min<std::size_t>(wanted, here.ranks.size()));
+    ranks.insert(ranks.end(), here.ranks.end() - lowest, here.ranks.end());
+    for (const Free& inner : here.within) {
+        if (wanted == 0) return;
+        const std::uint32_t part = std::min(wanted, inner.ranks);
+        collect(inner.place, part, ranks);
+        wanted -= part;
+    }
+}
+
+void Ledger::take(Rank rank) {
+    const PlaceIndex place = place_of(rank);
+    auto& ranks = places_[place].ranks;
+    const auto at = position(ranks, rank);
+    assert(at != ranks.end() && *at == rank);
+    ranks.erase(at);
+    add(place, -1);
+    --free_;
+}
+
+void Ledger::release(Rank rank) {
+    const PlaceIndex place = place_of(rank);
+    assert(!is_free(rank));
+    auto& ranks = places_[place].ranks;
+    ranks.insert(position(ranks, rank), rank);
+    add(place, 1);
+    ++free_;
+}
+
+void Ledger::lose(Rank rank, bool was_free) {
+    if (was_free) take(rank);
+    --alive_;
+}
+
+bool Ledger::is_free(Rank rank) const {
+    if (rank.value() >= place_by_rank_.size() || places_.empty()) return false;
+    const auto& ranks = places_[place_of(rank)].ranks;
+    const auto at = position(ranks, rank);
+    return at != ranks.end() && *at == rank;
+}
+
+Ledger::PlaceIndex Ledger::place_of(Rank rank) const {
+    assert(rank.value() < place_by_rank_.size());
+    return place_by_rank_[rank.value()];
+}
+
+/// So many ranks more (or fewer) are free in a place and in all those around it.
+void Ledger::add(PlaceIndex place, std::int32_t ranks) {
+    while (place != 0) {
+        Place& here = places_[place];
+        const std::uint32_t before = here.free;
+        here.free += static_cast<std::uint32_t>(ranks);
+        recount(levels_[here.level], place, before, here.free);
+        recount(places_[here.around].within, place, before, here.free);
+        place = here.around;
+    }
+}
+
+template <class Places>
+void Ledger::recount(Places& places, PlaceIndex place, std::uint32_t before, std::uint32_t after) {
+    if (before == 0) {
+        places.insert({after, place});
+        return;
+    }
+    auto node = places.extract({before, place});
+    if (after == 0) return;
+    node.value().ranks = after; // goes to its new place without an allocation
+    places.insert(std::move(node));
+}
+
+} // namespace ranktune::tuner

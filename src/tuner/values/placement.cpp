@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/values/placement.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <stdexcept>
+
+#include "tuner/causes.hpp"
+
+namespace ranktune::tuner {
+
+std::vector<Rank> Placement::living(const std::vector<Rank>& ranks) const {
+    std::vector<Rank> alive;
+    std::ranges::copy_if(ranks, std::back_inserter(alive), [&](Rank rank) { return worker(rank).alive; });
+    return alive;
+}
+
+std::optional<std::uint32_t> Placement::only_host_of(const std::vector<Rank>& ranks) const {
+    const std::uint32_t host = worker(ranks.front()).host;
+    const bool alone = std::ranges::all_of(ranks, [&](Rank rank) { return worker(rank).host == host; });
+    return alone ? std::optional(host) : std::nullopt;
+}
+
+std::uint32_t Placement::ranks_beside(std::uint32_t host) const {
+    return static_cast<std::uint32_t>(std::ranges::count_if(
+        workers_, [&](const WorkerState& worker) { return worker.host != host && serves(worker); }));
+}
+
+void Placement::begin(const std::vector<RankInfo>& workers) {
+    workers_.clear();
+    hosts_.clear();
+    std::map<std::string, std::uint32_t> known;
+    for (const auto& info : workers) {
+        if (info.rank.value() != workers_.size() + 1) impossible("worker ranks are not 1, 2, 3, ...");
+        const auto [host, added] = known.try_emplace(info.host, static_cast<std::uint32_t>(hosts_.size()));
+        if (added) hosts_.push_back({info.host, false});
+        workers_.push_back({info, true, std::nullopt, host->second});
+    }
+    ledger_.reset(workers);
+}
+
+void Placement::take(TrialId trial, const std::vector<Rank>& ranks) {
+    for (const Rank rank : ranks) {
+        if (!knows(rank) || !ledger_.is_free(rank))
+            impossible("rank " + std::to_string(rank.value()) + " is given away but not free");
+        workers_[rank.value() - 1].trial = trial;
+        ledger_.take(rank);
+    }
+}
+
+void Placement::release(TrialId trial, const std::vector<Rank>& ranks) {
+    for (const Rank rank : ranks) {
+        WorkerState& worker = workers_[rank.value() - 1];
+        if (!worker.alive || worker.trial != trial) continue;
+        worker.trial.reset();
+        if (serves(worker)) ledger_.release(rank);
+    }
+}
+
+std::optional<TrialId> Placement::lose(Rank rank) {
+    if (!knows(rank)) impossible("an unknown rank is lost");
+    WorkerState& worker = workers_[rank.value() - 1];
+    if (!worker.alive) impossible("rank " + std::to_string(rank.value()) + " is lost twice");
+    worker.alive = false;
+    if (!hosts_[worker.host].retired) ledger_.lose(rank, !worker.trial.has_value());
+    return std::exchange(worker.trial, std::nullopt);
+}
+
+std::uint32_t Placement::retire(const std::string& name) {
+    const auto host = std::ranges::find(hosts_, name, &HostState::name);
+    if (host == hosts_.end() || host->retired) impossible("host " + name + " is taken out of service");
+    host->retired = true;
+    const auto position = static_cast<std::uint32_t>(host - hosts_.begin());
+    for (const WorkerState& worker : workers_)
+        if (worker.host == position && worker.alive) ledger_.lose(worker.info.rank, !worker.trial.has_value());
+    return position;
+}
+
+void Placement::rebuild() {
+    std::vector<RankInfo> infos;
+    for (const auto& worker : workers_) infos.push_back(worker.info);
+    ledger_.reset(infos);
+    for (const auto& worker : workers_) {
+        if (!serves(worker))
+            ledger_.lose(worker.info.rank, true);
+        else if (worker.trial)
+            ledger_.take(worker.info.rank);
+    }
+}
+
+void Placement::check_invariants() const {
+    std::uint32_t free = 0;
+    std::uint32_t alive = 0;
+    for (const auto& worker : workers_) {
+        const bool serving = serves(worker);
+        const bool is_free = serving && !worker.trial;
+        alive += serving ? 1 : 0;
+        free += is_free ? 1 : 0;
+        if (ledger_.is_free(worker.info.rank) != is_free)
+            throw std::logic_error("rank " + std::to_string(worker.info.rank.value()) + " and the ledger disagree");
+    }
+    if (free != ledger_.free() || alive != ledger_.alive()) throw std::logic_error("the ledger's counts are off");
+}
+
+} // namespace ranktune::tuner

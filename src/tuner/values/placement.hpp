@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The ranks of this incarnation: who holds them, which are free, and where a group would go.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner/values/ledger.hpp"
+#include "tuner/values/trial_state.hpp"
+
+namespace ranktune::tuner {
+
+struct WorkerState {
+    RankInfo info;
+    bool alive = true;
+    std::optional<TrialId> trial; ///< holds this rank
+    std::uint32_t host = 0;       ///< position in Placement::hosts()
+};
+
+/// A node of this incarnation.
+struct HostState {
+    std::string name;
+    bool retired = false; ///< gets no more trials
+};
+
+class Placement {
+  public:
+    [[nodiscard]] const std::vector<WorkerState>& workers() const { return workers_; } ///< ascending rank
+    [[nodiscard]] const std::vector<HostState>& hosts() const { return hosts_; }       ///< in the order of first ranks
+    [[nodiscard]] const WorkerState& worker(Rank rank) const { return workers_[rank.value() - 1]; }
+    [[nodiscard]] bool knows(Rank rank) const { return rank.value() > 0 && rank.value() <= workers_.size(); }
+    [[nodiscard]] std::uint32_t free() const { return ledger_.free(); }
+    [[nodiscard]] std::uint32_t alive() const { return ledger_.alive(); } ///< and in service
+    /// Ascending; empty when fewer than `size` are free. See Ledger::plan.
+    [[nodiscard]] std::vector<Rank> plan(std::uint32_t size) const { return ledger_.plan(size); }
+    /// May get a trial when it is free.
+    [[nodiscard]] bool serves(const WorkerState& worker) const { return worker.alive && !hosts_[worker.host].retired; }
+    /// Of these ranks, those that live.
+    [[nodiscard]] std::vector<Rank> living(const std::vector<Rank>& ranks) const;
+    /// The host of all of them; nothing: they lie on several.
+    [[nodiscard]] std::optional<std::uint32_t> only_host_of(const std::vector<Rank>& ranks) const;
+    /// Ranks in service on other hosts.
+    [[nodiscard]] std::uint32_t ranks_beside(std::uint32_t host) const;
+
+    // ---- mutators; all throw base::FormatError for what cannot be
+    void begin(const std::vector<RankInfo>& workers);
+    void take(TrialId trial, const std::vector<Rank>& ranks);
+    void release(TrialId trial, const std::vector<Rank>& ranks);
+    /// Returns the trial that held the rank.
+    std::optional<TrialId> lose(Rank rank);
+    /// Returns its position.
+    std::uint32_t retire(const std::string& host);
+
+    template <class Archive>
+    void snapshot(Archive& archive) const {
+        archive(workers_);
+        archive(hosts_);
+    }
+    template <class Archive>
+    void restore(Archive& archive) {
+        archive(workers_);
+        archive(hosts_);
+        rebuild();
+    }
+    /// Throws std::logic_error naming what does not hold.
+    void check_invariants() const;
+
+  private:
+    void rebuild();
+
+    std::vector<WorkerState> workers_;
+    std::vector<HostState> hosts_;
+    Ledger ledger_; ///< derived
+};
+
+} // namespace ranktune::tuner

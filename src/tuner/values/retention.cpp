@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/values/retention.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "ranktune/study/objective.hpp"
+#include "tuner/causes.hpp"
+
+namespace ranktune::tuner {
+namespace {
+
+/// A trial that may go on keeps a second one, in case that the newest cannot be read.
+constexpr std::size_t newest_of_active = 2;
+
+/// Pointers into one trial's list, best first. Without a value comes last; of equal ones the newer first.
+std::vector<const CheckpointRef*> ranked(const std::vector<CheckpointRef>& all, Mode mode) {
+    std::vector<const CheckpointRef*> pointers;
+    for (const auto& checkpoint : all) pointers.push_back(&checkpoint);
+    std::sort(pointers.begin(), pointers.end(), [mode](const CheckpointRef* a, const CheckpointRef* b) {
+        if (a->value.has_value() != b->value.has_value()) return a->value.has_value();
+        const double x = a->value ? study::score(*a->value, mode) : 0.0;
+        const double y = b->value ? study::score(*b->value, mode) : 0.0;
+        return x != y ? x > y : b < a;
+    });
+    return pointers;
+}
+
+std::size_t newest_kept(const TrialState& t, bool hopeless) {
+    switch (t.phase) {
+        case TrialPhase::failed:
+            return 1;
+        case TrialPhase::finished:
+        case TrialPhase::stopped:
+            return 0;
+        case TrialPhase::paused:
+            return hopeless ? 0 : newest_of_active;
+        default:
+            return newest_of_active;
+    }
+}
+
+bool is_evictable(const TrialState& t) { return t.phase == TrialPhase::paused && !t.checkpoints.empty(); }
+
+} // namespace
+
+const CheckpointRef* best_checkpoint(const TrialState& trial, Mode mode) {
+    return trial.checkpoints.empty() ? nullptr : ranked(trial.checkpoints, mode).front();
+}
+
+const CheckpointRef* Retention::of_no_use(const TrialState& t, const study::StudySpec& spec, bool hopeless,
+                                          bool is_result) const {
+    const auto& all = t.checkpoints;
+    const std::size_t newest = newest_kept(t, hopeless);
+    if (all.size() <= newest) return nullptr;
+    const bool trains = !is_final(t.phase) && t.phase != TrialPhase::paused;
+    const std::size_t best = trains || is_result ? spec.checkpoint.keep : 0;
+    // Of all, the newest ones too: they may be the best already.
+    std::vector<const CheckpointRef*> kept;
+    if (best > 0) kept = ranked(all, spec.objective.mode);
+    kept.resize(std::min(kept.size(), best));
+    for (std::size_t i = 0; i + newest < all.size(); ++i)
+        if (std::ranges::find(kept, &all[i]) == kept.end() && !is_pinned(all[i].path)) return &all[i];
+    return nullptr;
+}
+
+std::optional<TrialId> Retention::to_evict(const study::StudySpec& spec, const Trials& trials,
+                                           const std::optional<TrialId>& best) const {
+    if (!spec.checkpoint.max_bytes || bytes_ <= *spec.checkpoint.max_bytes) return {};
+    for (const Evictable& next : evictable_) {
+        if (next.trial == best || next.trial == keeper_) continue; // the result is what the study is for
+        if (!is_pinned(trials[next.trial].checkpoints.front().path)) return next.trial;
+    }
+    return {};
+}
+
+void Retention::committed(TrialState& t, const CheckpointRef& checkpoint) {
+    t.checkpoints.push_back(checkpoint);
+    bytes_ += checkpoint.bytes;
+    ever_saved_ = true;
+}
+
+void Retention::released(TrialState& t, const std::string& path) {
+    const auto found = std::ranges::find(t.checkpoints, path, &CheckpointRef::path);
+    if (found == t.checkpoints.end()) impossible("checkpoint " + path + " is released but was never committed");
+    bytes_ -= found->bytes;
+    t.checkpoints.erase(found);
+    if (t.checkpoints.empty()) t.checkpoints.shrink_to_fit(); // most trials of a large study end without any
+}
+
+void Retention::pin(TrialId id, const TrialState& t) {
+    if (const auto before = pinned_by_.find(id); before != pinned_by_.end()) {
+        for (const std::string& path : before->second) {
+            const auto pin = pins_.find(path);
+            pin->second.erase(id);
+            if (pin->second.empty()) pins_.erase(pin);
+        }
+        pinned_by_.erase(before);
+    }
+    for (const Donor* donor : depends_on(t)) {
+        if (pins_[donor->checkpoint.path].insert(id).second) pinned_by_[id].push_back(donor->checkpoint.path);
+    }
+}
+
+void Retention::list(TrialId id, const TrialState& t, const study::StudySpec& spec) {
+    if (!t.takeovers.empty() || pinned_by_.contains(id)) pin(id, t);
+    if (!spec.checkpoint.max_bytes) return;
+    // By its state alone, so that a head that was restored has the same list. (What a place on it depends on does not
+    // change while a trial is paused.)
+    const Evictable entry{t.iteration, study::score(t.last, spec.objective.mode), id};
+    if (is_evictable(t))
+        evictable_.insert(entry);
+    else
+        evictable_.erase(entry);
+}
+
+void Retention::list_all(const Trials& trials, const study::StudySpec& spec) {
+    evictable_.clear();
+    pins_.clear();
+    pinned_by_.clear();
+    for (std::uint32_t i = 0; i < trials.size(); ++i) list(TrialId{i}, trials[i], spec);
+}
+
+void Retention::check_invariants(const Trials& trials, const study::StudySpec& spec) const {
+    Retention again;
+    again.list_all(trials, spec);
+    std::uint64_t bytes = 0;
+    for (const TrialState& t : trials)
+        for (const auto& checkpoint : t.checkpoints) bytes += checkpoint.bytes;
+    if (bytes != bytes_) throw std::logic_error("the bytes of all checkpoints are off");
+    const auto same = [](const Evictable& a, const Evictable& b) { return !(a < b) && !(b < a); };
+    if (pins_ != again.pins_ || pinned_by_ != again.pinned_by_)
+        throw std::logic_error("the list of checkpoints that other trials go on from is off");
+    if (!std::ranges::equal(evictable_, again.evictable_, same))
+        throw std::logic_error("the list of trials whose checkpoints may go is not what a restored head would make");
+}
+
+} // namespace ranktune::tuner

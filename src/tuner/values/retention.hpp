@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Which checkpoints stay. Every question looks at one trial's own list, so its cost does not grow with the study.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ranktune/study/spec.hpp"
+#include "tuner/values/trials.hpp"
+
+namespace ranktune::tuner {
+
+class Retention {
+  public:
+    /// The trial whose checkpoints are the study's result: the best one, as of the last time that it saved.
+    [[nodiscard]] const std::optional<TrialId>& keeper() const { return keeper_; }
+    [[nodiscard]] bool ever_saved() const { return ever_saved_; } ///< a checkpoint of some trial was committed
+    [[nodiscard]] std::uint64_t bytes() const { return bytes_; }  ///< of all that are committed and not released
+
+    /// The first of the trial's checkpoints that is of no more use. While a trial may go on, its newest two stay, which
+    /// include the one that it starts from; none once it paused at a rung that it cannot leave upwards (`hopeless`).
+    /// Besides, the best checkpoint.keep by the objective of one that trains, and of the study's result. A failed trial
+    /// may be resumed from its newest (--resume-errored).
+    [[nodiscard]] const CheckpointRef* of_no_use(const TrialState& t, const study::StudySpec& spec, bool hopeless,
+                                                 bool is_result) const;
+    /// With checkpoint.max_bytes exceeded: of the paused trials that have checkpoints, and come after `last`, the next
+    /// whose checkpoints go. Running and starting trials need theirs. One that is promoted after all starts again from
+    /// scratch.
+    struct Evictable {
+        Iteration iteration = 0; ///< what is cheap to train again goes first
+        double score = 0.0;      ///< then the worst
+        TrialId trial;
+        friend bool operator<(const Evictable& a, const Evictable& b) {
+            if (a.iteration != b.iteration) return a.iteration < b.iteration;
+            return a.score != b.score ? a.score < b.score : b.trial < a.trial;
+        }
+    };
+    [[nodiscard]] std::optional<TrialId> to_evict(const study::StudySpec& spec, const Trials& trials,
+                                                  const std::optional<TrialId>& best) const;
+
+    /// Another trial goes on from it.
+    [[nodiscard]] bool is_pinned(const std::string& path) const { return pins_.contains(path); }
+
+    // ---- mutators
+    void committed(TrialState& t, const CheckpointRef& checkpoint);
+    /// Throws base::FormatError when there is no such checkpoint.
+    void released(TrialState& t, const std::string& path);
+    void keep(TrialId id) { keeper_ = id; }
+    /// To be called whenever the phase or the checkpoints of a trial have changed.
+    void list(TrialId id, const TrialState& t, const study::StudySpec& spec);
+    void list_all(const Trials& trials, const study::StudySpec& spec);
+
+    template <class Archive, class Self>
+    static void fields(Archive& archive, Self& self) {
+        archive(self.keeper_);
+        archive(self.ever_saved_);
+        archive(self.bytes_);
+    }
+    /// Throws std::logic_error naming what does not hold.
+    void check_invariants(const Trials& trials, const study::StudySpec& spec) const;
+
+  private:
+    void pin(TrialId id, const TrialState& t);
+
+    std::optional<TrialId> keeper_;
+    bool ever_saved_ = false;
+    std::uint64_t bytes_ = 0;
+    // Derived.
+    std::set<Evictable> evictable_;                         ///< empty without checkpoint.max_bytes
+    std::map<std::string, std::set<TrialId>> pins_;         ///< who depends on whose checkpoint, by its path
+    std::map<TrialId, std::vector<std::string>> pinned_by_; ///< the same the other way round
+};
+
+} // namespace ranktune::tuner

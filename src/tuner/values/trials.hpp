@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// All trials of a study: their phases, who waits, and which is the best.
+
+#include <set>
+
+#include "ranktune/base/huge_pages.hpp"
+#include "tuner/values/trial_state.hpp"
+
+namespace ranktune::tuner {
+
+/// By TrialId. Access is random; huge pages save TLB misses.
+class Trials {
+  public:
+    using Table = std::vector<TrialState, base::LargeAllocator<TrialState>>;
+
+    /// Moving all trials again and again while their table grows would cost more than deciding about them.
+    void reserve(std::size_t count) { table_.reserve(count); }
+
+    [[nodiscard]] std::size_t size() const { return table_.size(); }
+    [[nodiscard]] bool empty() const { return table_.empty(); }
+    [[nodiscard]] Table::const_iterator begin() const { return table_.begin(); }
+    [[nodiscard]] Table::const_iterator end() const { return table_.end(); }
+    [[nodiscard]] const TrialState& back() const { return table_.back(); }
+    [[nodiscard]] const TrialState& operator[](std::size_t position) const { return table_[position]; }
+    [[nodiscard]] const TrialState& operator[](TrialId id) const { return table_[id.value()]; }
+    /// Throws base::FormatError: a record is about a trial that was never created.
+    [[nodiscard]] const TrialState& at(TrialId id) const;
+    [[nodiscard]] std::uint64_t in(TrialPhase phase) const { return count_[static_cast<std::size_t>(phase)]; }
+    /// Those in phase `waiting`, ascending.
+    [[nodiscard]] const std::set<TrialId>& waiting() const { return waiting_; }
+
+    // ---- mutators
+    [[nodiscard]] TrialState& at(TrialId id);
+    void add(TrialState trial);
+    void set_phase(TrialId id, TrialPhase phase);
+    /// From the table alone, after `restore`.
+    template <class Archive>
+    void restore(Archive& archive) {
+        archive(table_);
+        recount();
+    }
+    template <class Archive>
+    void snapshot(Archive& archive) const {
+        archive(table_);
+    }
+    /// Throws std::logic_error naming what does not hold.
+    void check_invariants() const;
+
+  private:
+    void recount();
+
+    Table table_;
+    // Derived.
+    std::uint64_t count_[phase_count] = {};
+    std::set<TrialId> waiting_;
+};
+
+} // namespace ranktune::tuner
