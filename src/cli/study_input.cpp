@@ -9,7 +9,7 @@
 
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/trainables/trainable.hpp"
-#include "storage/checkpoints/content.hpp"
+#include "storage/file_system.hpp"
 #include "study/parse/toml_tree.hpp"
 #include "studydir/open_study.hpp"
 #include "studydir/study_directory.hpp"

@@ -12,7 +12,7 @@
 
 #include "process/command_output.hpp"
 #include "slurm/nodes.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/unique_handle.hpp"
 
 namespace ranktune::launch {
 namespace {

@@ -21,7 +21,7 @@
 #include "process/signals.hpp"
 #include "process/spawn.hpp"
 #include "ranktune/base/error.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/unique_handle.hpp"
 
 namespace ranktune::launch {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ranktune/base/log.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/unique_handle.hpp"
 
 namespace ranktune::studydir {
 

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "ranktune/base/digest.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/unique_handle.hpp"
 
 namespace ranktune::trial {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "cli/live.hpp"
 #include "report/study_by_hand.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/unique_handle.hpp"
 #include "support/catch.hpp"
 
 namespace ranktune::cli::testing {

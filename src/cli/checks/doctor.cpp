@@ -28,8 +28,8 @@
 #include "ranktune/base/text.hpp"
 #include "report/text.hpp"
 #include "slurm/allocation.hpp"
-#include "storage/file_descriptor.hpp"
 #include "storage/hdf5/thread.hpp"
+#include "storage/unique_handle.hpp"
 #include "studydir/file_system_facts.hpp"
 #include "trainables/blas.hpp"
 
