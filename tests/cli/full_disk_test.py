@@ -261,7 +261,7 @@ class ReadOnlyDisk(Disk):
 class NotTheirs(Disk):
     """Runs as a user who may not write to the directory."""
     why = "Permission denied"
-    mend = "This user may not do that there: have the permissions mended"
+    mend = "This user lacks the permission: have the permissions mended"
 
     def mount(self):
         if os.geteuid() != 0 or subprocess.run([PROGRAM, "--version"], user=NOBODY, group=NOBODY, cwd="/",

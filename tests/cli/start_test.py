@@ -64,7 +64,7 @@ class Start(Case):
             (folder / "logs").mkdir()
             _, err = self.run_tiny("-o", folder.name, code=2)
             shown = "/".join(name.split("/")[:2])
-            self.assertIn(f"is no directory of a study and not empty (there is '{shown}')", err)
+            self.assertIn(f"is not a study directory and not empty (there is '{shown}')", err)
             self.assertIn("-o ", err)
             self.run_tiny("-o", folder.name, "--fresh", code=2)
             self.assertEqual({p.name for p in folder.iterdir()}, {name.split("/")[0], "logs"})

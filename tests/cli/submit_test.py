@@ -206,7 +206,7 @@ def a_chain_that_is_refused_halfway():
     # Nothing was taken: there is nothing to name.
     place.fake("sbatch", "#!/bin/sh\nexit 1")
     error = place.submit(*words, "-o", "other", code=2).stderr
-    has(error, "sbatch refused the job: it ended with 1 and not a word (exit 2)")
+    has(error, "sbatch refused the job: it ended with 1 and no message (exit 2)")
     assert "scancel" not in error and not (place.path / "other" / "submit" / "jobs").exists()
     # Nobody knows.
     place.fake("sbatch", "#!/bin/sh\nkill -9 $$")

@@ -30,7 +30,7 @@
 #include "slurm/allocation.hpp"
 #include "storage/hdf5/thread.hpp"
 #include "storage/unique_handle.hpp"
-#include "studydir/file_system_facts.hpp"
+#include "studydir/environment_facts.hpp"
 #include "trainables/blas.hpp"
 
 namespace ranktune::cli {
