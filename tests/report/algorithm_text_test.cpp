@@ -6,7 +6,6 @@
 #include <string>
 
 #include "report/algorithm_text.hpp"
-#include "support/any_trainable.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
 #include "support/known.hpp"

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "ranktune/study/parse.hpp"
-#include "support/any_trainable.hpp"
 #include "support/known.hpp"
 #include "tuner/tuner.hpp"
 
