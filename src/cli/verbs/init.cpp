@@ -52,7 +52,7 @@ void rename_study(std::string& text, const std::string& job, const std::string& 
     text.replace(begin, end - begin, line + remark);
 }
 
-/// Replaces docs/PAGE.md by the path of the page in this installation.
+/// Replaces the paths of documentation pages by their paths in this installation.
 void replace_pages(std::string& text) {
     constexpr std::string_view folder = "docs/";
     for (auto at = text.find(folder); at != std::string::npos; at = text.find(folder, at)) {
