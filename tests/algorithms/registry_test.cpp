@@ -10,8 +10,8 @@
 #include "ranktune/study/change.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/study/spec.hpp"
-#include "support/any_trainable.hpp"
 #include "support/catch.hpp"
+#include "support/known.hpp"
 
 using namespace ranktune;
 using namespace ranktune::algorithms;

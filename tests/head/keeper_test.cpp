@@ -10,7 +10,7 @@
 #include "studydir/publisher.hpp"
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 
 using namespace ranktune;
 using namespace ranktune::head;

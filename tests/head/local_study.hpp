@@ -20,8 +20,8 @@
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/journal/journal.hpp"
+#include "support/files.hpp"
 #include "support/known.hpp"
-#include "support/temporary_directory.hpp"
 #include "wire/outbox.hpp"
 
 namespace ranktune::testing {

@@ -20,7 +20,7 @@
 #include "process/guard.hpp"
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 
 namespace ranktune::testing {
 

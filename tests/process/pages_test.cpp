@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "support/catch.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 
 using namespace ranktune::process;
 using ranktune::process::documentation_page;

@@ -11,7 +11,6 @@
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 #include "support/files.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace ranktune::storage {
 namespace {

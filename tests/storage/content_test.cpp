@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "support/catch.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 
 namespace ranktune::storage::testing {
 namespace {

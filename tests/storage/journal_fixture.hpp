@@ -12,7 +12,7 @@
 
 #include "ranktune/study/record.hpp"
 #include "storage/journal/journal.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 
 namespace ranktune::storage::test {
 

@@ -6,7 +6,6 @@
 #include <iterator>
 
 #include "ranktune/study/parse.hpp"
-#include "support/any_trainable.hpp"
 #include "support/catch.hpp"
 #include "support/known.hpp"
 

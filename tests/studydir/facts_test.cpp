@@ -7,7 +7,7 @@
 
 #include "studydir/environment_facts.hpp"
 #include "support/catch.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 
 using namespace ranktune;
 using namespace ranktune::studydir;

@@ -5,7 +5,7 @@
 
 #include "studydir/crash_note.hpp"
 #include "support/catch.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 
 using namespace ranktune;
 using namespace ranktune::studydir;

@@ -4,7 +4,7 @@
 
 #include "storage/file_system.hpp"
 #include "support/catch.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 #include "trial/checkpoints/store_io.hpp"
 #include "trial/trial_cluster.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 #include "trial/checkpoints/store_io.hpp"
 #include "trial/trial_cluster.hpp"
 

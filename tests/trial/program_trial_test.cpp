@@ -11,7 +11,6 @@
 #include "studydir/lone_reports.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
-#include "support/temporary_directory.hpp"
 #include "trial/checkpoints/store_io.hpp"
 #include "trial/program_fixture.hpp"
 #include "trial/rendezvous.hpp"

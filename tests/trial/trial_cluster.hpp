@@ -16,7 +16,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "schedulers/built_in.hpp"
-#include "support/any_trainable.hpp"
+#include "support/known.hpp"
 #include "testing/memory_io.hpp"
 #include "trial/trial_thread.hpp"
 

@@ -10,7 +10,6 @@
 
 #include "ranktune/base/digest.hpp"
 #include "ranktune/study/parse.hpp"
-#include "support/any_trainable.hpp"
 #include "support/catch.hpp"
 #include "support/known.hpp"
 #include "tuner/tuner.hpp"

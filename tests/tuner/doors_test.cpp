@@ -7,7 +7,6 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/parse.hpp"
-#include "support/any_trainable.hpp"
 #include "support/catch.hpp"
 #include "support/known.hpp"
 #include "support/toy_algorithms.hpp"

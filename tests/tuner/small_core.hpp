@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "ranktune/study/parse.hpp"
-#include "support/any_trainable.hpp"
 #include "support/catch.hpp"
 #include "support/known.hpp"
 #include "tuner/tuner.hpp"

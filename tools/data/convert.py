@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a small dataset in the form that ranktune's `mlp` reads: groups `train` and `val`, each with `x` and `y`."""
+"""Writes a small dataset in the format of ranktune's `mlp`: groups `train` and `val`, each with `x` and `y`."""
 
 import h5py
 import numpy as np
@@ -13,8 +13,8 @@ def split(count, val_share, seed):
 
 
 def write(path, x, y, val_share, seed, attributes):
-    """Writes `x` and `y`, split, with `attributes` (provenance, licence) on the root. The bytes of the file depend on
-    the arguments and the HDF5 library alone."""
+    """Writes `x` and `y`, split, with `attributes` (provenance, licence) on the root. The bytes of the file depend
+    only on the arguments and the HDF5 library."""
     train, val = split(len(x), val_share, seed)
     with h5py.File(path, "w", libver=("earliest", "v108")) as file:
         for name, value in attributes.items():
