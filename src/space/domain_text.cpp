@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Domains as words: how they are written, and why one is impossible.
+// Domains in words: how they are written, and why one is impossible.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -31,7 +31,7 @@ std::string text_of(const FloatRange& d) {
 }
 
 std::string text_of(const IntRange& d) {
-    // The quantised names take the upper bound inclusive, so they can also say the largest integer.
+    // The upper bound of the quantised names is inclusive, so they can express the largest integer, too.
     if (d.quantum != 1 || d.upper == std::numeric_limits<std::int64_t>::max())
         return call(d.log ? "qlograndint" : "qrandint", {d.lower, d.upper, d.quantum});
     return call(d.log ? "lograndint" : "randint", {d.lower, d.upper + 1});
