@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "space/multiples.hpp"
+#include "space/arithmetic.hpp"
 
 #include <array>
 #include <cassert>
@@ -61,6 +61,13 @@ double Multiples::floor(double x) const {
     double k = std::ceil(x / quantum_) + 1.0;
     while (at(k) > x) k -= 1.0;
     return k;
+}
+
+Steps steps(const IntRange& range) {
+    // Rounded towards the inside; C++ division rounds towards zero.
+    const std::int64_t first = range.lower / range.quantum + (range.lower % range.quantum > 0 ? 1 : 0);
+    const std::int64_t last = range.upper / range.quantum - (range.upper % range.quantum < 0 ? 1 : 0);
+    return {first, last};
 }
 
 } // namespace ranktune::space

@@ -9,7 +9,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
-#include "space/multiples.hpp"
+#include "space/arithmetic.hpp"
 
 namespace ranktune::space {
 namespace {
@@ -109,25 +109,6 @@ Value value_in(const FloatRange& d, std::uint64_t index) {
 }
 
 // ---- IntRange: an index over the multiples k x quantum, k = first ... last
-
-struct Steps {
-    std::int64_t first;
-    std::int64_t last;
-    /// 0: 2^64
-    [[nodiscard]] std::uint64_t count() const {
-        return static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first) + 1;
-    }
-    [[nodiscard]] std::int64_t at(std::uint64_t index) const {
-        return static_cast<std::int64_t>(static_cast<std::uint64_t>(first) + index);
-    }
-};
-
-/// Rounded towards the inside; the division of C++ rounds towards zero.
-Steps steps(const IntRange& d) {
-    const std::int64_t first = d.lower / d.quantum + (d.lower % d.quantum > 0 ? 1 : 0);
-    const std::int64_t last = d.upper / d.quantum - (d.upper % d.quantum < 0 ? 1 : 0);
-    return {first, last};
-}
 
 /// The k whose interval [log k, log(k + 1)) holds the position: the integer part of a log-uniform number.
 std::int64_t log_step(const Steps& s, double unit) {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "ranktune/space/domain.hpp"
-#include "space/multiples.hpp"
+#include "space/arithmetic.hpp"
 
 namespace ranktune::space {
 namespace {
@@ -73,9 +73,7 @@ std::string problem_of(const IntRange& d) {
     if (d.lower > d.upper) return "needs low <= high, got " + text(d.lower) + " > " + text(d.upper);
     if (d.log && d.lower < 1) return "needs low >= 1";
     if (d.quantum < 1) return "needs q >= 1";
-    const std::int64_t last = d.upper / d.quantum - (d.upper % d.quantum < 0 ? 1 : 0);
-    const std::int64_t first = d.lower / d.quantum + (d.lower % d.quantum > 0 ? 1 : 0);
-    if (first > last)
+    if (const auto [first, last] = steps(d); first > last)
         return "has no value: no multiple of " + text(d.quantum) + " lies in [" + text(d.lower) + ", " + text(d.upper) +
                "]";
     return "";

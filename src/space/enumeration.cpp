@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ranktune/base/error.hpp"
-#include "space/product.hpp"
+#include "space/arithmetic.hpp"
 
 namespace ranktune::space {
 

@@ -12,7 +12,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/base/text.hpp"
-#include "space/product.hpp"
+#include "space/arithmetic.hpp"
 
 namespace ranktune::space {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "schedulers/two_trials.hpp"
+#include "schedulers/driver.hpp"
 #include "support/catch.hpp"
 
 using namespace ranktune;
