@@ -95,8 +95,7 @@ class CommandTemplate::Reader {
             if (c == '~' && names_home())
                 complain(
                     "'~' is the home directory to a shell, but the command is run without one; write the whole path, "
-                    "or "
-                    "put it between single quotes if it is meant as it stands");
+                    "or put it between single quotes if it is meant as it stands");
             add(c);
         }
     }

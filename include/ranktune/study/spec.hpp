@@ -15,11 +15,11 @@
 
 namespace ranktune::study {
 
-/// [trainable] with `command`: a program of the user, one process per rank. See docs/reference/program-protocol.md. How
-/// `{args}` of a command writes a boolean. off: `--amp=true`, `--amp=false`; set: `--amp` or nothing; both: `--amp` or
-/// `--no-amp`.
+/// How `{args}` of a command writes a boolean. off: `--amp=true`, `--amp=false`; set: `--amp` or nothing; both: `--amp`
+/// or `--no-amp`.
 enum class Flags : std::uint8_t { off, set, both };
 
+/// [trainable] with `command`: a program of the user, one process per rank. See docs/reference/program-protocol.md.
 struct ProgramSpec {
     std::string command; ///< study::CommandTemplate
     bool shell = false;  ///< run by /bin/sh -c instead of being split into words
