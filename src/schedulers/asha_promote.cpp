@@ -283,7 +283,7 @@ std::size_t AshaPromote::reach() const {
     return std::max<std::size_t>({options_.num_trials / options_.eta, options_.finish_top, 1});
 }
 
-/// Returns the trial that falls out of reach, which may be the new one.
+/// Returns the trial that falls out of reach, if any; it may be the new one.
 std::optional<base::TrialId> AshaPromote::put_in_reach(Rung& rung, const Ranked& entry) const {
     if (rung.last) return std::nullopt;
     if (rung.within_reach.size() < reach()) {
