@@ -9,7 +9,7 @@
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "report/next_steps.hpp"
-#include "tuner/verdict.hpp"
+#include "tuner/state.hpp"
 
 #include <fmt/format.h>
 

@@ -13,7 +13,7 @@
 #include "studydir/journal_extent.hpp"
 #include "studydir/study_directory.hpp"
 #include "tuner/resume.hpp"
-#include "tuner/verdict.hpp"
+#include "tuner/state.hpp"
 
 namespace ranktune::studydir {
 namespace {

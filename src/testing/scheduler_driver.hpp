@@ -11,7 +11,7 @@
 #include "ranktune/study/codec.hpp"
 #include "ranktune/study/record.hpp"
 #include "ranktune/study/spec.hpp"
-#include "schedulers/make_scheduler.hpp"
+#include "schedulers/built_in.hpp"
 
 namespace ranktune::testing {
 

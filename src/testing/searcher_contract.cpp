@@ -8,7 +8,7 @@
 #include "ranktune/study/parse.hpp"
 #include "ranktune/testing/contract.hpp"
 #include "schedulers/built_in.hpp"
-#include "searchers/make_searcher.hpp"
+#include "searchers/built_in.hpp"
 #include "testing/rules.hpp"
 #include "testing/settings.hpp"
 

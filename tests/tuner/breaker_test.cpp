@@ -62,7 +62,7 @@ class Study {
         REQUIRE(tuner.state().ended);
     }
 
-    /// Of each trial the same in every study of a seed.
+    /// The same for each trial in every study with the same seed.
     static std::uint64_t luck(std::uint64_t seed, TrialId trial) {
         return base::digest_of(std::to_string(seed) + "/" + std::to_string(trial.value()));
     }

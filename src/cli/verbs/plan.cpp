@@ -21,7 +21,7 @@
 #include "report/plan.hpp"
 #include "report/screens.hpp"
 #include "report/text.hpp"
-#include "searchers/make_searcher.hpp"
+#include "searchers/built_in.hpp"
 #include "trainables/builtin.hpp"
 
 namespace ranktune::cli {
