@@ -6,8 +6,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 say() { printf '%s\n' "$*"; }
 fail() { printf 'ranktune: %s\n' "$*" >&2; exit 1; }
 
-# What is looked for, any one of several ways in which a centre's modules may have it (a program, a file of pkg-config, a
-# Python module, a C++ header), and the Debian package that brings it.
+# Each need: one or more ways to detect it (a program, a pkg-config file, a Python module, a C++ header), and the Debian package that
+# provides it.
 compiler=${CXX:-g++} # may be "ccache g++-12"
 needs=(
   "cmd=${compiler##* }:g++" 'cmd=meson:meson' 'cmd=ninja cmd=ninja-build:ninja-build' 'cmd=pkg-config cmd=pkgconf:pkg-config'
@@ -15,7 +15,7 @@ needs=(
   'pc=tomlplusplus:libtomlplusplus-dev' 'pc=fmt:libfmt-dev' 'pc=nlohmann_json:nlohmann-json3-dev' 'pc=CLI11:libcli11-dev'
   'pc=hwloc:libhwloc-dev' 'header=boost/math/distributions/students_t.hpp:libboost-dev' 'pc=openblas pc=flexiblas pc=blis pc=blis-mt pc=mkl-dynamic-lp64-seq:libopenblas-pthread-dev'
 )
-run_needs=('cmd=mpirun:openmpi-bin') # to start studies on one machine; not to build
+run_needs=('cmd=mpirun:openmpi-bin') # to run studies on one machine, not for the build
 test_needs=('pc=catch2 pc=catch2-with-main:catch2' 'cmd=python3:python3' 'py=h5py:python3-h5py' 'py=numpy:python3-numpy')
 
 # The system's python3 sees the distribution's packages; another one on PATH may not.
@@ -34,7 +34,7 @@ have() {
   return 1
 }
 
-# Installs the packages of the given needs that are missing; without the rights to, prints the line to run and ends.
+# Installs the packages of missing needs; without root rights, prints the command to run and exits.
 install_missing() {
   local missing=() need
   for need in "$@"; do have "$need" || missing+=("${need##*:}"); done
@@ -61,7 +61,7 @@ install_missing() {
   rm -f "$log"
 }
 
-# configure BUILD_DIRECTORY OPTION...: sets the directory up, or takes over what changed.
+# configure BUILD_DIRECTORY OPTION...: sets up the directory, or applies changed options.
 configure() {
   local build=$1; shift
   local log="$build.setup.log"

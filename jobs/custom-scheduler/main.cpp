@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// `ranktune` with one scheduler more.
+// SPDX-License-Identifier: Apache-2.0 `ranktune` with one more scheduler.
 #include "mean_stopping.hpp"
 
 int main(int argc, char** argv) {

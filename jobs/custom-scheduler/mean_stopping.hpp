@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A scheduler of one's own: a trial stops when it is worse than the mean of the finished trials at the same iteration.
+// A custom scheduler: a trial stops when it is worse than the mean of the finished trials at the same iteration.
 //
-// Every rule of a scheduler is here in its smallest form: deciding changes nothing, `apply` alone does; the same
-// records give the same state; a snapshot holds all of it.
+// It shows every rule of a scheduler in its smallest form: only `apply` changes the state; the same records give the
+// same state; a snapshot contains the whole state.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -29,18 +29,18 @@ class MeanStopping final : public ranktune::Scheduler {
     std::string_view name() const override { return "mean_stopping"; }
     bool pauses() const override { return false; }
 
-    /// Nothing is ever paused, so there are only new trials to train.
+    /// Nothing is paused, so there are only new trials to train.
     ranktune::Work next(const ranktune::Pool& pool) const override {
         if (pool.can_create) return ranktune::Create{};
         return ranktune::NothingLeft{};
     }
 
-    /// Only from `warmup` on does a trial wait for its verdict.
+    /// A trial waits for verdicts only from iteration `warmup` on.
     ranktune::Iteration next_decision_point(ranktune::TrialId, ranktune::Iteration current) const override {
         return std::max(current + 1, std::min(std::max<std::uint64_t>(warmup_, 1), ceiling_));
     }
 
-    /// Scores are turned so that larger is better; one that is not finite is worst.
+    /// Scores are signed so that larger is better; a non-finite one is worst.
     ranktune::Verdict decide(const ranktune::SchedulerReport& report, bool /*contended*/) const override {
         using ranktune::Reason;
         using ranktune::Verb;
@@ -58,7 +58,7 @@ class MeanStopping final : public ranktune::Scheduler {
         if (const auto* metric = std::get_if<ranktune::MetricDefined>(&record)) {
             objective_.apply(*metric);
         } else if (const auto* report = std::get_if<ranktune::Reported>(&record)) {
-            // After a loss a trial repeats iterations: the later report counts.
+            // After a lost rank a trial repeats iterations: the later report counts.
             curves_[report->trial.value()][report->iteration] = objective_.score(objective_.value(*report));
         } else if (const auto* closed = std::get_if<ranktune::TrialClosed>(&record)) {
             if (closed->phase == ranktune::TrialPhase::finished) {
@@ -89,7 +89,7 @@ class MeanStopping final : public ranktune::Scheduler {
         }
     }
 
-    /// What the decoder reads beyond the end, and a count that cannot be, it refuses by itself.
+    /// The decoder itself refuses reads beyond the end and impossible counts.
     void restore(ranktune::Decoder& in) override {
         if (in.u8() != version) throw ranktune::FormatError("a snapshot of another version of mean_stopping");
         objective_.restore(in);
@@ -125,13 +125,13 @@ class MeanStopping final : public ranktune::Scheduler {
     std::uint64_t min_finished_;
     double slack_;
     std::uint64_t ceiling_;
-    double sign_; ///< from a score back to the metric
+    double sign_; ///< converts between metric and score
     ranktune::ObjectiveReader objective_;
     std::map<std::uint64_t, Mean> finished_;                          ///< by iteration, of finished trials
-    std::map<std::uint64_t, std::map<std::uint64_t, double>> curves_; ///< by trial, of those that are not closed
+    std::map<std::uint64_t, std::map<std::uint64_t, double>> curves_; ///< by trial, of trials that are not closed
 };
 
-/// All that a study file, `ranktune algorithms` and `ranktune init` know of it.
+/// The description used by study files, `ranktune algorithms` and `ranktune init`.
 inline ranktune::SchedulerInfo describe_mean_stopping() {
     using ranktune::OptionKind;
     ranktune::SchedulerInfo info;

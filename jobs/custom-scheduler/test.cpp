@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// A test of the scheduler: the contract of all schedulers, and its own rule. Any test framework will do.
+// SPDX-License-Identifier: Apache-2.0 A test of the scheduler: the contract of all schedulers, and its own rule. Any
+// test framework works.
 #include <cstdio>
 #include <string>
 
@@ -9,8 +9,8 @@
 
 namespace {
 
-/// A study of five iterations in which each trial reports the same loss at every iteration, one trial after the other:
-/// the iterations that each of them gets.
+/// Runs a study of five iterations, one trial after the other; each trial reports the same loss at every iteration.
+/// Returns the number of iterations that each trial gets.
 std::string iterations(const ranktune::SchedulerInfo& info, const std::vector<double>& losses) {
     ranktune::StudySpec study;
     study.objective = {"loss", ranktune::Mode::min};
@@ -56,7 +56,7 @@ int main() {
         std::fprintf(stderr, "%s\n", rule.c_str());
         ++wrong;
     }
-    // The first two are compared with nothing; their mean is 2, and then (1 + 3 + 1.5) / 3.
+    // The first two trials are not compared; their mean is 2, and then (1 + 3 + 1.5) / 3.
     if (const std::string got = iterations(info, {1.0, 3.0, 2.5, 1.5, 1.9, 1.8}); got != "5 5 1 5 1 5") {
         std::fprintf(stderr, "the trials got %s iterations\n", got.c_str());
         ++wrong;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A trainable of one's own: fits y = w0 + w1 x + w2 x^2 by gradient descent, each rank on its share of the samples.
+// A custom trainable: fits y = w0 + w1 x + w2 x^2 by gradient descent, each rank on its share of the samples.
 #include <array>
 
 #include <ranktune/ranktune.hpp>

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// `ranktune` with one trainable more.
+// SPDX-License-Identifier: Apache-2.0 `ranktune` with one more trainable.
 #include "curve_fit.hpp"
 
 int main(int argc, char** argv) {

@@ -11,7 +11,7 @@
 namespace ranktune::algorithms {
 namespace {
 
-/// Of this process.
+/// One for this process.
 struct Registry {
     std::mutex mutex;
     study::Algorithms known{schedulers::built_in(), searchers::built_in()};
@@ -26,7 +26,7 @@ template <class Info>
 void add(std::vector<std::shared_ptr<const Info>>& known, Info info, const char* kind) {
     study::check_description(info);
     const bool taken = std::ranges::any_of(known, [&](const auto& other) { return other->name == info.name; });
-    if (taken) throw base::UsageError(std::string("a ") + kind + " named '" + info.name + "' is there already");
+    if (taken) throw base::UsageError(std::string("a ") + kind + " named '" + info.name + "' exists already");
     known.push_back(std::make_shared<const Info>(std::move(info)));
 }
 

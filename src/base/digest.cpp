@@ -41,9 +41,9 @@ std::uint32_t crc_portable(std::span<const std::byte> bytes, std::uint32_t crc) 
 }
 
 #if defined(__x86_64__)
-/// What a CRC is multiplied by to pass over `bytes` zero bytes: x^(8 * bytes - 33) modulo the polynomial, reflected. (A
-/// carry-less product of two reflected numbers has one x too many, and the reduction by the CRC instruction brings
-/// x^32.)
+/// The factor that advances a CRC over `bytes` zero bytes: x^(8 * bytes - 33) modulo the polynomial, reflected. (A
+/// carry-less product of two reflected numbers has one factor x too many, and the CRC instruction multiplies by x^32
+/// while it reduces.)
 constexpr std::uint32_t crc_over_zeros(std::size_t bytes) {
     std::uint32_t power = 0x80000000U;
     for (std::size_t i = 0; i < 8 * bytes - 33; ++i) power = (power >> 1) ^ ((power & 1U) != 0 ? 0x82F63B78U : 0U);
@@ -56,8 +56,8 @@ __attribute__((target("sse4.2,pclmul"))) inline std::uint64_t past_zeros(std::ui
     return _mm_crc32_u64(0, static_cast<std::uint64_t>(_mm_cvtsi128_si64(product)));
 }
 
-/// The CRC instruction takes a new operand every cycle and three cycles to answer: three thirds of `3 * Third` bytes at
-/// a time, joined by carry-less products.
+/// The CRC instruction has a throughput of one per cycle and a latency of three cycles, so three chains of `Third`
+/// bytes run side by side and are joined by carry-less products.
 template <std::size_t Third>
 __attribute__((target("sse4.2,pclmul"))) std::uint64_t crc_in_thirds(const std::byte*& at, std::size_t& left,
                                                                      std::uint64_t crc) {

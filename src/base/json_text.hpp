@@ -8,7 +8,7 @@
 
 namespace ranktune::base {
 
-/// A JSON string with its quotes; control characters are escaped, bytes that are no ASCII pass through (UTF-8).
+/// A JSON string with its quotes; control characters are escaped, other bytes, UTF-8 included, pass through.
 [[nodiscard]] std::string json_string(std::string_view text);
 /// Shortest number that reads back as `value`; null when it is not finite (JSON has no NaN).
 [[nodiscard]] std::string json_number(double value);

@@ -20,7 +20,7 @@ std::string_view nearest_of(std::string_view name, std::span<const Text> candida
             best_distance = distance;
         }
     }
-    // `stat` is the beginning of `status` rather than `stop` with a letter changed.
+    // `stat` means `status` rather than `stop`.
     constexpr std::size_t shortest_beginning = 3;
     if (best_distance > 1 && name.size() >= shortest_beginning) {
         std::string_view longer;

@@ -14,7 +14,7 @@ Rune first_rune(std::string_view text) {
         if ((byte(i) & 0xC0U) != 0x80U) return {lead, 1, false};
         code = (code << 6) | (byte(i) & 0x3FU);
     }
-    // Overlong forms, surrogates and what lies beyond Unicode are not UTF-8 (RFC 3629).
+    // Overlong forms, surrogates and codes beyond Unicode are not UTF-8 (RFC 3629).
     const bool overlong = (bytes == 3 && code < 0x800) || (bytes == 4 && code < 0x10000);
     if (overlong || (code >= 0xD800 && code <= 0xDFFF) || code > 0x10FFFF) return {lead, 1, false};
     return {code, bytes, true};

@@ -11,12 +11,12 @@
 namespace ranktune::cli {
 namespace {
 
-// Lines for a log: the first one soon, for studies that are over within a minute; then each when the time since the
-// start has doubled, until there is one a minute.
+// Lines for a log: the first one soon, for studies that end within a minute; then one each time the elapsed time has
+// doubled, and at least one a minute.
 constexpr double shortest_pause_s = 3.0;
 constexpr double longest_pause_s = 60.0;
 
-/// Columns of a line of the table, whose colours take none.
+/// Display width of a line, without its colour escape sequences.
 std::size_t shown_width(std::string_view line) {
     std::string text;
     for (std::size_t at = 0; at < line.size();) {
@@ -102,7 +102,7 @@ void LiveView::show_line(const tuner::Tuner& tuner, const head::HeadFigures& fig
     } else {
         std::string line = report::status_line(tuner, live(tuner, figures), terminal_.style);
         line.pop_back();
-        // A terminal would break it within words; a log has a line of its own for it.
+        // A terminal would break the line within words; in a log it stays one line.
         out_ << (terminal_.interactive ? report::paragraph(line, terminal_.style) : line + "\n");
     }
     out_.flush();
@@ -129,8 +129,8 @@ void LiveView::draw(const std::string& table) {
     std::string text;
     if (!drawn_.empty()) text += "\x1b[" + std::to_string(rows_drawn()) + "A";
     drawn_.clear();
-    // Each line is cleared before it is written (after a line that fills the terminal its last column would be), and
-    // below the table what is left of a longer one.
+    // Clear each line before writing it: clearing after a full-width line would erase its last column. At the end,
+    // clear the rest of a taller table.
     for (std::size_t at = 0; at < table.size();) {
         const std::size_t end = std::min(table.find('\n', at), table.size() - 1) + 1;
         const std::string line = table.substr(at, end - at);

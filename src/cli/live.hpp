@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The live view on rank 0: a table that is drawn over on a terminal; elsewhere lines, which become rarer until there is
-// one a minute.
+// The live view on rank 0: on a terminal, a table that is redrawn in place; elsewhere lines, at growing intervals of at
+// most a minute.
 
 #include <iosfwd>
 #include <string>
@@ -19,18 +19,18 @@ class LiveView final : public head::Observer {
     LiveView(std::ostream& out, const Terminal& terminal, Progress progress);
 
     void on_tick(const tuner::Tuner& tuner, const head::HeadFigures& figures) override;
-    /// As the user would type it, for the hints below the table.
+    /// The study directory as the user would type it, for the hints below the table.
     void set_directory(std::string directory) { directory_ = std::move(directory); }
-    /// Removes what will be drawn over, so that the end screen stands alone.
+    /// Erases the table, so that the end screen stands alone.
     void finish();
 
   private:
     void draw(const std::string& table);
-    /// Once, as soon as the head knows: Slurm answers after the first screen has been shown.
+    /// Prints the deadline once, as soon as the head knows it: Slurm answers after the first screen.
     void show_deadline(const tuner::State& state);
     [[nodiscard]] report::Live live(const tuner::Tuner& tuner, const head::HeadFigures& figures);
 
-    /// Rows that the table takes on the terminal as it is now: a line that is longer than that is shown in several.
+    /// Rows that the drawn table takes at the terminal's current width, where longer lines wrap.
     [[nodiscard]] std::size_t rows_drawn() const;
     void show_line(const tuner::Tuner& tuner, const head::HeadFigures& figures);
 
@@ -41,14 +41,13 @@ class LiveView final : public head::Observer {
     Progress progress_;
     std::string directory_;
     report::SteadyTotal total_;
-    std::vector<std::size_t> drawn_; ///< columns of each line of the table that stands on the terminal
+    std::vector<std::size_t> drawn_; ///< width in columns of each line of the table that is on the terminal
     bool deadline_shown_ = false;
     double next_line_s_ = first_line_s;
     double next_table_s_ = 600.0;
 };
 
-/// The figures of the head in the form that the screens take.
-/// `total`: of iterations, by an earlier look.
+/// The head's figures as the screens take them. `total`: iterations expected earlier (SteadyTotal); 0: none.
 [[nodiscard]] report::Live live_figures(const tuner::Tuner& tuner, const head::HeadFigures& figures,
                                         std::uint64_t total = 0);
 

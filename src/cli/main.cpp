@@ -75,7 +75,7 @@ const Names<Format> table_formats{{"json", Format::json}, {"csv", Format::csv}};
 const Names<Progress> progresses{
     {"auto", Progress::automatic}, {"table", Progress::table}, {"lines", Progress::lines}, {"none", Progress::none}};
 
-/// Turns a word into its value; an unknown one is answered with what is accepted.
+/// Converts a word to its enum value; the error lists the accepted words.
 template <class Enum>
 CLI::Validator one_of(const Names<Enum>& names) {
     const auto convert = [&names](std::string& word) -> std::string {
@@ -106,7 +106,7 @@ CLI::Validator whole_number(std::uint32_t low, const std::string& what) {
     return CLI::Validator(check, "");
 }
 
-/// A path that a variable of the shell has left empty would be the default, and not what was meant.
+/// Refuses an empty path: an unset shell variable would otherwise silently mean the default.
 CLI::Validator no_empty_path() {
     return CLI::Validator(
         [](std::string& word) {
@@ -116,13 +116,13 @@ CLI::Validator no_empty_path() {
         "");
 }
 
-/// What could not be written is not passed over in silence. The code of a verb that has done something stays: a script
-/// that takes its words for its failure would do it twice.
+/// Reports a failed write to standard output. A verb with effects keeps its exit code: otherwise a script would take it
+/// for a failure and repeat it.
 int checked_output(int code, bool has_effects) {
     std::cout.flush();
     if (std::cout && std::ferror(stdout) == 0) return code;
     pollfd out{STDOUT_FILENO, POLLOUT, 0};
-    if (poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0) return code; // a pipe: `head` has what it wanted
+    if (poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0) return code; // a closed pipe, such as `| head`
     const int told = has_effects || code != 0 ? code : exit_runtime_error;
     std::cerr << error_message(
         "standard output could not be written, and what was to be shown is lost; is there room, "
@@ -131,7 +131,7 @@ int checked_output(int code, bool has_effects) {
     return told;
 }
 
-/// What names a trial: its number, or "best".
+/// Accepts a trial's number, or "best".
 CLI::Validator trial_or_best() {
     const auto number = whole_number(0, "the number of a trial, or best");
     return CLI::Validator([number](std::string& word) mutable { return word == "best" ? std::string() : number(word); },
@@ -160,13 +160,13 @@ class App {
     }
 
     int main(int argc, char** argv) {
-        // What is behind `--` is for sbatch, and none of our options.
+        // Words after `--` are for sbatch.
         const auto end = std::find(argv + std::min(argc, 2), argv + argc, std::string_view("--"));
         if (argc > 1 && std::string_view(argv[1]) == "submit" && end != argv + argc) {
             submit_.sbatch.assign(end + 1, argv + argc);
             argc = static_cast<int>(end - argv);
         }
-        // Before CLI11 sees --help, which would answer for a verb that is none.
+        // Before CLI11 parses: with --help it would ignore an unknown verb.
         if (const std::string unknown = unknown_verb(argc, argv); !unknown.empty()) {
             if (launch::speaks()) std::cerr << error_message(unknown, exit_usage);
             return exit_usage;
@@ -186,7 +186,7 @@ class App {
     }
 
   private:
-    /// Those of the list.
+    /// Names of the verbs that the help lists.
     std::vector<std::string> verbs() const {
         std::vector<std::string> names;
         for (const auto* verb : app_.get_subcommands({}))
@@ -194,7 +194,7 @@ class App {
         return names;
     }
 
-    /// About the first word that is no option, where it is no verb; or an empty string.
+    /// The message for a first non-option word that is not a verb; empty when it is one.
     std::string unknown_verb(int argc, char** argv) const {
         const auto first = std::find_if(argv + 1, argv + argc, [](const char* word) { return word[0] != '-'; });
         if (first >= argv + argc) return "";
@@ -214,7 +214,7 @@ class App {
         return what + " (ranktune " + (first[0] == '-' ? "" : first + " ") + "--help)";
     }
 
-    /// About the first option that the verb does not have, or an empty string.
+    /// The message for the first option that the verb does not have; empty when there is none.
     std::string unknown_option(int argc, char** argv) const {
         const std::string first = argv[1];
         const CLI::App& verb = first[0] == '-' ? app_ : *app_.get_subcommand(first);
@@ -236,7 +236,7 @@ class App {
         std::vector<std::string> set;   ///< --set
         bool deterministic = false;     ///< --deterministic
 
-        /// In the order of the command line: of two for one key the later counts, whichever its form.
+        /// In the order of the command line: for one key the last override counts, in either form.
         [[nodiscard]] std::vector<std::string> in_order(const CLI::App& verb) const {
             std::vector<std::string> all;
             auto word = words.begin();
@@ -257,7 +257,7 @@ class App {
             ->allow_extra_args(false);
     }
 
-    /// The study that a verb is about. Those that look into its directory take it by directory_of.
+    /// The STUDY argument. Verbs that read the study directory resolve it with directory_of.
     static CLI::Option* add_study(CLI::App* verb, std::string& study) {
         return verb->add_option("STUDY", study, "Study file (TOML), or the directory of a study")
             ->required()
@@ -309,7 +309,7 @@ class App {
             verb_ = [this] { return run(run_, invocation_); };
         });
     }
-    /// What follows `run` in a command that somebody else runs.
+    /// Parses the words after `run` in the command of `supervise`.
     static RunArguments run_arguments(const std::vector<std::string>& words) {
         RunArguments arguments;
         Overrides overrides;
@@ -510,7 +510,7 @@ class App {
     Overrides overrides_;
     InitArguments init_;
     bool markdown_ = false;
-    std::string study_; ///< of a verb that looks at one
+    std::string study_; ///< STUDY of all verbs but run, validate and submit
     Format format_ = Format::text;
     bool all_ = false;
     bool clean_ = false;
@@ -522,7 +522,7 @@ class App {
     CLI::App app_{"Hyper-parameter optimisation and distributed training over MPI: one sbatch, one srun, one program.",
                   "ranktune"};
     std::function<int()> verb_;
-    bool runs_study_ = false; ///< the exit code is that of a study
+    bool runs_study_ = false; ///< the exit code is the study's
 };
 
 Invocation invocation_of(int argc, char** argv) {

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// /dev/stdout and the like: a descriptor of this process, whose file may be anywhere.
+/// /dev/stdout and the like link to a descriptor of a process, in /proc.
 bool is_descriptor(const fs::path& path) { return path.native().starts_with("/proc/"); }
 
 void write_into(const std::string& opened, const std::string& named, const std::function<void(std::ostream&)>& write) {
@@ -32,7 +32,7 @@ OutputFile::OutputFile(const std::string& named) {
     if (fs::is_directory(target, error))
         throw base::UsageError("'" + named + "' is a directory; name a file in it: -o " + (target / "FILE").string());
     through = fs::exists(target, error) && !fs::is_regular_file(target, error);
-    constexpr int most_links = 40; // as many as Linux follows
+    constexpr int most_links = 40; // the limit of Linux
     for (int i = 0; i < most_links && !through && fs::is_symlink(target, error); ++i) {
         const fs::path next = target.parent_path() / fs::read_symlink(target, error);
         if (error) break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The file of `-o`, written whole or not at all.
+// The output file of `-o`, written completely or not at all.
 
 #include <functional>
 #include <iosfwd>
@@ -8,17 +8,17 @@
 
 namespace ranktune::cli {
 
-/// Where `-o` leads. Throws UsageError for a directory.
+/// The target of `-o`. Throws UsageError for a directory.
 struct OutputFile {
     explicit OutputFile(const std::string& path);
 
-    std::string path;     ///< behind symbolic links: they stay, and what they lead to is replaced
-    bool through = false; ///< no regular file (a device, a FIFO, a descriptor): nothing can take its place
+    std::string path;     ///< with symbolic links resolved: the links stay, and their target is replaced
+    bool through = false; ///< not a regular file (a device, a FIFO, a descriptor): it is written directly
 };
 
-/// Calls `write` with the open file. A regular file is written under another name first, so that no half of it is ever
-/// taken for it. Throws UsageError when it cannot be opened, Error when there is no room, and whatever `write` throws;
-/// then there is no file, or the one that was there.
+/// Calls `write` with the open file. A regular file is written under a temporary name and renamed, so that nobody reads
+/// half of it. Throws UsageError when the file cannot be opened, Error when there is no room, and whatever `write`
+/// throws; then an existing file is unchanged.
 void write_whole(const OutputFile& file, const std::function<void(std::ostream&)>& write);
 
 } // namespace ranktune::cli

@@ -44,7 +44,7 @@ constexpr OwnOption own_options[] = {
     {"wait", 'W', "submit does not wait for the job; `ranktune status` shows how it gets on"},
 };
 
-/// Whether `word` is the option, whichever way it has its value: --nodes=2, --nodes 2, -N2, -N 2.
+/// Whether `word` is the option, in any form: --nodes=2, --nodes 2, -N2, -N 2.
 bool is_option(const std::string& word, const OwnOption& option) {
     if (word.starts_with("--")) return std::string_view(word).substr(0, word.find('=')).substr(2) == option.name;
     return option.letter != 0 && word.size() > 1 && word[0] == '-' && word[1] == option.letter;
@@ -61,7 +61,7 @@ void refuse_own_options(const std::vector<std::string>& words) {
             if (is_option(word, option))
                 throw base::UsageError("'" + word + "' after `--` contradicts what submit writes itself; use " +
                                        std::string(option.advice));
-        // Other generic resources are the user's.
+        // Generic resources other than GPUs are allowed.
         if (word.starts_with("--gres") && word.find("gpu") != std::string::npos)
             throw base::UsageError("'" + word + "' after `--` contradicts what submit writes itself; use " +
                                    std::string(gpus));

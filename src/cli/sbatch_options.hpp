@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What of a user's own text may stand in an #SBATCH line that `submit` writes.
+// Which user-supplied text `submit` accepts into an #SBATCH line.
 
 #include <string>
 #include <vector>
 
 namespace ranktune::cli {
 
-/// Options of sbatch behind `--`. Throws UsageError for one that contradicts what `submit` writes itself (--nodes,
-/// --time, --ntasks, --gpus, --array, ...), with the option of `submit` that is meant, and for a word of several lines.
+/// Checks the sbatch options after `--`. Throws UsageError for an option that `submit` writes itself (--nodes, --time,
+/// --ntasks, --gpus, --array, ...), naming the option of `submit` to use, and for a word of several lines.
 void refuse_own_options(const std::vector<std::string>& words);
 
-/// The value of an option (`name`: "--partition") that is written as it is. Throws UsageError where Slurm would read
-/// it as something else: white space, quotes, a backslash or '#'.
+/// Checks the value of an option (`name`: "--partition") that is written without quoting. Throws UsageError for
+/// characters that Slurm interprets: white space, quotes, a backslash or '#'.
 void refuse_several_words(const std::string& name, const std::string& value);
 
 } // namespace ranktune::cli

@@ -49,7 +49,7 @@ class SiteReader {
             "unknown" + base::suggestion(key, std::span<const std::string>(known)) + " (" + base::join(known) + ")");
     }
 
-    /// One line of text; nothing when the key is not there, or wrong.
+    /// The string of a key, in one line; nothing when the key is missing or its value wrong.
     std::optional<std::string> line(const Node& table, const std::string& key) {
         const Node* node = table.find(key);
         if (node == nullptr) return std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Site files: how jobs are asked for at one centre, and by one user.
+// Site files: the job settings of a computing centre and of a user.
 
 #include <chrono>
 #include <optional>
@@ -15,7 +15,7 @@ namespace ranktune::cli {
 struct SiteSettings {
     std::optional<slurm::ScriptLine> launcher; ///< srun or mpirun
     std::optional<slurm::ScriptLine> mpi;      ///< of srun --mpi
-    std::optional<slurm::ScriptLine> gpus;     ///< an option of sbatch in which {gpus} is the number for a node
+    std::optional<slurm::ScriptLine> gpus;     ///< an sbatch option in which {gpus} stands for the number per node
     std::optional<slurm::ScriptLine> account;
     std::optional<slurm::ScriptLine> partition;
     std::optional<std::chrono::seconds> lead_time;
@@ -24,12 +24,12 @@ struct SiteSettings {
     std::vector<slurm::ScriptLine> commands; ///< shell lines: modules, then variables
 };
 
-/// Reads the text of one file over `settings`: what it says wins, lists are added. Throws study::StudyFileError with
-/// every mistake.
+/// Merges the text of one site file into `settings`: its values replace earlier ones, its lists are appended. Throws
+/// study::StudyFileError with every mistake.
 void read_site_text(const std::string& text, const std::string& file, SiteSettings& settings);
 
-/// $RANKTUNE_SITE, or else /etc/ranktune/site.toml; then the user's own, ~/.config/ranktune/site.toml. A file that is
-/// not there says nothing, unless $RANKTUNE_SITE names it.
+/// Reads $RANKTUNE_SITE, or else /etc/ranktune/site.toml; then the user's own, ~/.config/ranktune/site.toml. A missing
+/// file is ignored, unless $RANKTUNE_SITE names it.
 [[nodiscard]] SiteSettings site_settings();
 
 } // namespace ranktune::cli

@@ -9,7 +9,7 @@
 
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/trainables/trainable.hpp"
-#include "storage/checkpoints/content.hpp"
+#include "storage/file_system.hpp"
 #include "study/parse/toml_tree.hpp"
 #include "studydir/open_study.hpp"
 #include "studydir/study_directory.hpp"
@@ -17,12 +17,12 @@
 namespace ranktune::cli {
 namespace {
 
-/// Behind a path that does not serve: a shell would have put the home directory there.
+/// A hint after a path with "~" in it, which a shell would have expanded.
 std::string about_home(const std::string& path) {
     return path.find("/~") == std::string::npos ? "" : "; '~' stays as it is in a study file; write the whole path";
 }
 
-/// What a study file names has to be there and readable here: a trial would only say so after the start.
+/// Checks the paths in a study file before the start; otherwise only a trial would find the mistake.
 study::PathChecks path_checks() {
     return {.file = [](const std::string& path) -> std::string {
                 if (access(path.c_str(), R_OK) == 0) return "";
@@ -42,12 +42,12 @@ study::PathChecks path_checks() {
                 }};
 }
 
-/// "is a file" for what is in the way.
+/// "is a file" or "is no directory".
 std::string kind_of(std::filesystem::file_type type) {
     return type == std::filesystem::file_type::regular ? "is a file" : "is no directory";
 }
 
-/// Looks at every part of the path, from the root on.
+/// Checks every part of the path, from the root on.
 void refuse_file_in_the_way(const std::string& directory) {
     namespace fs = std::filesystem;
     fs::path at;
@@ -60,14 +60,14 @@ void refuse_file_in_the_way(const std::string& directory) {
         const bool dangling = link == fs::file_type::symlink && type == fs::file_type::not_found;
         if (!dangling &&
             (type == fs::file_type::not_found || type == fs::file_type::none || type == fs::file_type::unknown))
-            return; // it will be made, or whoever makes it is told why not
+            return; // it will be created; if that fails, the creator reports it
         throw base::UsageError("'" + directory + "' cannot be the directory of the study: '" + at.string() + "' " +
                                (dangling ? "is a link that leads nowhere" : kind_of(type)) +
                                "; move it away, or give another directory with -o");
     }
 }
 
-/// Whether `inner` is `outer` or somewhere below it, whatever the paths are called.
+/// Whether `inner` is `outer` or lies below it, whichever names the paths use.
 bool lies_in(const std::filesystem::path& inner, const std::filesystem::path& outer) {
     std::error_code error;
     std::filesystem::path at = std::filesystem::canonical(inner, error);
@@ -78,7 +78,7 @@ bool lies_in(const std::filesystem::path& inner, const std::filesystem::path& ou
     }
 }
 
-/// Of a study file.
+/// The text of a study file. Throws base::UsageError with advice.
 std::string text_of(const std::string& file) {
     try {
         return storage::read_text(storage::posix_file_system(), file);
@@ -96,7 +96,7 @@ std::string text_of(const std::string& file) {
 void refuse_to_rename(const std::string& directory, const std::string& study, const StudyInput& input) {
     std::error_code error;
     if (!std::filesystem::is_directory(directory, error)) return;
-    // The study itself was named: it is renamed with all that is in it.
+    // The user named the study by its directory: renaming it is what --fresh means.
     if (!input.directory.empty() && std::filesystem::equivalent(input.directory, directory, error)) return;
     const bool holds_study = lies_in(study, directory);
     if (!holds_study && !lies_in(".", directory)) return;
@@ -112,7 +112,7 @@ StudyInput read_study(const std::string& file, const std::vector<std::string>& o
                       const study::RankCheck& ranks) {
     const study::Known known{trainables::known_trainables(), algorithms::known_algorithms()};
     if (std::error_code error; std::filesystem::is_directory(file, error)) {
-        // The copy of the study file there may name its data by a path that was relative to another folder.
+        // Not its study.toml: paths in that copy may be relative to another folder.
         const std::string text = studydir::resolved_file_of(storage::posix_file_system(), file);
         const std::string name = studydir::StudyDirectory{file}.resolved_file();
         return {study::parse_study(text, name, overrides, known, path_checks(), ranks), text, file};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A study file from disk, parsed against the trainables that this program knows.
+// Reads study files and resolves study directories from what the user typed.
 
 #include <string>
 #include <vector>
@@ -12,31 +12,31 @@ namespace ranktune::cli {
 
 struct StudyInput {
     study::StudySpec spec;
-    std::string text;      ///< as it is in the file
-    std::string directory; ///< of the study, when that was given instead of a file (`run DIR`); empty otherwise
+    std::string text;      ///< content of the file
+    std::string directory; ///< the study directory, when the user gave one instead of a file (`run DIR`); else empty
 };
 
-/// `file` may also be the directory of a study: then the study file that its journal holds counts, and `text` is that.
-/// Throws study::StudyFileError with all mistakes, files that the trainable needs and that are not there, and trials
-/// that ask for more ranks than `ranks` allows, among them; base::UsageError when the file cannot be read.
+/// `file` may also be the directory of a study: then the study file in its journal is read, and `text` is that. Throws
+/// study::StudyFileError with all mistakes (missing input files of the trainable and trials that ask for more ranks
+/// than `ranks` allows are mistakes, too); base::UsageError when the file cannot be read.
 [[nodiscard]] StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides,
                                     const study::RankCheck& ranks = {});
 
-/// The directory of a study that a verb was given as its directory or as its file: of a file ./<study.name>, as `run`
-/// without -o. Of the file the name alone counts: mistakes in it, and data that are gone, hide no results. What is not
-/// there stays as it is: whoever looks into it says more. Throws base::UsageError for a file that is none of a study,
-/// base::IoError for what may not be looked at.
+/// The study directory for a verb's STUDY argument. A directory, or a path that does not exist, is returned unchanged;
+/// a study file gives ./<study.name>, as `run` without -o. Of the file only the name is read, so that mistakes in it
+/// and missing data hide no results. Throws base::UsageError for a file that is not a study file, base::IoError when
+/// the path may not be read.
 [[nodiscard]] std::string directory_of(const std::string& study);
 
-/// Where `ranktune run` puts a study: -o, the directory that was given as the study, or ./<study.name>.
+/// Where `ranktune run` puts a study: -o, the directory given as STUDY, or ./<study.name>.
 [[nodiscard]] std::string directory_for(const RunArguments& arguments, const StudyInput& input);
 
-/// Before anything is started: throws base::UsageError when something is in the way of a study in `directory` (a file,
-/// a link that leads nowhere), or when --fresh would rename a folder that holds more than a study: the study file, or
-/// the working directory. `study`: as it was given.
+/// Throws base::UsageError when `directory` cannot be a study's (a file or a dangling link is in the way), or when
+/// --fresh would rename a folder that also holds the study file or the working directory. `study`: as the user typed
+/// it.
 void refuse_directory(const std::string& directory, const std::string& study, const StudyInput& input, bool fresh);
 
-/// The same path absolute, without "." and "..", and without a slash at its end.
+/// The path made absolute, without "." and "..", and without a trailing slash.
 [[nodiscard]] std::string absolute_directory(const std::string& directory);
 
 } // namespace ranktune::cli

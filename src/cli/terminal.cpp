@@ -18,7 +18,7 @@ int columns_of_terminal() {
     if (const std::string told = process::environment_variable(terminal_variable); !told.empty())
         return std::atoi(told.c_str());
     if (isatty(STDOUT_FILENO) == 0) return 0;
-    // A launcher's pseudo-terminal has no size: nobody looks at it.
+    // A launcher's pseudo-terminal has no size; count it as no terminal.
     winsize size{};
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
     return size.ws_col;
@@ -33,7 +33,7 @@ std::size_t rows_of_terminal() {
 
 constexpr int fewest_columns = 20;
 
-// The tables are made for 80 columns; narrower terminals get fewer columns, wider ones no wider lines.
+// The tables are made for 80 columns; narrower terminals get fewer columns, wider ones lines of at most 120.
 std::size_t line_width(int columns) {
     return columns > 0 ? static_cast<std::size_t>(std::clamp(columns, fewest_columns, 120)) : 80;
 }

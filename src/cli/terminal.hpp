@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What standard output is: a terminal of so many columns, or a file.
+// Properties of standard output: a terminal and its size, or a file.
 
 #include <string>
 #include <utility>
@@ -10,31 +10,30 @@
 
 namespace ranktune::cli {
 
-/// Name of the variable by which a `ranktune run` that starts mpirun tells its ranks what the real terminal is: a
-/// rank's own standard output is a pipe or a pseudo-terminal of mpirun's. Value: columns, or 0 for no terminal.
+/// Environment variable in which a `ranktune run` that starts mpirun tells its ranks the columns of the real terminal,
+/// 0 for none: a rank's own standard output is a pipe or a pseudo-terminal of mpirun.
 inline constexpr const char* terminal_variable = "RANKTUNE_TERMINAL_COLUMNS";
-/// The same for its lines.
+/// The same for its rows.
 inline constexpr const char* rows_variable = "RANKTUNE_TERMINAL_ROWS";
 
 struct Terminal {
-    bool interactive = false; ///< lines may be drawn over
-    bool narrow = false;      ///< lines are longer than its width, and would be wrapped: nothing can be drawn over
-    std::size_t rows = 24;    ///< what is taller cannot be drawn over
-    std::size_t columns = 0;  ///< that it has, whatever width the lines are made for; 0: not known
+    bool interactive = false; ///< a table can be redrawn in place
+    bool narrow = false;      ///< lines would wrap, so a table cannot be redrawn in place
+    std::size_t rows = 24;    ///< a taller table cannot be redrawn in place
+    std::size_t columns = 0;  ///< of the terminal, not of the lines (style.width); 0: unknown
     report::Style style;
 };
 
-/// Its device ("/dev/pts/3"), to be asked for its size again; empty: not known.
+/// The same for its device ("/dev/pts/3"), whose size can be queried again.
 inline constexpr const char* device_variable = "RANKTUNE_TERMINAL";
 
-/// Respects NO_COLOR, TERM=dumb, COLUMNS, the size of the terminal, and LC_ALL/LC_CTYPE/LANG (UTF-8 or not).
+/// Examines NO_COLOR, TERM=dumb, COLUMNS, the size of the terminal, and LC_ALL/LC_CTYPE/LANG (UTF-8 or not).
 [[nodiscard]] Terminal detect_terminal();
 
-/// What ranks that this process starts are told of its terminal: variables and their values.
+/// Environment variables, with values, that describe this terminal to the ranks that this process starts.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> terminal_variables();
 
-/// Takes over the size that the terminal has now, if it can be asked: people resize their windows. Does nothing where
-/// COLUMNS says what to use.
+/// Queries the size of the terminal again: users resize their windows. COLUMNS still overrides the width of lines.
 void measure_again(Terminal& terminal);
 
 } // namespace ranktune::cli

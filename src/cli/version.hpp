@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Version of this build, with the commit it was made from.
+// Version and build type of this build.
 
 namespace ranktune::cli {
 

@@ -11,7 +11,7 @@ namespace ranktune::comm {
 /// of such operations must live as long as the process. `bury` keeps `remains` until then. Any thread.
 void bury(std::shared_ptr<const void> remains);
 
-/// How many things lie there: a driver restarts the process when it has become too many.
+/// How many objects were buried: a driver restarts the process when there are too many.
 [[nodiscard]] std::size_t buried();
 
 } // namespace ranktune::comm

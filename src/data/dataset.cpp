@@ -21,10 +21,10 @@ namespace {
 
 namespace hdf5 = storage::hdf5;
 
-/// Reads one file; every error names the dataset. Lives on the HDF5 thread.
+/// Reads one file; every error names the dataset. Used on the HDF5 thread only.
 class Reader {
   public:
-    /// `shapes_only`: every array seems empty to who asks for its values.
+    /// `shapes_only`: reading values gives an empty array.
     explicit Reader(std::string path, bool shapes_only = false)
         : path_(std::move(path)), shapes_only_(shapes_only), file_(open(path_)) {}
 
@@ -62,7 +62,7 @@ class Reader {
         return result;
     }
 
-    /// The whole-number attribute `name` of the root, if there is one.
+    /// The integer attribute `name` of the root, if it exists.
     [[nodiscard]] std::optional<std::int64_t> attribute(const char* name) const {
         if (H5Aexists(file_.get(), name) <= 0) return std::nullopt;
         const hdf5::AttributeHandle attribute(H5Aopen(file_.get(), name, H5P_DEFAULT));
@@ -84,7 +84,7 @@ class Reader {
             throw base::IoError("dataset file", path, std::error_code(errno, std::generic_category()));
         const hdf5::PropertiesHandle access(H5Pcreate(H5P_FILE_ACCESS));
 #if H5_VERSION_GE(1, 10, 7)
-        // Nobody writes a dataset while it is read, and some parallel file systems refuse locks.
+        // Datasets are not written while they are read, and some parallel file systems refuse locks.
         H5Pset_file_locking(access.get(), false, true);
 #endif
         hdf5::FileHandle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
@@ -149,7 +149,7 @@ void count_classes(const Reader& reader, Dataset& dataset) {
     dataset.outputs = static_cast<std::size_t>(classes);
 }
 
-/// Constants of one column of [count, width] values.
+/// Shift and factor of one column of [count, width] values.
 std::pair<float, float> column_scale(std::span<const float> values, std::size_t width, std::size_t column,
                                      Scaling scaling) {
     const std::size_t count = values.size() / width;
@@ -168,7 +168,7 @@ std::pair<float, float> column_scale(std::span<const float> values, std::size_t 
         squares += difference * difference;
     }
     const double deviation = std::sqrt(squares / static_cast<double>(count));
-    // A constant column computed in floating point has a deviation of rounding errors.
+    // A constant column may have a deviation of rounding errors.
     const bool constant = deviation <= 1e-7 * std::max(largest, 1e-30);
     return {static_cast<float>(mean), constant ? 1.0F : static_cast<float>(1.0 / deviation)};
 }

@@ -10,7 +10,7 @@ namespace ranktune::ddp {
 
 namespace {
 
-/// How often another thread took this one's core while it could have gone on.
+/// Number of involuntary context switches of this thread.
 long switches() {
     rusage usage{};
 #ifdef RUSAGE_THREAD

@@ -25,7 +25,7 @@ std::uint64_t plan_digest(const BucketPlan& plan, base::DType type) {
     return digest.value();
 }
 
-/// What a step reduces: the buckets, the last one with its status word.
+/// The buckets that a step reduces; the last one includes the status word.
 StepPlan step_plan(const BucketPlan& plan, base::DType type) {
     StepPlan step{type, {}};
     for (const BucketPlan::Bucket& bucket : plan.buckets) step.counts.push_back(bucket.size);
@@ -45,7 +45,7 @@ void fill_with_zeros(base::Buffer values) {
                                                std::min(zeros.size(), values.bytes() - done));
 }
 
-/// One number of any of the types that gradients have.
+/// Writes one number of any gradient type.
 void write_number(base::Buffer to, float value) {
     const double wide = value;
     const base::Float16 half(value);
@@ -62,7 +62,7 @@ void write_number(base::Buffer to, float value) {
     }
 }
 
-/// Whether it is above zero: its bits are, and it is no -0.
+/// Whether the number is above zero: its bits are not zero and not those of -0.
 bool is_positive(base::ConstBuffer number) {
     std::uint64_t bits = 0;
     base::copy(number, {&bits, 1, number.type()});
@@ -82,6 +82,20 @@ void require_reducible(const Collective& collective, const BucketPlan& plan, bas
 }
 
 } // namespace
+
+BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit) {
+    assert(limit > 0);
+    BucketPlan plan;
+    for (std::size_t tensor = tensor_sizes.size(); tensor-- > 0;) {
+        const std::size_t size = tensor_sizes[tensor];
+        const bool full = !plan.buckets.empty() && plan.buckets.back().size + size > limit;
+        if (plan.buckets.empty() || full) plan.buckets.emplace_back();
+        BucketPlan::Bucket& bucket = plan.buckets.back();
+        bucket.slots.push_back({tensor, bucket.size, size});
+        bucket.size += size;
+    }
+    return plan;
+}
 
 struct GradientReducer::Impl final : OpenStep {
     struct Flight {
@@ -171,7 +185,7 @@ struct GradientReducer::Impl final : OpenStep {
     std::vector<std::size_t> offset;       ///< per tensor, in elements within memory
     std::vector<std::size_t> order;        ///< tensors in the order in which they become ready
     std::size_t total = 0;
-    std::shared_ptr<void> memory; ///< total elements and the status word; shared: the graveyard takes shared pointers
+    std::shared_ptr<void> memory; ///< total elements and the status word; shared, for comm::bury
     std::size_t announced = 0;    ///< number of the plan
     std::vector<Flight> flights;
     std::size_t completed = 0;   ///< of flights
@@ -192,7 +206,7 @@ GradientReducer::GradientReducer(Group& group, std::vector<std::size_t> tensor_s
 
 GradientReducer::~GradientReducer() {
     if (impl_->open) impl_->fail();
-    // A reduction that is given up may go on writing into its bucket as long as the process lives.
+    // A reduction that was given up may write into its bucket until the process ends.
     if (impl_->completed < impl_->flights.size()) comm::bury(impl_->memory);
 }
 
@@ -219,7 +233,7 @@ void GradientReducer::ready(std::size_t i) {
     static_cast<void>(i);
     ++s.ready_count;
     const std::size_t b = s.flights.size();
-    if (b + 1 == s.plan.buckets.size()) return; // the last bucket waits for the verdict on the step
+    if (b + 1 == s.plan.buckets.size()) return; // finish() or fail() starts the last bucket
     const auto& slots = s.plan.buckets[b].slots;
     if (s.order[s.ready_count - 1] == slots.back().tensor) s.start();
 }
@@ -248,7 +262,7 @@ void GradientReducer::fail() noexcept {
 
 void GradientReducer::Impl::fail() noexcept {
     try {
-        // What is not yet in flight is sent as zeros; what is in flight belongs to the collective until it is complete.
+        // Zero the buckets that are not in flight yet; those in flight must not be touched.
         const std::size_t begin = flights.size() < bucket_begin.size() ? bucket_begin[flights.size()] : total;
         fill_with_zeros(all().part(begin, total - begin));
         write_number(status(), 1.0F);
@@ -257,7 +271,7 @@ void GradientReducer::Impl::fail() noexcept {
         close();
         collective.end_step();
     } catch (...) {
-        // PeerFailed: another one failed too. Anything else means that the group is lost, which every rank sees by
+        // PeerFailed: another rank failed too. Anything else means that the group is lost, which every rank detects by
         // itself.
         open = false;
     }

@@ -15,7 +15,7 @@ Messages::Messages(Fabric& fabric, std::uint64_t epoch, std::size_t piece_bytes,
 Messages::~Messages() {
     try {
         retire();
-    } catch (...) { // the library has failed: what is under way is buried
+    } catch (...) { // the library has failed: bury pending sends
     }
     abandon();
 }
@@ -39,7 +39,7 @@ Messages::Letter Messages::write(base::ConstBuffer message) const {
 
 void Messages::send(Letter letter, int to, Channel channel) {
     retire();
-    Sent& sent = sent_.emplace_back(Sent{std::move(letter.memory), {}}); // kept, whatever happens now
+    Sent& sent = sent_.emplace_back(Sent{std::move(letter.memory), {}}); // kept, even if starting a piece throws
     for (const auto piece : letter.pieces) sent.pieces.push_back(fabric_.start_send(piece, to, channel));
 }
 
@@ -83,7 +83,7 @@ std::optional<std::uint64_t> Messages::failure() {
 void Messages::new_generation(std::uint64_t generation) {
     generation_ = generation;
     retire();
-    notice_ = failure(); // drops the old ones; a rank that has left before this one may have failed again
+    notice_ = failure(); // drops old ones; a rank that left before this one may have failed again
 }
 
 void Messages::abandon() noexcept {
@@ -113,7 +113,7 @@ Messages::Piece Messages::next_piece(int from, const std::function<void()>& idle
     }
 }
 
-/// Forgets what has been taken, or lies in the library's own memory.
+/// Drops completed sends.
 void Messages::retire() {
     std::erase_if(sent_, [](const Sent& sent) {
         return std::ranges::all_of(sent.pieces, [](const auto& piece) { return piece->test(); });

@@ -8,8 +8,8 @@
 
 #include "comm/mpi/error.hpp"
 #include "comm/mpi/request.hpp"
+#include "ddp/collective.hpp"
 #include "ddp/protocol_collective.hpp"
-#include "ddp/self_collective.hpp"
 
 namespace ranktune::ddp {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 using comm::mpi::check;
 using comm::mpi::Request;
 
-/// At most Fabric::most_elements, which callers see to.
+/// Callers ensure at most Fabric::most_elements.
 int as_count(std::size_t elements) {
     if (elements > Fabric::most_elements)
         throw base::Error("one operation on " + std::to_string(elements) + " elements is more than MPI counts");
@@ -59,8 +59,9 @@ class RequestPending final : public Pending {
 };
 
 /// Reduces to rank 0, then broadcasts: the same bits on all ranks by construction. (MPI only recommends that for
-/// MPI_Allreduce, and where two NaNs meet the order of operands shows.) The second operation is started by `test`, so
-/// no other one may be started on the communicator before this is complete: all ranks start them in one order.
+/// MPI_Allreduce, and the sum of two NaNs depends on the operands' order.) `test` starts the second operation, so no
+/// other collective one may be started on the communicator before this is complete: all ranks must start them in the
+/// same order.
 class ReduceThenBroadcast final : public Pending {
   public:
     ReduceThenBroadcast(MPI_Comm communicator, int rank, base::Buffer values, MPI_Op operation)
@@ -112,15 +113,15 @@ class MpiFabric final : public Fabric {
     int rank() const override { return group_->rank(); }
     int size() const override { return group_->size(); }
 
-    /// Of integers any order gives the same.
+    /// For integers the order does not matter.
     std::unique_ptr<Pending> start_all_reduce(base::Buffer values, Reduce how) override {
         if (values.type() == base::DType::float32 || values.type() == base::DType::float64)
             return std::make_unique<ReduceThenBroadcast>(group_->communicator(), rank(), values, operation_of(how));
         return all_reduce(values.address(), values.count(), type_of(values.type()), operation_of(how));
     }
 
-    /// In the implementations that we know (binomial tree, ring, recursive doubling) every element is summed in one
-    /// order that all ranks share.
+    /// The known algorithms (binomial tree, ring, recursive doubling) sum every element in the same order for all
+    /// ranks.
     std::unique_ptr<Pending> start_gradient_sum(base::Buffer values) override {
         return all_reduce(values.address(), values.count(), type_of(values.type()), MPI_SUM);
     }
@@ -177,16 +178,12 @@ class MpiFabric final : public Fabric {
 
 } // namespace
 
-std::unique_ptr<Collective> make_mpi_collective(std::unique_ptr<comm::WorkerGroup> group, std::uint64_t ticket,
-                                                const std::atomic<bool>& abort) {
-    if (group->size() == 1) return make_self_collective(&abort);
-    return std::make_unique<ProtocolCollective>(std::make_unique<MpiFabric>(std::move(group)), abort, ticket);
-}
-
 std::unique_ptr<Collective> form_mpi_collective(comm::GroupFactory& factory, std::span<const base::Rank> ranks,
                                                 std::uint64_t ticket, const std::atomic<bool>& abort) {
     try {
-        return make_mpi_collective(factory.form(ranks, ticket, abort), ticket, abort);
+        auto group = factory.form(ranks, ticket, abort);
+        if (group->size() == 1) return make_self_collective(&abort);
+        return std::make_unique<ProtocolCollective>(std::make_unique<MpiFabric>(std::move(group)), abort, ticket);
     } catch (const comm::FormationAborted& error) {
         throw Aborted(error.what());
     }

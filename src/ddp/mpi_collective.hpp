@@ -13,16 +13,12 @@
 
 namespace ranktune::ddp {
 
-/// Forms the group of `ranks` (GroupFactory::form says how; collective over them, on their trial threads) and gives its
-/// collective; destroying the result gives the communicator back. `abort` is raised by another thread when the trial
-/// has to give up and outlives the result. Throws Aborted when it is raised before the group is formed, comm::mpi::
-/// MpiError when MPI fails.
+/// Forms the group of `ranks` (see GroupFactory::form; collective over them, on their trial threads) and returns its
+/// collective; destroying the result returns the communicator. `abort` is raised by another thread when the trial has
+/// to give up, and must outlive the result. Throws Aborted when it is raised before the group is formed,
+/// comm::mpi::MpiError when MPI fails.
 [[nodiscard]] std::unique_ptr<Collective> form_mpi_collective(comm::GroupFactory& factory,
                                                               std::span<const base::Rank> ranks, std::uint64_t ticket,
                                                               const std::atomic<bool>& abort);
-
-/// The same over a group that is there; no other group on its communicator had this `ticket`.
-[[nodiscard]] std::unique_ptr<Collective> make_mpi_collective(std::unique_ptr<comm::WorkerGroup> group,
-                                                              std::uint64_t ticket, const std::atomic<bool>& abort);
 
 } // namespace ranktune::ddp

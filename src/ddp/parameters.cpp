@@ -20,7 +20,7 @@ void check_agreement(Group& group, std::uint64_t value, std::string_view what) {
     if (low != high)
         throw base::Error(std::string(what) +
                           " differ between the ranks of the trial: this is an error of the "
-                          "trainable or of the hardware, training cannot go on");
+                          "trainable or of the hardware, training cannot continue");
 }
 
 } // namespace ranktune::ddp

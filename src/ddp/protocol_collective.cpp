@@ -24,7 +24,7 @@ constexpr std::uint64_t sign_bit = std::uint64_t{1} << 63;
 std::int64_t ordered(std::uint64_t number) { return static_cast<std::int64_t>(number ^ sign_bit); }
 std::uint64_t unordered(std::int64_t word) { return static_cast<std::uint64_t>(word) ^ sign_bit; }
 
-/// Memory of our own for operations that may have to be buried.
+/// Owned memory for operations that may have to be buried.
 struct Scratch {
     explicit Scratch(std::size_t bytes) : memory(base::allocate({}, bytes)) {}
     [[nodiscard]] std::span<std::byte> first(std::size_t bytes) const {
@@ -35,10 +35,10 @@ struct Scratch {
 
 } // namespace
 
-/// A bucket of a step: while it waits, it looks out for reasons why it will never be complete.
+/// A bucket of a step; while it waits, it checks whether it can still complete.
 class ProtocolCollective::StepPending final : public Pending {
   public:
-    /// `staging`: of numbers that are not added in their own type, else nullptr. Outlives this object.
+    /// `staging`: for numbers that are staged in another type, else nullptr. Must outlive this object.
     StepPending(ProtocolCollective& owner, Buffer values, Staging* staging)
         : owner_(owner),
           values_(values),
@@ -74,7 +74,7 @@ ProtocolCollective::ProtocolCollective(std::unique_ptr<Fabric> fabric, const std
                 [this](Pending& pending, const std::shared_ptr<const void>& keep) { wait(pending, keep); }) {}
 
 ProtocolCollective::~ProtocolCollective() {
-    if (header_pending_) poison(); // a step was never ended
+    if (header_pending_) poison(); // a step was not ended
 }
 
 // ---- for users ----
@@ -87,7 +87,7 @@ void ProtocolCollective::do_barrier() {
 void ProtocolCollective::do_all_reduce(Buffer values, Reduce how) {
     require_outside_step();
     const std::size_t most = std::min(values.count(), pieces_.elements);
-    Staging staging(values.type(), most, how); // before anything is sent: memory may be short on one rank alone
+    Staging staging(values.type(), most, how); // allocate before anything is sent: it may fail on one rank alone
     agree(make_header(Operation::all_reduce, values, static_cast<int>(how)));
     for (std::size_t done = 0; done < values.count(); done += most) {
         const Buffer piece = values.part(done, std::min(most, values.count() - done));
@@ -114,7 +114,7 @@ void ProtocolCollective::do_broadcast(Buffer values, int root) {
     }
 }
 
-/// Piece after piece, so that the scratch memory does not grow with the group.
+/// In pieces, so that the scratch memory does not grow with the group.
 void ProtocolCollective::do_all_gather(ConstBuffer mine, Buffer all) {
     require_outside_step();
     const auto from = mine.host_bytes();
@@ -138,7 +138,7 @@ void ProtocolCollective::do_all_gather(ConstBuffer mine, Buffer all) {
 void ProtocolCollective::do_send(ConstBuffer message, int to) {
     require_usable();
     require_outside_step();
-    auto letter = messages_.write(message); // memory may be short on this rank alone
+    auto letter = messages_.write(message); // allocates: may fail on this rank alone
     look_out();
     guarded([&] { messages_.send(std::move(letter), to); });
 }
@@ -170,7 +170,7 @@ std::size_t ProtocolCollective::announce(const StepPlan& plan) {
     const auto known = std::ranges::find(plans_, plan, &Plan::step);
     if (known != plans_.end()) return static_cast<std::size_t>(known - plans_.begin());
     Plan added{plan, {}};
-    if (base::size_of(plan.type) == 2) // in a step, memory may be short on one rank alone
+    if (base::size_of(plan.type) == 2) // allocate here: within a step it might fail on one rank alone
         for (const std::size_t elements : plan.counts) added.staging.emplace_back(plan.type, elements, Reduce::sum);
     plans_.push_back(std::move(added));
     return plans_.size() - 1;
@@ -186,7 +186,7 @@ void ProtocolCollective::begin_step(std::size_t plan, OpenStep& open) {
     open_step_ = &open;
     open_plan_ = plan;
     started_buckets_ = 0;
-    if (abort_.load()) give_up(); // the header has told the others
+    if (abort_.load()) give_up(); // the other ranks know from the header
 }
 
 std::unique_ptr<Pending> ProtocolCollective::start_sum(Buffer values) {
@@ -218,7 +218,7 @@ void ProtocolCollective::part() noexcept {
     if (poisoned_) return;
     try {
         guarded([&] { messages_.new_generation(headers_); });
-    } catch (...) { // the group is poisoned now
+    } catch (...) { // the group is poisoned
     }
 }
 
@@ -257,7 +257,7 @@ ProtocolCollective::Header ProtocolCollective::make_failing_header() const {
 
 void ProtocolCollective::start_header(const Header& header) {
     require_usable();
-    assert(!header_pending_); // one operation at a time
+    assert(!header_pending_); // only one operation at a time
     header_ = std::make_shared<Header>(header);
     header_pending_ = guarded([&] { return fabric_->start_all_reduce(*header_, Reduce::max); });
     ++headers_;
@@ -315,7 +315,7 @@ void ProtocolCollective::join(const Header& header) {
 void ProtocolCollective::send_zeros(const StepPlan& plan) {
     const DType type = base::size_of(plan.type) == 2 ? DType::float32 : plan.type; // as StepPending reduces it
     const std::size_t all = std::accumulate(plan.counts.begin(), plan.counts.end(), std::size_t{0});
-    const auto zeros = base::allocate({}, all * base::size_of(type)); // first: memory may be short
+    const auto zeros = base::allocate({}, all * base::size_of(type)); // allocate first: it may fail
     std::memset(zeros.get(), 0, all * base::size_of(type));
     std::vector<std::unique_ptr<Pending>> pending;
     try {

@@ -17,16 +17,16 @@ namespace ranktune::ddp {
 
 /// Every collective operation begins with the maximum over a *header* of ten 64-bit words:
 ///
-///     what, ~what       operation, type, kind of reduction and root; the lowest value for a rank that fails
-///     count, ~count     elements, or the number of the step's plan; likewise
-///     failed            rank + 1 of a rank that fails, else 0
+///     what, ~what       operation, type, kind of reduction and root; the lowest value for a failing rank
+///     count, ~count     elements, or the number of the step's plan; the lowest value for a failing rank
+///     failed            rank + 1 of a failing rank, else 0
 ///     aborted           1: this rank was told to give up
-///     ~plans            of a rank that fails: how many plans of steps it knows; else the lowest value
+///     ~plans            number of step plans a failing rank knows; else the lowest value
 ///     step              1: this rank is in a step
 ///     value, ~value     the number of min_max (sign bit flipped, so that unsigned numbers keep their order)
 ///
-/// Because ~x reverses the order, the pairs give minimum and maximum at once: a rank that calls another operation or
-/// passes another size is found by all ranks, and all throw base::Error.
+/// Because ~x reverses the order, each pair gives minimum and maximum at once: when a rank calls another operation or
+/// passes another size, all ranks detect it and throw base::Error.
 ///
 /// Example, three ranks; rank 2 throws in user code before its step:
 ///
@@ -34,23 +34,24 @@ namespace ranktune::ddp {
 ///     rank 1  begin_step: header{step}   bucket  bucket   end_step -> PeerFailed
 ///     rank 2  fail: header{failed}       zeros   zeros    returns
 ///
-/// send and receive have no header. A rank that fails sends a notice to all others; who finds it while waiting for a
-/// message *leaves*: it takes part in the header that the failing rank is in, as that rank does, and throws PeerFailed.
+/// send and receive have no header. A rank that fails sends a notice to all others. A rank that finds the notice while
+/// it waits for a message *leaves*: it takes part in the failing rank's header as a failing rank too, and throws
+/// PeerFailed.
 ///
-/// All operations are complete everywhere, so the communicator can be used again.
+/// Afterwards all operations are complete on all ranks, so the communicator can be used again.
 ///
-/// Waiting polls the abort flag. When it is raised in the middle of an operation (a peer died), or ranks in a step
-/// cannot be joined, the operation is given up: the fabric is poisoned, buffers in flight are buried, Aborted or
-/// base::Error is thrown, and every later operation throws Aborted at once. What the fabric throws ends the same way.
+/// Waiting polls the abort flag. When it is raised during an operation (a peer died), or when a step cannot be joined,
+/// the operation is given up: the fabric is poisoned, buffers in flight are buried, Aborted or base::Error is thrown,
+/// and every later operation throws Aborted at once. An exception of the fabric has the same effect.
 class ProtocolCollective final : public Collective {
   public:
-    /// Sizes of the pieces in which long operations are done.
+    /// Piece sizes of long operations.
     struct Pieces {
         std::size_t bytes = std::size_t{4} << 20U;    ///< of broadcasts, gathers and messages
         std::size_t elements = std::size_t{1} << 27U; ///< of reductions
     };
-    /// `abort` outlives this object; raised by another thread. `epoch`: a number that no group on the same fabric had
-    /// before, the same on all ranks.
+    /// `abort` is raised by another thread and must outlive this object. `epoch`: new on this fabric, the same on all
+    /// ranks.
     ProtocolCollective(std::unique_ptr<Fabric> fabric, const std::atomic<bool>& abort, std::uint64_t epoch,
                        Pieces pieces);
     ProtocolCollective(std::unique_ptr<Fabric> fabric, const std::atomic<bool>& abort, std::uint64_t epoch)
@@ -67,7 +68,7 @@ class ProtocolCollective final : public Collective {
     void fail() override;
     void part() noexcept override;
 
-    /// Operations were given up; the group is lost for further trials.
+    /// Whether operations were given up, so that the group cannot be reused.
     [[nodiscard]] bool poisoned() const { return poisoned_; }
 
   private:
@@ -96,7 +97,7 @@ class ProtocolCollective final : public Collective {
     class StepPending;
     struct Plan {
         StepPlan step;
-        std::vector<Staging> staging; ///< one per bucket of numbers that are not added in their own type, else empty
+        std::vector<Staging> staging; ///< one per bucket if numbers are staged in another type, else empty
     };
 
     [[nodiscard]] Header make_header(Operation operation) const;
@@ -105,26 +106,26 @@ class ProtocolCollective final : public Collective {
     void start_header(const Header& header);
     void wait_header();
     void header_is_complete();
-    /// Whether the ranks in a step can be joined by all others; else its buckets will never be complete.
+    /// Whether all other ranks can join the step; otherwise its buckets never complete.
     [[nodiscard]] bool joinable() const;
-    /// Throws what the completed header says.
+    /// Throws the error that the completed header reports, if any.
     void judge() const;
     /// A whole header: start, wait, judge.
     void agree(const Header& header);
-    /// A whole header of a rank that leaves the program, with zeros for a step that others are in.
+    /// A whole header of a rank that leaves, with zeros for a step that others are in.
     void join(const Header& header);
     void send_zeros(const StepPlan& plan);
-    /// While a bucket is not complete: throws when it never will be.
+    /// Called while a bucket is pending: throws when it can never complete.
     void watch_step();
-    /// Throws when this rank, which is outside of the collective operations, has to give up or to leave.
+    /// Called outside of collective operations: throws when this rank has to give up or to leave.
     void look_out();
-    /// Waits; `keep` owns the buffer and is buried when the wait is given up.
+    /// Waits for completion; `keep` owns the buffer and is buried when the wait is given up.
     void wait(Pending& pending, const std::shared_ptr<const void>& keep);
     [[noreturn]] void give_up();
     void poison() noexcept;
     void require_usable() const;
     void require_outside_step() const;
-    /// Calls `call`; what it throws poisons the group, unless all ranks have left together.
+    /// Calls `call`. An exception poisons the group, except PeerFailed, with which all ranks leave together.
     template <class F>
     auto guarded(F&& call) {
         try {
@@ -140,9 +141,9 @@ class ProtocolCollective final : public Collective {
     std::unique_ptr<Fabric> fabric_;
     const std::atomic<bool>& abort_;
     Pieces pieces_;
-    std::shared_ptr<Header> header_; ///< of the operation under way, or the last one
+    std::shared_ptr<Header> header_; ///< of the current operation, or the last one
     std::unique_ptr<Pending> header_pending_;
-    std::uint64_t headers_ = 0; ///< started; the same on all ranks whenever one is complete
+    std::uint64_t headers_ = 0; ///< number of headers started; equal on all ranks whenever one is complete
     std::vector<Plan> plans_;   ///< announced
     OpenStep* open_step_ = nullptr;
     std::size_t open_plan_ = 0;

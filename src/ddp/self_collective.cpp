@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ddp/self_collective.hpp"
+#include "ddp/collective.hpp"
 
 #include <deque>
 #include <vector>
@@ -58,7 +58,7 @@ class SelfCollective final : public Collective {
     void do_receive(base::Buffer message, int) override {
         look();
         if (messages_.empty())
-            throw base::UsageError("the only rank of the trial receives from itself and has sent nothing");
+            throw base::UsageError("the only rank of the trial receives from itself, but has sent nothing");
         const Message next = std::move(messages_.front());
         messages_.pop_front();
         const auto sent = base::ConstBuffer::of_bytes(next.bytes, next.type);

@@ -17,14 +17,14 @@ using base::DType;
 /// The type in which numbers of type T are added.
 template <class T>
 using Wide = std::conditional_t<sizeof(T) == 2, float, T>;
-/// The integer whose order that of T can be mapped to.
+/// The integer type to whose order T's order can be mapped.
 template <class T>
 using Key = std::conditional_t<sizeof(Wide<T>) == 4, std::int32_t, std::int64_t>;
 
 template <class T>
 constexpr bool is_floating = std::is_floating_point_v<Wide<T>>;
 
-/// Calls `body` with a number of the C++ type of `type`, which can be reduced.
+/// Calls `body` with a number of the C++ type of `type`; throws for types that cannot be reduced.
 template <class Body>
 void with_type(DType type, Body&& body) {
     switch (type) {
@@ -48,7 +48,7 @@ void with_type(DType type, Body&& body) {
     throw base::UsageError("numbers of type " + std::string(base::name(type)) + " cannot be reduced");
 }
 
-/// The bits of a positive number are in the order of the numbers, those of a negative one in the reverse order.
+/// The bits of positive numbers are ordered as the numbers are, those of negative ones in reverse.
 template <class Integer>
 Integer flipped_if_negative(Integer bits) {
     return bits < 0 ? bits ^ std::numeric_limits<Integer>::max() : bits;

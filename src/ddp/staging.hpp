@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Staging: copies of numbers in the form in which they are reduced.
+// Staging: copies of numbers in the type in which they are reduced.
 
 #include <memory>
 
@@ -8,19 +8,19 @@
 
 namespace ranktune::ddp {
 
-/// Memory for copies of host values that a fabric reduces, and that can be buried.
+/// Memory for copies of host values that a fabric reduces; it can be buried.
 /// - float16 and bfloat16 are staged as float, so a sum is rounded once.
 /// - For minimum and maximum, floating-point numbers are staged as integers of the same order: -inf < ... < -0 < +0 <
 ///   ... < inf, and NaN beyond the end that wins. So the result does not depend on the order of the ranks.
 class Staging {
   public:
-    /// Room for `count` numbers of `type`, not uint8, to be reduced with `how`.
+    /// Room for `count` numbers of `type` (not uint8) to be reduced with `how`.
     Staging(base::DType type, std::size_t count, Reduce how);
-    /// Copies the values, at most `count`, and returns what is to be reduced.
+    /// Copies at most `count` values; returns the staged copy, to be reduced.
     [[nodiscard]] base::Buffer load(base::ConstBuffer values);
-    /// Copies the result to `values`, which has the type and count of those that were loaded.
+    /// Copies the result to `values`, which has the type and count of the loaded values.
     void store(base::Buffer values) const;
-    /// Owns what `load` returns.
+    /// Owns the memory that `load` returns.
     [[nodiscard]] const std::shared_ptr<void>& memory() const { return memory_; }
 
   private:

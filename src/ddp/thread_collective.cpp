@@ -8,15 +8,15 @@
 #include <functional>
 #include <optional>
 
-#include "ddp/self_collective.hpp"
+#include "ddp/collective.hpp"
 
 namespace ranktune::ddp {
 
-/// What the threads of a group share. The n-th collective operation of every rank meets in slot n.
+/// State shared by a group's threads. The n-th collective operation of every rank uses slot n.
 class ThreadMeeting::Board {
   public:
     using Bytes = std::vector<std::byte>;
-    /// Makes the result from what the ranks brought, in the order of ranks; empty where that does not fit together.
+    /// Combines the ranks' contributions, in rank order; empty when their sizes do not match.
     using Combine = std::function<Bytes(const std::vector<Bytes>& parts)>;
 
     explicit Board(int size) : size_(static_cast<std::size_t>(size)) {}
@@ -50,7 +50,7 @@ class ThreadMeeting::Board {
         letters_.push_back({from, to, channel, Bytes(bytes.begin(), bytes.end())});
     }
 
-    /// The oldest one, if there is any.
+    /// The oldest message, if any.
     std::optional<Bytes> collect(int from, int to, Channel channel) {
         const std::lock_guard lock(mutex_);
         const auto it = std::ranges::find_if(letters_, [&](const Letter& letter) {
@@ -91,7 +91,7 @@ template <class T>
 T joined(T a, T b, Reduce how) {
     if (how == Reduce::min) return std::min(a, b);
     if (how == Reduce::max) return std::max(a, b);
-    if constexpr (std::is_integral_v<T>) { // wraps around
+    if constexpr (std::is_integral_v<T>) { // unsigned arithmetic wraps around
         using Unsigned = std::make_unsigned_t<T>;
         return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
     } else {
@@ -197,7 +197,7 @@ class ThreadFabric final : public Fabric {
         auto bytes = board_->collect(from, rank_, channel);
         return bytes ? std::make_unique<ThreadArrival>(std::move(*bytes)) : nullptr;
     }
-    void poison() noexcept override {} // buffers are copied: nothing goes on writing
+    void poison() noexcept override {} // buffers are copied: no operation writes into them later
 
   private:
     std::unique_ptr<Pending> start(std::span<const std::byte> mine, std::span<std::byte> result,

@@ -18,21 +18,21 @@
 namespace ranktune::ddp {
 
 /// The ranks of one group of `size` threads; element r belongs to the thread that is rank r. `aborts` has one flag per
-/// rank or is empty (never aborted); the flags outlive the result. Sums are added in the order of ranks. `pieces`: for
-/// tests.
+/// rank or is empty (never aborted); the flags must outlive the result. Sums are added in the order of ranks. `pieces`:
+/// for tests.
 [[nodiscard]] std::vector<std::unique_ptr<Collective>> make_thread_collectives(
     int size, std::span<const std::atomic<bool>* const> aborts = {}, ProtocolCollective::Pieces pieces = {});
 
-/// Where threads that run the ranks of a simulated cluster form their groups. Thread-safe; outlives what it makes.
+/// Forms groups for threads that run the ranks of a simulated cluster. Thread-safe; must outlive its groups.
 class ThreadMeeting {
   public:
-    /// For `me`, one of `ranks` (distinct; the first leads). All ranks call with the same list and the same `ticket`,
-    /// which is used once. Returns at once: what waits for the others is the first operation. `abort` outlives the
-    /// result.
+    /// Forms the group for `me`, one of `ranks` (distinct; the first leads). All ranks call with the same list and the
+    /// same `ticket`, which is used once. Returns at once; the first operation waits for the others. `abort` must
+    /// outlive the result.
     [[nodiscard]] std::unique_ptr<Collective> form(std::span<const base::Rank> ranks, base::Rank me,
                                                    std::uint64_t ticket, const std::atomic<bool>& abort);
 
-    /// Groups that not all of their ranks have joined.
+    /// Number of groups that not all of their ranks have joined.
     [[nodiscard]] std::size_t incomplete() const;
 
     class Board;

@@ -21,7 +21,7 @@ double covered(std::vector<Span> spans) {
     return total;
 }
 
-/// Names are our own words (layer numbers, "bucket 3"), but quotes and backslashes must not break the document.
+/// Quotes and backslashes in names must not break the document.
 std::string escaped(const std::string& text) {
     std::string result;
     for (const char c : text) {

@@ -11,7 +11,7 @@
 namespace ranktune::group {
 namespace {
 
-// What the handler may touch: lock-free atomics.
+// The signal handler uses only lock-free atomics.
 std::atomic<int> target_fd{-1};
 std::atomic<bool> written{false};
 
@@ -30,7 +30,7 @@ void write_stack_of(pthread_t thread, int fd) {
     backtrace(warm_up, 1); // loads the unwinder now: the handler must not allocate
     target_fd.store(fd);
     written.store(false);
-    const int signal = SIGRTMAX - 1; // a number that no MPI, runtime or profiler is known to use
+    const int signal = SIGRTMAX - 1; // not used by any known MPI, runtime or profiler
     struct sigaction action {};
     action.sa_handler = on_signal;
     sigemptyset(&action.sa_mask);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "group/mpi_groups.hpp"
 
+#include "ddp/collective.hpp"
 #include "ddp/mpi_collective.hpp"
-#include "ddp/self_collective.hpp"
 
 namespace ranktune::group {
 

@@ -48,7 +48,7 @@ wire::GroupOver Part::summary() const {
     summary.over.outcome = members.front().outcome;
     const base::StudyTime training = progressed.value_or(ended);
     summary.starting_s = base::to_seconds(training - received);
-    // Up to its last report a trial knows how long it trained; the rest of that time it waited for verdicts.
+    // `trained_s` ends with the last report; after it the trial waited for verdicts.
     summary.training_s = trained_s.value_or(base::to_seconds(ended - training));
     if (abandoned) {
         summary.over.outcome = AttemptOutcome::lost;

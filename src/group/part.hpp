@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Part: one rank's part in one attempt, and, on the leader, what it knows of the other members. A value: no messages.
+// Part: one rank's part in one attempt and, on the leader, what it knows about the other members. A value: sends
+// nothing.
 
 #include <cstdint>
 #include <optional>
@@ -13,11 +14,11 @@
 namespace ranktune::group {
 
 struct Part {
-    /// queued: user code of an older attempt still runs here. ready: the leader was told. running: the runner was
-    /// started. over: no user code runs any more (a leader waits for the other members then).
+    /// queued: user code of an older attempt still runs here. ready: reported to the leader. running: the runner was
+    /// started. over: no user code runs any more (a leader then waits for the other members).
     enum class Stage : std::uint8_t { queued, ready, running, over };
 
-    /// What the leader knows of a member.
+    /// What the leader knows about a member.
     struct Member {
         base::Rank rank;
         bool alive = true;
@@ -38,15 +39,15 @@ struct Part {
     std::optional<base::StudyTime> progressed; ///< first sign of user code
     std::uint64_t progress_base = 0;           ///< Runner::progress at the start
     std::optional<double> trained_s;           ///< leader: in user code, up to the newest report
-    std::uint64_t progress_seen = 0;           ///< Runner::progress when it was looked at last
-    std::optional<base::StudyTime> moved;      ///< when it was seen to have grown, or user code to have been started
-    base::StudyTime ended;                     ///< when user code was over here
+    std::uint64_t progress_seen = 0;           ///< Runner::progress at the last check
+    std::optional<base::StudyTime> moved;      ///< when progress was last seen, or user code was started
+    base::StudyTime ended;                     ///< when user code ended here
     std::optional<study::Verdict> interrupt;   ///< came before the start
     base::Iteration decided = 0;               ///< newest report with a verdict
     std::uint64_t reports = 0;                 ///< leader: sent to the head
-    std::uint64_t reports_taken = 0;           ///< leader: of these, as the head last said
+    std::uint64_t reports_taken = 0;           ///< leader: how many of these the head has taken
     std::vector<Member> members;               ///< leader only; in the order of the roster
-    std::vector<std::string> unread;           ///< as the runner said at the end
+    std::vector<std::string> unread;           ///< from RunnerEnded
 
     [[nodiscard]] bool leads() const { return assignment.leads(); }
     [[nodiscard]] base::Rank leader() const { return assignment.start.ranks.front(); }
@@ -56,13 +57,13 @@ struct Part {
     [[nodiscard]] bool may_go() const;
     /// Leader: every living member is over.
     [[nodiscard]] bool all_over() const;
-    /// Leader: one more report would be more than the head has room for.
+    /// Leader: the head has no room for another report.
     [[nodiscard]] bool held_up() const { return !abandoned && reports - reports_taken >= wire::report_window; }
-    /// Leader: gives up; members that are not among `living` are dead.
+    /// Leader: gives up the attempt; members that are not among `living` are dead.
     void abandon(const std::vector<base::Rank>& living);
-    /// Leader, when all are over: one outcome from all. Lost when it was given up; otherwise unreadable when any could
-    /// not read the checkpoint (the others fail for want of it); failed when any failed; lost when any was lost; with
-    /// the failure of the lowest rank that tells one. Otherwise the leader's own.
+    /// Leader, when all members are over: one outcome for the group. `lost` if it was given up; otherwise the worst
+    /// outcome of any member (the order is in the code: a checkpoint that one rank cannot read makes the others fail),
+    /// with the failure of the lowest rank that reports one; otherwise the leader's own.
     [[nodiscard]] wire::GroupOver summary() const;
 };
 

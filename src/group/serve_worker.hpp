@@ -11,9 +11,8 @@
 
 namespace ranktune::group {
 
-/// Runs a worker to its end. `signals` may be null (several workers in one process). `each_round` (may be empty) is
-/// called in every round of the loop. The transport's last messages have
-/// left when this returns, or have had two seconds for it.
+/// Runs a worker to its end. `signals` may be null (several workers in one process). `each_round`, if set, is called in
+/// every round of the loop. Flushes the transport's last messages, for at most two seconds.
 [[nodiscard]] WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker,
                                      const process::ProcessClock& clock, process::Waker& waker,
                                      process::SignalReader* signals, const std::function<void()>& each_round = {});

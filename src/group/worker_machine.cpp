@@ -26,7 +26,7 @@ struct WorkerMachine::Impl {
           heard_head(now),
           last_tick(now) {}
 
-    /// A message to a leader that came before the leader's own StartTrial.
+    /// A message to a leader that came before its own StartTrial.
     struct Early {
         wire::AttemptKey key;
         base::Rank from;
@@ -42,13 +42,13 @@ struct WorkerMachine::Impl {
     std::optional<wire::Leave> leave;
     std::optional<WorkerEnd> end;
     std::optional<Part> current;                           ///< the attempt whose user code may run here
-    std::optional<Part> next;                              ///< held back until `current` is over
-    std::unordered_map<base::TrialId, base::Attempt> seen; ///< newest attempt of each trial that was started here
+    std::optional<Part> next;                              ///< waits until `current` is over
+    std::unordered_map<base::TrialId, base::Attempt> seen; ///< newest attempt of each trial started here
     std::vector<Early> early;
     StudyTime heard_head;
     StudyTime last_tick;
     StudyTime next_heartbeat;
-    std::optional<StudyTime> grace_until; ///< user code was told to return
+    std::optional<StudyTime> grace_until; ///< user code was told to return by then
     std::uint64_t stale = 0;
     study::Bytes buffer;
     wire::Message message;
@@ -62,7 +62,7 @@ struct WorkerMachine::Impl {
     void finish(study::StudyOutcome outcome, std::string text, bool clean, bool at_once) {
         if (!end) end = WorkerEnd{outcome, std::move(text), clean, at_once};
     }
-    /// Ends without having been asked: the head hears why.
+    /// Ends the worker on its own initiative and tells the head why.
     void give_up(const std::string& why, bool at_once, bool guilty = false) {
         if (end) return;
         log.write(base::LogLevel::error, "worker", {{"rank", std::to_string(options.rank.value())}, {"reason", why}});
@@ -77,7 +77,7 @@ struct WorkerMachine::Impl {
         return nullptr;
     }
     [[nodiscard]] bool is_new(const wire::AttemptKey& key) const {
-        // Another member may have been welcomed, and started, before this one.
+        // Another member may have been welcomed and started before this one.
         if (welcome && key.incarnation != welcome->incarnation) return false;
         const auto at = seen.find(key.trial);
         return at == seen.end() || at->second < key.attempt;
@@ -88,7 +88,7 @@ struct WorkerMachine::Impl {
 
     // --- the life of a part ---
 
-    /// Tells user code to return, and gives it a limited time for that.
+    /// Tells user code to return, within a limited time.
     void stop_user_code(StudyTime now) {
         runner->abandon();
         if (!grace_until) grace_until = now + welcome->abort_grace;
@@ -150,7 +150,7 @@ struct WorkerMachine::Impl {
             current.reset();
     }
 
-    /// The place is free: the attempt that was held back moves up.
+    /// Moves the waiting attempt up if `current` is free.
     void move_up() {
         if (current || !next) return;
         current = std::move(next);
@@ -208,7 +208,7 @@ struct WorkerMachine::Impl {
         }
     }
 
-    /// Hands a leader what members said before its own StartTrial came.
+    /// Gives a leader the messages of members that came before its own StartTrial.
     void take_early(Part& part) {
         std::erase_if(early, [&](const Early& item) {
             if (item.key == part.key) {
@@ -264,7 +264,7 @@ struct WorkerMachine::Impl {
         if (current && current->stage == Stage::running) {
             current->abandoned = true;
             stop_user_code(now);
-            // The process will `_exit` anyway (somebody is dead, or the study ends at once): no reason to wait long.
+            // The process will `_exit` anyway (a rank is dead, or the study ends at once): do not wait long.
             if (!m.clean) grace_until = std::min(*grace_until, now + unclean_grace);
         } else {
             say_bye();
@@ -336,7 +336,7 @@ struct WorkerMachine::Impl {
         }
     }
 
-    /// The trial waits until the head has taken what it was sent.
+    /// The trial waits until the head has taken its reports.
     [[nodiscard]] bool held_up() const { return current && current->stage == Stage::running && current->held_up(); }
 
     void note_progress(StudyTime now) {
@@ -349,7 +349,7 @@ struct WorkerMachine::Impl {
         current->moved = now;
     }
 
-    /// Nothing that user code does has been seen for too long. One that was told to return has its own limit.
+    /// When user code counts as hung. User code that was told to return has its own limit.
     [[nodiscard]] std::optional<StudyTime> hung_at() const {
         if (!welcome || welcome->progress_timeout == base::Duration{} || leave || grace_until) return std::nullopt;
         if (!current || current->stage != Stage::running || !current->moved) return std::nullopt;
@@ -358,7 +358,7 @@ struct WorkerMachine::Impl {
 
     void on_runner(trial::RunnerReported& happened, StudyTime now) {
         if (!current->progressed) current->progressed = now;
-        // Given up: the head has already written off what comes after the last report.
+        // After giving up, the head ignores reports.
         if (!current->leads() || current->abandoned) return;
         current->trained_s = happened.seconds - current->assignment.start.seconds;
         const wire::AttemptKey& key = current->key;
@@ -387,7 +387,7 @@ struct WorkerMachine::Impl {
         }
         current->unread = std::move(happened.unread);
         over_here(*current, happened.outcome, happened.failure, now);
-        // A leader that was superseded while its user code ran has nobody to report to.
+        // The leader of a superseded attempt has nobody to report to.
         if (next && current && current->abandoned) current.reset();
         move_up();
     }
@@ -408,7 +408,7 @@ struct WorkerMachine::Impl {
     }
 
     void watch(StudyTime now) {
-        // While this process itself was suspended, nobody's silence counts.
+        // Time in which this process was suspended does not count as silence.
         if (const base::Duration gap = now - last_tick; gap > head_timeout() / 4) {
             heard_head += gap;
             if (current && current->moved) *current->moved += gap;
@@ -420,7 +420,7 @@ struct WorkerMachine::Impl {
             if (!leave) return give_up(why, true);
             log.write(base::LogLevel::warning, "worker", {{"reason", why}});
             send(base::head_rank, wire::Bye{});
-            return finish(leave->outcome, why, false, true); // the exit code stays that of the study
+            return finish(leave->outcome, why, false, true); // the exit code stays the study's
         }
         if (const auto limit = hung_at(); limit && now >= *limit)
             return give_up("no report or gradient step for " + study::duration_text(welcome->progress_timeout) +
@@ -429,7 +429,7 @@ struct WorkerMachine::Impl {
         if (now - heard_head >= head_timeout()) lose_head();
     }
 
-    /// The head may come back after it was held up: then it finds out why nobody is there.
+    /// If the head was only held up, this message tells it later why its workers left.
     void lose_head() {
         const std::string why = "no sign of life of the head for " + study_seconds(head_timeout());
         log.write(base::LogLevel::error, "worker", {{"rank", std::to_string(options.rank.value())}, {"reason", why}});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// WorkerMachine: everything a worker's service thread does with messages and time, without sockets, clocks and threads.
-// It joins, forms groups, passes reports and verdicts between the runner and the head, and ends.
+// WorkerMachine: the messages and timers of a worker's service thread, without sockets, clocks and threads. It joins,
+// forms groups, passes reports and verdicts between the runner and the head, and ends.
 //
 // The loop around it:
 //
@@ -31,29 +31,27 @@ struct WorkerOptions {
     std::string version; ///< of this program
     std::string host;
     std::uint32_t gpus = 0;
-    /// Silence of the head that is borne before Welcome. After it,
-    /// Welcome's figures count.
+    /// How long the head may be silent before Welcome. After that the limits in Welcome apply.
     base::Duration join_timeout = std::chrono::seconds(120);
 };
 
-/// Makes this rank's runner from what the head told. What it throws (base::Error) is told to the head and ends the
-/// worker.
+/// Makes this rank's runner from the head's Welcome. A base::Error it throws is sent to the head and ends the worker.
 using MakeRunner = std::function<std::unique_ptr<trial::Runner>(const wire::Welcome&)>;
 
-/// How a worker's part ended.
+/// How a worker ended.
 struct WorkerEnd {
     study::StudyOutcome outcome = study::StudyOutcome::ok;
     std::string message;
     bool clean = true;      ///< every rank lives: MPI may be finalised
     bool at_once = false;   ///< user code did not return in time, or the head is dead: `_exit`, without destructors
-    bool guilty = false;    ///< user code hung: the trial's fault, for a crash note
+    bool guilty = false;    ///< user code hung, which is the trial's fault: for a crash note
     bool lost_head = false; ///< the head is dead, or was held up for too long
 
-    /// Of the process.
+    /// Exit code of the process.
     [[nodiscard]] int exit_code() const { return lost_head ? wire::head_lost_code : static_cast<int>(outcome); }
 };
 
-/// `now` is this process's monotonic time; it never decreases. References outlive it.
+/// `now` is this process's monotonic time; it never decreases. References must outlive it.
 class WorkerMachine {
   public:
     WorkerMachine(WorkerOptions options, wire::Outbox& outbox, MakeRunner make_runner, base::LogSink& log,
@@ -63,14 +61,14 @@ class WorkerMachine {
     WorkerMachine& operator=(const WorkerMachine&) = delete;
 
     void on_message(base::Rank from, std::span<const std::byte> bytes, base::StudyTime now);
-    /// Passed on to the head, which decides for all.
+    /// Passes the request on to the head, which decides for all.
     void on_stop_request(study::Asker signal, base::StudyTime now);
     void on_tick(base::StudyTime now);
 
-    /// When on_tick has something to do even if no message comes and the runner is silent.
+    /// When to call on_tick at the latest, even if no message comes and the runner is silent.
     [[nodiscard]] base::StudyTime wake_at() const;
     [[nodiscard]] const std::optional<WorkerEnd>& end() const;
-    /// What this rank works on; attempt zero: nothing.
+    /// The attempt this rank works on; attempt zero: none.
     [[nodiscard]] wire::AttemptKey working_on() const;
     /// Messages dropped because they belong to another attempt or incarnation.
     [[nodiscard]] std::uint64_t stale_messages() const;

@@ -22,7 +22,7 @@
 namespace ranktune::group {
 namespace {
 
-// A sanitizer tells the launcher what it finds, not the log, and it handles the other signals itself.
+// A sanitizer reports to the launcher, not to the log, and handles the other signals itself.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 void report_to(int fd) { __sanitizer_set_report_fd(reinterpret_cast<void*>(static_cast<std::intptr_t>(fd))); }
 constexpr int crash_signals[] = {SIGABRT};
@@ -31,7 +31,7 @@ void report_to(int /*fd*/) {}
 constexpr int crash_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 #endif
 
-// What the crash handler may touch.
+// What the crash handler uses.
 struct CrashFacts {
     std::atomic<int> pipe{-1};
     std::atomic<int> log{-1};
@@ -57,7 +57,7 @@ const char* words_for(int signal) {
     }
 }
 
-/// Async-signal-safe: open, write, read, backtrace (its library was loaded before), raise.
+/// Async-signal-safe: open, write, read, backtrace (whose library is loaded beforehand), raise.
 void on_crash(int signal) {
     studydir::leave_crash_note(words_for(signal));
     const int log = facts.log.load();
@@ -143,7 +143,7 @@ void WorkerOutput::drain(std::optional<base::TrialId> trial) {
             write_line(partial_.substr(begin, end - begin));
         partial_.erase(0, begin);
     }
-    if (!trial) return; // what is printed after a trial still belongs to it
+    if (!trial) return; // output that comes after a trial still belongs to it
     trial_ = std::to_string(trial->value());
     facts.trial.store(static_cast<long>(trial->value()));
 }

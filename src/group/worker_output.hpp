@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What user code prints: standard output and error of a worker, line by line into the node's log file.
+// Output of user code: standard output and error of a worker, line by line into the node's log file.
 
 #include <optional>
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace ranktune::group {
 
-/// Takes over file descriptors 1 and 2 of this process (terminals belong to rank 0) until it is destroyed. A line that
-/// is printed appears as `<time> I out rank=3 trial=17 | <the line>`.
+/// Redirects file descriptors 1 and 2 of this process until it is destroyed (the terminal is rank 0's). A printed line
+/// is logged as `<time> I out rank=3 trial=17 | <the line>`.
 ///
-/// A crash (SEGV, BUS, FPE, ILL, ABRT) leaves a note with the signal, the trial and the stack in the log, with what was
-/// printed last; then the process ends as it would have. Under a sanitizer, which reports on standard error by itself,
-/// nothing is taken over. One per process.
+/// On a crash (SEGV, BUS, FPE, ILL, ABRT) the signal, the trial, the stack and the last output go to the log; then the
+/// process ends as it would have. Sanitizers report on standard error themselves, so with them only ABRT is handled.
+/// One object per process.
 class WorkerOutput {
   public:
     /// `log` outlives it. Throws base::IoError when the process is out of file descriptors.
@@ -24,15 +24,15 @@ class WorkerOutput {
     WorkerOutput(const WorkerOutput&) = delete;
     WorkerOutput& operator=(const WorkerOutput&) = delete;
 
-    /// Moves what was printed to the log; call it often (a full pipe holds up who prints). `trial` is the one that runs
-    /// here. Nothing is lost before the log is open: the pipe keeps it.
+    /// Moves the output to the log. Call it often: a full pipe blocks the writer. `trial` is the one that runs here.
+    /// Before the log is open the pipe keeps the output.
     void drain(std::optional<base::TrialId> trial);
 
   private:
     void write_line(const std::string& line);
 
     WorkerLog& log_;
-    int pipe_ = -1; ///< end to read from
+    int pipe_ = -1; ///< read end
     int kept_out_ = -1;
     int kept_error_ = -1;
     std::string partial_;

@@ -14,18 +14,18 @@
 namespace ranktune::group {
 namespace {
 
-/// What trains; null for programs, which are no trainables of this process.
+/// The trainable; null for programs.
 const trainables::Registration* trainable_of(const study::StudySpec& spec) {
     return spec.trainable.program ? nullptr : &trainables::find_trainable(spec.trainable.name);
 }
 
-/// What trials of this study get of the devices that were granted.
+/// Devices for the trials of this study, of those that were granted.
 trial::DeviceGrant devices_for(const study::StudySpec& spec, trial::DeviceGrant granted) {
     if (spec.resources.gpus == study::GpuUse::none) return {{}, true};
     return granted;
 }
 
-/// A trial thread together with everything that it refers to.
+/// A trial thread with everything that it refers to.
 class WorkerRunner final : public trial::Runner {
   public:
     WorkerRunner(study::StudySpec spec, storage::FileSystem& files, const std::string& directory, trial::FormGroup form,

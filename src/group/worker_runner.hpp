@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a worker rank builds when the head has welcomed it: study, log, checkpoint store and the trial thread.
+// What a worker builds after the head's Welcome: study, log, checkpoint store and the trial thread.
 
 #include <functional>
 #include <memory>
@@ -16,8 +16,8 @@
 
 namespace ranktune::group {
 
-/// Lines go nowhere until a file is known (a worker learns the study directory from the head). Thread-safe once `open`
-/// has been called before other threads use it.
+/// Drops lines until `open` (a worker learns the study directory from the head). Thread-safe if `open` is called before
+/// other threads use it.
 class WorkerLog final : public base::LogSink {
   public:
     explicit WorkerLog(base::Rank rank) : rank_(rank) {}
@@ -35,17 +35,17 @@ class WorkerLog final : public base::LogSink {
     std::unique_ptr<studydir::LogFile> file_;
 };
 
-/// What else a rank does once it knows the study and its log is open.
+/// Called once the study is known and the log is open.
 using OnStudy = std::function<void(const study::StudySpec&)>;
 
-/// Makes the runner of a rank: parses the study that the head sent, finds its trainable, opens the worker log. `form`
-/// makes groups; `log` and `waker` outlive the runner; `devices` are those granted to this rank.
+/// Makes a rank's runner: parses the study that the head sent, finds its trainable, opens the worker log. `form` makes
+/// groups; `log` and `waker` outlive the runner; `devices` were granted to this rank.
 [[nodiscard]] MakeRunner make_trial_runner(storage::FileSystem& files, trial::FormGroup form, std::string host,
                                            WorkerLog& log, process::Waker& waker, trial::DeviceGrant devices = {},
                                            OnStudy on_study = {});
 
-/// Before the process is given up because user code does not return: says so in the log, with the stack of the trial
-/// thread. `runner` is one of `make_trial_runner`, or null.
+/// Logs the stack of a trial thread that does not return, before the process is given up. `runner` is from
+/// `make_trial_runner`, or null.
 void trace_trial(trial::Runner* runner, WorkerLog& log);
 
 } // namespace ranktune::group

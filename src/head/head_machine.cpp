@@ -16,7 +16,7 @@ using study::StudyOutcome;
 
 namespace {
 
-/// joining: not all workers have said Hello. publishing: the study is over, its results are not yet synced. leaving:
+/// joining: some workers have not said Hello. publishing: the study is over, its results are not synced yet. leaving:
 /// workers were told to leave.
 enum class Phase : std::uint8_t { joining, running, publishing, leaving, over };
 
@@ -29,7 +29,7 @@ struct Worker {
     StudyTime heard;
     StudyTime spoken_to;
     wire::AttemptKey reporting; ///< the attempt of its last report
-    std::uint64_t reports = 0;  ///< taken of that attempt
+    std::uint64_t reports = 0;  ///< taken from that attempt
 };
 
 std::string seconds_text(base::Duration duration) {
@@ -90,24 +90,24 @@ struct HeadMachine::Impl {
     RankTable table;
     std::vector<Worker> workers; ///< position is the rank
     std::uint32_t greeted = 0;
-    std::optional<study::StopRequested> early_stop; ///< asked for before the study began
+    std::optional<study::StopRequested> early_stop; ///< requested before the study began
     std::optional<StudyTime> deadline;              ///< of the job
-    bool deadline_told = false;                     ///< there is an answer, whatever it is
+    bool deadline_told = false;                     ///< on_deadline was called, with or without a deadline
     study::EndStudy result;
-    HeadEnd::Whose whose = HeadEnd::Whose::head; ///< `result`
+    HeadEnd::Whose whose = HeadEnd::Whose::head; ///< of `result`
     std::optional<StudyTime> leave_until;
     std::optional<HeadEnd> end;
     std::uint64_t stale = 0;
     std::uint64_t missed = 0; ///< checkpoints
     std::string missed_why;
-    std::uint64_t missed_told = 1; ///< said in the log when there are so many: at the first, the tenth, ...
+    std::uint64_t missed_told = 1; ///< next count that is logged: the first, the tenth, ...
     std::uint64_t fallbacks = 0;
     std::uint64_t events = 0;
     double head_cpu_s = 0.0;
-    base::Duration longest_gap{}; ///< without a tick
+    base::Duration longest_gap{}; ///< between two ticks
     std::uint32_t deserters = 0;  ///< workers that left because this head was silent
 
-    std::uint64_t iterations_before; ///< by earlier lives
+    std::uint64_t iterations_before; ///< in earlier starts
     StudyTime began_at;
     StudyTime hello_until;
     StudyTime now;
@@ -115,7 +115,7 @@ struct HeadMachine::Impl {
     StudyTime next_scan;
     StudyTime next_view;
 
-    // Reused from call to call.
+    // Reused between calls.
     wire::Message message;
     study::Event event;
     tuner::Output output;
@@ -152,12 +152,12 @@ struct HeadMachine::Impl {
         return figures;
     }
 
-    // --- events into the core ---
+    // --- events for the core ---
 
-    /// What the state says is about this life of the study, not about one before.
+    /// Whether the state is about this start of the study, not an earlier one.
     [[nodiscard]] bool begun() const { return tuner.state().incarnation == options.incarnation; }
 
-    /// Debug builds check the core after every event; in large studies, where that is long, after every hundredth.
+    /// Debug builds check the core after every event; in large studies, where a check is slow, after every hundredth.
     [[nodiscard]] bool due_for_a_check() const {
 #ifdef NDEBUG
         return false;
@@ -166,7 +166,7 @@ struct HeadMachine::Impl {
 #endif
     }
 
-    /// Steps the core; `body` gets the memory of an earlier event of its kind in exchange.
+    /// Steps the core; `body` gets the buffers of an earlier event of its kind in exchange.
     template <class T>
     void step(T& body) {
         if (phase != Phase::running || (begun() && tuner.state().ended)) return count_stale();
@@ -182,7 +182,7 @@ struct HeadMachine::Impl {
 
     void begin() {
         phase = Phase::running;
-        study::DeadlineKnown known{deadline}; // before the first trials are started; an earlier job's is over
+        study::DeadlineKnown known{deadline}; // before the first trials start; replaces the deadline of an earlier job
         step(known);
         study::Began body{options.incarnation, {}, options.wall_time, options.death};
         for (std::uint32_t r = 1; r <= options.workers; ++r) body.workers.push_back(workers[r].info);
@@ -190,7 +190,7 @@ struct HeadMachine::Impl {
         if (early_stop) stop(*early_stop);
     }
 
-    /// All workers are here, and it is known, as far as it can be, how much time there is.
+    /// Begins when all workers are here and the deadline is known, or waited for long enough.
     void begin_when_ready() {
         if (phase != Phase::joining || greeted < options.workers) return;
         if (deadline_told || now - began_at >= options.deadline_timeout) begin();
@@ -204,17 +204,17 @@ struct HeadMachine::Impl {
         }
     }
 
-    /// The first trial that ends well shows whether the trainable and the study file speak of the same parameters.
-    /// (Later ones need not look at what the first one did.)
+    /// The first trial that ends well shows whether the trainable and the study file agree on the parameters. (Later
+    /// trials may leave out some of them.)
     void judge_what_was_read(const wire::GroupOver& m) {
         using study::TrialPhase;
         const tuner::State& state = tuner.state();
         const auto ended =
             state.in(TrialPhase::paused) + state.in(TrialPhase::finished) + state.in(TrialPhase::stopped);
         if (m.unread.empty() || ended > 0 || phase != Phase::running) return;
-        study::StopRequested body{"trial #" + std::to_string(m.over.trial.value()) + " never looked at " +
+        study::StopRequested body{"trial #" + std::to_string(m.over.trial.value()) + " never read " +
                                       base::join(m.unread) + " of the study file: remove it there, read it in the " +
-                                      "trainable, or give it a condition that says when it counts",
+                                      "trainable, or give it a condition that says when it applies",
                                   study::Reason::unread_parameter};
         step(body);
     }
@@ -276,7 +276,7 @@ struct HeadMachine::Impl {
         step(m);
     }
 
-    /// Of a report, whatever becomes of it: its leader may send another one.
+    /// Counts a report, whatever becomes of it: its leader may send another one.
     void take_note(Rank from, const wire::AttemptKey& key) {
         Worker& worker = workers[from.value()];
         if (worker.reporting != key) worker.reports = 0;
@@ -320,7 +320,7 @@ struct HeadMachine::Impl {
         if (from.value() == 0 || from.value() > options.workers) return count_stale();
         Worker& worker = workers[from.value()];
         if (!worker.alive) {
-            // It was given up, but lives: it must not go on using its group's devices and files.
+            // The rank was given up but lives: it must not continue to use its group's devices and files.
             count_stale();
             if (!worker.told_to_leave) tell_to_leave(worker, false);
             return;
@@ -348,7 +348,7 @@ struct HeadMachine::Impl {
             try {
                 sink.append(output.records);
             } catch (const base::Error& error) {
-                // What is not written was never decided: its commands stay here.
+                // A record that is not written was never decided: drop its commands.
                 output.clear();
                 return end_without_journal(error);
             }
@@ -362,13 +362,13 @@ struct HeadMachine::Impl {
         living.clear();
         for (const Rank rank : c.ranks)
             if (workers[rank.value()].alive) living.push_back(rank);
-        // With its leader lost in the same round, the attempt is over before it began: the core has said Abandon too.
+        // If the leader was lost in the same round, the core has sent Abandon too: the attempt never starts.
         if (!living.empty() && living.front() == c.ranks.front()) table.start(wire::key_of(c), living, now);
         wire::encode_message(c, buffer);
         for (const Rank rank : living) send_buffer(rank);
     }
 
-    /// The leader of an attempt that is still held; the head's own rank: none.
+    /// The leader of an attempt that still holds its ranks; otherwise the head's own rank.
     [[nodiscard]] Rank leader_of(const wire::AttemptKey& key) const {
         const auto& ranks = tuner.state().trial(key.trial).ranks;
         if (ranks.empty() || table.held_by(ranks.front()) != key) return base::head_rank;
@@ -389,7 +389,7 @@ struct HeadMachine::Impl {
     void carry_out(const study::DeleteCheckpoint& c) {
         try {
             duties.delete_checkpoint(c);
-        } catch (const base::Error& error) { // it stays; the next start finds it
+        } catch (const base::Error& error) { // the files stay; the next start removes them
             end_without_journal(error);
         }
     }
@@ -400,11 +400,11 @@ struct HeadMachine::Impl {
 
     // --- the end ---
 
-    /// Why workers left that took this head for dead; empty: none did.
+    /// Why workers took this head for dead and left; empty: none did.
     [[nodiscard]] std::string desertion() const {
         if (deserters == 0) return {};
         const std::string limit = seconds_text(options.heartbeat_timeout) + " (run.heartbeat_timeout)";
-        // Its last sign may be an interval old when it is held up, and a worker's clock runs from there.
+        // The last message may be an interval old when the head stalls, and the workers' time-out starts there.
         if (longest_gap + 2 * options.heartbeat_interval < options.heartbeat_timeout)
             return "workers heard nothing of the head for " + limit + ", and left";
         return "the head was held up for " + seconds_text(longest_gap) + ": its workers heard nothing of it for " +
@@ -446,7 +446,7 @@ struct HeadMachine::Impl {
     }
 
     void leave_or_end() {
-        // A worker that has not even said Hello may never come: then nobody may wait for it in MPI_Finalize.
+        // A worker that has not said Hello may never come: nobody may wait for it in MPI_Finalize.
         if (phase == Phase::publishing && duties.published()) {
             if (auto other = duties.instead()) {
                 result = std::move(other->end);
@@ -496,13 +496,13 @@ struct HeadMachine::Impl {
         }
     }
 
-    /// Silence, and what this side has to say so that it is not silent.
+    /// Checks for silent workers, and sends to those that this side has been silent to.
     void watch() {
         const base::Duration gap = now - last_tick;
         last_tick = now;
         longest_gap = std::max(longest_gap, gap);
-        // While this process itself was suspended, or waited for a disk, nobody's silence counts. What has arrived
-        // since is read in the rounds that follow.
+        // Time in which this process was suspended or waited for a disk does not count as silence. Messages that
+        // arrived meanwhile are read in the next rounds.
         if (gap > options.heartbeat_timeout / 4) {
             for (Worker& worker : workers) worker.heard = std::min(worker.heard + gap, now);
             hello_until += gap;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// HeadMachine: everything the head does with messages and time, without sockets, clocks and threads. It turns messages
-// into events of the core, writes the records, and only then turns the commands into messages.
+// HeadMachine: the messages and timers of the head, without sockets, clocks and threads. It turns messages into events
+// of the core, writes the records, and only then turns the commands into messages.
 //
 // The loop around it:
 //
@@ -35,59 +35,58 @@ struct HeadOptions {
     std::string wall_time;               ///< RFC 3339, for the record IncarnationBegan
     std::string study;                   ///< resolved study file, for Welcome
     std::string study_directory;         ///< absolute, for Welcome
-    std::vector<study::RankInfo> places; ///< by rank, NUMA domain and switches; without an entry: not known
+    std::vector<study::RankInfo> places; ///< by rank: NUMA domain and switches; no entry: unknown
     base::Duration hello_timeout = std::chrono::seconds(120); ///< for all workers to say Hello
-    base::Duration deadline_timeout{0}; ///< the first trials wait so long for on_deadline: somebody is being asked
+    base::Duration deadline_timeout{0}; ///< how long the first trials wait for on_deadline, while Slurm is asked
     base::Duration heartbeat_interval = std::chrono::seconds(1);
     base::Duration heartbeat_timeout = std::chrono::seconds(60); ///< silence after which a rank counts as gone
     base::Duration abort_grace = std::chrono::seconds(30);
     base::Duration progress_timeout{};    ///< of user code, for Welcome; 0: none
-    std::optional<study::JobDeath> death; ///< how the incarnation before ended, if it was one
+    std::optional<study::JobDeath> death; ///< if the previous incarnation ended by the death of its job
     base::Duration observer_interval = std::chrono::milliseconds(500);
-    /// Who asks by a signal that reached a worker; may be empty: the signal itself.
+    /// Who is behind a signal that reached a worker; empty function: the signal itself.
     std::function<study::Asker(study::Asker signal)> signal_meaning;
-    bool check_invariants = false; ///< of the core, after every event (O(trials) each), whatever the build
+    bool check_invariants = false; ///< of the core, after every event (O(trials) each), also in release builds
 };
 
 /// What only the loop can do. No call may block.
 class HeadDuties {
   public:
     virtual ~HeadDuties() = default;
-    /// Unlink the checkpoint's files (relative to the study directory) once every record appended so far is synced.
+    /// Unlinks the checkpoint's files (relative to the study directory) once every record appended so far is synced.
     /// Throws base::Error when the journal has failed.
     virtual void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) = 0;
-    /// Have a suggestion computed beside the loop, however long that takes.
+    /// Computes a suggestion in the background, however long it takes.
     virtual void prepare(std::uint64_t ticket, searchers::Searcher::Preparation work) = 0;
     /// The next suggestion that is ready.
     [[nodiscard]] virtual std::optional<study::Prepared> prepared() = 0;
-    /// The study is over: begin to sync the journal and to publish the results. Called once.
+    /// The study is over: starts to sync the journal and to publish the results. Called once.
     virtual void publish(const study::EndStudy& end) = 0;
-    /// Whether that is done. Workers are told to leave only then.
+    /// Whether publishing is done. Workers are told to leave only then.
     [[nodiscard]] virtual bool published() = 0;
-    /// Asked when it is done: the end that counts instead of the one given to `publish`, because what that one follows
-    /// from could not be kept.
+    /// The end that replaces the one given to `publish`, because its results could not be stored.
     struct Instead {
         study::EndStudy end;
-        bool tables = false; ///< only those are missing: the journal has everything
+        bool tables = false; ///< only the tables are missing: the journal is complete
     };
     [[nodiscard]] virtual std::optional<Instead> instead() { return std::nullopt; }
 };
 
-/// How the head's part ended.
+/// How the head ended.
 struct HeadEnd {
-    /// Whose end it is: the study's, as its journal has it; the study's, whose tables could not be written; or that of
-    /// a head that could not go on, or was not to.
+    /// Whose end it is: the study's, as in the journal; the study's, but its tables could not be written; or that of a
+    /// head that could not or should not continue.
     enum class Whose : std::uint8_t { study, study_without_tables, head };
     study::StudyOutcome outcome = study::StudyOutcome::ok;
-    std::string message; ///< for people; empty when the study says it all
+    std::string message; ///< for people; empty when the study's state says it all
     bool clean = true;   ///< every worker said Bye: MPI may be finalised
     study::Reason reason = study::Reason::study_complete;
     Whose whose = Whose::head;
 };
 
-/// All references outlive it. `now` never decreases from call to call, and is not earlier than the tuner's last record.
-/// A journal that fails (base::Error, from the sink or a duty) ends the study as resumable: commands of records that
-/// could not be written never leave. What else they throw goes through.
+/// All references must outlive it. `now` never decreases and is not earlier than the tuner's last record. When the
+/// journal fails (base::Error from the sink or a duty), the study ends as resumable and commands of unwritten records
+/// are never sent. Other exceptions pass through.
 class HeadMachine {
   public:
     /// `tuner` holds a created or replayed study.
@@ -98,27 +97,27 @@ class HeadMachine {
     HeadMachine& operator=(const HeadMachine&) = delete;
 
     void on_message(base::Rank from, std::span<const std::byte> bytes, base::StudyTime now);
-    /// The transport knows that a peer is dead. Hearing of it twice is harmless.
+    /// The transport knows that a peer is dead. Repeated calls are harmless.
     void on_rank_gone(base::Rank rank, const std::string& why, base::StudyTime now);
-    /// End early, resumably: running trials checkpoint at their next report.
+    /// Ends early and resumably: running trials checkpoint at their next report.
     void on_stop_request(const study::StopRequested& what, base::StudyTime now);
-    /// When the job ends, as far as somebody has just found out; nothing: no limit, or not known any more.
+    /// The end of the job as found out now; nothing: no limit, or no longer known.
     void on_deadline(std::optional<base::StudyTime> at, base::StudyTime now);
-    /// End now, resumably: nothing is waited for but the workers' Bye.
+    /// Ends now and resumably: waits only for the workers' Bye.
     void on_stop_at_once(const study::StopRequested& what, base::StudyTime now);
-    /// Time-outs and timers; then appends the records of all events since the last call, then sends their commands.
+    /// Runs time-outs and timers; appends the records of all events since the last call, then sends their commands.
     void on_tick(base::StudyTime now);
 
-    /// When on_tick has something to do even if no message comes.
+    /// When to call on_tick at the latest, even if no message comes.
     [[nodiscard]] base::StudyTime wake_at() const;
     [[nodiscard]] const std::optional<HeadEnd>& end() const;
     /// All workers have said Hello and the core has begun.
     [[nodiscard]] bool began() const;
-    /// Figures up to `now`; `head_cpu_s` is 0: the loop fills it in for the observer by `set_head_cpu`.
+    /// Figures up to `now`; `head_cpu_s` is what the loop has set by `set_head_cpu`.
     [[nodiscard]] HeadFigures figures(base::StudyTime now) const;
     void set_head_cpu(double seconds);
-    /// Workers have left because this head was silent for too long: how that came, in words. Empty: none has. What a
-    /// launcher does to the other ranks then, nobody has asked for.
+    /// Why workers left after this head was silent for too long; empty: none did. If the launcher then ends the other
+    /// ranks, that is not a request to stop.
     [[nodiscard]] std::string desertion() const;
     /// Ranks that count as gone, ascending.
     [[nodiscard]] std::vector<base::Rank> gone() const;

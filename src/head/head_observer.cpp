@@ -28,7 +28,7 @@ double busy_percent(const HeadFigures& figures) {
     return all > 0.0 ? 100.0 * figures.training_s / all : 0.0;
 }
 
-/// Resident memory of this process now, in MiB; 0 where it cannot be known.
+/// Resident memory of this process, in MiB; 0 if unknown.
 double resident_mib() {
     std::ifstream file("/proc/self/statm");
     double pages = 0.0;
@@ -37,7 +37,7 @@ double resident_mib() {
     return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1024.0 * 1024.0);
 }
 
-/// Log lines of the records that people look for at 2 a.m.; the journal has all the others.
+/// Logs the records that people look for at 2 a.m.; the journal has all of them.
 struct RecordLogger {
     base::LogSink& log;
 
@@ -55,7 +55,7 @@ struct RecordLogger {
     void operator()(const study::TrialClosed& closed) const {
         if (closed.phase != study::TrialPhase::failed) return;
         log.write(LogLevel::warning, "failed",
-                  // Its last attempt has said why, a line above.
+                  // The line of its last attempt, just above, says why.
                   {{"trial", id_text(closed.trial)}, {"reason", study::describe(closed.reason, closed.a, closed.b)}});
     }
     void operator()(const study::JobDied& died) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// HeadObserver: the head's log lines and its status file, in front of the screen's observer.
+// HeadObserver: writes the head's log lines and its status file, then calls the screen's observer.
 
 #include <string>
 
@@ -11,11 +11,11 @@
 
 namespace ranktune::head {
 
-/// Writes failures, drain and end as they happen, one `stat` line a minute, the status file once a second; passes
-/// everything on to `next`.
+/// Logs failures, drain and end as they happen and one `stat` line a minute; writes the status file once a second;
+/// passes everything on to `next`.
 class HeadObserver final : public Observer {
   public:
-    /// `next` may be null. References outlive it. `statistics` may be empty.
+    /// `next` may be null. References must outlive it.
     HeadObserver(Observer* next, base::LogSink& log, studydir::Publisher& status, const storage::Journal& journal);
 
     void on_records(const tuner::Tuner& tuner, const std::vector<study::Record>& records,
@@ -33,8 +33,8 @@ class HeadObserver final : public Observer {
     double next_status_s_ = 0.0;
 };
 
-/// The text of the status file: JSON, `"schema": 1`, a snapshot for `status --watch`. `synced`: records of the journal
-/// that are on the disk.
+/// The text of the status file: JSON, `"schema": 1`, a snapshot for `status --watch`. `synced`: number of synced
+/// journal records.
 [[nodiscard]] std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures, std::uint64_t synced);
 
 } // namespace ranktune::head

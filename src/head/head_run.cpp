@@ -29,7 +29,6 @@
 #include "storage/journal/lease.hpp"
 #include "studydir/enter.hpp"
 #include "studydir/environment_facts.hpp"
-#include "studydir/file_system_facts.hpp"
 #include "studydir/finished_study.hpp"
 #include "studydir/last_end.hpp"
 #include "studydir/log_file.hpp"
@@ -51,12 +50,12 @@ void refuse_what_cannot_be(const comm::Transport& transport, const RunOptions& o
                                " ranks, which is more than the workers of this job: " + std::to_string(workers));
 }
 
-/// How often metrics.h5 is made while a study runs, and up to which size of the journal: reading it again and again
-/// must stay cheap, in memory too.
+/// How often metrics.h5 is rewritten while a study runs, and up to how many records: rereading the journal must stay
+/// cheap, also in memory.
 constexpr std::chrono::minutes tables_interval{1};
 constexpr std::uint64_t most_tables_records = 1'000'000;
 
-/// A loop that was away for so long is worth a line in the log.
+/// A loop that stalled for this long is logged.
 constexpr std::chrono::seconds long_absence{5};
 
 bool trials_started(const tuner::State& state) {
@@ -65,7 +64,7 @@ bool trials_started(const tuner::State& state) {
     });
 }
 
-/// One life of the head. Its parts in the order in which they need each other; destroyed in the opposite order.
+/// One start of the head. Members are in order of dependency; destroyed in the opposite order.
 class HeadRun {
   public:
     HeadRun(comm::Transport& transport, wire::KeepAlive& keep_alive, const RunOptions& options, const std::string& mpi,
@@ -110,13 +109,13 @@ class HeadRun {
     std::unique_ptr<storage::Journal> journal_;
     std::uint64_t progress_before_ = 0;
     std::optional<slurm::Allocation> job_; ///< nothing: not in a Slurm job
-    bool earlier_progress_ = true;         ///< the start before this one admitted something
+    bool earlier_progress_ = true;         ///< the previous start admitted something
     Requeued requeued_;
-    std::atomic<study::Asker> heard_ = study::Asker::none; ///< who asked last for a stop, and was heard
-    std::optional<study::Asker> late_stop_;                ///< who asked for one when the loop was over
-    std::optional<study::JobDeath> death_;                 ///< of the start before
+    std::atomic<study::Asker> heard_ = study::Asker::none; ///< who last asked for a stop and was heard
+    std::optional<study::Asker> late_stop_;                ///< who asked for a stop after the loop had ended
+    std::optional<study::JobDeath> death_;                 ///< of the previous start
     std::string tables_;                                   ///< what is wrong with metrics.h5 at the end
-    std::uint64_t tables_records_ = 0; ///< records that metrics.h5 was last made of; of the thread that makes it
+    std::uint64_t tables_records_ = 0; ///< records in the last metrics.h5; used only by the thread that writes it
     std::optional<process::ProcessClock> clock_;
 };
 
@@ -142,13 +141,13 @@ HeadRun::HeadRun(comm::Transport& transport, wire::KeepAlive& keep_alive, const 
     bind();
     open_journal();
     studydir::publish_text(files_, directory_.resolved_file(), opened_.resolved,
-                           true); // whoever finds it looks for a journal
+                           true); // a resolved.toml proves that there was a journal: publish it afterwards
     begin_records();
     studydir::publish_text(files_, directory_.outcome_reserve(), std::string(studydir::outcome_reserve_bytes, '\n'),
                            true);
     clock_.emplace(tuner().state().now);
-    // Of an earlier start: after a crash it would pass for this one's. From here on, whatever ends this one writes its
-    // own (run()).
+    // After a crash an earlier start's outcome would pass for this one's. From here on every end of this start writes
+    // its own (run()).
     files_.remove(directory_.outcome_file());
 }
 
@@ -183,7 +182,7 @@ void HeadRun::open_log(const std::string& mpi) {
                  {"deadline", deadline.empty() ? "-" : deadline}});
 }
 
-/// Workers bind themselves by the same plan when they learn of the study.
+/// Workers bind themselves by the same plan once they know the study.
 void HeadRun::bind() {
     if (!binding_.words.empty())
         log_->write(base::LogLevel::info, "bind",
@@ -197,8 +196,8 @@ void HeadRun::bind() {
     }
 }
 
-/// Publishing the first segment of this life makes what is before it final. An earlier head that still lived (its lease
-/// was taken over) may have written until then: what was read is read again.
+/// Publishing the first segment of this start makes the earlier ones final. Until then an earlier head that was still
+/// alive (its lease was taken over) may have written: read again if so.
 void HeadRun::open_journal() {
     journal_ = std::make_unique<storage::Journal>(files_, journal_options(), *log_);
     if (journal_->first_record() == opened_.journal.records) return;
@@ -213,8 +212,8 @@ void HeadRun::begin_records() {
         tuner::Output out;
         tuner().create(opened_.uuid, opened_.resolved, options_.version, out);
         journal_->append(out.records);
-        // From here on every frame says that the first one was safe: a study whose beginning is damaged later is
-        // refused as such, and never taken for one that has not begun.
+        // From here on every frame implies that the first one was synced: damage at the beginning is then refused, and
+        // never taken for a study that has not begun.
         journal_->sync();
         return;
     }
@@ -240,7 +239,7 @@ void HeadRun::begin_records() {
                      {"notes", std::to_string(before.notes.size())},
                      {"told", before.told.empty() ? "-" : before.told}});
     journal_->append(studydir::take_up(opened_, options_.open, options_.version));
-    // What is unlinked now may not come back: first everything that says so is safe.
+    // Sync first: the removed files must not be named again after a power loss.
     journal_->sync();
     const std::uint64_t orphans = studydir::remove_orphans(files_, directory_.path, tuner().state());
     if (orphans > 0) log_->write(base::LogLevel::info, "orphans", {{"checkpoints", std::to_string(orphans)}});
@@ -271,7 +270,7 @@ HeadOptions HeadRun::head_options() const {
     if (job_) head.deadline_timeout = std::chrono::seconds(10);
     head.heartbeat_timeout = options_.spec.output.heartbeat_timeout;
     head.abort_grace = options_.spec.output.abort_grace;
-    // Programs are looked after where their processes are.
+    // For programs, each worker enforces the time-out itself (ProgramLeader).
     if (!options_.spec.trainable.program && options_.spec.failure.report_timeout)
         head.progress_timeout = *options_.spec.failure.report_timeout;
     head.death = death_;
@@ -279,8 +278,8 @@ HeadOptions HeadRun::head_options() const {
     return head;
 }
 
-/// Whatever ends a running head ends here, with a word in the file `outcome`: without one, the next start would take it
-/// for a death of the job, and suspect its trials.
+/// Every end of a running head comes here and is written to the file `outcome`: without it, the next start would assume
+/// that the job died, and suspect its trials.
 HeadRunEnd HeadRun::run(process::SignalReader* signals) {
     HeadEnd end;
     HeadFigures figures;
@@ -351,7 +350,7 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
     return end;
 }
 
-/// In every round of the loop: it speaks for itself.
+/// Called in every round of the loop, which then sends its own signs of life.
 void HeadRun::be_alive(const HeadMachine& head) {
     const auto away = keep_alive_.loop_is_here();
     if (away >= long_absence)
@@ -367,8 +366,8 @@ void HeadRun::be_alive(const HeadMachine& head) {
     keep_alive_.set_peers(std::move(peers));
 }
 
-/// An exception that nothing in the head answers. First the word, then the workers: a launcher may end this process
-/// when the first of them has left.
+/// For an unhandled exception. Writes `outcome` before the workers leave: a launcher may end this process as soon as
+/// the first of them is gone.
 HeadEnd HeadRun::cut_short(const std::exception& error) {
     HeadEnd end{study::StudyOutcome::runtime_error, std::string("the head failed: ") + error.what(), false,
                 study::Reason::none};
@@ -382,14 +381,14 @@ HeadEnd HeadRun::cut_short(const std::exception& error) {
     return end;
 }
 
-/// metrics.h5 of a study that goes on, for whoever looks; made from the journal like the last one, by another thread.
+/// Rewrites metrics.h5 of a running study, on a thread of its own.
 void HeadRun::refresh_tables() {
     const std::uint64_t records = journal_->first_record() + journal_->statistics().records;
     if (records == tables_records_ || records > most_tables_records) return;
     try {
         studydir::write_results(files_, directory_.path, options_.spec, studydir::wall_time_now());
         tables_records_ = records;
-    } catch (const std::exception& error) { // a full disk: the next one may fit
+    } catch (const std::exception& error) { // a full disk: the next time may succeed
         log_->write(base::LogLevel::warning, "tables", {{"error", error.what()}});
     }
 }
@@ -419,8 +418,8 @@ void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {
                  {"reason", studydir::end_words(end.reason, end.message)}});
 }
 
-/// Written before any worker may leave, and again at the very end, when everything is known. On a full disk there is
-/// the file that was set aside when there was room: without a word, this end would pass for a crash.
+/// Called before any worker may leave, and again at the very end, when everything is known. On a full disk it uses the
+/// reserve file: without `outcome`, this end would count as a crash.
 void HeadRun::write_outcome(const study::EndStudy& end, const std::string& tables) {
     const std::string reason = studydir::end_words(end.reason, end.message);
     if (!is_mine()) {
@@ -449,21 +448,21 @@ void HeadRun::write_outcome(const study::EndStudy& end, const std::string& table
     }
 }
 
-/// Whoever asked for an end that has this reason.
+/// Who asked for an end with this reason.
 study::Asker HeadRun::asker(study::Reason reason) {
     if (reason != study::Reason::draining) return study::Asker::none;
     const study::Asker heard = heard_;
     return heard == study::Asker::none ? tuner().state().drain_by : heard;
 }
 
-/// Whether the study directory is the one that this life began in, and nobody else's by now: under the name of one that
-/// was moved away there may be another study. Never throws.
+/// Whether the directory is still the one in which this start began, and its lease still ours: if it was moved away,
+/// another study may be in its place. Never throws.
 bool HeadRun::is_mine() const {
     try {
         if (files_.identity(directory_.path) != place_) return false;
         const auto holder = storage::read_lease(files_, directory_.path);
         return !holder || holder->nonce == lease_->holder().nonce;
-    } catch (const base::IoError&) { // not to be told: what is written then fails, or does no harm
+    } catch (const base::IoError&) { // unknown: a write then fails or does no harm
         return true;
     }
 }
@@ -476,14 +475,14 @@ void HeadRun::use_outcome_reserve(const std::string& text) {
             storage::overwrite(files_, reserve, text);
             files_.rename(reserve, path);
         } else {
-            storage::overwrite(files_, path, text); // which was the reserve
+            storage::overwrite(files_, path, text); // the reserve was renamed to it earlier
         }
     } catch (const std::exception& error) {
         log_->write(base::LogLevel::error, "outcome", {{"error", error.what()}});
     }
 }
 
-/// Somebody asked for a stop while the study was ending for another reason: no job shall go on with it.
+/// Whether a person asked for a stop while the study was ending for another reason: then no job may continue it.
 bool HeadRun::called_off() {
     try {
         if (!late_stop_) late_stop_ = studydir::take_stop_request(files_, directory_.stop_file());
@@ -493,7 +492,7 @@ bool HeadRun::called_off() {
     return late_stop_.has_value();
 }
 
-/// After everything is written and the workers have left: Slurm kills what is left of the job.
+/// Call when everything is written and the workers have left: Slurm then kills the rest of the job.
 void HeadRun::requeue_job(const HeadEnd& end) {
     const auto& state = tuner().state();
     if (!job_ || end.outcome != study::StudyOutcome::resumable || !state.ended) return;
@@ -506,7 +505,7 @@ void HeadRun::requeue_job(const HeadEnd& end) {
                                  tuner::progress_of(state) > progress_before_, earlier_progress_};
     const auto ask = [](const auto& words) { return process::run_command(words, std::chrono::seconds(30)); };
     requeued_ = requeue(*job_, options_.spec.slurm, stopped, ask, [&] {
-        requeued_.result = "yes"; // said before: this process may not live to say it afterwards
+        requeued_.result = "yes"; // written first: this process may not live long enough afterwards
         write_outcome({end.outcome, state.end_reason, state.end_message}, tables_);
     });
     write_outcome({end.outcome, state.end_reason, state.end_message}, tables_);
@@ -527,7 +526,7 @@ HeadRunEnd end_before_the_beginning(comm::Transport& transport, const RunOptions
 HeadRunEnd run_head(comm::Transport& wire, process::SignalReader* signals, const RunOptions& options,
                     const std::string& mpi) {
     comm::SharedTransport transport(wire);
-    // From the very beginning: a large journal is read, a lease is watched, a disk hangs.
+    // From the very beginning: reading a large journal, waiting for a lease or a hanging disk takes time.
     wire::KeepAlive keep_alive(transport, wire::Alive{}, wire::worker_ranks(transport.size()));
     const auto end_early = [&](study::StudyOutcome outcome, const std::string& message, bool clean) {
         keep_alive.stop();
@@ -546,7 +545,7 @@ HeadRunEnd run_head(comm::Transport& wire, process::SignalReader* signals, const
             return end_early(wrong.empty() ? outcome : studydir::code_without_tables(outcome), wrong, true);
         }
         HeadRun run(transport, keep_alive, options, mpi, std::move(entered));
-        started = true; // from here on workers may train: they end by themselves, but nobody knows when
+        started = true; // from here on workers may train: when they end is unknown
         return run.run(signals);
     } catch (const base::UsageError& error) {
         return end_early(study::StudyOutcome::usage, error.what(), !started);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The head's whole life around its loop: directory, journal, core, files at the end.
+// The head's life around its loop: directory, journal, core, and the files at the end.
 
 #include <string>
 
@@ -16,14 +16,14 @@ struct HeadRunEnd {
     bool clean = true; ///< every worker has left: MPI may be finalised
 };
 
-/// Runs a study, new or to be continued, as rank 0 of `transport`, tells all workers to leave whatever happens, and
-/// calls options.on_end. Never throws: what went wrong is in the outcome, in the file `outcome` and in RunEnd::message.
-/// `signals` may be null. `mpi` names the MPI library for env.json.
+/// Runs a study, new or continued, as rank 0 of `transport`, tells all workers to leave whatever happens, and calls
+/// options.on_end. Never throws: errors are in the outcome, in the file `outcome` and in RunEnd::message. `signals` may
+/// be null. `mpi` names the MPI library for env.json.
 [[nodiscard]] HeadRunEnd run_head(comm::Transport& transport, process::SignalReader* signals, const RunOptions& options,
                                   const std::string& mpi);
 
-/// Tells every worker to leave, and gives the messages two seconds to go. `clean`: nothing has begun, and MPI may be
-/// finalised.
+/// Tells every worker to leave and flushes the messages, for at most two seconds. `clean`: nothing has begun, so MPI
+/// may be finalised.
 void send_all_away(comm::Transport& transport, study::StudyOutcome outcome, const std::string& message,
                    bool clean = true);
 

@@ -39,7 +39,7 @@ void HeadServices::publish(const study::EndStudy& end) {
 
 void HeadServices::publish_now(const study::EndStudy& end) {
     const std::string trouble = keep(end);
-    // An end that the journal has caused has said so already.
+    // An end caused by the journal names the problem already.
     if (!trouble.empty() && end.reason != study::Reason::unsaved)
         instead_ = Instead{{study::StudyOutcome::resumable, study::Reason::unsaved, trouble}, false};
     else if (!tables_.empty() && studydir::code_without_tables(end.outcome) != end.outcome)

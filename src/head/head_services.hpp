@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// HeadServices: the head's slow duties (unlinking, syncing, publishing results), done beside its loop.
+// HeadServices: the head's slow duties (unlinking, syncing, publishing results), done outside its loop.
 
 #include <atomic>
 #include <functional>
@@ -20,17 +20,17 @@
 
 namespace ranktune::head {
 
-/// Checkpoints are unlinked once their release is synced, on a thread of their own: removing a large file can take
-/// longer than a commit may wait. Results are written on another one, at the end. Tables that fail are told: the
-/// journal has everything, and the next start makes them again from it. A journal that is not on the disk, or not where
-/// the next start looks for it, makes another end of the study's.
+/// Checkpoints are unlinked once their release is synced, on a separate thread, because removing a large file may take
+/// longer than a commit may wait. Another thread publishes the results at the end. Failed tables are reported: the next
+/// start makes them from the journal. If the journal is not synced, or not at its place, the study gets another end
+/// (`instead`).
 class HeadServices final : public HeadDuties {
   public:
     using AtTheEnd = std::function<void(const study::EndStudy&)>;
-    /// How it ended, and what is wrong with the tables (OutcomeFile::tables).
+    /// Receives how the study ended and what is wrong with the tables (OutcomeFile::tables).
     using Word = std::function<void(const study::EndStudy&, const std::string& tables)>;
     /// `publish_results` runs on the publishing thread after the journal is synced; it may throw. `leave_word` runs
-    /// behind it, whatever went wrong, and must not throw.
+    /// after it, whatever went wrong, and must not throw.
     HeadServices(storage::FileSystem& files, storage::Journal& journal, std::string study_directory,
                  process::Waker& waker, base::LogSink& log, AtTheEnd publish_results, Word leave_word);
     ~HeadServices() override; ///< waits for the results
@@ -59,9 +59,9 @@ class HeadServices final : public HeadDuties {
     base::LogSink& log_;
     AtTheEnd publish_results_;
     Word leave_word_;
-    std::shared_ptr<Unlinker> unlinker_; ///< shared with the journal's callbacks, which may come after this object
+    std::shared_ptr<Unlinker> unlinker_; ///< shared with the journal's callbacks, which may outlive this object
     Preparer preparer_;
-    std::string tables_;             ///< as instead_
+    std::string tables_;             ///< like instead_
     std::optional<Instead> instead_; ///< written before `published_`
     std::atomic<bool> published_{false};
     std::thread publisher_;

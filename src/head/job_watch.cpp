@@ -10,14 +10,14 @@ namespace {
 using slurm::TimeLeft;
 using namespace std::chrono_literals;
 
-/// Centres ask not to be asked more often.
+/// Sites ask users to query Slurm no more often than this.
 constexpr auto period = 60s;
-/// A controller under load answers late; one that does not answer at all may not hold up the end of the head.
+/// A busy controller answers late; a dead one must not delay the end of the head.
 constexpr auto squeue_patience = 5s;
 
 constexpr const char* without_a_deadline = "signals alone end the study before the job ends";
 
-/// What Slurm wrote into the environment when the job began. It does not follow a limit that is extended later.
+/// Slurm's environment variable from the start of the job. It does not follow a limit that is extended later.
 TimeLeft left_at_the_start(std::int64_t end, std::int64_t now, std::string& why) {
     constexpr std::int64_t longest = 10LL * 365 * 86'400;
     if (end > now && end < now + longest) return {TimeLeft::Kind::known, std::chrono::seconds(end - now)};
@@ -39,8 +39,8 @@ TimeLeft ask_time_left(const slurm::Allocation& job, std::int64_t seconds_since_
     if (job.end)
         if (const auto left = left_at_the_start(*job.end, seconds_since_1970, why); left.kind == TimeLeft::Kind::known)
             return left;
-    why += "squeue: " + (queue.error.empty() ? "an answer that is not known" : queue.error) +
-           "; scontrol: " + (control.error.empty() ? "an answer that is not known" : control.error);
+    why += "squeue: " + (queue.error.empty() ? "an unknown answer" : queue.error) +
+           "; scontrol: " + (control.error.empty() ? "an unknown answer" : control.error);
     return {};
 }
 
@@ -70,7 +70,7 @@ void JobWatch::look() {
         job_, since_1970.count(), [](const auto& words) { return process::run_command(words, squeue_patience); }, why);
     const bool known = left.kind == TimeLeft::Kind::known;
     if (known && !std::exchange(known_, true)) lead_ = std::min<std::chrono::nanoseconds>(lead_, left.left / 10);
-    // A later round without an answer says nothing about an answer before.
+    // An earlier answer stays valid when a later round gets none.
     if (std::exchange(first_, false) || left.kind != TimeLeft::Kind::unknown) {
         const std::lock_guard lock(mutex_);
         news_ = News{known ? std::optional(asked + left.left - lead_) : std::nullopt, {}};

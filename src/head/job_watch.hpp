@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// JobWatch: the head's thread that asks Slurm when the job ends, at the start and then once a minute. Where Slurm's
-// programs are missing or say what nobody knows, nothing is lost but the knowledge.
+// JobWatch: the thread that asks Slurm when the job ends, at the start and then once a minute. If Slurm's programs are
+// missing or their answers make no sense, the deadline is simply unknown.
 
 #include <chrono>
 #include <functional>
@@ -19,9 +19,9 @@
 
 namespace ranktune::head {
 
-/// One round of questions: `squeue`, then `scontrol`, then what the environment said at the start (`seconds_since_1970`
-/// is now). An end there that is past counts as unknown: the limit was extended, or this process would not be. `ask`
-/// runs a program. `why` becomes the reason when nobody knows.
+/// Asks once: `squeue`, then `scontrol`, then the environment from the start of the job (`seconds_since_1970` is now).
+/// An end there that is past counts as unknown: the limit must have been extended. `ask` runs a program. `why` becomes
+/// the reason when the end is unknown.
 [[nodiscard]] slurm::TimeLeft ask_time_left(
     const slurm::Allocation& job, std::int64_t seconds_since_1970,
     const std::function<process::CommandOutput(const std::vector<std::string>&)>& ask, std::string& why);
@@ -30,15 +30,15 @@ class JobWatch {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// `lead`: kept free before the end, but at most a tenth of the time left at the start. References outlive it.
-    /// Destroying it waits for a question under way, seconds at most.
+    /// `lead`: time to keep free before the end, at most a tenth of the time left at the start. References must outlive
+    /// it. The destructor waits seconds at most, for a query under way.
     JobWatch(slurm::Allocation job, std::chrono::nanoseconds lead, process::Waker& waker, base::LogSink& log);
 
     struct News {
-        std::optional<Clock::time_point> end; ///< lead taken off; nothing: no limit, or not known
-        std::string warning;                  ///< what the environment says cannot be; for the screen
+        std::optional<Clock::time_point> end; ///< minus the lead; nothing: no limit, or unknown
+        std::string warning;                  ///< an impossible value in the environment; for the screen
     };
-    /// What has been found out since the last call; after the first round in any case. Never blocks.
+    /// News since the last call; the first round always gives some. Never blocks.
     [[nodiscard]] std::optional<News> news();
 
   private:
@@ -48,8 +48,8 @@ class JobWatch {
     std::chrono::nanoseconds lead_;
     process::Waker& waker_;
     base::LogSink& log_;
-    std::string last_word_; ///< in the log: said once
-    bool first_ = true;     ///< round
+    std::string last_word_; ///< last state logged: each is logged once
+    bool first_ = true;     ///< first round
     bool known_ = false;    ///< some round had an answer
     std::mutex mutex_;
     std::optional<News> news_;

@@ -51,14 +51,14 @@ void Keeper::look_for_stop() {
     }
 }
 
-/// Without its file the journal would be written to the end, and nobody would ever find it.
+/// A journal whose file was removed could be written to the end and never be found again.
 void Keeper::look_for_journal() {
     try {
         const std::string trouble = trouble_with_place(files_, journal_, directory_.path);
         misses_ = trouble.empty() ? 0 : misses_ + 1;
-        // Not at the first look: a name server that has just changed its mind is believed the second time.
+        // Only the second miss in a row counts: a file server may be wrong for a moment.
         if (misses_ >= 2) end_at_once("journal", trouble, study::Reason::unsaved);
-    } catch (const base::IoError&) { // it cannot be told now
+    } catch (const base::IoError&) { // unknown now: try again
     }
 }
 
@@ -66,7 +66,7 @@ void Keeper::renew() {
     storage::Renewal renewal{};
     try {
         renewal = lease_.renew();
-    } catch (const base::IoError& error) { // a full disk, a server that restarts: the next period may go better
+    } catch (const base::IoError& error) { // a full disk, a server that restarts: the next period may succeed
         log_.write(base::LogLevel::warning, "lease", {{"error", error.what()}});
         return;
     }

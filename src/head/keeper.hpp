@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Keeper: the head's thread that renews the lease, looks for the file `stop`, and sees that the journal still lies in
-// its place. A file system that hangs keeps it waiting, never the head's loop.
+// Keeper: the head's thread that renews the lease, looks for the file `stop`, and checks that the journal is still in
+// its place. A hanging file system blocks this thread, never the head's loop.
 
 #include <chrono>
 #include <mutex>
@@ -21,12 +21,11 @@ namespace ranktune::head {
 
 class Keeper {
   public:
-    /// References outlive it. The file `stop` and the journal are looked for once a second; `stop` is removed when it
-    /// is found.
+    /// References must outlive it. Checks for `stop` and the journal once a second; removes `stop` when found.
     Keeper(storage::FileSystem& files, storage::Lease& lease, const storage::Journal& journal,
            studydir::StudyDirectory directory, process::Waker& waker, base::LogSink& log);
 
-    /// What the head's loop is asked for since the last call. Never blocks on a disk.
+    /// The request to the head's loop since the last call, if any. Never waits for a disk.
     [[nodiscard]] std::optional<EndAsked> asked();
 
   private:
@@ -45,23 +44,23 @@ class Keeper {
     base::LogSink& log_;
     std::mutex mutex_;
     std::optional<EndAsked> asked_;
-    bool over_ = false; ///< the study is not this head's any more, or its journal is gone: nothing is looked for
-    int misses_ = 0;    ///< looks in a row that did not find the journal
+    bool over_ = false; ///< another head has the study, or the journal is gone: stop checking
+    int misses_ = 0;    ///< checks in a row that did not find the journal
     process::Background::Clock::time_point next_renewal_;
     process::Background thread_;
 };
 
-/// What has happened to the journal's file or to the whole study directory, and what to do about it; empty: nothing.
-/// Asks the file system, so it may block; throws base::IoError when that cannot say.
+/// What has happened to the journal's file or the study directory, and what to do; empty: nothing. May block; throws
+/// base::IoError when the file system cannot tell.
 [[nodiscard]] std::string trouble_with_place(const storage::FileSystem& files, const storage::Journal& journal,
                                              const std::string& study_directory);
 
-/// What this process was to be sent through a launcher that lost it, because it was still starting.
+/// Finds the signal that a launcher noted for this process but could not deliver while the process was starting.
 class NotedStop {
   public:
     explicit NotedStop(const process::SignalMeanings& meanings) : meanings_(meanings) {}
 
-    /// Looks from time to time; what is found is said once.
+    /// Checks from time to time; returns the signal once.
     std::optional<EndAsked> asked() {
         const auto now = std::chrono::steady_clock::now();
         if (known_ || now < next_) return std::nullopt;
@@ -71,7 +70,7 @@ class NotedStop {
         known_ = true;
         return EndAsked{.by = noted, .as = process::SignalMeanings::passed_on_as(noted)};
     }
-    /// The study is about to stop.
+    /// The stop is known from elsewhere: stop checking.
     void known() { known_ = true; }
 
   private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Observer: what the head shows. The loop calls it; screens and logs implement it. It can read everything and change
+// Observer: what the head shows. The loop calls it; screens and logs implement it. It may read everything and change
 // nothing.
 
 #include <cstdint>
@@ -13,24 +13,24 @@
 
 namespace ranktune::head {
 
-/// Runtime figures of the head that are no part of the study's state.
+/// Figures of the running head that are not part of the study's state.
 struct HeadFigures {
     double elapsed_s = 0.0; ///< of this incarnation
     double head_cpu_s = 0.0;
     double training_s = 0.0; ///< rank-seconds in user code
-    double starting_s = 0.0; ///< rank-seconds between start command and first sign of training
+    double starting_s = 0.0; ///< rank-seconds from the start command to the first sign of training
     double idle_s = 0.0;     ///< rank-seconds without a trial
     std::uint64_t stale_messages = 0;
     std::uint64_t iterations_before = 0;  ///< trained by earlier starts
-    std::uint64_t checkpoints_missed = 0; ///< that could not be written while trials trained on
-    std::string checkpoint_error;         ///< of the last of them
-    std::uint64_t fallbacks = 0;          ///< damaged checkpoints: their trials went back to the one before
+    std::uint64_t checkpoints_missed = 0; ///< checkpoints that could not be written while trials trained on
+    std::string checkpoint_error;         ///< of the last one missed
+    std::uint64_t fallbacks = 0;          ///< damaged checkpoints whose trials went back to the one before
 };
 
 class Observer {
   public:
     virtual ~Observer() = default;
-    /// After every batch of records, in order; they are written.
+    /// After every batch of written records, in order.
     virtual void on_records(const tuner::Tuner&, const std::vector<study::Record>&, const HeadFigures&) {}
     /// About twice a second, and once after the end.
     virtual void on_tick(const tuner::Tuner&, const HeadFigures&) {}

@@ -16,7 +16,7 @@ struct Preparer::Shared {
     std::deque<std::pair<std::uint64_t, Work>> work;
     std::deque<study::Prepared> ready;
     std::function<void()> wake;
-    bool running = false; ///< the thread
+    bool running = false; ///< the thread was started
     bool quit = false;
 };
 

@@ -53,8 +53,8 @@ bool RankTable::finish(base::Rank leader, const wire::AttemptKey& key, double st
     Entry& held = entry(leader);
     if (held.leader != leader || held.key != key) return false;
     advance(now);
-    // What was counted up to now is what the head could see; the leader knows better. The rest of the time that the
-    // ranks were held went by on the way, and is idle.
+    // So far the table counted what the head could see; the leader's times are exact. The rest of the time was spent on
+    // messages and counts as idle.
     const double ranks = static_cast<double>(held.ranks.size());
     const double all = base::to_seconds(now - held.since);
     const double counted_training = held.trains ? base::to_seconds(now - held.train_at) : 0.0;

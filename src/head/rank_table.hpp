@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// RankTable: which attempt holds which worker rank, and how the ranks spent their time. A value: no messages, no clock.
+// RankTable: which attempt holds which worker rank, and how ranks spent their time. A value: no messages, no clock.
 
 #include <cstdint>
 #include <vector>
@@ -13,7 +13,7 @@ namespace ranktune::head {
 struct RankSeconds {
     double training = 0.0; ///< in user code
     double starting = 0.0; ///< between the start command and the first sign of user code
-    double idle = 0.0;     ///< without a trial, and on the way to or from one
+    double idle = 0.0;     ///< without a trial, and waiting for messages about one
 };
 
 /// Every call costs O(ranks of the attempt) at most. `now` never decreases.
@@ -22,19 +22,19 @@ class RankTable {
     /// Worker ranks 1 .. `workers`, idle from `now` on.
     RankTable(std::uint32_t workers, base::StudyTime now);
 
-    /// `ranks` (those that live; the leader among them) now start an attempt. What they held before is given up.
+    /// The living `ranks`, the leader among them, start an attempt. They leave whatever attempt they held before.
     void start(const wire::AttemptKey& key, const std::vector<base::Rank>& ranks, base::StudyTime now);
-    /// The leader shows a first sign of user code. Repeated calls and other attempts change nothing.
+    /// First sign of user code from the leader. Repeated calls and other attempts are ignored.
     void training(base::Rank leader, const wire::AttemptKey& key, base::StudyTime now);
-    /// The leader says that the attempt is over, and how long it took. False: it holds no such attempt.
+    /// The leader reports the end of the attempt and its times. False: it holds no such attempt.
     bool finish(base::Rank leader, const wire::AttemptKey& key, double starting_s, double training_s,
                 base::StudyTime now);
-    /// A rank is gone; when it led an attempt, the other members are idle from now on.
+    /// A rank is gone; if it led an attempt, the other members become idle.
     void lose(base::Rank rank, base::StudyTime now);
 
-    /// Attempt zero: idle.
+    /// The attempt that holds a rank; attempt zero: idle.
     [[nodiscard]] wire::AttemptKey held_by(base::Rank rank) const { return entry(rank).key; }
-    /// Of an attempt that is held; 0 (the head's rank): none.
+    /// The leader of the attempt that holds a rank; 0 (the head's rank): none.
     [[nodiscard]] base::Rank leader_of(base::Rank rank) const { return entry(rank).leader; }
     [[nodiscard]] RankSeconds seconds(base::StudyTime now) const;
 
@@ -55,10 +55,10 @@ class RankTable {
     void release(Entry& leader);
 
     std::vector<Entry> entries_; ///< position is the rank; 0 unused
-    base::StudyTime at_;         ///< `sums_` hold up to here
+    base::StudyTime at_;         ///< `sums_` are valid up to here
     RankSeconds sums_;
     std::uint64_t alive_ = 0;
-    std::uint64_t starting_ = 0; ///< ranks
+    std::uint64_t starting_ = 0; ///< number of ranks
     std::uint64_t training_ = 0;
 };
 

@@ -7,7 +7,7 @@ slurm::Stopped::By stopped_by(study::Reason reason, study::Asker asker) {
     using By = slurm::Stopped::By;
     using study::Asker;
     if (reason == study::Reason::deadline) return By::deadline;
-    // INT is what people send.
+    // INT comes from people.
     const bool signal =
         asker == Asker::sigusr1 || asker == Asker::sigusr2 || asker == Asker::sigterm || asker == Asker::sighup;
     return reason == study::Reason::draining && signal ? By::signal : By::other;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The head's last act in a Slurm job: back into the queue.
+// Requeues the Slurm job at the end of the head.
 
 #include <functional>
 #include <optional>
@@ -14,17 +14,17 @@
 
 namespace ranktune::head {
 
-/// How an end of the core counts here, after a drain that `asker` asked for.
+/// Who ended the study, in terms of slurm::should_requeue; `asker` asked for the drain.
 [[nodiscard]] slurm::Stopped::By stopped_by(study::Reason reason, study::Asker asker);
 
-/// What became of it, for the file `outcome`: "no", "yes" (asked for; Slurm ends the job at any moment) or "failed".
+/// For the file `outcome`: "no", "yes" (asked for; Slurm may end the job at any moment) or "failed".
 struct Requeued {
     std::string result = "no";
     std::string words; ///< for people; empty: nothing to say
 };
 
 /// Asks Slurm about the job, decides (slurm::should_requeue) and, if so, calls `before` and then `scontrol requeue`.
-/// `ask` runs a program. Nothing may be left to do: everything is written and synced, because Slurm then kills the job.
+/// `ask` runs a program. Everything must be written and synced before, because Slurm then kills the job.
 [[nodiscard]] Requeued requeue(const slurm::Allocation& job, const study::SlurmSpec& spec,
                                const slurm::Stopped& stopped,
                                const std::function<process::CommandOutput(const std::vector<std::string>&)>& ask,

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using Steady = std::chrono::steady_clock;
 
-/// `as`: what this process received.
+/// `as`: the signal that this process received.
 void take_signal(EndAsked what, study::Asker as, process::StopStep step, HeadMachine& head,
                  const process::ProcessClock& clock, base::LogSink& log,
                  const std::function<void(const EndAsked& what)>& stopping) {
@@ -33,23 +33,23 @@ void take_signal(EndAsked what, study::Asker as, process::StopStep step, HeadMac
     }
 }
 
-/// When workers have left because the head was held up, the launcher ends the other ranks: nobody has asked for that.
+/// When workers left because the head was held up, the launcher ends the other ranks: that is not a request to stop.
 std::optional<EndAsked> end_by_launcher(study::Asker signal, const HeadMachine& head) {
     const std::string why = signal == study::Asker::sigterm ? head.desertion() : std::string();
     if (why.empty()) return std::nullopt;
     return EndAsked{.why = why + "; then the launcher ended the run", .at_once = true, .reason = study::Reason::lost};
 }
 
-/// After a pause of the whole process (SIGSTOP), TERM may be a launcher's, whose ranks have left meanwhile: they have
-/// said why, but what has arrived takes MPI some rounds to hand out. So TERM waits for a moment then; not for long,
-/// because mpirun kills a second later.
+/// After a pause of the whole process (SIGSTOP), TERM may come from a launcher whose ranks have left. Their messages
+/// say so, but MPI takes some rounds to deliver them. So TERM is held back for a moment; only briefly, because mpirun
+/// sends KILL a second later.
 class AfterPause {
   public:
     void begin_round(Steady::time_point now) {
         if (now - round_ >= 1s) back_ = now;
         round_ = now;
     }
-    /// The signal is held back; `due` gives it.
+    /// Whether the signal is held back; `due` returns it later.
     [[nodiscard]] bool keeps(study::Asker signal) {
         if (signal != study::Asker::sigterm || (!kept_ && round_ - back_ >= 1s)) return false;
         if (!kept_) kept_ = round_;
@@ -76,10 +76,10 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const process:
                    const std::function<std::optional<EndAsked>()>& asked, const std::function<void()>& each_round) {
     process::AdaptiveNap naps(50us, 1000us);
     process::StopSequence stops;
-    auto awaited = study::Asker::none; ///< a signal that is still to come for a stop that was noted
+    auto awaited = study::Asker::none; ///< the signal of a noted stop, which may still arrive
     Steady::time_point next_cpu{};
     const auto take = [&](study::Asker signal) {
-        // However late the launcher delivers what was noted already, nobody insists with it.
+        // However late the launcher delivers the noted signal, it does not count as insisting.
         const bool noted = signal == awaited;
         if (noted) awaited = study::Asker::none;
         const study::Asker meaning = signals->meaning(signal);
@@ -108,7 +108,7 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const process:
         }
         if (const auto signal = after_pause.due(!head.desertion().empty())) take(*signal);
         if (const auto stop = asked ? asked() : std::nullopt) {
-            // Signals of the launcher that come after it say the same again.
+            // The launcher's signal for the same request may follow.
             awaited = stop->as;
             const bool first = stops.next(stop->as == study::Asker::none ? stop->by : stop->as, Steady::now()) ==
                                process::StopStep::begin;

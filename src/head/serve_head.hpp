@@ -13,21 +13,20 @@
 
 namespace ranktune::head {
 
-/// An end of the study that somebody asks for.
+/// A request to end the study.
 struct EndAsked {
     study::Asker by = study::Asker::none;
     std::string why = std::string(study::name(by)); ///< in words
     bool at_once = false;
-    bool insisted = false;                          ///< somebody has asked before, and does so again
+    bool insisted = false;                          ///< somebody asked before and asks again
     study::Reason reason = study::Reason::draining; ///< of an end at once
-    study::Asker as = study::Asker::none;           ///< the signal that says the same, should it come as well
+    study::Asker as = study::Asker::none;           ///< the signal for the same request, which may arrive as well
 };
 
-/// Runs the head to its end. The first signal ends the study cleanly; one that insists (StopSequence), at once. A
-/// signal that stands for Ctrl-C counts as INT.
-/// `signals` may be null. `stopping` is called when a clean stop has been asked for, and before workers are
-/// told to leave at once: a launcher may kill this process at any moment from then on, without another word. `asked`
-/// (may be empty) is called in every round and must not block, like `each_round` (may be empty).
+/// Runs the head to its end. The first signal ends the study cleanly; one that insists (StopSequence) ends it at once.
+/// A signal that stands for Ctrl-C counts as INT. `signals` may be null. `stopping` is called when a clean stop is
+/// requested, and before workers are told to leave at once: from then on a launcher may kill this process at any
+/// moment. `asked` and `each_round` (both may be empty) are called in every round and must not block.
 [[nodiscard]] HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const process::ProcessClock& clock,
                                  process::Waker& waker, process::SignalReader* signals, base::LogSink& log,
                                  const std::function<void(const EndAsked& what)>& stopping,

@@ -35,7 +35,7 @@ void Unlinker::remove_now(const std::string& path) {
     try {
         const std::string full = directory_ + "/" + path;
         files_.remove_all(full);
-        // The last checkpoint of a trial takes the trial's folder with it: thousands of trials, few files.
+        // The last checkpoint of a trial takes the trial's folder with it: thousands of trials leave few files.
         files_.remove_if_empty(full.substr(0, full.rfind('/')));
     } catch (const std::exception& error) {
         log_.write(base::LogLevel::warning, "unlink", {{"path", path}, {"error", error.what()}});

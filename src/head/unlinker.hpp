@@ -12,14 +12,14 @@
 
 namespace ranktune::head {
 
-/// Everything is removed before this object is gone. What cannot be removed is logged and stays; the next start finds
-/// it as an orphan.
+/// The destructor finishes all removals. A file that cannot be removed is logged and stays; the next start finds it as
+/// an orphan.
 class Unlinker {
   public:
     /// References outlive it.
     Unlinker(storage::FileSystem& files, std::string study_directory, base::LogSink& log);
 
-    /// Removes a file or folder, soon. `path` is relative to the study directory. Any thread; never waits for a disk.
+    /// Removes a file or folder soon. `path` is relative to the study directory. Thread-safe; never waits for a disk.
     void remove(std::string path);
 
   private:

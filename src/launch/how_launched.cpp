@@ -18,10 +18,10 @@
 namespace ranktune::launch {
 namespace {
 
-/// What a controller may take to answer, before it is taken for none.
+/// A controller that takes longer to answer counts as absent.
 constexpr std::chrono::seconds ping_patience{3};
 
-/// Where Slurm's programs look for their settings: fixed places, and those beside an installation of its own folder.
+/// Where Slurm's programs look for slurm.conf: fixed places, and those of an installation with its own prefix.
 std::vector<std::filesystem::path> settings_files(const std::string& sbatch) {
     std::vector<std::filesystem::path> files{"/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf",
                                              "/usr/local/etc/slurm.conf", "/run/slurm/conf/slurm.conf"};
@@ -34,13 +34,13 @@ std::vector<std::filesystem::path> settings_files(const std::string& sbatch) {
     return files;
 }
 
-/// Nodes without settings of their own ask the controller for them.
+/// Nodes without slurm.conf ask the controller for it.
 bool controller_answers() {
     const auto ping = process::run_command({"scontrol", "ping"}, ping_patience);
-    return ping.ok() && ping.text.find(" UP") != std::string::npos; // older ones say DOWN and end with 0
+    return ping.ok() && ping.text.find(" UP") != std::string::npos; // older versions report DOWN with exit code 0
 }
 
-/// Slurm's programs may be installed on a machine that belongs to no cluster.
+/// Slurm's programs may be installed on a machine outside any cluster.
 bool belongs_to_cluster(const std::string& sbatch) {
     if (!process::environment_variable("SLURM_CONF").empty()) return true;
     const auto is_there = [](const std::filesystem::path& file) { return access(file.c_str(), R_OK) == 0; };
@@ -54,7 +54,7 @@ Launch how_launched() {
                              "PALS_RANKID", "FLUX_TASK_RANK"}) {
         if (!process::environment_variable(name).empty()) return Launch::by_launcher;
     }
-    // A task that srun started without any PMI: the launch checks name what is wrong.
+    // srun started this task without PMI: the launch checks explain the problem.
     if (!process::environment_variable("SLURM_STEP_ID").empty() &&
         !process::environment_variable("SLURM_PROCID").empty() &&
         process::environment_variable("SLURM_STEP_NUM_TASKS") != "1") {

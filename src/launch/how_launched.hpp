@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How this process came to be started, and how many ranks fit where it is.
+// How this process was started, and how many ranks fit on this machine.
 
 #include <cstdint>
 
@@ -10,21 +10,22 @@ namespace ranktune::launch {
 enum class Launch : std::uint8_t {
     by_launcher, ///< mpirun, mpiexec, srun with PMI: MPI_Init will find the others
     allocation,  ///< inside a Slurm job, but not by a launcher
-    by_hand      ///< neither
+    by_hand      ///< neither of these
 };
 [[nodiscard]] Launch how_launched();
-/// Where there is no job: whether this machine belongs to a Slurm cluster. May ask its controller, which takes up to
+/// For a process outside any job: whether this machine belongs to a Slurm cluster. May ask its controller, for up to
 /// three seconds.
 [[nodiscard]] bool is_login_node();
-/// Whether this process says what is to be said once: it is not a task beside the first of a launcher.
+/// Whether this process prints messages that should appear once: all processes do, except a launcher's tasks after the
+/// first.
 [[nodiscard]] bool speaks();
 
-/// Hardware threads that this process may use: those of its affinity mask, which `taskset`, a cgroup's cpuset and Slurm
-/// narrow. (A quota of CPU time is no part of the mask, and does not count.)
+/// Hardware threads in this process's affinity mask, which `taskset`, cpusets and Slurm restrict. (CPU time quotas are
+/// not part of the mask and are ignored.)
 [[nodiscard]] std::uint32_t hardware_threads();
 
-/// Workers that fit here: as many as there are cores for (one core a head costs nearly nothing), a multiple of the
-/// largest group, at least one group.
+/// Workers that fit here: one per cpus_per_rank hardware threads (the head needs next to nothing), rounded down to a
+/// multiple of the largest group, at least one group.
 [[nodiscard]] std::uint32_t default_workers(std::uint32_t ranks_per_trial, std::uint32_t cpus_per_rank);
 
 } // namespace ranktune::launch

@@ -23,32 +23,31 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto controller_patience = 120s; // a controller under load
+constexpr auto controller_patience = 120s; // for a controller under load
 constexpr auto queue_patience = 40s;       // asked up to three times
 
 std::string list_of(const std::string& directory) { return directory + "/submit/jobs"; }
 
-/// What went wrong with a program, in its own words.
+/// The program's own error message.
 std::string complaint(const process::CommandOutput& done) {
     if (!done.error.empty()) return done.error;
     if (!done.text.empty()) return done.text;
-    return done.exit ? fmt::format("it ended with {} and not a word", *done.exit) : std::string("it was killed");
+    return done.exit ? fmt::format("it ended with {} and no message", *done.exit) : std::string("it was killed");
 }
 
-/// One that is there and cannot be read is no empty one.
+/// Throws if the list exists and cannot be read: that is not an empty list.
 std::string list_text(const std::string& directory) {
     auto& files = storage::posix_file_system();
     if (!files.exists(list_of(directory))) return {};
     return storage::read_text(files, list_of(directory));
 }
 
-/// A line for each of this user's jobs: its name (of an array's task 1200_7), the number that its environment has,
-/// state.
+/// One line per job of this user: its name (1200_7 for an array's task), the job id in its environment, its state.
 process::CommandOutput ask_queue() {
     const std::vector<std::string> words{"squeue", "--noheader", "--user=" + std::to_string(geteuid()),
                                          "--format=%i %A %T"};
     auto queue = process::run_command(words, queue_patience);
-    // A controller that is being restarted, or has too much to do, answers a little later.
+    // A restarting or busy controller answers a little later.
     for (const auto pause : {1s, 3s}) {
         if (queue.ok() || queue.error.starts_with("cannot start")) break;
         std::this_thread::sleep_for(pause);
@@ -57,20 +56,19 @@ process::CommandOutput ask_queue() {
     return queue;
 }
 
-/// Hands the script to sbatch; the number of the job.
+/// Submits the script and returns the job's id.
 std::string submit_one(const std::string& file, const std::string& after) {
     std::vector<std::string> words{"sbatch", "--parsable", "--chdir=" + std::filesystem::current_path().string()};
     if (!after.empty()) words.push_back("--dependency=afterany:" + after);
     words.push_back(file);
     const auto done = process::run_command(words, controller_patience);
     if (!done.exit && !done.error.starts_with("cannot start"))
-        throw base::UsageError("sbatch did not end well: " + complaint(done) +
-                               "; look with squeue whether it took the job, before you submit again\n  script  " +
+        throw base::UsageError("sbatch did not end normally: " + complaint(done) +
+                               "; check with squeue whether it took the job before you submit again\n  script  " +
                                file);
     if (!done.ok()) throw base::UsageError("sbatch refused the job: " + complaint(done) + "\n  script  " + file);
     std::string id = done.text.substr(0, done.text.find_first_of(";\n"));
-    if (id.empty())
-        throw base::UsageError("sbatch gave no number of a job: " + complaint(done) + "\n  script  " + file);
+    if (id.empty()) throw base::UsageError("sbatch gave no job number: " + complaint(done) + "\n  script  " + file);
     return id;
 }
 
@@ -131,7 +129,8 @@ std::vector<std::string> submit_chain(const std::string& directory, const std::s
             last = submit_one(file, last);
             submitted.push_back(last);
             list += last + "\n";
-            studydir::publish_text(storage::posix_file_system(), list_of(directory), list, false); // it may already run
+            studydir::publish_text(storage::posix_file_system(), list_of(directory), list,
+                                   false); // the job may already run
         }
     } catch (const std::exception& error) {
         if (submitted.empty()) throw;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The jobs of a study in Slurm's queue: which of them wait or run, and further ones behind them.
+// The jobs of a study in Slurm's queue: which of them wait or run, and how to append more.
 
 #include <cstdint>
 #include <string>
@@ -8,25 +8,25 @@
 
 namespace ranktune::launch {
 
-/// Jobs of the study in `directory` that wait or run, in the order in which they were submitted: those of its file
-/// submit/jobs that squeue knows. Throws UsageError when squeue does not answer (asked three times): then a new job
-/// would run beside a living one, and the living ones would lose their followers.
+/// Jobs of the study in `directory` that wait or run, in order of submission: those of its file submit/jobs that squeue
+/// knows. Throws UsageError when squeue does not answer three times: submitting anyway could start a second job beside
+/// a running one and lose track of the others.
 [[nodiscard]] std::vector<std::string> living_jobs(const std::string& directory);
 
-/// The jobs in submit/jobs of the study in `directory`, whatever became of them. Throws base::IoError.
+/// All jobs in submit/jobs of the study in `directory`, in whatever state. Throws base::IoError.
 [[nodiscard]] std::vector<std::string> noted_jobs(const std::string& directory);
 
-/// Which of some jobs are in Slurm's queue: waiting, or running.
+/// Which of the given jobs are in Slurm's queue, waiting or running.
 struct QueuedJobs {
     std::vector<std::string> ids;    ///< as squeue names them
     std::vector<std::string> states; ///< of each: "pending", "running", ...
-    std::string trouble;             ///< why squeue does not say; empty: it does
+    std::string trouble;             ///< why squeue gave no answer; empty: it did
 };
 [[nodiscard]] QueuedJobs queued_jobs(const std::vector<std::string>& jobs);
 
-/// Hands `file` to sbatch `count` times, each job to begin when the one before it has ended, the first one after the
-/// last of `before`, and keeps submit/jobs. Returns the new jobs. Throws UsageError when sbatch refuses one; it names
-/// those that it took.
+/// Submits `file` `count` times, each job to start when the one before it has ended, the first one after the last of
+/// `before`, and updates submit/jobs. Returns the new jobs. Throws UsageError, with the jobs submitted so far, when
+/// sbatch refuses one.
 std::vector<std::string> submit_chain(const std::string& directory, const std::string& file,
                                       const std::vector<std::string>& before, std::uint32_t count);
 

@@ -35,8 +35,8 @@ struct Option {
     std::string value;
 };
 
-/// The last of the options in [1, end) that has one of these names; one that begins with a single dash and has one
-/// letter may have its value attached.
+/// The last option in [1, end) with one of these names. An option of one dash and one letter may have its value
+/// attached.
 std::optional<Option> find_option(const Words& words, std::size_t end, std::initializer_list<std::string_view> names) {
     std::optional<Option> found;
     for (std::size_t i = 1; i < end; ++i) {
@@ -70,7 +70,7 @@ std::string joined(std::span<const std::string> words) {
     return text;
 }
 
-/// The room that a line of a list of hosts gives: "n2 slots=4" -> 4.
+/// Slots on a line of a hosts file: "n2 slots=4" -> 4.
 std::uint32_t slots_in(std::string_view line) {
     const auto at = line.find("slots=");
     if (at == std::string_view::npos) return 1;
@@ -93,7 +93,7 @@ class Reduction {
     [[nodiscard]] bool possible() const { return !living_.empty(); }
 
     ReducedLine srun() {
-        // Later options win, so they go last. What names nodes that are gone would contradict them.
+        // Later options win, so append them. A node list with lost nodes would contradict them: remove it.
         const std::uint32_t tasks = hosts_.empty() ? srun_tasks() : static_cast<std::uint32_t>(hosts_.size());
         for (auto named = find_option(words_, end_, {"--nodelist", "-w"}); named;
              named = find_option(words_, end_, {"--nodelist", "-w"}))
@@ -132,7 +132,7 @@ class Reduction {
         if (seq && contains(nodes_.gone, host_of(nodes_.hosts.front()))) hosts_.insert(hosts_.begin(), living_.front());
     }
 
-    /// As many as the living nodes' share, the head and a worker at least.
+    /// The living nodes' share of the tasks, at least the head and one worker.
     [[nodiscard]] std::uint32_t srun_tasks() const {
         std::uint32_t all = static_cast<std::uint32_t>(nodes_.all.size());
         if (const auto tasks = find_option(words_, end_, {"--ntasks", "-n"}))
@@ -145,7 +145,7 @@ class Reduction {
         return std::max(2U, static_cast<std::uint32_t>(share));
     }
 
-    /// Takes the nodes that are gone out of `--host a,b:4`; returns the room on the others.
+    /// Removes the lost nodes from `--host a,b:4`; returns the slots on the others.
     std::uint32_t keep_hosts(const Option& option) {
         std::vector<std::string> kept;
         std::uint32_t room = 0;
@@ -186,7 +186,7 @@ class Reduction {
     Words words_;
     std::size_t end_; ///< position of the program
     std::vector<std::string> living_;
-    std::vector<std::uint32_t> room_; ///< tasks by living node
+    std::vector<std::uint32_t> room_; ///< tasks per living node
     std::vector<std::string> hosts_;
 };
 

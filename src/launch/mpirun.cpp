@@ -30,14 +30,14 @@
 namespace ranktune::launch {
 namespace {
 
-/// After the end of all ranks.
+/// For a launcher whose ranks have all ended.
 constexpr std::chrono::seconds launcher_wait{30};
-/// Until it has started a first one.
+/// For a launcher that has not started a rank yet.
 constexpr std::chrono::seconds launcher_start{120};
 
-/// The launcher that belongs to this program's MPI: where several are installed, a plain `mpirun` is often Open MPI's,
-/// under which ranks of MPICH would each be alone. A name on PATH and not a path: what Open MPI is called by with a
-/// path it takes for --prefix, and puts /usr/bin in front of the user's PATH and LD_LIBRARY_PATH.
+/// The launcher of this program's MPI. If several are installed, `mpirun` is often Open MPI's, under which each MPICH
+/// rank would be alone. Returns a name on PATH, not a path: Open MPI takes a path for --prefix and puts /usr/bin in
+/// front of the user's PATH and LD_LIBRARY_PATH.
 std::string find_launcher() {
     std::vector<const char*> names{"mpirun", "mpiexec"};
     if (comm::mpi::library() == comm::mpi::Library::mpich)
@@ -48,8 +48,8 @@ std::string find_launcher() {
     return {};
 }
 
-/// Large messages between ranks of one machine are twice as fast when one may read the other's memory; many containers
-/// forbid the call, even on oneself.
+/// Whether a process may read another's memory, which makes large messages on one machine twice as fast. Many
+/// containers forbid the call, even for the own process.
 bool may_read_other_processes() {
     char from = 1;
     char to = 0;
@@ -58,21 +58,22 @@ bool may_read_other_processes() {
     return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1;
 }
 
-/// The options that an oversubscribed laptop needs, by MPI: all of them, so that who types the line gets the same run.
+/// The options that an oversubscribed laptop needs with this MPI. All are in the printed line, so that typing it gives
+/// the same run.
 std::vector<std::string> launcher_arguments(std::uint32_t ranks) {
     std::vector<std::string> arguments{"-n", std::to_string(ranks)};
     if (comm::mpi::library() != comm::mpi::Library::open_mpi) return arguments;
     for (const char* option : {"--oversubscribe", "--bind-to", "none"}) arguments.emplace_back(option);
     if (geteuid() == 0) arguments.emplace_back("--allow-run-as-root");
     const auto set = [&](const std::string& name, const char* value) {
-        if (!process::environment_variable("OMPI_MCA_" + name).empty()) return; // the user knows better
+        if (!process::environment_variable("OMPI_MCA_" + name).empty()) return; // the user's setting wins
         arguments.insert(arguments.end(), {"--mca", name, value});
     };
-    // More ranks than cores: who waits must let others work. Containers often refuse ptrace, which the single-copy
-    // transport needs.
+    // More ranks than cores: waiting ranks must yield. Containers often refuse ptrace, which the single-copy transport
+    // needs.
     set("mpi_yield_when_idle", "1");
     if (!may_read_other_processes()) set("btl_vader_single_copy_mechanism", "none");
-    // One machine: no fabric is searched for, which takes long and warns.
+    // One machine: do not search for a fabric, which is slow and prints warnings.
     set("pml", "ob1");
     set("btl", "self,vader");
     return arguments;
@@ -93,7 +94,7 @@ std::vector<std::string> launcher_words(const MpirunStart& start) {
     return words;
 }
 
-/// The line as a person would type it: programs without their folders.
+/// The line as a user would type it: programs without their folders.
 std::string shown(const std::vector<std::string>& words, const MpirunStart& start) {
     std::string line = words.front();
     for (std::size_t i = 1; i < words.size(); ++i) {
@@ -108,37 +109,37 @@ void prepare_environment(const MpirunStart& start, const std::string& line, cons
     setenv(launch_line_variable, line.c_str(), 1);
     for (const auto& [name, value] : start.variables) setenv(name.c_str(), value.c_str(), 0);
     if (comm::mpi::library() == comm::mpi::Library::open_mpi && !shared_memory.empty())
-        setenv(backing_directory, shared_memory.c_str(), 0); // of this run alone, so not in the line
+        setenv(backing_directory, shared_memory.c_str(), 0); // for this run only, so not in the printed line
 }
 
-/// What the ranks have left in the file `outcome`.
+/// What the ranks wrote to the file `outcome`.
 struct Left {
-    std::optional<int> told; ///< exit code of this run
-    bool changed = false;    ///< it is not that of before
+    std::optional<int> told; ///< exit code, if this run wrote it
+    bool changed = false;    ///< it differs from the one before this run
 };
 
 MpirunEnd end_of(const StepEnded& ended, const Left& left, const std::string& directory) {
     const int code = ended.code;
     const bool told = left.told.has_value();
     const int outcome = left.told.value_or(code);
-    if (code == 0 && !told && !left.changed) // no study began, none went on, and nobody said why
+    if (code == 0 && !told && !left.changed) // no study began or continued, and nothing says why
         return {1, 1,
                 "mpirun ended without an error, but no rank of ranktune has run: is the mpirun on PATH that of " +
                     comm::mpi::library_version() + "? The line that was run is above"};
     constexpr int resumable = static_cast<int>(study::StudyOutcome::resumable);
-    constexpr int usage = static_cast<int>(study::StudyOutcome::usage); // refused: its words are on the screen
-    if (ended.asked && !told && code != 0 && code != usage)             // before the head was there, or twice in a row
+    constexpr int usage = static_cast<int>(study::StudyOutcome::usage); // refused: the message is on the screen
+    if (ended.asked && !told && code != 0 && code != usage)             // asked before the head ran, or twice in a row
         return {resumable, resumable,
                 "stopped before the study could say how far it came; the same command goes on from there"};
-    // With the study's own code it has ended by itself, and has said why: no room, `ranktune stop`.
-    // When a rank has died, mpirun tells the others to stop, and does not end with that code.
+    // With the study's own code it ended on its own and said why: full disk, `ranktune stop`. When a rank has died,
+    // mpirun stops the others and exits with another code.
     const bool killed = told ? outcome == resumable && code != resumable : code > 128;
     if (!killed || ended.asked) return {outcome, outcome, ""};
     const std::string how = code == wire::head_lost_code
                                 ? "the workers heard nothing of the head for run.heartbeat_timeout, and left"
                                 : "a rank ended before the study did";
     const bool supervised =
-        !process::environment_variable(supervised_variable).empty(); // wants the launcher's code, not bent
+        !process::environment_variable(supervised_variable).empty(); // `supervise` needs the launcher's code
     return {supervised ? std::max(code, 1) : outcome, outcome,
             how + " (mpirun: exit code " + std::to_string(code) +
                 "); the same command goes on from there; output: " + directory + "/logs/"};
@@ -159,7 +160,7 @@ MpirunEnd run_under_mpirun(const MpirunStart& start, const std::function<void(co
 
     auto& files = storage::posix_file_system();
     const std::string launch = process::make_uuid();
-    // Of this process, whose own directory --fresh may rename.
+    // Absolute, because --fresh may rename this process's working directory.
     const studydir::StudyDirectory study{std::filesystem::absolute(start.directory).lexically_normal().string()};
     const auto before = studydir::read_outcome(files, study);
     SignalRelay relay;
@@ -169,20 +170,20 @@ MpirunEnd run_under_mpirun(const MpirunStart& start, const std::function<void(co
     step.variables.emplace_back(studydir::launch_variable, launch);
     comm::mpi::LauncherWords said;
     if (open_mpi) step.keep_error_line = [&](const std::string& line) { return said.take(line); };
-    // A launcher that has locked itself up: after the death of a rank, or before there was any.
+    // A launcher that hangs: after the death of a rank, or before it started one.
     bool had_ranks = false;
     step.overdue = [&had_ranks, &say,
                     overdue = Overdue(launcher_wait, std::nullopt, launcher_start)](pid_t launcher) mutable {
         const std::optional<bool> has_ranks = process::has_living_children(launcher);
         had_ranks = had_ranks || has_ranks.value_or(false);
         if (!overdue.next({false, {}, false, has_ranks})) return false;
-        say(had_ranks ? "ranktune: mpirun has not ended, although all ranks have: it is ended\n"
-                      : "ranktune: mpirun has started no rank in 2 minutes: it is ended\n");
+        say(had_ranks ? "ranktune: mpirun has not ended, although all its ranks have: ending it\n"
+                      : "ranktune: mpirun has started no rank in 2 minutes: ending it\n");
         return true;
     };
-    process::block_stop_signals(); // a second Ctrl-C may come while this process says how it ended
+    process::block_stop_signals(); // a second Ctrl-C may come while this process reports the end
     const StepEnded ended = run_step(step, relay);
-    // An earlier run, or one that runs now and has refused this one, may have written another.
+    // Another run may have written the file: an earlier one, or one that is running and refused this one.
     const auto written = studydir::read_outcome(files, study);
     const bool told = written && written->launch == launch;
     if (!told && ended.code != 0 && !ended.asked) say(said.text());

@@ -12,7 +12,7 @@
 
 #include "process/command_output.hpp"
 #include "slurm/nodes.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/unique_handle.hpp"
 
 namespace ranktune::launch {
 namespace {
@@ -22,21 +22,21 @@ using Steady = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds probe_time{3};
 
-/// What `scontrol show ...` prints; empty when it cannot be run or takes long.
+/// Output of `scontrol show ...`; empty when it fails or takes too long.
 std::string shown(std::vector<std::string> what) {
     what.insert(what.begin(), {"scontrol", "show"});
     return process::run_command(what, std::chrono::seconds(10)).text;
 }
 
-/// A connection to a node's slurmd on its way.
+/// A pending connection to a node's slurmd.
 struct Probe {
     std::string node;
-    FileDescriptor socket; ///< empty: answered, one way or the other
+    FileDescriptor socket; ///< empty: answered
 };
 
 enum class Answer { living, gone, pending };
 
-/// Refused or unreachable: there is no slurmd. An address that cannot be looked up says nothing about the node.
+/// A refused or unreachable node has no slurmd. An address that cannot be resolved tells nothing.
 Answer begin(const slurm::NodeFacts& node, std::uint32_t port, Probe& probe) {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
@@ -81,7 +81,7 @@ std::vector<std::string> without_slurmd(const std::vector<slurm::NodeFacts>& nod
         }
         probes = std::move(open);
     }
-    for (const auto& probe : probes) gone.push_back(probe.node); // silent
+    for (const auto& probe : probes) gone.push_back(probe.node); // no answer
     return gone;
 }
 
@@ -99,7 +99,7 @@ std::map<std::string, std::string> nodes_gone(const std::vector<std::string>& no
         if (gone.count(node.name) == 0) others.push_back(node);
     if (others.empty()) return gone;
     const auto silent = without_slurmd(others, slurm::slurmd_port(shown({"config"})));
-    // Where no node answers at all, it is the network, or a site that lets nobody near: no judgement.
+    // If no node answers, the network or a firewall is the cause: do not judge.
     if (silent.size() < others.size())
         for (const auto& node : silent) gone.emplace(node, "its slurmd does not answer");
     return gone;

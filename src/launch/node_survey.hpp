@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which nodes of this job can take no step any more, asked of Slurm and of the nodes themselves.
+// Which nodes of this job can run no more steps, according to Slurm and the nodes themselves.
 
 #include <map>
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace ranktune::launch {
 
-/// Node -> why it is gone, in words. Asks `scontrol show node` (10 s at most) for states, and connects to every node's
-/// slurmd (3 s at most, all at once): the controller needs minutes to notice (SlurmdTimeout), and no step could be
-/// started through a slurmd that does not answer. What cannot be found out counts as living.
+/// Node -> why it is gone. Asks `scontrol show node` (10 s at most) for states, and connects to every node's slurmd (3
+/// s at most, in parallel): the controller needs minutes to notice a dead one (SlurmdTimeout), and no step can start
+/// without it. Unknown nodes count as living.
 [[nodiscard]] std::map<std::string, std::string> nodes_gone(const std::vector<std::string>& nodes);
 
 /// Whether the job may start another step; yes outside Slurm.

@@ -8,7 +8,7 @@ namespace ranktune::launch {
 
 namespace {
 
-/// Rounded up.
+/// Number of readings in `time`, rounded up.
 std::uint32_t readings_in(base::Duration time) {
     return static_cast<std::uint32_t>((time + storage::lease_period - base::Duration(1)) / storage::lease_period);
 }
@@ -41,7 +41,7 @@ bool Overdue::next(const StepReading& now) {
     look_at_lease(now);
     had_children_ = had_children_ || now.children.value_or(false);
     childless_ = now.children.value_or(true) ? 0 : childless_ + 1;
-    // A reading may come just before a renewal: a lease is stale one reading later than its holder's clock says.
+    // A reading may come just before a renewal, so allow one more reading than lease_periods.
     const auto stale = std::max<std::uint32_t>(wait_, storage::lease_periods + 1);
     return (held_ && (gone_ >= wait_ || still_ >= stale)) || (had_children_ && childless_ >= wait_) ||
            (start_ > 0 && !had_children_ && childless_ >= start_);

@@ -19,14 +19,14 @@ constexpr std::string_view replaced_words =
     "another directory is where the study's was: it was moved away or removed while the study ran, and this one does "
     "not hold its journal. ";
 
-bool cannot_be_started(int code) { return code == 126 || code == 127; } // as shells say it
+bool cannot_be_started(int code) { return code == 126 || code == 127; } // as in shells
 
-/// Ends that no restart would change. Nothing: it may.
+/// Ends that a restart would not change; nothing: it may help.
 std::optional<RestartDecision> settled(const StepFacts& facts) {
     const auto end = [](int code, std::string words = {}) { return RestartDecision{false, code, std::move(words)}; };
     if (facts.directory_replaced)
         return end(facts.code == 0 ? resumable : facts.code, std::string(replaced_words) + std::string(moved_words));
-    // A study that is complete, but for what its head could not write.
+    // A complete study whose head could not write everything.
     if (facts.finished && facts.outcome && facts.outcome->outcome == study::StudyOutcome::resumable &&
         facts.outcome->cause == studydir::EndCause::storage)
         return end(resumable);
@@ -36,8 +36,7 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
     if (!facts.outcome && facts.code == usage) {
         if (!facts.nodes_left_out) return end(usage);
         return end(resumable,
-                   "what is left of the nodes does not do for this study; the same command goes on with it "
-                   "where there are more");
+                   "the remaining nodes are too few for this study; the same command goes on with it on more nodes");
     }
     if (!facts.outcome && cannot_be_started(facts.code)) return end(facts.code);
     if (!facts.outcome && facts.directory_lost)
@@ -45,15 +44,15 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
                    "the study's directory is not there: it could not be made, or was removed or moved away while the "
                    "study ran. " +
                        std::string(moved_words));
-    // The program's own code, but not a word in the directory: it could not write there, and has said so.
+    // The study's own exit code but no outcome: it could not write there, and printed that.
     if (!facts.outcome && facts.code == resumable && !facts.can_write)
         return end(resumable,
-                   "the study left no word in its directory, where it says above why it ended: it is not started again "
-                   "before it can write there; then the same command goes on");
+                   "the study ended for the reason above and could not write to its directory: it is not started again "
+                   "before it can; then the same command goes on");
     if (!facts.outcome) return std::nullopt;
     switch (facts.outcome->cause) {
         case studydir::EndCause::asked:
-            // mpirun tells the others to stop when a rank has died: then it does not end with the study's code.
+            // When a rank has died, mpirun stops the others and exits with another code.
             if (facts.code == resumable) return end(resumable);
             return std::nullopt;
         case studydir::EndCause::storage:
@@ -70,7 +69,7 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
     }
 }
 
-/// The head was held up: by a disk, a signal, the machine.
+/// The head was held up by a disk, a signal or the machine.
 bool by_a_stalled_head(const StepFacts& facts) {
     return facts.code == wire::head_lost_code || (facts.outcome && facts.outcome->cause == studydir::EndCause::stalled);
 }
@@ -105,6 +104,23 @@ RestartDecision Restarts::after(const StepFacts& facts) {
                     " times already (--max-restarts). The same command goes on"};
     ++count_;
     return {true, 0, how, by_a_stalled_head(facts)};
+}
+
+void SameStudy::begin(const DirectoryReading& now, bool anew) {
+    existed_ = now.exists;
+    anew_ = anew;
+    had_journal_ = had_journal_ || now.has_journal;
+    if (!now.uuid.empty()) uuid_ = now.uuid;
+}
+
+bool SameStudy::is_replaced(const DirectoryReading& now) {
+    if (!now.exists) return false; // lost, or not begun
+    // A head makes files in its directory before anything else, and its journal before the file `status`.
+    if (!now.has_journal) return had_journal_ || now.has_status || (!existed_ && !now.has_entries);
+    if (!now.uuid.empty() && !uuid_.empty() && now.uuid != uuid_ && !anew_) return true;
+    had_journal_ = true;
+    if (!now.uuid.empty()) uuid_ = now.uuid;
+    return false;
 }
 
 } // namespace ranktune::launch

@@ -29,7 +29,7 @@ constexpr const char* all = "/dev/shm";
 
 std::string prefix() { return "ranktune-" + std::to_string(geteuid()) + "-"; }
 
-/// An open folder that this process has locked; -1: somebody else has, or it is not there.
+/// Opens a folder and locks it; -1: it is missing, or another process has the lock.
 int locked(const std::string& folder) {
     const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return -1;
@@ -38,7 +38,7 @@ int locked(const std::string& folder) {
     return -1;
 }
 
-/// Entries of a folder whose names begin so, and that this user owns.
+/// Entries of a folder that begin with `beginning` and belong to this user.
 std::vector<std::string> owned(const std::string& folder, const std::string& beginning) {
     std::vector<std::string> found;
     std::error_code error;
@@ -62,7 +62,7 @@ void remove_abandoned() {
     }
 }
 
-/// Files that a process of this user has mapped. Those of others map nothing that is this user's.
+/// Files in /dev/shm that a process of this user has mapped.
 std::set<std::string> mapped_files() {
     std::set<std::string> files;
     for (const auto& process : owned("/proc", "")) {
@@ -83,10 +83,10 @@ std::vector<std::string> abandoned_by_ranks() {
         close(fd);
         found.push_back(folder);
     }
-    // vader_segment.<host>.<user>.<job>.<rank>: a job lives as long as one of its segments is mapped.
+    // vader_segment.<host>.<user>.<job>.<rank>: a job lives while one of its segments is mapped.
     std::map<std::string, bool> jobs;
     const auto segments = owned(all, "vader_segment.");
-    const auto mapped = mapped_files(); // afterwards: what is made meanwhile is not among the segments
+    const auto mapped = mapped_files(); // after listing: newer segments are not in the list
     for (const auto& segment : segments) jobs[segment.substr(0, segment.rfind('.'))] |= mapped.count(segment) != 0;
     for (const auto& [job, lives] : jobs)
         if (!lives) found.push_back(job + ".*");
@@ -104,7 +104,7 @@ std::vector<std::string> abandoned_by_ranks() {
 
 namespace {
 
-/// A rank that is just beginning has made its segment, and not mapped it yet.
+/// A starting rank creates its segment before it maps it.
 bool is_young(const std::vector<std::string>& paths) {
     const auto limit = fs::file_time_type::clock::now() - std::chrono::minutes(1);
     std::error_code error;
@@ -129,7 +129,7 @@ CleanedUp remove_abandoned_by_ranks() {
             continue;
         }
         const int lock = is_own ? locked(name) : -1;
-        if (is_own && lock < 0) continue; // somebody has it now
+        if (is_own && lock < 0) continue; // a process has it now
         const std::size_t failures = done.failures.size();
         for (const auto& path : paths) {
             std::error_code error;
@@ -158,7 +158,7 @@ std::string shared_memory_shortage(const std::string& folder, std::uint32_t rank
 
 SharedMemoryFolder::SharedMemoryFolder() {
     remove_abandoned();
-    // Between its making and its lock another process may take the folder for an abandoned one.
+    // Another process may remove the folder as abandoned before it is locked: try again.
     for (int attempt = 0; attempt < 3 && path_.empty(); ++attempt) {
         std::string name = std::string(all) + "/" + prefix() + "XXXXXX";
         if (mkdtemp(name.data()) == nullptr) return;

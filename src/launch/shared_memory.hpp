@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where ranks that this program starts keep the memory that they share.
+// Shared memory of ranks that this program starts.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,36 +11,36 @@
 
 namespace ranktune::launch {
 
-/// The variable by which Open MPI's ranks are told such a folder.
+/// Open MPI's variable for the folder of shared memory segments.
 inline constexpr const char* backing_directory = "OMPI_MCA_btl_vader_backing_directory";
 
-/// What killed ranks of this user have left on this machine, and no process holds: folders like the one
-/// below, Open MPI's segments in /dev/shm (one pattern for each of its jobs), and session folders of mpirun in TMPDIR.
+/// Remains of killed ranks of this user on this machine that no process holds: folders like the one below, Open MPI's
+/// segments in /dev/shm (one pattern per job), and session folders of mpirun in TMPDIR.
 [[nodiscard]] std::vector<std::string> abandoned_by_ranks();
 
 struct CleanedUp {
-    std::size_t runs = 0;              ///< whose remains are gone
-    std::size_t young = 0;             ///< whose remains were made within the last minute: one may be just beginning
-    std::vector<std::string> failures; ///< what is still there, and why
+    std::size_t runs = 0;              ///< runs whose remains were removed
+    std::size_t young = 0;             ///< skipped: made within the last minute, so the run may be starting
+    std::vector<std::string> failures; ///< what could not be removed, and why
 };
-/// Looks again and removes what abandoned_by_ranks() names, but for what is too young to be judged.
+/// Removes what abandoned_by_ranks() finds, except what is too young.
 CleanedUp remove_abandoned_by_ranks();
 
-/// What to do when there is too little room for the memory that so many ranks of this machine share; empty: there is
-/// enough, or nobody knows. `folder`: where they keep it; empty: where Open MPI does by itself.
+/// Advice when shared memory is too small for this many ranks of this machine; empty: it suffices, or is unknown.
+/// `folder`: where the ranks keep it; empty: Open MPI's default.
 [[nodiscard]] std::string shared_memory_shortage(const std::string& folder, std::uint32_t ranks,
                                                  const base::Variables& variables);
 
-/// A folder in /dev/shm that goes with this object, and with everything that killed ranks left in it. Nobody removes
-/// what is left when this process is killed itself; so each new folder first removes those of this user whose owners
-/// are gone. They hold a lock on theirs, which ends with them.
+/// A folder in /dev/shm, removed with this object, including what killed ranks left in it. A killed process cannot
+/// remove its folder, so each new object first removes this user's abandoned ones: owners hold a lock, which ends with
+/// them.
 class SharedMemoryFolder {
   public:
     SharedMemoryFolder();
     ~SharedMemoryFolder();
     SharedMemoryFolder(const SharedMemoryFolder&) = delete;
     SharedMemoryFolder& operator=(const SharedMemoryFolder&) = delete;
-    /// Empty: there is no /dev/shm, or nothing can be made in it.
+    /// Empty: there is no writable /dev/shm.
     [[nodiscard]] const std::string& path() const { return path_; }
 
   private:

@@ -21,7 +21,7 @@
 #include "process/signals.hpp"
 #include "process/spawn.hpp"
 #include "ranktune/base/error.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/unique_handle.hpp"
 
 namespace ranktune::launch {
 namespace {
@@ -34,7 +34,7 @@ constexpr auto orphan_grace = 10s;
 
 std::error_code last_error() { return {errno, std::generic_category()}; }
 
-/// Blocks the stop signals and CHLD while it lives, and reads them.
+/// Blocks the stop signals and CHLD during its lifetime, and reads them.
 class SignalsHere {
   public:
     SignalsHere() {
@@ -52,7 +52,7 @@ class SignalsHere {
 
     [[nodiscard]] int fd() const { return fd_.get(); }
     [[nodiscard]] const sigset_t& before() const { return before_; }
-    /// The number of one that has arrived; 0: none.
+    /// The number of a pending signal; 0: none.
     [[nodiscard]] int next() const {
         signalfd_siginfo info{};
         if (read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return 0;
@@ -64,13 +64,13 @@ class SignalsHere {
     FileDescriptor fd_;
 };
 
-/// What the child does between fork and exec; async-signal-safe calls only. Stop signals reach it, whatever this
+/// Runs in the child between fork and exec; async-signal-safe calls only. Unblocks the stop signals, whatever this
 /// process blocks. Returns when exec fails.
 void become(const std::string& program, const std::vector<char*>& argv, const std::vector<char*>& environment,
             const sigset_t& mask, pid_t parent, int error_output) {
-    // A process group of its own: Ctrl-C reaches the parent alone, which turns it into a clean stop.
+    // A process group of its own: Ctrl-C reaches only the parent, which turns it into a clean stop.
     setpgid(0, 0);
-    // Whoever kills the parent with -9 does not want its ranks to go on. Launchers end them on TERM.
+    // If the parent is killed, its ranks must end too. Launchers end them on TERM.
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(1);
     // mpirun forwards standard input to rank 0; in a background process group reading a terminal would stop it.
@@ -85,7 +85,7 @@ void become(const std::string& program, const std::vector<char*>& argv, const st
     execve(program.c_str(), argv.data(), environment.data());
 }
 
-/// This process's environment with the variables on top.
+/// This process's environment plus the variables.
 std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables) {
     std::vector<std::string> all = process::environment_entries();
     for (const auto& [name, value] : variables) {
@@ -95,7 +95,7 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
     return all;
 }
 
-/// By fork, because posix_spawn knows no death signal.
+/// Uses fork, because posix_spawn cannot set a death signal.
 pid_t start(const StepOptions& options, const process::SignalNote& note, const sigset_t& mask, int error_output) {
     auto added = options.variables;
     added.emplace_back(process::signal_note_variable, note.path());
@@ -116,15 +116,15 @@ pid_t start(const StepOptions& options, const process::SignalNote& note, const s
         _exit(write(trouble.write.get(), &error, sizeof error) == sizeof error ? 127 : 126);
     }
     trouble.write.reset();
-    // The end of the file means that exec has succeeded.
+    // End of file: exec has succeeded.
     const bool failed = child < 0 || read(trouble.read.get(), &error, sizeof error) == sizeof error;
     if (!failed) return child;
     if (child > 0) waitpid(child, nullptr, 0);
     throw base::IoError("cannot start", program, std::error_code(error, std::generic_category()));
 }
 
-/// A copy of this process that waits for its end and then ends the step's process group. It does nothing else, and ends
-/// with the step.
+/// A copy of this process that waits for its death and then ends the step's process group. It does nothing else, and
+/// ends with the step.
 class Guardian {
   public:
     Guardian(pid_t group, std::chrono::milliseconds grace) : pipe_(process::make_pipe()) {
@@ -143,7 +143,7 @@ class Guardian {
 
   private:
     [[noreturn]] void guard(pid_t group, std::chrono::milliseconds grace) const {
-        setsid(); // what is sent to the terminal, or to the parent's group, is not for this one
+        setsid(); // signals to the terminal or the parent's group must not reach this process
         close(pipe_.write.get());
         for (int fd = 0; fd < 3; ++fd) close(fd);
         char none = 0;
@@ -160,17 +160,17 @@ class Guardian {
     pid_t pid_ = -1;
 };
 
-/// Lines of the step's standard error: handed on, and written out.
+/// Lines of the step's standard error: passes them to the callbacks and writes them out.
 class ErrorLines {
   public:
     ErrorLines(int fd, const StepOptions& options) : fd_(fd), options_(options) {}
     ~ErrorLines() {
-        if (!line_.empty()) end_line(""); // without its end
+        if (!line_.empty()) end_line(""); // a line without newline
     }
     ErrorLines(const ErrorLines&) = delete;
     ErrorLines& operator=(const ErrorLines&) = delete;
 
-    /// Takes what there is. False: the end.
+    /// Reads what is available. False: end of file.
     bool take() {
         char part[4096];
         const ssize_t size = read(fd_, part, sizeof part);
@@ -205,7 +205,7 @@ class ErrorLines {
     std::string line_;
 };
 
-/// Ranks whose launcher was killed come to this process (it is a subreaper). They notice, and end; what does not is
+/// Ranks whose launcher was killed become children of this process (a subreaper). They notice and end; the rest is
 /// killed.
 void end_orphans(const std::set<pid_t>& known) {
     const auto until = Steady::now() + orphan_grace;
@@ -222,7 +222,7 @@ void end_orphans(const std::set<pid_t>& known) {
     }
 }
 
-/// Passes on what this process receives.
+/// Passes on the signals of this process.
 class ToChild {
   public:
     ToChild(pid_t child, const StepOptions& options, SignalRelay& relay, process::SignalNote& note)
@@ -255,17 +255,17 @@ class ToChild {
     const StepOptions& options_;
     SignalRelay& relay_;
     process::SignalNote& note_;
-    std::optional<int> waiting_; ///< for the head to take what it was asked
+    std::optional<int> waiting_; ///< sent if the head does not hear the request in words
     Steady::time_point until_;
 };
 
-/// Ends a launcher that does not end by itself.
+/// Ends a launcher that does not end on its own.
 class OverdueLauncher {
   public:
     OverdueLauncher(pid_t child, const StepOptions& options)
         : child_(child), options_(options), next_(Steady::now() + options.look) {}
 
-    /// Somebody has told it to end at once.
+    /// Somebody insisted on an immediate end.
     void insist() {
         if (insisted_) return;
         insisted_ = true;
@@ -290,13 +290,13 @@ class OverdueLauncher {
     bool told_ = false;
 };
 
-/// How long nobody looks at the clock.
+/// Longest time between two looks at the clock.
 int turn_ms(const StepOptions& options) {
     const auto turn = std::min({std::chrono::milliseconds(1s), options.look, options.grace, options.hearing});
     return static_cast<int>(std::max(turn, 1ms).count());
 }
 
-/// Waits until the child has ended.
+/// Waits until the child has ended and returns its status.
 int wait_for(pid_t child, int turn, const SignalsHere& signals, const SignalRelay& relay, ToChild& to_child,
              OverdueLauncher& overdue, ErrorLines* lines, int lines_fd) {
     while (true) {
@@ -304,7 +304,7 @@ int wait_for(pid_t child, int turn, const SignalsHere& signals, const SignalRela
         const pid_t done = waitpid(child, &status, WNOHANG);
         if (done == child) return status;
         if (done < 0 && errno != EINTR) return -1;
-        pollfd wanted[2] = {{signals.fd(), POLLIN, 0}, {lines_fd, POLLIN, 0}}; // a negative one is ignored
+        pollfd wanted[2] = {{signals.fd(), POLLIN, 0}, {lines_fd, POLLIN, 0}}; // poll ignores negative descriptors
         poll(wanted, 2, turn);
         if (lines != nullptr && wanted[1].revents != 0 && !lines->take()) lines_fd = -1;
         while (const int signal = signals.next()) {
@@ -330,7 +330,7 @@ std::optional<int> SignalRelay::next(int signal, std::chrono::steady_clock::time
             break;
     }
     if (std::exchange(insisted_, true)) return SIGTERM;
-    // A head that was told by USR1 takes no USR2 for the same thing said twice.
+    // A head that got USR1 would take USR2 for a repetition, not for insisting.
     return signal == SIGINT && sent_ != SIGUSR2 ? SIGTERM : sent_;
 }
 

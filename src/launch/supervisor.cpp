@@ -14,7 +14,6 @@
 #include "launch/node_survey.hpp"
 #include "launch/overdue.hpp"
 #include "launch/restarts.hpp"
-#include "launch/same_study.hpp"
 #include "launch/shared_memory.hpp"
 #include "launch/step.hpp"
 #include "process/descendants.hpp"
@@ -35,7 +34,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Options that are meant for the first start of a study alone: a second time they would undo what the first has done.
+/// Options for the first start only: repeated, they would undo its work.
 constexpr const char* only_once[] = {"--fresh", "--resume-errored", "--restart-errored"};
 
 /// Lines of a text file; none when it cannot be read.
@@ -47,7 +46,7 @@ std::vector<std::string> lines_of(const std::string& file) {
     return lines;
 }
 
-/// What the journal says.
+/// State of the study, from its journal.
 struct Standing {
     bool has_journal = false;
     std::string uuid;
@@ -67,7 +66,7 @@ Standing standing_of(const std::string& directory) {
         found = {true,          loaded.journal.uuid, loaded.journal.incarnation, tuner::progress_of(state),
                  state.reports, std::nullopt};
         if (tuner::is_over(state)) found.finished = static_cast<int>(state.outcome);
-    } catch (const base::Error&) { // nothing written yet, or damaged: the next start says so
+    } catch (const base::Error&) { // nothing written yet, or damaged: the next start reports it
         found.has_journal = true;
     }
     return found;
@@ -121,7 +120,7 @@ class Supervisor {
     }
 
   private:
-    /// A request that is older than this process was meant for a run that is over, unless that still lives.
+    /// Removes a stop request that is older than this process, unless the run it was meant for still lives.
     void forget_old_requests() const {
         auto& files = storage::posix_file_system();
         const auto holder = storage::read_lease(files, directory_);
@@ -130,7 +129,7 @@ class Supervisor {
         files.remove(study().stop_file());
     }
 
-    /// `ranktune stop` while no head lived. The file `outcome` says so, as a head would have.
+    /// Whether `ranktune stop` was called while no head lived. Writes `outcome`, as a head would have.
     [[nodiscard]] bool stop_was_asked() const {
         auto& files = storage::posix_file_system();
         try {
@@ -154,11 +153,11 @@ class Supervisor {
         return true;
     }
 
-    /// Ctrl-C at this process, so that the head does not take it for a signal of Slurm's.
+    /// For Ctrl-C at this process: tells the head in words, so that it does not take the signal for Slurm's.
     [[nodiscard]] bool ask_head() const {
         try {
             auto& files = storage::posix_file_system();
-            if (!storage::read_lease(files, directory_)) return false; // nobody would look
+            if (!storage::read_lease(files, directory_)) return false; // no head would see it
             studydir::ask_to_stop(files, study(), study::Asker::keyboard);
             return true;
         } catch (const base::IoError&) { // a full disk
@@ -176,7 +175,7 @@ class Supervisor {
         const bool had_directory = files.exists(directory_);
         const auto before = reading(standing_of(directory_));
         if (restarts_.count() > 0 && (same_study_.is_replaced(before) || same_study_.is_lost(before))) {
-            StepFacts facts; // since the step before has ended
+            StepFacts facts; // changed since the previous step ended
             facts.code = static_cast<int>(study::StudyOutcome::resumable);
             facts.directory_replaced = before.exists;
             facts.directory_lost = !before.exists;
@@ -184,7 +183,7 @@ class Supervisor {
         }
         same_study_.begin(before, may_begin_anew());
         StepOptions options = step();
-        // Of its own, so that nothing stays behind of ranks that are killed, nor after a kill of this process.
+        // A folder of its own, so that killed ranks leave nothing behind, even if this process is killed.
         std::optional<SharedMemoryFolder> shared_memory;
         if (ranks_are_here() && comm::mpi::library() == comm::mpi::Library::open_mpi &&
             process::environment_variable(backing_directory).empty())
@@ -192,21 +191,21 @@ class Supervisor {
         if (shared_memory && !shared_memory->path().empty())
             options.variables.emplace_back(backing_directory, shared_memory->path());
         const StepEnded ended = run_step(options, relay_);
-        if (ended.asked) files.remove(study().stop_file()); // nobody is left to take it
+        if (ended.asked) files.remove(study().stop_file()); // no head is left to take it
         const Standing now = standing_of(directory_);
         StepFacts facts;
         facts.code = ended.code;
         facts.asked = ended.asked;
         if (auto outcome = studydir::read_outcome(files, {directory_}); outcome != earlier)
             facts.outcome = std::move(outcome);
-        // A study that had ended before says so and starts nothing; one that was only about to begin has not ended.
+        // A study that was over before says so and starts nothing; a study that was about to begin is not over.
         const bool is_new = now.uuid != before_.uuid || now.incarnation > before_.incarnation;
         if (now.finished && (is_new || *now.finished == ended.code)) facts.finished = now.finished;
         facts.directory_replaced = same_study_.is_replaced(reading(now));
         facts.has_journal = now.has_journal;
         facts.progress = now.progress;
         facts.nodes_left_out = !gone_.empty();
-        // A head makes it before anything else, and ends with this code when that fails.
+        // A head creates its directory first, and exits with this code when that fails.
         facts.directory_lost = !files.exists(directory_) &&
                                (had_directory || facts.code == static_cast<int>(study::StudyOutcome::resumable));
         const bool speechless = !facts.outcome && facts.code == static_cast<int>(study::StudyOutcome::resumable);
@@ -222,12 +221,12 @@ class Supervisor {
                 standing.has_journal, standing.uuid};
     }
 
-    /// `--fresh`, which the next starts are not given, and scripts, in which it may stand.
+    /// `--fresh` (dropped for later starts), or a script, which may contain it.
     [[nodiscard]] bool may_begin_anew() const {
         return !line_.program || std::find(line_.words.begin(), line_.words.end(), "--fresh") != line_.words.end();
     }
 
-    /// Room for about as much as a head needs to begin.
+    /// Tests with about as much data as a head needs to begin.
     [[nodiscard]] bool can_write() const {
         auto& files = storage::posix_file_system();
         const std::string probe = (fs::path(directory_) / (".room-" + process::make_uuid())).string();
@@ -239,16 +238,16 @@ class Supervisor {
         }
         try {
             files.remove(probe);
-        } catch (const base::IoError&) { // there is none, or it takes little room
+        } catch (const base::IoError&) { // it does not exist, or takes little space
         }
         return done;
     }
 
-    /// All ranks of the step run where this process does, as far as its line and the job tell.
+    /// Whether all ranks of the step run on this machine, as far as its line and the job tell.
     [[nodiscard]] bool ranks_are_here() const {
         if (line_.launcher != Launcher::srun && line_.launcher != Launcher::mpirun) return false;
         if (!nodes_.all.empty()) return nodes_.all.size() == 1 && nodes_.all.front() == process::host_name();
-        // Outside Slurm, a line that names hosts may go anywhere.
+        // Outside Slurm, a line that names hosts may start ranks anywhere.
         const auto names_hosts = [](const std::string& word) {
             return word == "-H" || word.starts_with("--host") || word.starts_with("-host") ||
                    word.find("machinefile") != std::string::npos || word.find("default_hostfile") != std::string::npos;
@@ -262,8 +261,8 @@ class Supervisor {
         options.variables.emplace_back(supervised_variable, "1");
         if (restarts_.count() > 0)
             options.variables.emplace_back(studydir::last_end_variable, by_a_node_ || blameless_ ? "outside" : "crash");
-        // A step that lost its slurmstepd stays in Slurm's books until the job ends, with all that it was given:
-        // without this, srun would wait for that.
+        // A step that lost its slurmstepd keeps its resources in Slurm's records until the job ends; without this, srun
+        // would wait for them.
         if (restarts_.count() > 0 && line_.launcher == Launcher::srun && !asks_for_cores_of_its_own())
             options.variables.emplace_back("SLURM_OVERLAP", "1");
         options.ask = [this] { return ask_head(); };
@@ -286,21 +285,21 @@ class Supervisor {
         return options;
     }
 
-    /// srun refuses --overlap beside --exclusive.
+    /// srun refuses --overlap together with --exclusive.
     [[nodiscard]] bool asks_for_cores_of_its_own() const {
         return !process::environment_variable("SLURM_EXCLUSIVE").empty() ||
                std::any_of(line_.words.begin(), line_.words.end(),
                            [](const std::string& word) { return word.starts_with("--exclusive"); });
     }
 
-    /// Whether the holder of a lease is a process of this machine that lives, and does not stand still.
+    /// Whether the holder of a lease is a living process of this machine that is not stopped.
     [[nodiscard]] static bool lives_here(const storage::LeaseHolder& holder) {
         const auto me = storage::this_holder(process::slurm_job(), process::slurm_restart_count());
         return storage::judge(holder, me, storage::process_start) == storage::LeaseState::held &&
                !process::is_stopped(static_cast<pid_t>(holder.writer.pid));
     }
 
-    /// srun's tasks are not its children.
+    /// Only mpirun's ranks are its children; srun's tasks are not.
     [[nodiscard]] std::function<bool(pid_t)> launcher_is_overdue() const {
         auto& files = storage::posix_file_system();
         return [this, &files, overdue = Overdue(options_.launcher_wait, storage::read_lease(files, directory_)),
@@ -314,7 +313,7 @@ class Supervisor {
                 return false;
             say("no head of the study, or no process of its step, has lived for " +
                 std::to_string(options_.launcher_wait.count()) + " s, and " +
-                fs::path(line_.words.front()).filename().string() + " has not ended (--launcher-wait): it is ended");
+                fs::path(line_.words.front()).filename().string() + " has not ended (--launcher-wait): ending it");
             return true;
         };
     }
@@ -337,7 +336,7 @@ class Supervisor {
                           line_.words.end());
     }
 
-    /// Judged anew each time: a node may come back. What a launcher said of one stays.
+    /// Asks again each time, because a node may come back. Nodes that a launcher blamed stay blamed.
     void look_for_lost_nodes() {
         const auto earlier = std::exchange(gone_, {});
         find_lost_nodes();
@@ -350,7 +349,7 @@ class Supervisor {
         gone_ = nodes_gone(nodes_.all);
         gone_.insert(blamed_.begin(), blamed_.end());
         if (gone_.size() < nodes_.all.size()) return;
-        blamed_.clear(); // nothing would be left: whoever said so may have been wrong
+        blamed_.clear(); // no node would be left: the launcher may have been wrong
         gone_ = nodes_gone(nodes_.all);
     }
 
@@ -369,9 +368,9 @@ class Supervisor {
     SignalRelay relay_;
     StepNodes nodes_;
     std::map<std::string, std::string> gone_;
-    std::map<std::string, std::string> blamed_; ///< by messages of the launcher
-    bool by_a_node_ = false;                    ///< the step before ended because a node was lost
-    bool blameless_ = false;                    ///< it ended for a cause that no trial can have
+    std::map<std::string, std::string> blamed_; ///< by the launcher's messages
+    bool by_a_node_ = false;                    ///< the previous step ended because a node was lost
+    bool blameless_ = false;                    ///< it ended for a cause outside the trials
     std::string hosts_path_;
 };
 

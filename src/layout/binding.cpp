@@ -36,7 +36,7 @@ const comm::Machine& machine_of(const Layout& layout, const std::string& node) {
     return found == layout.machines.end() ? unknown : found->second;
 }
 
-/// Alike nodes are told once: "n1, n2 and 6 more: 64 cores split ...".
+/// Groups nodes with the same text: "n1, n2 and 6 more: 64 cores split ...".
 std::string told(const std::vector<std::pair<std::string, std::string>>& by_node) {
     std::vector<std::pair<std::string, std::vector<std::string>>> groups;
     for (const auto& [node, words] : by_node) {
@@ -57,7 +57,7 @@ std::string told(const std::vector<std::pair<std::string, std::string>>& by_node
     return text;
 }
 
-/// About the first worker whose share is too small, and how many more there are.
+/// A warning about the first worker whose share is too small, with the number of further ones.
 std::string shortage(const Layout& layout, const Binding& binding, const study::ResourceSpec& resources) {
     std::optional<std::size_t> first;
     std::size_t count = 0;
@@ -101,7 +101,7 @@ Binding plan_binding(const Layout& layout, const study::ResourceSpec& resources)
         binding.words = "off: resources.bind = \"none\"";
     } else if (resources.bind == study::Bind::automatic && !layout.own_cpus) {
         if (!layout.granted.empty())
-            binding.words = "not bound: other programs may use the same cores; with resources.bind = \"cores\" it is";
+            binding.words = "not bound: other programs may use the same cores; resources.bind = \"cores\" binds anyway";
     } else if (!layout.granted.empty()) {
         std::vector<std::pair<std::string, std::string>> by_node;
         for (const Node& node : nodes_of(layout)) {

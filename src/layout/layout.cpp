@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "base/json_text.hpp"
-#include "comm/mpi/gather.hpp"
+#include "comm/mpi/environment.hpp"
 #include "layout/binding.hpp"
 #include "process/environment.hpp"
 #include "ranktune/base/text.hpp"
@@ -18,7 +18,7 @@
 namespace ranktune::layout {
 namespace {
 
-/// NVIDIA's driver makes one file for each.
+/// NVIDIA's driver makes one file per GPU.
 std::uint32_t gpus_of_machine() {
     std::uint32_t count = 0;
     while (access(("/dev/nvidia" + std::to_string(count)).c_str(), F_OK) == 0) ++count;
@@ -37,7 +37,7 @@ std::size_t Layout::node_count() const { return std::set<std::string>(nodes.begi
 Layout survey(const comm::mpi::Environment& environment) {
     const auto variables = process::environment_variables();
     const slurm::RankOnNode mine{process::host_name(), slurm::visible_gpus(variables, gpus_of_machine())};
-    // A Slurm that does not confine tasks lets them use the cores of other jobs, too.
+    // Without task confinement Slurm lets tasks use the cores of other jobs.
     const comm::CpuSet granted = comm::granted_cpus();
     const auto own = slurm::cpus_on_node(variables);
     const std::string told = slurm::encode(mine) + "\n" + comm::cpu_text(granted) + "\n" +
@@ -78,7 +78,7 @@ std::string gpu_refusal(const study::StudySpec& spec, const Layout& layout) {
     if (layout.gpu_problem.empty() || spec.resources.gpus == GpuUse::none) return {};
     if (spec.resources.gpus == GpuUse::one_per_rank)
         return "resources.gpus: not every worker has a GPU of its own\n  " + layout.gpu_problem;
-    // Nothing is said about GPUs: a trainable in C++ may need none, a program takes what it sees.
+    // The study does not mention GPUs: a C++ trainable may need none, but a program uses every GPU it sees.
     if (!layout.job_has_gpus || !spec.trainable.program) return {};
     return "two trials would use the same GPU\n  " + layout.gpu_problem +
            "\n  or, for programs that use none: resources.gpus = 0";

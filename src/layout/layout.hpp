@@ -15,16 +15,16 @@
 namespace ranktune::layout {
 
 struct Layout {
-    std::vector<std::string> nodes;                ///< by rank; empty: not known
-    std::vector<std::vector<std::string>> gpus;    ///< by rank: what CUDA_VISIBLE_DEVICES of its child may name
-    bool job_has_gpus = false;                     ///< some rank sees one, whether or not it was given to a worker
+    std::vector<std::string> nodes;                ///< by rank; empty: unknown
+    std::vector<std::vector<std::string>> gpus;    ///< by rank: allowed values in CUDA_VISIBLE_DEVICES of its child
+    bool job_has_gpus = false;                     ///< some rank sees a GPU, even if no worker got one
     std::string gpu_problem;                       ///< slurm::GpuShares::problem
     std::vector<comm::CpuSet> granted;             ///< by rank: the processors that the launcher lets it use
-    bool own_cpus = false;                         ///< those of every rank are the job's alone
+    bool own_cpus = false;                         ///< every rank's processors belong to this job alone
     std::map<std::string, comm::Machine> machines; ///< by node
     std::vector<std::string> switches;             ///< by rank: slurm::switches_above its node
 
-    /// Without any when ranks are not known.
+    /// Empty when the rank is unknown.
     [[nodiscard]] const std::vector<std::string>& gpus_of(base::Rank rank) const;
     [[nodiscard]] std::size_t node_count() const;
 };
@@ -32,15 +32,15 @@ struct Layout {
 /// Asks every rank for its node, its GPUs and its processors. Collective over the world; reads the environment.
 [[nodiscard]] Layout survey(const comm::mpi::Environment& environment);
 
-/// Why the study cannot run on this layout, in words that end in what to do; empty: it can.
+/// Why the study cannot run on this layout, and what to do; empty: it can.
 [[nodiscard]] std::string gpu_refusal(const study::StudySpec& spec, const Layout& layout);
 
 /// "n1", or "3 nodes", with the number of GPUs that workers have, if any: "3 nodes · 8 GPUs" with `dot` between.
 [[nodiscard]] std::string layout_words(const Layout& layout, const std::string& dot);
 
 struct Binding;
-/// By node: [{"node": "n1", "ranks": [0, 1], "gpus": ["", "0"], "cpus": ["0", "1-7"]}]. `cpus`: what each may use in
-/// the end; `switches`, where they are known.
+/// By node: [{"node": "n1", "ranks": [0, 1], "gpus": ["", "0"], "cpus": ["0", "1-7"]}]. `cpus`: after binding;
+/// `switches`: where known.
 [[nodiscard]] std::string layout_json(const Layout& layout, const Binding& binding);
 
 } // namespace ranktune::layout

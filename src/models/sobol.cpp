@@ -14,8 +14,8 @@ static_assert(Sobol::max_dimensions == sobol_table_dimensions);
 
 constexpr unsigned bits = 32;
 
-/// The finaliser of SplitMix64 (Steele, Lea and Flood 2014; variant 13 of Stafford): every input bit moves every output
-/// bit.
+/// The finaliser of SplitMix64 (Steele, Lea and Flood 2014; variant 13 of Stafford): every input bit affects every
+/// output bit.
 constexpr std::uint64_t mix(std::uint64_t z) {
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
@@ -80,7 +80,8 @@ double Sobol::scrambled(std::uint32_t x, std::size_t dimension) const {
     const std::uint64_t key = keys_[dimension];
     std::uint64_t out = 0;
     for (unsigned bit = 0; bit < bits; ++bit) {
-        // The node of the binary tree that the bits above lead to; the leading 1 keeps nodes of different depths apart.
+        // The node of the binary tree that the higher bits lead to; the leading 1 keeps nodes of different depths
+        // apart.
         const std::uint64_t node = (std::uint64_t{1} << bit) | (static_cast<std::uint64_t>(x) >> (bits - bit));
         const std::uint64_t flip = mix(key + node * weyl) >> 63;
         out = out << 1 | ((x >> (bits - 1 - bit) & 1U) ^ flip);

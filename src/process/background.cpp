@@ -56,7 +56,7 @@ void Background::main() {
 
 Background::Work sparingly(std::chrono::milliseconds interval, std::function<void()> work) {
     return [interval, work = std::move(work)] {
-        constexpr int rest = 19; // times as long as it took
+        constexpr int rest = 19; // rests this many times as long as the work took
         const auto began = Background::Clock::now();
         work();
         const auto now = Background::Clock::now();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Background: a thread that does one thing beside a loop that must not wait.
+// Background: a thread that runs one task beside a loop that must not block.
 
 #include <chrono>
 #include <condition_variable>
@@ -10,27 +10,26 @@
 
 namespace ranktune::process {
 
-/// Calls its work when it is asked to, when the time has come, or both. The thread starts with the first call that is
-/// due. A member of this type comes last: what its work touches is there when the thread starts, and until it has
-/// ended.
+/// Calls its work on request, at given times, or both. The thread starts with the first call that is due. Declare a
+/// member of this type last, so that everything the work uses outlives the thread.
 class Background {
   public:
     using Clock = std::chrono::steady_clock;
-    /// No time: called only when asked.
+    /// No time: called only on request.
     static constexpr Clock::time_point when_asked = Clock::time_point::max();
-    /// Called on the thread, one call after the other, with no lock held; must not throw. Returns when to call it
-    /// again without being asked.
+    /// Called on the thread, one call at a time, without a lock; must not throw. Returns the time of the next call
+    /// without a request.
     using Work = std::function<Clock::time_point()>;
 
-    /// `first`: when to call it for the first time without being asked.
+    /// `first`: time of the first call without a request.
     explicit Background(Work work, Clock::time_point first = when_asked);
     ~Background(); ///< as stop()
     Background(const Background&) = delete;
     Background& operator=(const Background&) = delete;
 
-    /// The work is called soon; once more if a call is under way. Any thread; never waits for the work.
+    /// Requests a call; if a call is running, another one follows. Any thread; never waits for the work.
     void ask();
-    /// Waits for the call under way and the one that was asked for; none comes after it. Any thread, again too.
+    /// Waits for the running call and a requested one; no call follows. Any thread; may be called repeatedly.
     void stop();
 
   private:
@@ -47,7 +46,7 @@ class Background {
     std::thread thread_;
 };
 
-/// Work that is done after each `interval`, or later when it is costly: it takes at most a twentieth of the time.
+/// Work that is repeated after each `interval`, or later when it is slow: it uses at most a twentieth of the time.
 [[nodiscard]] Background::Work sparingly(std::chrono::milliseconds interval, std::function<void()> work);
 
 } // namespace ranktune::process

@@ -22,11 +22,11 @@
 namespace ranktune::process {
 namespace {
 
-constexpr std::size_t longest_line = std::size_t{64} << 10U;   // of output; longer ones are cut
-constexpr std::size_t longest_backlog = std::size_t{1} << 20U; // of decisions that are not read
+constexpr std::size_t longest_line = std::size_t{64} << 10U;   // of output; longer lines are cut
+constexpr std::size_t longest_backlog = std::size_t{1} << 20U; // of unread decisions
 constexpr std::size_t last_lines = 12;
 constexpr std::size_t last_bytes = 2000;
-constexpr int most_reads = 16; // per stream and turn: a program that floods one must not hide the others
+constexpr int most_reads = 16; // per stream and turn, so that a flooded stream does not starve the others
 
 int checked_start(int result, const char* what) {
     if (result < 0) throw SetUpError(std::string("cannot start a program: ") + what, errno);
@@ -55,7 +55,7 @@ Pair make_socket() {
     return {storage::FileDescriptor(ends[0]), storage::FileDescriptor(ends[1])};
 }
 
-/// What a terminal would show of a line with carriage returns in it: its last state. (Progress bars.)
+/// The last state of a line with carriage returns (progress bars), as a terminal would show it.
 std::string_view as_shown(std::string_view line) {
     while (line.ends_with('\r')) line.remove_suffix(1);
     return line.substr(line.rfind('\r') + 1);
@@ -78,7 +78,7 @@ Child::Child(const std::vector<std::string>& words, const std::vector<std::strin
     Pair control = make_socket();
     std::vector<std::string> variables = environment;
     const std::string& mark = Guard::instance().mark();
-    std::erase_if(variables, [&](const std::string& entry) { // of a study that this one is a trial of
+    std::erase_if(variables, [&](const std::string& entry) { // set by an outer study of which this one is a trial
         return entry.starts_with(mark.substr(0, mark.find('=') + 1));
     });
     variables.push_back(mark);
@@ -103,7 +103,7 @@ Child::~Child() {
 bool Child::wait(Clock::duration patience) {
     if (exit_) return false;
     if (kill_at_) patience = std::min(patience, std::max(*kill_at_ - Clock::now(), Clock::duration::zero()));
-    // Without a pidfd nothing tells of the end but asking.
+    // Without a pidfd the end is only found by polling.
     if (!pidfd_) patience = std::min<Clock::duration>(patience, std::chrono::milliseconds(5));
     pollfd fds[4];
     nfds_t count = 0;
@@ -131,7 +131,7 @@ bool Child::read_stream(Stream& stream) {
     for (int turn = 0; stream.fd && turn < most_reads; ++turn) {
         const ssize_t size = read(stream.fd.get(), buffer, sizeof buffer);
         if (size < 0 && errno == EINTR) continue;
-        if (size < 0) break; // nothing there
+        if (size < 0) break; // nothing to read
         if (size == 0) stream.fd.reset();
         any = true;
         stream.partial.append(buffer, static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
@@ -180,7 +180,7 @@ bool Child::read_control() {
         if (size < 0 && errno == EAGAIN) break;
         any = true;
         if (size <= 0) {
-            control_.reset(); // it closed its end, or is gone
+            control_.reset(); // the program closed its end or is gone
         } else {
             messages_.add({buffer, static_cast<std::size_t>(size)});
         }
@@ -198,7 +198,7 @@ bool Child::flush() {
     while (control_ && !unsent_.empty()) {
         const ssize_t size = ::send(control_.get(), unsent_.data(), unsent_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
         if (size < 0 && errno == EINTR) continue;
-        if (size < 0) return false; // its buffer is full, or it is gone: reading tells
+        if (size < 0) return false; // the buffer is full, or the program is gone, which the next read shows
         unsent_.erase(0, static_cast<std::size_t>(size));
     }
     return false;
@@ -212,7 +212,7 @@ void Child::stop() {
     if (exit_ || kill_at_) return;
     kill_at_ = Clock::now() + term_grace_;
     signal_group(SIGTERM);
-    signal_group(SIGCONT); // a stopped one would never see it
+    signal_group(SIGCONT); // a stopped process would not react
 }
 
 void Child::kill() {
@@ -222,10 +222,10 @@ void Child::kill() {
 
 bool Child::look_for_end() {
     siginfo_t info{};
-    // Not waited for yet: as long as it is a zombie, nobody else can get the number of its group.
+    // WNOWAIT: while the process is a zombie, the number of its group is not reused.
     if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
         if (errno != ECHILD) return false;
-        info.si_code = CLD_KILLED; // somebody else in this process has waited for it: how it ended is not known
+        info.si_code = CLD_KILLED; // other code in this process has reaped it: its status is lost
         info.si_status = SIGKILL;
     } else if (info.si_pid == 0) {
         return false;
@@ -241,8 +241,7 @@ bool Child::look_for_end() {
     return true;
 }
 
-/// Everybody who could write is dead: what is in the pipes is all there will be. (But for a descendant that would not
-/// die: hence a limit.)
+/// Reads the rest of the pipes; all writers are dead. (The limit is for a descendant that could not be killed.)
 void Child::drain() {
     for (int turn = 0; turn < 1000 && (control_ || out_.fd || error_.fd); ++turn)
         if (!take_in()) break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Child: the process of a program on this rank, from its start until nothing of it is left.
+// Child: the process of a program on this rank, from its start until it and all descendants have ended.
 
 #include <sys/types.h>
 
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "storage/file_descriptor.hpp"
+#include "storage/unique_handle.hpp"
 #include "trainables/program/messages.hpp"
 
 namespace ranktune::process {
@@ -20,53 +20,52 @@ namespace ranktune::process {
 /// How a process ended.
 struct ChildExit {
     int code = 0;   ///< of exit
-    int signal = 0; ///< that killed it; 0: it exited
+    int signal = 0; ///< signal that killed it; 0: it exited
     [[nodiscard]] bool clean() const { return code == 0 && signal == 0; }
     /// "exit code 3", "killed by signal 11 (Segmentation fault)".
     [[nodiscard]] std::string text() const;
 };
 
-/// Its standard output and error and its messages are read here, and nowhere else: whoever owns a Child calls `wait`
-/// often, or the program is held up by a full pipe. Used by the thread that made it, whose end kills the program.
+/// Reads the program's standard output, standard error and messages. The owner must call `wait` often, or the program
+/// blocks on a full pipe. Used only by the thread that made it; the end of that thread kills the program.
 class Child {
   public:
     using Clock = std::chrono::steady_clock;
-    /// One line that the program printed, without its end.
+    /// Called with one line that the program printed, without its newline.
     using Output = std::function<void(std::string_view)>;
-    /// From TERM to KILL, unless said otherwise.
+    /// Default time between TERM and KILL.
     static constexpr std::chrono::seconds usual_term_grace{5};
 
     /// Starts the program: see `spawn` for the errors.
     Child(const std::vector<std::string>& words, const std::vector<std::string>& environment,
           const std::string& directory, Output output, Clock::duration term_grace = usual_term_grace);
-    /// Stops what is left: TERM, then KILL.
+    /// Stops the remaining processes: TERM, then KILL.
     ~Child();
     Child(const Child&) = delete;
     Child& operator=(const Child&) = delete;
 
-    /// Sleeps until the program says something, prints something or ends, at most `patience`; takes in what there is.
-    /// Whether there was anything.
+    /// Waits until the program sends a message, prints something or ends, at most `patience`; reads everything
+    /// available. Returns whether there was anything.
     bool wait(Clock::duration patience);
-    /// The next line that it sent. Throws base::FormatError when one is too long.
+    /// The next message line. Throws base::FormatError when it is too long.
     [[nodiscard]] std::optional<std::string> next_line() { return messages_.next(); }
-    /// Sends as soon as the program reads; never blocks. What a program that does not read was to be told is dropped
-    /// once it is more than a MiB.
+    /// Sends as soon as the program reads; never blocks. Drops messages once more than a MiB is unread.
     void send(std::string_view line);
-    /// TERM to the program and its descendants now, KILL after the grace. Again: nothing.
+    /// Sends TERM to the program and its descendants now, KILL after the grace. A second call does nothing.
     void stop();
-    /// KILL, now.
+    /// Sends KILL now.
     void kill();
 
-    /// Set once the program has ended, all that it sent has been taken in, and none of its descendants lives.
+    /// Set once the program has ended, everything that it sent has been read, and none of its descendants is alive.
     [[nodiscard]] const std::optional<ChildExit>& exited() const { return exit_; }
-    /// The end of what it printed on standard error, for messages about failures; empty: nothing.
+    /// The last lines of its standard error, for failure messages; empty: none.
     [[nodiscard]] std::string last_words() const { return error_.tail(); }
-    /// The same of its standard output.
+    /// The last lines of its standard output.
     [[nodiscard]] std::string last_output() const { return out_.tail(); }
     [[nodiscard]] pid_t pid() const { return pid_; }
 
   private:
-    /// One of its outputs.
+    /// One of the program's output streams.
     struct Stream {
         storage::FileDescriptor fd;
         std::string partial;
@@ -91,7 +90,7 @@ class Child {
     storage::FileDescriptor control_;
     Stream out_;
     Stream error_;
-    storage::FileDescriptor pidfd_; ///< empty on kernels that have none
+    storage::FileDescriptor pidfd_; ///< empty on kernels without pidfd
     pid_t pid_ = -1;
     trainables::LineBuffer messages_;
     std::string unsent_;

@@ -13,7 +13,7 @@
 
 #include "process/environment.hpp"
 #include "process/spawn.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/unique_handle.hpp"
 
 namespace ranktune::process {
 namespace {
@@ -24,7 +24,7 @@ using storage::FileDescriptor;
 constexpr std::size_t most_text = 1 << 20;
 constexpr std::size_t most_error = 4096;
 
-/// Reads what there is; false at the end of the stream.
+/// Reads available bytes; false at the end of the stream.
 bool take(int fd, std::string& into, std::size_t most) {
     std::array<char, 4096> part{};
     const ssize_t count = read(fd, part.data(), part.size());
@@ -34,7 +34,7 @@ bool take(int fd, std::string& into, std::size_t most) {
     return true;
 }
 
-/// Reads both streams until they end. False: the time was over first.
+/// Reads both streams until they end. False: timed out.
 bool read_all(int out, int error, CommandOutput& result, Clock::time_point until) {
     std::array<pollfd, 2> sources{{{out, POLLIN, 0}, {error, POLLIN, 0}}};
     while (sources[0].fd >= 0 || sources[1].fd >= 0) {
@@ -56,7 +56,7 @@ std::optional<int> wait_for(pid_t child, Clock::time_point until) {
         if (done == child) return WIFEXITED(status) ? std::optional(WEXITSTATUS(status)) : std::nullopt;
         if (done < 0 && errno != EINTR) return std::nullopt;
         if (Clock::now() >= until) break;
-        usleep(1000); // its pipes are closed: it is about to end
+        usleep(1000); // its pipes are closed: it ends soon
     }
     kill(-child, SIGKILL);
     while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::chrono::seconds patience{5};
 
-/// Of this process; the lock also keeps a program that is just being started from being taken for an orphan.
+/// The children of this process. The lock also prevents that a program being started is taken for an orphan.
 struct Family {
     std::mutex mutex;
     bool adopts = false;
@@ -36,7 +36,7 @@ Family& family() {
     return instance;
 }
 
-/// Each thread lists those that it started, orphans are with one of them. Nothing: there is no such list.
+/// Union of the lists of all threads; orphans are in one of them. Nothing: the kernel has no such lists.
 std::optional<std::set<pid_t>> children_of(const std::string& process) {
     std::set<pid_t> found;
     std::error_code error;
@@ -50,15 +50,15 @@ std::optional<std::set<pid_t>> children_of(const std::string& process) {
     return any ? std::optional(std::move(found)) : std::nullopt;
 }
 
-/// Its letter in /proc; 'X': it is gone.
+/// The process's state letter in /proc; 'X': it is gone.
 char state_of(pid_t process) {
     std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
     const std::string text{std::istreambuf_iterator<char>(stat), {}};
-    const auto name_end = text.rfind(") "); // a name may hold anything
+    const auto name_end = text.rfind(") "); // the name may contain anything
     return name_end != std::string::npos && name_end + 2 < text.size() ? text[name_end + 2] : 'X';
 }
 
-/// Neither gone nor waiting to be waited for.
+/// Neither gone nor a zombie.
 bool lives(pid_t process) {
     const char state = state_of(process);
     return state != 'Z' && state != 'X';
@@ -83,7 +83,7 @@ pid_t start_as_child(const std::function<pid_t()>& spawn) {
     Family& all = family();
     const std::lock_guard lock(all.mutex);
     if (!all.adopts) {
-        Guard::instance().prepare(); // an elder, too
+        Guard::instance().prepare(); // started now, so that it counts as an elder
         all.elders = children_of_this_process();
         prctl(PR_SET_CHILD_SUBREAPER, 1);
         all.adopts = true;
@@ -100,7 +100,7 @@ void end_descendants_of(pid_t program) {
     all.programs.erase(program);
     Guard::instance().end(program);
     const auto until = std::chrono::steady_clock::now() + patience;
-    // The children of what is killed come next: again until there is nobody.
+    // Children of killed processes become ours: repeat until there are none.
     for (auto nap = std::chrono::microseconds(50); std::chrono::steady_clock::now() < until;
          nap = std::min(nap * 2, std::chrono::microseconds(5000))) {
         bool any = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Descendants: what programs leave behind when they end comes to this process, which ends it.
+// Descendants: processes that programs leave behind become children of this process, which kills them.
 
 #include <sys/types.h>
 
@@ -10,22 +10,21 @@
 
 namespace ranktune::process {
 
-/// Starts a program by calling `spawn`, and remembers it as one that is alive. From the first call on, orphans of
-/// programs become children of this process (PR_SET_CHILD_SUBREAPER); the children that it had before are left alone
-/// for good.
+/// Starts a program by calling `spawn`, and registers it as alive. From the first call on, orphans of programs become
+/// children of this process (PR_SET_CHILD_SUBREAPER); children from before the first call are never touched.
 [[nodiscard]] pid_t start_as_child(const std::function<pid_t()>& spawn);
 
-/// The program has been waited for. Kills and waits for every child of this process that is neither a program that is
-/// still alive nor older than the first of them. Bounded: what a kernel does not let die within seconds is left.
+/// Call after the program has been reaped. Kills and reaps every child of this process except programs that are still
+/// alive and children from before the first program. Bounded: gives up on processes that do not die within seconds.
 void end_descendants_of(pid_t program);
 
 /// All children of this process, zombies included.
 [[nodiscard]] std::set<pid_t> children_of_this_process();
 
-/// Whether a process of this machine stands still (SIGSTOP, a debugger).
+/// Whether a process of this machine is stopped (SIGSTOP, a debugger).
 [[nodiscard]] bool is_stopped(pid_t process);
 
-/// Whether a process of this machine has children that live; nothing: it cannot be found out.
+/// Whether a process of this machine has live children; nothing: unknown.
 [[nodiscard]] std::optional<bool> has_living_children(pid_t parent);
 
 } // namespace ranktune::process

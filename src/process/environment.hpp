@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What tells this process from others: its variables, its machine, its Slurm job, and names that nobody else has.
+// Facts about this process: its variables, its machine, its Slurm job; and unique names.
 
 #include <cstdint>
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace ranktune::process {
 
-/// The environment of this process, as `NAME=value` each, and by name.
+/// The environment of this process, as `NAME=value` entries, and as a map.
 [[nodiscard]] std::vector<std::string> environment_entries();
 [[nodiscard]] base::Variables environment_variables();
-/// The value of one of them; empty when unset.
+/// The value of one variable; empty when unset.
 [[nodiscard]] std::string environment_variable(const std::string& name);
 
 /// This node's name: SLURMD_NODENAME (several nodes of a test bed may share a host name), otherwise the host name.
@@ -21,7 +21,7 @@ namespace ranktune::process {
 /// Slurm's id of the job; empty outside Slurm.
 [[nodiscard]] std::string slurm_job();
 [[nodiscard]] std::uint32_t slurm_restart_count();
-/// When Slurm says that the job ends (SLURM_JOB_END_TIME), as RFC 3339; empty when it does not.
+/// End time of the job (SLURM_JOB_END_TIME) as RFC 3339; empty when unknown.
 [[nodiscard]] std::string slurm_end_time();
 
 /// A random identifier in the form of RFC 4122, version 4.

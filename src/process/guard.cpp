@@ -22,8 +22,8 @@
 namespace ranktune::process {
 namespace {
 
-/// Keeps a list of groups: "+ 12" adds one, "- 12" takes it off. At the end of its input it kills what is on the list,
-/// and then, as often as it finds any, who has the mark ($1) in its environment.
+/// Keeps a list of groups: "+ 12" adds one, "- 12" removes it. At the end of input kills the listed groups, then
+/// repeatedly all processes with the mark ($1) in their environment.
 constexpr const char* script =
     "trap '' HUP INT TERM USR1 USR2\n"
     "all=' '\n"
@@ -44,8 +44,7 @@ constexpr const char* script =
 
 constexpr std::string_view mark_name = "RANKTUNE_GUARD=";
 
-/// Of a process: number and start tell it from any other of this machine since its boot, as long as both are seen from
-/// the same pid namespace, which the mark names as well.
+/// The mark of this process: pid, start time and pid namespace identify it uniquely on this machine since boot.
 std::string make_mark() {
     std::random_device device;
     const storage::LeaseHolder me = storage::this_holder("", 0);
@@ -53,7 +52,7 @@ std::string make_mark() {
            me.pid_namespace + "/" + std::to_string(device()) + std::to_string(device());
 }
 
-/// Whether the mark is that of a process of this namespace that has ended.
+/// Whether the mark belongs to an ended process of this pid namespace.
 bool is_of_the_dead(const std::string& mark, const std::string& pid_namespace) {
     std::istringstream in(mark.substr(mark_name.size()));
     std::string pid;
@@ -66,7 +65,7 @@ bool is_of_the_dead(const std::string& mark, const std::string& pid_namespace) {
     return !found || *found != std::strtoull(started.c_str(), nullptr, 10);
 }
 
-/// The mark in a process's environment; empty: it has none, or is somebody else's.
+/// The mark in a process's environment; empty: none, or another user's process.
 std::string mark_of(const std::string& process) {
     struct stat owner {};
     if (stat(process.c_str(), &owner) != 0 || owner.st_uid != geteuid()) return {};
@@ -82,7 +81,7 @@ Guard::Guard() : mark_(make_mark()) {}
 
 int end_programs_of_the_dead() {
     const std::string pid_namespace = storage::this_holder("", 0).pid_namespace;
-    const std::string own = mark_of("/proc/self"); // where this program is itself a trial's
+    const std::string own = mark_of("/proc/self"); // set when this process itself belongs to a trial
     int ended = 0;
     std::error_code error;
     for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
@@ -105,7 +104,7 @@ void Guard::prepare() {
     const std::lock_guard lock(mutex_);
     if (started_) return;
     started_ = true;
-    static_cast<void>(end_programs_of_the_dead()); // of workers that were killed with their guards
+    static_cast<void>(end_programs_of_the_dead()); // left by workers that were killed with their guards
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
     const storage::FileDescriptor theirs(ends[0]);

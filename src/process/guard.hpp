@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Guard: ends the descendants of a program when this process is killed and cannot do it itself.
+// Guard: kills the descendants of programs when this process is killed and cannot do it itself.
 
 #include <sys/types.h>
 
 #include <mutex>
 #include <string>
 
-#include "storage/file_descriptor.hpp"
+#include "storage/unique_handle.hpp"
 
 namespace ranktune::process {
 
-/// One shell per process, started with the first program. It reads from a socket which process groups are alive; when
-/// this process ends, however it does, the socket ends, and the shell kills the groups that are left, and what has left
-/// its group (setsid) but still has the mark in its environment. (The program itself has a death signal; what it
-/// started has not.) Without a shell there is no guard, which changes nothing else.
+/// One shell per process, started with the first program. It reads from a socket which process groups are alive. When
+/// this process ends in any way, the socket closes, and the shell kills the remaining groups, and processes that have
+/// left their group (setsid) but have the mark in their environment. (The program itself has a death signal; its
+/// descendants do not.) Without a shell there is no guard; everything else works.
 class Guard {
   public:
-    /// Of this process. Thread-safe.
+    /// The guard of this process. Thread-safe.
     static Guard& instance();
     /// `NAME=value` for the environment of all programs of this process, and of no other.
     [[nodiscard]] const std::string& mark() const { return mark_; }
@@ -36,9 +36,8 @@ class Guard {
     storage::FileDescriptor socket_;
 };
 
-/// Kills the processes of this user that have the mark of a process which has ended: when a worker and its guard are
-/// killed at the same moment, nobody else ends what has left its process group. Only marks of this pid namespace count.
-/// Returns how many.
+/// Kills this user's processes whose mark belongs to a process that has ended. Needed when a worker and its guard were
+/// killed at the same moment. Only marks of this pid namespace count. Returns the number of killed processes.
 int end_programs_of_the_dead();
 
 } // namespace ranktune::process

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// OutputLimit: how much of what a program prints goes into the log.
+// OutputLimit: limits how much of a program's output goes into the log.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace ranktune::process {
 
-/// Lines go through as they come until they are `first` bytes in all. Of those that follow the last `last` bytes are
-/// kept back, and written at the end, so that the log has how it began and how it ended.
+/// Writes lines at once up to `first` bytes in total. Of the later ones it keeps the last `last` bytes and writes them
+/// at the end, so that the log has beginning and end of the output.
 class OutputLimit {
   public:
     struct Limits {
@@ -24,7 +24,7 @@ class OutputLimit {
     OutputLimit(Limits limits, Write write) : limits_(limits), write_(std::move(write)) {}
 
     void line(std::string_view text);
-    /// Writes what was kept back, and before it how much is missing. Afterwards nothing may follow.
+    /// Writes how much was left out, then the kept lines. No call may follow.
     void finish();
 
   private:

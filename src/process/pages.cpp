@@ -22,7 +22,7 @@ std::string documentation_page(const std::string& page, const fs::path& beside) 
 }
 
 std::string documentation_page(const std::string& page) {
-    // Any object of this library; in a program that is linked to it statically, of the program.
+    // Any object of this library, or of the program if it is linked statically.
     static const char here = 0;
     Dl_info info{};
     const bool found = dladdr(&here, &info) != 0 && info.dli_fname != nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where the pages of the documentation lie: messages name them, and a reader must find what is named.
+// Finds the pages of the documentation that messages name.
 
 #include <filesystem>
 #include <string>

@@ -13,19 +13,19 @@
 
 #include "process/environment.hpp"
 #include "process/signals.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/unique_handle.hpp"
 
 namespace ranktune::process {
 namespace {
 
 using study::Asker;
 
-/// A signal that others are passed on as.
+/// Whether other signals are forwarded as this one.
 bool may_stand_for_another(Asker signal) { return signal == Asker::sigusr1 || signal == Asker::sigusr2; }
 
 std::string_view word_for(int signal) { return name(signal == SIGINT ? Asker::keyboard : asker_of(signal)); }
 
-/// The note's word; none: there is no note, or it is none.
+/// The note's content; none: no note, or not a valid one.
 Asker read_note(const std::string& path) {
     const storage::FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     std::array<char, 16> text{};
@@ -53,7 +53,7 @@ void SignalNote::write(int received) {
     if (!file) return;
     written_ = true;
     const std::string_view word = word_for(received);
-    static_cast<void>(!::write(file.get(), word.data(), word.size())); // cut short by a full disk, it is no note
+    static_cast<void>(!::write(file.get(), word.data(), word.size())); // a note cut short by a full disk is not valid
 }
 
 SignalMeanings::SignalMeanings(std::map<Asker, Asker> fixed, std::string note)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What was really received. Launchers pass USR1 and USR2 alone on to all ranks, so TERM, HUP and Ctrl-C reach them
-// under these names; who sent them leaves a note on the machine, which the head, on the same one, reads.
+// Which signal was really received. Launchers forward only USR1 and USR2 to all ranks, so TERM, HUP and Ctrl-C are
+// forwarded as these. The sender leaves a note on the machine, and the head on the same machine reads it.
 
 #include <map>
 #include <string>
@@ -11,13 +11,14 @@
 
 namespace ranktune::process {
 
-/// Set for ranks that a person has started at a keyboard: the signal that Ctrl-C reaches them as.
+/// Set for ranks that a person has started in a terminal: the signal as which Ctrl-C reaches them.
 inline constexpr const char* interrupt_variable = "RANKTUNE_INTERRUPT";
-/// Set for ranks whose launcher is run by this program: the file that SignalNote writes.
+/// Set for ranks whose launcher this program runs: the path of the SignalNote's file.
 inline constexpr const char* signal_note_variable = "RANKTUNE_SIGNAL_NOTE";
 
-/// Written by whoever runs a launcher, just before it passes a signal on, mostly under another name. A launcher that is
-/// still starting loses what it is sent: the note stays. There is no file until then, and it goes with this object.
+/// Written by the process that runs a launcher, just before it forwards a signal, mostly as another one. The note stays
+/// even if a launcher that is still starting loses the signal. The file exists from the first write until this object
+/// is destroyed.
 class SignalNote {
   public:
     SignalNote();
@@ -26,28 +27,28 @@ class SignalNote {
     SignalNote& operator=(const SignalNote&) = delete;
 
     [[nodiscard]] const std::string& path() const { return path_; }
-    /// The first one is kept. Where it cannot be written, the ranks go by the name that they see.
+    /// Only the first call writes. Without a note the ranks use the signal that they receive.
     void write(int received);
 
   private:
-    std::string path_; ///< among temporary files, with a name that nobody guesses
+    std::string path_; ///< a temporary file with an unguessable name
     bool written_ = false;
 };
 
-/// What signals stand for.
+/// Maps forwarded signals to the original ones.
 class SignalMeanings {
   public:
     SignalMeanings() = default;
     /// `fixed`: {sigusr2, keyboard}; `note`: path of a SignalNote, empty: none.
     explicit SignalMeanings(std::map<study::Asker, study::Asker> fixed, std::string note = {});
-    /// For a rank, by the variables above.
+    /// For a rank, from the variables above.
     [[nodiscard]] static SignalMeanings from(const base::Variables& variables);
 
-    /// Who asks by `signal`: what was received in its place (sigterm, keyboard), or itself.
+    /// The meaning of `signal`: the original signal (sigterm, keyboard), or itself.
     [[nodiscard]] study::Asker of(study::Asker signal) const;
-    /// What the note says; none: there is no note.
+    /// The note's content; none: there is no note.
     [[nodiscard]] study::Asker noted() const;
-    /// The signal that `noted` is passed on as.
+    /// The signal as which `noted` is forwarded.
     [[nodiscard]] static study::Asker passed_on_as(study::Asker noted);
 
   private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// SignalText: a text that a signal handler may put together and write.
+// SignalText: builds and writes a text within a signal handler.
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 
 namespace ranktune::process {
 
-/// Cut where its memory is full. Allocates nothing, locks nothing.
+/// Text beyond its capacity is cut. Allocates nothing, locks nothing.
 class SignalText {
   public:
     SignalText& add(const char* text) {

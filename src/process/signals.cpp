@@ -22,11 +22,11 @@ sigset_t stop_signals() {
     return set;
 }
 
-/// The thread that reads: set before the handler is installed, and by every reader.
+/// The reading thread; set before the handler is installed, and by every reader.
 std::atomic<pthread_t> reader_thread;
 static_assert(std::atomic<pthread_t>::is_always_lock_free);
 
-/// Runs in a thread that does not block the signal: it becomes pending in one that does.
+/// Runs in a thread that does not block the signal; makes it pending in the reader's thread, which does.
 void pass_on(int signal) {
     const int kept = errno;
     pthread_kill(reader_thread.load(), signal);

@@ -16,28 +16,27 @@ namespace ranktune::process {
 /// The signals that end a run.
 inline constexpr std::array stop_signal_numbers{SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
-/// Who asks by such a signal; none for those that stop nothing.
+/// The asker for a stop signal; none for other signals.
 [[nodiscard]] study::Asker asker_of(int signal);
 
 /// Blocks INT, TERM, HUP, USR1 and USR2 in the calling thread and in all threads it starts later. Call it first in
-/// `main`, before MPI starts its own threads: a signal goes to any thread that does not block it. A library that
-/// starts threads when it is loaded (a tool's in LD_PRELOAD, say) does so even before `main`: a handler passes on to
-/// the reader's thread what they catch.
+/// `main`, before MPI starts its own threads: the kernel delivers a signal to any thread that does not block it. A
+/// library may start threads even before `main` (a tool in LD_PRELOAD): a handler forwards their signals to the
+/// reader's thread.
 void block_stop_signals();
 
-/// Reads what `block_stop_signals` has blocked. One per process at a time; used by the thread that made it.
+/// Reads the signals that `block_stop_signals` has blocked. One per process at a time; used by the thread that made it.
 class SignalReader {
   public:
-    /// `meanings`: of signals that stand for others. Throws base::IoError when the process is out of file descriptors.
+    /// `meanings`: see SignalMeanings. Throws base::IoError when the process is out of file descriptors.
     explicit SignalReader(SignalMeanings meanings = {});
     ~SignalReader();
     SignalReader(const SignalReader&) = delete;
     SignalReader& operator=(const SignalReader&) = delete;
 
-    /// The next signal that has arrived. Never blocks. One pending signal of a kind counts once however often it was
-    /// sent.
+    /// The next pending signal. Never blocks. A signal that was sent several times while pending counts once.
     [[nodiscard]] std::optional<study::Asker> poll();
-    /// Who asks by this signal.
+    /// See SignalMeanings::of.
     [[nodiscard]] study::Asker meaning(study::Asker signal) const { return meanings_.of(signal); }
     /// For Waker::nap.
     [[nodiscard]] int fd() const { return fd_; }
@@ -47,16 +46,17 @@ class SignalReader {
     SignalMeanings meanings_;
 };
 
-/// What a stop signal means, given those before it.
+/// The effect of a stop signal, given the earlier ones.
 enum class StopStep {
-    begin,  ///< the first: a clean stop
-    repeat, ///< the launcher's way to say the same again
-    at_once ///< somebody insists
+    begin,  ///< the first signal: a clean stop
+    repeat, ///< a repetition by the launcher: no effect
+    at_once ///< a person repeats the request: stop at once
 };
 
-/// Tells somebody who insists from a launcher that repeats itself. Slurm sends TERM twice within milliseconds when the
-/// time is up, and after the USR1 of `--signal`; there is still KillWait for checkpoints then. So the stop is at once
-/// only after a second INT (or Ctrl-C), or when a signal comes again `insisting` or more after it came first.
+/// Distinguishes a person who insists from a launcher that repeats a signal. Slurm sends TERM twice within milliseconds
+/// at the time limit, also after the USR1 of `--signal`; KillWait is still left for checkpoints then. So the study
+/// stops at once only after a second INT (or Ctrl-C), or when a signal is repeated `insisting` or more after its first
+/// arrival.
 class StopSequence {
   public:
     static constexpr std::chrono::seconds insisting{5};

@@ -14,13 +14,13 @@
 #include <cstring>
 
 #include "ranktune/base/error.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/unique_handle.hpp"
 #include "trainables/program/environment.hpp"
 
 namespace ranktune::process {
 namespace {
 
-/// Everything that the new process needs, made before: it may not allocate.
+/// Everything that the new process needs, prepared before, because it must not allocate.
 struct Plan {
     const char* path;
     char* const* arguments;
@@ -30,7 +30,7 @@ struct Plan {
     pid_t parent;
     int highest_descriptor;
     bool dies_with_thread;
-    // What went wrong, told through the memory that both processes share.
+    // The error, passed back through the shared memory.
     int error = 0;
     bool in_directory = false;
 };
@@ -42,11 +42,11 @@ void close_all_from(int first, int last) {
     for (int fd = first; fd <= last; ++fd) close(fd); // kernels before 5.9
 }
 
-/// In the new process: async-signal-safe calls only, and no memory of the caller is changed but `error`.
+/// Runs in the new process: only async-signal-safe calls, and no write to the caller's memory except `error`.
 [[noreturn, gnu::noinline]] void become(Plan& plan) {
     setpgid(0, 0);
     if (plan.dies_with_thread) prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != plan.parent) _exit(127); // it died before the line above
+    if (getppid() != plan.parent) _exit(127); // the parent died before the call above
     struct sigaction by_default {};
     by_default.sa_handler = SIG_DFL;
     for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &by_default, nullptr);
@@ -55,7 +55,7 @@ void close_all_from(int first, int last) {
         _exit(127);
     }
     plan.in_directory = true;
-    // The sources are above all targets: see `lifted`.
+    // The source descriptors have higher numbers than all targets: see `lifted`.
     dup2(plan.descriptors.in, STDIN_FILENO);
     dup2(plan.descriptors.out, STDOUT_FILENO);
     dup2(plan.descriptors.error, STDERR_FILENO);
@@ -70,13 +70,13 @@ void close_all_from(int first, int last) {
 }
 
 [[gnu::noinline]] pid_t start(Plan& plan) {
-    // Not posix_spawn, for the reasons that stand in the header; what follows is made for it.
+    // Why vfork: see the header. The child only calls `become`, which is written for it.
     const pid_t child = vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
     if (child == 0) become(plan); // NOLINT(clang-analyzer-unix.Vfork)
     return child;
 }
 
-/// A copy of a descriptor with a number above those that the program gets.
+/// Duplicates a descriptor to a number above those that the program gets.
 storage::FileDescriptor lifted(int fd) {
     storage::FileDescriptor copy(fcntl(fd, F_DUPFD_CLOEXEC, 16));
     if (!copy) throw SetUpError("cannot start a program: descriptors", errno);
@@ -146,7 +146,7 @@ pid_t spawn(const std::vector<std::string>& words, const std::vector<std::string
               .parent = getpid(),
               .highest_descriptor = static_cast<int>(std::min(sysconf(_SC_OPEN_MAX), 65536L)),
               .dies_with_thread = dies_with_thread};
-    // No handler of this process may run in the new one while they share memory.
+    // No signal handler may run in the new process while it shares this memory.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Starting a program from a process that has MPI, threads and GPUs in it.
+// Starts a program from a process with MPI, threads and GPUs.
 
 #include <sys/types.h>
 
@@ -12,11 +12,12 @@
 #include <vector>
 
 #include "ranktune/base/error.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/unique_handle.hpp"
 
 namespace ranktune::process {
 
-/// A folder, a file, a pipe or a process of ranktune's own: the outcome `unstarted`. No configuration can be the cause.
+/// A folder, file, pipe or process of ranktune's own could not be created: the outcome `unstarted`. The trial's
+/// configuration cannot be the cause.
 class SetUpError : public base::Error {
   public:
     using Error::Error;
@@ -24,14 +25,14 @@ class SetUpError : public base::Error {
         : Error(what + ": " + std::error_code(error, std::generic_category()).message()) {}
 };
 
-/// The path of a program, as execvp finds it along the PATH of the environment ("NAME=value" each) that it will have:
-/// `name` itself when it has a slash; empty: not found.
+/// The path of a program, searched as by execvp in the PATH of `environment` (entries "NAME=value"): `name` itself when
+/// it has a slash; empty: not found.
 [[nodiscard]] std::string find_program(const std::string& name, const std::vector<std::string>& environment);
 
-/// What execve takes: a pointer to each text, which the texts keep, and a null pointer. execve changes none of them.
+/// The argument form of execve: pointers into `texts`, then a null pointer. execve does not change the texts.
 [[nodiscard]] std::vector<char*> exec_pointers(const std::vector<std::string>& texts);
 
-/// What becomes of the new process's descriptors; everything else is closed in it.
+/// The new process's descriptors; all others are closed in it.
 struct SpawnDescriptors {
     int in = -1; ///< 0
     int out = -1;
@@ -40,12 +41,11 @@ struct SpawnDescriptors {
 };
 
 /// Starts `words` (the program and its arguments) and returns its process id, which is also that of its new process
-/// group. The program has no signal blocked, handled or ignored, and gets KILL when the calling *thread* ends
-/// (`dies_with_thread`). Throws base::Error in words for the user: not found, not executable, no such directory.
+/// group. The program has no signal blocked, handled or ignored. With `dies_with_thread` it gets KILL when the calling
+/// *thread* ends. Throws base::Error with a message for the user: not found, not executable, no such directory.
 ///
-/// Neither fork (it would copy memory that MPI or a GPU has pinned) nor posix_spawn (it cannot ask for a death signal),
-/// but vfork, which is what posix_spawn uses: the new process borrows the memory of this thread, which sleeps, until it
-/// is the program.
+/// Uses vfork, because fork would copy memory that MPI or a GPU has pinned, and posix_spawn cannot set a death signal.
+/// Until execve the new process shares the memory of this thread, which is suspended.
 [[nodiscard]] pid_t spawn(const std::vector<std::string>& words, const std::vector<std::string>& environment,
                           const std::string& directory, const SpawnDescriptors& descriptors,
                           bool dies_with_thread = true);

@@ -25,8 +25,8 @@ constexpr std::chrono::seconds look_period{1};
 std::string waited_too_long(std::chrono::milliseconds limit, const std::string& who) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit).count();
     return "ranktune: " + who + " has waited " + std::to_string(seconds) +
-           " s for the other ranks to start, and ends (exit 75): one of them has died, or waits for something; what it "
-           "said is above. Longer: " +
+           " s for the other ranks to start, and ends (exit 75): one of them has died or hangs; see its messages "
+           "above. To wait longer: " +
            start_timeout_variable + "=SECONDS\n";
 }
 
@@ -40,9 +40,9 @@ std::string launcher_is_gone(const std::string& who) {
 
 StartWatch::StartWatch(std::chrono::milliseconds limit, std::string who)
     : thread_(
-          // Counted, not measured: a job that was suspended meanwhile is not late.
+          // Counts its sleeps instead of reading a clock, so that time in which the job was suspended does not count.
           [limit, parent = getppid(), who = std::move(who), waited = std::chrono::milliseconds(0)]() mutable {
-              // Without the one that brings the ranks together nobody comes any more, and nobody ends those who wait.
+              // Without the parent no rank can join any more, and nobody ends the waiting ones.
               if (getppid() != parent) give_up(launcher_is_gone(who));
               waited += look_period;
               if (limit.count() > 0 && waited >= limit) give_up(waited_too_long(limit, who));
@@ -53,7 +53,7 @@ StartWatch::StartWatch(std::chrono::milliseconds limit, std::string who)
 std::chrono::seconds StartWatch::limit_from_environment() {
     const char* set = std::getenv(start_timeout_variable);
     if (set == nullptr) {
-        long tasks = 0; // thousands take longer to load their libraries
+        long tasks = 0; // thousands of tasks take longer to load their libraries
         for (const char* name : {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
             if (const char* size = std::getenv(name)) tasks = std::max(tasks, std::strtol(size, nullptr, 10));
         return std::chrono::seconds(300 + std::min(tasks, 100'000L) / 10);

@@ -21,7 +21,7 @@ Waker::~Waker() { close(event_); }
 
 void Waker::wake() noexcept {
     const std::uint64_t one = 1;
-    // Fails only when the counter is full, and then the sleeper is awake anyway.
+    // Fails only when the counter is full, and then the sleeper wakes anyway.
     [[maybe_unused]] const auto written = write(event_, &one, sizeof one);
 }
 
@@ -38,8 +38,8 @@ bool Waker::nap(std::chrono::microseconds time, int signal_fd) noexcept {
 
 std::chrono::microseconds nap_until(base::StudyTime wake_at, base::StudyTime now, std::chrono::microseconds nap) {
     using namespace std::chrono_literals;
-    if (wake_at <= now) return 50us; // due: but a machine that cannot do it yet must not make the loop spin
-    // Comparing before converting: a wake-up time without meaning may be the end of all time.
+    if (wake_at <= now) return 50us; // due, but the loop must not spin while the machine cannot act yet
+    // Compare before converting: `wake_at` may be the largest possible time.
     if (wake_at - now > nap) return nap;
     return std::chrono::duration_cast<std::chrono::microseconds>(wake_at - now) + 1us;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Waker: how a loop that polls naps without being late. Another thread's wake() or a signal ends the nap early.
+// Waker: an interruptible sleep for polling loops. Another thread's wake() or a signal ends the nap early.
 
 #include <chrono>
 #include <cstdint>
@@ -17,7 +17,7 @@ class Waker {
     Waker(const Waker&) = delete;
     Waker& operator=(const Waker&) = delete;
 
-    /// Ends the nap under way, or the next one at once.
+    /// Ends the current nap, or the next one at once.
     void wake() noexcept;
     /// Returns after `time`, earlier when woken (true) or when `signal_fd` (none: -1) has something to read.
     bool nap(std::chrono::microseconds time, int signal_fd = -1) noexcept;
@@ -26,12 +26,12 @@ class Waker {
     int event_ = -1;
 };
 
-/// `nap`, or less: until `wake_at`.
+/// The time until `wake_at`, at most `nap`.
 [[nodiscard]] std::chrono::microseconds nap_until(base::StudyTime wake_at, base::StudyTime now,
                                                   std::chrono::microseconds nap);
 
-/// How long to nap: about a quarter of the time for which nothing has happened, so that an answer is at most a quarter
-/// later than it could be and a long wait costs nothing; between the limits.
+/// Nap length: about a quarter of the idle time so far, within the limits. So a reaction is late by at most a quarter
+/// of the wait, and a long wait costs nothing.
 class AdaptiveNap {
   public:
     using Clock = std::chrono::steady_clock;
@@ -48,7 +48,7 @@ class AdaptiveNap {
     Clock::time_point busy_;
 };
 
-/// This process's monotonic time on the time line of the study: goes on from `resumed` and leaves out what was before.
+/// The study's time in this process: continues from `resumed` with the monotonic clock.
 class ProcessClock {
   public:
     explicit ProcessClock(base::StudyTime resumed = {}) : resumed_(resumed), began_(std::chrono::steady_clock::now()) {}

@@ -24,7 +24,7 @@ std::string default_text(const study::AlgorithmOption& option) {
     return option.kind == Kind::number ? number_text(option.standard.as_double()) : literal(option.standard);
 }
 
-/// "integer 1 to 64", "number >= 0": a limit that nobody meets is left out.
+/// "integer 1 to 64", "number >= 0"; an upper limit of `unlimited` or more is omitted.
 std::string range_text(std::string_view what, const study::AlgorithmOption& option, double unlimited) {
     std::string text(what);
     const bool bounded = option.high && *option.high < unlimited;
@@ -33,7 +33,7 @@ std::string range_text(std::string_view what, const study::AlgorithmOption& opti
     return bounded ? text + " <= " + number_text(*option.high) : text;
 }
 
-/// What an option takes; `quote` goes around a string.
+/// The accepted values of an option; `quote` goes around a string.
 std::string takes_text(const study::AlgorithmOption& option, std::string_view quote) {
     if (!option.takes.empty()) return option.takes;
     std::vector<std::string> words;
@@ -50,7 +50,7 @@ std::string takes_text(const study::AlgorithmOption& option, std::string_view qu
     }
 }
 
-/// Of an option that depends on another one: `promote`, and so on.
+/// The value of another option that this option requires, such as `promote`; empty: none.
 std::string only_with(const study::AlgorithmOption& option) {
     return option.only_with ? option.only_with->value.text() : std::string();
 }

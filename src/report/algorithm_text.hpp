@@ -17,8 +17,8 @@ namespace ranktune::report {
 [[nodiscard]] std::string searcher_table(const study::Algorithms& algorithms);
 [[nodiscard]] std::string scheduler_table(const study::Algorithms& algorithms);
 
-/// [searcher] or [scheduler] of a study file that names this algorithm. Its options stand in comments, with what they
-/// mean: they have their defaults.
+/// The table [searcher] or [scheduler] of a study file that names this algorithm, with its options, their meanings and
+/// defaults in comments.
 [[nodiscard]] std::string commented_table(const study::SearcherInfo& searcher);
 [[nodiscard]] std::string commented_table(const study::SchedulerInfo& scheduler);
 

@@ -9,7 +9,7 @@
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "report/next_steps.hpp"
-#include "tuner/verdict.hpp"
+#include "tuner/state.hpp"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ namespace {
 using study::TrialPhase;
 using tuner::TrialState;
 
-/// The journal has the name of what asked for the end.
+/// `by`: who asked for the stop, as the journal names it.
 std::string asked_to_stop(const std::string& by) {
     if (by == "ranktune stop") return "asked to stop by `ranktune stop`";
     if (by.rfind("SIG", 0) == 0 && by.find(' ') == std::string::npos) return "asked to stop by " + by;
@@ -50,7 +50,7 @@ std::string why_text(const tuner::Tuner& tuner) {
                                                              : tuner::failures_sentence(state, tuner.spec().failure);
     if (state.end_reason == study::Reason::study_complete) return {};
     if (state.end_reason == study::Reason::draining) return asked_to_stop(state.end_message);
-    // What the last of those trials said stands among the failures.
+    // The failures, shown separately, have the message of the last trial.
     if (state.end_reason == study::Reason::early_failures)
         return study::describe(state.end_reason, static_cast<double>(state.blame.early_failures()), 0.0);
     return first_line(state.end_message);
@@ -83,7 +83,7 @@ std::string best_text(const tuner::Tuner& tuner, const Style& style) {
         return paint(prose("best", text, style), good ? Tone::good : Tone::bad, style);
     }
     if (state.reports == 0 || state.end_reason == study::Reason::missing_metric ||
-        state.end_reason == study::Reason::never_finite) // the reason says it
+        state.end_reason == study::Reason::never_finite) // why_text says it
         return {};
     const std::string text = "none: no trial has reported a finite " + metric +
                              " (every value was nan or infinite). See what a trial said; when training diverges, "

@@ -31,7 +31,7 @@ Json number(double value) {
 
 double seconds(study::StudyTime time) { return base::to_seconds(time.time_since_epoch()); }
 
-/// Ranks and hosts are those of the incarnation: the next one may run elsewhere.
+/// The host of a rank in that incarnation: the next one may run elsewhere.
 std::string host_of(const LoadedStudy& study, std::size_t incarnation, study::Rank rank) {
     if (incarnation >= study.workers.size()) return {};
     const auto& workers = study.workers[incarnation];
@@ -121,7 +121,7 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std
     return trial;
 }
 
-/// Indices into study.starts: those of a trial together, in the order of its attempts.
+/// Indices into study.starts, sorted by trial, each trial's in the order of its attempts.
 std::vector<std::size_t> by_trial(const LoadedStudy& study) {
     std::vector<std::size_t> order(study.starts.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -130,14 +130,14 @@ std::vector<std::size_t> by_trial(const LoadedStudy& study) {
     return order;
 }
 
-/// As it stands within a value that is written with one space for each level.
+/// The JSON text, indented for nesting at `level`, with one space per level.
 std::string text_at(const Json& json, std::size_t level) {
-    // Names and messages may hold bytes that are not UTF-8: they are replaced, never refused.
+    // Replace bytes in names and messages that are not UTF-8.
     const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
     std::string indented;
     for (const char c : text) {
         indented += c;
-        if (c == '\n') indented.append(level, ' '); // within a text it is written as \\n
+        if (c == '\n') indented.append(level, ' '); // inside a JSON string it is written as \\n
     }
     return indented;
 }
@@ -165,13 +165,13 @@ std::string csv(const std::string& raw) {
     return quoted + "\"";
 }
 
-/// A best value: none is none, as in the JSON.
+/// The cells best and best_iteration; both empty when there is no best value, as in the JSON.
 std::string best_cells(const TrialState& trial) {
     if (!trial.reported || std::isnan(trial.best)) return ",";
     return space::float_text(trial.best) + ',' + std::to_string(trial.best_iteration);
 }
 
-/// The header of a table: its own columns, then the study's names, as they are called in metrics.h5.
+/// The header: the table's own columns, then the study's names, made unique as in metrics.h5.
 void write_header(std::ostream& out, std::vector<std::string> columns, const std::vector<storage::ChosenName>& chosen) {
     for (auto& name : storage::column_names({columns.begin(), columns.end()}, chosen))
         columns.push_back(std::move(name));
@@ -193,7 +193,7 @@ nlohmann::ordered_json json_of(const space::Value& value) {
 
 namespace {
 
-/// Everything up to the reports. Takes the study, so that it is gone afterwards.
+/// Writes everything up to the reports; returns the names of the metrics. Takes the study by value, to free its memory.
 std::vector<std::string> export_study_and_trials(const LoadedStudy study, std::ostream& out) {
     const auto& state = study.tuner->state();
     const auto& spec = study.tuner->spec();

@@ -14,20 +14,17 @@ namespace ranktune::report {
 /// A hyper-parameter's value; non-finite numbers are strings.
 [[nodiscard]] nlohmann::ordered_json json_of(const space::Value& value);
 
-/// Hands every report to what it is given, in the order of the journal: nobody has to keep them all.
+/// Calls `visit` for every report in the order of the journal, so that nobody keeps them all in memory.
 using EachReport = std::function<void(const std::function<void(const study::Reported&)>& visit)>;
 
-/// Written trial by trial and report by report: what it needs beside the study does not grow with it.
 /// One JSON object: schema, study, trials (id, configuration, state, reason, best and last metric, checkpoints,
 /// attempts with ranks and hosts, start and end), reports (trial, attempt, iteration, seconds, time, metrics).
-/// Non-finite numbers are the strings "nan", "inf",
-/// "-inf". Needs a study with its history (load_study).
-/// The study is given back to memory before the reports are read.
+/// Non-finite numbers are the strings "nan", "inf", "-inf". Needs a study with its history (load_study). Trials and
+/// reports are written one by one, and the study is freed before the reports are read: extra memory is constant.
 void export_json(LoadedStudy&& study, const EachReport& each_report, std::ostream& out);
-/// Trials as CSV (RFC 4180, header line): one row a trial, one column a hyper-parameter.
+/// Trials as CSV (RFC 4180, header line): one row per trial, one column per hyper-parameter.
 void export_trials_csv(const tuner::Tuner& tuner, std::ostream& out);
-/// Reports as CSV: one row a report, one column a metric.
-/// `metrics`: their names, by number.
+/// Reports as CSV: one row per report, one column per metric. `metrics`: names by MetricId.
 void export_reports_csv(const std::vector<std::string>& metrics, const EachReport& each_report, std::ostream& out);
 
 } // namespace ranktune::report

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The life of one trial, told from the journal: when and where it started, was paused, promoted, saved, and ended.
+// The history of one trial from the journal: when and where it started, was paused, promoted, saved, and ended.
 
 #include <string>
 #include <vector>
@@ -10,17 +10,17 @@
 
 namespace ranktune::report {
 
-/// Collects the lines of one trial while a journal is read. Reports between two decisions are left out: `export
-/// --table reports` has them.
+/// Collects the lines of one trial while a journal is read. Reports without a decision are left out: `export --table
+/// reports` has them.
 ///
 ///   attempt 1 started on n0 (w1-2), from scratch
 ///   iteration 1: val_accuracy 0.7500, pause: waits at rung 1 with 2 entries
 class TrialLife {
   public:
     TrialLife(study::TrialId trial, std::string metric);
-    /// Records in their order, from the first one.
+    /// Takes every record of the journal, in order from the first.
     void add(const study::Record& record);
-    /// Study time in front of each, in the columns of a label (`label_width`).
+    /// Each line begins with the study time, `label_width` columns wide.
     [[nodiscard]] const std::vector<std::string>& lines() const { return lines_; }
 
   private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A study read back from its directory, without MPI: what status, best and export look at.
+// Loads a study from its directory, without MPI, for status, best, export and others.
 
 #include <cstdint>
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace ranktune::report {
 
-/// Where and when an attempt was started. (Smaller than its record: there may be a million of them.)
+/// Where and when an attempt started. Smaller than its record: there may be a million of them.
 struct AttemptStart {
     study::TrialId trial;
     study::Attempt attempt;
@@ -21,7 +21,7 @@ struct AttemptStart {
     std::uint32_t rank_count = 0;
     std::size_t first_rank = 0; ///< index into `ranks`
     study::StudyTime at;
-    study::Iteration from = 0; ///< of the checkpoint that it started from; 0: from scratch
+    study::Iteration from = 0; ///< iteration of the checkpoint that it started from; 0: from scratch
 };
 
 struct LoadedStudy {
@@ -32,27 +32,26 @@ struct LoadedStudy {
     std::vector<std::vector<study::RankInfo>> workers; ///< by incarnation, from 1
     std::vector<std::string> began;                    ///< wall time of each incarnation
 
-    /// Takes a record of the history in; the core is another matter.
+    /// Adds a record to starts, ranks, workers and began; the tuner is not changed.
     void add(const study::Record& record);
 };
 
-/// Throws base::UsageError when no study lies there.
+/// Throws base::UsageError when the directory holds no study.
 void require_study(storage::FileSystem& files, const std::string& directory);
 
 /// Reads the journal from record 0 through a fresh core. Safe while a head writes. Throws base::UsageError when there
 /// is no study, and base::FormatError for a damaged one.
 [[nodiscard]] LoadedStudy load_study(storage::FileSystem& files, const std::string& directory);
 
-/// The reports among the first `records` records, in their order, without keeping any. Throws as load_study.
+/// Visits the reports among the first `records` records, in order. Throws as load_study.
 void read_reports(storage::FileSystem& files, const std::string& directory, std::uint64_t records,
                   const std::function<void(const study::Reported&)>& visit);
 
-/// The state alone, from the newest snapshot on: for views that need no history. `starts`, `ranks`, `workers` and
+/// Loads only the state, from the newest snapshot on, for views that need no history: `starts`, `ranks`, `workers` and
 /// `began` stay empty. Throws as load_study.
 [[nodiscard]] LoadedStudy load_state(storage::FileSystem& files, const std::string& directory);
 
-/// The trial of this number, given in digits, or the best one, for "best". Throws base::UsageError naming those that
-/// there are.
+/// The trial that `word` names: a number in digits, or "best". Throws base::UsageError naming the trials that exist.
 [[nodiscard]] base::TrialId trial_named(const tuner::State& state, const std::string& word,
                                         const std::string& directory);
 

@@ -17,7 +17,7 @@ namespace {
 using study::StudyOutcome;
 using study::TrialPhase;
 
-/// What shows a result, if there is one: a trial that failed and left no checkpoint is none.
+/// Adds the view of the result. A failed trial without a checkpoint is no result.
 void add_views(std::vector<NextStep>& steps, const tuner::State& state, const std::string& directory) {
     const tuner::TrialState* best = state.best ? &state.trial(*state.best) : nullptr;
     if (best != nullptr && best->phase != TrialPhase::failed)
@@ -28,7 +28,7 @@ void add_views(std::vector<NextStep>& steps, const tuner::State& state, const st
         steps.push_back({command_text({"status", "--all", directory}), "what became of each trial"});
 }
 
-/// Where the reason is to be looked for that no trial has a value.
+/// When trials have reported but none has a value: adds the log of the first such trial.
 void add_log_without_value(std::vector<NextStep>& steps, const tuner::State& state, const std::string& directory) {
     const auto reported = std::find_if(state.trials.begin(), state.trials.end(),
                                        [](const tuner::TrialState& trial) { return trial.reported; });
@@ -37,12 +37,12 @@ void add_log_without_value(std::vector<NextStep>& steps, const tuner::State& sta
     steps.push_back({command_text({"logs", directory, id}), "what one of the trials said"});
 }
 
-/// Twice the time, for a study that has used it up.
+/// The override that doubles the time budget.
 std::string more_time(const study::StudySpec& spec) {
     return "study.time_budget=" + study::duration_text(2 * spec.time_budget.value_or(std::chrono::hours(1)));
 }
 
-/// `command`, a run of the study, so that it tries failed trials again.
+/// `command`, which runs the study, with the option that retries failed trials.
 std::string again(const tuner::Tuner& tuner, const std::string& command, const std::string& option) {
     return command + " " + option + (out_of_time(tuner.state()) ? " " + more_time(tuner.spec()) : "");
 }
@@ -53,7 +53,7 @@ bool failed_ones_saved(const tuner::State& state) {
     });
 }
 
-/// The two ways to try failed trials again, by `command`, a run of the study.
+/// Adds both ways to retry failed trials with `command`, which runs the study.
 void add_again(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const std::string& command,
                const std::string& remark) {
     steps.push_back({again(tuner, command, "--restart-errored"), remark});
@@ -61,15 +61,15 @@ void add_again(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const st
         steps.push_back({again(tuner, command, "--resume-errored"), "from their checkpoints, if they have one"});
 }
 
-/// How failed trials get another chance, in a study that has results.
+/// Adds the ways to retry failed trials, for a study that has results.
 void add_retries(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const std::string& directory) {
     const std::uint64_t failed = tuner.state().in(TrialPhase::failed);
     if (failed > 0)
         add_again(steps, tuner, command_text({"run", directory}), fmt::format("{} failed, tried again", failed));
 }
 
-/// What to type once the reason why nothing succeeded is mended: the same study with its failed trials again, and with
-/// those that were never made.
+/// For a study in which nothing succeeded, once the cause is mended: adds the commands that retry its failed trials and
+/// make the missing ones.
 void add_second_chance(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const FilesInfo& files) {
     const auto& state = tuner.state();
     const std::uint64_t made = state.trials.size();
@@ -82,7 +82,8 @@ void add_second_chance(std::vector<NextStep>& steps, const tuner::Tuner& tuner, 
         {command_text({"logs", files.directory, std::to_string(first.value())}), "what the first one said"});
 }
 
-/// A study and a program that do not understand each other: the one can only begin again, with the other it goes on.
+/// For a study file and a program that do not match: after a change of the file the study must begin again; after a
+/// change of the program it can go on.
 void add_mended(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const FilesInfo& files) {
     const bool failed = tuner.state().in(TrialPhase::failed) > 0;
     steps.push_back({files.command + " --fresh", failed ? "when the study file is mended" : "when it is mended"});
@@ -92,12 +93,12 @@ void add_mended(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const F
                                                                    : "when the trainable is mended"});
 }
 
-/// (Trials whose metric was never finite have ended as they should: there is nothing to try again.)
+/// Excludes never_finite: those trials ended regularly, so there is nothing to retry.
 bool no_trial_succeeded(const tuner::State& state) {
     return state.outcome == StudyOutcome::no_success && state.end_reason != study::Reason::never_finite;
 }
 
-/// Twice as many trials, as far as there are configurations.
+/// Twice as many trials, limited by the number of configurations.
 std::uint64_t more_trials(const study::StudySpec& spec) {
     const std::uint64_t most =
         std::min<std::uint64_t>(grid_size(spec), static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()));
@@ -108,7 +109,7 @@ std::uint64_t more_trials(const study::StudySpec& spec) {
 
 std::string steps_text(const std::vector<NextStep>& steps, const Style& style) {
     constexpr std::string_view mark = "  # ";
-    std::size_t in_line = 0; // columns of the commands whose remark fits behind them
+    std::size_t in_line = 0; // widest command whose remark fits on its line
     const auto fits = [&](std::size_t command, const NextStep& step) {
         return label_width + command + mark.size() + display_width(step.remark) <= style.width;
     };
@@ -178,7 +179,7 @@ std::vector<NextStep> steps_of_finished(const tuner::Tuner& tuner, const FilesIn
     add_log_without_value(steps, state, files.directory);
     add_views(steps, state, files.directory);
     const std::uint64_t more = more_trials(spec);
-    if (no_trial_succeeded(state)) { // more of the same would fail as well
+    if (no_trial_succeeded(state)) { // more trials would fail as well
         add_second_chance(steps, tuner, files);
     } else if (out_of_time(state)) {
         steps.push_back({command_text({"run", files.directory, more_time(spec)}),

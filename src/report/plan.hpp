@@ -9,15 +9,15 @@
 namespace ranktune::report {
 
 struct Plan {
-    /// Has words, rungs and iterations, whatever the scheduler says of itself. (ASHA's is an estimate: it decides as
-    /// results arrive, and promotes more trials than the best share where better ones come later.)
+    /// Always has words, rungs and iterations, even if the scheduler gives none. For ASHA they are an estimate: ASHA
+    /// decides as results arrive, and promotes more trials when better ones come later.
     study::SchedulerPlan scheduler;
     std::uint64_t full = 0;                ///< num_trials * max_iterations
-    std::uint64_t running_checkpoints = 0; ///< of each trial that runs, at any one time, at most
+    std::uint64_t running_checkpoints = 0; ///< most that each running trial has at one time
 };
 
 [[nodiscard]] Plan plan(const study::StudySpec& spec);
-/// Configurations that the searcher has: the size of a grid; without end (2^64 - 1) otherwise.
+/// Number of configurations that the searcher has: the size of the grid, or 2^64 - 1 for other searchers.
 [[nodiscard]] std::uint64_t grid_size(const study::StudySpec& spec);
 
 } // namespace ranktune::report

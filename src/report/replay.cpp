@@ -61,7 +61,7 @@ std::string digest_text(const Record& record) {
     return std::to_string(digest.value());
 }
 
-/// What a person needs to find the place: kind, trial, and the verdict of a report.
+/// A short description: kind, trial, and the verdict of a report.
 std::string describe_record(const Record& record) {
     std::string text(kinds[record.index()]);
     std::visit(
@@ -82,7 +82,7 @@ std::string describe_record(const Record& record) {
     return text;
 }
 
-/// Libraries of different processors may round a logarithm differently.
+/// Tolerance for libraries that round a logarithm differently on other processors.
 bool within_one_ulp(double a, double b) { return a == b || std::nextafter(a, b) == b; }
 
 bool same_value(const space::Value& a, const space::Value& b) {
@@ -102,7 +102,7 @@ bool same_but_for_rounding(const Record& a, const Record& b) {
     return true;
 }
 
-/// The same bytes: NaN equals itself.
+/// Compares encoded bytes too, so that NaN equals itself.
 bool same(const Record& a, const Record& b) {
     if (a == b) return true;
     study::Bytes left;
@@ -138,7 +138,7 @@ class Verifier {
             return;
         }
         ++result_.snapshots;
-        // After a rounded suggestion the states differ by that and nothing else.
+        // A rounded suggestion makes the digests differ.
         if (result_.rounded == 0 && tuner_ && tuner_->digest() != snapshot.digest)
             differs("the snapshot was taken of another state than its records make");
         ++at_;
@@ -149,7 +149,7 @@ class Verifier {
         result_.difference_at = at_;
     }
 
-    /// The event that the step began with which this record belongs to, given to the core again.
+    /// Gives the tuner the event again whose step wrote the current record.
     void replay_one(tuner::Output& out) {
         const Record& record = records_[at_];
         if (const auto* created = std::get_if<study::StudyCreated>(&record)) {
@@ -173,7 +173,7 @@ class Verifier {
         const tuner::Retold told = tuner::retell(rest, tuner_->state());
         if (told.event)
             tuner_->step(*told.event, out);
-        else if (told.cut_short) // what it belongs to lies behind --until, or was never written
+        else if (told.cut_short) // the rest of its step lies after --until, or was never written
             at_ = records_.size();
         else
             differs("recorded " + describe_record(rest.front()) + ", but nothing that was recorded before leads to it");
@@ -244,7 +244,7 @@ void LogicalDigest::add(const Record& record) {
         trials_.emplace_back().configuration = created->configuration;
     } else if (const auto* report = std::get_if<study::Reported>(&record)) {
         Trial& trial = trials_.at(report->trial.value());
-        // Iterations that are trained again after a loss were reported before.
+        // Skip iterations trained again after a loss: they were reported before.
         if (!trial.reports.empty() && trial.reports.back().iteration >= report->iteration) return;
         trial.reports.push_back({report->iteration, report->metrics});
         const auto& verdict = report->verdict;

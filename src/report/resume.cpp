@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The screens of a study that was there before: resumed, or finished.
+// The screens of an existing study: resumed, or finished.
 
 #include <algorithm>
 #include <chrono>

@@ -52,7 +52,7 @@ void write_safetensors(const study::MemoryState& state, bool all, const std::map
     for (const auto& tensor : state.stored_tensors())
         if (all || is_weight(tensor.info.name)) tensors.push_back(&tensor);
     if (tensors.empty()) throw base::UsageError("the checkpoint holds no weights; --all writes whatever it holds");
-    // Large numbers first, so that all are aligned: readers map the file and view its bytes as numbers.
+    // Wider types first, so that all tensors are aligned: readers map the file and view its bytes as numbers.
     std::ranges::stable_sort(tensors, std::ranges::greater(),
                              [](const auto* tensor) { return base::size_of(tensor->info.type); });
     const std::string header = header_of(tensors, metadata);

@@ -65,7 +65,7 @@ std::string end_headline(const tuner::Tuner& tuner, std::optional<study::StudyOu
     return headline(tuner, verb, code.value_or(outcome), elapsed_s, style);
 }
 
-/// Trials that a stop at once cuts off; empty: none.
+/// Trials that an immediate stop interrupts; empty: none.
 std::string interrupted_text(const tuner::State& state) {
     constexpr std::size_t shown = 8;
     std::vector<std::string> names;
@@ -109,13 +109,13 @@ std::string training_text(const tuner::Tuner& tuner) {
     return text;
 }
 
-/// Where that is not the best value: what the weights are worth.
+/// The metric at the checkpoint, when it is not the best value; else empty.
 std::string value_of(const study::CheckpointRef& checkpoint, const TrialState& best, const study::StudySpec& spec) {
     if (checkpoint.iteration == best.best_iteration || !checkpoint.value) return {};
     return fmt::format(": {} {}", spec.objective.metric, metric_text(*checkpoint.value));
 }
 
-/// The weights that were kept are of another iteration than the best value.
+/// Explains why the kept weights are not those of the best iteration.
 std::string other_weights_text(const study::StudySpec& spec, const TrialState& best, const std::string& directory,
                                const Style& style) {
     std::string text = prose("",
@@ -124,7 +124,7 @@ std::string other_weights_text(const study::StudySpec& spec, const TrialState& b
                                          "takes one after each iteration, and keeps the best",
                                          best.best_iteration),
                              style);
-    // The files of a program are its own, and lie at that path.
+    // For a program, the path of its files has been shown above.
     if (!spec.trainable.program) text += labelled("", command_text({"checkpoint", directory, "best"}));
     return text;
 }
@@ -235,7 +235,7 @@ std::string end_sentence(const tuner::Tuner& tuner, const FilesInfo& files) {
     if (text.empty()) text = first_line(state.end_message);
     text = printable(text);
     for (const auto& step : steps_after(tuner, files)) {
-        if (step.command.find(" run ") == std::string::npos) continue; // the one that goes on
+        if (step.command.find(" run ") == std::string::npos) continue; // only the first that runs the study
         text += "; " + step.command + "  # " + step.remark;
         break;
     }

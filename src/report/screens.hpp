@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The screens: start, live table, end. Text from values; who prints them, and where, is the cli's business.
+// The screens: start, live table, end. Pure functions from values to text; the cli prints them.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace ranktune::report {
 
-/// What the start screen tells, besides the study.
+/// Facts for the start screen, besides the study.
 struct StartInfo {
     std::string version; ///< "ranktune 0.1.0"; empty: no line of versions
     std::string mpi;     ///< "Open MPI 4.1.4"
@@ -25,17 +25,17 @@ struct StartInfo {
     std::string directory;     ///< as the user would type it
     bool is_new = true;
 };
-/// The first line of both, where the run is told what it is made of.
+/// The line with the versions on the start and resume screens.
 [[nodiscard]] std::string versions_text(const StartInfo& info, const Style& style);
 [[nodiscard]] std::string start_screen(const study::StudySpec& spec, const StartInfo& info, const Style& style);
 
-/// What the screen of a resumed study tells instead of the plan.
+/// Facts for the screen of a resumed study.
 struct ResumeInfo {
-    std::uint32_t start = 0;       ///< number of the start that begins
-    std::string ended;             ///< how the one before ended
-    std::uint64_t records = 0;     ///< of the journal
-    std::uint64_t cut_bytes = 0;   ///< at its end, of what cannot be used
-    std::uint64_t cut_records = 0; ///< that were written whole once; 0: what was cut is an unfinished one
+    std::uint32_t start = 0;       ///< number of this start
+    std::string ended;             ///< how the previous start ended
+    std::uint64_t records = 0;     ///< in the journal
+    std::uint64_t cut_bytes = 0;   ///< unusable bytes cut from its end
+    std::uint64_t cut_records = 0; ///< complete records among them; 0: only an unfinished record was cut
     double commit_interval_s = 0.0;
     std::uint32_t workers_before = 0;
     struct Running {
@@ -43,21 +43,21 @@ struct ResumeInfo {
         study::Iteration from = 0;
         study::Iteration lost = 0;
     };
-    std::vector<Running> running; ///< when the start before ended
+    std::vector<Running> running; ///< at the end of the previous start
     struct Change {
         std::string key;
         std::string before;
         std::string after;
     };
     std::vector<Change> changes;
-    std::uint64_t reopened = 0; ///< failed trials that get another chance
+    std::uint64_t reopened = 0; ///< failed trials that are tried again
 };
-/// `tuner` holds the study as it was found.
+/// `tuner`: the study as it was opened.
 [[nodiscard]] std::string resume_screen(const tuner::Tuner& tuner, const StartInfo& info, const ResumeInfo& found,
                                         const Style& style);
 
-/// When the study ends for its job's sake, and until when new trials begin, for the screen that a study starts with.
-/// Empty: no deadline is known. `wall`: seconds since 1970 at `state.now`.
+/// When the job's deadline ends the study, and until when new trials begin. Empty: no deadline is known. `wall`:
+/// seconds since 1970 at `state.now`.
 [[nodiscard]] std::string deadline_line(const tuner::State& state, std::int64_t wall, const Style& style);
 
 /// Figures of the running head that are not part of the state.
@@ -65,29 +65,29 @@ struct Live {
     double elapsed_s = 0.0;
     std::optional<double> busy_share; ///< of the workers, 0 to 1
     std::optional<double> left_s;     ///< estimate
-    std::string deadline = {};        ///< when the study ends for its job's or its budget's sake; empty: nobody asks
+    std::string deadline = {};        ///< words on the job's end, the time budget, or who runs it; empty: none
     double starting_share = 0.0;
     double idle_share = 0.0;
     double training_s = 0.0;              ///< rank-seconds in user code
     std::string directory;                ///< of the study, as the user would type it; empty: its name
-    std::uint64_t checkpoints_missed = 0; ///< could not be written, by trials that trained on
-    std::string checkpoint_error;         ///< of the last of them
+    std::uint64_t checkpoints_missed = 0; ///< that could not be written
+    std::string checkpoint_error;         ///< of the last one that could not be written
     std::uint64_t fallbacks = 0;          ///< to an earlier checkpoint, because the newest was damaged
     std::string stopping = {};            ///< stopping_text
-    std::uint64_t total = 0;              ///< SteadyTotal; 0: no earlier look
-    bool interrupted = false;             ///< nobody runs the study: trials that seem to hold ranks were cut off
+    std::uint64_t total = 0;              ///< SteadyTotal; 0: not tracked
+    bool interrupted = false;             ///< nobody runs the study: trials that hold ranks were interrupted
 };
-/// What went wrong with checkpoints, in sentences; none: nothing.
+/// Problems with checkpoints, in sentences; empty: none.
 [[nodiscard]] std::vector<std::string> checkpoint_warnings(const Live& live);
 /// The same for the live table, a line of at most `width` columns each.
 [[nodiscard]] std::vector<std::string> checkpoint_lines(const Live& live, std::size_t width);
-/// Live::stopping for the live table, whole; none: it is not stopping.
+/// Live::stopping for the live table, wrapped; empty: the study is not stopping.
 [[nodiscard]] std::vector<std::string> stopping_lines(const Live& live, std::size_t width);
-/// Iterations that the study will have trained in the end: the plan, or more once that much is certain. The plan of an
-/// asynchronous scheduler is an estimate; the end of a study is exact.
+/// Iterations that the study will have trained in the end: those of the plan, or more once more are certain. The plan
+/// of an asynchronous scheduler is an estimate. For a study that has ended, the exact number.
 [[nodiscard]] std::uint64_t expected_iterations(const tuner::Tuner& tuner);
-/// The expected iterations as a view shows them that is drawn again and again: a trial that fails leaves its rest
-/// undone, and a study that is stopping makes no new trials, but a total that goes back only confuses.
+/// The maximum of all expected totals so far, for a view that is redrawn: failed trials and a stopping study lower the
+/// expectation, but a falling total confuses.
 class SteadyTotal {
   public:
     std::uint64_t update(const tuner::Tuner& tuner) { return most_ = std::max(most_, expected_iterations(tuner)); }
@@ -95,7 +95,7 @@ class SteadyTotal {
   private:
     std::uint64_t most_ = 0;
 };
-/// One sentence about a deterministic study that had to take something else into account; empty: none.
+/// For a deterministic study that is not deterministic from some record on: a sentence; else empty.
 [[nodiscard]] std::string deterministic_text(const tuner::State& state);
 /// At most style.width columns and `max_rows` trials: running ones first, then by metric.
 [[nodiscard]] std::string live_table(const tuner::Tuner& tuner, const Live& live, const Style& style,
@@ -108,20 +108,20 @@ struct FilesInfo {
     std::uint64_t files = 0;
     std::uint64_t bytes = 0;
     std::string directory;
-    std::string command; ///< as the user typed it, to be repeated: "ranktune run digits.toml -o out"
-    std::optional<study::StudyOutcome> code = {}; ///< of this run, where it is not the study's own
-    std::string next_job = {};                    ///< goes on with the study by itself: "1201"; empty: none does
+    std::string command;                          ///< as the user typed it: "ranktune run digits.toml -o out"
+    std::optional<study::StudyOutcome> code = {}; ///< of this run, when it differs from the study's
+    std::string next_job = {};                    ///< job that continues the study by itself: "1201"; empty: none
 };
 [[nodiscard]] std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files,
                                      const Style& style);
-/// For a study that ends at once, in the middle of its trials; `why` in words.
+/// For an immediate end that interrupts trials; `why` in words.
 [[nodiscard]] std::string cut_short_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files,
                                            const std::string& why, const Style& style);
-/// Why a study ended and what to type, in one sentence, and below it what failed trials said and where more of that is:
-/// for an end without a screen.
+/// For an end without a screen: one sentence on why the study ended and what to type; below it the messages of failed
+/// trials, and where the logs are.
 [[nodiscard]] std::string end_sentence(const tuner::Tuner& tuner, const FilesInfo& files);
-/// For a study that has nothing more to do: how it ended, and how to get more out of it. Of `files` the directory and
-/// the command count.
+/// For a study that has nothing more to do: how it ended, and how to extend it. Uses only `directory` and `command` of
+/// `files`.
 [[nodiscard]] std::string finished_screen(const tuner::Tuner& tuner, const FilesInfo& files, const Style& style);
 
 /// The best trial: metric, configuration, checkpoint, and what to type next.

@@ -28,7 +28,7 @@ std::optional<double> seconds_of(const std::string& time) {
     return static_cast<double>(timegm(&parts));
 }
 
-/// Within a start, study time goes on as the clock on the wall does.
+/// " for 4m00s", since the drain began: within a start, study time advances with the wall clock.
 std::string how_long_text(const tuner::State& state, std::chrono::system_clock::time_point wall) {
     const auto began = seconds_of(state.wall_time);
     if (!began) return {};

@@ -93,8 +93,8 @@ std::vector<Column> columns_for(const tuner::Tuner& tuner, const std::vector<stu
     return columns;
 }
 
-/// Drops hyper-parameters, the last ones first, until a row fits; on very narrow terminals the time, the iteration and
-/// the group too.
+/// Drops hyper-parameters, from the last one on, until a row fits; on very narrow terminals also time, iteration and
+/// group.
 void drop_to_fit(std::vector<Column>& columns, std::size_t width) {
     constexpr std::size_t fixed = 5; // trial, state, group, iteration, metric; then hyper-parameters; time
     const auto total = [&] {
@@ -124,11 +124,11 @@ std::string bar(double share, std::size_t width) {
     return "[" + std::string(filled, '#') + std::string(width - filled, '-') + "]";
 }
 
-/// The parts in their order; those that are worth least (the largest number) are left out until the line fits.
 struct Part {
     std::string text;
-    unsigned worth = 0; ///< 0: never left out
+    unsigned worth = 0; ///< larger: left out earlier; 0: never left out
 };
+/// Joins the parts in order, leaving out those with the largest `worth` until the line fits.
 std::string line_of(std::vector<Part> parts, std::string_view between, std::size_t width) {
     while (true) {
         std::string line;
@@ -148,14 +148,14 @@ std::string title_line(const tuner::Tuner& tuner, const Live& live, const Style&
     return line_of(std::move(parts), style.dot(), style.width);
 }
 
-/// Whether it is known how many iterations there will be, failures aside: no rung and no rule ends a trial early.
+/// Whether the number of iterations is known, failures aside: no rung and no rule ends a trial early.
 bool is_exact(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
     if (state.ended && state.outcome != study::StudyOutcome::resumable) return true;
     return plan(tuner.spec()).scheduler.certainty == study::SchedulerPlan::Certainty::exact;
 }
 
-/// As much as fits of: bar, iterations, trials.
+/// Bar, iterations and trials, as far as they fit.
 std::string progress_line(const tuner::Tuner& tuner, const Live& live, const Style& style) {
     const auto& state = tuner.state();
     const std::uint64_t expected = std::max(live.total, expected_iterations(tuner));
@@ -176,7 +176,7 @@ std::string progress_line(const tuner::Tuner& tuner, const Live& live, const Sty
     return fit(iterations, style.width);
 }
 
-/// How many trials are where, and the best one, which is worth most.
+/// Trials by state, and the best trial, which is left out last.
 std::string counts_line(const tuner::State& state, bool interrupted, const Style& style) {
     const std::uint64_t running = state.in(TrialPhase::running) + state.in(TrialPhase::ending);
     std::vector<Part> parts{{fmt::format("{} {}", interrupted && running > 0 ? "interrupted" : "running", running), 1}};
@@ -238,7 +238,7 @@ std::vector<std::string> checkpoint_lines(const Live& live, std::size_t width) {
 
 std::uint64_t expected_iterations(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
-    const bool stopped = state.ended && !tuner::is_over(state); // the next run goes on
+    const bool stopped = state.ended && !tuner::is_over(state); // the next run continues it
     if (state.ended && !stopped) return state.iterations;
     const study::SchedulerPlan expected = plan(tuner.spec()).scheduler;
     const std::uint64_t uncreated =
@@ -287,7 +287,7 @@ std::string live_table(const tuner::Tuner& tuner, const Live& live, const Style&
         const std::string& directory = live.directory.empty() ? tuner.spec().name : live.directory;
         std::string more = fmt::format(" {} more", hidden);
         const std::string all = ": " + command_text({"status", "--all", directory});
-        if (display_width(more + all) <= style.width) more += all; // a command that is cut is none
+        if (display_width(more + all) <= style.width) more += all; // never a truncated command
         text += encoded(fit(more, style.width), style) + "\n";
     }
     return text;

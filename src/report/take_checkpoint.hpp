@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// One checkpoint of a trial that may be training right now: what the journal has listed a moment ago may be gone.
+// Loads a checkpoint of a trial that may be training: listed checkpoints may be replaced at any time.
 
 #include <functional>
 #include <string>
@@ -12,10 +12,11 @@
 
 namespace ranktune::report {
 
-/// `list`: what the journal lists now, the one that is wanted most first; it throws when there is none. `load` throws
-/// base::Error for one that cannot be read. One that is still listed then is passed over, which `tell` hears in a
-/// sentence; when one is not listed any more, the study has replaced it, and the choice begins again. Throws what
-/// `load` threw for the last one, and base::UsageError when they are replaced faster than they can be read.
+/// Loads the first readable checkpoint of `list`, which returns what the journal lists now, the preferred one first,
+/// and throws when there is none. `load` throws base::Error for an unreadable checkpoint. If that one is still listed,
+/// it is skipped, and `tell` gets a sentence; if not, the study has replaced it, and the choice starts over. Throws the
+/// error of `load` for the last candidate, and base::UsageError when checkpoints are replaced faster than they can be
+/// read.
 [[nodiscard]] std::pair<study::CheckpointRef, study::MemoryState> take_checkpoint(
     const std::function<std::vector<study::CheckpointRef>()>& list,
     const std::function<study::MemoryState(const study::CheckpointRef&)>& load,

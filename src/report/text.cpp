@@ -47,7 +47,7 @@ bool is_control(const Rune& rune) {
     return rune.code < 0x20 || rune.code == 0x7F || (rune.valid && rune.code >= 0x80 && rune.code < 0xA0);
 }
 
-/// Stands for a space until the lines are broken. (Of the C0 controls, which no text on a screen holds.)
+/// Stands for a space until lines are wrapped. A C0 control character: no text on a screen contains one.
 constexpr char unbroken_space = '\x1f';
 
 std::string with_spaces(std::string line) {
@@ -120,7 +120,7 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width) {
         const std::size_t end = std::min(text.find(' '), text.size());
         const std::string_view word = text.substr(0, end);
         if (!lines.back().empty() && display_width(lines.back()) + 1 + display_width(word) > width) {
-            lines.back().erase(lines.back().find_last_not_of(' ') + 1); // wider gaps than one space
+            lines.back().erase(lines.back().find_last_not_of(' ') + 1); // gaps wider than one space
             lines.emplace_back();
         } else if (!lines.back().empty()) {
             lines.back() += ' ';

@@ -20,7 +20,7 @@ using base::plural;
 /// Columns that a UTF-8 string takes on a terminal: 0 for combining characters, 2 for East Asian wide ones, 1 for the
 /// rest; bytes that are not UTF-8 count 1 each.
 [[nodiscard]] std::size_t display_width(std::string_view text);
-/// At most `width` columns; what is cut is replaced by "~" at the end. Control characters become "?".
+/// Cut to at most `width` columns, with "~" at the end. Control characters become "?".
 [[nodiscard]] std::string fit(std::string_view text, std::size_t width);
 /// As `fit`, but cut in the middle: the cause of an error stands at its end.
 [[nodiscard]] std::string fit_ends(std::string_view text, std::size_t width);
@@ -28,18 +28,17 @@ using base::plural;
 [[nodiscard]] std::string pad_left(std::string_view text, std::size_t width);
 [[nodiscard]] std::string pad_right(std::string_view text, std::size_t width);
 
-/// Without control characters and without bytes that are not UTF-8 ("?" each): what a trainable or a user wrote, on a
-/// terminal.
+/// For text of a trainable or a user on a terminal: "?" for control characters and for bytes that are not UTF-8.
 [[nodiscard]] std::string printable(std::string_view text);
-/// For a terminal, without loss: control characters (but tabs and line ends) and bytes that are not UTF-8 as \x1b.
+/// For a terminal, lossless: control characters (except tabs and line ends) and bytes that are not UTF-8 as \x1b.
 [[nodiscard]] std::string escaped(std::string_view text);
 /// Up to the first line end: the rest of a message (a traceback) is for the log.
 [[nodiscard]] std::string first_line(std::string_view text);
 /// Lines of at most `width` columns, broken at spaces; a longer word has a line of its own. At least one line.
 [[nodiscard]] std::vector<std::string> wrap(std::string_view text, std::size_t width);
 
-/// A metric for a table: four decimals where that says something (0.9722), otherwise four significant digits
-/// (1.234e-05); "-" for NaN.
+/// A metric for a table: four decimals (0.9722), or one for 1,000 and more, or for very small and large values four
+/// significant digits (1.234e-05); "-" for NaN.
 [[nodiscard]] std::string metric_text(double value);
 /// A hyper-parameter for a table: floats with four significant digits, lists as 256,128.
 [[nodiscard]] std::string value_text(const space::Value& value);
@@ -50,7 +49,7 @@ using base::plural;
 /// w3-4, w1,5-6; "-" for none.
 [[nodiscard]] std::string ranks_text(const std::vector<study::Rank>& ranks);
 
-/// How the terminal is: decided by the caller (NO_COLOR, COLUMNS, locale, whether it is one).
+/// Properties of the terminal. The caller determines them (NO_COLOR, COLUMNS, locale).
 struct Style {
     std::size_t width = 80;
     bool colour = false;
@@ -58,19 +57,19 @@ struct Style {
     [[nodiscard]] std::string_view dot() const { return utf8 ? " \u00b7 " : " - "; }
 };
 
-/// What the few coloured words are for; without Style::colour they look like the others.
+/// The meaning of a coloured text.
 enum class Tone : std::uint8_t { plain, good, bad };
 [[nodiscard]] std::string paint(std::string_view text, Tone tone, const Style& style);
 /// Columns of the labels on the left of a screen.
 constexpr std::size_t label_width = 10;
-/// A label and a line that is not broken: a command, there to be copied.
+/// A label and a line that is not wrapped: a command to be copied.
 [[nodiscard]] std::string labelled(std::string_view label, std::string_view text);
-/// A label and anything else, broken at the width of the terminal.
+/// A label and text, wrapped at the width of the terminal.
 [[nodiscard]] std::string prose(std::string_view label, std::string_view text, const Style& style);
-/// The same without a label, from the left edge on.
+/// Wrapped text without a label.
 [[nodiscard]] std::string paragraph(std::string_view text, const Style& style);
-/// What is not broken in prose although it may hold spaces: a path or a command to be copied, a message to be searched
-/// for. What is too long for a line has one of its own.
+/// Marks text that `prose` and `paragraph` must not wrap although it may hold spaces: a path or command to be copied, a
+/// message to be searched for.
 [[nodiscard]] std::string unbroken(std::string_view text);
 /// For a terminal that is not UTF-8: everything but ASCII becomes "?", column by column.
 [[nodiscard]] std::string encoded(std::string text, const Style& style);

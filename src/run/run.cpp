@@ -33,7 +33,7 @@ namespace {
     _exit(code);
 }
 
-/// Trainables of this process find the GPUs of their rank and no others, counted from 0. Before any thread is started.
+/// Lets trainables of this process see only their rank's GPUs, numbered from 0. Call before any thread is started.
 void show_own_gpus(const std::vector<std::string>& gpus) {
     if (gpus.empty()) return;
     std::string list;
@@ -59,7 +59,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, process::Signa
     group::WorkerOutput output(log);
     wire::TransportOutbox outbox(transport);
     const process::ProcessClock clock;
-    const auto bind = [&](const study::StudySpec& spec) { // before the trial thread is started
+    const auto bind = [&](const study::StudySpec& spec) { // before the trial thread starts
         const std::string problem =
             layout::bind_as_planned(layout::plan_binding(options.layout, spec.resources), worker_options.rank);
         if (!problem.empty()) log.write(base::LogLevel::warning, "bind", {{"problem", problem}});
@@ -74,7 +74,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, process::Signa
             return make_runner(welcome);
         },
         log, clock.now());
-    // What user code prints is written to a disk in the rounds of the loop.
+    // The loop also writes user output to disk, which may take long: another thread keeps the heartbeat.
     wire::KeepAlive keep_alive(transport, wire::Heartbeat{}, {base::head_rank});
     const group::WorkerEnd end = group::serve_worker(transport, worker, clock, waker, &signals, [&] {
         keep_alive.loop_is_here();
@@ -87,7 +87,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, process::Signa
     if (!end.at_once) std::fflush(nullptr); // a hung thread may hold a stream's lock
     output.drain(std::nullopt);
     if (end.at_once) group::trace_trial(worker.runner(), log);
-    // With user code still running, or a peer dead, nothing here may be destroyed.
+    // While user code runs or a peer is dead, nothing here may be destroyed.
     if (end.at_once || !end.clean) leave_without_mpi(end.exit_code());
     return end.exit_code();
 }
@@ -96,7 +96,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, process::Signa
 
 int run_study(const comm::mpi::Environment& environment, const head::RunOptions& options) {
     process::SignalReader signals(options.signal_meanings);
-    auto transport = comm::make_mpi_transport(environment); // collective, like the next
+    auto transport = comm::make_mpi_transport(environment); // collective, like `groups`
     if (options.wrap) transport = options.wrap(std::move(transport));
     comm::GroupFactory groups(environment);
     if (environment.rank() != 0) {

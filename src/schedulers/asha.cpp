@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ASHA as a study file names it: its options, and what a study with it will do. The algorithm is in asha_promote and
-// asha_stop.
+// ASHA in study files: its options, and the plan of a study with it. The algorithm is in asha_promote and asha_stop.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,7 +19,7 @@ namespace {
 using base::counted;
 using Kind = study::OptionInfo::Kind;
 
-constexpr double most_iterations = 1e15; // rungs are found by multiplying: far enough from overflow
+constexpr double most_iterations = 1e15; // far from overflow: rungs are computed by multiplying
 
 // ---- options
 
@@ -125,11 +124,7 @@ std::vector<study::AlgorithmOption> asha_options() {
     return options;
 }
 
-std::string iterations_text(double value) {
-    return value == std::trunc(value) ? std::to_string(static_cast<std::int64_t>(value)) : space::float_text(value);
-}
-
-/// eta and first_rung: whole numbers, except under the rule that takes fractions.
+/// Only rule `ray` takes fractions for eta and first_rung.
 void check_numbers(const study::AlgorithmCheck& check, const Asha& asha) {
     const bool fractions = asha.ray || !check.is_right("variant") || !check.is_right("rule");
     const auto check_whole = [&](const char* option, double value) {
@@ -141,7 +136,7 @@ void check_numbers(const study::AlgorithmCheck& check, const Asha& asha) {
     if (asha.eta == 1.0) check.complain("eta", "needs a number > 1: one in eta goes on");
     if (!check.is_right("first_rung")) return;
     if (!fractions && asha.first_rung < 1.0) {
-        check.complain("first_rung", "needs a number >= 1, not " + iterations_text(asha.first_rung));
+        check.complain("first_rung", "needs a number >= 1, not " + space::number_text(asha.first_rung));
     } else if (asha.first_rung == 0.0) {
         check.complain("first_rung", "needs a number > 0");
     } else {
@@ -155,12 +150,12 @@ void check_rungs(const study::AlgorithmCheck& check, const Asha& asha) {
     const auto ceiling = static_cast<double>(*check.max_iterations);
     const std::string ceiling_text = "study.max_iterations (" + std::to_string(*check.max_iterations) + ")";
     if (asha.first_rung > ceiling) {
-        check.complain("first_rung", iterations_text(asha.first_rung) + " is above the ceiling " + ceiling_text);
+        check.complain("first_rung", space::number_text(asha.first_rung) + " is above the ceiling " + ceiling_text);
         return;
     }
     if (!check.is_right("variant") || !check.is_right("rule") || !check.is_right("eta")) return;
     if (asha.ray) {
-        // Ray Tune allows brackets without a rung: trials in them run to the end. Only their number has a limit.
+        // Ray Tune allows brackets without a rung: their trials run to the end. Only the number of rungs has a limit.
         double level = asha.first_rung;
         for (std::size_t k = 0; k < AshaStop::max_rungs; ++k) level *= asha.eta;
         if (level > ceiling) return;
@@ -177,7 +172,7 @@ void check_rungs(const study::AlgorithmCheck& check, const Asha& asha) {
     }
     if (useful >= asha.brackets) return;
     check.complain("brackets", "bracket " + std::to_string(useful + 1) + " would have its first rung at " +
-                                   iterations_text(first * asha.eta) + ", not below " + ceiling_text + "; at most " +
+                                   space::number_text(first * asha.eta) + ", not below " + ceiling_text + "; at most " +
                                    std::to_string(useful));
 }
 
@@ -202,7 +197,7 @@ std::vector<base::Iteration> levels_of(const Asha& asha, base::Iteration ceiling
 
 struct Bracket {
     std::vector<base::Iteration> levels;
-    std::vector<std::uint64_t> trials; ///< that train up to each
+    std::vector<std::uint64_t> trials; ///< that train up to each level
 };
 
 /// Trials that train up to each level of one bracket with `entrants` trials, without finish_top.
@@ -218,7 +213,7 @@ std::vector<std::uint64_t> survivors(const Asha& asha, std::size_t levels, std::
     return trials;
 }
 
-/// The highest rung of all brackets at which a trial is left behind; null: none is. Its bracket and its number.
+/// The bracket and number of the highest rung at which trials are left behind; null: there is none.
 std::pair<Bracket*, std::size_t> highest_with_paused(std::vector<Bracket>& brackets) {
     Bracket* found = nullptr;
     std::size_t rung = 0;
@@ -235,7 +230,7 @@ std::pair<Bracket*, std::size_t> highest_with_paused(std::vector<Bracket>& brack
     return {found, rung};
 }
 
-/// finish_top, which counts once for all brackets: trials that are paused at the highest rung go to the ceiling.
+/// Applies finish_top, which counts once for all brackets: trials paused at the highest rung go to the ceiling.
 void finish(const Asha& asha, std::vector<Bracket>& brackets) {
     if (!asha.promotes) return;
     std::uint64_t at_the_top = 0;
@@ -250,8 +245,8 @@ void finish(const Asha& asha, std::vector<Bracket>& brackets) {
     }
 }
 
-/// Of one bracket whose rungs see so many trials. A trial at its first rung has no second one yet, unless it saves on
-/// the way.
+/// The most checkpoints that paused trials of one bracket keep. A trial keeps two, but only one at its first rung
+/// unless it also saves between rungs.
 std::uint64_t paused_at_most(const study::StudySpec& spec, const Asha& asha, const std::vector<std::uint64_t>& trials) {
     if (!study::needs_checkpoints(spec.scheduler)) return 0;
     const auto eta = static_cast<std::uint64_t>(asha.eta);
@@ -280,7 +275,7 @@ void add(study::SchedulerPlan& plan, const Bracket& bracket) {
     }
 }
 
-/// At how many rungs trials are left behind, in the brackets that have any: the ceiling is none.
+/// At how many rungs trials are left behind, in the brackets that have trials. The ceiling does not count.
 std::string judged_at(const std::vector<Bracket>& brackets) {
     std::size_t fewest = std::numeric_limits<std::size_t>::max();
     std::size_t most = 0;
@@ -318,7 +313,7 @@ study::SchedulerPlan plan_asha(const study::StudySpec& spec) {
     }
     if (to_the_top == 0)
         plan.warning = "no trial can reach " + counted(spec.max_iterations, "iteration") + ": of " +
-                       counted(spec.num_trials, "trial") + ", one in " + iterations_text(asha.eta) + " goes on " +
+                       counted(spec.num_trials, "trial") + ", one in " + space::number_text(asha.eta) + " goes on " +
                        judged_at(brackets) +
                        "; raise study.num_trials or scheduler.first_rung, or set scheduler.finish_top = 1";
     return plan;

@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "ranktune/base/error.hpp"
-#include "schedulers/rung_views.hpp"
+#include "schedulers/checks.hpp"
 
 namespace ranktune::schedulers {
 namespace {
@@ -48,16 +48,8 @@ AshaPromote::AshaPromote(const Options& options, const study::Objective& objecti
                      [this](std::size_t a, std::size_t b) { return rungs_[a].level > rungs_[b].level; });
 }
 
-const AshaPromote::Slot& AshaPromote::slot(base::TrialId trial) const {
-    if (trial.value() >= slots_.size()) {
-        throw base::FormatError("a record names trial " + std::to_string(trial.value()) + ", which was never created");
-    }
-    return slots_[trial.value()];
-}
-
-AshaPromote::Slot& AshaPromote::slot(base::TrialId trial) {
-    return const_cast<Slot&>(static_cast<const AshaPromote*>(this)->slot(trial));
-}
+const AshaPromote::Slot& AshaPromote::slot(base::TrialId trial) const { return slot_of(slots_, trial); }
+AshaPromote::Slot& AshaPromote::slot(base::TrialId trial) { return slot_of(slots_, trial); }
 
 // ---- deciding: changes nothing --------------------------------------------------------------------------------------
 
@@ -89,8 +81,8 @@ bool AshaPromote::promotable_above(base::Iteration level) const {
     return false;
 }
 
-/// The entry that `pick` finds in a rung, from the highest level where it finds one; among brackets of the same level
-/// the better one.
+/// The entry that `pick` finds in the highest rung where it finds one; the better one if several brackets have that
+/// level.
 template <class Pick>
 AshaPromote::Candidate AshaPromote::highest(Pick pick) const {
     Candidate found;
@@ -104,8 +96,8 @@ AshaPromote::Candidate AshaPromote::highest(Pick pick) const {
     return found;
 }
 
-/// Null: nobody. O(1), but O(trials) when the best one has left in another way than by a promotion: trials do that when
-/// the study is over, or when they fail for good after they were told to pause. Rare enough not to be remembered.
+/// The best paused trial of the rung; null: none. O(1), but O(trials) if the top of the heap has left without a
+/// promotion, which is rare: at the end of the study, or when a trial fails for good after it was told to pause.
 const Ranked* AshaPromote::best_waiting(const Rung& rung) const {
     if (!rung.paused.empty() && waits_at(rung.paused.top(), rung)) return &rung.paused.top();
     const Ranked* best = nullptr;
@@ -124,7 +116,7 @@ Work AshaPromote::next(const Pool& pool) const {
     }
     if (pool.can_create) return Create{draw_(pool.trial)};
     if (completed_ + finishing_ >= options_.finish_top) return NothingLeft{};
-    // Nothing else is left: only trials that are finishing hold or want ranks.
+    // Finish only when nothing else is left: all active trials are finishing already.
     if (pool.active && active_ != finishing_) return Wait{};
     const Candidate to_finish = highest([this](const Rung& each) { return best_waiting(each); });
     if (to_finish.entry == nullptr) return NothingLeft{};
@@ -179,7 +171,7 @@ void AshaPromote::reported(const study::Reported& record) {
     if (rung(at).last) {
         set_finishing(at, false);
     } else if (record.verdict.verb == Verb::go_on || at.finishing) {
-        promote(at); // finishing: a drain may pause it here, its way to the ceiling was decided before
+        promote(at); // a drain may pause a finishing trial here; that it goes on was decided before
     } else {
         at.told = record.verdict.verb == Verb::pause;
         if (at.told && options_.pause_at_verdict) set_paused(record.trial, true);
@@ -207,7 +199,7 @@ void AshaPromote::promoted(const study::TrialPromoted& record) {
     }
     Rung& from = rung(at);
     set_paused(record.trial, false);
-    drop_left(from); // its successor is the next to be asked for
+    drop_left(from); // so that the next best is on top
     promote(at);
     if (record.reason == Reason::finish_top) set_finishing(at, true);
 }
@@ -220,13 +212,13 @@ void AshaPromote::closed(const study::TrialClosed& record) {
     at.told = false;
     at.closed = true;
     --active_;
-    // An unrecorded failure would keep floor(n / eta) small and starve the rungs above.
+    // Without this entry, failures would keep floor(n / eta) small and starve the rungs above.
     if (record.phase == study::TrialPhase::failed && !at.entered) {
         enter(at, record.trial, -std::numeric_limits<double>::infinity());
     }
 }
 
-/// What the failure alone has entered is taken out, so that the trial can be entered with what it reports.
+/// Removes the entry that the failure made, so that the trial can be entered with its next report.
 void AshaPromote::reopened(const study::TrialReopened& record) {
     Slot& at = slot(record.trial);
     if (!at.closed) throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is reopened but open");
@@ -286,12 +278,12 @@ bool AshaPromote::waits_at(const Ranked& entry, const Rung& rung) const {
 
 // ---- what can still be promoted -------------------------------------------------------------------------------------
 
-/// Of a rung with all trials of the study in it so many can be promoted; at least as many as finish_top may want.
+/// How many trials a rung can promote if all trials of the study come to it; at least finish_top.
 std::size_t AshaPromote::reach() const {
     return std::max<std::size_t>({options_.num_trials / options_.eta, options_.finish_top, 1});
 }
 
-/// Returns who has to leave for the entry: itself, if it is worse than all.
+/// Returns the trial that falls out of reach, if any; it may be the new one.
 std::optional<base::TrialId> AshaPromote::put_in_reach(Rung& rung, const Ranked& entry) const {
     if (rung.last) return std::nullopt;
     if (rung.within_reach.size() < reach()) {
@@ -319,14 +311,14 @@ void AshaPromote::set_num_trials(std::uint32_t num_trials) {
     for (Rung& each : rungs_) rebuild_reach(each);
 }
 
-/// Takes trials that left from the top.
+/// Pops trials that have left from the top.
 void AshaPromote::drop_left(Rung& rung) const {
     while (!rung.paused.empty() && !waits_at(rung.paused.top(), rung)) rung.paused.pop();
 }
 
-/// Takes trials that left from the top while they hide whether another one can be promoted: the first that is not among
-/// the best says that those below it are not either. Not further: at the end of a study all that are paused are closed
-/// one after the other, and to keep the best of the rest on top would cost O(log n) for each.
+/// Pops trials that have left while they hide whether another one can be promoted: if the top is not among the best,
+/// those below it are not either. It stops there, because at the end of a study all paused trials are closed one after
+/// the other, and keeping the best of the rest on top would cost O(log n) for each.
 void AshaPromote::refresh(Rung& rung) const {
     const auto top_is_among_best = [&] { return !rung.paused.empty() && rung.entries.in_best(rung.paused.top()); };
     while (top_is_among_best() && !waits_at(rung.paused.top(), rung)) rung.paused.pop();

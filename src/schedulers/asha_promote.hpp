@@ -19,20 +19,18 @@ namespace ranktune::schedulers {
 /// A trial pauses at every rung. The best floor(n / eta) of a rung's n entries may go on to the next one, whenever
 /// there is room: highest rung first, best first. The last rung is the ceiling; there trials end.
 ///
-/// What is entered where:
+/// Entries:
 /// - a report at (or, when iterations are skipped, first beyond) the rung that the trial is heading for, once, whatever
 ///   the verdict (a report without the objective counts as NaN, which is worst); a trial that repeats iterations after
 ///   a loss is not entered again;
 /// - a trial that failed for good, as worst, at the rung it was heading for;
-/// - nothing for a trial that a stopper (threshold, plateau, time) or its trainable ended between two rungs, and
-/// nothing
-///   for a report without the objective.
+/// - nothing for a trial that a stopper (threshold, plateau, time) or its trainable ended between two rungs.
 /// A promotion counts when it is decided and is never taken back, also when the rung changes or the attempt is lost.
 ///
 /// A trial goes on in place, without pausing, when no other trial waits for ranks and `next` would have chosen it.
 ///
-/// Cost per report: between rungs one look-up; at a rung O(log entries). 16 bytes per trial, 16 per entry of a rung, 16
-/// more per pause, and as much for the best num_trials / eta of a rung (the arrays double, so up to twice that).
+/// Cost per report: between rungs one look-up; at a rung O(log entries). Memory: 16 bytes per trial, per entry of a
+/// rung, per pause, and for each of the best num_trials / eta of a rung; up to twice that, because the arrays double.
 class AshaPromote final : public Scheduler {
   public:
     struct Options {
@@ -40,12 +38,12 @@ class AshaPromote final : public Scheduler {
         std::uint32_t eta = 3;       ///< >= 2
         base::Iteration ceiling = 1; ///< >= first_rung
         std::uint32_t brackets = 1;  ///< 1 .. 255; bracket b starts at first_rung * eta^b
-        /// When nothing else is left, the best paused trials of the highest rung go straight to the ceiling until so
-        /// many trials have been there. 0: the paper.
+        /// When nothing else is left, the best paused trials of the highest rung go straight to the ceiling, until this
+        /// many trials have reached it. 0: as in the paper.
         std::uint32_t finish_top = 1;
         std::uint64_t seed = 0;
         std::uint32_t num_trials = std::numeric_limits<std::uint32_t>::max(); ///< of the study, at most
-        /// A trial that is told to pause counts as paused at once, not from the end of its attempt on.
+        /// A trial that is told to pause counts as paused at once, not only from the end of its attempt.
         bool pause_at_verdict = false;
     };
     AshaPromote(const Options& options, const study::Objective& objective);
@@ -65,38 +63,31 @@ class AshaPromote final : public Scheduler {
     [[nodiscard]] std::vector<RungView> rungs() const override;
 
   private:
-    /// A trial. `rung` is the one it heads for, or, once entered, the one it stands at.
+    /// A trial. `rung` is the one that it heads for or, once entered, stands at.
     struct Slot {
-        double score = 0.0; ///< its entry's, while it stands at a rung; 0 otherwise
+        double score = 0.0; ///< of its entry while it stands at a rung; 0 otherwise
         std::uint8_t bracket = 0;
         std::uint8_t rung = 0;
         bool entered : 1 = false;
-        bool told : 1 = false;      ///< to pause, at the rung where it is entered
+        bool told : 1 = false;      ///< to pause at this rung
         bool paused : 1 = false;    ///< told to pause, and its attempt is over
         bool closed : 1 = false;    ///< in a final phase
         bool finishing : 1 = false; ///< on its way to the ceiling by finish_top
-    };
-    struct BetterFirst {
-        bool operator()(const study::Ranked& a, const study::Ranked& b) const { return study::better(a, b); }
-    };
-    struct WorseFirst {
-        bool operator()(const study::Ranked& a, const study::Ranked& b) const { return study::better(b, a); }
     };
     struct Rung {
         base::Iteration level = 0;
         std::uint8_t bracket = 0;
         std::uint8_t index = 0;
         bool last = false;
-        /// The best paused trial is among the best of the entries: `next` may take it, and it is the top of `paused`.
-        /// (As the best of a rung are the first ones of one order, no other paused trial can be when that one is not.)
+        /// The top of `paused` is among the best entries, so `next` may promote it. (If the best paused trial is not
+        /// among them, no other one is.)
         bool promotable = false;
         std::uint64_t promoted = 0;
         RankedSplit entries;
-        /// Paused trials, best on top. Trials that left stay in it until they come to the top and stand in the way of a
+        /// Paused trials, best on top, with lazy deletion: trials that left stay until they reach the top and block a
         /// promotion (see `refresh`).
         Heap<study::Ranked, BetterFirst> paused{};
-        /// The best `reach()` of the entries, the worst of them on top: what is not among them is out of reach. Follows
-        /// from the entries.
+        /// The best `reach()` entries, the worst of them on top; all others are out of reach. Derived from the entries.
         Heap<study::Ranked, WorseFirst> within_reach{};
     };
 

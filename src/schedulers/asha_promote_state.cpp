@@ -4,8 +4,7 @@
 #include <limits>
 
 #include "schedulers/asha_promote.hpp"
-#include "schedulers/invariants.hpp"
-#include "schedulers/restore_checks.hpp"
+#include "schedulers/checks.hpp"
 
 namespace ranktune::schedulers {
 namespace {
@@ -21,7 +20,7 @@ constexpr std::uint8_t told_bit = 16;
 
 } // namespace
 
-// The scores of trials that stand at a rung and the heaps of paused trials follow from the entries: not written.
+// The scores of trials at a rung and the heaps of paused trials are not written: they follow from the entries.
 void AshaPromote::snapshot(study::Encoder& out) const {
     out.u8(promote_version);
     objective_.snapshot(out);

@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "ranktune/base/error.hpp"
-#include "schedulers/rung_views.hpp"
+#include "schedulers/checks.hpp"
 
 namespace ranktune::schedulers {
 namespace {
@@ -57,16 +57,8 @@ AshaStop::AshaStop(const Options& options, const study::Objective& objective)
     first_.push_back(rungs_.size());
 }
 
-const AshaStop::Slot& AshaStop::slot(base::TrialId trial) const {
-    if (trial.value() >= slots_.size()) {
-        throw base::FormatError("a record names trial " + std::to_string(trial.value()) + ", which was never created");
-    }
-    return slots_[trial.value()];
-}
-
-AshaStop::Slot& AshaStop::slot(base::TrialId trial) {
-    return const_cast<Slot&>(static_cast<const AshaStop*>(this)->slot(trial));
-}
+const AshaStop::Slot& AshaStop::slot(base::TrialId trial) const { return slot_of(slots_, trial); }
+AshaStop::Slot& AshaStop::slot(base::TrialId trial) { return slot_of(slots_, trial); }
 
 // ---- deciding: changes nothing --------------------------------------------------------------------------------------
 
@@ -149,7 +141,7 @@ void AshaStop::apply(const study::Record& record) {
 
 void AshaStop::reported(const study::Reported& record) {
     Slot& at = slot(record.trial);
-    // Rule ray: a trial that ends at the ceiling leaves no entry, one that something else ends there does.
+    // Rule ray: a trial that the ceiling ends leaves no entry; one that something else ends there does.
     if (options_.rule == Rule::ray && ends_at_ceiling(record.iteration) &&
         (record.verdict.verb != Verb::stop || record.verdict.reason == Reason::max_iterations)) {
         return;
@@ -179,7 +171,7 @@ void AshaStop::closed(const study::TrialClosed& record) {
     enter(at, first_[at.bracket] + heading, {-std::numeric_limits<double>::infinity(), record.trial}, false, false);
 }
 
-/// What the failure alone has entered is taken out, so that the trial can be entered with what it reports.
+/// Removes the entry that the failure made, so that the trial can be entered with its next report.
 void AshaStop::reopened(const study::TrialReopened& record) {
     Slot& at = slot(record.trial);
     if (!at.closed) throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is reopened but open");

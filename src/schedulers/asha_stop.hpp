@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// ASHA without pauses: at a rung a trial goes on or is stopped. Two rules under one roof.
+// ASHA without pauses: at a rung a trial goes on or is stopped, by one of two rules.
 
 #include <cstdint>
 #include <vector>
@@ -17,20 +17,19 @@ namespace ranktune::schedulers {
 /// rung it has reached; the ones below count as passed. A trial that failed for good is entered as worst at the rung it
 /// was heading for.
 ///
-/// Rule `ray`: what Ray Tune's AsyncHyperBandScheduler does. Rungs are first * eta^k <= ceiling, also fractional,
-/// compared as their ceilings. At the ceiling a trial stops before anything is compared (stop_last_trials). Otherwise
-/// only the highest rung reached at which the trial has no entry yet is looked at, so that a trial that skipped a rung
-/// may be compared there by a later report; with stop_last_trials = false the search ends at the first rung that has an
-/// entry of the trial. The trial stops iff its score lies strictly below the (1 - 1/eta) quantile (linear
-/// interpolation) of the entries made before; the first one goes on. Then it is entered, also when it stops, and also
-/// when a stopper or its trainable ends it at that report, the ceiling included. NaN is left out of the quantile and
-/// never stops; a failed trial is not entered.
+/// Rule `ray`: what Ray Tune's AsyncHyperBandScheduler does. Rungs are first * eta^k <= ceiling; fractional ones are
+/// compared as their ceilings. At the ceiling a trial stops without a comparison (stop_last_trials). Otherwise a report
+/// is compared at the highest rung reached where the trial has no entry yet, so a trial that skipped a rung may be
+/// compared there by a later report; with stop_last_trials = false, only if that is the highest rung reached. The trial
+/// stops iff its score lies strictly below the (1 - 1/eta) quantile (linear interpolation) of the entries made before;
+/// the first one goes on. Then it is entered, also when it stops, and also when a stopper or its trainable ends it at
+/// that report, the ceiling included. NaN is left out of the quantile and never stops; a failed trial is not entered.
 ///
 /// Cost per report: between rungs one look-up; at a rung O(log entries). 16 bytes per trial and per entry.
 class AshaStop final : public Scheduler {
   public:
     enum class Rule : std::uint8_t { floor, ray };
-    /// The most rungs of a bracket.
+    /// The largest number of rungs of a bracket.
     static constexpr std::size_t max_rungs = 64;
     struct Options {
         Rule rule = Rule::floor;

@@ -3,8 +3,7 @@
 #include <bit>
 
 #include "schedulers/asha_stop.hpp"
-#include "schedulers/invariants.hpp"
-#include "schedulers/restore_checks.hpp"
+#include "schedulers/checks.hpp"
 
 namespace ranktune::schedulers {
 namespace {

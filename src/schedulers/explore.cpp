@@ -8,7 +8,7 @@
 #include <optional>
 #include <variant>
 
-#include "space/multiples.hpp"
+#include "space/arithmetic.hpp"
 
 namespace ranktune::schedulers {
 namespace {

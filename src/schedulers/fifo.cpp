@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "ranktune/study/spec.hpp"
-#include "schedulers/restore_checks.hpp"
+#include "schedulers/checks.hpp"
 
 namespace ranktune::schedulers {
 namespace {

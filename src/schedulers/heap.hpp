@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A binary heap that shows its array: std::priority_queue can neither replace its top nor be written to a snapshot.
+// A binary heap with an accessible array: std::priority_queue can neither replace its top nor be written to a snapshot.
 
 #include <algorithm>
 #include <cassert>
@@ -38,7 +38,7 @@ class Heap {
         items_[hole] = value;
     }
 
-    /// Takes the top out and puts `value` in: one walk instead of two. Returns the old top. Requires !empty().
+    /// Replaces the top by `value` in one pass instead of two. Returns the old top. Requires !empty().
     T replace_top(const T& value) {
         assert(!items_.empty());
         const T old = items_.front();
@@ -56,7 +56,7 @@ class Heap {
         return old;
     }
 
-    /// Takes over an array that is in heap order already. Returns false, and stays as it was, when it is not.
+    /// Takes over an array in heap order. Returns false, unchanged, if it is not in heap order.
     [[nodiscard]] bool adopt(std::vector<T> items) {
         if (!in_heap_order(items)) return false;
         items_ = std::move(items);
@@ -66,7 +66,7 @@ class Heap {
     void clear() { items_.clear(); }
 
   private:
-    /// Puts `value` where it belongs on the way down from the top, whose old content is given up.
+    /// Moves `value` down from the top to its place, overwriting the old top.
     void sink(const T& value) {
         const std::size_t size = items_.size();
         std::size_t hole = 0;

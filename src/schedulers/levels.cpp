@@ -37,7 +37,7 @@ std::vector<base::Iteration> ray_levels(double first, double eta, base::Iteratio
 
 BracketDraw::BracketDraw(std::uint64_t seed, const std::vector<std::size_t>& rungs) : seed_(seed) {
     assert(!rungs.empty());
-    // Powers of 1/e by multiplication: exp() differs in the last bit between C libraries, and this must not.
+    // Powers of 1/e by multiplication: exp() differs in the last bit between C libraries, and the draw must not.
     constexpr double one_over_e = 0.36787944117144233;
     const std::size_t most = *std::max_element(rungs.begin(), rungs.end());
     double sum = 0.0;
@@ -55,6 +55,16 @@ std::uint32_t BracketDraw::operator()(base::TrialId trial) const {
     const double at = stream.uniform() * cumulative_.back();
     const auto found = std::upper_bound(cumulative_.begin(), cumulative_.end() - 1, at);
     return static_cast<std::uint32_t>(found - cumulative_.begin());
+}
+
+void merge(std::vector<Scheduler::RungView>& views, const Scheduler::RungView& rung) {
+    const auto at = std::ranges::lower_bound(views, rung.iteration, {}, &Scheduler::RungView::iteration);
+    if (at == views.end() || at->iteration != rung.iteration) {
+        views.insert(at, rung);
+        return;
+    }
+    at->entries += rung.entries;
+    at->promoted += rung.promoted;
 }
 
 } // namespace ranktune::schedulers

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The iterations of the rungs of a bracket, and which bracket a trial belongs to.
+// Brackets: the iterations of their rungs, which bracket a trial belongs to, and the rungs of all in one list.
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "ranktune/base/ids.hpp"
+#include "ranktune/schedulers/scheduler.hpp"
 
 namespace ranktune::schedulers {
 
@@ -18,9 +19,8 @@ namespace ranktune::schedulers {
                                                           base::Iteration ceiling, std::uint32_t bracket);
 
 /// Levels of rule "ray": first * eta^(bracket + k) <= ceiling, each compared as its ceiling in whole iterations. May be
-/// empty, and may hold the same iteration twice when eta is small. Counted by multiplication: the logarithm that Ray
-/// counts with loses the last rung for eta = 10, ceiling = 1000. Requires first > 0, eta > 1. Gives up (returns more
-/// than `limit` levels) after limit + 1.
+/// empty, and may hold the same iteration twice when eta is small. Computed by multiplication: Ray uses a logarithm,
+/// which loses the last rung for eta = 10, ceiling = 1000. Requires first > 0, eta > 1. Stops after limit + 1 levels.
 [[nodiscard]] std::vector<base::Iteration> ray_levels(double first, double eta, base::Iteration ceiling,
                                                       std::uint32_t bracket, std::size_t limit);
 
@@ -36,5 +36,9 @@ class BracketDraw {
     std::uint64_t seed_;
     std::vector<double> cumulative_; ///< ascending, the last one is the sum of all weights
 };
+
+/// Adds a rung of another bracket to `views`, which are sorted by iteration: to the one at the same iteration, or as a
+/// new one.
+void merge(std::vector<Scheduler::RungView>& views, const Scheduler::RungView& rung);
 
 } // namespace ranktune::schedulers

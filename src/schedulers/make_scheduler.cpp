@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedulers/make_scheduler.hpp"
+#include "schedulers/built_in.hpp"
 
 #include <algorithm>
 
 #include "ranktune/base/error.hpp"
-#include "schedulers/built_in.hpp"
 
 namespace ranktune::schedulers {
 
 std::unique_ptr<Scheduler> make_scheduler(const study::StudySpec& spec) {
-    // The parser names mistakes with line and column; whoever made the StudySpec, the algorithm gets options that it
-    // can work with.
+    // The parser reports mistakes with line and column; a StudySpec made in C++ is checked here.
     study::check_options(spec.scheduler, spec);
     return spec.scheduler.algorithm->make(spec);
 }

@@ -10,8 +10,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/spec.hpp"
-#include "schedulers/invariants.hpp"
-#include "schedulers/restore_checks.hpp"
+#include "schedulers/checks.hpp"
 
 namespace ranktune::schedulers {
 namespace {
@@ -37,18 +36,10 @@ MedianStopping::MedianStopping(const Options& options, const study::Objective& o
     assert(options.grace >= 0.0);
 }
 
-const MedianStopping::Slot& MedianStopping::slot(base::TrialId trial) const {
-    if (trial.value() >= slots_.size()) {
-        throw base::FormatError("a record names trial " + std::to_string(trial.value()) + ", which was never created");
-    }
-    return slots_[trial.value()];
-}
+const MedianStopping::Slot& MedianStopping::slot(base::TrialId trial) const { return slot_of(slots_, trial); }
+MedianStopping::Slot& MedianStopping::slot(base::TrialId trial) { return slot_of(slots_, trial); }
 
-MedianStopping::Slot& MedianStopping::slot(base::TrialId trial) {
-    return const_cast<Slot&>(static_cast<const MedianStopping*>(this)->slot(trial));
-}
-
-/// A sum that left the range of numbers is worst, like the values that made it.
+/// A sum that overflowed is worst, like a non-finite value.
 double MedianStopping::mean(const Slot& at) {
     const double mean = at.sum / static_cast<double>(at.count);
     if (!std::isfinite(mean)) return worst;
@@ -241,7 +232,7 @@ void MedianStopping::check_invariants() const {
     require(paused_.empty() || slots_[paused_.top().value()].paused, "median: a trial that runs would be resumed");
 }
 
-// ---- as a study file names it
+// ---- in study files
 
 namespace {
 
@@ -274,9 +265,7 @@ std::vector<study::AlgorithmOption> median_options() {
 void check_median(const study::AlgorithmCheck& check) {
     const double grace = check.options.at("grace").as_double();
     if (!check.reads_file || !check.max_iterations || grace <= static_cast<double>(*check.max_iterations)) return;
-    const std::string text =
-        grace == std::trunc(grace) ? std::to_string(static_cast<std::int64_t>(grace)) : space::float_text(grace);
-    check.complain("grace", text + " is above the ceiling study.max_iterations (" +
+    check.complain("grace", space::number_text(grace) + " is above the ceiling study.max_iterations (" +
                                 std::to_string(*check.max_iterations) + "); it counts iterations");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Median stopping (Golovin et al., "Google Vizier", KDD 2017, section 3.2.2), in the form that Ray Tune gives it.
+// Median stopping (Golovin et al., "Google Vizier", KDD 2017, section 3.2.2), as in Ray Tune.
 
 #include <cstdint>
 #include <vector>
@@ -14,11 +14,11 @@ namespace ranktune::schedulers {
 
 /// At iteration t >= grace a trial stops iff its best value so far is strictly worse than the median, over all other
 /// trials that have reached t (running, finished, stopped or failed), of the mean of their values over [grace, t], and
-/// there are at least min_samples of these. One non-finite value makes a running mean worst from there on.
+/// there are at least min_samples of these. A non-finite value makes a running mean worst from then on.
 ///
-/// Reports that skip iterations count as if the mean had stayed what it was; iterations that are repeated after a loss
-/// are not counted twice and not judged again. With hard_stop = false the trial pauses instead; when no new trial can
-/// be created, `next` resumes paused trials, lowest id first, and what they report then is neither judged nor counted.
+/// For skipped iterations the mean counts as unchanged; iterations that are repeated after a loss are neither counted
+/// nor judged again. With hard_stop = false the trial pauses instead; when no new trial can be created, `next` resumes
+/// paused trials, lowest id first, and what they report then is neither judged nor counted.
 ///
 ///   grace 0, min_samples 1; another trial reported 0, 100, ... 500:   decide(t = 5: 240) -> stop: 250 is better
 ///
@@ -31,7 +31,7 @@ class MedianStopping final : public Scheduler {
         std::uint32_t min_samples = 3;
         bool hard_stop = true;
         base::Iteration ceiling = 1;
-        /// A trial that is told to pause counts as paused at once, not from the end of its attempt on.
+        /// A trial that is told to pause counts as paused at once, not only from the end of its attempt.
         bool pause_at_verdict = false;
     };
     MedianStopping(const Options& options, const study::Objective& objective);
@@ -52,9 +52,9 @@ class MedianStopping final : public Scheduler {
         double sum = 0.0;          ///< of the scores counted
         std::uint64_t count = 0;   ///< reports at or after the grace period
         base::Iteration next = 0;  ///< one more than the last iteration reported
-        bool told : 1 = false;     ///< by this rule, to pause; and has not gone on since
+        bool told : 1 = false;     ///< to pause, by this rule, and has not gone on since
         bool paused : 1 = false;   ///< told, and its attempt is over
-        bool released : 1 = false; ///< was paused once: runs as under FIFO
+        bool released : 1 = false; ///< was paused once; now runs to the end unjudged
         bool closed : 1 = false;
     };
     struct LowerFirst {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// MedianSet: a growing multiset of numbers that knows its median, also with one of its members left out.
+// MedianSet: a growing multiset of numbers with its median, with or without one member.
 
 #include <algorithm>
 #include <cassert>
@@ -15,7 +15,7 @@
 
 namespace ranktune::schedulers {
 
-/// Two heaps that meet in the middle: O(log n) to insert, O(1) to ask. Members may be -infinity, never NaN.
+/// Two heaps that meet in the middle: insertion is O(log n), the median O(1). Members may be -infinity, never NaN.
 class MedianSet {
   public:
     void insert(double value) {
@@ -29,7 +29,7 @@ class MedianSet {
     }
 
     [[nodiscard]] std::size_t size() const { return low_.size() + high_.size(); }
-    /// The mean of the two middle ones when their number is even. Requires size() > 0.
+    /// For an even number, the mean of the two middle members. Requires size() > 0.
     [[nodiscard]] double median() const {
         assert(size() > 0);
         return low_.size() > high_.size() ? low_.top() : between(low_.top(), high_.top());
@@ -75,13 +75,13 @@ class MedianSet {
         bool operator()(double a, double b) const { return a < b; }
     };
     static double between(double a, double b) { return 0.5 * a + 0.5 * b; } // cannot overflow
-    /// The largest of the lower half but for its top, which is one of the top's children. Requires low_.size() > 1.
+    /// The second largest of the lower half: one of the children of its top. Requires low_.size() > 1.
     [[nodiscard]] double second_of_low() const {
         const auto& items = low_.items();
         return items.size() > 2 ? std::max(items[1], items[2]) : items[1];
     }
 
-    Heap<double, LargerFirst> low_;   ///< the lower half, and the middle one of an odd number
+    Heap<double, LargerFirst> low_;   ///< the lower half, with the middle member of an odd number
     Heap<double, SmallerFirst> high_; ///< the upper half
 };
 

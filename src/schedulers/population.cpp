@@ -10,9 +10,8 @@
 #include "models/welch.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
+#include "schedulers/checks.hpp"
 #include "schedulers/explore.hpp"
-#include "schedulers/invariants.hpp"
-#include "schedulers/restore_checks.hpp"
 
 namespace ranktune::schedulers {
 namespace {

@@ -18,8 +18,8 @@ BestCount::BestCount(Rule rule, double eta) : rule_(rule), eta_(eta), integer_(0
 
 double BestCount::share_below(std::size_t n) const {
     assert(rule_ == Rule::quantile && n > 0);
-    // In descending order the quantile stands at (n - 1) / eta: exact in integers, so that equality with the cut-off is
-    // not lost to rounding.
+    // In descending order the quantile is at position (n - 1) / eta. Integers keep it exact, so that rounding cannot
+    // hide equality with the cut-off.
     if (integer_ != 0) return static_cast<double>((n - 1) % integer_) / eta_;
     const double place = static_cast<double>(n - 1) / eta_;
     return place - std::floor(place);
@@ -57,7 +57,7 @@ double RankedSplit::quantile() const {
     if (below == 0.0 || rest_.empty()) return upper;
     const double lower = rest_.top().score;
     if (lower == -std::numeric_limits<double>::infinity()) return lower;
-    // Both forms are exact at their own end (numpy does the same).
+    // Each form is exact at its own end (as in numpy).
     return below <= 0.5 ? upper - (upper - lower) * below : lower + (upper - lower) * (1.0 - below);
 }
 

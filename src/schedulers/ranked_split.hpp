@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// RankedSplit: the entries of a rung, parted into the best k(n) and the rest, without ever sorting them.
+// RankedSplit: the entries of a rung, split into the best k(n) and the rest without sorting.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,15 @@
 
 namespace ranktune::schedulers {
 
-/// How many of n entries are "the best" of a rung. Never decreasing in n, and growing by at most one per entry.
+/// Orders for heaps of entries.
+struct BetterFirst {
+    bool operator()(const study::Ranked& a, const study::Ranked& b) const { return study::better(a, b); }
+};
+struct WorseFirst {
+    bool operator()(const study::Ranked& a, const study::Ranked& b) const { return study::better(b, a); }
+};
+
+/// How many of n entries are "the best" of a rung. Grows by at most one per entry and never shrinks.
 class BestCount {
   public:
     enum class Rule : std::uint8_t {
@@ -19,7 +27,7 @@ class BestCount {
         at_least_one, ///< max(floor(n / eta), 1): stopping
         quantile      ///< floor((n - 1) / eta) + 1: the best down to the upper neighbour of the (1 - 1/eta) quantile
     };
-    /// eta > 1; counted in integers when it is one.
+    /// eta > 1. Computed in integers if eta is an integer.
     BestCount(Rule rule, double eta);
 
     [[nodiscard]] std::size_t operator()(std::size_t n) const {
@@ -34,8 +42,8 @@ class BestCount {
         }
         return 0;
     }
-    /// quantile only: how far the (1 - 1/eta) quantile of n > 0 values lies below the worst of the best, as a share of
-    /// the way to the best of the rest. In [0, 1).
+    /// quantile only: how far the (1 - 1/eta) quantile of n > 0 values lies below the worst of the best, as a fraction
+    /// of its distance to the best of the rest. In [0, 1).
     [[nodiscard]] double share_below(std::size_t n) const;
 
   private:
@@ -55,18 +63,18 @@ class RankedSplit {
   public:
     explicit RankedSplit(BestCount count) : count_(count) {}
 
-    /// A trial is inserted at most once (the caller's duty).
+    /// Requires that the trial is not inserted yet.
     void insert(const study::Ranked& entry);
 
-    /// Takes `entry` out again. Returns false when it is not there. O(n): for the rare second chance of a failed trial.
+    /// Removes `entry`. Returns false if it is not there. O(n): only for reopened trials, which are rare.
     bool erase(const study::Ranked& entry);
 
-    /// Would `entry`, which is not inserted, be among the best after its insertion?
+    /// Whether `entry`, which is not inserted yet, would be among the best.
     [[nodiscard]] bool would_be_in_best(const study::Ranked& entry) const {
         if (count_(size() + 1) > best_.size()) return rest_.empty() || study::better(entry, rest_.top());
         return !best_.empty() && study::better(entry, best_.top());
     }
-    /// Is `entry`, which is inserted, among the best?
+    /// Whether `entry`, which is inserted, is among the best.
     [[nodiscard]] bool in_best(const study::Ranked& entry) const {
         return !best_.empty() && !study::better(best_.top(), entry);
     }
@@ -81,7 +89,7 @@ class RankedSplit {
     /// Rule quantile: the (1 - 1/eta) quantile, linear between neighbours as in numpy. Requires size() > 0.
     [[nodiscard]] double quantile() const;
 
-    /// Calls `visit(const study::Ranked&)` for every entry, in no useful order.
+    /// Calls `visit(const study::Ranked&)` for every entry, in unspecified order.
     template <class Visit>
     void for_each(Visit visit) const {
         for (const auto& entry : best_.items()) visit(entry);
@@ -91,16 +99,10 @@ class RankedSplit {
     void snapshot(study::Encoder& out) const;
     /// Throws base::FormatError when the bytes are not a snapshot of a split with the same count.
     void restore(study::Decoder& in);
-    /// Is every entry on its side, and both heaps in order? O(n).
+    /// Whether every entry is on its side, and both heaps are in order. O(n).
     [[nodiscard]] bool valid() const;
 
   private:
-    struct BetterFirst {
-        bool operator()(const study::Ranked& a, const study::Ranked& b) const { return study::better(a, b); }
-    };
-    struct WorseFirst {
-        bool operator()(const study::Ranked& a, const study::Ranked& b) const { return study::better(b, a); }
-    };
     BestCount count_;
     Heap<study::Ranked, WorseFirst> best_;
     Heap<study::Ranked, BetterFirst> rest_;

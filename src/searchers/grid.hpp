@@ -8,8 +8,8 @@
 namespace ranktune::searchers {
 
 /// Suggestion i is configuration i of the `Enumeration`: all domains crossed in file order, the last fastest; lists,
-/// grids, integer ranges and quantised floats count. After the last one the search is over, however many trials the
-/// study asks for (Ray Tune repeats its whole grid instead).
+/// grids, integer ranges and quantised floats count. After the last one the search ends, however many trials the study
+/// asks for (Ray Tune repeats the whole grid instead).
 class GridSearcher final : public StatelessSearcher {
   public:
     /// `space` must outlive it. Throws base::UsageError naming the continuous parameters.

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "searchers/make_searcher.hpp"
+#include "searchers/built_in.hpp"
 
 #include <algorithm>
 
 #include "ranktune/base/error.hpp"
-#include "searchers/built_in.hpp"
 
 namespace ranktune::searchers {
 
 std::unique_ptr<Searcher> make_searcher(const study::StudySpec& spec) {
-    // The parser names mistakes with line and column; whoever made the StudySpec, the algorithm gets options that it
-    // can work with.
+    // The parser reports mistakes with line and column; a StudySpec made in C++ is checked here.
     study::check_options(spec.searcher, spec);
     return spec.searcher.algorithm->make(spec);
 }

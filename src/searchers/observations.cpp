@@ -13,14 +13,12 @@
 namespace ranktune::searchers {
 namespace {
 
-/// Coordinates of parameters that a configuration lacks say nothing.
+/// Parameters that the configuration lacks get NaN.
 std::vector<double> coordinates_of(const space::SearchSpace& space, const space::Configuration& configuration) {
     std::vector<double> unit = space.encode(configuration);
     std::size_t i = 0;
     for (const auto& parameter : space.parameters()) {
-        const bool has_coordinate = !std::holds_alternative<space::Grid>(parameter.domain) &&
-                                    !std::holds_alternative<space::Constant>(parameter.domain);
-        if (!has_coordinate) continue;
+        if (!space::has_coordinate(parameter.domain)) continue;
         if (configuration.find(parameter.name) == nullptr) unit[i] = std::numeric_limits<double>::quiet_NaN();
         ++i;
     }
@@ -53,7 +51,7 @@ std::vector<double> Observations::point(std::uint64_t number) const {
 Observations Observations::first(std::size_t lines) const {
     Observations view(dimensions_);
     view.lines_ = lines_.first(lines);
-    // Points are numbered as they are asked for.
+    // Points are numbered in the order in which they are asked for.
     for (std::size_t i = view.lines_.size(); i-- > 0;) {
         if (view.lines_[i].kind != Observation::Kind::asked) continue;
         view.points_ = view.lines_[i].point + 1;
@@ -96,7 +94,7 @@ void Observations::snapshot(study::Encoder& out) const {
 }
 
 void Observations::restore(study::Decoder& in) {
-    if (in.varint() != dimensions_) throw base::FormatError("a table of observations is of another space");
+    if (in.varint() != dimensions_) throw base::FormatError("a table of observations belongs to another space");
     const std::size_t lines = in.count();
     for (std::size_t i = 0; i < lines; ++i) {
         const std::uint8_t kind = in.u8();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Random search: every suggestion a fresh sample of the space.
+// Random search: every suggestion is an independent sample of the space.
 
 #include "ranktune/searchers/stateless.hpp"
 
 namespace ranktune::searchers {
 
 /// Independent samples (`SearchSpace::sample`), a function of (seed, trial). Never exhausted. With `grid(...)` in the
-/// space suggestion i has grid point i modulo the size of the grid.
+/// space, suggestion i has grid point i modulo the size of the grid.
 class RandomSearcher final : public StatelessSearcher {
   public:
     /// `space` must outlive it.

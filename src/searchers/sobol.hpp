@@ -8,9 +8,9 @@
 namespace ranktune::searchers {
 
 /// Suggestion i is point i of the Sobol sequence (models::Sobol), point 0 included, so that the first 2^m trials are a
-/// net: round num_trials to a power of two for the best cover. One coordinate for each parameter that is neither a grid
-/// nor a constant, conditional ones included. Scrambled by default; without scrambling trial 0 is the lower corner of
-/// the space. With `grid(...)` in the space suggestion i has grid point i modulo the size of the grid.
+/// net: a power of two for num_trials covers the space best. One coordinate for each parameter that is neither a grid
+/// nor a constant, conditional ones included. Scrambled by default; without scrambling, trial 0 is the lower corner of
+/// the space. With `grid(...)` in the space, suggestion i has grid point i modulo the size of the grid.
 class SobolSearcher final : public StatelessSearcher {
   public:
     /// `space` must outlive it. Throws base::UsageError for a space of more than models::Sobol::max_dimensions

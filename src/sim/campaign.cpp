@@ -20,7 +20,7 @@ Case draw_case(std::uint64_t seed) {
     Case drawn;
     drawn.spec = draw_spec(rng, workers);
     for (int i = 0; i < 4; ++i) {
-        // The number of ranks may differ from life to life, as long as every trial fits.
+        // The number of ranks may differ between lives, as long as every trial fits.
         const auto least = drawn.spec.max_ranks_per_trial();
         drawn.lives.push_back(draw_life(rng, i == 0 ? workers : least + static_cast<std::uint32_t>(rng.below(6))));
         drawn.lives.back().incarnation = base::Incarnation(static_cast<std::uint32_t>(i) + 1);
@@ -48,9 +48,9 @@ void check_end(const tuner::State& state, const std::set<std::string>& files, st
     }
 }
 
-/// After a life that left the study resumable: nothing may pretend to run.
+/// After a life that left the study resumable: no trial may still count as running.
 void check_between(const tuner::State& state, bool head_lived, std::vector<std::string>& problems) {
-    if (!head_lived || !state.ended) return; // cut off in the middle: the next life takes care of it
+    if (!head_lived || !state.ended) return; // the head was killed: the next life takes care of it
     for (std::size_t i = 0; i < state.trials.size(); ++i)
         if (const auto phase = state.trials[i].phase;
             phase == study::TrialPhase::running || phase == study::TrialPhase::ending)
@@ -79,7 +79,7 @@ void run_lives(const Case& drawn, CaseResult& result) {
     journal.append(created.records);
     bool killed = false;
     for (ClusterOptions options : drawn.lives) {
-        if (killed) options.death.emplace(); // nobody knows whose fault it was
+        if (killed) options.death.emplace(); // no crash notes: no trial is known to be guilty
         const ClusterResult life = run_cluster(options, *tuner, journal, files);
         add(life, options, result);
         killed = !life.head;
@@ -93,7 +93,7 @@ void run_lives(const Case& drawn, CaseResult& result) {
         replayed->check_invariants();
         check_between(tuner->state(), life.head.has_value(), result.problems);
         tuner = std::move(replayed);
-        // What is written counts: a head may be killed after the end was.
+        // The journal decides: a head may be killed after it has written the end.
         const tuner::State& state = tuner->state();
         const bool ended = state.ended && state.incarnation == options.incarnation;
         result.outcome = ended ? state.outcome : life.head ? life.head->outcome : StudyOutcome::resumable;

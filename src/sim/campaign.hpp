@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Campaign: random studies on random clusters with random faults, each drawn from one number, and what must hold for
-// every one of them.
+// Campaign: random studies on random clusters with random faults, each drawn from one seed, and the rules that hold for
+// all of them.
 
 #include <cstdint>
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace ranktune::sim {
 
-/// A case: a study, and the lives it gets. Later lives are used only while the study is not over; the last one has no
-/// deaths and no early stop, so that every study must end in it.
+/// A study and its lives. A later life is used only if the study is not over; the last one has no deaths and no early
+/// stop, so that every study must end in it.
 struct Case {
     study::StudySpec spec;
     std::vector<ClusterOptions> lives;
@@ -23,11 +23,11 @@ struct Case {
 
 struct CaseResult {
     std::string description;
-    std::vector<std::string> problems; ///< empty: everything held
+    std::vector<std::string> problems; ///< empty: all rules hold
     std::uint32_t lives = 0;
     std::uint64_t trials = 0;
     std::uint64_t records = 0;
-    std::uint64_t steps = 0; ///< rounds of simulated service loops
+    std::uint64_t steps = 0; ///< rounds of the simulated service loops
     std::uint64_t messages = 0;
     std::uint64_t faults = 0;
     std::uint64_t attempts = 0;
@@ -39,10 +39,10 @@ struct CaseResult {
     std::uint64_t digest = 0;                              ///< of the final state
 };
 
-/// Runs the case of `seed` and checks: every machine ends, within a bound of virtual time; the core's invariants hold
+/// Runs the case of `seed` and checks: every machine ends, within a limit of virtual time; the core's invariants hold
 /// after every event; after every life the records, encoded, decoded and applied to a new core, give the same digest;
-/// the last life ends the study with every trial in a final state and every kept checkpoint present. Never throws for a
-/// violation: it becomes a problem.
+/// the last life ends the study with every trial in a final state and every kept checkpoint present. A violation is
+/// returned as a problem, not thrown.
 [[nodiscard]] CaseResult run_case(std::uint64_t seed);
 
 } // namespace ranktune::sim

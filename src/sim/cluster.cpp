@@ -17,7 +17,7 @@ using base::StudyTime;
 
 namespace {
 
-/// The lowest layer of a node's wires: says who has got a message.
+/// The lowest layer of a node's wires: records who has been sent a message.
 class NotifyingWire final : public comm::Transport {
   public:
     NotifyingWire(std::unique_ptr<comm::Transport> wire, std::vector<Rank>& notified)
@@ -36,7 +36,7 @@ class NotifyingWire final : public comm::Transport {
     std::vector<Rank>& notified_;
 };
 
-/// One process: its end of the wires, and its machine.
+/// One process: its end of the wires and its machine.
 struct Node final : wire::Outbox {
     enum class State : std::uint8_t { serving, ended, dead }; ///< ended: only flushes its wires
     void send(Rank to, std::span<const std::byte> message) override {
@@ -49,11 +49,11 @@ struct Node final : wire::Outbox {
     std::unique_ptr<comm::Transport> wire;
     std::unique_ptr<group::WorkerMachine> worker; ///< null on the head
     std::optional<StudyTime> death;
-    StudyTime wakes = StudyTime::max(); ///< the entry of the heap that counts
+    StudyTime wakes = StudyTime::max(); ///< the valid heap entry
     std::uint64_t sent = 0;
 };
 
-/// What the loop of a real head does at the end and with files, at once.
+/// The duties of a head, done at once.
 class Duties final : public head::HeadDuties {
   public:
     explicit Duties(CurveWorld& world) : world_(world) {}
@@ -69,7 +69,7 @@ class Duties final : public head::HeadDuties {
         under_way_.pop_front();
         return next;
     }
-    /// When something is ready, one after the other.
+    /// When the next suggestion is ready; they are computed one after the other.
     [[nodiscard]] std::optional<StudyTime> next_due() const {
         return under_way_.empty() ? std::nullopt : std::optional(under_way_.front().first);
     }
@@ -113,7 +113,7 @@ class Cluster {
     }
 
     ~Cluster() {
-        // Runners refer to the world.
+        // Runners refer to world_.
         for (Node& node : nodes_) node.worker.reset();
     }
 
@@ -183,7 +183,7 @@ class Cluster {
         heap_.push({at, sequence_++, rank});
     }
 
-    /// One round of the loop of a process.
+    /// One round of a process's loop.
     void serve(Rank rank) {
         Node& node = nodes_[rank.value()];
         if (node.death && now_ >= *node.death) return die(rank);
@@ -252,12 +252,12 @@ class Cluster {
             at = std::min(at, node.worker->wake_at());
             if (const auto due = world_.next_due(rank)) at = std::min(at, *due);
         } else if (node.fault->flushed()) {
-            return; // its part is over: nothing is left to deliver
+            return; // everything is delivered
         }
         wake(rank, std::max(at, now_));
     }
 
-    /// Wakes those for whom something has come.
+    /// Wakes the nodes for which something has arrived.
     void pass_on() {
         for (const Rank to : std::exchange(notified_, {}))
             if (nodes_[to.value()].state == Node::State::serving)

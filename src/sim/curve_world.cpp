@@ -17,7 +17,7 @@ using study::Verb;
 
 namespace {
 
-/// First number of each kind of draw; iterations, attempts and ranks are added to it.
+/// Base index of each kind of draw; iterations, attempts and ranks are added to it.
 enum Draw : std::uint32_t {
     draw_shape = 0,
     draw_throw = 1,
@@ -36,18 +36,18 @@ enum Draw : std::uint32_t {
 };
 
 constexpr std::uint32_t low16(std::uint64_t value) { return static_cast<std::uint32_t>(value & 0xFFFFU); }
-/// One number per (attempt, rank), for draws.
+/// One index per (attempt, rank), for draws.
 constexpr std::uint32_t place(base::Attempt attempt, base::Rank rank) {
     return low16(attempt.value() * 131 + rank.value());
 }
 
 } // namespace
 
-/// The members of an attempt, in step: what a communicator and the trial threads are in a real run.
+/// The members of an attempt in lockstep: stands for the communicator and the trial threads of a real run.
 struct CurveWorld::Group {
     enum class Phase : std::uint8_t { forming, training, waiting, saving, over };
     study::StartTrial start;
-    std::vector<CurveRunner*> members; ///< in the order of the roster; null: not here yet, or gone
+    std::vector<CurveRunner*> members; ///< in the order of the roster; null: not started yet, or gone
     std::size_t joined = 0;
     bool broken = false; ///< a member is dead or gave up: the others' next collective operation never ends
     Phase phase = Phase::forming;
@@ -55,7 +55,7 @@ struct CurveWorld::Group {
     base::Iteration decision_point = 0;
     double seconds = 0.0;
     std::optional<study::Verdict> interrupt;
-    study::Verdict last; ///< what it obeys while saving
+    study::Verdict last; ///< the verdict it obeys while saving
     AttemptOutcome outcome = AttemptOutcome::finished;
     std::optional<StudyTime> due;
 };
@@ -95,7 +95,7 @@ class CurveRunner final : public trial::Runner {
     bool ends() const { return !queue.empty() && std::holds_alternative<trial::RunnerEnded>(queue.back().second); }
 
     std::shared_ptr<CurveWorld::Group> group;
-    std::vector<std::pair<StudyTime, trial::RunnerEvent>> queue; ///< in order of time
+    std::vector<std::pair<StudyTime, trial::RunnerEvent>> queue; ///< ordered by time
     bool stuck = false;
     std::uint64_t progress_count = 0;
 
@@ -227,7 +227,7 @@ void CurveWorld::schedule(CurveRunner& runner, Duration after, trial::RunnerEven
 void CurveWorld::run_due(base::Rank rank) {
     const auto at = runners_.find(rank);
     if (at == runners_.end()) return;
-    // The group may end in a step: hold it.
+    // Keeps the group alive, because it may end in a step.
     const std::shared_ptr<Group> group = at->second->group;
     while (group && group->start.ranks.front() == rank && group->due && *group->due <= now_) step(*group);
 }
@@ -252,7 +252,7 @@ void CurveWorld::step(Group& group) {
     }
 }
 
-/// How an attempt ends that cannot start from its checkpoint; nothing: it can.
+/// How an attempt ends that cannot load its checkpoint; nothing: it can.
 std::optional<AttemptOutcome> CurveWorld::load(const Group& group) const {
     if (study::checkpoint_of(group.start.from) == nullptr) return std::nullopt;
     const double luck = draw(group.start.trial.value(), draw_load + low16(group.start.attempt.value()));
@@ -264,7 +264,7 @@ std::optional<AttemptOutcome> CurveWorld::load(const Group& group) const {
 void CurveWorld::train_on(Group& group) {
     if (group.broken) return;
     const std::uint32_t trial = group.start.trial.value();
-    // A trial that ends by itself does so after its report was answered.
+    // A trial that ends on its own does so after the answer to its report.
     const auto last = 1 + static_cast<base::Iteration>(draw_fate(trial, draw_done) * 1e6) % spec_.max_iterations;
     if (draw_fate(trial, draw_done) < options_.done_rate && group.iteration >= last)
         return obey(group, {Verb::go_on, study::Reason::trainable_done, 0.0, 0.0});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// CurveWorld: trials in virtual time. Synthetic learning curves stand in for user code, and one object for all the
-// ranks, their collective operations and their checkpoints. Nothing waits; everything is a function of the seed.
+// CurveWorld: trials in virtual time. Synthetic learning curves replace user code, and one object replaces all ranks,
+// their collective operations and their checkpoints. Nothing waits; everything is a function of the seed.
 
 #include <cstdint>
 #include <map>
@@ -19,8 +19,8 @@
 
 namespace ranktune::sim {
 
-/// How trials behave. Times are drawn uniformly, rates are probabilities; each draw is keyed by (seed, curve, trial,
-/// iteration or attempt).
+/// How trials behave. Times are uniform, rates are probabilities; each draw is keyed by (seed, curve, trial, iteration
+/// or attempt).
 struct CurveOptions {
     base::Duration min_iteration = std::chrono::milliseconds(10);
     base::Duration max_iteration = std::chrono::milliseconds(500);
@@ -29,13 +29,13 @@ struct CurveOptions {
     base::Duration max_return = std::chrono::milliseconds(200); ///< of user code, after it was told to give up
     double throw_rate = 0.0;                                    ///< share of trials that throw, on one rank
     double nan_rate = 0.0;                                      ///< share of trials whose score becomes NaN
-    double done_rate = 0.0;                                     ///< share of trials that end by themselves
-    double stuck_rate = 0.0;        ///< share of the ranks told to give up whose user code never returns
-    double notice_rate = 0.0;       ///< share of the members that notice a partner's death by themselves
-    double unreadable_rate = 0.0;   ///< share of the starts from a checkpoint that find it damaged
-    double unreachable_rate = 0.0;  ///< and of those that cannot read it now
+    double done_rate = 0.0;                                     ///< share of trials that end on their own
+    double stuck_rate = 0.0;        ///< share of ranks whose user code never returns when told to give up
+    double notice_rate = 0.0;       ///< share of members that notice a partner's death on their own
+    double unreadable_rate = 0.0;   ///< share of starts that find their checkpoint damaged
+    double unreachable_rate = 0.0;  ///< share of starts that cannot read their checkpoint now
     base::Iteration save_every = 0; ///< 0: only before a pause or an end
-    /// What trials report and how they end depends on this number instead of the seed of the run: the same in every
+    /// If set, seeds what trials report and how they end, instead of the run's seed: then both are the same in every
     /// life.
     std::optional<std::uint64_t> fate;
     double spread =
@@ -54,25 +54,25 @@ class CurveWorld {
 
     [[nodiscard]] std::unique_ptr<trial::Runner> make_runner(base::Rank rank);
 
-    /// Virtual time; never back.
+    /// Sets the virtual time, which never goes back.
     void set_time(base::StudyTime now) { now_ = now; }
-    /// Lets user code of the group that `rank` leads reach the present.
+    /// Runs the user code of the group that `rank` leads up to the present.
     void run_due(base::Rank rank);
-    /// When `rank` has something to do; none: not before somebody calls its runner.
+    /// When `rank` has something to do; none: only when its runner is called.
     [[nodiscard]] std::optional<base::StudyTime> next_due(base::Rank rank) const;
     /// Ranks whose `next_due` changed since the last call.
     [[nodiscard]] std::vector<base::Rank> take_touched();
-    /// The process of `rank` is gone.
+    /// Kills the process of `rank`.
     void kill(base::Rank rank);
 
-    /// How long a searcher takes for a suggestion: as long as an iteration, about.
+    /// How long a searcher needs for a suggestion: about one iteration.
     [[nodiscard]] base::Duration preparation_time(std::uint64_t ticket) const;
 
-    /// Checkpoints that exist; kept over several lives of a study.
+    /// Existing checkpoints, kept over all lives of a study.
     std::set<std::string> files;
     void delete_checkpoint(const std::string& path);
 
-    /// What should never happen: a start from a missing checkpoint, an unlink of a missing one, a group of wrong ranks.
+    /// Violations: a start from a missing checkpoint, an unlink of a missing one, a group with wrong ranks.
     [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
     [[nodiscard]] std::uint64_t attempts_started() const { return attempts_; }
 

@@ -15,7 +15,7 @@ using study::StudyOutcome;
 
 constexpr std::uint32_t lives_with_faults = 4;
 
-/// Every logical record in the order of the journal: stronger than a digest per trial.
+/// All logical records in journal order: stronger than a digest per trial.
 class Sequence {
   public:
     void add(const study::Record& record) {
@@ -72,7 +72,7 @@ class Sequence {
     std::uint64_t unreachable_ = 0;
 };
 
-/// One run of the study over its lives; the last one is undisturbed.
+/// Runs the study over its lives; the last one is undisturbed.
 Sequence run(const study::StudySpec& spec, const std::vector<ClusterOptions>& lives, DeterministicResult& result) {
     const std::string name = "run " + std::to_string(++result.runs) + ", ";
     MemoryJournal journal;
@@ -83,7 +83,7 @@ Sequence run(const study::StudySpec& spec, const std::vector<ClusterOptions>& li
     journal.append(created.records);
     bool killed = false;
     for (ClusterOptions life : lives) {
-        if (killed) life.death.emplace(); // suspects are tried one at a time: that changes who runs when, nothing else
+        if (killed) life.death.emplace(); // suspects run one at a time, which must not change the sequence
         const std::string place =
             name + "life " + std::to_string(life.incarnation.value()) + " on " + std::to_string(life.workers) + ": ";
         const ClusterResult lived = run_cluster(life, *tuner, journal, files);
@@ -175,7 +175,7 @@ study::StudySpec draw_deterministic_spec(std::uint64_t seed) {
     spec.time_budget.reset();
     spec.stop.trial_time.reset();
     spec.failure.max_failures = static_cast<std::uint32_t>(rng.below(3));
-    spec.failure.max_losses = 1'000'000; // what ends a trial here is its own doing
+    spec.failure.max_losses = 1'000'000; // so that only a trial's own faults end it
     return spec;
 }
 

@@ -27,7 +27,7 @@ Duration between(RngStream& rng, Duration low, Duration high) {
     return low + Duration(static_cast<Duration::rep>(rng.uniform() * static_cast<double>((high - low).count())));
 }
 
-/// The order of the draws is what a seed means; those of other schedulers are drawn, too.
+/// The order of the draws defines the meaning of a seed, so options of all schedulers are drawn each time.
 study::SchedulerSpec draw_scheduler(RngStream& rng, base::Iteration ceiling) {
     const std::string_view name = pick<std::string_view>(rng, {"fifo", "asha", "asha", "asha", "median"});
     const bool stops = pick(rng, {false, true});
@@ -93,7 +93,8 @@ study::StudySpec draw_spec(RngStream& rng, std::uint32_t workers) {
     if (chance(rng, 0.1)) spec.stop.trial_time = between(rng, 1s, 5s);
     if (chance(rng, 0.1)) spec.time_budget = between(rng, 5s, 60s);
     spec.checkpoint.keep = pick(rng, {0U, 1U, 1U, 3U});
-    if (chance(rng, 0.2)) spec.checkpoint.max_bytes = 1000 * (1 + rng.below(20)); // of CurveWorld: 1000 each
+    if (chance(rng, 0.2))
+        spec.checkpoint.max_bytes = 1000 * (1 + rng.below(20)); // checkpoints of CurveWorld have 1000 bytes each
     return spec;
 }
 
@@ -105,7 +106,7 @@ ClusterOptions draw_life(RngStream& rng, std::uint32_t workers) {
     life.wires.reorder = pick(rng, {0.0, 0.1, 0.5});
     life.wires.duplicate = pick(rng, {0.0, 0.1, 0.5});
     if (chance(rng, 0.1)) {
-        // Each message may come twice in a row: the machines have to cope without a session.
+        // Messages may arrive twice in a row: the machines must cope without a session.
         life.sessions = false;
         life.wires.min_delay = life.wires.max_delay;
         life.wires.reorder = 0.0;

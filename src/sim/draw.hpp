@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Random studies and random lives of their clusters, drawn from a stream: what the campaigns are made of.
+// Random studies and random lives of their clusters, for the campaigns.
 
 #include <string>
 
@@ -10,13 +10,13 @@
 
 namespace ranktune::sim {
 
-/// Any scheduler, searcher and stopper; trials of at most three ranks, and no more than `workers`.
+/// Any scheduler, searcher and stopper; at most three ranks per trial, and no more than `workers`.
 [[nodiscard]] study::StudySpec draw_spec(base::RngStream& rng, std::uint32_t workers);
-/// "asha promote": for descriptions.
+/// For descriptions: "asha promote".
 [[nodiscard]] std::string scheduler_text(const study::SchedulerSpec& scheduler);
-/// Delays and faults of the wires, and how trials behave; nobody dies.
+/// Draws delays and faults of the wires and the behaviour of trials, without deaths.
 [[nodiscard]] ClusterOptions draw_life(base::RngStream& rng, std::uint32_t workers);
-/// Adds deaths of workers and of the head, early stops, and checkpoints that cannot be read, or none.
+/// May add deaths of workers and of the head, early stops, and unreadable checkpoints.
 void draw_deaths(base::RngStream& rng, ClusterOptions& life);
 
 } // namespace ranktune::sim

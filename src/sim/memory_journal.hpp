@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// MemoryJournal: what was appended, through the codec and back.
+// MemoryJournal: keeps appended records in encoded form and decodes them for replay.
 
 #include <cstdint>
 #include <memory>
@@ -19,7 +19,7 @@ class MemoryJournal final : public study::RecordSink {
     }
     [[nodiscard]] std::uint64_t count() const { return count_; }
 
-    /// A new core with every record applied.
+    /// A new core to which every record was applied.
     [[nodiscard]] std::unique_ptr<tuner::Tuner> replay(const study::StudySpec& spec) const {
         auto tuner = std::make_unique<tuner::Tuner>(spec);
         for_each([&tuner](const study::Record& record) { tuner->apply(record); });

@@ -19,7 +19,7 @@ std::optional<Number> number(const base::Variables& variables, std::string_view 
     return value;
 }
 
-/// The first of two variables that is there.
+/// The value of the first variable that is set.
 std::string_view either(const base::Variables& variables, std::string_view name, std::string_view otherwise) {
     const auto text = base::value_of(variables, name);
     return text ? *text : base::value_of(variables, otherwise).value_or("");

@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "ranktune/base/text.hpp"
-#include "slurm/fields.hpp"
+#include "slurm/lists.hpp"
 
 namespace ranktune::slurm {
 namespace {
 
-/// The digits before `end`, which are removed together with it. Nothing: none, or too many.
+/// Removes and returns the number before position `end`, and the character there. Nothing: no digits, or too many.
 std::optional<std::int64_t> take_number(std::string_view& text, std::size_t end) {
     const auto digits = text.substr(0, end);
     std::int64_t value = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// When the job ends, from what Slurm's programs print. Text in, value out: who asks, and how often, is the caller's.
+// Time left and state of a job, parsed from the output of Slurm's programs. Pure.
 
 #include <chrono>
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace ranktune::slurm {
 /// How long the job may still run.
 struct TimeLeft {
     enum class Kind : std::uint8_t {
-        unknown,   ///< no answer, or one in a form that is not known
+        unknown,   ///< no answer, or not understood
         unlimited, ///< there is no limit
         known
     };
     Kind kind = Kind::unknown;
-    std::chrono::seconds left{}; ///< known only; 0: over
+    std::chrono::seconds left{}; ///< if known; 0: over
     friend bool operator==(const TimeLeft&, const TimeLeft&) = default;
 };
 
@@ -28,7 +28,7 @@ struct TimeLeft {
 /// zone.
 [[nodiscard]] TimeLeft time_left_in_job(std::string_view scontrol);
 
-/// The state of a job as squeue and scontrol name it. What a newer Slurm may add is `other`, never an error.
+/// The state of a job as squeue and scontrol name it. An unknown name of a newer Slurm is `other`, not an error.
 enum class JobState : std::uint8_t { pending, running, suspended, ending, requeued, over, other };
 /// "RUNNING", "R", "CANCELLED by 1000", "COMPLETED+" ...
 [[nodiscard]] JobState job_state(std::string_view text);

@@ -12,7 +12,7 @@
 namespace ranktune::slurm {
 namespace {
 
-/// The list of a variable as CUDA reads it: what follows a -1 does not count.
+/// Parses a list as CUDA does: a -1 ends it.
 std::vector<std::string> listed(std::string_view text) {
     if (text == "NoDevFiles" || text == "none" || text == "void") return {};
     std::vector<std::string> devices = expand_devices(text);
@@ -43,7 +43,7 @@ VisibleGpus seen(std::string_view name, std::string_view text, std::vector<std::
     return gpus;
 }
 
-/// HIP counts the devices that ROCR_VISIBLE_DEVICES leaves.
+/// HIP's numbers refer to the devices that ROCR_VISIBLE_DEVICES leaves.
 std::vector<std::string> counted_within(const std::vector<std::string>& numbers, const std::vector<std::string>& left) {
     std::vector<std::string> devices;
     for (const std::string& number : numbers) {
@@ -53,7 +53,7 @@ std::vector<std::string> counted_within(const std::vector<std::string>& numbers,
     return devices;
 }
 
-/// Without the part about identities.
+/// Fills everything except the identities.
 VisibleGpus named_devices(const base::Variables& variables, std::uint32_t machine_gpus) {
     const auto hip = base::value_of(variables, "HIP_VISIBLE_DEVICES");
     const auto rocr = base::value_of(variables, "ROCR_VISIBLE_DEVICES");
@@ -62,21 +62,21 @@ VisibleGpus named_devices(const base::Variables& variables, std::uint32_t machin
     for (const char* name : {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
                              "GPU_DEVICE_ORDINAL", "SLURM_STEP_GPUS", "SLURM_JOB_GPUS"})
         if (const auto text = base::value_of(variables, name)) return seen(name, *text, listed(*text));
-    // With --gpu-bind=none some versions name no device. The number is that of the node.
+    // With --gpu-bind=none some versions name no device, only the node's number of GPUs.
     if (const auto text = base::value_of(variables, "SLURM_GPUS_ON_NODE"))
         return seen("SLURM_GPUS_ON_NODE", *text, first_numbers(count_in(*text)));
-    // In a job that was granted none, GPUs of the node are somebody else's.
+    // In a job without GPUs the node's GPUs belong to other jobs.
     if (machine_gpus == 0 || base::value_of(variables, "SLURM_JOB_ID")) return {};
     return seen("GPUs of the machine", std::to_string(machine_gpus), first_numbers(machine_gpus));
 }
 
 constexpr std::size_t nobody = static_cast<std::size_t>(-1);
 
-/// The workers of one node and the devices that they may use: a bipartite matching, as large as possible, that changes
-/// the first come as little as possible.
+/// A maximum bipartite matching of the workers of one node to the devices that they may use; changes earlier
+/// assignments as little as possible.
 class Matching {
   public:
-    /// `wanted[w]`: identities that worker w may use, in its order.
+    /// `wanted[w]`: identities that worker w may use, by preference.
     explicit Matching(std::vector<std::vector<std::string>> wanted) : wanted_(std::move(wanted)) {
         for (std::size_t w = 0; w < wanted_.size(); ++w) {
             std::set<std::string> visited;
@@ -107,7 +107,7 @@ class Matching {
     std::map<std::string, std::size_t> user_; ///< device -> worker
 };
 
-/// Whether nobody else of `workers` may use what `worker` sees.
+/// Whether no other worker may use the GPUs of `worker`.
 bool alone(const std::vector<RankOnNode>& ranks, const std::vector<std::size_t>& workers, std::size_t worker) {
     const auto& mine = ranks[worker].gpus.identities;
     return std::ranges::none_of(workers, [&](std::size_t other) {
@@ -121,7 +121,7 @@ std::string counted(std::size_t count, const char* what) {
     return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-/// A node on which somebody is left without.
+/// The message for a node where a worker has no GPU.
 std::string complaint(const std::vector<RankOnNode>& ranks, const std::vector<std::size_t>& workers) {
     std::set<std::string> devices;
     std::string by;
@@ -143,13 +143,13 @@ std::string complaint(const std::vector<RankOnNode>& ranks, const std::vector<st
                              counted(devices.size(), "GPU") + " (" + by + "), so that two would use one; ";
     const std::string share = std::to_string(devices.size());
     if (!first.in_job) return what + "start one worker for each GPU: --local " + share;
-    // The tasks that it counts are not the workers: mpirun starts one on each node, and the head is one more.
+    // --gpus-per-task counts tasks, not workers: mpirun starts one task per node, and the head is one more.
     if (first.whole) return what + "ask for GPUs by node, not by task (--gpus-per-task): " + per_node;
     return what + "start one worker for each GPU: #SBATCH --ntasks-per-node=" + share +
            " in slurm/gpu.sbatch, which adds the head";
 }
 
-/// Shares of the workers of one node; false: somebody is left without.
+/// Assigns the GPUs of one node; false: a worker has none.
 bool share_on_node(const std::vector<RankOnNode>& ranks, const std::vector<std::size_t>& workers, GpuShares& shares) {
     std::vector<std::vector<std::string>> wanted;
     for (const std::size_t w : workers) wanted.push_back(ranks[w].gpus.identities);

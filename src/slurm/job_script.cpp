@@ -13,7 +13,7 @@ std::string number(std::uint64_t value) { return std::to_string(value); }
 
 std::string directive(const std::string& option) { return "#SBATCH " + option + "\n"; }
 
-/// The origin above the line: behind it, Slurm would read it as an option.
+/// Writes the origin above the line; behind it, Slurm would read it as an option.
 std::string marked(const ScriptLine& line, const std::string& text) {
     return (line.from.empty() ? "" : "# from " + line.from + ":\n") + text;
 }
@@ -21,14 +21,14 @@ std::string marked(const ScriptLine& line, const std::string& text) {
 std::string title(const JobScript& script) {
     const std::string what = script.gpus.text.empty() ? "A study on CPUs" : "A study on GPUs, one rank per GPU";
     if (!is_template(script))
-        return "# " + what + ", written by `ranktune submit`. The same line again, or `sbatch " + script.file +
-               "`, goes on with the study.\n";
+        return "# " + what + ", written by `ranktune submit`. The same command again, or `sbatch " + script.file +
+               "`, continues the study.\n";
     return "# " + what + ":   sbatch " + script.file +
            R"( STUDY.toml [options of `ranktune run`]
-# Submit it from the folder in which the study directory is to appear (a shared file system, with more than one node).
-# What is given to sbatch on its command line wins over the lines below: sbatch --nodes=2 --time=8:00:00 )" +
+# Submit it from the folder in which to create the study directory (on a shared file system if nodes > 1).
+# Options on sbatch's command line override the lines below: sbatch --nodes=2 --time=8:00:00 )" +
            script.file + R"( ...
-# docs/guides/slurm.md (of an installation: share/doc/ranktune/docs/guides/slurm.md) goes through it line by line.
+# docs/guides/slurm.md (installed: share/doc/ranktune/docs/guides/slurm.md) explains it line by line.
 )";
 }
 
@@ -36,17 +36,17 @@ constexpr std::string_view log_comment = R"(
 # The name of the job, and its log beside the study: name and job number.
 )";
 constexpr std::string_view append_comment =
-    R"(# A job that Slurm starts again writes on in the same log; otherwise it would begin by emptying it.
+    R"(# Append to the log when Slurm requeues the job; the default would truncate it.
 )";
 constexpr std::string_view cpu_comment = R"(
-# Whole study: nodes, workers of each node, cores of each worker. The head comes on top, on the first node: it
-# searches, schedules and keeps the books, and trains nothing. With `resources.ranks = 2` in the study, 4 workers are 2
-# groups that train 2 trials at a time. For whole nodes: --exclusive, and as many workers as fit into their cores.
+# Nodes, workers per node, cores per worker. The head is one more task, on the first node: it searches, schedules and
+# records, and trains nothing. With `resources.ranks = 2` in the study, 4 workers are 2 groups that train 2 trials at a
+# time. For whole nodes: --exclusive, and as many workers as fit into their cores.
 )";
 constexpr std::string_view gpu_comment = R"(
-# Whole study: nodes, GPUs of each node, and one worker for each GPU: the two numbers are the same. The head comes on
-# top, on the first node, and gets no GPU: it searches, schedules and keeps the books, and trains nothing. With
-# `resources.gpus = 2` in the study, 4 GPUs train 2 trials at a time. Sites that know no --gpus-per-node: --gres=gpu:4.
+# Nodes, GPUs per node, and one worker per GPU: the last two numbers must be equal. The head is one more task, on the
+# first node, and gets no GPU: it searches, schedules and records, and trains nothing. With `resources.gpus = 2` in the
+# study, 4 GPUs train 2 trials at a time. On sites without --gpus-per-node: --gres=gpu:4.
 )";
 
 std::string resources(const JobScript& script) {
@@ -55,20 +55,23 @@ std::string resources(const JobScript& script) {
         text += cpu_comment;
         text += directive("--nodes=" + number(script.nodes));
         text += directive("--ntasks-per-node=" + number(script.workers_per_node));
-        text += "# Make `resources.cpus_per_rank` in the study the same, so that the matrix library uses them.\n";
+        text +=
+            "# Set `resources.cpus_per_rank` in the study to the same number, so that the matrix library uses all of "
+            "them.\n";
     } else {
         text += gpu_comment;
         text += directive("--nodes=" + number(script.nodes));
         text += marked(script.gpus, directive(script.gpus.text));
         text += directive("--ntasks-per-node=" + number(script.workers_per_node));
-        text += "# Cores of each worker, for data loading; `resources.cpus_per_rank` in the study: the same.\n";
+        text +=
+            "# Cores per worker, for data loading. Set `resources.cpus_per_rank` in the study to the same number.\n";
     }
     return text + directive("--cpus-per-task=" + number(script.cpus_per_worker));
 }
 
 std::string endings(const JobScript& script) {
     return R"(
-# The head knows when the time is up, and ends the study early enough for its checkpoints, whatever is left to do.
+# The head knows the time limit and stops the study early enough to save checkpoints.
 )" + directive("--time=" + time_limit_text(script.time)) +
            "# In case it cannot ask Slurm: " + number(static_cast<std::uint64_t>(script.lead.count())) +
            R"( s before the end (Slurm may be up to 60 s early) this script gets USR1
@@ -76,11 +79,10 @@ std::string endings(const JobScript& script) {
 )" +
            marked({"", script.lead_from},
                   directive("--signal=B:USR1@" + number(static_cast<std::uint64_t>(script.lead.count())))) +
-           R"(# Preempted, or lost with its first node: the job is queued again, and the same line goes on with the study. So does
-# submitting it again after it was stopped. With `slurm.requeue = true` in the study, it is also queued again when its
-# time is up.
+           R"(# The job is requeued when it is preempted or its first node dies, and then continues the study. So does submitting it
+# again after a stop. With `slurm.requeue = true` in the study, it is also requeued at its time limit.
 )" + directive("--requeue") +
-           R"(# Any other node that dies does not end the job: the study is started again on those that are left.
+           R"(# If another node dies, the job continues: the study is restarted on the remaining nodes.
 )" + directive("--no-kill");
 }
 
@@ -91,7 +93,7 @@ std::string site(const JobScript& script) {
     if (is_template(script)) text += "##SBATCH --account=...\n##SBATCH --partition=...\n";
     for (const auto& option : script.options) text += marked(option, directive(option.text));
     text += R"(
-# A signal that comes before the study runs is remembered: it would kill this script.
+# Remember a signal that comes before the study runs; untrapped, it would kill this script.
 asked=
 launched=
 for name in USR1 USR2 TERM HUP; do trap "asked=$name" $name; done
@@ -106,7 +108,7 @@ std::string launcher(const JobScript& script) {
         return marked(line, std::string(name) + "=${" + variable + ":-" + line.text + "}\n");
     };
     return R"(
-# srun or mpirun. With srun, which interface the MPI library speaks: pmix for Open MPI, pmi2 for MPICH (srun --mpi=list).
+# srun or mpirun. For srun, the MPI library's interface: pmix for Open MPI, pmi2 for MPICH (srun --mpi=list).
 )" + chosen(script.launcher, "launcher", "LAUNCHER") +
            chosen(script.mpi, "mpi_type", "MPI_TYPE");
 }
@@ -120,48 +122,48 @@ if [ $# -eq 0 ]; then
     exit 2
 fi
 )";
-    return "\n# What is run, and where the study lies.\nset -- " + script.arguments +
+    return "\n# Arguments of `ranktune run`, and the study directory.\nset -- " + script.arguments +
            "\ndirectory=" + script.directory + "\n";
 }
 
 constexpr std::string_view launch = R"(
-if [ -n "$SLURM_GPUS_PER_TASK" ]; then # the head is one task more than there would be GPUs for
+if [ -n "$SLURM_GPUS_PER_TASK" ]; then # would leave no GPU for the last task, as the head is a task too
     gpus=$((SLURM_NTASKS_PER_NODE * ${SLURM_GPUS_PER_TASK##*:}))
     echo "@FILE@: ask for GPUs by node, not by task (--gpus-per-task): #SBATCH --gpus-per-node=$gpus" >&2
     exit 2
 fi
 
-# Who runs where, one line per task: the head first, on the first node, then every node's workers.
+# The host of each task, one line per task: the head first, on the first node, then every node's workers.
 hosts=$(mktemp)
 trap 'rm -f "$hosts"' EXIT
 @PROGRAM@ hosts >"$hosts" || exit
 tasks=$(wc -l <"$hosts")
 
-# --no-kill keeps the job when a node dies, also when it is the first, and this script with it: then somebody on the last
-# node has it queued again.
+# --no-kill keeps the job even when the first node dies, and this script with it: a watcher on the last node then
+# requeues the job.
 if [ "$SLURM_JOB_NUM_NODES" -gt 1 ]; then
     first=$(head -n 1 "$hosts")
     last=$(tail -n 1 "$hosts")
     exec {watch}< <(env -u SLURM_GPUS srun --overlap --nodes=1 --ntasks=1 --nodelist="$last" bash -c '
         echo watching
-        job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID} # of an array this task alone
+        job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID} # of an array, only this task
         job=${job:-$SLURM_JOB_ID}
         while sleep 60; do
             nodes=$(squeue --noheader --states=RUNNING --format=%N --jobs="$job") && [ -n "$nodes" ] || continue
             nodes=$(scontrol show hostnames "$nodes") && [ -n "$nodes" ] || continue
             grep -qx "$0" <<<"$nodes" || scontrol requeue "$job"
         done >/dev/null' "$first" </dev/null 2>/dev/null)
-    read -r -t 30 -u $watch # the study waits for it: a busy Slurm may start a step late, and the node may die before
+    read -r -t 30 -u $watch # wait for the watcher: a busy Slurm may start it late, and the first node may die before
     exec {watch}<&-
 fi
 
-# The head naps between messages and shares the cores of the workers beside it: --overcommit, --oversubscribe. No
-# binding: that would pin two tasks to one core, or all of them to few.
+# The head sleeps between messages and shares the cores of the workers beside it: --overcommit, --oversubscribe. No
+# binding, which would pin two tasks to one core, or all of them to few.
 case $launcher in
 srun)
     export SLURM_HOSTFILE=$hosts # what --distribution=arbitrary reads
     launch=(srun --mpi="$mpi_type" --ntasks="$tasks" --distribution=arbitrary --overcommit --cpu-bind=none)
-    # All cores of the job are for all tasks together. Left in, these would be taken as options of srun.
+    # All tasks share all cores of the job. srun would take these variables as options.
     unset SLURM_NTASKS_PER_NODE SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK
     ;;
 mpirun)
@@ -177,7 +179,7 @@ mpirun)
     ;;
 esac
 
-# To `supervise`, which makes a clean stop of it; not before it listens: a program that is just being started dies of it.
+# Forwards a signal to `supervise`, which stops cleanly; waits until it handles signals, as they would kill it before.
 pass_on() {
     for ((try = 0; try < 100; try++)); do
         grep -qs '^SigBlk:.*[abef]..$' "/proc/$launched/status" && break
@@ -186,26 +188,26 @@ pass_on() {
     kill -s "$1" "$launched" 2>/dev/null
 }
 
-# `supervise` starts the step again when a rank or a node was lost; the study goes on where it was.
-# In the background, because bash runs no trap while it waits for a program in the foreground; such a program must not
+# `supervise` restarts the step when a rank or a node was lost; the study continues where it was.
+# In the background, because bash runs no trap while it waits for a foreground program; a background program must not
 # read standard input.
 if [ -z "$asked" ]; then
     @PROGRAM@ supervise -- "${launch[@]}" @PROGRAM@ run "$@" </dev/null &
     launched=$!
     for name in USR1 USR2 TERM HUP; do trap "pass_on $name" $name; done
-    [ -z "$asked" ] || pass_on "$asked" # it came just now
+    [ -z "$asked" ] || pass_on "$asked" # it came meanwhile
     # Each signal ends one `wait`; the last one returns the exit code.
     while kill -0 $launched 2>/dev/null; do wait $launched; done
     wait $launched
     code=$?
 else
-    echo "@FILE@: SIG$asked came before the study was started; submit it again: it goes on" >&2
+    echo "@FILE@: SIG$asked came before the study was started; submit it again to continue" >&2
     code=75
 fi
 )";
 
 constexpr std::string_view chain_end = R"(
-# The jobs that were submitted to follow this one (--chain), those that still wait; all of them where squeue cannot say.
+# The following jobs of the chain (--chain) that still wait; all of them when squeue gives no answer.
 followers=$(awk -v me="$SLURM_JOB_ID" 'found; $1 == me { found = 1 }' "$directory/submit/jobs" 2>/dev/null | xargs)
 if [ -n "$followers" ]; then
     known=$SLURM_JOB_ID,${followers// /,}
@@ -216,12 +218,12 @@ cancel_followers() {
         echo "@FILE@: the jobs that follow could not be cancelled; type: scancel $followers" >&2
 }
 outcome=$directory/outcome
-[ -n "$launched" ] || outcome=/dev/null # it is of an earlier start
+[ -n "$launched" ] || outcome=/dev/null # the file is of an earlier start
 case $code in
-0 | 2 | 3 | 4) # complete, or nothing that trying again would mend: they have nothing to do
+0 | 2 | 3 | 4) # complete, or an error that a new try cannot fix: the followers have nothing to do
     cancel_followers
     ;;
-75) # stopped early: by a person, who wants no further job; or queued again by the head, or one of them goes on
+75) # stopped early: by a person, so cancel the followers; or the head requeued the job, or a follower continues
     if grep -qxE 'reason=(ranktune stop|Ctrl-C)' "$outcome" 2>/dev/null; then
         cancel_followers
     elif [ -n "$followers" ] || grep -qsx requeue=yes "$outcome"; then
@@ -232,8 +234,8 @@ esac
 )";
 
 constexpr std::string_view last_words = R"(
-# 0: the study is complete. 75: stopped early, nothing that was acknowledged is lost. Others: see the log, and the file
-# `outcome` in the study directory. The job's exit code (sacct, mail) is the study's.
+# 0: the study is complete. 75: stopped early and resumable. Others: see the log, and the file `outcome` in the study
+# directory. The job's exit code (sacct, mail) is the study's.
 exit $code
 )";
 

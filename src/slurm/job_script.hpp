@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The text of a job script: of the templates in slurm/ and of what `ranktune submit` hands to sbatch. One text for
-// both.
+// The text of a job script, for the templates in slurm/ and for `ranktune submit`.
 
 #include <chrono>
 #include <cstdint>
@@ -10,34 +9,34 @@
 
 namespace ranktune::slurm {
 
-/// One line of a script, and where it was asked for ("/etc/ranktune/site.toml:3"); empty: nowhere in particular.
+/// One line of a script, and where it was requested ("/etc/ranktune/site.toml:3"); empty: no such place.
 struct ScriptLine {
     std::string text;
     std::string from;
 };
 
 struct JobScript {
-    std::string file = "cpu.sbatch"; ///< its own name, for its messages; no path
+    std::string file = "cpu.sbatch"; ///< the script's own file name, for its messages
     std::string name = "ranktune";   ///< --job-name
     std::string log = "%x-%j.log";   ///< --output
     std::uint32_t nodes = 1;
-    std::uint32_t workers_per_node = 4; ///< with GPUs: one for each
+    std::uint32_t workers_per_node = 4; ///< with GPUs: one per GPU
     std::uint32_t cpus_per_worker = 1;
     ScriptLine gpus; ///< "--gpus-per-node=4"; empty: a job without GPUs
     std::chrono::seconds time = std::chrono::hours(1);
-    std::chrono::seconds lead = std::chrono::seconds(120); ///< --signal: so long before the end USR1 comes
+    std::chrono::seconds lead = std::chrono::seconds(120); ///< --signal: time between USR1 and the end
     std::string lead_from;
     ScriptLine launcher{"srun", ""};
     ScriptLine mpi{"pmix", ""};       ///< srun --mpi
     std::vector<ScriptLine> options;  ///< further options of sbatch
     std::vector<ScriptLine> commands; ///< shell lines: modules and variables
-    // The following three as the shell reads them: words with blanks are quoted.
+    // The following three are shell words: those with blanks are quoted.
     std::string program = "ranktune";
-    std::string arguments; ///< of `ranktune run`; empty: those of the script, as for a template
-    std::string directory; ///< study directory, absolute; empty with a template
+    std::string arguments; ///< of `ranktune run`; empty: the script's own arguments (template)
+    std::string directory; ///< study directory, absolute; empty: template
 };
 
-/// The whole file.
+/// The text of the whole script.
 [[nodiscard]] std::string render(const JobScript& script);
 /// slurm/cpu.sbatch and slurm/gpu.sbatch.
 [[nodiscard]] JobScript cpu_template();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "slurm/job_state.hpp"
 
-#include "slurm/fields.hpp"
+#include "slurm/lists.hpp"
 
 namespace ranktune::slurm {
 
@@ -17,10 +17,10 @@ JobFacts job_facts(std::string_view scontrol) {
 
 RequeueAnswer should_requeue(bool wanted, std::uint32_t most, std::uint32_t restarts, const Stopped& stopped,
                              const JobFacts& job) {
-    // What Slurm does by itself once the grace time is over is done at once.
+    // Slurm itself would requeue the job after the grace time: do it at once.
     const bool as_slurm_would = job.preempted && job.requeues;
     if (stopped.by == Stopped::By::other || !(wanted || as_slurm_would)) return {};
-    // Cancelled, or its time is up: it cannot be queued again. An unknown state is no reason.
+    // A job that is cancelled or at its time limit cannot be requeued. An unknown state does not prevent it.
     if (job.state == JobState::ending || job.state == JobState::over) return {};
     if (restarts >= most)
         return {false, "the job was started again " + std::to_string(restarts) +

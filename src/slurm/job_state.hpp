@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What `scontrol show job` says about the job itself, and whether it should go back into the queue. Text in, value out.
+// Parses `scontrol show job`, and decides whether the job should be requeued. Pure.
 
 #include <cstdint>
 #include <string>
@@ -10,32 +10,32 @@
 
 namespace ranktune::slurm {
 
-/// What is not in the text, or in a form that is not known, keeps its default.
+/// Missing or unrecognised values keep their defaults.
 struct JobFacts {
     JobState state = JobState::other;
-    bool preempted = false; ///< a job of a higher priority wants its nodes
+    bool preempted = false; ///< a job of higher priority takes its nodes
     bool requeues = false;  ///< submitted with --requeue: Slurm itself would queue it again after a preemption
     TimeLeft left;
 };
 /// The answer of `scontrol show job ID --oneliner`.
 [[nodiscard]] JobFacts job_facts(std::string_view scontrol);
 
-/// How a study stopped before its end, as far as it matters here.
+/// How a study stopped before its end.
 struct Stopped {
     enum class By : std::uint8_t {
-        signal,   ///< USR1, USR2, TERM or HUP: of --signal, a preemption, or somebody's
-        deadline, ///< by itself
-        other     ///< by a person (INT, `ranktune stop`), or for want of room or of ranks
+        signal,   ///< USR1, USR2, TERM or HUP: by --signal, preemption or a person
+        deadline, ///< the head stopped it before the time limit
+        other     ///< by a person (INT, `ranktune stop`), or for lack of disk space or ranks
     };
     By by = By::other;
-    bool started = false;         ///< a trial was started this time
-    bool progress = false;        ///< it got on this time (tuner::progress_of)
-    bool progress_before = false; ///< by the start before; true when this is the first
+    bool started = false;         ///< this start has started a trial
+    bool progress = false;        ///< this start made progress (tuner::progress_of)
+    bool progress_before = false; ///< the previous start made progress; true for the first start
 };
 
 struct RequeueAnswer {
     bool requeue = false;
-    std::string why_not; ///< in words, ending in what to do; empty when there is nothing to say
+    std::string why_not; ///< the reason and what to do; empty: no message
 };
 /// Whether a clean stop should be followed by `scontrol requeue`. `wanted`, `most`: slurm.requeue, slurm.max_requeues;
 /// `restarts`: SLURM_RESTART_COUNT.

@@ -16,7 +16,7 @@ std::optional<std::uint32_t> number(std::string_view digits) {
     return value;
 }
 
-/// Splits at `separator` outside of brackets. Nothing: brackets do not match.
+/// Splits at `separator` outside of brackets. Nothing: unbalanced brackets.
 std::optional<std::vector<std::string_view>> split(std::string_view text, char separator) {
     std::vector<std::string_view> parts;
     bool inside = false;
@@ -57,7 +57,7 @@ std::string padded(std::uint32_t value, std::size_t digits) {
     return text;
 }
 
-/// What stands in one pair of brackets, written out.
+/// Expands the contents of one pair of brackets.
 std::optional<std::vector<std::string>> bracket(std::string_view inside) {
     std::vector<std::string> items;
     const auto parts = split(inside, ',');
@@ -70,7 +70,7 @@ std::optional<std::vector<std::string>> bracket(std::string_view inside) {
     return items;
 }
 
-/// Appends every name that `pattern` stands for. False: it is no pattern, or stands for too many.
+/// Appends every name of `pattern`. False: not a pattern, or too many names.
 bool append_hosts(std::string_view pattern, std::vector<std::string>& hosts) {
     if (pattern.empty()) return false;
     std::vector<std::string> names{""};

@@ -7,7 +7,6 @@
 #include <charconv>
 
 #include "slurm/deadline.hpp"
-#include "slurm/fields.hpp"
 #include "slurm/lists.hpp"
 
 namespace ranktune::slurm {
@@ -19,7 +18,7 @@ std::uint32_t number_or_zero(std::string_view digits) {
     return value;
 }
 
-/// Splits at the first `separator` and moves on.
+/// Removes and returns the part before the first `separator`.
 std::string_view next_part(std::string_view& rest, char separator) {
     const auto end = rest.find(separator);
     const auto part = rest.substr(0, end);

@@ -9,13 +9,13 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
-#include "space/multiples.hpp"
+#include "space/arithmetic.hpp"
 
 namespace ranktune::space {
 namespace {
 
 constexpr double below_one = 1.0 - 0x1p-53;
-/// The outermost positions of a normal distribution: where a multiple of 2^-53 in [0, 1) says 0, half a step above it.
+/// The lowest position of a normal distribution, half a step of 2^-53 above 0, where the inverse is infinite.
 constexpr double normal_edge = 0x1p-54;
 
 double clamp_unit(double unit) { return std::clamp(unit, 0.0, below_one); }
@@ -80,7 +80,7 @@ double encode_in(const FloatRange& d, const Value& value) {
     const Multiples multiples(d.quantum);
     const auto [first, last] = ends(d, multiples);
     const double k = multiples.nearest(x);
-    // The middle of what rounds to this multiple; the outermost ones also get what is clamped to them.
+    // The middle of the interval that rounds to this multiple; the outermost intervals also hold what is clamped.
     const double from = k <= first ? 0.0 : float_position(d, (k - 0.5) * d.quantum);
     const double to = k >= last ? 1.0 : float_position(d, (k + 0.5) * d.quantum);
     return clamp_unit(0.5 * (from + to));
@@ -110,26 +110,7 @@ Value value_in(const FloatRange& d, std::uint64_t index) {
 
 // ---- IntRange: an index over the multiples k x quantum, k = first ... last
 
-struct Steps {
-    std::int64_t first;
-    std::int64_t last;
-    /// 0: 2^64
-    [[nodiscard]] std::uint64_t count() const {
-        return static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first) + 1;
-    }
-    [[nodiscard]] std::int64_t at(std::uint64_t index) const {
-        return static_cast<std::int64_t>(static_cast<std::uint64_t>(first) + index);
-    }
-};
-
-/// Rounded towards the inside; the division of C++ rounds towards zero.
-Steps steps(const IntRange& d) {
-    const std::int64_t first = d.lower / d.quantum + (d.lower % d.quantum > 0 ? 1 : 0);
-    const std::int64_t last = d.upper / d.quantum - (d.upper % d.quantum < 0 ? 1 : 0);
-    return {first, last};
-}
-
-/// The k whose interval [log k, log(k + 1)) holds the position: the whole part of a log-uniform number.
+/// The k whose interval [log k, log(k + 1)) holds the position: the integer part of a log-uniform number.
 std::int64_t log_step(const Steps& s, double unit) {
     const double low = std::log(static_cast<double>(s.first));
     const double high = std::log(static_cast<double>(s.last) + 1.0);
@@ -144,7 +125,7 @@ double log_position(const Steps& s, std::int64_t k) {
     const double from = std::log(static_cast<double>(k)) - low;
     const double width = std::log1p(1.0 / static_cast<double>(k));
     double unit = clamp_unit((from + 0.5 * width) / span);
-    // Where an interval is hardly wider than a rounding error the middle can miss it by a few steps.
+    // The middle of an interval hardly wider than a rounding error can miss it by a few steps.
     for (int tries = 0; tries < 64; ++tries) {
         const std::int64_t got = log_step(s, unit);
         if (got == k) break;

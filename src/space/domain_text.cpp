@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Domains as words: how they are written, and why one is impossible.
+// Domains in words: how they are written, and why one is impossible.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "ranktune/space/domain.hpp"
-#include "space/multiples.hpp"
+#include "space/arithmetic.hpp"
 
 namespace ranktune::space {
 namespace {
@@ -31,7 +31,7 @@ std::string text_of(const FloatRange& d) {
 }
 
 std::string text_of(const IntRange& d) {
-    // The quantised names take the upper bound inclusive, so they can also say the largest integer.
+    // The upper bound of the quantised names is inclusive, so they can express the largest integer, too.
     if (d.quantum != 1 || d.upper == std::numeric_limits<std::int64_t>::max())
         return call(d.log ? "qlograndint" : "qrandint", {d.lower, d.upper, d.quantum});
     return call(d.log ? "lograndint" : "randint", {d.lower, d.upper + 1});
@@ -73,9 +73,7 @@ std::string problem_of(const IntRange& d) {
     if (d.lower > d.upper) return "needs low <= high, got " + text(d.lower) + " > " + text(d.upper);
     if (d.log && d.lower < 1) return "needs low >= 1";
     if (d.quantum < 1) return "needs q >= 1";
-    const std::int64_t last = d.upper / d.quantum - (d.upper % d.quantum < 0 ? 1 : 0);
-    const std::int64_t first = d.lower / d.quantum + (d.lower % d.quantum > 0 ? 1 : 0);
-    if (first > last)
+    if (const auto [first, last] = steps(d); first > last)
         return "has no value: no multiple of " + text(d.quantum) + " lies in [" + text(d.lower) + ", " + text(d.upper) +
                "]";
     return "";

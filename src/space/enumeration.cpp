@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ranktune/base/error.hpp"
-#include "space/product.hpp"
+#include "space/arithmetic.hpp"
 
 namespace ranktune::space {
 
@@ -50,7 +50,7 @@ void Enumeration::collect_distinct() {
             left[i] = 0;
             return value_at(space_.parameters()[i].domain, position);
         });
-        // What is left belongs to absent parameters.
+        // Positions that were not read belong to absent parameters.
         if (std::all_of(left.begin(), left.end(), [](std::uint64_t p) { return p == 0; })) distinct_.push_back(point);
     }
     size_ = distinct_.size();

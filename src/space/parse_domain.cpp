@@ -58,7 +58,7 @@ const Signature* find_signature(std::string_view name) {
         throw base::UsageError(shown + ": a study file holds no functions; a parameter can have a condition");
     std::array<std::string_view, signatures.size()> names;
     std::transform(signatures.begin(), signatures.end(), names.begin(), [](const Signature& s) { return s.name; });
-    // `tune.uniform`, `ray.tune.uniform`: the part behind the last dot is what was meant.
+    // `tune.uniform`, `ray.tune.uniform`: the part after the last dot was meant.
     const std::string_view bare = name.substr(name.rfind('.') + 1);
     std::string hint = base::suggestion(bare, names);
     if (hint.empty()) hint = "; known: " + base::join(names);
@@ -100,7 +100,7 @@ class Arguments {
         const std::optional<Value>& value = values_[position];
         if (!value) return otherwise;
         if (value->is_int()) return value->as_int();
-        // 1e5 is written as a float and means a whole number.
+        // 1e5 is a float in TOML but means an integer.
         constexpr double exact = 0x1p53;
         if (!value->is_double() || std::trunc(value->as_double()) != value->as_double() ||
             std::abs(value->as_double()) > exact)
@@ -120,7 +120,7 @@ class Arguments {
     }
 
   private:
-    /// `q=`: consumes it; empty if a value comes next. A word that is no value must be a name.
+    /// Consumes a name with its sign, `q=`; empty if a value comes next.
     [[nodiscard]] std::string_view argument_name(Scanner& in) const {
         const std::string_view word = in.peek_name();
         if (word.empty() || word == "true" || word == "false" || word == "inf" || word == "nan") return {};
@@ -247,7 +247,7 @@ bool looks_like_call(const std::string& text) {
     (void)in.name();
     if (!in.sees("(")) return false;
     if (find_signature(name) != nullptr) return true;
-    // An unknown name only with the bracket right behind it and the closing one at the end: "left (of 2)" is a string.
+    // An unknown name counts only if the bracket follows directly and is closed at the end: "left (of 2)" is a string.
     const std::size_t after = text.find(name) + name.size();
     const std::size_t last = text.find_last_not_of(" \t\n\r");
     return text[after] == '(' && text[last] == ')';

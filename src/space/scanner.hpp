@@ -29,12 +29,12 @@ class Scanner {
     std::string_view name();
     /// The same without consuming it.
     [[nodiscard]] std::string_view peek_name();
-    /// Number, quoted string, true or false; with `lists` also a list of literals in square brackets. In double quotes
-    /// the escapes of TOML hold (\" \\ \n \t \r \b \f \uXXXX), in single quotes none.
+    /// Number, quoted string, true or false; with `lists` also a list of literals in square brackets. Double quotes
+    /// allow the escapes of TOML (\" \\ \n \t \r \b \f \uXXXX), single quotes none.
     [[nodiscard]] Value literal(bool lists);
 
     [[noreturn]] void fail(std::string_view expected);
-    /// Of what comes next, counted from 1 in characters (UTF-8 sequences count once).
+    /// Column of the next token, counted from 1 in characters, not bytes.
     [[nodiscard]] std::size_t column();
 
   private:

@@ -12,7 +12,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/base/text.hpp"
-#include "space/product.hpp"
+#include "space/arithmetic.hpp"
 
 namespace ranktune::space {
 namespace {
@@ -28,7 +28,7 @@ Positions positions_of(const std::vector<Parameter>& parameters) {
     return positions;
 }
 
-/// For each parameter those that its condition mentions.
+/// For each parameter the parameters that its condition mentions.
 std::vector<std::vector<std::size_t>> needs_of(const std::vector<Parameter>& parameters, const Positions& positions) {
     std::vector<std::vector<std::size_t>> needs(parameters.size());
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -48,7 +48,7 @@ std::vector<std::vector<std::size_t>> needs_of(const std::vector<Parameter>& par
     return needs;
 }
 
-/// File order, except where a condition looks ahead: then what it mentions comes first.
+/// File order, except that parameters mentioned by a condition come before the parameter that has it.
 std::vector<std::size_t> order_of(const std::vector<Parameter>& parameters, const Positions& positions) {
     const auto needs = needs_of(parameters, positions);
     std::vector<std::size_t> order;
@@ -98,7 +98,7 @@ bool SearchSpace::exists(std::size_t i, const std::vector<std::optional<Value>>&
     if (!parameters_[i].condition) return true;
     return parameters_[i].condition->holds([&](std::string_view name) -> const Value* {
         const auto at = std::ranges::find(*names_, name) - names_->begin();
-        const auto& value = values[static_cast<std::size_t>(at)]; // the constructor refused names that are not there
+        const auto& value = values[static_cast<std::size_t>(at)]; // the constructor refuses unknown names
         return value ? &*value : nullptr;
     });
 }
@@ -124,7 +124,7 @@ std::vector<std::size_t> grid_positions(const std::vector<Parameter>& parameters
     return at;
 }
 
-/// A position in [0, 1) has 53 bits: of a longer range it would only ever reach every second, fourth, ... integer.
+/// A position in [0, 1) has 53 bits, so in a longer range it reaches only every second, fourth, ... integer.
 std::optional<Value> drawn_in_full(const Domain& domain, base::RngStream& stream) {
     constexpr std::uint64_t most_positions = std::uint64_t{1} << 53;
     const auto* range = std::get_if<IntRange>(&domain);
@@ -135,7 +135,7 @@ std::optional<Value> drawn_in_full(const Domain& domain, base::RngStream& stream
     if (count <= most_positions) return std::nullopt;
     using Limits = std::numeric_limits<std::int64_t>;
     const bool all = range->quantum == 1 && range->lower == Limits::min() && range->upper == Limits::max();
-    if (all) return Value(static_cast<std::int64_t>(stream())); // 2^64 is no number of 64 bits
+    if (all) return Value(static_cast<std::int64_t>(stream())); // the count, 2^64, does not fit into 64 bits
     return value_at(domain, stream.below(count));
 }
 

@@ -24,7 +24,7 @@ std::string int_text(std::int64_t value) {
 
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
 
-/// In single quotes where nothing has to be escaped, otherwise as a basic string of TOML.
+/// In single quotes if nothing has to be escaped, otherwise as a TOML basic string.
 std::string quoted(std::string_view text) {
     bool plain = true;
     for (const char c : text) plain = plain && c != '\'' && !is_control(c);

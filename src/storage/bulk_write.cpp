@@ -11,17 +11,17 @@
 namespace ranktune::storage {
 namespace {
 
-/// Through the page cache: large enough for every file system, small enough that the disk starts early.
+/// Block size through the page cache: large enough for every file system, small enough that the disk starts early.
 constexpr std::size_t block_bytes = std::size_t{16} * 1024 * 1024;
-/// Past it: the disk idles from the end of one write to the first pages of the next, so that there should be few.
+/// Block size for direct writes: the disk idles between two writes, so there should be few of them.
 constexpr std::size_t direct_block_bytes = std::size_t{64} * 1024 * 1024;
-/// Below, a thread costs more than it brings.
+/// Below this size a thread costs more than it saves.
 constexpr std::uint64_t threaded_from = std::uint64_t{4} * 1024 * 1024;
-/// Below, what is written will hardly push anything useful out of the page cache.
+/// Below this size the written data hardly evicts anything useful from the page cache.
 constexpr std::uint64_t direct_from = std::uint64_t{16} * 1024 * 1024;
 constexpr std::size_t page = 4096;
 
-/// Bytes of the part that can go past the page cache, from its beginning.
+/// Number of bytes, from the part's beginning, that can bypass the page cache.
 std::size_t direct_bytes(const WrittenPart& part) {
     const bool aligned = part.offset % page == 0 && reinterpret_cast<std::uintptr_t>(part.bytes.data()) % page == 0;
     return aligned ? part.bytes.size() / page * page : 0;
@@ -43,7 +43,7 @@ void in_blocks(std::size_t size, std::uint64_t offset, std::span<const std::byte
     }
 }
 
-/// Returns whether it did: some file systems take the flag and refuse the write.
+/// Returns whether the direct pages were written: some file systems accept the flag and refuse the write.
 bool write_direct(File& file, const std::vector<WrittenPart>& parts) {
     if (sum_of(parts, direct_bytes) < direct_from || !file.set_direct(true)) return false;
     bool done = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Large parts of a new file, written while something else is computed from them.
+// Writes large parts of a new file while another thread computes something from them.
 
 #include <algorithm>
 #include <cstddef>
@@ -20,15 +20,15 @@ struct WrittenPart {
     std::span<const std::byte> bytes;
 };
 
-/// Writes the parts and runs `meanwhile` on the calling thread; the writing has a thread of its own when it is worth
-/// one. `direct`: of large parts whose offset and memory are multiples of 4096, whole pages go past the page cache
-/// where the file system can; the rest, and everything elsewhere, is handed to the kernel block by block so that the
-/// disk starts early. Throws base::IoError, or what `meanwhile` threw. Nothing is synced.
+/// Writes the parts and runs `meanwhile` on the calling thread; a large total is written by a second thread. `direct`:
+/// where the file system supports it, the whole pages of large parts whose offset and memory are multiples of 4096
+/// bypass the page cache; everything else goes to the kernel block by block, so that the disk starts early. Throws
+/// base::IoError, or what `meanwhile` threw. Syncs nothing.
 void write_parts(File& file, const std::vector<WrittenPart>& parts, bool direct,
                  const std::function<void()>& meanwhile);
 
-/// The CRC-32C of bytes, which `also` gets in pieces that stay in the CPU's cache: memory is read once, by `also`. (The
-/// CRC's three streams come from memory at half the speed of one, and from the cache faster than any.)
+/// Returns the CRC-32C of `bytes` and calls `also` with each piece first. A piece fits in the CPU's cache, so main
+/// memory is read once, by `also`. (The CRC reads three streams: slow from main memory, fast from the cache.)
 template <class Also>
 [[nodiscard]] std::uint32_t in_pieces(std::span<const std::byte> bytes, Also&& also) {
     constexpr std::size_t piece_bytes = std::size_t{128} * 1024;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Numbers at fixed places of a block of bytes, as they lie in memory (little-endian; the codec refuses other machines).
+// Reads and writes numbers at fixed offsets of a byte block, little-endian (the codec refuses other machines).
 
 #include <cstddef>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 namespace ranktune::storage {
 
-/// Requires that the value fits behind `at`, as does `get`.
+/// Requires that the value fits between `at` and the end of `bytes`; so does `get`.
 template <class T>
 void put(std::span<std::byte> bytes, std::size_t at, T value) {
     std::memcpy(bytes.data() + at, &value, sizeof value);

@@ -11,8 +11,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/unique_handle.hpp"
 
 namespace ranktune::storage {
 namespace {
@@ -107,7 +108,7 @@ class PosixFile final : public File {
     }
 
     void start_sync(std::uint64_t offset, std::uint64_t bytes) override {
-        // An error that the write-back meets is told by the sync that follows.
+        // The next sync reports any write-back error.
         static_cast<void>(
             ::sync_file_range(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes), SYNC_FILE_RANGE_WRITE));
     }
@@ -115,7 +116,7 @@ class PosixFile final : public File {
     [[nodiscard]] std::uint64_t next_data(std::uint64_t offset) const override {
         const off_t found = ::lseek(fd_.get(), static_cast<off_t>(offset), SEEK_DATA);
         if (found >= 0) return static_cast<std::uint64_t>(found);
-        return errno == ENXIO ? std::max(size(), offset) : offset; // no data behind it, or the file system cannot tell
+        return errno == ENXIO ? std::max(size(), offset) : offset; // no data after it, or the file system cannot tell
     }
 
   private:
@@ -123,7 +124,7 @@ class PosixFile final : public File {
     std::string path_;
 };
 
-/// True when both names are the same file with more than one name: the link is there, whatever link(2) said.
+/// True when both names lead to one file that has several names: the link exists, whatever link(2) returned.
 bool is_linked(const std::string& from, const std::string& to) {
     struct stat a {};
     struct stat b {};
@@ -134,7 +135,7 @@ bool is_linked(const std::string& from, const std::string& to) {
 class PosixFileSystem final : public FileSystem {
   public:
     [[nodiscard]] std::unique_ptr<File> open(const std::string& path, Open how) override {
-        int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY; // of files, nothing blocks: a FIFO would, for ever
+        int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY; // O_NONBLOCK: opening a FIFO would block for ever
         switch (how) {
             case Open::read:
                 flags |= O_RDONLY;
@@ -148,7 +149,7 @@ class PosixFileSystem final : public FileSystem {
                 break;
         }
         FileDescriptor fd(::open(path.c_str(), flags, how == Open::create_private ? 0600 : 0644));
-        if (!fd && errno == ENXIO) throw base::IoError("cannot open", path, not_a_file()); // of a socket, and others
+        if (!fd && errno == ENXIO) throw base::IoError("cannot open", path, not_a_file()); // a socket, among others
         if (!fd) fail((flags & O_CREAT) != 0 ? "cannot create" : "cannot open", path, errno);
         refuse_other_than_files(fd.get(), path);
         return std::make_unique<PosixFile>(std::move(fd), path);
@@ -162,8 +163,8 @@ class PosixFileSystem final : public FileSystem {
             if (errno == EEXIST && is_directory(path)) return;
             fail("cannot create the directory", path, errno);
         }
-        // A new directory is only safe when the entry in its parent is. A parent that may not be opened is the
-        // administrator's (a scratch root without read permission): nothing to be done there.
+        // A new directory is safe only when its entry in the parent is synced. A parent that may not be opened belongs
+        // to the administrator (a scratch root without read permission) and is skipped.
         try {
             sync_directory(parent);
         } catch (const base::IoError& error) {
@@ -177,7 +178,7 @@ class PosixFileSystem final : public FileSystem {
         if (is_linked(from, to)) return true; // NFS: done, but the answer was lost or repeated
         if (error == EEXIST) return false;
         if (error != EPERM && error != EOPNOTSUPP && error != ENOSYS) fail("cannot publish (link)", to, error);
-        // A file system without hard links: a rename that refuses to overwrite is as good.
+        // A file system without hard links: an exclusive rename is as good.
         if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
         if (errno == EEXIST) return false;
         fail("cannot publish (this file system has neither hard links nor exclusive rename)", to, error);
@@ -190,7 +191,7 @@ class PosixFileSystem final : public FileSystem {
     void remove(const std::string& path) override {
         if (::unlink(path.c_str()) == 0 || errno == ENOENT) return;
         const int error = errno;
-        // A read-only file system says so before it has looked for the file.
+        // A read-only file system reports EROFS even when the file does not exist.
         if (error != EROFS || kind(path) != Kind::missing) fail("cannot remove", path, error);
     }
 
@@ -199,7 +200,7 @@ class PosixFileSystem final : public FileSystem {
     void sync_directory(const std::string& path) override {
         const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (!fd) fail("cannot open the directory", path, errno);
-        // Some file systems have no such call for directories: their entries are safe, or nothing can make them so.
+        // Some file systems cannot sync directories: their entries are safe already, or nothing can make them safe.
         if (::fsync(fd.get()) != 0 && errno != EINVAL && errno != EOPNOTSUPP) {
             fail("cannot sync the directory", path, errno);
         }
@@ -305,7 +306,7 @@ void FileSystem::publish(const std::string& path, std::span<const std::byte> byt
 
 void FileSystem::write_whole(const std::string& path, const std::function<void(File&)>& write, bool sync) {
     const std::string aside = path + ".tmp";
-    remove(aside); // of an earlier life
+    remove(aside); // left by an earlier process
     try {
         const auto file = open(aside, Open::create_new);
         write(*file);
@@ -351,6 +352,25 @@ std::string read_text(FileSystem& files, const std::string& path, std::uint64_t 
     return text;
 }
 
+std::string content_text(FileSystem& files, const std::string& path) {
+    const auto file = files.open(path, FileSystem::Open::read);
+    const std::uint64_t size = file->size();
+    const bool whole = size <= content_whole_bytes;
+    const std::uint64_t blocks = whole ? (size + content_block_bytes - 1) / content_block_bytes : content_blocks;
+    std::vector<std::byte> block(content_block_bytes);
+    base::Digest digest;
+    for (std::uint64_t i = 0; i < blocks; ++i) {
+        // The last block of a sampled file ends at the file's end.
+        const std::uint64_t at = whole ? i * content_block_bytes : (size - content_block_bytes) / (blocks - 1) * i;
+        const std::uint64_t from = !whole && i + 1 == blocks ? size - content_block_bytes : at;
+        digest.add(std::span(block).first(file->read_at(from, block)));
+    }
+    char text[96];
+    std::snprintf(text, sizeof text, "%llu bytes, XXH64%s %016llx", static_cast<unsigned long long>(size),
+                  whole ? "" : " of 64 MiB", static_cast<unsigned long long>(digest.value()));
+    return text;
+}
+
 void overwrite(FileSystem& files, const std::string& path, const std::string& text) {
     const auto file = files.open(path, FileSystem::Open::read_write);
     file->write_at(0, std::as_bytes(std::span(text)));
@@ -360,7 +380,7 @@ void overwrite(FileSystem& files, const std::string& path, const std::string& te
 
 std::error_code not_a_file() {
     static const NotAFile category;
-    return {10'000, category}; // no number of errno
+    return {10'000, category}; // not an errno value
 }
 
 FileDescriptor open_own_file(const std::string& path, int flags) {

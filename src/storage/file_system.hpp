@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "ranktune/base/error.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/unique_handle.hpp"
 
 namespace ranktune::storage {
 
-/// Which file or folder it is, whatever it is called now.
+/// Identifies a file or folder independently of its name.
 struct FileIdentity {
     std::uint64_t device = 0;
     std::uint64_t number = 0;
@@ -31,7 +31,7 @@ class File {
     virtual ~File() = default;
     /// Writes all bytes at `offset` (retries short writes and EINTR).
     virtual void write_at(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
-    /// Reads up to bytes.size(); returns how many (less only at the end of the file).
+    /// Reads up to bytes.size() bytes; returns how many (fewer only at the end of the file).
     virtual std::size_t read_at(std::uint64_t offset, std::span<std::byte> bytes) = 0;
     /// fdatasync. A failed sync is never retried on the same file: the kernel may have dropped the pages.
     virtual void sync() = 0;
@@ -41,60 +41,60 @@ class File {
     /// sparse).
     virtual bool reserve(std::uint64_t bytes) = 0;
     virtual void truncate(std::uint64_t size) = 0;
-    /// From here on writes go past the page cache, and their offset, size and memory are multiples of 4096; or as
-    /// before. Returns false when this file cannot.
+    /// On: later writes bypass the page cache; their offset, size and memory must be multiples of 4096. Off: writes go
+    /// through the page cache again. Returns false when this file does not support it.
     virtual bool set_direct(bool /*on*/) { return false; }
-    /// A hint: these bytes were written, and may go to the disk while the caller does something else.
+    /// A hint to start writing these bytes to the disk in the background.
     virtual void start_sync(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
-    /// The first offset >= `offset` that may hold data: holes and reserved space before it read as zeros. A hint that
-    /// saves reading them.
+    /// The first offset >= `offset` that may hold data: everything between reads as zeros. A hint that lets readers
+    /// skip holes and reserved space.
     [[nodiscard]] virtual std::uint64_t next_data(std::uint64_t offset) const { return offset; }
 };
 
 class FileSystem {
   public:
     virtual ~FileSystem() = default;
-    /// create_new and create_private fail when the file exists; what is private only its owner may read.
+    /// create_new and create_private fail when the file exists; only its owner may read a private file.
     enum class Open { read, read_write, create_new, create_private };
-    /// Never waits for somebody at the other end: what is no file (a FIFO, a device) is refused with `not_a_file()`.
+    /// Never blocks on a FIFO or a device: refuses anything but a regular file with `not_a_file()`.
     [[nodiscard]] virtual std::unique_ptr<File> open(const std::string& path, Open how) = 0;
     virtual void make_directories(const std::string& path) = 0;
     /// link(2): publishes `from` as `to`; returns false when `to` exists (also when NFS answered with an error but the
     /// link is there).
     virtual bool link(const std::string& from, const std::string& to) = 0;
     virtual void rename(const std::string& from, const std::string& to) = 0;
-    virtual void remove(const std::string& path) = 0; ///< no error when it is not there
-    /// Tidiness only: removes a directory that holds nothing; does nothing when it holds something or cannot go. A file
-    /// system without real directories need not care.
+    virtual void remove(const std::string& path) = 0; ///< no error when nothing is there
+    /// Removes an empty directory; does nothing when it is not empty or cannot be removed. A file system without real
+    /// directories need not override this.
     virtual void remove_if_empty(const std::string& /*directory*/) {}
     virtual void sync_directory(const std::string& path) = 0;
-    /// Takes away all permissions to write, and adds none.
+    /// Removes all write permissions and adds none.
     virtual void set_read_only(const std::string& path) = 0;
-    /// Who may read, write and execute a file or folder (0644); links are followed. A file system without permissions
-    /// need not care about these two.
+    /// Permission bits of a file or folder (0644); links are followed. A file system without permissions need not
+    /// override these two.
     [[nodiscard]] virtual unsigned mode(const std::string& /*path*/) const { return 0644; }
     virtual void set_mode(const std::string& /*path*/, unsigned /*mode*/) {}
     [[nodiscard]] virtual bool exists(const std::string& path) const = 0;
     enum class Kind { missing, file, directory, link, other };
-    /// What is there; of a symbolic link, the link itself.
+    /// What is at `path`; a symbolic link is not followed.
     [[nodiscard]] virtual Kind kind(const std::string& path) const = 0;
-    /// Of what the name leads to, links followed; nothing when nothing is there.
+    /// Identity of what `path` leads to, links followed; nothing when nothing is there.
     [[nodiscard]] virtual std::optional<FileIdentity> identity(const std::string& path) const = 0;
-    /// The text of a symbolic link. A file system without links need not care about this and the next two.
+    /// The text of a symbolic link. A file system without links need not override this and the next two.
     [[nodiscard]] virtual std::string link_text(const std::string& path) const;
     virtual void make_link(const std::string& text, const std::string& path);
-    /// The absolute path of what is there, every link on the way followed. Throws base::IoError when it is not there.
+    /// The absolute path with every link followed. Throws base::IoError when nothing is there.
     [[nodiscard]] virtual std::string resolve(const std::string& path) const { return path; }
-    /// Names (not paths) in a directory, sorted; empty when it is not there.
+    /// Names (not paths) in a directory, sorted; empty when there is no such directory.
     [[nodiscard]] virtual std::vector<std::string> list(const std::string& path) const = 0;
 
-    /// Writes a file whole: temporary name, sync, rename, directory sync. Throws base::IoError and leaves nothing
-    /// behind; what was under the name stays.
+    /// Writes a file whole: temporary name, sync, rename, directory sync. Throws base::IoError; an error leaves no
+    /// temporary file and keeps what was under the name before.
     void publish(const std::string& path, std::span<const std::byte> bytes, bool sync = true);
-    /// The same with a function that writes the new, empty file. What it throws is passed on.
+    /// The same with a function that writes the new, empty file; rethrows what the function throws.
     void write_whole(const std::string& path, const std::function<void(File&)>& write, bool sync = true);
-    /// Makes a folder below another one that has to be there: who removed that, or moved it away, does not get it back.
-    /// Throws base::IoError.
+    /// Makes a folder below another one, which must exist: a study directory that somebody removed or moved away is not
+    /// created again. Throws base::IoError.
     void make_below(const std::string& there, const std::string& folder);
     /// Removes a file, or a folder with everything in it, file by file; links are not followed. No error when nothing
     /// is there.
@@ -104,26 +104,35 @@ class FileSystem {
 /// `path~N`, N being the first number whose name is free.
 [[nodiscard]] std::string free_name(const FileSystem& files, const std::string& path);
 
-/// Trouble that ends when somebody makes room, mends permissions or brings the file system back: no space, quota,
-/// read-only, not permitted, input/output error, stale handle.
+/// True for errors that end when somebody makes room, mends permissions or brings the file system back: no space,
+/// quota, read-only, not permitted, input/output error, stale handle.
 [[nodiscard]] bool may_pass(const base::IoError& error);
 
 /// The first `limit` bytes of a file. Throws base::IoError.
 [[nodiscard]] std::string read_text(FileSystem& files, const std::string& path,
                                     std::uint64_t limit = std::numeric_limits<std::uint64_t>::max());
 
-/// Writes `text` over a file that is there, in place: it takes no room that the file does not have. Not whole after a
-/// crash in between. Throws base::IoError.
+/// `content_text` reads a file up to this size whole; a larger one is sampled in `content_blocks` evenly spaced blocks.
+inline constexpr std::uint64_t content_whole_bytes = std::uint64_t{256} << 20;
+inline constexpr std::uint64_t content_block_bytes = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t content_blocks = 64;
+
+/// Fingerprint of a file's content, to recognise the file under any path: "1797693 bytes, XXH64 0123456789abcdef". Of a
+/// sampled file ("XXH64 of 64 MiB") it misses changes between the blocks that keep the size. Throws base::IoError.
+[[nodiscard]] std::string content_text(FileSystem& files, const std::string& path);
+
+/// Overwrites an existing file in place, which needs no free space unless the file grows. Not atomic: a crash may leave
+/// a partial file. Throws base::IoError.
 void overwrite(FileSystem& files, const std::string& path, const std::string& text);
 
-/// Of a base::IoError: a FIFO, a socket or a device lies where a file is wanted.
+/// Code of a base::IoError: a FIFO, a socket or a device lies where a file is wanted.
 [[nodiscard]] std::error_code not_a_file();
 
-/// Opens a file of ours by open(2) with these flags: of its last name no symbolic link is followed, and what is no file
-/// is refused with `not_a_file()`, at once. Throws base::IoError.
+/// Opens one of ranktune's own files by open(2) with these flags. Refuses a symbolic link as the last path component,
+/// and anything but a regular file with `not_a_file()`; never blocks. Throws base::IoError.
 [[nodiscard]] FileDescriptor open_own_file(const std::string& path, int flags);
 
-/// The real one.
+/// The file system of this machine.
 [[nodiscard]] FileSystem& posix_file_system();
 
 } // namespace ranktune::storage

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "ranktune/base/utf8.hpp"
-#include "storage/hdf5/names.hpp"
+#include "storage/hdf5/hdf5.hpp"
 #include "storage/hdf5/shell.hpp"
 #include "storage/hdf5/thread.hpp"
 

@@ -18,28 +18,28 @@ inline constexpr std::uint64_t results_schema = 1;
 
 /// One field of a table: a 1-D data set.
 struct Column {
-    /// What the values are. A metric or parameter with the name of a field gets a prefix in the file ("metric.time").
+    /// Kind of values. A metric or parameter with the name of a field gets a prefix in the file ("metric.time").
     enum class Role : unsigned char { field, metric, parameter };
     /// Missing values: NaN, an empty text. Integers have none.
     using Values = std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>>;
 
     std::string name;
     Role role = Role::field;
-    std::string units;     ///< "s", "iterations"; empty: the attribute says "1" (no unit)
-    std::string long_name; ///< one sentence; empty: the name again
+    std::string units;     ///< "s", "iterations"; empty: the attribute is "1" (no unit)
+    std::string long_name; ///< one sentence; empty: same as `name`
     Values values;
 
     [[nodiscard]] std::size_t size() const;
 };
 
-/// A name that people chose for a column, and what goes in front of it where it is taken: "metric", "parameter".
+/// A column name that a user chose, and the prefix it gets when the name is taken: "metric", "parameter".
 struct ChosenName {
     std::string name;
     std::string role;
 };
-/// Names for the columns of a table, one per chosen name. A table's own names are `taken`; then everything whose name
-/// is free keeps it; what is left gets its role in front ("metric.time"), once more for each time that this is taken
-/// too. So no name depends on the order in which they came. Names are UTF-8 afterwards (base::as_utf8).
+/// Column names of a table, one per chosen name. `taken` are the table's own names. A chosen name that is free is kept;
+/// the others get their role as a prefix ("metric.time"), repeated while the result is taken too. The returned names
+/// are UTF-8 (base::as_utf8).
 [[nodiscard]] std::vector<std::string> column_names(std::set<std::string> taken, std::vector<ChosenName> chosen);
 
 /// A group of columns of equal length; row i of all of them belongs together.
@@ -59,7 +59,7 @@ struct Results {
     std::vector<ResultTable> tables;
 };
 
-/// Writes the file aside, syncs it, renames it to `path`, syncs the directory. Throws base::IoError; throws
+/// Writes a temporary file, syncs it, renames it to `path`, syncs the directory. Throws base::IoError; throws
 /// std::invalid_argument when the columns of a table differ in length or two have the same name.
 void publish_results(FileSystem& files, const std::string& path, const Results& results);
 

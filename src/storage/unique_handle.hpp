@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// UniqueHandle: owns one handle of a C library and closes it once.
+// Handles of C libraries, each closed once by its owner: UniqueHandle, FileDescriptor.
+
+#include <unistd.h>
 
 #include <utility>
 
 namespace ranktune::storage {
 
-/// Owns a handle. `Traits` gives `Value` (the handle's type, trivially copyable), `null()` (what means "none") and
-/// `close(Value)`, which must not throw. Move-only; a moved-from handle is null and closes nothing.
+/// Owns a handle. `Traits` gives `Value` (the handle's type, trivially copyable), `null()` (the value for "none") and
+/// `close(Value)`, which must not throw. Move-only; a moved-from handle is null.
 template <class Traits>
 class UniqueHandle {
   public:
@@ -37,5 +39,14 @@ class UniqueHandle {
   private:
     Value value_ = Traits::null();
 };
+
+struct FileDescriptorTraits {
+    using Value = int;
+    static constexpr int null() noexcept { return -1; }
+    /// Errors of close(2) are ignored: a sync has reported them before.
+    static void close(int fd) noexcept { ::close(fd); }
+};
+/// An owned POSIX file descriptor.
+using FileDescriptor = UniqueHandle<FileDescriptorTraits>;
 
 } // namespace ranktune::storage

@@ -91,7 +91,7 @@ bool is_key(std::string_view name) {
     });
 }
 
-/// The options before `option` alone count for what it depends on.
+/// `option` may depend only on options in `before`.
 void check_option(const AlgorithmInfo& algorithm, const AlgorithmOption& option,
                   const std::vector<const AlgorithmOption*>& before) {
     const auto require = [&](bool holds, const std::string& what) {

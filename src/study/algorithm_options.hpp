@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The options of one algorithm: finding them, and what they take.
+// The options of one algorithm: look-up, and checks of their values.
 
 #include <memory>
 #include <string>
@@ -14,16 +14,16 @@ namespace ranktune::study {
 /// Null: the algorithm has none of this name.
 [[nodiscard]] const AlgorithmOption* find_option(const AlgorithmInfo& algorithm, std::string_view name);
 
-/// The option as one of a trainable, whose kinds and bounds mean the same.
+/// The option as that of a trainable: kinds and bounds mean the same.
 [[nodiscard]] OptionInfo as_option_info(const AlgorithmOption& option);
 
 /// Why the option cannot have this value, in words, or an empty string.
 [[nodiscard]] std::string option_problem(const AlgorithmOption& option, const space::Value& value);
 
-/// An integer that is given for a number becomes one. Requires a value that the option takes.
+/// Converts an integer that is given for a number to a float. Requires a value that the option takes.
 [[nodiscard]] space::Value as_kind(const AlgorithmOption& option, const space::Value& value);
 
-/// For what is the same for algorithms of either kind.
+/// The descriptions, for code that treats searchers and schedulers alike.
 template <class Info>
 [[nodiscard]] std::vector<const AlgorithmInfo*> infos_of(const std::vector<std::shared_ptr<const Info>>& algorithms) {
     std::vector<const AlgorithmInfo*> infos;

@@ -31,7 +31,7 @@ Lines lines_of(const StudySpec& spec) {
     return lines;
 }
 
-/// What take_over() takes over: a key, or a table with everything in it.
+/// What take_over() takes over: keys, or whole tables.
 constexpr std::string_view changeable[] = {
     "study.name",
     "study.num_trials",
@@ -53,7 +53,7 @@ constexpr std::string_view changeable[] = {
 
 bool starts(std::string_view key, std::string_view table) { return key.starts_with(table); }
 
-/// A file that lies elsewhere now is the same data; that it is has to be known. What nobody looked at before is noted.
+/// A file may move if its content is known to be the same. Content that was unknown before may be added.
 bool may_move(std::string_view key, const StudySpec& before, const StudySpec& after) {
     const std::string option(key.substr(key.find('.') + 1));
     const std::string* was = before.trainable.content_of(option);
@@ -68,7 +68,8 @@ bool option_may_change(std::string_view name, const Spec& spec) {
     return option != nullptr && option->may_change && applies(*spec.algorithm, spec.options, *option);
 }
 
-/// Whether the study has this option of an algorithm, and it may change. (Of another algorithm, `type` differs, too.)
+/// Whether the algorithm of the study has this option, and it may change. (If the algorithm changes, `type` differs,
+/// too.)
 bool option_may_change(std::string_view key, const StudySpec& spec) {
     const std::string_view name = key.substr(key.find('.') + 1);
     return key.starts_with("scheduler.") ? option_may_change(name, spec.scheduler)
@@ -85,7 +86,7 @@ void take_over_options(Spec& spec, const Spec& later) {
 bool may_change(std::string_view key, const StudySpec& before, const StudySpec& after) {
     if (key.starts_with("scheduler.") || key.starts_with("searcher."))
         return option_may_change(key, before) && option_may_change(key, after);
-    // The slots are what orders a deterministic study.
+    // The number of slots determines the order of a deterministic study.
     if (before.deterministic && key == "study.max_concurrent") return false;
     if ((starts(key, "trainable.") || starts(key, "inputs.")) && may_move(key, before, after)) return true;
     return std::ranges::any_of(changeable, [&](std::string_view entry) {
@@ -117,7 +118,7 @@ std::vector<KeyChange> differences(const StudySpec& before, const StudySpec& aft
 }
 
 bool changes_what_is_decided(const std::vector<KeyChange>& changes) {
-    // (Of an option of the trainable only the place of a file can have changed.)
+    // (Of the options of the trainable, only the path of a file can have changed.)
     const auto moved = [](const std::string& key) {
         return key.starts_with("inputs.") || (key.starts_with("trainable.") && key != "trainable.command" &&
                                               key != "trainable.flags" && key != "trainable.directory");
@@ -134,7 +135,7 @@ void take_over(StudySpec& spec, const StudySpec& later) {
     spec.num_trials = later.num_trials;
     if (!spec.deterministic) spec.max_concurrent = later.max_concurrent;
     spec.time_budget = later.time_budget;
-    // A program whose command line was wrong is mended by changing it.
+    // A wrong command line can be corrected.
     if (spec.trainable.program && later.trainable.program) {
         spec.trainable.program->command = later.trainable.program->command;
         spec.trainable.program->flags = later.trainable.program->flags;

@@ -14,12 +14,12 @@ constexpr std::string_view blanks = " \t\n\r";
 
 bool is_blank(char c) { return blanks.find(c) != std::string_view::npos; }
 
-/// What a shell would act on; here it would be passed on as it stands, which nobody means.
+/// Characters that a shell would interpret. They would be passed on literally, which is never meant.
 bool is_for_shells(char c) { return std::string_view("$`|&;<>()").find(c) != std::string_view::npos; }
 
 bool is_list(const std::string& name) { return name == "args" || name == "args_plain"; }
 
-/// A word as a shell reads it back.
+/// A word, quoted for a shell if necessary.
 std::string quoted(const std::string& word) {
     constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
     if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
@@ -61,7 +61,7 @@ std::optional<std::vector<std::string>> CommandTemplate::fill_in(const std::stri
     return std::vector<std::string>{value->text()};
 }
 
-/// Reads the text of a command once, from left to right. What cannot be meant is noted, and taken as it stands.
+/// Reads the text of a command once, from left to right. Mistakes are noted, and their text is taken literally.
 class CommandTemplate::Reader {
   public:
     Reader(std::string_view text, bool shell, std::vector<std::string>& mistakes)
@@ -95,14 +95,12 @@ class CommandTemplate::Reader {
             if (c == '~' && names_home())
                 complain(
                     "'~' is the home directory to a shell, but the command is run without one; write the whole path, "
-                    "or "
-                    "put it between single quotes if it is meant as it stands");
+                    "or put it between single quotes if it is meant as it stands");
             add(c);
         }
     }
 
-    /// `~`, `~/data` and `~user` at the beginning of a word, and `--data=~/x`, which is meant so although few shells
-    /// read it so.
+    /// `~`, `~/data` and `~user` at the beginning of a word, and `--data=~/x`, although few shells expand that.
     [[nodiscard]] bool names_home() const {
         if (!in_word_) return true;
         return !word_.empty() && !word_.back().placeholder && word_.back().text.ends_with('=') &&
@@ -219,7 +217,7 @@ std::vector<std::string> CommandTemplate::expand(const CommandValues& values) co
                 text += shell_text(*filling);
             } else if (is_list(piece.text)) {
                 result.insert(result.end(), filling->begin(), filling->end());
-                complete = false; // the word was all placeholder
+                complete = false; // the word is only the placeholder
             } else {
                 text += filling->front();
             }
@@ -231,7 +229,7 @@ std::vector<std::string> CommandTemplate::expand(const CommandValues& values) co
 }
 
 std::vector<WrittenWord> CommandTemplate::written(std::string_view command) {
-    std::vector<std::string> ignored; // a shell's command may hold what is a mistake in any other
+    std::vector<std::string> ignored; // in a shell command these are no mistakes
     std::vector<WrittenWord> result;
     for (const Word& word : Reader(command, false, ignored).words()) {
         WrittenWord written;

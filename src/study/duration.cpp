@@ -19,10 +19,10 @@ struct Unit {
     std::string_view name;
     std::int64_t milliseconds;
 };
-/// From the largest: `2h30m` names them in this order, each at most once.
+/// From the largest: a duration names units in this order, each at most once.
 constexpr std::array<Unit, 5> units = {{{"d", 86'400'000}, {"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}, {"ms", 1}}};
 
-/// A hundred years: nothing real is longer, and nanoseconds of it fit in 64 bits.
+/// A hundred years: no real duration is longer, and its nanoseconds fit into 64 bits.
 constexpr double longest_ms = 100.0 * 366.0 * 86'400'000.0;
 
 [[noreturn]] void refuse(const std::string& text, const std::string& why) {

@@ -181,7 +181,7 @@ std::string option_problem(const OptionInfo& option, const space::Domain& domain
 }
 
 space::Value resolved(const OptionInfo& option, const space::Value& value, const std::filesystem::path& directory) {
-    // An empty path is a mistake, which is told; as a path it would be the folder itself, or nothing.
+    // An empty path is reported as a mistake elsewhere; resolved, it would be the folder itself.
     if (option.kind != OptionInfo::Kind::path || !value.is_string() || value.as_string().empty()) return value;
     const std::filesystem::path path = directory / value.as_string();
     return std::filesystem::absolute(path).lexically_normal().string();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Values of a study file, and whether they suit the options of a trainable.
+// Values of a study file, and checks against the options of a trainable.
 
 #include <filesystem>
 #include <optional>
@@ -14,10 +14,11 @@
 namespace ranktune::study {
 
 /// A hyper-parameter's or option's name: letters, digits, `_` and `-`, a letter or `_` first. (Nested ones are joined
-/// by dots.) Says what is wrong with `key` when it is none.
+/// by dots.) Reports a mistake at `key` if it is invalid.
 [[nodiscard]] bool check_name(const Node& node, const std::string& key, std::string_view name, Mistakes& mistakes);
 
-/// A boolean, number, string or list as a value; nothing, and a mistake, for tables, dates, nan and lists too deep.
+/// A boolean, number, string or list as a value; nullopt and a mistake for tables, dates, nan and lists that are too
+/// deep.
 [[nodiscard]] std::optional<space::Value> to_value(const Node& node, const std::string& key, Mistakes& mistakes);
 
 [[nodiscard]] const OptionInfo* find_option(const TrainableInfo& info, std::string_view name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The resolved study file: everything written out, so that it says the same on another day and from another folder.
+// The resolved study file: everything written out, so that it means the same later and in another folder.
 #include <limits>
 #include <string_view>
 
@@ -8,7 +8,7 @@
 namespace ranktune::study {
 namespace {
 
-/// A basic string of TOML.
+/// A TOML basic string.
 std::string text_of(const std::string& value) {
     std::string text = "\"";
     for (const char c : value) {
@@ -36,7 +36,7 @@ std::string text_of(double value) { return space::float_text(value); }
 std::string text_of(base::Duration value) { return text_of(duration_text(value)); }
 std::string_view text_of(Mode mode) { return mode == Mode::min ? "\"min\"" : "\"max\""; }
 
-/// Lines of one table after the other.
+/// Writes tables line by line.
 class Writer {
   public:
     void table(std::string_view name) {
@@ -133,7 +133,7 @@ std::string parameter_text(const space::Parameter& parameter) {
     return text + " }";
 }
 
-/// "from 4 to 8": where the values that are written are not always those that are drawn, or not both of them.
+/// "from 4 to 8": for domains whose written bounds are not always values that are drawn.
 std::string bounds_text(const space::Domain& domain) {
     const auto* integers = std::get_if<space::IntRange>(&domain);
     const auto* floats = std::get_if<space::FloatRange>(&domain);

@@ -15,13 +15,13 @@
 namespace ranktune::study {
 namespace {
 
-/// From here on a copy of a state goes past the CPU's caches. It is read next by a disk or by another core, and an
-/// ordinary store would first read what it overwrites: half as much memory traffic again, while training waits. The C
-/// library does the same, but only for copies much larger than most tensors.
+/// Copies of this size and more bypass the CPU's caches. They are read next by a disk or another core, and an ordinary
+/// store would first read the line that it overwrites, which adds half of the memory traffic while training waits. The
+/// C library does the same, but only for copies much larger than most tensors.
 constexpr std::size_t past_caches_from = std::size_t{256} * 1024;
 
 #if defined(__x86_64__)
-/// `to` is a multiple of 16. Four pages at a time, so that more of the memory's banks are open.
+/// Requires `to` aligned to 16. Copies four pages side by side, to keep more memory banks open.
 void copy_past_caches(std::byte* to, const std::byte* from, std::size_t size) {
     constexpr std::size_t page = 4096;
     constexpr std::size_t line = 64;
@@ -65,7 +65,7 @@ std::uint64_t product(std::uint64_t bytes, std::span<const std::uint64_t> extent
     return bytes;
 }
 
-/// The same tensor, whatever rows of it.
+/// Whether both are parts of the same tensor.
 bool same_tensor(const TensorInfo& a, const TensorInfo& b) {
     return a.name == b.name && a.type == b.type && a.shape == b.shape && a.layout == b.layout;
 }

@@ -11,8 +11,7 @@
 namespace ranktune::study {
 namespace {
 
-/// Whole numbers without a point, others with six significant digits; the same in every locale of the C library that a
-/// program of ours runs in ("C" is never left).
+/// Whole numbers without a point, others with six significant digits. Our programs never leave the "C" locale.
 std::string number(double value) {
     std::array<char, 32> text{};
     if (std::isfinite(value) && value == std::trunc(value) && std::abs(value) < 1e15) {
@@ -23,7 +22,7 @@ std::string number(double value) {
     return text.data();
 }
 
-/// Reasons that have no numbers.
+/// Reasons without numbers.
 constexpr std::pair<Reason, std::string_view> sentences[] = {
     {Reason::none, ""},
     {Reason::below_rung, "between two decision points"},
@@ -49,7 +48,7 @@ constexpr std::pair<Reason, std::string_view> sentences[] = {
     {Reason::unread_parameter, "the first trial never looked at a parameter"},
 };
 
-/// Words by their codes; "unknown": another code.
+/// The word of a code; "unknown" for other codes.
 template <class Code, std::size_t Count>
 std::string_view word(const std::string_view (&words)[Count], Code code) {
     const auto at = static_cast<std::size_t>(code);

@@ -17,7 +17,7 @@
 namespace ranktune::studydir {
 namespace {
 
-// What a signal handler may touch: written before, or lock-free.
+// Signal handlers read these: set beforehand, or lock-free.
 char path[4096];
 std::atomic<bool> prepared{false};
 std::atomic<bool> left{false};

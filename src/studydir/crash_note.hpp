@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Crash notes: a rank that is about to end by the fault of its trial leaves word in the study directory, because the
-// launcher will end the whole job, head included. The next head reads who it was.
+// Crash notes: a rank that is about to die because of its trial leaves a note in the study directory, because the
+// launcher then ends the whole job, head included. The next head reads the notes.
 //
-// One file per rank (of the job) that had something to say, logs/crash-<incarnation>-<rank>. It holds
-// "<trial> <attempt> <message>".
+// One file per rank of the job, logs/crash-<incarnation>-<rank>, with the line "<trial> <attempt> <message>".
 
 #include <string>
 #include <vector>
@@ -14,16 +13,16 @@
 
 namespace ranktune::studydir {
 
-/// Where this rank would leave its note; once, before any other call.
+/// Sets the file of this rank's note. Call once, before the other functions.
 void prepare_crash_note(const std::string& study_directory, base::Incarnation incarnation, base::Rank rank);
 
-/// What this rank works on, for a note; attempt zero: nothing, and then no note is left.
+/// Sets the attempt that this rank works on. Attempt zero means none: then no note is written.
 void note_attempt(const wire::AttemptKey& key);
 
-/// Leaves the note. Async-signal-safe; the first call counts. `message` is one line.
+/// Writes the note. Async-signal-safe; only the first call writes. `message` is one line.
 void leave_crash_note(const char* message) noexcept;
 
-/// The notes that ranks of this incarnation left, by rank. What cannot be read is left out.
+/// The notes that ranks of this incarnation left, ordered by rank. Unreadable notes are skipped.
 [[nodiscard]] std::vector<study::CrashNote> read_crash_notes(storage::FileSystem& files,
                                                              const std::string& study_directory,
                                                              std::uint32_t incarnation);

@@ -20,8 +20,8 @@ HeldLease take_lease(storage::FileSystem& files, const EnterRequest& request) {
         new storage::Lease(storage::Lease::take(files, request.directory, me, storage::real_wait(request.on_note))));
 }
 
-/// What a head on another machine wrote before it died may be there, and not be seen yet: the lists of folders that NFS
-/// keeps are up to a minute old.
+/// Retries, because what a head on another machine wrote before it died may not be visible yet: NFS clients cache
+/// directory listings for up to a minute.
 OpenedStudy open_when_visible(storage::FileSystem& files, const EnterRequest& request) {
     for (int looks_left = 35;; --looks_left) {
         try {
@@ -39,14 +39,13 @@ Entered enter(storage::FileSystem& files, const EnterRequest& request) {
     Entered entered;
     files.make_directories(request.directory);
     entered.lease = take_lease(files, request);
-    // Meant for an earlier start. What is older than `supervise` it has removed itself; the rest is for this start,
-    // too.
+    // Discard stop requests from earlier runs. Under `supervise`, keep them: it has already removed the older ones.
     if (!request.supervised) files.remove(StudyDirectory{request.directory}.stop_file());
-    // A job that Slurm starts again would throw away what it has just done.
+    // A requeued job must not throw away the results of its earlier runs.
     const bool fresh = request.open.fresh && process::slurm_restart_count() == 0;
     if (fresh && holds_study(files, request.directory)) {
         entered.lease.reset();
-        // What a link leads to is moved, and not the link: its owner wants the study there.
+        // Move the target of a symbolic link, not the link: the user wants the study at that place.
         const std::string real = files.resolve(request.directory);
         entered.moved_to = move_aside(files, real);
         files.make_directories(real);
@@ -63,7 +62,7 @@ std::string what_to_mend(const base::IoError& error) {
             return "Make room";
         case EACCES:
         case EPERM:
-            return "This user may not do that there: have the permissions mended, or take another directory with -o";
+            return "This user lacks the permission: have the permissions mended, or take another directory with -o";
         case EROFS:
             return "Have the file system made writable, or take another directory with -o";
         default:
@@ -73,7 +72,7 @@ std::string what_to_mend(const base::IoError& error) {
 
 EarlyTrouble early_trouble(const base::IoError& error) {
     if (!storage::may_pass(error)) return {study::StudyOutcome::runtime_error, error.what()};
-    return {study::StudyOutcome::resumable, std::string(error.what()) + "; nothing that the study had was lost. " +
+    return {study::StudyOutcome::resumable, std::string(error.what()) + "; the study has lost nothing. " +
                                                 what_to_mend(error) + ", and give the same command again"};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How a head comes into a study directory: the lease, --fresh, and what the directory holds.
+// How a head enters a study directory: takes the lease, obeys --fresh, reads what is there.
 
 #include <functional>
 #include <memory>
@@ -20,10 +20,10 @@ struct ReleaseLease {
         delete lease;
     }
 };
-/// Released at the end of its scope, whatever ended it.
+/// Released at the end of its scope, also when an exception leaves it.
 using HeldLease = std::unique_ptr<storage::Lease, ReleaseLease>;
 
-/// The directory is this head's, and its study is read.
+/// This head owns the directory and has read its study.
 struct Entered {
     HeldLease lease;
     OpenedStudy opened;
@@ -34,23 +34,24 @@ struct EnterRequest {
     std::string directory; ///< absolute
     const study::StudySpec& spec;
     OpenRequest open;
-    bool supervised = false;                         ///< what the file `stop` asks for was meant for this start, too
-    std::function<void(const std::string&)> on_note; ///< one sentence for people who wait; may be empty
+    bool supervised = false; ///< a stop request that is already there is meant for this start
+    std::function<void(const std::string&)>
+        on_note; ///< called with one sentence for the user while waiting; may be empty
 };
 
-/// Takes the lease and reads the study. Throws base::UsageError when another head has it, base::IoError, and what
-/// open_study throws.
+/// Takes the lease and reads the study. Throws base::UsageError when another head holds the lease, base::IoError, and
+/// what open_study throws.
 [[nodiscard]] Entered enter(storage::FileSystem& files, const EnterRequest& request);
 
-/// How a run ends whose directory makes trouble before anything began: resumably when it may pass (storage::may_pass),
-/// with what to do about it.
+/// How a run ends when its directory fails before anything began: resumable when the error may pass
+/// (storage::may_pass), with advice.
 struct EarlyTrouble {
     study::StudyOutcome outcome;
     std::string words;
 };
 [[nodiscard]] EarlyTrouble early_trouble(const base::IoError& error);
 
-/// What a person can do about such an error: "Make room".
+/// What the user can do about the error: "Make room".
 [[nodiscard]] std::string what_to_mend(const base::IoError& error);
 
 } // namespace ranktune::studydir

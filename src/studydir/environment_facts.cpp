@@ -2,9 +2,13 @@
 #include "studydir/environment_facts.hpp"
 
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <sys/utsname.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <iterator>
 #include <string_view>
 #include <thread>
@@ -16,8 +20,7 @@
 namespace ranktune::studydir {
 namespace {
 
-/// Names beside Slurm's that explain a run and cannot hold a secret. Anything else of the environment stays where it
-/// is.
+/// Variables other than Slurm's that explain a run and cannot hold a secret. All others stay out of env.json.
 constexpr const char* listed[] = {"CUDA_VISIBLE_DEVICES",
                                   "HDF5_USE_FILE_LOCKING",
                                   "LOADEDMODULES",
@@ -30,7 +33,7 @@ constexpr const char* listed[] = {"CUDA_VISIBLE_DEVICES",
                                   "PMIX_VERSION",
                                   "TMPDIR"};
 
-/// What Slurm, its site and its plugins set, by name. Options of SPANK plugins may be anything.
+/// Judges by the name. Slurm, the site and plugins set such variables; options of SPANK plugins may hold anything.
 bool may_hold_a_secret(std::string_view name) {
     for (const char* part : {"AUTH", "CREDENTIAL", "JWT", "KEY", "PASS", "SECRET", "SPANK", "TOKEN"})
         if (name.find(part) != std::string_view::npos) return true;
@@ -104,6 +107,49 @@ std::string environment_json(const EnvironmentFacts& facts) {
         .raw("layout", facts.layout)
         .raw("variables", variables_json());
     return object.str() + "\n";
+}
+
+std::string file_system_name(std::uint64_t number) {
+    struct Known {
+        std::uint64_t number;
+        const char* name;
+    };
+    // From statfs(2) and the sources of the clients of parallel file systems.
+    constexpr Known known[] = {{0x0BD00BD0, "lustre"}, {0x6969, "nfs"},         {0x47504653, "gpfs"},
+                               {0x19830326, "beegfs"}, {0x00C36400, "ceph"},    {0xEF53, "ext4"},
+                               {0x58465342, "xfs"},    {0x9123683E, "btrfs"},   {0x2FC12FC1, "zfs"},
+                               {0x01021994, "tmpfs"},  {0x794C7630, "overlay"}, {0x65735546, "fuse"},
+                               {0xFF534D42, "cifs"},   {0xFE534D42, "smb2"},    {0x01021997, "9p"},
+                               {0x5346544E, "ntfs"},   {0xAAD7AAEA, "panfs"}};
+    for (const Known& each : known)
+        if (each.number == number) return each.name;
+    char text[32];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
+    return text;
+}
+
+FileSystemFacts file_system_facts(const std::string& path) {
+    FileSystemFacts facts;
+    struct statfs kind {};
+    struct statvfs room {};
+    if (statfs(path.c_str(), &kind) != 0 || statvfs(path.c_str(), &room) != 0) {
+        facts.error = {errno, std::generic_category()};
+        return facts;
+    }
+    facts.type = file_system_name(static_cast<std::uint64_t>(kind.f_type) & 0xFFFFFFFFU);
+    facts.free_bytes = static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize;
+    if (room.f_files > 0) facts.free_inodes = room.f_favail;
+    return facts;
+}
+
+std::string binary_size(std::uint64_t bytes) {
+    constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = static_cast<double>(bytes);
+    std::size_t unit = 0;
+    for (; value >= 1023.5 && unit + 1 < std::size(units); ++unit) value /= 1024.0;
+    char text[32];
+    std::snprintf(text, sizeof text, "%.0f%s", value, units[unit]);
+    return text;
 }
 
 } // namespace ranktune::studydir

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a start of a study ran on: for env.json, the log and the support desk. No secrets: Slurm's variables but those
-// whose names speak of one, and an allow-list of others.
+// What a start of a study ran on: for env.json, the log and the support desk. No secrets: of Slurm's variables those
+// with a suspicious name are left out, of the others only an allow-list is included.
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <system_error>
 
 namespace ranktune::studydir {
 
@@ -22,5 +24,21 @@ struct EnvironmentFacts {
 
 /// The text of env.json: versions, build, machine, limits, loaded modules, Slurm's and the launcher's variables.
 [[nodiscard]] std::string environment_json(const EnvironmentFacts& facts);
+
+/// The file system of a study, for its log: most trouble at night is a full or a slow disk.
+struct FileSystemFacts {
+    std::string type = "unknown";             ///< "lustre", "nfs", "ext4"; "0x1234" for an unknown magic number
+    std::uint64_t free_bytes = 0;             ///< for this user
+    std::optional<std::uint64_t> free_inodes; ///< for this user; none on file systems without a limit (btrfs)
+    std::error_code error;                    ///< set when the facts could not be read
+};
+/// Facts about the file system that holds `path`.
+[[nodiscard]] FileSystemFacts file_system_facts(const std::string& path);
+
+/// Name of a file system by its statfs(2) magic number.
+[[nodiscard]] std::string file_system_name(std::uint64_t number);
+
+/// "12TiB", "840MiB", "0B": without a space, for a log field.
+[[nodiscard]] std::string binary_size(std::uint64_t bytes);
 
 } // namespace ranktune::studydir

@@ -16,8 +16,8 @@ namespace {
 
 using study::StudyOutcome;
 
-/// What its head said last is not what the journal says, or says that metrics.h5 lacks something. (A head writes the
-/// tables before its last word.)
+/// Whether metrics.h5 may be incomplete: it is missing, or the last `outcome` disagrees with the journal or reports
+/// missing tables. (A head writes the tables before `outcome`.)
 bool tables_are_due(storage::FileSystem& files, const StudyDirectory& directory, const OpenedStudy& opened) {
     const auto& outcome = opened.outcome;
     return !files.exists(directory.metrics_file()) || !outcome || outcome->start != opened.journal.incarnation ||
@@ -43,7 +43,7 @@ void say_how_it_ended(storage::FileSystem& files, const StudyDirectory& director
     outcome.reason = stopped ? tables : end_words(state.end_reason, state.end_message);
     outcome.cause = end_cause(outcome.outcome, stopped ? study::Reason::unsaved : state.end_reason);
     outcome.by = outcome.cause == EndCause::asked ? state.drain_by : study::Asker::none;
-    outcome.progress = true; // it came to its end
+    outcome.progress = true; // the study is over
     outcome.reports = state.reports;
     outcome.start = opened.journal.incarnation;
     outcome.time = wall_time_now();
@@ -83,14 +83,14 @@ std::string tend(storage::FileSystem& files, const std::string& directory, const
     const bool due = tables_are_due(files, study, opened);
     std::string trouble;
     try {
-        // Where the releases are not safe yet, what is removed might be named again after a loss of power.
+        // Sync first: otherwise, after a power loss, the journal might name again what was removed here.
         storage::sync_segments(files, directory);
         remove_orphans(files, directory, opened.tuner->state());
         files.remove_if_empty(study.attempts());
         if (due) trouble = make_tables(files, directory, opened);
         if (due) say_how_it_ended(files, study, opened, launch, trouble);
         files.remove(study.outcome_reserve());
-    } catch (const base::IoError&) { // what stays takes space, and harms nobody
+    } catch (const base::IoError&) { // leftovers cost space, nothing else
     }
     return trouble;
 }
@@ -102,12 +102,12 @@ std::string tend_if_free(storage::FileSystem& files, const std::string& director
     try {
         lease.emplace(storage::Lease::take(
             files, directory, storage::this_holder(process::slurm_job(), process::slurm_restart_count()), wait));
-    } catch (const base::UsageError&) { // somebody lives, and does it
+    } catch (const base::UsageError&) { // another head lives and will do it
         return {};
     } catch (const base::IoError& error) {
         return tables_are_due(files, {directory}, opened) ? trouble_with_tables(error) : std::string();
     }
-    // Somebody may have gone on with the study before the lease was taken.
+    // Another head may have continued the study before the lease was taken.
     const bool same = storage::read_journal_tail(files, directory, storage::Check::since_snapshot).summary.records ==
                       opened.journal.records;
     std::string trouble = same ? tend(files, directory, opened, {}) : std::string();

@@ -11,8 +11,8 @@
 namespace ranktune::studydir {
 namespace {
 
-/// The number behind `"key":` in a JSON object that status_json made (a quote within a text has a backslash before it,
-/// so the key with both its quotes cannot be part of one).
+/// The number after `"key":` in a JSON object from status_json. (Quotes inside its texts are escaped, so `"key":`
+/// cannot be part of a text.)
 std::optional<std::uint64_t> number_of(const std::string& json, const std::string& key) {
     const std::string quoted = "\"" + key + "\":";
     const auto at = json.find(quoted);
@@ -23,7 +23,7 @@ std::optional<std::uint64_t> number_of(const std::string& json, const std::strin
     return end == begin ? std::nullopt : std::optional(number);
 }
 
-/// This segment has it, or a later one that says what counts of the earlier ones.
+/// Whether the journal reaches `known`. A segment of a later start decides what counts of the earlier ones.
 bool reaches(const storage::JournalSummary& found, const JournalExtent& known) {
     if (found.incarnation != known.start) return found.incarnation > known.start;
     return found.records >= known.records;
@@ -41,7 +41,7 @@ std::vector<JournalExtent> known_extents(storage::FileSystem& files, const Study
         const auto start = number_of(status, "start");
         const auto records = number_of(status, "records_synced");
         if (start && records) known.push_back({static_cast<std::uint32_t>(*start), *records, "status"});
-    } catch (const base::IoError&) { // a help, not a condition
+    } catch (const base::IoError&) { // `status` is optional here
     }
     return known;
 }

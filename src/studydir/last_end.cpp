@@ -11,9 +11,9 @@ std::optional<study::JobDeath> death_of_job(const LastEnd& end) {
     if (!end.trials_ran) return std::nullopt;
     if (!end.notes.empty()) return study::JobDeath{end.notes};
     if (end.told == "outside") return std::nullopt;
-    // mpirun tells the head to stop when a rank has died: who saw the launcher's exit code knows better than `outcome`.
+    // mpirun stops the head when another rank has died: the launcher's exit code outweighs `outcome`.
     if (end.told == "crash") return study::JobDeath{};
-    if (end.requeued) return std::nullopt; // preempted, or a node failed: Slurm starts nothing again that crashed
+    if (end.requeued) return std::nullopt; // preempted or node failure: Slurm does not requeue a job that crashed
     if (!end.outcome) return study::JobDeath{};
     switch (end.outcome->cause) {
         case EndCause::asked:
@@ -35,9 +35,9 @@ LastEnd last_end(storage::FileSystem& files, const std::string& directory, const
     end.requeued =
         opened.journal.job == process::slurm_job() && process::slurm_restart_count() > opened.journal.restart_count;
     end.outcome = opened.outcome;
-    // Starts since then that failed before they began (a full disk) have left no trial behind, and no word.
+    // A start that failed before it began (a full disk) has no trials and no outcome.
     const std::uint32_t ran = state.incarnation.value();
-    if (end.outcome && end.outcome->start < ran) end.outcome.reset(); // an earlier one's
+    if (end.outcome && end.outcome->start < ran) end.outcome.reset(); // of an earlier start
     end.notes = read_crash_notes(files, directory, ran);
     return end;
 }

@@ -84,7 +84,7 @@ std::string log_line(base::LogLevel level, std::string_view event, const std::ve
 
 LogFile::LogFile(const std::string& path, std::vector<base::LogField> always) : always_(std::move(always)) {
     const auto folder = std::filesystem::path(path).parent_path();
-    std::error_code ignored; // the open below tells
+    std::error_code ignored; // open() below reports the error
     if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
     fd_ = storage::open_own_file(path, O_WRONLY | O_CREAT | O_APPEND);
 }

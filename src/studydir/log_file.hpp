@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// LogFile: log lines for people and for grep, appended whole so that several processes can share a file.
+// LogFile: log lines for people and grep. Each line is one write, so several processes can share a file.
 
 #include <memory>
 #include <string>
@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "ranktune/base/log.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/unique_handle.hpp"
 
 namespace ranktune::studydir {
 
 /// `2026-11-20T02:14:07.113Z`: UTC, milliseconds, RFC 3339.
 [[nodiscard]] std::string wall_time_now();
 
-/// One line without its time and newline: `I start job=81234 mpi="Open MPI 4.1.4"`. A value with a blank, a quote, an
-/// equals sign or a control character is quoted; quotes, backslashes and newlines are escaped, so a line stays a line.
+/// One line without time and newline: `I start job=81234 mpi="Open MPI 4.1.4"`. Values with a space, quote, equals sign
+/// or control character are quoted; quotes, backslashes and newlines are escaped, so a record is always one line.
 [[nodiscard]] std::string log_line(base::LogLevel level, std::string_view event,
                                    const std::vector<base::LogField>& fields);
 
@@ -24,14 +24,14 @@ namespace ranktune::studydir {
 /// Thread-safe without a lock. A failing write is dropped: a log must never end a study.
 class LogFile final : public base::LogSink {
   public:
-    /// Creates the file and its folder when needed; follows no symbolic link to it. `always` is added to each line in
-    /// front of the other fields. Throws base::IoError.
+    /// Creates the file and its folder if needed; does not follow a symbolic link. `always` precedes the other fields
+    /// of each line. Throws base::IoError.
     explicit LogFile(const std::string& path, std::vector<base::LogField> always = {});
 
     void write(base::LogLevel level, std::string_view event, const std::vector<base::LogField>& fields) override;
-    /// The same with a text behind ` | ` that is written as it is.
+    /// The same, followed by ` | ` and `text` unchanged.
     void write_text(std::string_view event, const std::vector<base::LogField>& fields, std::string_view text);
-    /// For handlers of signals, which may only write(2).
+    /// For signal handlers, which may only call write(2).
     [[nodiscard]] int fd() const { return fd_.get(); }
 
   private:

@@ -36,14 +36,14 @@ void note_lone_reports(const std::string& study_directory) {
     try {
         const auto file = storage::open_own_file(path_in(study_directory), O_WRONLY | O_CREAT | O_APPEND);
         static_cast<void>(!write(file.get(), line, sizeof line - 1));
-    } catch (const base::IoError&) { // the next attempt waits as long as this one
+    } catch (const base::IoError&) { // without the note the next attempt waits as long as this one
     }
 }
 
 void forget_lone_reports(const std::string& study_directory) {
     try {
         storage::posix_file_system().remove(path_in(study_directory));
-    } catch (const base::IoError&) { // it counts for one attempt more
+    } catch (const base::IoError&) { // then it counts for one more attempt
     }
 }
 

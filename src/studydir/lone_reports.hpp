@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The note that the programs of a study report on rank 0 alone: logs/rank-0-alone, a line for each attempt. There every
-// worker sees it, and it outlives a start.
+// The note that only rank 0 of this study's programs reports: logs/rank-0-alone, one line per attempt. It is in the
+// study directory so that every worker and every later start sees it.
 
 #include <cstdint>
 #include <string>
 
 namespace ranktune::studydir {
 
-/// Attempts in which that was recognised; 0: none, or another rank has reported since. What cannot be read is no note.
+/// Number of attempts that noticed it; 0: none, another rank has reported since, or the note cannot be read.
 [[nodiscard]] std::uint64_t lone_reports(const std::string& study_directory);
-/// One more. Throws nothing: without the note a later attempt waits longer, and that is all.
+/// Adds an attempt. Does not throw: without the note a later attempt waits longer, nothing else.
 void note_lone_reports(const std::string& study_directory);
-/// Another rank has reported after all.
+/// Another rank has reported: removes the note.
 void forget_lone_reports(const std::string& study_directory);
 
 } // namespace ranktune::studydir

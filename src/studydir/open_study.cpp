@@ -13,7 +13,7 @@
 #include "studydir/journal_extent.hpp"
 #include "studydir/study_directory.hpp"
 #include "tuner/resume.hpp"
-#include "tuner/verdict.hpp"
+#include "tuner/state.hpp"
 
 namespace ranktune::studydir {
 namespace {
@@ -27,7 +27,7 @@ std::unique_ptr<tuner::Tuner> from_record_0(storage::FileSystem& files, const st
     return grown.take();
 }
 
-/// Null: the start before was killed before its first record.
+/// Null: the previous start was killed before its first record.
 std::unique_ptr<tuner::Tuner> replay(storage::FileSystem& files, const std::string& directory,
                                      const storage::JournalTail& tail, bool& used_snapshot) {
     auto tuner = tuner::resumed(directory, algorithms::known_algorithms(), tail.snapshot, tail.records);
@@ -35,7 +35,7 @@ std::unique_ptr<tuner::Tuner> replay(storage::FileSystem& files, const std::stri
     return tuner || !tail.snapshot ? std::move(tuner) : from_record_0(files, directory);
 }
 
-/// A new study would take the place of the old one, file by file.
+/// Refuses to start: a new study would overwrite the old one, file by file.
 void refuse_remains(storage::FileSystem& files, const std::string& directory) {
     const std::string trace = trace_of_a_journal(files, StudyDirectory{directory});
     if (trace.empty()) return;
@@ -44,12 +44,12 @@ void refuse_remains(storage::FileSystem& files, const std::string& directory) {
                            "file system. Or begin again: --fresh moves the old directory aside, -o takes another one");
 }
 
-/// A study's directory is its own: what it does not know there, a later start takes for something killed ranks left.
+/// Refuses to start: a later start would delete unknown files there as leftovers of killed ranks.
 void refuse_foreign(storage::FileSystem& files, const std::string& directory) {
     const std::string name = foreign_entry(files, StudyDirectory{directory});
     if (name.empty()) return;
-    throw base::UsageError("'" + directory + "' is no directory of a study and not empty (there is '" + name +
-                           "'); a new study needs one of its own: give another with -o, such as -o " +
+    throw base::UsageError("'" + directory + "' is not a study directory and not empty (there is '" + name +
+                           "'); a new study needs a directory of its own: choose another with -o, such as -o " +
                            study::shell_text({directory + "/study"}));
 }
 
@@ -88,13 +88,13 @@ bool budget_grew(const study::StudySpec& before, const study::StudySpec& now) {
     return before.time_budget && (!now.time_budget || *now.time_budget > *before.time_budget);
 }
 
-/// A limit that is raised or lowered afterwards counts: the trials are all there, and are judged by it.
+/// A changed failure limit applies to finished studies too: all trials are there to be counted.
 bool is_judged_otherwise(const tuner::State& state, const study::StudySpec& spec) {
     return state.end_reason == study::Reason::study_complete &&
            tuner::too_many_failed(state, spec.failure) != (state.outcome == StudyOutcome::too_many_failures);
 }
 
-/// Whether a study that has ended for good has more to do with this study file.
+/// Whether a study that is over has more to do with this study file.
 bool goes_on(const tuner::Tuner& tuner, const study::StudySpec& spec) {
     const auto& state = tuner.state();
     // Every trial would end the same way.
@@ -146,7 +146,7 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
         refuse_foreign(files, directory);
         return opened;
     }
-    // One that cannot be read now is not one that is missing: no trial shall be suspected for that.
+    // An `outcome` that cannot be read must not count as missing: trials would be suspected for it.
     if (const StudyDirectory study{directory}; files.exists(study.outcome_file()))
         opened.outcome = parse_outcome(storage::read_text(files, study.outcome_file()));
     const auto known = known_extents(files, {directory}, opened.outcome);
@@ -157,7 +157,7 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
     opened.uuid = tail.summary.uuid;
     opened.incarnation = base::Incarnation{tail.summary.incarnation + 1};
     opened.tuner = replay(files, directory, tail, opened.from_snapshot);
-    if (!opened.tuner) return opened; // published, but nothing was written: it begins now
+    if (!opened.tuner) return opened; // a segment without a record: the study begins now
     opened.is_new = false;
     const auto& state = opened.tuner->state();
     opened.changes = study::differences(opened.tuner->spec(), spec);
@@ -188,7 +188,7 @@ std::vector<study::Record> take_up(OpenedStudy& opened, const OpenRequest& reque
     for (const study::TrialId trial : opened.reopened)
         opened.tuner->reopen(trial, request.errored == OpenRequest::Errored::restart, now, out);
     out.records.push_back(snapshot_of(*opened.tuner));
-    return std::move(out.records); // the released checkpoints are orphans now, and go with the others
+    return std::move(out.records); // the released checkpoints become orphans and are removed with them
 }
 
 std::vector<std::string> orphans_of(storage::FileSystem& files, const std::string& directory,
@@ -215,19 +215,19 @@ std::uint64_t remove_orphans(storage::FileSystem& files, const std::string& dire
         try {
             files.remove_all(path); // a file, or the folder of a program
             ++removed;
-        } catch (const base::IoError&) { // it takes space, and harms nobody
+        } catch (const base::IoError&) { // it costs space, nothing else
         }
     }
     const std::string all = StudyDirectory{directory}.checkpoints();
     for (const std::string& trial : files.list(all))
         if (is_number(trial)) files.remove_if_empty(all + "/" + trial);
-    // Of programs that were killed: nobody runs in there now.
+    // Folders of killed programs: no program runs now.
     const std::string attempts = StudyDirectory{directory}.attempts();
     for (const std::string& name : files.list(attempts)) {
         if (!storage::is_checkpoint_name(name)) continue; // attempts have the same names
         try {
             files.remove_all(attempts + "/" + name);
-        } catch (const base::IoError&) { // as above
+        } catch (const base::IoError&) { // likewise
         }
     }
     return removed;

@@ -30,7 +30,7 @@ void Publisher::write() {
     }
     try {
         if (text && allowed_()) publish_text(files_, path_, *text, false);
-    } catch (const base::Error&) { // full disk: the next text may fit, and nothing depends on it
+    } catch (const base::Error&) { // full disk: the next text may fit, and nothing depends on the file
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Publisher: writes a small file again and again, always the newest text, without holding up who gives it.
+// Publisher: rewrites a small file with the newest text, without blocking the caller.
 
 #include <functional>
 #include <mutex>
@@ -12,12 +12,12 @@
 
 namespace ranktune::studydir {
 
-/// A file system that hangs for a minute must not stop the head's loop: `publish` only leaves the text for a thread,
-/// which writes it aside and renames it (not synced). A text that was not written when the next one comes is skipped.
-/// The last one is written before this object is gone. Failures are dropped: the file is a convenience.
+/// A hanging file system must not stop the head's loop: `publish` only hands the text to a thread, which writes a
+/// temporary file and renames it (not synced). A newer text replaces one that is not written yet. The destructor writes
+/// the last text. Failures are ignored: the file is a convenience.
 class Publisher {
   public:
-    /// `allowed` is asked before each write, on that thread: whether the place is still the one that was meant.
+    /// `allowed` is called before each write, on that thread: whether the directory is still the right one.
     Publisher(storage::FileSystem& files, std::string path, std::function<bool()> allowed);
 
     void publish(std::string text);

@@ -24,7 +24,7 @@ Column field(std::string name, std::string units, std::string long_name, Column:
     return {std::move(name), Role::field, std::move(units), std::move(long_name), std::move(values)};
 }
 
-/// What a parameter's values have in common, over all trials that have it.
+/// The common type of a parameter's values, over all trials that have it.
 enum class Common { none, integer, number, text };
 
 Common common_of(const space::Value& value) {

@@ -12,15 +12,15 @@
 
 namespace ranktune::studydir {
 
-/// Collects the columns of the tables `reports` and `trials` while a journal is read.
+/// Collects the columns of the tables `reports` and `trials` while the journal is read.
 ///
 ///   ResultsBuilder builder(spec);   read_journal(..., [&](auto&& record) { builder.add(record); });   builder.finish()
 class ResultsBuilder {
   public:
     explicit ResultsBuilder(const study::StudySpec& spec);
-    /// Records in their order, from the first one. Throws base::FormatError when one cannot follow the others.
+    /// Adds the records in order, from the first one. Throws base::FormatError for a record that cannot follow.
     void add(const study::Record& record);
-    /// The tables of everything added. `written` is the wall time for the file's attribute.
+    /// The tables of all records added. `written`: wall time for the file's attribute.
     [[nodiscard]] storage::Results finish(const std::string& written) const;
 
   private:
@@ -28,14 +28,14 @@ class ResultsBuilder {
     [[nodiscard]] storage::ResultTable reports() const;
     [[nodiscard]] storage::ResultTable trials() const;
 
-    tuner::Tuner tuner_; ///< replays: the trials' table is its state
+    tuner::Tuner tuner_; ///< replays the journal: the table `trials` is its state
     std::vector<std::int64_t> trial_;
     std::vector<std::int64_t> attempt_;
     std::vector<std::int64_t> iteration_;
     std::vector<double> time_;
     std::vector<double> seconds_;
     std::vector<std::string> verdict_;
-    std::vector<std::vector<double>> metrics_; ///< by MetricId; shorter than the table until a value comes
+    std::vector<std::vector<double>> metrics_; ///< by MetricId; shorter than the table until the next value comes
 };
 
 /// Reads the journal of the study in `directory` and publishes its tables as `<directory>/metrics.h5`. Throws

@@ -53,7 +53,7 @@ EndCause end_cause(study::StudyOutcome outcome, study::Reason reason) {
             return EndCause::trials;
         case study::Reason::no_ranks:
             return EndCause::ranks;
-        case study::Reason::lost: // all at once, by the head's own silence (HeadMachine::desertion)
+        case study::Reason::lost: // all ranks at once, because the head was silent (HeadMachine::desertion)
             return EndCause::stalled;
         default:
             return EndCause::asked;
@@ -61,7 +61,7 @@ EndCause end_cause(study::StudyOutcome outcome, study::Reason reason) {
 }
 
 std::string outcome_text(const OutcomeFile& outcome) {
-    const std::string reason = base::gist(outcome.reason); // one line; the whole is in the log and in the journal
+    const std::string reason = base::gist(outcome.reason); // one line; the log and the journal have the full text
     const bool resumable = outcome.outcome == study::StudyOutcome::resumable;
     std::string text;
     text += "exit=" + std::to_string(static_cast<int>(outcome.outcome)) + "\n";
@@ -124,7 +124,7 @@ std::optional<OutcomeFile> read_outcome(storage::FileSystem& files, const StudyD
         if (!files.exists(directory.outcome_file())) return std::nullopt;
         return parse_outcome(storage::read_text(files, directory.outcome_file()));
     } catch (const base::IoError& error) {
-        if (error.code() == storage::not_a_file()) throw; // no head has made it: nobody knows how the study ended
+        if (error.code() == storage::not_a_file()) throw; // no head wrote this: nobody knows how the study ended
         return std::nullopt;
     }
 }
@@ -160,7 +160,7 @@ bool is_number(std::string_view text) {
 }
 
 std::string foreign_entry(storage::FileSystem& files, const StudyDirectory& directory) {
-    // What starts that were killed before their first record have left.
+    // Leftovers of starts that were killed before their first record.
     const auto is_own = [](const std::string& name) {
         if (name.starts_with(".") || name == "lost+found" || name.starts_with("lease")) return true;
         if (name.ends_with(".tmp") || name.starts_with("study.toml")) return true;
@@ -170,7 +170,7 @@ std::string foreign_entry(storage::FileSystem& files, const StudyDirectory& dire
     };
     for (const std::string& name : files.list(directory.path))
         if (!is_own(name)) return name;
-    // Of these a later start removes what its study does not know. (A trial's own folder may have been made.)
+    // A later start removes unknown entries of these folders. (Empty folders of trials are allowed.)
     for (const std::string& name : files.list(directory.checkpoints()))
         if (!is_number(name) || !files.list(directory.checkpoints() + "/" + name).empty()) return "checkpoints/" + name;
     for (const std::string& name : files.list(directory.attempts())) return "attempts/" + name;

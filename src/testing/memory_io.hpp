@@ -10,7 +10,7 @@
 
 namespace ranktune::testing {
 
-/// States by path, of all ranks. Thread-safe. Programs cannot save here.
+/// The checkpoints of all ranks, by path. Thread-safe. Programs cannot save here.
 class MemoryIo final : public trial::CheckpointIo {
   public:
     [[nodiscard]] study::CheckpointRef save(const storage::CheckpointKey& key,
@@ -24,9 +24,9 @@ class MemoryIo final : public trial::CheckpointIo {
     [[nodiscard]] std::string locate(const study::CheckpointRef& checkpoint) override;
 
     void put(const std::string& path, const study::MemoryState& state);
-    /// The state of a checkpoint, of shards all parts in one.
+    /// The state of a checkpoint; the parts of all shards together.
     [[nodiscard]] study::MemoryState all_of(const study::CheckpointRef& checkpoint) const;
-    /// Files, so to speak.
+    /// Number of checkpoint files.
     [[nodiscard]] std::size_t count() const;
 
   private:

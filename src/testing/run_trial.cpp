@@ -24,7 +24,7 @@ using study::Verb;
 
 constexpr const char* from_path = "from.h5";
 
-/// The study of one trial: what all ranks see, and what they do.
+/// The study of one trial: what all ranks share and do.
 class Trial {
   public:
     Trial(const trainables::Registration& trainable, const TrialOptions& options);
@@ -48,14 +48,14 @@ class Trial {
 
     std::mutex mutex_; ///< of all below
     std::condition_variable changed_;
-    int over_ = 0; ///< ranks
+    int over_ = 0; ///< ranks that have ended
     bool late_ = false;
     std::vector<trial::RunnerEnded> ended_; ///< by rank
     std::vector<study::CheckpointRef> saved_;
     TrialRun run_;
 };
 
-/// The head, as one rank sees it: always there, and never in doubt.
+/// The head as a rank sees it: always present, answers at once.
 class Trial::Port final : public trial::AttemptPort {
   public:
     explicit Port(Trial& trial) : trial_(trial) {}
@@ -69,7 +69,7 @@ class Trial::Port final : public trial::AttemptPort {
         const std::lock_guard lock(trial_.mutex_);
         trial_.saved_.push_back(std::move(checkpoint));
     }
-    void unsaved(std::string) override {} // memory has room, and the worker's log has it
+    void unsaved(std::string) override {} // memory is never full
     [[nodiscard]] study::Verdict verdict_after(Iteration iteration) override {
         if (trial_.abort_.load()) throw ddp::Aborted("the trial was told to give up");
         return trial_.verdict_after(iteration);
@@ -94,11 +94,12 @@ Trial::Trial(const trainables::Registration& trainable, const TrialOptions& opti
     : options_(options), trainable_(trainable) {
     if (options.ranks < 1) throw base::UsageError("a trial has at least one rank");
     if (options.max_iterations < 1) throw base::UsageError("a trial has at least one iteration");
-    if (!trainable.factory && !trainable.function) throw base::UsageError("there is nothing that trains");
-    trainable_.info.any_option = true; // what is looked at is watched, and no study file was checked
+    if (!trainable.factory && !trainable.function)
+        throw base::UsageError("the registration has neither a class nor a function");
+    trainable_.info.any_option = true; // no study file was checked: watch which options are read
     spec_.max_iterations = options.max_iterations;
     spec_.seed = options.seed;
-    spec_.scheduler = schedulers::chosen("asha"); // one that pauses trials and goes on from what they saved
+    spec_.scheduler = schedulers::chosen("asha"); // pauses trials and resumes them from their checkpoints
     spec_.resources.ranks = static_cast<std::uint32_t>(options.ranks);
     spec_.resources.cpus_per_rank = static_cast<std::uint32_t>(options.cpus_per_rank);
     using Interval = study::CheckpointSpec::Interval;
@@ -130,7 +131,7 @@ TrialRun Trial::run() {
     return result();
 }
 
-/// On the thread that is the rank.
+/// Runs on the rank's thread.
 void Trial::run_rank(int rank) {
     Port port(*this);
     trial::Spare spare;
@@ -176,7 +177,7 @@ TrialRun Trial::result() {
     return std::move(run_);
 }
 
-/// The same bits: NaN is NaN, and 0 is not -0.
+/// Bit for bit: NaN equals NaN, and 0 differs from -0.
 bool same_bits(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
 std::string digits_of(double value) {
@@ -185,7 +186,7 @@ std::string digits_of(double value) {
     return text;
 }
 
-/// Of two reports of one iteration.
+/// The difference between two reports of one iteration.
 std::string difference(const Report& through, const Report& resumed, const std::vector<std::string>& ignored) {
     const std::string where = "iteration " + std::to_string(through.iteration) + ": ";
     if (through.metrics.size() != resumed.metrics.size()) return where + "other metrics are reported";
@@ -200,7 +201,7 @@ std::string difference(const Report& through, const Report& resumed, const std::
     return {};
 }
 
-/// Of two checkpoints of one iteration. Both sides may hold sharded tensors in parts.
+/// The difference between two checkpoints of one iteration. Both may hold sharded tensors in parts.
 std::string difference(const Checkpoint& through, const Checkpoint& resumed) {
     const std::string where = "checkpoint of iteration " + std::to_string(through.iteration) + ": ";
     const study::MemoryState a = through.state.whole();
@@ -269,7 +270,7 @@ std::string resume_difference(const trainables::Registration& trainable, const T
         std::string text = difference(through.reports[paused.reports.size() + i], resumed.reports[i], ignored);
         if (!text.empty()) return text;
     }
-    if (through.checkpoints.empty() && resumed.checkpoints.empty()) return {}; // it ends by itself
+    if (through.checkpoints.empty() && resumed.checkpoints.empty()) return {}; // it ended on its own
     return difference(through.checkpoint(), resumed.checkpoint());
 }
 

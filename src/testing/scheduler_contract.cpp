@@ -9,16 +9,16 @@
 #include "ranktune/study/parse.hpp"
 #include "ranktune/testing/contract.hpp"
 #include "searchers/built_in.hpp"
-#include "testing/broken_rules.hpp"
-#include "testing/require.hpp"
+#include "testing/rules.hpp"
 #include "testing/scheduler_world.hpp"
+#include "testing/settings.hpp"
 
 namespace ranktune::testing {
 namespace {
 
 using base::Iteration;
 
-/// Equal snapshots from the same records, in a scheduler that never decided anything.
+/// A new scheduler that only applied the records must have the same snapshot.
 void check_replay(const World& world) {
     const auto fresh = schedulers::make_scheduler(world.driver().spec());
     for (const auto& record : world.records()) fresh->apply(record);
@@ -43,7 +43,7 @@ void check_random_histories(const study::StudySpec& spec) {
     }
 }
 
-/// Whatever all trials report, the study ends.
+/// The study must end, whatever the trials report.
 void check_values(const study::StudySpec& spec) {
     const auto calm = [&](auto value) {
         WorldOptions options;
@@ -54,7 +54,7 @@ void check_values(const study::StudySpec& spec) {
     for (const double value : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
                                -std::numeric_limits<double>::infinity(), 0.0, 1e308, -1e308, 5e-324})
         calm([value](TrialId, Iteration, base::RngStream&) { return value; });
-    for (const double slope : {1.0, -1.0}) // every trial better, or worse, than those before it
+    for (const double slope : {1.0, -1.0}) // every trial better, or worse, than all before it
         calm([slope](TrialId trial, Iteration, base::RngStream&) { return slope * trial.value(); });
 }
 
@@ -73,7 +73,7 @@ void check_failures(const study::StudySpec& spec) {
     lossy.run();
 }
 
-/// Whether the bytes are refused; what is taken holds together.
+/// Whether the bytes are refused; an accepted state must be consistent.
 bool refuses(const SchedulerDriver& driver, const study::Bytes& bytes) {
     try {
         driver.restored(bytes)->check_invariants();
@@ -83,7 +83,7 @@ bool refuses(const SchedulerDriver& driver, const study::Bytes& bytes) {
     }
 }
 
-/// Damage is refused, or makes another sound state; it never crashes.
+/// A damaged snapshot must be refused or give another consistent state; it must not crash.
 void check_damage(const study::StudySpec& spec) {
     WorldOptions options;
     options.trials = 12;
@@ -104,7 +104,7 @@ void check_damage(const study::StudySpec& spec) {
     require(bytes.empty() || refused > 0, "a snapshot of another version is refused with a base::FormatError");
 }
 
-/// More trials, without the checks in between.
+/// More trials, without checks after every record.
 void check_many_trials(const study::StudySpec& spec) {
     WorldOptions options;
     options.trials = 300;
@@ -115,7 +115,7 @@ void check_many_trials(const study::StudySpec& spec) {
     world.driver().scheduler().check_invariants();
 }
 
-// ---- what the scheduler says of itself
+// ---- the scheduler's description
 
 void check_words(const study::StudySpec& spec) {
     const auto scheduler = schedulers::make_scheduler(spec);
@@ -127,7 +127,7 @@ void check_words(const study::StudySpec& spec) {
             "the description of a scheduler that pauses or exploits trials says when it needs checkpoints");
 }
 
-/// The resolved file of a study says what the study was made of.
+/// The resolved file must describe the study completely.
 void check_resolved(const study::StudySpec& spec, bool must_parse) {
     const std::string text = study::resolved_toml(spec);
     const study::Algorithms known{{spec.scheduler.algorithm}, {spec.searcher.algorithm}};
@@ -135,7 +135,7 @@ void check_resolved(const study::StudySpec& spec, bool must_parse) {
         const study::StudySpec again = study::parse_resolved_study(text, "/contract/resolved.toml", known);
         require(study::resolved_toml(again) == text, "options read back from the resolved file as they were written");
     } catch (const study::StudyFileError&) {
-        if (must_parse) throw; // other settings may make no sense in a file
+        if (must_parse) throw; // settings that do not fit into a study file
     }
 }
 
@@ -184,7 +184,7 @@ void check_rules(BrokenRules& broken, const std::string& where, study::StudySpec
     broken.look(where, [&] { check_plan(spec); });
 }
 
-/// A default may be too large for a study of few iterations.
+/// A default may be too large for a study with few iterations.
 bool works(const study::StudySpec& spec) {
     try {
         study::check_options(spec.scheduler, spec);

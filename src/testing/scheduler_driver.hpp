@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Drives one scheduler alone, as the tuner does: asks, writes the answer into a record, applies it. Tests may also play
-// Ray's calling convention with it: `result` is on_trial_result, `complete` is on_trial_complete.
+// Drives one scheduler the way the tuner does: asks, writes the answer into a record, applies it. For comparisons with
+// Ray, `result` is its on_trial_result, `complete` its on_trial_complete.
 
 #include <cmath>
 #include <memory>
@@ -11,7 +11,7 @@
 #include "ranktune/study/codec.hpp"
 #include "ranktune/study/record.hpp"
 #include "ranktune/study/spec.hpp"
-#include "schedulers/make_scheduler.hpp"
+#include "schedulers/built_in.hpp"
 
 namespace ranktune::testing {
 
@@ -36,7 +36,7 @@ class SchedulerDriver {
     /// Creates the next trial.
     TrialId add() {
         const Work work = scheduler_->next({.can_create = true, .active = true, .trial = TrialId(trials_)});
-        const auto* create = std::get_if<schedulers::Create>(&work); // or a promotion would come first
+        const auto* create = std::get_if<schedulers::Create>(&work); // a promotion may come first
         return add_in(create == nullptr ? 0 : create->bracket);
     }
     TrialId add_in(std::uint32_t bracket) {
@@ -58,7 +58,7 @@ class SchedulerDriver {
                               {{study::MetricId(0), 0.5}, {study::MetricId(1), value}},
                               verdict});
     }
-    /// A report and its verdict; a paused trial gives its ranks back at once.
+    /// A report and its verdict; a paused trial releases its ranks at once.
     Verdict report(TrialId trial, base::Iteration iteration, double value, bool contended = false) {
         const Verdict verdict = ask(trial, iteration, value, contended);
         tell(trial, iteration, value, verdict);
@@ -66,7 +66,7 @@ class SchedulerDriver {
         return verdict;
     }
     Verb result(TrialId trial, base::Iteration iteration, double value) { return report(trial, iteration, value).verb; }
-    /// The trainable ends by itself with this last report.
+    /// The trainable ends on its own with this last report.
     void complete(TrialId trial, base::Iteration iteration, double value) {
         tell(trial, iteration, value, {Verb::stop, Reason::trainable_done});
         ended(trial, study::AttemptOutcome::finished);
@@ -88,7 +88,7 @@ class SchedulerDriver {
         apply(study::TrialPromoted{promotion.trial, {}, promotion.from, promotion.target, promotion.reason});
     }
     [[nodiscard]] Work work(const Pool& pool) const { return scheduler_->next(pool); }
-    /// The promotion that comes next, if one does.
+    /// The next promotion, if there is one.
     [[nodiscard]] std::optional<Promotion> next(const Pool& pool = {}) const {
         const Work next = work(pool);
         const auto* promotion = std::get_if<Promotion>(&next);

@@ -7,8 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "testing/lies_in.hpp"
-#include "testing/require.hpp"
+#include "testing/rules.hpp"
 
 namespace ranktune::testing {
 
@@ -90,7 +89,7 @@ void World::apply(const study::Record& record) {
     if (!twin_) return;
     twin_->apply(record);
     if (!chance(0.05)) return;
-    // A restored scheduler is as good as the one that was saved.
+    // A restored scheduler must be as good as the original.
     const auto bytes = driver_.snapshot();
     require(bytes_of(*twin_) == bytes, "equal histories give equal snapshots");
     twin_ = driver_.restored(bytes);
@@ -101,7 +100,7 @@ Verdict World::ask(const schedulers::Report& report, bool contended, bool draini
     const schedulers::Scheduler& scheduler = driver_.scheduler();
     Verdict verdict = scheduler.decide(report, contended);
     require(fits(verdict), "the reason " + std::to_string(static_cast<int>(verdict.reason)) + " fits the verb");
-    require(verdict.verb != Verb::pause || scheduler.pauses(), "who says so beforehand pauses");
+    require(verdict.verb != Verb::pause || scheduler.pauses(), "only a scheduler whose pauses() is true pauses trials");
     if (twin_) {
         const bool look = chance(0.05);
         const auto before = look ? driver_.snapshot() : study::Bytes{};
@@ -114,10 +113,10 @@ Verdict World::ask(const schedulers::Report& report, bool contended, bool draini
     return verdict;
 }
 
-/// A trial without a donor goes on as it is, and hears why.
+/// A trial without a donor goes on unchanged, and gets the reason.
 void World::take_over(const schedulers::Report& report, Verdict& verdict, bool draining) {
     const schedulers::Scheduler& scheduler = driver_.scheduler();
-    require(scheduler.exploits(), "who says so beforehand exploits");
+    require(scheduler.exploits(), "only a scheduler whose exploits() is true exploits trials");
     const schedulers::Exploit exploit = scheduler.exploit(report);
     require(scheduler.exploit(report) == exploit, "the same question gets the same answer");
     require(!twin_ || twin_->exploit(report) == exploit, "a restored scheduler exploits the same");
@@ -136,7 +135,7 @@ void World::take_over(const schedulers::Report& report, Verdict& verdict, bool d
                static_cast<double>(exploit.donor.value()), static_cast<double>(exploit.iteration)};
 }
 
-/// Null: the donor has none of that iteration.
+/// Null: the donor has no checkpoint of that iteration.
 const study::CheckpointRef* World::checkpoint_of(const schedulers::Exploit& exploit) const {
     const auto& all = trials_[exploit.donor.value()].checkpoints;
     const auto found =
@@ -149,7 +148,7 @@ schedulers::Work World::ask_next(const schedulers::Pool& pool) {
     require(pool.can_create || !std::holds_alternative<schedulers::Create>(work),
             "no trial is created beyond their number");
     if (const auto* promotion = std::get_if<schedulers::Promotion>(&work)) {
-        require(driver_.scheduler().pauses(), "only who pauses resumes");
+        require(driver_.scheduler().pauses(), "only a scheduler whose pauses() is true promotes trials");
         require(trials_.at(promotion->trial.value()).phase == Phase::paused, "only paused trials are offered");
         require(promotion->from < promotion->target && promotion->target <= driver_.spec().max_iterations,
                 "a promotion leads upwards, to the ceiling at most");
@@ -179,7 +178,7 @@ std::vector<TrialId> World::busy() const {
 }
 
 void World::run() {
-    // Far more than any study of this size needs.
+    // Far more steps than any study of this size needs.
     const std::uint64_t limit = 100ULL * (options_.trials + 1) * (driver_.spec().max_iterations + 1);
     for (std::uint64_t step = 0; step < limit; ++step) {
         while (busy().size() < options_.slots && fill()) {
@@ -188,7 +187,6 @@ void World::run() {
         if (training.empty()) {
             require(in({Phase::waiting}).empty() && trials_.size() == options_.trials,
                     "every trial is made and started");
-            left_paused_ = in({Phase::paused}).size();
             for (const TrialId trial : in({Phase::paused})) close(trial, TrialPhase::stopped, Reason::not_promoted);
             require(!std::holds_alternative<schedulers::Promotion>(ask_next({.can_create = false, .active = false})),
                     "nothing goes on after the end");
@@ -203,7 +201,7 @@ void World::run() {
     throw std::logic_error("the study does not end");
 }
 
-/// Gives one free slot away: to a waiting trial, a promotion, or a new trial.
+/// Fills one free slot with a waiting trial, a promotion, or a new trial.
 bool World::fill() {
     for (const TrialId trial : in({Phase::waiting})) {
         if (trials_[trial.value()].holds_ranks) continue; // promoted before its group has ended
@@ -224,7 +222,7 @@ bool World::fill() {
     require(create->target <= driver_.spec().max_iterations, "a trial is trained to the ceiling at most");
     trials_.emplace_back().configuration = driver_.spec().space.sample(driver_.spec().seed, next);
     apply(study::TrialCreated{next, {}, 1, create->bracket, create->target, {}, trials_.back().configuration});
-    require(driver_.scheduler().next_decision_point(next, 0) > 0, "decisions lie ahead");
+    require(driver_.scheduler().next_decision_point(next, 0) > 0, "the next decision point lies ahead");
     return true;
 }
 
@@ -256,7 +254,7 @@ void World::restart() {
 
 void World::advance(TrialId trial) {
     Trial& t = trials_[trial.value()];
-    if (t.phase == Phase::paused || t.phase == Phase::waiting) { // it counts as paused since the verdict
+    if (t.phase == Phase::paused || t.phase == Phase::waiting) { // it has counted as paused since the verdict
         t.holds_ranks = false;
         apply(study::AttemptEnded{trial, base::Attempt(1), {}, AttemptOutcome::paused, false, {}});
     } else if (chance(options_.failure)) {
@@ -264,7 +262,7 @@ void World::advance(TrialId trial) {
     } else if (chance(options_.loss)) {
         attempt_over(trial, AttemptOutcome::lost);
     } else if (t.phase == Phase::running || (t.phase == Phase::pausing && chance(0.1))) {
-        report(trial); // one that is to pause may report once more before it obeys
+        report(trial); // a trial that must pause may report once more first
     } else {
         attempt_over(trial, t.phase == Phase::stopping ? AttemptOutcome::stopped : AttemptOutcome::paused);
     }
@@ -287,16 +285,18 @@ void World::report(TrialId trial) {
     } else if (chance(options_.stopper)) {
         verdict = {Verb::stop, Reason::metric_threshold, value, 0.5};
     } else if (verdict.verb == Verb::go_on && (draining || chance(options_.drain))) {
-        // A tuner that drains says that ranks are wanted.
+        // While draining, ranks count as wanted.
         verdict = ask(report, true, true);
         if (verdict.verb == Verb::go_on) verdict = {Verb::pause, Reason::draining};
     }
     study::Reported record{trial, base::Attempt(1), {}, iteration, 0.0, {{study::MetricId(0), 0.5}}, verdict};
-    if (!(std::isnan(value) && chance(0.5))) record.metrics.push_back({study::MetricId(1), value}); // or not at all
+    if (!(std::isnan(value) && chance(0.5)))
+        record.metrics.push_back({study::MetricId(1), value}); // or not reported at all
     apply(record);
-    require(driver_.scheduler().next_decision_point(trial, iteration) > iteration, "decisions lie ahead");
+    require(driver_.scheduler().next_decision_point(trial, iteration) > iteration,
+            "the next decision point lies ahead");
     require(t.phase == Phase::running || verdict.verb == Verb::stop || verdict.verb == Verb::pause,
-            "a pause that was told is told again");
+            "a trial that was told to pause is told to pause or stop at its next report");
     t.verdict = verdict;
     if (verdict.verb == Verb::pause) t.phase = options_.paused_at_verdict ? Phase::paused : Phase::pausing;
     if (t.phase == Phase::paused) save(trial);
@@ -305,7 +305,7 @@ void World::report(TrialId trial) {
     if (verdict.verb == Verb::go_on && chance(options_.save)) save(trial);
 }
 
-/// Its group gives up without saving; the next one starts from the donor's checkpoint and goes on counting.
+/// The group stops without saving; the next one starts from the donor's checkpoint and keeps counting iterations.
 void World::exploit(TrialId trial) {
     Trial& t = trials_[trial.value()];
     ++exploits_;
@@ -356,7 +356,7 @@ void World::attempt_over(TrialId trial, AttemptOutcome outcome) {
         case AttemptOutcome::disturbed:
             return close(trial, TrialPhase::failed, Reason::exception);
     }
-    // The drain of this world is over at once.
+    // A drain ends at once here.
     if (t.phase == Phase::paused && t.verdict.reason == Reason::draining) t.phase = Phase::waiting;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A small random world around one scheduler: trials start, report, pause, are lost, fail and go on, as the tuner would
-// let them, and every rule of the interface is checked on the way.
+// A small random simulation around one scheduler: trials start, report, pause, fail, are lost and resume, as under the
+// tuner, and every rule of the interface is checked on the way.
 
 #include <cstdint>
 #include <functional>
@@ -17,16 +17,16 @@ namespace ranktune::testing {
 struct WorldOptions {
     std::uint64_t seed = 1;
     std::uint32_t trials = 40;
-    std::uint32_t slots = 6;        ///< trials that train at once
-    double loss = 0.02;             ///< per report: the attempt is lost
-    double failure = 0.02;          ///< per report: the trial fails for good
-    double stopper = 0.02;          ///< per report: a stopper ends the trial
-    double drain = 0.01;            ///< per report: a drain pauses the trial
-    double restart = 0.005;         ///< per step: the head is lost
-    double save = 0.3;              ///< per report: the trial saves a checkpoint
-    double undone = 0.1;            ///< per start of a trial that has exploited another one: its donor cannot be read
-    bool paused_at_verdict = false; ///< as in a deterministic study, where nobody sees who waits for ranks, either
-    bool checked = true; ///< invariants after every record, a twin that is restored from snapshots now and then
+    std::uint32_t slots = 6; ///< trials that train at once
+    double loss = 0.02;      ///< per report: the attempt is lost
+    double failure = 0.02;   ///< per report: the trial fails for good
+    double stopper = 0.02;   ///< per report: a stopper ends the trial
+    double drain = 0.01;     ///< per report: a drain pauses the trial
+    double restart = 0.005;  ///< per step: the head is lost
+    double save = 0.3;       ///< per report: the trial saves a checkpoint
+    double undone = 0.1;     ///< per start of a trial that exploited another: the donor's checkpoint cannot be read
+    bool paused_at_verdict = false; ///< as in a deterministic study: pauses at once, and never asks with `contended`
+    bool checked = true;            ///< check invariants after every record, and compare with a restored copy
     /// The value of a report; by default uniform, one in eight not finite.
     std::function<double(base::TrialId, base::Iteration, base::RngStream&)> value;
 };
@@ -35,33 +35,32 @@ class World {
   public:
     World(const study::StudySpec& spec, WorldOptions options);
 
-    /// Until no trial can do anything more. Throws std::logic_error when the scheduler breaks a rule or the study does
-    /// not end.
+    /// Runs until no trial can do anything more. Throws std::logic_error when the scheduler breaks a rule or the study
+    /// does not end.
     void run();
 
     [[nodiscard]] const SchedulerDriver& driver() const { return driver_; }
     [[nodiscard]] const std::vector<study::Record>& records() const { return records_; }
-    [[nodiscard]] std::uint64_t iterations() const { return iterations_; } ///< reported, repeated ones included
+    [[nodiscard]] std::uint64_t iterations() const { return iterations_; } ///< including repeated ones
     [[nodiscard]] std::uint64_t reached_ceiling() const { return reached_ceiling_; }
-    [[nodiscard]] std::uint64_t left_paused() const { return left_paused_; }
     [[nodiscard]] std::uint64_t exploits() const { return exploits_; }
 
   private:
     enum class Phase : std::uint8_t { waiting, running, pausing, stopping, leaving, paused, closed };
-    /// What a trial had before it took another one over.
+    /// A trial's state before it exploited another.
     struct Before {
         base::Iteration start = 0;
         space::Configuration configuration;
     };
     struct Trial {
-        Phase phase = Phase::waiting; ///< leaving: it was told to exploit another one, and its group is to end
+        Phase phase = Phase::waiting; ///< leaving: it was told to exploit another trial, and its group is ending
         bool holds_ranks = false;
         base::Iteration iteration = 0;
-        base::Iteration start = 0; ///< of its next attempt
+        base::Iteration start = 0; ///< first iteration of its next attempt
         study::Verdict verdict;
         space::Configuration configuration;
         std::uint32_t generation = 0;
-        std::vector<study::CheckpointRef> checkpoints; ///< the newest last
+        std::vector<study::CheckpointRef> checkpoints; ///< newest last
         std::vector<Before> takeovers;                 ///< since its newest checkpoint
     };
 
@@ -86,15 +85,14 @@ class World {
     WorldOptions options_;
     base::RngStream random_;
     SchedulerDriver driver_;
-    std::unique_ptr<schedulers::Scheduler> twin_; ///< sees the same records; must give the same answers
+    std::unique_ptr<schedulers::Scheduler> twin_; ///< applies the same records; must give the same answers
     std::vector<Trial> trials_;
     std::vector<study::Record> records_;
-    std::optional<study::Exploited> takeover_; ///< follows the report that is being judged
+    std::optional<study::Exploited> takeover_; ///< applied after the present report
     std::uint64_t saves_ = 0;
     std::uint64_t exploits_ = 0;
     std::uint64_t iterations_ = 0;
     std::uint64_t reached_ceiling_ = 0;
-    std::uint64_t left_paused_ = 0;
 };
 
 } // namespace ranktune::testing

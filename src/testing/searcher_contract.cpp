@@ -8,10 +8,9 @@
 #include "ranktune/study/parse.hpp"
 #include "ranktune/testing/contract.hpp"
 #include "schedulers/built_in.hpp"
-#include "searchers/make_searcher.hpp"
-#include "testing/broken_rules.hpp"
-#include "testing/lies_in.hpp"
-#include "testing/require.hpp"
+#include "searchers/built_in.hpp"
+#include "testing/rules.hpp"
+#include "testing/settings.hpp"
 
 namespace ranktune::testing {
 namespace {
@@ -40,7 +39,7 @@ study::StudySpec study_of(std::vector<space::Parameter> parameters, std::uint64_
     return spec;
 }
 
-/// Every kind of domain, nested names, a condition that looks ahead and one that hangs on it.
+/// Every kind of domain, nested names, a condition on a later parameter, and a condition on a conditional parameter.
 study::StudySpec rich_study(bool continuous, std::uint64_t seed = 1) {
     std::vector<space::Parameter> parameters = {
         parameter("opt.momentum", "quniform(0.5, 0.9, 0.2)", "opt.kind == 'sgd'"),
@@ -59,7 +58,7 @@ study::StudySpec rich_study(bool continuous, std::uint64_t seed = 1) {
 }
 
 /// A searcher in a study: trials are created in order, with reports and ends in between, and the table of observations
-/// is kept as the core keeps it.
+/// is kept like the core does.
 class Life {
   public:
     Life(std::unique_ptr<Searcher> searcher, const space::SearchSpace& space)
@@ -79,7 +78,7 @@ class Life {
         searcher_->apply(study::IncarnationBegan{base::Incarnation(1), {}, "", {}});
         searcher_->apply(study::MetricDefined{base::MetricId(0), "loss"});
     }
-    /// Some values are not finite, some trials fail.
+    /// Some values are not finite, and some trials fail.
     void train(std::uint32_t trial) {
         constexpr double inf = std::numeric_limits<double>::infinity();
         const std::vector<double> values = {0.5, std::numeric_limits<double>::quiet_NaN(), inf, -inf, -0.0, 1e308};
@@ -101,7 +100,7 @@ class Life {
             train(trial);
         }
     }
-    /// What the searcher answers for the next trials, creating each.
+    /// The searcher's answers for the next trials, which are created.
     std::vector<Suggestion> continuation(std::uint32_t from, std::uint32_t to) {
         std::vector<Suggestion> all;
         for (std::uint32_t trial = from; trial < to; ++trial) {
@@ -116,7 +115,7 @@ class Life {
         searcher_->snapshot(out);
         return bytes;
     }
-    /// Into a searcher made for the same study.
+    /// `other` has the same study.
     void restore(const Life& other, const study::Bytes& bytes) {
         study::Decoder in(bytes);
         searcher_->restore(in);
@@ -130,13 +129,13 @@ class Life {
     searchers::Observations seen_;
 };
 
-/// Makes the searcher under test for studies, which are kept as long as it is.
+/// Makes the searcher under test for studies, and keeps these studies alive.
 class Maker {
   public:
     Maker(const study::SearcherInfo& info, const Settings& settings)
         : chosen_(study::chosen(std::make_shared<const study::SearcherInfo>(info), settings)) {}
 
-    /// Another one each time.
+    /// A new searcher each time.
     Life operator()(study::StudySpec spec) {
         spec.searcher = chosen_;
         specs_.push_back(std::make_unique<study::StudySpec>(std::move(spec)));
@@ -191,8 +190,9 @@ void check_independence(Maker& make) {
     b.live(0, trials);
     if (b.searcher().learns() || !b.snapshot().empty()) return;
     for (std::uint32_t trial = trials; trial-- > 0;)
-        require(a.suggest(trial) == b.suggest(trial),
-                "what learns nothing answers from (seed, index) alone, in any order and whatever was reported");
+        require(
+            a.suggest(trial) == b.suggest(trial),
+            "a searcher that learns nothing answers from (seed, index) alone, in any order and whatever was reported");
 }
 
 void check_preparation(Maker& make) {
@@ -277,14 +277,14 @@ void check_replay(Maker& make) {
     require(a.snapshot() == b.snapshot(), "equal histories give equal snapshots");
 }
 
-// ---- what the searcher says of itself
+// ---- the searcher's description
 
 void check_words(Maker& make) {
     require(make(study_of({})).searcher().name() == make.chosen().algorithm->name,
             "the searcher has the name of its description");
 }
 
-/// The resolved file of a study says what the study was made of.
+/// The resolved file must describe the study completely.
 void check_resolved(Maker& make, bool must_parse) {
     study::StudySpec spec = make.rich();
     spec.trainable.name = "contract";
@@ -296,7 +296,7 @@ void check_resolved(Maker& make, bool must_parse) {
         const study::StudySpec again = study::parse_resolved_study(text, "/contract/resolved.toml", known);
         require(study::resolved_toml(again) == text, "options read back from the resolved file as they were written");
     } catch (const study::StudyFileError&) {
-        if (must_parse) throw; // other settings may make no sense in a file
+        if (must_parse) throw; // settings that do not fit into a study file
     }
 }
 

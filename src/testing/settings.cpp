@@ -8,7 +8,6 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/spec.hpp"
-#include "testing/broken_rules.hpp"
 
 namespace ranktune::testing {
 namespace {
@@ -33,13 +32,13 @@ bool applies(const study::AlgorithmInfo& info, const Settings& settings, const s
     return applies(info, settings, other) && (given == nullptr ? other.standard : *given) == option.only_with->value;
 }
 
-/// Of an option with few values.
+/// Values of an option with few values.
 std::vector<space::Value> all_values(const study::AlgorithmOption& option) {
     if (option.kind == Kind::boolean) return {true, false};
     return {option.accepted.begin(), option.accepted.end()};
 }
 
-/// Other than the default: the bounds, and values near it.
+/// Values other than the default: the bounds, and some near the default.
 std::vector<space::Value> some_numbers(const study::AlgorithmOption& option) {
     const double standard = option.standard.as_double();
     std::vector<double> numbers{standard + 1.0, 2.0 * standard, 0.5 * standard};
@@ -57,7 +56,7 @@ std::vector<space::Value> some_numbers(const study::AlgorithmOption& option) {
     return values;
 }
 
-/// Every combination of the options with few values, those first that differ from the defaults in the last ones.
+/// Every combination of the options with few values.
 std::vector<Settings> combinations(const study::AlgorithmInfo& info) {
     std::vector<Settings> all{{}};
     for (const study::AlgorithmOption& option : info.options) {

@@ -29,7 +29,7 @@ int extent(std::size_t n) {
 using Sgemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float* a,
                        int lda, const float* b, int ldb, float beta, float* c, int ldc);
 
-/// Opens the module. Global, because MKL and FlexiBLAS open parts of theirs that refer to the symbols of the first.
+/// Opens the module with RTLD_GLOBAL, because MKL and FlexiBLAS load further parts that need its symbols.
 Sgemm load() {
     void* const module = dlopen(RANKTUNE_BLAS_MODULE, RTLD_NOW | RTLD_GLOBAL);
     const char* error = module == nullptr ? dlerror() : nullptr;
@@ -47,7 +47,7 @@ Sgemm sgemm() {
     return function;
 }
 
-/// Of the library that is loaded.
+/// A function of the loaded library.
 template <class Function>
 Function* symbol(const char* name) {
     static_cast<void>(sgemm());
@@ -96,7 +96,7 @@ void multiply(Transpose transpose_a, Transpose transpose_b, std::size_t m, std::
 void multiply(Transpose transpose_a, Transpose transpose_b, std::size_t m, std::size_t n, std::size_t k,
               Block<const float> a, Block<const float> b, float beta, Block<float> c) {
     if (m == 0 || n == 0) return;
-    if (k == 0) { // libraries differ in whether they still scale C
+    if (k == 0) { // libraries differ in whether they scale C then
         for (std::size_t row = 0; row < m; ++row)
             for (float& value : std::span(c.data + row * c.stride, n)) value = beta == 0.0F ? 0.0F : beta * value;
         return;

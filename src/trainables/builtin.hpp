@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The trainables that are always there.
+// The built-in trainables.
 
 #include <cstdint>
 #include <optional>
@@ -15,8 +15,8 @@ namespace ranktune::trainables {
 /// Multi-layer perceptron on an HDF5 dataset.
 [[nodiscard]] Registration mlp_registration();
 
-/// Bytes of the state that a trial of this configuration (options of [trainable] included) saves; nothing when that is
-/// not known before it runs. Throws what reading its data throws.
+/// Bytes of the state that a trial with this configuration (including the options of [trainable]) saves; nothing when
+/// unknown before it runs. Throws what reading its data throws.
 [[nodiscard]] std::optional<std::uint64_t> state_bytes(const std::string& trainable,
                                                        const space::Configuration& configuration);
 [[nodiscard]] std::uint64_t curve_state_bytes(const space::Configuration& configuration);

@@ -93,7 +93,7 @@ class Curve final : public Trainable {
     }
 
   private:
-    /// The same on every rank, so that all know who fails and when.
+    /// Computed identically on every rank, so that all know which rank fails and when.
     void plan_faults(const TrialContext& context, const Options& options) {
         base::RngStream random(seed_, base::Purpose::fault, trial_);
         const bool fails = random.uniform() < options.number("fail_rate", 0.0);

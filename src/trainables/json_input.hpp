@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The one way to read JSON that others wrote: programs, and files that anybody may have replaced.
+// Reads untrusted JSON: from programs, and from files that anybody may have replaced.
 
 #include <string_view>
 
@@ -8,12 +8,12 @@
 
 namespace ranktune::trainables {
 
-/// How many lists and objects may lie inside each other. Printing and copying a value take a call for each level, so
-/// the bound keeps a short line from exhausting the stack.
+/// Limit of nested lists and objects. Printing and copying recurse per level, so without a limit a short line could
+/// exhaust the stack.
 inline constexpr int deepest_json = 64;
 
-/// A discarded value when the text is no JSON; throws base::FormatError while it reads, as soon as it is nested deeper
-/// than `deepest_json`. Nothing else is thrown.
+/// Returns a discarded value when the text is not JSON; throws base::FormatError as soon as it is nested deeper than
+/// `deepest_json`. Throws nothing else.
 [[nodiscard]] nlohmann::ordered_json read_json(std::string_view text);
 
 } // namespace ranktune::trainables

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Reading options of a trainable from its configuration, with defaults and bounds. Every error names the key.
+// Reads a trainable's options from its configuration, with defaults and bounds. Every error names the key.
 
 #include <cstdint>
 #include <string>
@@ -12,16 +12,16 @@
 
 namespace ranktune::trainables {
 
-/// A configuration seen through the option list of its trainable: the bounds and the accepted strings are written once,
-/// in the list, and checked again here, because values may come from a search space.
+/// A configuration with the option list of its trainable. Values are checked against the list again here, because they
+/// may come from a search space.
 class Options {
   public:
     /// Both must outlive this object.
     Options(const space::Configuration& configuration, const study::TrainableInfo& info)
         : configuration_(configuration), info_(info) {}
 
-    // Each returns `fallback` when the option is absent, and throws base::UsageError when the kind is wrong, a number
-    // is out of bounds, or a string is not one of the accepted ones. The name must be in the list.
+    // Each returns `fallback` when the option is absent, and throws base::UsageError for a wrong kind, a number out of
+    // bounds, or a string that is not accepted. The name must be in the list.
     [[nodiscard]] double number(std::string_view name, double fallback) const;
     [[nodiscard]] std::int64_t integer(std::string_view name, std::int64_t fallback) const;
     [[nodiscard]] bool flag(std::string_view name, bool fallback) const;

@@ -20,27 +20,27 @@ namespace {
 
 using study::AttemptOutcome;
 
-/// Hyper-parameters and fixed options in one.
+/// Hyper-parameters and fixed options together.
 space::Configuration merged(const study::StartTrial& start, const study::StudySpec& spec) {
     space::Configuration all = start.configuration;
     for (const auto& option : spec.trainable.options.entries()) all.set(option.name, option.value);
     return all;
 }
 
-/// Which entries of a configuration were looked at. Any thread of the trial may look.
+/// Records which entries of a configuration were read, on any thread of the trial.
 class Looks {
   public:
-    /// `configuration` must be watched before it is used, and must outlive this object.
+    /// Call before `configuration` is used; it must outlive this object.
     void watch(space::Configuration& configuration) {
         configuration_ = &configuration;
         looked_ = std::make_shared<std::vector<std::atomic<bool>>>(configuration.size());
         configuration.watch([looked = looked_](std::size_t i) { (*looked)[i].store(true, std::memory_order_relaxed); });
     }
-    /// What nobody has looked at; nothing when it was not watched. What decides about ranks or other parameters has
-    /// been of use all the same.
+    /// Names of the entries that nobody read; empty when nothing was watched. Entries that decide about ranks or other
+    /// parameters count as read.
     [[nodiscard]] std::vector<std::string> unread(const study::StudySpec& spec) const {
         if (configuration_ == nullptr) return {};
-        const std::vector<bool> looked(looked_->begin(), looked_->end()); // before this function looks itself
+        const std::vector<bool> looked(looked_->begin(), looked_->end()); // a copy: the conditions below may read, too
         std::vector<std::string> names;
         for (std::size_t i = 0; i < looked.size(); ++i)
             if (!looked[i]) names.push_back(configuration_->entries()[i].name);
@@ -62,7 +62,7 @@ class Looks {
     std::shared_ptr<std::vector<std::atomic<bool>>> looked_;
 };
 
-/// What trains: three forms, one interface.
+/// The body for the kind of trainable: program, class or function.
 std::unique_ptr<TrialBody> make_body(const AttemptParts& parts, Spare& spare) {
     const AttemptSetting& setting = parts.setting;
     if (setting.spec->trainable.program) return std::make_unique<ProgramBody>(parts);
@@ -98,7 +98,7 @@ RunnerEnded run(const AttemptSetting& setting, const Assignment& assignment, Att
 RunnerEnded run_attempt(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port, Spare& spare) {
     try {
         return run(setting, assignment, port, spare);
-    } catch (...) { // the configuration could not even be put together
+    } catch (...) { // building the configuration failed
         return {AttemptOutcome::failed, {message_of(std::current_exception())}};
     }
 }

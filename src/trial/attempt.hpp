@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// One rank's part in one attempt: its group, what trains, and the loop around it. Runs on the trial thread.
+// One rank's part in one attempt: its group, the trainable, and the loop around it. Runs on the trial thread.
 
 #include <atomic>
 #include <chrono>
@@ -20,50 +20,50 @@
 
 namespace ranktune::trial {
 
-/// Makes the group of an assignment: collective over its ranks, each on its trial thread. What it waits for, then and
-/// later, ends with ddp::Aborted soon after `abort` is set. The result goes back (to a cache of communicators) when it
-/// is destroyed.
+/// Makes the group of an assignment. Collective over its ranks, each on its trial thread. Waits in it throw
+/// ddp::Aborted soon after `abort` is set, while it is formed and later. Destroying the group returns its communicator
+/// to a cache.
 using FormGroup =
     std::function<std::unique_ptr<ddp::Collective>(const Assignment& assignment, const std::atomic<bool>& abort)>;
 
 /// GPUs that the launcher granted to this rank.
 struct DeviceGrant {
     std::vector<std::string> devices; ///< as CUDA_VISIBLE_DEVICES names them: "0", "GPU-8932f937-..."; empty: none
-    bool job_has_gpus = false;        ///< on some rank: one without devices must not see those of others
+    bool job_has_gpus = false;        ///< some rank has GPUs: a rank without must then hide those of others
 };
 
-/// What programs need besides.
+/// What programs need in addition.
 struct ProgramSetting {
     std::vector<std::string> environment; ///< `NAME=value`, of this process
     std::string directory;                ///< of the study, absolute
     std::string host;                     ///< name of this node
-    /// One line that a program printed. Called on the trial thread.
+    /// Called on the trial thread with one line that a program printed.
     std::function<void(base::TrialId, std::string_view)> output;
     std::chrono::milliseconds alone_grace{5000}; ///< see ProgramLeader
 };
 
-/// What stays the same from attempt to attempt.
+/// What is the same for all attempts.
 struct AttemptSetting {
     const study::StudySpec* spec = nullptr;
     const trainables::Registration* trainable = nullptr; ///< null when the trials are programs
     FormGroup form;
     CheckpointIo* checkpoints = nullptr;
     DeviceGrant devices = {};
-    const ProgramSetting* program = nullptr; ///< needed when spec->trainable.program is there
-    CheckpointWriter* writer = nullptr;      ///< over `checkpoints`, for this thread's attempts; idle between two
+    const ProgramSetting* program = nullptr; ///< required when spec->trainable.program is set
+    CheckpointWriter* writer = nullptr; ///< writes to `checkpoints` for this thread's attempts; idle between attempts
 };
 
-/// The trainable of the attempt before, if that ended well: the next one may take it over (Trainable::reset_config).
+/// The trainable of the previous attempt, if that ended well: the next attempt may reuse it (Trainable::reset_config).
 struct Spare {
     std::unique_ptr<trainables::Trainable> trainable;
-    int size = 0; ///< ranks of the trial it was part of
+    int size = 0; ///< ranks of its trial
 };
 
-/// Runs the attempt to its end. Never throws: whatever user code throws becomes the outcome `failed` with what() on the
-/// rank that threw, and `failed` without a message on the others. `unreadable` when the checkpoint that the attempt
-/// should start from is damaged, `unreachable` when it cannot be read now, `unsaved` when it cannot write the one that
-/// it should end with, `stateless` when the trainable has none to give, `unstarted` when ranktune itself could not set
-/// it up, each with the message. `lost` after an abort.
+/// Runs the attempt to its end. Never throws. Outcomes other than the regular ones, each with a message: `failed` for
+/// an exception of user code (what() on the rank that threw, no message on the others); `unreadable` when the
+/// checkpoint to start from is damaged, `unreachable` when it cannot be read now; `unsaved` when the last checkpoint
+/// cannot be written, `stateless` when the trainable has no state to save; `unstarted` when ranktune itself could not
+/// set up the attempt; `lost` after an abort.
 [[nodiscard]] RunnerEnded run_attempt(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port,
                                       Spare& spare);
 

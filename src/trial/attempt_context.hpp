@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the parts of an attempt are to each other, and what user code sees of them.
+// What the parts of an attempt share, and the context that user code sees.
 
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@
 
 namespace ranktune::trial {
 
-/// What a body works with. All of it outlives the body.
+/// What a body works with. Everything here outlives the body.
 struct AttemptParts {
     const AttemptSetting& setting;
     const Assignment& assignment;
@@ -23,7 +23,7 @@ struct AttemptParts {
     TrialLoop& loop;
 };
 
-/// `Context` is a TrialContext, or what user code of another form sees.
+/// `Context` is TrialContext or the context of another form of user code.
 template <std::derived_from<trainables::TrialContext> Context>
 class AttemptContext : public Context {
   public:

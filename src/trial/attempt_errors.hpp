@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What is thrown in an attempt whose end is not simply the fault of its trial, and how an attempt ends by what was
-// thrown.
+// Exceptions that give an attempt an outcome other than `failed`, and the outcome for each exception.
 
 #include <cstdint>
 #include <exception>
@@ -14,11 +13,10 @@
 
 namespace ranktune::trial {
 
-/// The checkpoint that the attempt should start from (`unreadable`, `unreachable`), or end with (`unsaved`,
-/// `stateless`), is not to be had.
+/// The checkpoint to start from (`unreadable`, `unreachable`) or to end with (`unsaved`, `stateless`) is not available.
 class CheckpointError : public base::Error {
   public:
-    /// `rank`: of the trial, that could not read or write its part, when another rank throws for it.
+    /// `rank`: the rank of the trial that could not read or write its part, when another rank throws.
     CheckpointError(study::AttemptOutcome outcome, const std::string& what, std::optional<std::uint32_t> rank = {})
         : Error(what), outcome_(outcome), rank_(rank) {}
     [[nodiscard]] study::AttemptOutcome outcome() const { return outcome_; }
@@ -29,26 +27,26 @@ class CheckpointError : public base::Error {
     std::optional<std::uint32_t> rank_;
 };
 
-/// A time-out, a program that was killed: the outcome `disturbed`.
+/// A time-out or a killed program: the outcome `disturbed`.
 class DisturbedError : public base::Error {
   public:
     using Error::Error;
 };
 
-/// Of what was thrown while a checkpoint was read. Only damage makes it useless; what the file system says today may be
-/// otherwise tomorrow, and a file of a newer version waits for that.
+/// The outcome when reading a checkpoint failed. Only damage makes it useless: other errors of the file system may
+/// pass, and a newer ranktune can read a file of a newer version.
 [[nodiscard]] inline study::AttemptOutcome outcome_of_reading(const base::Error& error) {
     return dynamic_cast<const storage::DamageError*>(&error) != nullptr ? study::AttemptOutcome::unreadable
                                                                         : study::AttemptOutcome::unreachable;
 }
 
-/// How an attempt ends in which this was thrown on a rank: as the errors above say; `unstarted` for a SetUpError;
-/// `disturbed` for what the machine may be the cause of (memory, files, the system); `failed` for anything else.
+/// The outcome of an attempt in which a rank threw this: as said above; `unstarted` for a SetUpError; `disturbed` for
+/// errors that the machine may have caused (memory, files, the system); `failed` for all others.
 [[nodiscard]] study::AttemptOutcome outcome_of(const std::exception_ptr& error);
 
-/// Its message.
+/// Its what().
 [[nodiscard]] std::string message_of(const std::exception_ptr& error);
-/// Its message with the rank of the trial that it is about: `thrower`, unless it names another.
+/// Its message with the rank it concerns: the one that it names, otherwise `thrower`.
 [[nodiscard]] study::Failure failure_of(const std::exception_ptr& error, std::uint32_t thrower);
 
 } // namespace ranktune::trial

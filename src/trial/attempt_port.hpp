@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// AttemptPort: what an attempt says to the head, and hears from it, through the service thread of its rank.
+// AttemptPort: how an attempt talks to the head, through the service thread of its rank.
 
 #include <atomic>
 #include <chrono>
@@ -12,33 +12,33 @@
 
 namespace ranktune::trial {
 
-/// Called on the trial thread. What is said to the head is the leader's to say.
+/// Called on the trial thread. Only the leader talks to the head.
 class AttemptPort {
   public:
     virtual ~AttemptPort() = default;
-    /// Leader only. Waits while what was reported before is still on its way, at most until the trial has to give up.
+    /// Leader only. Blocks while too many earlier reports are queued, at most until the trial has to give up.
     virtual void reported(RunnerReported report) = 0;
     /// Leader only.
     virtual void saved(study::CheckpointRef checkpoint) = 0;
     /// Leader only: a checkpoint could not be written; training goes on.
     virtual void unsaved(std::string why) = 0;
-    /// Leader only: what the trial does after `iteration`. Waits for the head when a decision point is reached; throws
-    /// ddp::Aborted when the trial has to give up.
+    /// Leader only: the verdict after `iteration`. Waits for the head at a decision point. Throws ddp::Aborted when the
+    /// trial has to give up.
     [[nodiscard]] virtual study::Verdict verdict_after(base::Iteration iteration) = 0;
-    /// The same without waiting longer than `patience`: nothing when the head has not answered by then.
+    /// The same, but waits at most `patience`; nothing when the head has not answered by then.
     [[nodiscard]] virtual std::optional<study::Verdict> verdict_within(base::Iteration iteration,
                                                                        std::chrono::milliseconds patience) = 0;
-    /// User code made progress.
+    /// User code made progress: feeds the hang watchdog.
     virtual void progressed() noexcept = 0;
-    /// From now on, user code waits for the head, itself or through its leader; or no longer.
+    /// Whether user code waits for the head from now on, directly or through its leader.
     virtual void waits(bool waits) noexcept = 0;
-    /// Set when the trial has to give up; every wait of the group looks at it.
+    /// Set when the trial has to give up; every wait of the group checks it.
     [[nodiscard]] virtual const std::atomic<bool>& abort_flag() const = 0;
-    /// One line of the trainable's for the log.
+    /// One line of the trainable for the log.
     virtual void log(base::TrialId trial, std::string_view line) = 0;
 };
 
-/// While it lives, user code waits for the head, itself or through its leader.
+/// Scope guard: user code waits for the head, directly or through its leader.
 class Waiting {
   public:
     explicit Waiting(AttemptPort& port) : port_(port) { port_.waits(true); }

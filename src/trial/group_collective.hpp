@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// GroupCollective: what user code gets as its Group. Counts progress, and stays closed after a failure.
+// GroupCollective: the Group that user code gets. Counts progress, and stays closed after a failure.
 
 #include <memory>
 #include <new>
@@ -12,9 +12,9 @@
 namespace ranktune::trial {
 
 /// Forwards to the trial's Collective. Once the ranks have parted (an operation threw on all of them, or `fail` was
-/// called), every later operation throws PeerFailed at once and `fail` returns at once, so user code that catches the
-/// exception and goes on, or throws another one, cannot strand anybody. What is refused on this rank alone
-/// (base::UsageError, no memory) has sent nothing and parts nobody: `fail` then tells the others.
+/// called), every operation throws PeerFailed and `fail` returns at once: user code that catches the exception cannot
+/// make another rank hang. An operation that fails on this rank alone (base::UsageError, out of memory) has sent
+/// nothing and does not part the ranks: `fail` then tells the others.
 class GroupCollective final : public ddp::Collective {
   public:
     GroupCollective(std::unique_ptr<ddp::Collective> inner, AttemptPort& port)
@@ -48,7 +48,7 @@ class GroupCollective final : public ddp::Collective {
         }
         parted_ = true;
     }
-    /// No further operation: the ranks part here, all at the same place.
+    /// No further operations: all ranks call this at the same place.
     void part() noexcept override { parted_ = true; }
 
   private:

@@ -9,13 +9,13 @@
 #include <span>
 
 #include "ranktune/base/digest.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/unique_handle.hpp"
 
 namespace ranktune::trial {
 namespace {
 
 constexpr std::uint64_t first_port = 20000;
-constexpr std::uint64_t ports = 12000; // up to 32000: Linux gives away 32768 and above
+constexpr std::uint64_t ports = 12000; // up to 32000; Linux assigns ephemeral ports from 32768
 
 bool is_free(std::uint16_t port) {
     const storage::FileDescriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

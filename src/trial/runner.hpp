@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Runner: the seam between a worker's state machine (messages, no user code) and whatever executes an attempt on this
-// rank: the trial thread, a child process, or a learning curve in virtual time.
+// Runner: the seam between a worker's state machine (messages, no user code) and what executes an attempt on this rank:
+// the trial thread, or a simulated learning curve.
 
 #include <cstdint>
 #include <optional>
@@ -13,14 +13,14 @@
 
 namespace ranktune::trial {
 
-/// One rank's part in an attempt. `start.ranks` is the roster; this rank's position in it is its rank within the trial.
+/// One rank's part in an attempt. This rank's position in the roster `start.ranks` is its rank within the trial.
 struct Assignment {
     study::StartTrial start;
     int group_rank = 0;
     [[nodiscard]] bool leads() const { return group_rank == 0; }
-    /// That the trial goes on from; null: none.
+    /// Checkpoint to start from; null: none.
     [[nodiscard]] const study::CheckpointRef* checkpoint() const { return study::checkpoint_of(start.from); }
-    /// Iterations that are complete before this attempt.
+    /// Iterations completed before this attempt.
     [[nodiscard]] base::Iteration first_iteration() const { return start.iteration; }
 };
 
@@ -42,18 +42,18 @@ struct RunnerUnsaved {
 struct RunnerEnded {
     study::AttemptOutcome outcome = study::AttemptOutcome::finished;
     study::Failure failure;
-    /// Leader: parameters and options that the trainable never looked at, where that is a mistake of the study file.
+    /// Leader: parameters and options that the trainable never read, if that is a mistake in the study file.
     std::vector<std::string> unread = {};
 };
 using RunnerEvent = std::variant<RunnerReported, RunnerSaved, RunnerUnsaved, RunnerEnded>;
 
-/// Executes at most one attempt at a time. Every call returns at once; what happens comes back by `poll`, in order.
-/// When nobody polls, user code that reports is held up: what waits for `poll` is bounded.
+/// Executes one attempt at a time. Every call returns at once; events come from `poll`, in order. The event queue is
+/// bounded: a report blocks user code while it is full.
 /// Called from one thread (the service thread).
 class Runner {
   public:
     virtual ~Runner() = default;
-    /// All ranks of the roster are ready: form the group and train. Requires that the attempt before has ended.
+    /// All ranks of the roster are ready: form the group and train. Requires that the previous attempt has ended.
     virtual void start(const Assignment& assignment) = 0;
     /// Leader only: the verdict on the report of `decide.iteration`, and the next decision point.
     virtual void decide(const study::Decide& decide) = 0;
@@ -64,8 +64,7 @@ class Runner {
     [[nodiscard]] virtual std::optional<RunnerEvent> poll() = 0;
     /// Grows whenever user code makes progress (report, reducer steps): for the hang watchdog.
     [[nodiscard]] virtual std::uint64_t progress() const = 0;
-    /// The user code of this rank waits, without a fault of its own: for the head, itself or through its leader. That
-    /// is no hanging.
+    /// The user code of this rank waits for the head, directly or through its leader: it has not hung.
     [[nodiscard]] virtual bool waits() const { return false; }
 };
 

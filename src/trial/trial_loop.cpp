@@ -13,15 +13,15 @@ namespace {
 using study::AttemptOutcome;
 using study::Verb;
 
-/// Nothing when it is not among the metrics, or not finite.
+/// Nothing when it was not reported or is not finite.
 std::optional<double> objective_value(const trainables::Metrics& metrics, const study::Objective& objective) {
     for (const auto& [name, value] : metrics)
         if (name == objective.metric) return std::isfinite(value) ? std::optional(value) : std::nullopt;
     return std::nullopt;
 }
 
-/// Of a trial that was to pause after `iteration`: `why` says what its trainable lacks and how to mend it; what
-/// `scheduler` needs for that follows.
+/// For a trial that was to pause after `iteration`: `why` says what its trainable lacks and how to mend it, followed by
+/// what the scheduler needs.
 std::string without_state_text(base::Iteration iteration, const std::string& why,
                                const study::SchedulerSpec& scheduler) {
     const auto& need = scheduler.algorithm->needs_checkpoints;
@@ -54,7 +54,7 @@ TrialLoop::TrialLoop(const study::StudySpec& spec, const Assignment& assignment,
       watch_(assignment.start.seconds),
       point_{assignment.first_iteration(), assignment.start.seconds, {}} {}
 
-// ---- from the beginning to the end
+// ---- the attempt as a whole
 
 RunnerEnded TrialLoop::run(TrialBody& body) {
     body_ = &body;
@@ -86,7 +86,7 @@ RunnerEnded TrialLoop::failed_here(const std::exception_ptr& error) {
     const AttemptOutcome outcome = outcome_of(error);
     try {
         fail_();
-    } catch (...) { // Aborted, or the other ranks parted on their own: either way nobody waits for this rank
+    } catch (...) { // Aborted, or the other ranks have parted already: nobody waits for this rank
         if (port_.abort_flag().load()) return {AttemptOutcome::lost, {}};
     }
     return {outcome, std::move(failure)};
@@ -112,7 +112,7 @@ Word TrialLoop::word_after(const trainables::Metrics& metrics) {
     return body_->tell(assignment_.leads() ? word_on(ask_head(metrics)) : Word{}, point_);
 }
 
-/// Leader. What the head says to this iteration.
+/// Leader. Reports the iteration and returns the head's verdict.
 study::Verdict TrialLoop::ask_head(const trainables::Metrics& metrics) {
     RunnerReported report{point_.iteration, point_.seconds, {}};
     report.metrics.reserve(metrics.size());
@@ -128,7 +128,7 @@ study::Verdict TrialLoop::ask_head(const trainables::Metrics& metrics) {
     }
 }
 
-/// Leader. What that means for a trial that can save what this one can.
+/// Leader. The word for a verdict, given what the body can save.
 Word TrialLoop::word_on(const study::Verdict& verdict) {
     const Saves saves = body_->saves();
     if (verdict.verb == Verb::go_on) return {Verb::go_on, checkpoints_.due(point_, verdict) && saves == Saves::now};
@@ -136,7 +136,7 @@ Word TrialLoop::word_on(const study::Verdict& verdict) {
     if (verdict.verb == Verb::discard || saves == Saves::never) return word;
     word.save = saves == Saves::at_end || saves == Saves::now;
     if (word.save || word.verb == Verb::stop || word.goes_on_later) return word;
-    if (!study::needs_checkpoints(spec_.scheduler)) return word; // it begins again
+    if (!study::needs_checkpoints(spec_.scheduler)) return word; // paused trials restart from scratch
     const std::string text = without_state_text(point_.iteration, body_->why_no_state(), spec_.scheduler);
     if (saves == Saves::missing) throw base::Error(text);
     throw CheckpointError(AttemptOutcome::stateless, text);

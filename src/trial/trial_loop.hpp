@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// TrialLoop: one rank's part in one attempt, whatever trains. The conversation with the head, training time, when a
-// checkpoint is due, how a trial pauses and how an attempt ends are here, and nowhere else.
+// TrialLoop: one rank's part in one attempt, independent of what trains: talks to the head, measures training time,
+// decides when to checkpoint, how to pause and how the attempt ends.
 
 #include <chrono>
 #include <exception>
@@ -17,7 +17,7 @@
 
 namespace ranktune::trial {
 
-/// Training time: runs while user code runs.
+/// Measures training time: runs while user code runs.
 class Stopwatch {
   public:
     using Clock = std::chrono::steady_clock;
@@ -34,23 +34,23 @@ class Stopwatch {
     std::optional<Clock::time_point> began_;
 };
 
-/// After every iteration the leader reports to the head, asks what it says, and makes one word of that and of what the
-/// body can save; all ranks do as the word says. Used by the trial thread alone; references outlive it.
+/// After every iteration the leader reports to the head and turns the verdict, and what the body can save, into one
+/// word, which all ranks obey. Used by the trial thread only; references must outlive it.
 class TrialLoop {
   public:
-    /// ddp::Collective::fail of the trial's group: this rank leaves, and stands in for what it owes.
+    /// ddp::Collective::fail of the trial's group: this rank leaves and the others are told.
     using Fail = std::function<void()>;
 
     TrialLoop(const study::StudySpec& spec, const Assignment& assignment, AttemptPort& port, Fail fail);
     TrialLoop(const TrialLoop&) = delete;
     TrialLoop& operator=(const TrialLoop&) = delete;
 
-    /// Collective. Runs the body to the end of the attempt; run_attempt says how it ends. Once.
+    /// Collective. Runs the body to the end of the attempt; run_attempt describes the outcomes. Call once.
     [[nodiscard]] RunnerEnded run(TrialBody& body);
 
     /// Iterations completed so far, earlier attempts included.
     [[nodiscard]] base::Iteration iteration() const { return point_.iteration; }
-    /// For bodies, which write their checkpoints themselves.
+    /// For bodies, which write their own checkpoints.
     [[nodiscard]] CheckpointSchedule& checkpoints() { return checkpoints_; }
 
   private:

@@ -45,7 +45,7 @@ void TrialThread::decide(const study::Decide& decide) {
         const std::lock_guard lock(mutex_);
         if (decide.verdict.verb != study::Verb::go_on) {
             order_ = decide.verdict;
-        } else if (decide.decision_point > decision_point_) { // a repeated or overtaken one changes nothing
+        } else if (decide.decision_point > decision_point_) { // ignore repeated and outdated decisions
             decision_point_ = decide.decision_point;
             last_go_on_ = decide;
         }
@@ -97,12 +97,12 @@ void TrialThread::reported(RunnerReported report) {
     {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return abort_.load() || events_.size() < most_events; });
-        if (abort_.load()) return; // nobody wants to know
+        if (abort_.load()) return; // the attempt is given up
     }
-    push(std::move(report)); // there is room still: only this thread adds
+    push(std::move(report)); // there is still room: only this thread adds events
 }
 
-/// What the head said, or that the trial goes on because there was nothing to say. Called with the lock held.
+/// The head's answer, or go_on if there is none. Called with the lock held.
 study::Verdict TrialThread::verdict_on(base::Iteration iteration) const {
     if (order_) return *order_;
     return last_go_on_ && last_go_on_->iteration == iteration ? last_go_on_->verdict : study::Verdict{};
@@ -120,12 +120,13 @@ std::optional<study::Verdict> TrialThread::verdict_within(base::Iteration iterat
     std::unique_lock lock(mutex_);
     const bool decided =
         changed_.wait_for(lock, patience, [&] { return abort_.load() || order_ || decision_point_ > iteration; });
-    if (!decided || abort_.load()) return std::nullopt; // the group notices that it is given up, on all ranks
+    if (!decided || abort_.load())
+        return std::nullopt; // the next operation of the group sees the abort flag, on all ranks
     return verdict_on(iteration);
 }
 
 void TrialThread::main() {
-    Spare spare; // lives and dies on this thread, like all user objects
+    Spare spare; // created and destroyed on this thread, like all user objects
     std::unique_lock lock(mutex_);
     while (true) {
         changed_.wait(lock, [this] { return quit_ || (assignment_ && !taken_); });

@@ -15,9 +15,8 @@
 
 namespace ranktune::trial {
 
-/// The thread is the only user of the group's communicator. Everything that passes between it and the service thread
-/// goes through one mutex that is never held while user code runs. A report waits until fewer than `most_events` are
-/// to be polled.
+/// Only this thread uses the group's communicator. It shares data with the service thread under one mutex, which is
+/// never held while user code runs. A report blocks while `most_events` are queued.
 class TrialThread final : public Runner, private AttemptPort {
   public:
     static constexpr std::size_t most_events = 64;
@@ -26,8 +25,8 @@ class TrialThread final : public Runner, private AttemptPort {
     /// Everything in `setting` outlives this object.
     TrialThread(AttemptSetting setting, std::function<void()> wake,
                 std::function<void(base::TrialId, std::string_view)> log);
-    /// Gives up the attempt under way and waits until user code returns. A process that cannot wait for that leaves by
-    /// `_exit` instead.
+    /// Gives up the attempt under way and waits until user code returns. A process that cannot wait must leave by
+    /// `_exit`.
     ~TrialThread() override;
     TrialThread(const TrialThread&) = delete;
     TrialThread& operator=(const TrialThread&) = delete;
@@ -40,7 +39,7 @@ class TrialThread final : public Runner, private AttemptPort {
     [[nodiscard]] std::uint64_t progress() const override;
     [[nodiscard]] bool waits() const override { return waits_.load(std::memory_order_relaxed); }
 
-    /// An attempt has been started whose RunnerEnded is not out yet.
+    /// An attempt was started and its RunnerEnded is not queued or not polled yet.
     [[nodiscard]] bool busy() const;
     /// For the stack of a hung trial.
     [[nodiscard]] std::thread::native_handle_type native_handle() { return thread_.native_handle(); }
@@ -63,7 +62,7 @@ class TrialThread final : public Runner, private AttemptPort {
     void log(base::TrialId trial, std::string_view line) override { log_(trial, line); }
 
     AttemptSetting setting_;
-    CheckpointWriter writer_; ///< used by the trial thread alone
+    CheckpointWriter writer_; ///< used by the trial thread only
     std::function<void()> wake_;
     std::function<void(base::TrialId, std::string_view)> log_;
     std::atomic<bool> abort_{false};
@@ -73,14 +72,14 @@ class TrialThread final : public Runner, private AttemptPort {
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::optional<Assignment> assignment_; ///< set from start until RunnerEnded is queued
-    bool taken_ = false;                   ///< the trial thread works on it
+    bool taken_ = false;                   ///< the trial thread works on the assignment
     bool quit_ = false;
-    // what the head has said about the attempt
+    // What the head has said about the attempt
     base::Iteration decision_point_ = 0;
-    std::optional<study::Verdict> order_;     ///< pause or stop, to be obeyed at the next report
-    std::optional<study::Decide> last_go_on_; ///< newest decision to go on: it is about one iteration
+    std::optional<study::Verdict> order_;     ///< pause or stop, obeyed at the next report
+    std::optional<study::Decide> last_go_on_; ///< newest decision to go on; applies to one iteration
     std::deque<RunnerEvent> events_;
-    std::thread thread_; // last: starts when everything above is there
+    std::thread thread_; // last: starts when all members above exist
 };
 
 } // namespace ranktune::trial

@@ -15,7 +15,7 @@
 namespace ranktune::tuner {
 
 void Tuner::apply(const study::Record& record) {
-    // A snapshot changes nothing: it *is* the state that the records before it made.
+    // A snapshot changes nothing: it is the state that the records before it made.
     if (std::holds_alternative<study::Snapshot>(record)) return;
     std::visit(
         [this](const auto& r) {
@@ -28,7 +28,7 @@ void Tuner::apply(const study::Record& record) {
     if (learns_) observe(record);
     scheduler_->apply(record);
     searcher_->apply(record);
-    // What a trial waits for next is the scheduler's word after it has seen the record.
+    // The scheduler names the next decision point after it has seen the record.
     std::visit(
         [this](const auto& r) {
             if constexpr (requires { r.verdict; }) {
@@ -57,8 +57,8 @@ void Tuner::set_decision_point(TrialId id, Iteration from) {
     t.target = scheduler_->next_decision_point(id, from);
 }
 
-/// The attempt is over. What was decided before stands: told to pause, the trial is paused (and trains the gap since
-/// its checkpoint again if it goes on); told to stop, it stays `ending` until it is closed.
+/// The attempt is over. Earlier decisions stand: a trial that was told to pause is paused (and trains the gap since its
+/// checkpoint again if it goes on); one that was told to stop stays `ending` until it is closed.
 void Tuner::rest(TrialId id) {
     TrialState& t = trial(id);
     t.abandoned = t.at_fault = false;
@@ -96,7 +96,7 @@ void Tuner::apply_one(const study::IncarnationBegan& r) {
             rest(id);
         }
         t.winding = false;
-        // A stop in between two rungs was nobody's verdict on the trial: it simply goes on.
+        // A pause for the end of the job is no verdict on the trial: it goes on.
         if (t.phase == TrialPhase::paused && t.verdict.reason == Reason::draining) set_phase(id, TrialPhase::waiting);
     }
     slowest_ = 0.0;
@@ -120,7 +120,7 @@ void Tuner::apply_one(const study::TrialCreated& r) {
     state_.trials.add(std::move(t));
     if (r.origin.kind == Origin::Kind::searcher || r.origin.kind == Origin::Kind::stopgap) ++state_.suggested;
     const bool took = r.origin.kind == Origin::Kind::ticket;
-    // In a deterministic study a ticket that failed is as good as taken by the trial that makes do without it.
+    // In a deterministic study the trial that takes a stopgap uses up the ticket that failed.
     const bool instead = r.origin.kind == Origin::Kind::stopgap && occupancy_.waits_for_tickets();
     const auto ticket = std::ranges::find_if(
         state_.tickets, [&](const Ticket& each) { return took ? each.number == r.origin.index : instead; });
@@ -143,7 +143,7 @@ void Tuner::apply_one(const study::TrialStarted& r) {
     t.attempt_iteration = start_of(t).iteration;
     if (occupancy_.attempts_count()) {
         Blame::begin_silence(t);
-        if (t.attempt_iteration < t.iteration) t.window.clear(); // the results are about to come again
+        if (t.attempt_iteration < t.iteration) t.window.clear(); // these results will be reported again
     }
     state_.placement.take(r.trial, r.ranks);
     set_phase(r.trial, TrialPhase::running);
@@ -154,7 +154,7 @@ void Tuner::apply_one(const study::TrialStarted& r) {
         ++trial(*earlier).overtaken;
 }
 
-/// A report has arrived: the trial has got on, whether the report takes effect now or later.
+/// A report has arrived: the trial makes progress, whether the report takes effect now or later.
 void Tuner::receive(TrialId id, StudyTime at, Iteration iteration, double seconds, double before) {
     TrialState& t = trial(id);
     const double pace = t.pace;
@@ -202,7 +202,7 @@ void Tuner::apply_one(const study::Reported& r) {
     if (r.verdict.verb == Verb::go_on) return;
     if (!occupancy_.ends_with_verdict()) {
         if (t.phase == TrialPhase::running) set_phase(r.trial, TrialPhase::ending);
-    } else if (r.verdict.verb == Verb::pause) { // told to stop, the record that follows closes it
+    } else if (r.verdict.verb == Verb::pause) { // a trial that was told to stop is closed by the next record
         t.winding = t.winding || t.phase == TrialPhase::running;
         set_phase(r.trial, TrialPhase::paused);
     }
@@ -244,13 +244,13 @@ void Tuner::apply_one(const study::AttemptEnded& r) {
     if (r.outcome == AttemptOutcome::lost) state_.pace.learn_from_loss(t, r.at, state_.reports == 0);
     Costs costs = saying_of(r.outcome).costs;
     if (r.outcome == AttemptOutcome::disturbed && occupancy_.disturbance_is_a_loss()) costs = Costs::loss;
-    // (The study ends when a checkpoint was out of reach too often, and the next start tries again.)
+    // (When a checkpoint was unreachable too often, the study ends and the next start tries again.)
     if (costs == Costs::loss) t.losses = r.outcome == AttemptOutcome::unreachable && !r.retry ? 0 : t.losses + 1;
     if (costs == Costs::failure) state_.blame.note_failure(t, admission_->received(r.trial), r.failure.message);
     if (!occupancy_.ends_with_verdict()) t.failure = r.failure;
     const bool exploits = t.phase == TrialPhase::ending && t.verdict.verb == Verb::exploit;
     if (r.outcome == AttemptOutcome::paused && !exploits && !occupancy_.ends_with_verdict()) {
-        // The word to pause overtook the answer to its last report: it goes on like any other that the end of a job has
+        // The interrupt overtook the answer to the last report: the trial goes on like others that the end of a job
         // paused.
         if (t.verdict.verb == Verb::go_on) t.verdict = {Verb::pause, Reason::draining, 0.0, 0.0};
         t.at_fault = false;
@@ -285,7 +285,7 @@ void Tuner::apply_one(const study::TrialClosed& r) {
 void Tuner::apply_one(const study::RankLost& r) {
     const auto& placement = state_.placement;
     if (!placement.knows(r.rank)) impossible("an unknown rank is lost");
-    // A node that dies takes all its ranks with it, one after the other.
+    // A node that dies loses its ranks one after the other: count it once.
     const std::uint32_t host = placement.worker(r.rank).host;
     const auto gone = [&](const WorkerState& other) { return other.host == host && !other.alive; };
     if (std::ranges::none_of(placement.workers(), gone)) ++state_.interruptions;
@@ -320,13 +320,13 @@ void Tuner::apply_one(const study::StudyChanged& r) {
     const bool decides = study::changes_what_is_decided(study::differences(spec_, later));
     if (decides) lose_determinism();
     study::take_over(spec_, later);
-    // A version before this one could not say so.
+    // Journals of earlier versions do not say so.
     if (!spec_.checkpoint.supported) state_.pace.set_stretch(trained_up_to(nullptr));
     scheduler_->set_num_trials(spec_.num_trials);
     state_.retention.list_all(state_.trials, spec_);
     state_.blame.forget_row();
-    if (!decides) return; // files lie elsewhere, or are written more often: no trial can tell
-    // Results of the old rule say nothing about the new one. (Trials that run have none: they are yet to be started.)
+    if (!decides) return; // only places of files or intervals changed: no effect on trials
+    // Results of the old rule say nothing about the new one. (No trial runs at this point.)
     for (std::uint32_t i = 0; i < state_.trials.size(); ++i) trial(TrialId{i}).window.clear();
 }
 
@@ -334,7 +334,7 @@ void Tuner::apply_one(const study::TrialReopened& r) {
     TrialState& t = trial(r.trial);
     if (t.phase != TrialPhase::failed) impossible(named(r.trial) + " is reopened but did not fail");
     state_.blame.reopened(r.trial, t);
-    if (t.closed_by == Reason::missing_metric) t.reported = false; // its next report is looked at as its first one was
+    if (t.closed_by == Reason::missing_metric) t.reported = false; // its next report is checked like a first one
     t.closed_by = Reason::none;
     t.closed_a = t.closed_b = 0.0;
     t.ended = {};
@@ -358,9 +358,9 @@ void Tuner::apply_one(const study::JobDied& r) {
         t.failure = note.failure;
         over = over || !retry;
     }
-    // Reports that were on their way went with the job: how far a trial that is closed now had got depends on the time.
+    // Reports in flight were lost with the job: how far a trial that is closed now had got depends on timing.
     if (over) lose_determinism();
-    if (r.notes.empty()) state_.blame.job_died(state_.trials); // nobody knows who it was
+    if (r.notes.empty()) state_.blame.job_died(state_.trials); // nobody knows which trial caused it
 }
 
 void Tuner::apply_one(const study::HostRetired& r) {
@@ -377,7 +377,7 @@ void Tuner::apply_one(const study::Exploited& r) {
     if (r.generation != t.generation() + 1)
         impossible("the generations of " + named(r.trial) + " are not 1, 2, 3, ...");
     t.takeovers.push_back({r.iteration, r.donor, std::move(t.configuration), false});
-    t.configuration = r.configuration; // its group has the ranks of before until it has ended
+    t.configuration = r.configuration; // its group keeps the old ranks until it has ended
     state_.retention.list(r.trial, t, spec_);
 }
 
@@ -397,7 +397,7 @@ void Tuner::apply_one(const study::TicketOpened& r) {
     state_.tickets.push_back({r.ticket, r.seen, false, {}});
 }
 
-/// One that failed is of no use, but for the trial that waits for it.
+/// A ticket that failed is dropped, unless a trial waits for it.
 void Tuner::apply_one(const study::TicketPrepared& r) {
     const auto ticket = std::ranges::find(state_.tickets, r.ticket, &Ticket::number);
     if (ticket == state_.tickets.end() || ticket->answered) impossible("a ticket is prepared that nobody waits for");
@@ -406,7 +406,7 @@ void Tuner::apply_one(const study::TicketPrepared& r) {
     if (!r.configuration && !occupancy_.waits_for_tickets()) state_.tickets.erase(ticket);
 }
 
-/// What takes effect, in the table that searchers learn from.
+/// Writes what takes effect into the table that searchers learn from.
 void Tuner::observe(const study::Record& record) {
     auto& table = state_.observations;
     const auto asked = [&](TrialId id, Iteration iteration) {

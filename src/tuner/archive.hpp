@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The values of the core as bytes and back. One list of fields serves both directions, so they cannot disagree.
+// Serialises the values of the core. One list of fields serves both directions, so they cannot disagree.
 
 #include <deque>
 #include <optional>
@@ -72,7 +72,7 @@ struct Writer {
 
 struct Reader {
     study::Decoder& in;
-    space::Configuration before{}; ///< of the trial before, whose parameters are mostly the same
+    space::Configuration before{}; ///< of the previous trial, which mostly has the same parameters
 
     void operator()(bool& v) { v = in.boolean(); }
     void operator()(double& v) { v = in.f64(); }

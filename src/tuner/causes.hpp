@@ -11,16 +11,15 @@ namespace ranktune::tuner {
 
 /// The final phase of a trial that was stopped for this reason.
 [[nodiscard]] TrialPhase phase_after(Reason reason);
-/// The study ends for a cause that lies outside of its trials: their failures do not count meanwhile.
+/// Whether a study that ends for this reason ends for a cause outside its trials, so that their failures do not count.
 [[nodiscard]] bool blames_surroundings(Reason reason);
 
 /// "trial #7".
 [[nodiscard]] std::string named(TrialId id);
-/// Throws base::FormatError: a record that cannot follow those before it.
+/// Throws base::FormatError: a record contradicts the records before it.
 [[noreturn]] void impossible(const std::string& what);
 
-/// Of the message of a failure without its numbers: "loss is NaN at iteration 7" says what "loss is NaN at iteration 9"
-/// says.
+/// Digest of a failure message without its digits: "loss is NaN at iteration 7" equals "loss is NaN at iteration 9".
 [[nodiscard]] std::uint64_t digest_of_words(std::string message);
 
 } // namespace ranktune::tuner

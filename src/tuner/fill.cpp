@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What takes effect next, what is to be worked on, and who gets free ranks. Pure.
+// Decides what takes effect next, which work is next, and which trial gets free ranks. Pure.
 
 #include <algorithm>
 
@@ -9,10 +9,10 @@
 namespace ranktune::tuner {
 namespace {
 
-/// Unplaced trials in view of which no further one is created: size is never a reason to draw again, but neither to
-/// hoard.
+/// No trial is created while this many wait for ranks: a large trial is never drawn again, but the queue must not grow
+/// without limit.
 constexpr std::size_t max_unplaced = 8;
-/// A trial overtaken this often reserves the ranks that fall free.
+/// A trial overtaken this often reserves ranks that become free.
 constexpr std::uint32_t max_overtaken = 8;
 
 } // namespace
@@ -27,7 +27,7 @@ Tuner::Next Tuner::decide(Fill&, Round& round) const {
             if (auto work = next_work(round.now)) return work;
         if (auto ticket = open_ticket(round.now)) return ticket;
     }
-    // Before a slot that waits for its suggestion has a trial, nothing takes effect: the order would be another one.
+    // Nothing takes effect before a slot that waits for its suggestion has a trial: that would change the order.
     if (!waits_for_ticket())
         if (auto fact = admission_->next()) return judged(*fact, round);
     if (state_.draining) return {};
@@ -60,7 +60,7 @@ Tuner::Next Tuner::next_work(StudyTime now) const {
     return create != nullptr && known.can_create ? new_trial(*create, now) : Next{};
 }
 
-/// From the oldest ticket that is ready, or from a suggestion of the searcher.
+/// Takes the oldest ticket that is ready, or a suggestion of the searcher.
 Tuner::Next Tuner::new_trial(const schedulers::Create& create, StudyTime now) const {
     const bool prepares = tickets_wanted() > 0;
     const auto ticket =
@@ -83,13 +83,13 @@ Tuner::Next Tuner::new_trial(const schedulers::Create& create, StudyTime now) co
     return record;
 }
 
-/// How many suggestions are prepared ahead; 0: none is.
+/// How many suggestions to prepare ahead; 0: none.
 std::size_t Tuner::tickets_wanted() const {
     const auto groups = occupancy_.groups(spec_, state_.placement.alive() / std::max(1U, spec_.resources.ranks));
     return searcher_->prepares_ahead(static_cast<std::uint32_t>(groups));
 }
 
-/// For the trials that are made next, as many as the searcher prepares ahead.
+/// Keeps as many tickets open as the searcher prepares ahead.
 Tuner::Next Tuner::open_ticket(StudyTime now) const {
     const std::size_t wanted = tickets_wanted();
     const std::size_t to_come = spec_.num_trials - std::min<std::size_t>(spec_.num_trials, state_.trials.size());
@@ -97,7 +97,7 @@ Tuner::Next Tuner::open_ticket(StudyTime now) const {
     return study::TicketOpened{state_.next_ticket, now, state_.observations.size()};
 }
 
-/// A deterministic study: the next trial waits for its suggestion, and everything else for it.
+/// Deterministic study: the next trial waits for its suggestion, and everything else waits for that trial.
 bool Tuner::waits_for_ticket() const {
     if (!occupancy_.waits_for_tickets() || state_.draining || tickets_wanted() == 0) return false;
     if (admission_->room() == Admission::Room::none || !can_create()) return false;
@@ -105,11 +105,11 @@ bool Tuner::waits_for_ticket() const {
     return !ready && std::holds_alternative<schedulers::Create>(scheduler_->next(pool()));
 }
 
-/// Ranks that nobody who waits can have, or may have.
+/// Whether ranks are free that no waiting trial can use or has reserved.
 bool Tuner::ranks_are_left_over(StudyTime now) const {
     const auto& waiting = state_.trials.waiting();
     if (state_.placement.free() == 0 || !room_for_one_more() || suspects_come_first()) return false;
-    // With a trial that reserves ranks, or too many that do not fit, what is free is not for others.
+    // Free ranks are not for others while a trial reserves them, or while too many trials wait.
     if (waiting.size() >= max_unplaced || !state_.pace.is_time_for_another(now)) return false;
     return std::ranges::none_of(waiting, [&](TrialId id) {
         const TrialState& t = state_.trials[id];
@@ -136,20 +136,19 @@ bool Tuner::is_training(TrialId id) const {
     return (phase == TrialPhase::running || phase == TrialPhase::ending) && !admission_->is_parked(id);
 }
 
-/// And could have them.
+/// The trial wants ranks, and enough ranks are alive.
 bool Tuner::waits_for_ranks(TrialId id) const {
     return admission_->wants_ranks(id) && state_.trials[id].wanted_ranks <= state_.placement.alive();
 }
 
-/// Whether a suspect waits or trains. Then nothing else is started: a death has to say whose it was. Paused ones, one
-/// that can have no ranks, and one whose turn has not come keep nobody waiting.
+/// Whether a suspect waits or trains. Then nothing else is started, so that a death identifies its cause. Suspects that
+/// are paused, cannot have ranks, or wait for their turn do not count.
 bool Tuner::suspects_come_first() const {
     return std::ranges::any_of(state_.blame.suspects(),
                                [this](TrialId id) { return is_training(id) || waits_for_ranks(id); });
 }
 
-/// Suspects are tried one at a time, in trial order. What runs beside one has got past the place where it ran at a
-/// death.
+/// Suspects are tried one at a time, in trial order. Only cleared trials run beside a suspect.
 Tuner::Next Tuner::place_suspect(StudyTime now) const {
     const auto& suspects = state_.blame.suspects();
     if (std::ranges::any_of(suspects, [this](TrialId id) { return is_training(id); })) return {};
@@ -157,14 +156,14 @@ Tuner::Next Tuner::place_suspect(StudyTime now) const {
     if (next == suspects.end() || !in_time(*next, now)) return {};
     const std::uint32_t wanted = state_.trials[*next].wanted_ranks;
     if (wanted <= state_.placement.free()) return started(*next, now);
-    // Whoever waits for its turn may wait for this one's.
+    // A trial that waits for its turn can give up its ranks for the suspect.
     if (const auto other = admission_->to_yield({}, wanted, state_.placement.free()))
         return study::YieldAsked{*other, now};
     return {};
 }
 
-/// Starts the first trial of the line that fits. Where the line is kept, the first one is waited for. Otherwise a later
-/// one may go first while the earlier does not fit; after being overtaken `max_overtaken` times a trial is waited for.
+/// Starts the first trial in line that fits. If the line is kept, the first trial is waited for. Otherwise a later one
+/// may overtake a trial that does not fit, at most `max_overtaken` times.
 Tuner::Next Tuner::place_in_line(StudyTime now) const {
     Next record;
     const Placement& placement = state_.placement;
@@ -177,8 +176,8 @@ Tuner::Next Tuner::place_in_line(StudyTime now) const {
             return false;
         }
         if (!admission_->keeps_the_line()) return late || !possible || t.overtaken < max_overtaken;
-        if (late) return false; // the job ends before; who comes behind could not be admitted
-        if (!possible) {        // everybody whose turn comes later would wait for this one for ever
+        if (late) return false; // too late for this job, and later trials could not be admitted
+        if (!possible) {        // all later trials would wait for this one forever
             record = study::DrainBegan{now, Reason::no_ranks, study::describe(Reason::no_ranks, 0, 0)};
         } else if (const auto other = admission_->to_yield(id, t.wanted_ranks, placement.free())) {
             record = study::YieldAsked{*other, now};
@@ -197,8 +196,8 @@ study::TrialStarted Tuner::started(TrialId id, StudyTime now) const {
 
 // ---- time
 
-/// What a trial is trained for, in iterations from the beginning: to its next rung where trials pause at rungs, and
-/// otherwise to the end. Null: of a new one.
+/// The iteration up to which a trial is trained: its next rung if trials pause at rungs, otherwise the end. Null: a new
+/// trial.
 Iteration Tuner::trained_up_to(const TrialState* t) const {
     const auto rungs = scheduler_->pauses() ? scheduler_->rungs() : std::vector<schedulers::Scheduler::RungView>{};
     if (rungs.empty()) return spec_.max_iterations;
@@ -207,13 +206,13 @@ Iteration Tuner::trained_up_to(const TrialState* t) const {
                          : rungs[std::min<std::size_t>(t->bracket, rungs.size() - 1)].iteration;
 }
 
-/// Iterations that an attempt makes before its work is safe.
+/// Iterations that an attempt trains before its work is saved.
 Iteration Tuner::stretch_of(TrialId id) const {
     const TrialState& t = state_.trials[id];
     return state_.pace.stretch_of(t, trained_up_to(&t), spec_.max_iterations, spec_.checkpoint.supported);
 }
 
-/// Whether an attempt that is started now reaches a checkpoint, or what it is trained for where it has none.
+/// Whether an attempt that starts now reaches a checkpoint before the deadline, or its end if it cannot save.
 bool Tuner::in_time(TrialId id, StudyTime now) const {
     if (!state_.pace.deadline()) return true;
     const double known = state_.trials[id].pace;
@@ -221,7 +220,7 @@ bool Tuner::in_time(TrialId id, StudyTime now) const {
     return state_.pace.is_time_for(state_.pace.needed(iteration, stretch_of(id)), now);
 }
 
-/// Nothing runs, although there is something to do: the deadline alone keeps it from being done.
+/// Nothing runs although there is work: only the deadline prevents it.
 bool Tuner::waits_for_time(StudyTime now) const {
     if (!state_.pace.deadline()) return false;
     if (std::ranges::any_of(state_.trials.waiting(), [&](TrialId id) { return !in_time(id, now); })) return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from a record: commands for the world outside, and tasks for the rest of the round. Changes no state.
+// What follows from a record: commands to the driver, and tasks for the rest of the round. Changes no state.
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ namespace ranktune::tuner {
 
 namespace {
 
-/// Whom a record is about.
+/// The trial that a record is about.
 std::optional<TrialId> trial_of(const study::Record& record) {
     return std::visit(
         [](const auto& r) -> std::optional<TrialId> {
@@ -54,8 +54,8 @@ Before Tuner::look(const study::Record& record) const {
     return before;
 }
 
-/// Only the best trial so far saves a last checkpoint, and no trial that pauses where it cannot be promoted from: any
-/// other would be written to be deleted.
+/// A verdict as its group is told. Only the best trial saves a last checkpoint, and a trial that pauses where it cannot
+/// be promoted from saves none: such a checkpoint would be deleted at once.
 Verdict Tuner::as_told(TrialId id, const Verdict& verdict) const {
     Verdict told = verdict;
     if (verdict.verb == Verb::stop && state_.best != id) told.verb = Verb::discard;
@@ -81,7 +81,7 @@ study::StartTrial Tuner::start_command(TrialId id) const {
             .between_failures = mean_time_between_failures(state_, spec_.checkpoint)};
 }
 
-/// What follows from each kind of record: one member for each, nothing for the others.
+/// What follows from each kind of record; nothing for kinds without a member.
 struct Tuner::Following {
     const Tuner& tuner;
     const Before& before;
@@ -117,7 +117,7 @@ struct Tuner::Following {
     void interrupt(TrialId id, const Verdict& verdict) const {
         send(study::Interrupt{id, state.trials[id].attempt, state.incarnation, verdict});
     }
-    /// What falls out of reach by the record keeps nothing; nor does the result of before.
+    /// Checks which of the trial's checkpoints are still needed.
     void retain(TrialId id) const { round.push(Retain{id}); }
 };
 
@@ -146,7 +146,7 @@ void Tuner::Following::operator()(const study::Reported& r) const {
 void Tuner::Following::operator()(const study::ReportHeld&) const { round.push(Fill{}); }
 
 void Tuner::Following::operator()(const study::CheckpointCommitted& r) const {
-    // One that is about to pause may be the one to go.
+    // Wait if it is about to pause: it may be the trial to evict.
     if (state.trials[r.trial].phase == TrialPhase::running) round.push(Evict{});
     retain(r.trial);
 }
@@ -174,7 +174,7 @@ void Tuner::Following::operator()(const study::AttemptEnded& r) const {
     if (host) round.push(JudgeHost{*host});
     if (t.phase == TrialPhase::paused && (r.retry || r.outcome == AttemptOutcome::paused)) round.push(Evict{});
     retain(r.trial);
-    // It goes on from the checkpoint before, or from nothing.
+    // The trial goes on from the previous checkpoint, or from scratch.
     if (r.outcome == AttemptOutcome::unreadable && r.retry) {
         const StartFrom from = start_of(t).from;
         const auto* own = std::get_if<CheckpointRef>(&from);
@@ -193,7 +193,7 @@ void Tuner::Following::operator()(const study::TrialClosed& r) const {
 
 void Tuner::Following::operator()(const study::DrainBegan& r) const {
     if (r.reason == Reason::failures_in_a_row) tuner.reopen_row(round);
-    if (before.draining) return; // the trials have been told
+    if (before.draining) return; // the trials have been told already
     std::optional<TrialId> last;
     for (const auto& worker : state.placement.workers()) {
         if (!worker.alive || !worker.trial || worker.trial == last) continue;
@@ -205,7 +205,7 @@ void Tuner::Following::operator()(const study::DrainBegan& r) const {
 }
 
 void Tuner::Following::operator()(const study::HostRetired& r) const {
-    if (!tuner.occupancy_.failures_are_taken_back()) return; // what was admitted stays, wherever it ran
+    if (!tuner.occupancy_.failures_are_taken_back()) return; // admitted failures stay, whichever host they ran on
     for (auto id = r.trials.rbegin(); id != r.trials.rend(); ++id) round.push(Reopen{*id, false});
 }
 
@@ -216,16 +216,15 @@ void Tuner::Following::operator()(const study::TrialReopened& r) const {
 void Tuner::Following::operator()(const study::RankLost&) const {
     if (!before.holder) return;
     const TrialState& t = state.trials[*before.holder];
-    // A living leader answers with AttemptOver once its members are out. Without it nobody speaks for the
-    // attempt: its ranks are free at once, and each holds back its part in a next attempt until it has left
-    // this one.
+    // A living leader answers with AttemptOver once its members are out. Without a leader the ranks are free at once;
+    // each of them joins its next attempt only after it has left this one.
     if (!state.placement.worker(t.ranks.front()).alive) round.push(EndAttempt{*before.holder, t.attempt, false});
     if (auto living = state.placement.living(t.ranks); !living.empty())
         send(study::Abandon{*before.holder, t.attempt, state.incarnation, std::move(living)});
 }
 
 void Tuner::Following::operator()(const study::JobDied& r) const {
-    // When the next incarnation has begun.
+    // To be done after the next incarnation has begun.
     for (const TrialId id : state.blame.suspects())
         if (state.trials[id].deaths_alone >= deaths_to_convict) round.push_below(Convict{id});
     for (auto entry = r.notes.rbegin(); entry != r.notes.rend(); ++entry)
@@ -235,7 +234,7 @@ void Tuner::Following::operator()(const study::JobDied& r) const {
 void Tuner::Following::operator()(const study::IncarnationBegan&) const {
     for (const Ticket& ticket : state.tickets)
         if (!ticket.answered) send(study::Prepare{ticket.number});
-    // Trials that had been told to stop when the head before died need no ranks to be closed.
+    // Trials that had been told to stop when the previous head died need no ranks to be closed.
     for (auto i = static_cast<std::uint32_t>(state.trials.size()); i-- > 0;) {
         const TrialState& t = state.trials[i];
         if (t.verdict.verb == Verb::stop && !is_final(t.phase))
@@ -265,18 +264,18 @@ void Tuner::follow(const study::Record& record, const Before& before, Round& rou
         for (const TrialId donor : before.donors) following.retain(donor);
     for (const TrialId id : scheduler_->fell_out())
         if (state_.trials[id].phase == TrialPhase::paused) following.retain(id);
-    // First of all, before anything is released: it pins the checkpoint of its donor.
+    // Pushed last, so done first: it pins the checkpoint of the donor before anything is released.
     if (round.exploit && std::holds_alternative<study::Reported>(record))
         round.push(TakeOver{*std::exchange(round.exploit, std::nullopt)});
 }
 
-/// While the study ends for a cause outside of its trials, none of those that failed in a row counts as failed.
+/// When the study ends for a cause outside its trials, those that failed in a row do not count as failed.
 void Tuner::reopen_row(Round& round) const {
     const auto& row = state_.blame.in_a_row();
     for (auto id = row.rbegin(); id != row.rend(); ++id) round.push(Reopen{*id, false});
 }
 
-/// Why a study ends for an end that concerns every trial: where one cannot save, the next cannot either.
+/// The message when the end of one attempt ends the study, because other trials would end the same way.
 std::string Tuner::reason_to_end(const study::AttemptEnded& r) const {
     if (r.outcome == AttemptOutcome::stateless) return named(r.trial) + ": " + r.failure.message;
     if (r.outcome == AttemptOutcome::unreachable)

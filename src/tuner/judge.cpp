@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an admitted fact means: for a report ceiling, stoppers, scheduler, in this order. Pure.
+// What an admitted fact means. A report is judged by the ceiling, the stoppers and the scheduler, in this order. Pure.
 
 #include <algorithm>
 #include <cmath>
@@ -82,14 +82,14 @@ Verdict Tuner::verdict_on(const ReportFact& fact, Round& round) const {
         if (fact.seconds >= limit) return {Verb::stop, Reason::trial_time, fact.seconds, limit};
     }
     const double value = missing ? not_a_number : objective->value;
-    // While the study drains no trial goes on in place, so a trial at a rung is paused there like any other.
+    // While the study drains, no trial goes on in place, so a trial at a rung is paused like any other.
     const bool contended = occupancy_.contention_shows() && (state_.draining || !state_.trials.waiting().empty());
     const schedulers::Report report{fact.trial, fact.iteration, study::score(value, spec_.objective.mode),
                                     std::isnan(value)};
     Verdict verdict = scheduler_->decide(report, contended);
     if (verdict.verb == Verb::exploit) {
         const schedulers::Exploit wanted = scheduler_->exploit(report);
-        const bool waits = !state_.draining; // what is told to whoever leaves anyway counts for nothing
+        const bool waits = !state_.draining; // while draining the trial pauses anyway
         if (waits) round.exploit = takeover(fact, wanted, round.now);
         verdict.verb = round.exploit ? Verb::exploit : Verb::go_on;
         verdict.reason = round.exploit ? Reason::exploited : Reason::no_donor;
@@ -100,7 +100,7 @@ Verdict Tuner::verdict_on(const ReportFact& fact, Round& round) const {
     return verdict;
 }
 
-/// Nothing: the donor has no such checkpoint.
+/// nullopt: the donor has no such checkpoint.
 std::optional<study::Exploited> Tuner::takeover(const ReportFact& fact, const schedulers::Exploit& wanted,
                                                 StudyTime now) const {
     if (wanted.donor.value() >= state_.trials.size()) return {};
@@ -113,7 +113,7 @@ std::optional<study::Exploited> Tuner::takeover(const ReportFact& fact, const sc
         wanted.configuration};
 }
 
-/// How a trial that gets no further attempt is over.
+/// How a trial without a further attempt ends.
 study::TrialClosed Tuner::judged(const EndFact& fact, StudyTime now) const {
     const TrialState& t = state_.trials[fact.trial];
     const auto closed = [&](TrialPhase phase, Reason reason, double a, double b, Failure failure) {
@@ -138,7 +138,7 @@ study::TrialClosed Tuner::judged(const EndFact& fact, StudyTime now) const {
 }
 
 Iteration Tuner::next_decision_point(TrialId id, Iteration current) const {
-    // A stopper may speak after any report.
+    // A stopper may end a trial after any report.
     if (!spec_.stop.metrics.empty() || spec_.stop.plateau || spec_.stop.trial_time) return current + 1;
     return std::max(current + 1, std::min(scheduler_->next_decision_point(id, current), spec_.max_iterations));
 }

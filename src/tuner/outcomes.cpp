@@ -13,11 +13,11 @@ struct Row {
     Saying saying;
 };
 
-/// In the order of the outcomes' numbers. The group may have been told to pause in the moment in which its trial was
-/// told to stop: what is recorded counts. A trial that failed or was lost after it had been told to stop is over as it
-/// was told only where its group could not help it (lost, unsaved, stateless). What can only be said before the first
-/// report of an attempt (unreadable, unreachable, unstarted) is no news of one that has got to its end. A group that
-/// lends its ranks and has nothing to save stops; one that nobody asked to stop ends its trial.
+/// In the order of the outcome codes. If a group is told to pause just when its trial is told to stop, the recorded
+/// verdict counts. A trial that was told to stop and then fails still counts as failed; if it is lost, unsaved or
+/// stateless, which its group could not prevent, it ends as it was told. Outcomes that are only possible before the
+/// first report of an attempt (unreadable, unreachable, unstarted) do not matter for a trial that was told to stop. A
+/// group that yields its ranks without anything to save stops; a group that stops unasked ends its trial.
 // clang-format off
 struct Table {
     using enum AttemptOutcome;

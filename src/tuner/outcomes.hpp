@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the end of an attempt means: one table, outcome by what the trial had been told.
+// What the end of an attempt means: a table of outcomes by what the trial had been told.
 
 #include <optional>
 
@@ -14,16 +14,16 @@ namespace ranktune::tuner {
 enum class Told : std::uint8_t { go_on, yield, pause, exploit, stop, out };
 inline constexpr std::size_t told_count = 6;
 
-/// What becomes of the trial. (One that was told to pause is paused where another would wait.)
+/// What happens to the trial. (A trial that was told to pause is paused where another one would wait.)
 enum class Then : std::uint8_t {
-    pauses,      ///< holds its place without ranks
+    pauses,      ///< pauses, without ranks
     waits,       ///< for ranks, to go on from its newest checkpoint
     may_fail,    ///< waits, while failure.max_failures allows it and it does not fail again in the same words
     may_be_lost, ///< waits, while failure.max_losses allows it
     falls_back,  ///< waits, to go on from the checkpoint before; without one it has failed
-    obeys,       ///< is over, as it was told
+    obeys,       ///< ends as it was told
     is_over,     ///< has finished, if it ever reported; otherwise it has failed, and may_fail
-    nothing      ///< it is somewhere else
+    nothing      ///< decided elsewhere
 };
 
 /// What the end of an attempt costs its trial.
@@ -37,18 +37,18 @@ struct Ending {
 /// One cell of the table.
 [[nodiscard]] Ending ending_of(AttemptOutcome outcome, Told told);
 
-/// What an outcome says whatever the trial had been told: one row of the table.
+/// What an outcome means whatever the trial had been told: one row of the table.
 struct Saying {
     Costs costs = Costs::nothing;
-    bool against_host = false; ///< if the trial ran on one alone
-    bool clears_host = false;  ///< its hosts have shown that they can
-    bool clears_trial = false; ///< of the suspicion that it kills the job: what saves its state, or throws, does not
+    bool against_host = false; ///< counts against the host if the trial ran on one host only
+    bool clears_host = false;  ///< its hosts have shown that they work
+    bool clears_trial = false; ///< of the suspicion that it kills the job: a trial that saves or throws does not
     Reason ends_study =
         Reason::none; ///< resumably, when the trial is not tried again (unsaved, stateless: in any case)
 };
 [[nodiscard]] const Saying& saying_of(AttemptOutcome outcome);
 
-/// The trial is over with such an end, if no other attempt follows.
+/// Whether such an outcome ends the trial, if no other attempt follows.
 [[nodiscard]] bool ends_trial(AttemptOutcome outcome);
 
 } // namespace ranktune::tuner

@@ -8,7 +8,7 @@
 namespace ranktune::tuner {
 namespace {
 
-/// New metrics are named in front of the report that brought them.
+/// New metrics are defined before the report that brought them.
 Retold report_behind(std::span<const study::Record> records, const State& state) {
     std::vector<std::string> names = state.metrics;
     std::size_t at = 0;
@@ -32,7 +32,7 @@ Retold report_behind(std::span<const study::Record> records, const State& state)
     return {};
 }
 
-/// The death of a job is told together with the beginning of the next incarnation.
+/// The death of a job and the beginning of the next incarnation are one event.
 Retold beginning_behind(const study::JobDied& death, std::span<const study::Record> records) {
     if (records.size() == 1) return {{}, true};
     const auto* began = std::get_if<study::IncarnationBegan>(&records[1]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Records into the event that led to them: `Tuner::take` the other way round, for whoever decides a study again.
+// Turns records back into the event that led to them: the inverse of `Tuner::take`, to replay the decisions of a study.
 
 #include <optional>
 #include <span>
@@ -11,16 +11,16 @@
 
 namespace ranktune::tuner {
 
-/// What an event makes of the records that follow, the first of which is its own.
+/// The event behind the first of some records.
 struct Retold {
-    /// Nothing: no event of its own leads to the first record.
+    /// nullopt: the first record does not come from an event.
     std::optional<study::Event> event;
-    /// The records end before it can be told what they belong to (the names of metrics without their report, a death
-    /// without the beginning of the next incarnation).
+    /// The records end too early to tell (metric definitions without their report, a death without the next
+    /// incarnation).
     bool cut_short = false;
 };
 
-/// `state`: before the first of `records`, which are not empty.
+/// `state`: as before the first of `records`. Requires a record.
 [[nodiscard]] Retold retell(std::span<const study::Record> records, const State& state);
 
 } // namespace ranktune::tuner

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// One round of the core: an event, and what is still to be done about it. A task yields records until it has none left;
-// what follows from a record is done before what was to be done before it.
+// One round of the core: an event and a stack of tasks. A task yields records until it has none left; tasks that follow
+// from a record are done before older ones.
 
 #include <string>
 #include <utility>
@@ -18,13 +18,13 @@ namespace ranktune::tuner {
 struct Take {
     bool done = false;
 };
-/// The attempt of a trial is over, although nobody says so any more.
+/// Ends the attempt of a trial whose leader is gone.
 struct EndAttempt {
     TrialId trial;
     Attempt attempt;
     bool done = false;
 };
-/// Checkpoints of a trial that are of no more use.
+/// Releases the checkpoints of a trial that are no longer needed.
 struct Retain {
     TrialId trial;
 };
@@ -33,7 +33,7 @@ struct Release {
     std::string path; ///< empty: all of them
     bool stays = false;
 };
-/// Room for checkpoints, as far as checkpoint.max_bytes asks for it.
+/// Releases checkpoints until checkpoint.max_bytes is met.
 struct Evict {};
 struct Close {
     TrialId trial;
@@ -45,7 +45,7 @@ struct Drain {
     Reason reason = Reason::draining;
     std::string why;
 };
-/// A trial has failed: perhaps one too many.
+/// A trial has failed: drains the study if there are too many failures.
 struct CountFailure {
     Failure failure;
 };
@@ -58,13 +58,13 @@ struct TakeOver {
     study::Exploited record;
     bool done = false;
 };
-/// What the trial took over last cannot be read, or is lost with its own checkpoints.
+/// The state that the trial took over last cannot be read, or is lost with its own checkpoints.
 struct UndoExploit {
     TrialId trial;
     std::uint32_t generation = 0; ///< that it had then
     bool unreadable = false;      ///< the donor's checkpoint, from which it started
 };
-/// A host on which the trial failed.
+/// A trial failed on this host: is the host bad?
 struct JudgeHost {
     std::uint32_t host = 0;
 };
@@ -73,13 +73,13 @@ struct JudgeSetUp {
     TrialId trial;
     std::string message; ///< of its failure
 };
-/// A trial that kills the job.
+/// Closes a trial that kills the job.
 struct Convict {
     TrialId trial;
 };
-/// Facts whose turn it is, new work, free ranks.
+/// Admits facts, creates work, fills free ranks.
 struct Fill {};
-/// The end of the study, if nothing is left to do.
+/// Ends the study if nothing is left to do.
 struct End {
     bool closing = false;
     std::uint32_t next = 0; ///< trial to be closed
@@ -88,36 +88,36 @@ struct End {
 using Task = std::variant<Take, EndAttempt, Retain, Release, Evict, Close, Drain, CountFailure, Reopen, TakeOver,
                           UndoExploit, JudgeHost, JudgeSetUp, Convict, Fill, End>;
 
-/// What a record is about to change, as far as something follows from it.
+/// The state that a record is about to change, where something follows from the change.
 struct Before {
     std::optional<TrialId> keeper;
     bool draining = false;
-    // Of the record's trial.
-    bool has_group = false; ///< that trains, and will hear
+    // About the trial of the record:
+    bool has_group = false; ///< a group that trains and can be told
     bool waits = false;     ///< its group waits for the verdict on this report
     bool was_ending = false;
     bool was_suspect = false;
     bool was_winding = false;
     std::optional<TrialId> holder; ///< of the rank that is lost
     std::uint32_t shards = 0;      ///< of the checkpoint that is released
-    std::vector<TrialId> donors;   ///< from whose checkpoints it may go on
+    std::vector<TrialId> donors;   ///< whose checkpoints it may need
 };
 
 struct Round {
     explicit Round(StudyTime at, const study::Event* what = nullptr) : now(at), event(what) {}
 
     StudyTime now;
-    const study::Event* event;               ///< none: between two lives
+    const study::Event* event;               ///< null: between two lives
     std::vector<Task> todo;                  ///< the last one first
-    bool stale = false;                      ///< the event is about something that is over
+    bool stale = false;                      ///< the event is of a past incarnation or attempt
     bool death_told = false;                 ///< the record of a death has been written
-    std::optional<study::Exploited> exploit; ///< that the verdict at hand stands for
+    std::optional<study::Exploited> exploit; ///< of the current verdict
 
     template <class T>
     void push(T task) {
         todo.emplace_back(std::move(task));
     }
-    /// To be done after what is at hand.
+    /// Done after the current task.
     template <class T>
     void push_below(T task) {
         todo.emplace(todo.empty() ? todo.end() : todo.end() - 1, std::move(task));

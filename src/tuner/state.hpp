@@ -36,7 +36,7 @@ struct State {
     std::uint64_t reports = 0;
     std::uint64_t records = 0;
     std::uint64_t iterations = 0;    ///< trained in all, repeated ones included
-    std::uint64_t interruptions = 0; ///< ends of a start with attempts under way, and losses of ranks, once for a host
+    std::uint64_t interruptions = 0; ///< starts that ended with attempts running, and losses of ranks, once per host
     bool scored = false;             ///< a report that counts had the study's metric
     std::optional<TrialId> best;     ///< trial with the best objective so far, ties to the lower id
 
@@ -47,7 +47,7 @@ struct State {
     Retention retention;
 
     // Where configurations come from.
-    std::uint64_t suggested = 0;   ///< suggestions that trials have taken, those of tickets apart
+    std::uint64_t suggested = 0;   ///< suggestions that trials have taken, without those of tickets
     std::uint64_t next_ticket = 0; ///< number of the next one
     std::vector<Ticket> tickets;   ///< that no trial has taken, oldest first
     searchers::Observations observations;
@@ -62,47 +62,54 @@ struct State {
     StudyOutcome outcome = StudyOutcome::ok;
     Reason end_reason = Reason::none;
     std::string end_message;
-    /// Deterministic: the number of records that any run of the study file would make alike. None: all.
+    /// Deterministic: how many records are the same in every run of the study file. nullopt: all.
     std::optional<std::uint64_t> deterministic_until;
 
     [[nodiscard]] std::uint64_t in(TrialPhase phase) const { return trials.in(phase); }
     [[nodiscard]] const TrialState& trial(TrialId id) const { return trials.at(id); }
-    /// The result of the study: the best trial, and the one whose checkpoints stand for it.
+    /// Whether the trial is the result of the study: the best trial, or the one whose checkpoints are the result.
     [[nodiscard]] bool is_result(TrialId id) const { return best == id || retention.keeper() == id; }
 };
 
 /// Mean time between failures of the job: what the study file says, corrected by what the study has seen in all its
-/// starts. The rate of failures has a Gamma distribution that is worth one failure in the configured time; this is one
-/// over its mean after `interruptions` in the study's running time: (configured + running time) / (1 + interruptions).
+/// starts. The failure rate has a Gamma prior worth one failure in the configured time; the result is the inverse of
+/// its posterior mean: (configured + running time) / (1 + interruptions).
 [[nodiscard]] base::Duration mean_time_between_failures(const State& state, const study::CheckpointSpec& spec);
 
-/// Until when a new trial may begin, so that its first checkpoint is safe before the deadline. Nothing: there is no
-/// deadline, or nobody knows yet how long an iteration takes.
+/// The latest start of a new trial such that its first checkpoint is saved before the deadline. nullopt: no deadline,
+/// or the time of an iteration is not known yet.
 [[nodiscard]] std::optional<StudyTime> last_start(const State& state);
 
-/// So many different trials fail in a row before a report of theirs counts, until the study drains: failure.in_a_row,
-/// or 10 and the binary logarithm of study.num_trials (rounded up) and the number of groups, which is how many trials
-/// `ranks` have room for, at most study.max_concurrent. The groups count because all of them may draw configurations
-/// that fail at once, while a good one takes its time for a first report.
+/// The number of different trials that fail in a row, before a report of theirs counts, at which the study drains:
+/// failure.in_a_row, or the sum of 10, the binary logarithm of study.num_trials (rounded up) and the number of groups
+/// (how many trials fit into `ranks`, at most study.max_concurrent). The groups count because all of them may draw
+/// configurations that fail at once, while a good one takes longer to report.
 [[nodiscard]] std::size_t failures_to_drain(const study::StudySpec& spec, std::size_t ranks);
 
-/// The study stops for a cause that says nothing about what its user wants (a signal, the end of the job's time): what
-/// started it may start it again.
+/// The study stops for a cause other than the user's wish (a signal, the end of the job's time), so a supervisor may
+/// start it again.
 [[nodiscard]] bool would_be_started_again(const State& state);
 
-/// Such an end leaves nothing to do: what started the study need not start it again. (`stateless`: a small change, and
-/// it goes on.)
+/// Such an end leaves nothing to do, so a supervisor need not start the study again. (`stateless`: the study can go on
+/// after a small change.)
 [[nodiscard]] constexpr bool ends_for_good(StudyOutcome outcome, Reason reason) {
     return outcome != StudyOutcome::resumable && reason != Reason::stateless;
 }
-/// The study has ended so.
+/// Whether the study has ended for good.
 [[nodiscard]] inline bool is_over(const State& state) {
     return state.ended && ends_for_good(state.outcome, state.end_reason);
 }
 
-/// A figure that grows whenever a study gets on, and only then: iterations reported for the first time, trials that are
-/// over, and deaths of the job that a single trial was tried for (each brings the study nearer to a conviction). What
-/// is trained again after a restart does not count. O(trials).
+/// A number that grows only when a study makes progress: iterations reported for the first time, trials that are over,
+/// and deaths of the job while a suspect was tried alone (each brings a conviction nearer). Iterations trained again
+/// after a restart do not count. O(trials).
 [[nodiscard]] std::uint64_t progress_of(const State& state);
+
+/// More trials have failed than `failure.tolerate` allows.
+[[nodiscard]] bool too_many_failed(const State& state, const study::FailureSpec& limits);
+/// "2 of 6 trials failed; failure.tolerate = 0.05 allows 0"
+[[nodiscard]] std::string failures_sentence(const State& state, const study::FailureSpec& limits);
+/// "loss was never finite: it was nan or infinite in all 60 reports ..."
+[[nodiscard]] std::string never_finite_sentence(const State& state, const study::StudySpec& spec);
 
 } // namespace ranktune::tuner

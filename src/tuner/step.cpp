@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A round: the next record until there is none.
+// A round: takes the next record until there is none.
 
 #include <algorithm>
 

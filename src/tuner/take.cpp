@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events into the records that say what has happened. Pure.
+// Turns events into the records that say what happened. Pure.
 
 #include <algorithm>
 #include <cstdio>
@@ -28,7 +28,7 @@ bool Tuner::is_current(TrialId id, Attempt attempt, Incarnation incarnation) con
 Tuner::Next Tuner::decide(Take& task, Round& round) const {
     if (task.done) return {};
     Next record = std::visit([&](const auto& body) { return take(body, round); }, round.event->body);
-    // A name of a metric, and the death of a job, come before the record of the event.
+    // The definition of a metric and the death of a job come before the record of the event.
     task.done = !record || !(std::holds_alternative<study::MetricDefined>(*record) ||
                              std::holds_alternative<study::JobDied>(*record));
     return record;
@@ -38,8 +38,7 @@ Tuner::Next Tuner::take(const study::Began& event, Round& round) const {
     if (event.death && !round.death_told) {
         round.death_told = true;
         study::JobDied died = death_of_job(*event.death, round.now);
-        // Whoever left word had been given up by the head before the job died: dealt with, and nobody else is
-        // suspected.
+        // All notes concern closed attempts: blame nobody.
         if (!died.notes.empty() || event.death->notes.empty()) return died;
     }
     return study::IncarnationBegan{event.incarnation, round.now, event.wall_time, event.workers};
@@ -51,7 +50,7 @@ study::JobDied Tuner::death_of_job(const study::JobDeath& death, StudyTime now) 
         if (!is_current(note.trial, note.attempt, state_.incarnation)) continue;
         const auto same = [&](const study::JobDied::Note& entry) { return entry.note.trial == note.trial; };
         if (std::ranges::any_of(record.notes, same)) continue; // two ranks of one trial
-        // (One that has left its slot is judged already.)
+        // (A trial that has left its slot is judged already.)
         record.notes.push_back(
             {note, state_.trials[note.trial].winding || may_retry(note.trial, note.failure.message)});
     }
@@ -127,14 +126,14 @@ Tuner::Next Tuner::take(const study::StopRequested& event, Round& round) const {
 }
 
 Tuner::Next Tuner::take(const study::DeadlineKnown& event, Round& round) const {
-    // Slurm tells whole seconds, and every answer takes a while.
+    // Slurm rounds to whole seconds, and answers are delayed.
     constexpr Duration same = std::chrono::seconds(3);
     const auto& known = state_.pace.deadline();
     if (known == event.at || (known && event.at && *event.at - *known <= same && *known - *event.at <= same)) return {};
     return study::DeadlineSet{round.now, event.at};
 }
 
-/// An error that comes again at the same iteration with the same words would come a third time.
+/// An error that repeats at the same iteration with the same message would repeat a third time.
 bool Tuner::may_retry(TrialId id, const std::string& message) const {
     const TrialState& t = state_.trials[id];
     if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return false;
@@ -146,7 +145,7 @@ Told Tuner::told(TrialId id) const {
     const TrialState& t = state_.trials[id];
     if (t.winding) return Told::out;
     if (admission_->is_leaving(id)) return Told::yield;
-    if (t.phase != TrialPhase::ending) return Told::go_on; // its verdict is of an earlier attempt
+    if (t.phase != TrialPhase::ending) return Told::go_on; // the verdict is from an earlier attempt
     if (t.verdict.verb == Verb::exploit) return Told::exploit;
     return t.verdict.verb == Verb::pause ? Told::pause : Told::stop;
 }
@@ -156,7 +155,7 @@ study::AttemptEnded Tuner::end_of(TrialId id, AttemptOutcome outcome, const Fail
     const TrialState& t = state_.trials[id];
     const Told told = this->told(id);
     study::AttemptEnded end{id, t.attempt, now, outcome, false, failure};
-    // Other trials could save: it is the fault of this one.
+    // Other trials could save, so this one is at fault.
     if (outcome == AttemptOutcome::stateless && state_.retention.ever_saved()) end.outcome = AttemptOutcome::failed;
     if (t.abandoned || outcome == AttemptOutcome::lost) {
         const bool at_fault = t.at_fault && told != Told::stop;
@@ -195,7 +194,7 @@ study::AttemptEnded Tuner::end_of(TrialId id, AttemptOutcome outcome, const Fail
             end.retry = !std::holds_alternative<Fresh>(start_of(t).from);
             break;
     }
-    // While the study ends for a cause outside of its trials, none of them fails for it.
+    // While the study ends for a cause outside its trials, no trial fails for that cause.
     const bool fails = end.outcome == AttemptOutcome::failed || end.outcome == AttemptOutcome::disturbed;
     const bool taken_back = !occupancy_.failures_are_taken_back() && told != Told::out && t.unheard;
     if (fails && taken_back && state_.draining && blames_surroundings(state_.drain_reason)) end.retry = true;

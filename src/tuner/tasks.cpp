@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be done about a record, until nothing is left to do. Pure.
+// The tasks of a round: each yields records until it is done. Pure.
 
 #include <algorithm>
 #include <bit>
 
 #include "ranktune/base/error.hpp"
 #include "tuner/causes.hpp"
+#include "tuner/state.hpp"
 #include "tuner/tuner.hpp"
-#include "tuner/verdict.hpp"
 
 namespace ranktune::tuner {
 namespace {
 
-/// Beside the logarithm of the number of trials: where one configuration in three fails at once, chance makes such a
-/// row in one study of half a million; where every second one does, in one of a thousand.
+/// Added to the logarithm of the number of trials. If one configuration in three fails at once, such a row occurs by
+/// chance in one of half a million studies; if every second one does, in one of a thousand.
 constexpr std::size_t basic_row = 10;
 
-/// Only Reason::study_time has a number to tell.
+/// The number for Reason::study_time; other reasons have none.
 double budget_seconds(const study::StudySpec& spec) {
     return spec.time_budget ? base::to_seconds(*spec.time_budget) : 0.0;
 }
@@ -40,7 +40,8 @@ Tuner::Next Tuner::decide(EndAttempt& task, Round& round) const {
 
 Tuner::Next Tuner::decide(Retain& task, Round&) const {
     const TrialState& t = state_.trials[task.trial];
-    if (t.checkpoints.empty() || t.winding) return {}; // its group may be about to save: when the attempt is over
+    if (t.checkpoints.empty() || t.winding)
+        return {}; // its group may be about to save; checked again when the attempt is over
     const bool hopeless = t.phase == TrialPhase::paused && scheduler_->out_of_reach(task.trial);
     const bool donates = is_final(t.phase) && scheduler_->donates(task.trial);
     const auto* checkpoint = state_.retention.of_no_use(t, spec_, hopeless, state_.is_result(task.trial), donates);
@@ -74,8 +75,8 @@ Tuner::Next Tuner::decide(Drain& task, Round& round) const {
     return study::DrainBegan{round.now, task.reason, task.why};
 }
 
-/// When trials fail one after the other before they report, the cause lies outside of them: the study ends resumably,
-/// and none of them counts as failed.
+/// When trials fail one after the other before they report, the cause lies outside them: the study ends resumably, and
+/// they do not count as failed.
 Tuner::Next Tuner::decide(CountFailure& task, Round& round) const {
     if (state_.draining) return {};
     const Blame& blame = state_.blame;
@@ -96,7 +97,7 @@ Tuner::Next Tuner::decide(TakeOver& task, Round&) const {
     return task.record;
 }
 
-/// The trial goes on with its own state and its configuration of before, never with a mixture.
+/// The trial goes on with its own earlier state and configuration, never with a mixture.
 Tuner::Next Tuner::decide(UndoExploit& task, Round& round) const {
     const TrialState& t = state_.trials[task.trial];
     if (t.generation() != task.generation || !(task.unreadable || is_stranded(t))) return {};
@@ -110,8 +111,8 @@ Tuner::Next Tuner::decide(JudgeHost& task, Round& round) const {
     return study::HostRetired{placement.hosts()[task.host].name, round.now, state_.blame.failed_on(task.host)};
 }
 
-/// As long as one host alone says so, and there are others for its trials, it may be that host; otherwise the next
-/// trial would meet the same.
+/// While only one host has this problem and other hosts can run its trials, the host may be the cause; otherwise the
+/// next trial would fail the same way.
 Tuner::Next Tuner::decide(JudgeSetUp& task, Round& round) const {
     if (state_.draining) return {};
     const Placement& placement = state_.placement;
@@ -138,7 +139,7 @@ Tuner::Next Tuner::decide(Convict& task, Round& round) const {
 }
 
 bool Tuner::someone_holds_ranks() const {
-    // Leaving: paused or closed already. (The ledger knows nothing of ranks on hosts out of service.)
+    // Leaving trials are paused or closed already. (The ledger does not count ranks on hosts out of service.)
     return state_.in(TrialPhase::running) + state_.in(TrialPhase::ending) > 0 || admission_->any_leaving();
 }
 
@@ -160,7 +161,7 @@ Tuner::Next Tuner::decide(End& task, Round& round) const {
         Retain retain{id};
         if (auto record = decide(retain, round)) return record;
     }
-    return verdict_on_study(round.now); // closing may have changed the counts that the exit code is made of
+    return verdict_on_study(round.now); // closing may have changed the counts behind the exit code
 }
 
 study::StudyEnded Tuner::verdict_on_study(StudyTime now) const {
@@ -179,7 +180,7 @@ study::StudyEnded Tuner::verdict_on_study(StudyTime now) const {
                 return {now, StudyOutcome::resumable, state_.drain_reason, state_.drain_message};
         }
     } else if (!state_.trials.waiting().empty() || state_.placement.alive() == 0) {
-        // They could not be placed although nothing runs: too few ranks are left.
+        // Trials wait although nothing runs: too few ranks are left.
         return {now, StudyOutcome::resumable, Reason::no_ranks, text(Reason::no_ranks, 0.0)};
     }
     const bool any_success = std::any_of(state_.trials.begin(), state_.trials.end(), [](const TrialState& t) {

@@ -7,9 +7,9 @@
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/objective.hpp"
-#include "schedulers/invariants.hpp"
-#include "schedulers/make_scheduler.hpp"
-#include "searchers/make_searcher.hpp"
+#include "schedulers/built_in.hpp"
+#include "schedulers/checks.hpp"
+#include "searchers/built_in.hpp"
 #include "tuner/admission/by_arrival.hpp"
 #include "tuner/admission/by_turn.hpp"
 #include "tuner/archive.hpp"
@@ -26,7 +26,7 @@ std::unique_ptr<Admission> make_admission(const study::StudySpec& spec, Trials& 
     return std::make_unique<ByArrival>(trials);
 }
 
-/// What was dropped is no decision, and no part of it.
+/// The fields of the state that a snapshot holds, apart from those that save themselves.
 template <class Archive, class S>
 void state_fields(Archive& archive, S& s) {
     const auto each = [&archive](auto&... field) { (archive(field), ...); };
@@ -132,7 +132,7 @@ void Tuner::check_invariants() const {
         const TrialState& t = state_.trials[id];
         const bool holds = holds_ranks(t);
         for (const Rank rank : t.ranks) {
-            // Kept for views from an earlier incarnation, which may have had more ranks.
+            // Ranks kept for views may be of an earlier incarnation, which may have had more ranks.
             if (!state_.placement.knows(rank)) continue;
             const WorkerState& worker = state_.placement.worker(rank);
             const bool held_by_this = worker.alive && worker.trial == id;
@@ -160,25 +160,6 @@ void Tuner::check_invariants() const {
     if (is_over(state_))
         require(state_.in(TrialPhase::waiting) + state_.in(TrialPhase::paused) == 0,
                 "the study ended for good with trials that are not final");
-}
-
-// ---- of the state
-
-bool would_be_started_again(const State& state) {
-    return state.draining && (state.drain_reason == Reason::deadline || state.drain_reason == Reason::draining);
-}
-
-base::Duration mean_time_between_failures(const State& state, const study::CheckpointSpec& spec) {
-    const base::Duration seen = spec.mean_time_between_failures + state.now.time_since_epoch();
-    return seen / static_cast<base::Duration::rep>(1 + state.interruptions);
-}
-
-std::optional<StudyTime> last_start(const State& state) { return state.pace.last_start(); }
-
-std::uint64_t progress_of(const State& state) {
-    std::uint64_t figure = state.blame.deaths_alone();
-    for (const TrialState& trial : state.trials) figure += trial.iteration + (is_final(trial.phase) ? 1U : 0U);
-    return figure;
 }
 
 } // namespace ranktune::tuner

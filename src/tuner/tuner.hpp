@@ -22,14 +22,14 @@
 
 namespace ranktune::tuner {
 
-/// What one step wants done, in this order:
+/// What the driver must do after a step, in this order:
 ///   1. append `records` to the journal; they must be *written* before
 ///   2. any of `commands` leaves.
 /// The driver clears it between steps, or lets several steps collect in it (group commit).
 struct Output {
     std::vector<study::Record> records;
     std::vector<study::Command> commands;
-    /// Events that were dropped: of another incarnation or attempt, or told before. Counted on, never cleared.
+    /// Events that were dropped: of another incarnation or attempt, or reported before. A running count, never cleared.
     std::uint64_t stale = 0;
     void clear() {
         records.clear();
@@ -44,12 +44,13 @@ struct Output {
 /// Began; (3) `step` with every event, `now` never decreasing, and with TimerFired at `timer()`; (4) the order above;
 /// (5) after a command was lost with its connection, send `pending_commands()` again: each is idempotent.
 ///
-/// Inside, deciding is const and yields records; `apply` alone changes the state; a round is the next record until
-/// there is none.
+/// Inside, deciding is const and yields records, and `apply` alone changes the state. A round takes the next record
+/// until there is none.
 class Tuner {
   public:
     explicit Tuner(study::StudySpec spec);
-    /// With algorithms of the caller's. Throws base::UsageError for a combination that cannot work.
+    /// With the given algorithms; null: as the study file says. Throws base::UsageError for a combination that cannot
+    /// work.
     Tuner(study::StudySpec spec, std::unique_ptr<schedulers::Scheduler> scheduler,
           std::unique_ptr<searchers::Searcher> searcher);
     Tuner(const Tuner&) = delete;
@@ -66,15 +67,15 @@ class Tuner {
     /// Decides and applies. Stale events (another incarnation, attempt, or an iteration already reported) are counted
     /// and dropped.
     void step(const study::Event& event, Output& out);
-    /// The only mutator, live and in replay. Throws base::FormatError when the record cannot follow the state it meets.
+    /// The only mutator, live and in replay. Throws base::FormatError when the record contradicts the state.
     void apply(const study::Record& record);
     /// Commands that the state implies and whose effect has not been seen: StartTrial of attempts without a sign of
     /// life, Decide for verdicts that trials wait for or must obey, EndStudy after the end. Changes nothing.
     [[nodiscard]] std::vector<study::Command> pending_commands() const;
-    /// The work that the command Prepare asks for. It looks at nothing of this object while it runs, which may go on
-    /// meanwhile. Nothing: nobody waits for this ticket (any more).
+    /// The work that the command Prepare asks for. It may run on another thread: it does not use this object. nullopt:
+    /// nobody waits for this ticket (any more).
     [[nodiscard]] std::optional<searchers::Searcher::Preparation> preparation(std::uint64_t ticket) const;
-    /// When an event TimerFired is due; nothing: never. May change with every record. O(1).
+    /// When an event TimerFired is due; nullopt: never. May change with every record. O(1).
     [[nodiscard]] std::optional<StudyTime> timer() const;
 
     [[nodiscard]] const State& state() const { return state_; }

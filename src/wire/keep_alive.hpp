@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// KeepAlive: a thread that gives a process's signs of life while its loop waits for a disk.
+// KeepAlive: a thread that sends signs of life while the process's loop waits for a disk.
 
 #include <atomic>
 #include <chrono>
@@ -14,27 +14,27 @@
 
 namespace ranktune::wire {
 
-/// A loop that is in its place speaks for itself, and this thread says nothing. When the loop has been away for an
-/// interval (a file system that fails over holds up whoever writes to it for minutes), this thread sends one message
-/// per interval in its place, so that peers count silence alone. A process that stands still (SIGSTOP, a node that
-/// hangs) is silent, because this thread stands still as well.
+/// While the loop runs, this thread sends nothing. When the loop has been blocked for an interval (writes to a file
+/// system that fails over may block for minutes), this thread sends one message per interval in its place, so that
+/// peers do not take the process for dead. A stopped process (SIGSTOP, a node that hangs) stays silent, because this
+/// thread is stopped too.
 ///
-/// No command leaves this way: what follows from records that are not written stays where it is.
+/// It sends no commands: these must wait until their records are written.
 class KeepAlive {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// `transport` allows calls of several threads (comm::SharedTransport) and outlives it. `sign` goes to `peers`.
+    /// `transport` must be thread-safe (comm::SharedTransport) and outlive this object. `sign` is sent to `peers`.
     template <class T>
     KeepAlive(comm::Transport& transport, const T& sign, std::vector<base::Rank> peers,
               std::chrono::milliseconds interval = std::chrono::seconds(1))
         : KeepAlive(transport, encoded(sign), std::move(peers), interval) {}
 
-    /// Called by the loop in each of its rounds. Returns for how long it was away.
+    /// Called by the loop in each round. Returns the time since the previous call.
     std::chrono::milliseconds loop_is_here();
     /// Replaces the peers.
     void set_peers(std::vector<base::Rank> peers);
-    /// No message leaves after it. May be called again.
+    /// No message is sent afterwards. May be called repeatedly.
     void stop() { thread_.stop(); }
 
   private:
@@ -57,7 +57,7 @@ class KeepAlive {
     process::Background thread_;
 };
 
-/// All ranks of a job but the head.
+/// All ranks of a job except the head.
 [[nodiscard]] std::vector<base::Rank> worker_ranks(std::uint32_t ranks);
 
 } // namespace ranktune::wire

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A machine's messages on their way into a transport.
+// Sends a machine's messages over a transport.
+
+#include <chrono>
 
 #include "comm/transport/transport.hpp"
 #include "process/wake.hpp"
@@ -18,10 +20,18 @@ class TransportOutbox final : public Outbox {
     comm::Transport& transport_;
 };
 
-/// A loop takes so many messages in one round at most, so that a flood cannot keep timers and commits waiting.
+/// Limit of messages that a loop takes per round, so that a flood does not delay timers and commits.
 inline constexpr int messages_per_round = 512;
 
-/// Waits until everything sent has left, at most two seconds.
-void flush_transport(comm::Transport& transport, process::Waker& waker);
+/// Waits until all sends have completed, at most two seconds.
+inline void flush_transport(comm::Transport& transport, process::Waker& waker) {
+    using namespace std::chrono_literals;
+    using Steady = std::chrono::steady_clock;
+    const auto until = Steady::now() + 2s;
+    while (!transport.flushed() && Steady::now() < until) {
+        static_cast<void>(transport.poll()); // drives the sends; late messages are dropped
+        waker.nap(100us);
+    }
+}
 
 } // namespace ranktune::wire

@@ -19,7 +19,7 @@ template <class Id>
 Id get_id(Decoder& in) {
     const std::uint64_t value = in.varint();
     if (value > std::numeric_limits<typename Id::rep>::max())
-        throw base::FormatError("a number of a message is out of range");
+        throw base::FormatError("a number in a message is out of range");
     return Id(static_cast<typename Id::rep>(value));
 }
 
@@ -74,7 +74,7 @@ void put(Encoder& out, const Hello& m) {
     out.varint(m.gpus);
 }
 void get(Decoder& in, Hello& m) {
-    if (in.u32() != hello_magic) throw base::FormatError("a message is no greeting of a ranktune worker");
+    if (in.u32() != hello_magic) throw base::FormatError("a message is not a ranktune worker's greeting");
     const std::uint8_t low = in.u8();
     m.protocol = static_cast<std::uint16_t>(low | (in.u8() << 8));
     get_string(in, m.version);
@@ -332,7 +332,7 @@ void decode_message(std::span<const std::byte> bytes, Message& into) {
     const std::uint8_t kind = in.u8();
     if (kind >= decoders.size()) throw base::FormatError("a message of an unknown kind: " + std::to_string(kind));
     decoders[kind](in, into);
-    // Hello may grow at its end: an older head must still be able to name the newer version.
+    // Later versions may append fields to Hello: an older head must still be able to name the newer version.
     if (!in.empty() && kind != kind_of<Hello>()) throw base::FormatError("a message is longer than its fields");
 }
 

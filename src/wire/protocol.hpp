@@ -2,7 +2,7 @@
 #pragma once
 // The messages between the head and the workers, and among the ranks of a group, with their codec.
 //
-// Who says what (leader: the first rank of an attempt; member: any rank of it, the leader included):
+// Who sends what (leader: the first rank of an attempt; member: any of its ranks, including the leader):
 //
 //   worker -> head    Hello, Heartbeat, StopAsked, Bye
 //   leader -> head    ReportArrived, CheckpointSaved, CheckpointMissed, GroupOver (all living ranks of the attempt are
@@ -12,17 +12,18 @@
 //   member -> leader  Ready, MemberOver
 //   leader -> member  Go
 //
-// Flow control: what a leader sends faster than the head takes it would pile up in the head's MPI, which knows no bound
-// for it. A leader is at most `report_window` reports ahead of the last ReportsTaken; the trial waits meanwhile. All
-// other messages are answers, or follow a report, or a clock.
+// Flow control: reports that arrive faster than the head takes them would pile up in the head's MPI without bound. A
+// leader is therefore at most `report_window` reports ahead of the last ReportsTaken; beyond that the trial waits. All
+// other messages are answers, or follow a report or a timer.
 //
-// One attempt:  StartTrial to all members -> Ready to the leader -> Go to all members -> training -> MemberOver to the
-// leader -> GroupOver to the head.  After Abandon (a rank of the attempt is dead; it lists the living ones) every
-// living member answers as always, MemberOver to the leader, and the leader GroupOver to the head. When the leader is
-// the dead one nobody answers: the head already counts the members as free, and a member holds back its Ready for the
-// next attempt until no user code of the old one runs any more.
+// One attempt: StartTrial to all members -> Ready to the leader -> Go to all members -> training -> MemberOver to the
+// leader -> GroupOver to the head. After Abandon (a rank of the attempt is dead; it lists the living ones) every living
+// member answers as always, MemberOver to the leader, and the leader GroupOver to the head. When the leader is dead
+// nobody answers: the head already counts the members as free, and a member sends its Ready for the next attempt only
+// when no user code of the old one runs any more.
 //
-// Everything about an attempt carries (trial, attempt, incarnation). Receivers drop what does not fit, and count it.
+// Everything about an attempt carries (trial, attempt, incarnation). Receivers drop and count messages of other
+// attempts.
 
 #include <cstddef>
 #include <cstdint>
@@ -38,17 +39,16 @@
 
 namespace ranktune::wire {
 
-/// Exit code of a worker that has heard nothing of its head for run.heartbeat_timeout. Above that of a resumable study,
-/// because srun ends with the highest code of its tasks: whoever started the step learns that nobody asked for this
-/// end.
+/// Exit code of a worker whose head was silent for run.heartbeat_timeout. It is above that of a resumable study,
+/// because srun returns the highest code of its tasks: the starter of the step learns that this end was not requested.
 inline constexpr int head_lost_code = 76;
 
 /// Version of the messages below: both sides must have the same one (checked in Hello, whose layout never changes).
 inline constexpr std::uint16_t protocol_version = 5;
 
-/// Reports of an attempt that may be on their way to the head, or not looked at by it.
+/// Limit of reports of an attempt that the head has not taken yet.
 inline constexpr std::uint64_t report_window = 256;
-/// How many the head takes from a leader before it says so again.
+/// The head sends ReportsTaken after so many reports.
 inline constexpr std::uint64_t report_window_step = report_window / 4;
 
 /// What identifies an attempt on the wire.
@@ -74,11 +74,11 @@ struct Hello {
 };
 /// Every heartbeat interval, from every rank.
 struct Heartbeat {
-    AttemptKey key;             ///< what this rank works on; attempt zero: nothing
-    std::uint64_t progress = 0; ///< Runner::progress since this attempt started here; 0: no user code yet
+    AttemptKey key;             ///< what this rank works on; attempt zero: idle
+    std::uint64_t progress = 0; ///< Runner::progress since this attempt started here; 0: no user code ran yet
     friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };
-/// A signal reached this worker and asks for an early, resumable end of the study.
+/// This worker received a signal that asks for an early, resumable end of the study.
 struct StopAsked {
     study::Asker by = study::Asker::none;
     friend bool operator==(const StopAsked&, const StopAsked&) = default;
@@ -88,15 +88,15 @@ struct StopAsked {
 struct GroupOver {
     study::AttemptOver over;
     double starting_s = 0.0; ///< from StartTrial to the first progress of user code
-    double training_s = 0.0; ///< from then until no user code ran on the leader any more
-    /// Parameters and options that the trainable never looked at (RunnerEnded).
+    double training_s = 0.0; ///< from then until user code on the leader ended
+    /// Parameters and options that the trainable never read (RunnerEnded).
     std::vector<std::string> unread = {};
 };
-/// Last message of a worker: the answer to Leave, or (unasked, with a reason) the notice that it ends by itself.
+/// Last message of a worker: the answer to Leave, or (with a reason) the notice that it ends by itself.
 struct Bye {
-    std::string why;          ///< empty: as asked
+    std::string why;          ///< empty: as requested by Leave
     bool guilty = false;      ///< user code is at fault: it hung
-    bool head_silent = false; ///< it takes the head for dead; a head that reads this was held up
+    bool head_silent = false; ///< it judged the head dead; a head that reads this was only blocked
     friend bool operator==(const Bye&, const Bye&) = default;
 };
 
@@ -107,12 +107,12 @@ struct Welcome {
     base::Duration heartbeat_interval{};
     base::Duration head_timeout{}; ///< silence of the head after which a worker ends by itself
     base::Duration abort_grace{};  ///< how long user code may take to return after Abandon or Leave
-    /// How long user code may make no progress (Runner::progress) before it counts as hung; 0: for ever, or the runner
-    /// looks after that itself.
+    /// How long user code may make no progress (Runner::progress) before it counts as hung; 0: no limit, or the runner
+    /// checks this itself.
     base::Duration progress_timeout{};
     friend bool operator==(const Welcome&, const Welcome&) = default;
 };
-/// Keeps a worker from believing that the head is dead, when there is nothing else to say.
+/// Sign of life of the head when there is nothing else to send.
 struct Alive {
     friend bool operator==(const Alive&, const Alive&) = default;
 };
@@ -134,7 +134,7 @@ struct Go {
     AttemptKey key;
     friend bool operator==(const Go&, const Go&) = default;
 };
-/// No user code of this attempt runs on this member any more.
+/// User code of this attempt has ended on this member.
 struct MemberOver {
     AttemptKey key;
     study::AttemptOutcome outcome = study::AttemptOutcome::finished;
@@ -142,21 +142,21 @@ struct MemberOver {
     friend bool operator==(const MemberOver&, const MemberOver&) = default;
 };
 
-/// A checkpoint of a trial could not be written; it trains on. For people: nothing is decided by it.
+/// A checkpoint could not be written; the trial continues. For the log only: the head decides nothing by it.
 struct CheckpointMissed {
     AttemptKey key;
     std::string why;
     friend bool operator==(const CheckpointMissed&, const CheckpointMissed&) = default;
 };
 
-/// The head has taken so many reports of this attempt (repeated ones too), since it began.
+/// The head has taken so many reports of this attempt since it began, repeated ones included.
 struct ReportsTaken {
     AttemptKey key;
     std::uint64_t reports = 0;
     friend bool operator==(const ReportsTaken&, const ReportsTaken&) = default;
 };
 
-/// The order is the number on the wire.
+/// The index of an alternative is its number on the wire.
 using Message = std::variant<Hello, Heartbeat, StopAsked, study::ReportArrived, study::CheckpointSaved, GroupOver, Bye,
                              Welcome, study::StartTrial, study::Decide, study::Interrupt, study::Abandon, Alive, Leave,
                              Ready, Go, MemberOver, CheckpointMissed, ReportsTaken>;
@@ -165,10 +165,10 @@ using Message = std::variant<Hello, Heartbeat, StopAsked, study::ReportArrived, 
 template <class T>
 void encode_message(const T& message, study::Bytes& out);
 /// Decodes into `into`, reusing its memory where the kind is the same. Throws base::FormatError for an unknown kind,
-/// truncated bytes or bytes left over.
+/// truncated bytes or trailing bytes.
 void decode_message(std::span<const std::byte> bytes, Message& into);
 
-/// Where a machine's messages go. The loop implements it over a transport, tests record.
+/// Destination of a machine's messages. The loop implements it over a transport; tests record.
 class Outbox {
   public:
     virtual ~Outbox() = default;

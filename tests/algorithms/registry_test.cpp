@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An algorithm that a program brings with it: its options in study files, as those of the library.
+// An algorithm that a program registers: study files set its options as those of built-in ones.
 #include "ranktune/algorithms/registry.hpp"
 
 #include <memory>
@@ -10,8 +10,8 @@
 #include "ranktune/study/change.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/study/spec.hpp"
-#include "support/any_trainable.hpp"
 #include "support/catch.hpp"
+#include "support/known.hpp"
 
 using namespace ranktune;
 using namespace ranktune::algorithms;
@@ -19,7 +19,7 @@ using Kind = study::OptionInfo::Kind;
 
 namespace {
 
-/// Trains every trial to the end; what counts here are its options.
+/// Trains every trial to the end; the tests are about its options.
 class Idle final : public schedulers::Scheduler {
   public:
     [[nodiscard]] std::string_view name() const override { return "idle"; }
@@ -83,7 +83,7 @@ study::SearcherInfo first() {
     return info;
 }
 
-/// Once, whichever test comes first.
+/// Registers once, whichever test runs first.
 study::Known known() {
     static const bool registered = [] {
         register_scheduler(idle());
@@ -131,7 +131,7 @@ TEST_CASE("an algorithm of a program is chosen by its name, with its options", "
     CHECK(study::resolved_toml(study::parse_resolved_study(resolved, "/r.toml", known_algorithms())) == resolved);
 }
 
-TEST_CASE("mistakes in its options are told as those in options of the library", "[algorithms]") {
+TEST_CASE("mistakes in its options are reported like those in options of built-in algorithms", "[algorithms]") {
     const std::string begin = "[scheduler]\ntype = \"idle\"\n";
     CHECK(mistake(begin) == "");
     CHECK(mistake(begin + "mood = \"eagre\"\n") ==
@@ -169,7 +169,7 @@ TEST_CASE("a scheduler that always pauses needs a trainable that can save", "[al
     }
 }
 
-TEST_CASE("an option that says so may change in a study that goes on", "[algorithms]") {
+TEST_CASE("an option with may_change may change in a study that goes on", "[algorithms]") {
     study::StudySpec now = parsed("[scheduler]\ntype = \"idle\"\n");
     const study::StudySpec later = parsed("[scheduler]\ntype = \"idle\"\nlabel = \"x\"\n");
     const auto found = study::differences(now, later);
@@ -183,13 +183,13 @@ TEST_CASE("an option that says so may change in a study that goes on", "[algorit
 
 TEST_CASE("what cannot be registered, and a study of another program", "[algorithms]") {
     static_cast<void>(known());
-    CHECK_THROWS_WITH(register_scheduler(idle()), "a scheduler named 'idle' is there already");
+    CHECK_THROWS_WITH(register_scheduler(idle()), "a scheduler named 'idle' exists already");
     auto wrong = idle();
     wrong.name = "Idle";
     CHECK_THROWS_AS(register_scheduler(wrong), base::UsageError);
     auto grid = first();
     grid.name = "grid";
-    CHECK_THROWS_WITH(register_searcher(grid), "a searcher named 'grid' is there already");
+    CHECK_THROWS_WITH(register_searcher(grid), "a searcher named 'grid' exists already");
 
     const std::string resolved = study::resolved_toml(parsed("[scheduler]\ntype = \"idle\"\n"));
     study::Algorithms others = known_algorithms();

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the source tree to docs/developer/architecture.md: who includes whom, what the core may not touch, who knows the mode,
+"""Checks the source tree against docs/developer/architecture.md: includes, what the core may not use, who reads the mode,
 sizes, licence lines.
 
 Usage: check.py SOURCE_ROOT [nm-checked static libraries ...]
@@ -29,8 +29,8 @@ FORBIDDEN_IN_CORE = [
 FORBIDDEN_SYMBOLS = re.compile(r"\b(clock_gettime|gettimeofday|getenv|setenv|open|fopen|pthread_create|socket|fork|rand|srand|MPI_\w+|H5\w+)$")
 BLAS_CALL = re.compile(r"\bcblas_\w+\s*\(")
 BLAS_MODULE = "src/trainables/blas_module.cpp"
-# Whether a study is asynchronous or deterministic: two strategies differ by it (Admission and Occupancy), and everything
-# else in the core asks them. Who reads the mode, or names a strategy: by file; in the core also by class or function.
+# Only two strategies (Admission and Occupancy) depend on whether a study is asynchronous or deterministic; everything else in
+# the core asks them. Who may read the mode, or name a strategy: by file; in the core also by class or function.
 MODE = re.compile(r"\bdeterministic\b|\bBy(Turn|Arrival)\b")
 EVERYWHERE = None
 READERS_OF_MODE = {
@@ -42,7 +42,7 @@ READERS_OF_MODE = {
     "src/testing/scheduler_world.cpp": {"spec_of"},      # the contract has studies of both kinds
     "src/study/change.cpp": EVERYWHERE,                  # which keys may change
     "src/study/parse/parse_scheduler.cpp": EVERYWHERE,   # which schedulers do not go with it
-    "src/study/parse/parse_stop.cpp": EVERYWHERE,              # which keys do not go with it
+    "src/study/parse/parse_stop.cpp": EVERYWHERE,              # refuses keys that contradict it
     "src/study/parse/parse_study_table.cpp": EVERYWHERE,
     "src/study/resolve.cpp": EVERYWHERE,                 # writes it
     "src/tuner/apply.cpp": {"lose_determinism"},         # the mark deterministic_until
@@ -54,7 +54,7 @@ READERS_OF_MODE = {
     "src/tuner/tuner.cpp": {"make_admission"},
 }
 MAX_LINES = 600
-MAX_FUNCTION_LINES = 60  # between its first line and its closing brace, of code that clang-format has laid out
+MAX_FUNCTION_LINES = 60  # between first line and closing brace, in code formatted by clang-format
 
 problems = []
 
@@ -144,7 +144,7 @@ def check_blas(path, text):
 def check_mode(path, text):
     name = path.relative_to(ROOT).as_posix()
     allowed = READERS_OF_MODE.get(name, set())
-    owners, reads = set(), False  # the words of the line that begins the class or function, up to its parameters
+    owners, reads = set(), False  # the words of the first line of the class or function, up to its parameters
     for number, line in enumerate(text.splitlines(), 1):
         if re.match(r"[A-Za-z\[]", line):
             owners = set(re.findall(r"\w+", line.split("(")[0]))

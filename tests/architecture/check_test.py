@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The architecture checker must find each kind of violation; a check that cannot fail is none."""
+"""The architecture checker must find each kind of violation."""
 import pathlib
 import shutil
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds docs/developer/failures.md, which names the tests, to the table of docs/guides/failure.md and to the tests.
+"""Checks docs/developer/failures.md, which names the tests, against the table of docs/guides/failure.md and the tests.
 
 Usage: failures.py SOURCE_ROOT
 Prints one line per cell without a test, or whose test does not exist, and exits 1 if there is any.

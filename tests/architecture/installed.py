@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What is installed of the headers: a set that needs no other header of ours, each of which compiles alone, and is shown by an example.
+"""The installed headers need no other header of the project, each compiles alone, and each is shown by an example.
 
 usage: installed.py SOURCE_ROOT HEADER... -- COMPILER...
 """
@@ -17,7 +17,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](ranktune/[^>"]+)[>"]', re.M)
 
 
 def problems_of(root, headers):
-    """What the text of the headers and examples tells."""
+    """Problems that the includes of headers and examples show."""
     listed = set(headers)
     for header in headers:
         path = root / "include" / header

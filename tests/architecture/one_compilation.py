@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that all files of a room can be compiled as one, as tools/quickstart does with several at a time: no two files of a room give
-the same name to what they keep to themselves. Usage: one_compilation.py SOURCE_ROOT BUILD_DIRECTORY"""
+"""Checks that all files of a room compile as one unit (tools/quickstart compiles several at a time): names local to a file must be unique
+in the room. Usage: one_compilation.py SOURCE_ROOT BUILD_DIRECTORY"""
 import os
 import pathlib
 import subprocess
@@ -23,7 +23,7 @@ def required(*words):
 
 if not (build / "build.ninja").exists():
     required("meson", "setup", str(build), root, "-Dtests=disabled", "-Doptimization=0", "-Dunity=on", "-Dunity_size=1000")
-    required("meson", "configure", str(build), "-Dcpp_args=-fsyntax-only")  # (setup itself runs what it compiles)
+    required("meson", "configure", str(build), "-Dcpp_args=-fsyntax-only")  # not at setup, which runs the programs that it compiles
 targets = run("ninja", "-C", str(build), "-t", "targets", "all").stdout.splitlines()
 objects = [line.split(":")[0] for line in targets if line.endswith(": cpp_COMPILER")]
 rooms = [name for name in objects if "-unity" in name]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The documents as a reader meets them: index, links, job scripts, pages that are named elsewhere.
+"""Checks the documentation: index, links, job scripts, and pages named in the sources.
 
 usage: pages_test.py SOURCE_ROOT [TEST...]
 """
@@ -21,12 +21,12 @@ def pages():
 
 
 def prose(text):
-    """Without code blocks: what stands in them is no link and no heading."""
+    """The text without code blocks, which contain no links or headings."""
     return FENCE.sub("", text)
 
 
 def anchors(text):
-    """The names that a page's headings get: lower case, no punctuation, dashes for blanks."""
+    """The anchors of a page's headings: lower case, no punctuation, dashes for blanks."""
     found = set()
     for heading in re.findall(r"^#+ (.+)$", prose(text), re.M):
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
@@ -72,7 +72,7 @@ class Pages(unittest.TestCase):
         self.assertGreater(found, 20)
 
     def test_messages_name_pages_where_they_are_installed(self):
-        """Through documentation_page(), which finds them, or with the place in an installation beside the one in the clone."""
+        """By documentation_page(), which finds them, or with the installed path beside the path in the clone."""
         found = 0
         for path in (ROOT / "src").rglob("*.cpp"):
             code = re.sub(r"^ *//.*$", "", path.read_text(), flags=re.M)
@@ -99,7 +99,7 @@ class Pages(unittest.TestCase):
         self.assertEqual("\n".join(shown).strip(), compiled.strip())
 
     def test_job_scripts_are_those_of_the_templates(self):
-        """A page shows no job script of its own: it names a template, or has its text."""
+        """A page names a template, or quotes its text, but has no job script of its own."""
         templates = {path.name: path.read_text() for path in (ROOT / "slurm").glob("*.sbatch")}
         used = set()
         for page in pages():

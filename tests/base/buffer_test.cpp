@@ -24,7 +24,7 @@ static_assert(dtype_of<unsigned long>() == DType::uint64);
 static_assert(dtype_of<std::byte>() == DType::uint8);
 static_assert(!Element<bool> && !Element<char> && !Element<wchar_t> && !Element<unsigned> && !Element<short>);
 static_assert(sizeof(Float16) == 2 && sizeof(BFloat16) == 2);
-// What cannot be written, or is gone at the end of the line, is no Buffer.
+// Constant ranges and temporaries do not convert to Buffer.
 static_assert(!std::is_convertible_v<const std::vector<float>&, Buffer>);
 static_assert(!std::is_convertible_v<std::span<const float>, Buffer>);
 static_assert(!std::is_convertible_v<std::vector<float>, Buffer>);
@@ -47,7 +47,7 @@ TEST_CASE("a buffer takes type and count from what it views", "[base]") {
     CHECK(Buffer(std::span(floats).first(0)).empty());
 }
 
-TEST_CASE("a buffer gives its numbers back as what they are, and as nothing else", "[base]") {
+TEST_CASE("a buffer gives its numbers back as their own type only", "[base]") {
     std::vector<float> floats{1.0F, 2.0F, 3.0F};
     const Buffer buffer(floats);
     buffer.as<float>()[1] = 7.0F;
@@ -85,7 +85,7 @@ TEST_CASE("copies need the same type and count", "[base]") {
     CHECK_NOTHROW(copy(std::span<const float>(), std::span<float>()));
 }
 
-TEST_CASE("memory of a device goes through the functions of the device", "[base]") {
+TEST_CASE("device memory is copied by the functions of the device", "[base]") {
     FakeDevice device(3);
     {
         const std::vector<float> values{1.0F, 2.0F, 3.0F};
@@ -126,7 +126,7 @@ TEST_CASE("bytes come at once from the host, and in pieces from a device", "[bas
     }
 }
 
-TEST_CASE("large memory of the host lies in huge pages, that of a device on the device", "[base]") {
+TEST_CASE("large host memory lies in huge pages, device memory on the device", "[base]") {
     const auto host = allocate({}, 2 * huge_page_bytes);
     CHECK(reinterpret_cast<std::uintptr_t>(host.get()) % huge_page_bytes == 0);
     FakeDevice device;
@@ -137,7 +137,7 @@ TEST_CASE("large memory of the host lies in huge pages, that of a device on the 
     CHECK(device.live() == 0);
 }
 
-TEST_CASE("whoever touches memory of the device of the tests by himself is ended", "[base]") {
+TEST_CASE("a direct access to memory of the test device ends the process", "[base]") {
     FakeDevice device;
     const OnDevice<int> there(device, {42});
     const pid_t child = fork();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every bit pattern of the 16-bit types, against a reference that knows nothing of the bits of a float: it computes
-// values from sign, exponent and fraction with ldexp, and rounds by comparing distances to the neighbours.
+// Every bit pattern of the 16-bit types, against a reference that does not use the bits of a float: it computes values
+// from sign, exponent and fraction with ldexp, and rounds by comparing distances to the neighbours.
 #include "ranktune/base/half.hpp"
 
 #include <bit>
@@ -28,7 +28,7 @@ struct BFloat16Format {
 
 constexpr std::uint32_t patterns = 65'536;
 
-/// Of finite patterns.
+/// For finite patterns.
 template <class Format>
 double reference_value(std::uint32_t bits) {
     constexpr int bias = (1 << (Format::exponent_bits - 1)) - 1;
@@ -102,7 +102,7 @@ void check_every_pattern() {
     CHECK(wrong_patterns == 0);
 }
 
-/// Between every two neighbours: the middle, the floats beside it, and those beside the neighbours.
+/// Between any two neighbours: the middle, the floats next to it, and the floats next to the neighbours.
 template <class Format>
 void check_rounding() {
     const auto all = magnitudes<Format>();
@@ -137,15 +137,15 @@ TEST_CASE("every float16 has its value, and comes back from it", "[base]") { che
 
 TEST_CASE("every bfloat16 has its value, and comes back from it", "[base]") { check_every_pattern<BFloat16Format>(); }
 
-TEST_CASE("floats round to the nearest float16, ties to even, subnormal ones and those too large, too", "[base]") {
+TEST_CASE("floats round to the nearest float16, ties to even, also subnormal and too large ones", "[base]") {
     check_rounding<Float16Format>();
 }
 
-TEST_CASE("floats round to the nearest bfloat16, ties to even, subnormal ones and those too large, too", "[base]") {
+TEST_CASE("floats round to the nearest bfloat16, ties to even, also subnormal and too large ones", "[base]") {
     check_rounding<BFloat16Format>();
 }
 
-TEST_CASE("16-bit numbers as people know them", "[base]") {
+TEST_CASE("16-bit numbers have the known bit patterns", "[base]") {
     CHECK(Float16(1.0F).bits() == 0x3C00);
     CHECK(Float16(-2.0F).bits() == 0xC000);
     CHECK(Float16(65504.0F).bits() == 0x7BFF);

@@ -11,7 +11,7 @@
 
 using namespace ranktune;
 
-TEST_CASE("large memory begins at a cache line, from one huge page on at a huge page", "[base]") {
+TEST_CASE("memory is aligned to a cache line, and to a huge page from that size on", "[base]") {
     constexpr std::size_t floats_of_a_page = base::huge_page_bytes / sizeof(float);
     for (const std::size_t floats : {std::size_t{1}, std::size_t{1000}, floats_of_a_page, floats_of_a_page + 1}) {
         using Floats = std::vector<float, base::LargeAllocator<float>>;
@@ -24,12 +24,12 @@ TEST_CASE("large memory begins at a cache line, from one huge page on at a huge 
     }
 }
 
-TEST_CASE("no bytes at all are memory, too", "[base]") {
+TEST_CASE("zero bytes can be allocated", "[base]") {
     void* const memory = base::allocate_large(0);
     CHECK(memory != nullptr);
     base::free_large(memory);
 }
 
-TEST_CASE("more memory than there can be is refused", "[base]") {
+TEST_CASE("an impossible size is refused", "[base]") {
     CHECK_THROWS_AS(static_cast<void>(base::allocate_large(std::numeric_limits<std::size_t>::max())), std::bad_alloc);
 }

@@ -30,8 +30,8 @@ TEST_CASE("streams of different keys share no numbers, and a copy repeats what f
     CHECK(copy() == a());
 }
 
-TEST_CASE("streams of users collide with none of ours and with none of each other", "[base]") {
-    // Ours, as the header lists them: also those that are appended later.
+TEST_CASE("user purposes differ from ours and from each other", "[base]") {
+    // Our purposes are read from the header, so that later ones are tested, too.
     const std::string header = ranktune::testing::read_file(RANKTUNE_SOURCE_ROOT "/include/ranktune/base/rng.hpp");
     const auto begin = header.find("enum class Purpose");
     REQUIRE(begin != std::string::npos);
@@ -49,7 +49,7 @@ TEST_CASE("streams of users collide with none of ours and with none of each othe
 
     CHECK(static_cast<std::uint32_t>(user_purpose(0)) == first_user_purpose);
     CHECK(user_purpose(7) != user_purpose(8));
-    // Numbers that are too large end among those of users, too.
+    // Numbers that are too large still give a user purpose.
     CHECK(static_cast<std::uint32_t>(user_purpose(0xFFFFFFFFU)) >= first_user_purpose);
     CHECK(static_cast<std::uint32_t>(user_purpose(first_user_purpose + 3)) >= first_user_purpose);
     CHECK(RngStream(1, user_purpose(1))() != RngStream(1, Purpose::sample)());

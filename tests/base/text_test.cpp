@@ -27,7 +27,7 @@ TEST_CASE("nearest offers the closest name, the first of equals, and nothing far
     CHECK(nearest("", keys).empty());
     CHECK(nearest("bat", {"cat", "hat"}) == "cat");
     CHECK(nearest("bat", {"rat", "cat"}) == "rat");
-    // The beginning of a word is nearer than another word two steps away, not than one a step away.
+    // A longer word that starts with the name beats a word two edits away, but not one a single edit away.
     CHECK(nearest("stat", {"stop", "status"}) == "status");
     CHECK(nearest("commit", {"commit_interval", "commit_at"}) == "commit_at");
     CHECK(nearest("stat", {"state", "statistics"}) == "state");
@@ -35,13 +35,13 @@ TEST_CASE("nearest offers the closest name, the first of equals, and nothing far
     CHECK(nearest("me", {"metric"}).empty());
 }
 
-TEST_CASE("suggestion is the end of a sentence, or nothing", "[base]") {
+TEST_CASE("suggestion ends a sentence, or is empty", "[base]") {
     const std::vector<std::string> keys = {"metric", "mode"};
     CHECK(suggestion("metrc", keys) == "; did you mean 'metric'?");
     CHECK(suggestion("seed", keys).empty());
 }
 
-TEST_CASE("the gist of a message is its first line, of a traceback the last one", "[base]") {
+TEST_CASE("the gist of a message is its first line, that of a traceback its last", "[base]") {
     CHECK(gist("") == "");
     CHECK(gist("\n \n") == "");
     CHECK(gist("disk full") == "disk full");

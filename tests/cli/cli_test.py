@@ -41,7 +41,7 @@ type = "asha"
 
 
 def environment(**changes):
-    """Without what the caller's terminal, launcher or job says."""
+    """The environment without variables of the caller's terminal, launcher or job."""
     unwanted = ("SLURM_", "OMPI_", "PMIX_", "PMI_", "RANKTUNE_", "LC_")
     env = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
     for name in ("NO_COLOR", "COLUMNS", "LANG"):
@@ -62,13 +62,13 @@ class Case(unittest.TestCase):
         done = subprocess.run([PROGRAM, *arguments], cwd=self.cwd, env=environment(**changes), timeout=TIMEOUT,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True)
         self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
-        if code == 2:  # one sentence that says what is wrong, with the code, and nothing else
+        if code == 2:  # a single message with the exit code
             self.assertEqual(done.stderr.count("ranktune: "), 1, done.stderr)
             self.assertIn("(exit 2)", done.stderr.splitlines()[0])
         return done.stdout, done.stderr
 
     def exported(self, directory):
-        """What `export --format json` says."""
+        """The output of `export --format json`."""
         return json.loads(self.ranktune("export", directory, "--format", "json")[0])
 
     def write(self, name="tiny.toml", text=TINY):
@@ -84,7 +84,7 @@ class Case(unittest.TestCase):
         return dict(line.split("=", 1) for line in lines)
 
     def on_a_terminal(self, *arguments, columns=80, code=0, **changes):
-        """Runs the program on a pseudo-terminal; returns what it shows."""
+        """Runs the program on a pseudo-terminal; returns its output."""
         parent, child = pty.openpty()
         fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         process = subprocess.Popen([PROGRAM, *arguments], cwd=self.cwd, env=environment(**changes), stdout=child,
@@ -284,7 +284,7 @@ class Run(Case):
         self.check_exports()
 
     def same_run(self, line):
-        """The line that was shown runs as it is, without anything that this program had set around it."""
+        """The shown command runs as it is, without environment variables of this program."""
         if shutil.which(line.split()[0]) is None or "mpirun" not in line:
             return
         words = line.replace(" ranktune run ", f" {PROGRAM} run -o typed -q ").split()
@@ -367,7 +367,7 @@ class Run(Case):
         self.assertEqual((out + err).count("curve was told to fail at iteration 1"), 1, out + err)
         self.assertIn("exit 4", out)
         self.assertEqual(self.outcome()["exit"], "4")
-        # Of twenty trials most were never made: they are no "more trials", but what is left to do.
+        # Most of the twenty trials were never created: they are not "more trials", but remaining ones.
         made = json.loads(self.ranktune("status", "tiny", "-f", "json")[0])["trials"]
         self.assertIn(f"{made} of 20 trials, 0 ok, {made} failed", out)
         failing = ["trainable.fail_rate=1.0", "trainable.fail_iteration=1", "study.num_trials=20"]
@@ -391,7 +391,7 @@ class Run(Case):
         self.assertRegex(out, r"(?m)^why       \d of 6 trials failed; failure.tolerate = 0.05 allows 0$")
         self.assertIn("ranktune run tiny --restart-errored", out)
         self.assertRegex(self.outcome()["reason"], r"^\d of 6 trials failed; failure.tolerate = 0.05 allows 0$")
-        # The limit may be changed afterwards: then the study is judged by it.
+        # The limit may be changed afterwards, and then applies to the study.
         more = [*failing, "failure.tolerate=0.9"]
         out, _ = self.run_tiny(*more)
         self.assertRegex(out, r"(?m)failure.tolerate +0.05 -> 0.9")
@@ -407,7 +407,7 @@ class Run(Case):
         self.run_tiny(*failing, "failure.tolerate=0.9", "-o", "tolerant", "-q")
 
     def start_long(self):
-        """A study that would take long, once it has reported."""
+        """Starts a long study, and waits until it has reported."""
         self.write()
         process = subprocess.Popen([PROGRAM, "run", "tiny.toml", "--local", "2", "trainable.seconds=0.2",
                                     "study.max_iterations=1000", "scheduler.type=fifo"], cwd=self.cwd,
@@ -452,7 +452,7 @@ class Run(Case):
         self.assertRegex(text, r"(?m)^stopped, goes on with: ranktune run tiny$")
 
     def test_commands_to_type_next_go_on_with_the_same_study(self):
-        """What was given on the command line (-o, overrides) is not lost on the way."""
+        """The shown commands keep options of the command line (-o, overrides)."""
         self.run_tiny("-o", "some where", "study.num_trials=4", "-q")
         out, _ = self.run_tiny("-o", "some where", "study.num_trials=4")
         commands = [shlex.split(line[10:], comments=True) for line in out.splitlines() if "ranktune run" in line]
@@ -492,7 +492,7 @@ x = [1]
         deadline = time.monotonic() + TIMEOUT
         while time.monotonic() < deadline and not children.read_text().strip():
             time.sleep(0.01)
-        for _ in range(2):  # the second one ends it at once, wherever it is
+        for _ in range(2):  # the second one ends it at once, in any phase
             process.send_signal(signal.SIGINT)
             time.sleep(0.05)
         out, _ = process.communicate(timeout=TIMEOUT)
@@ -523,8 +523,8 @@ class Terminal(Case):
         self.assertNotIn("\x1b", self.on_a_terminal("status", "tiny", TERM="dumb"))
 
     def check_width(self, text, columns):
-        """No line is longer than that, but for a command to be copied, a message to be searched for, and, where not even
-        a word fits, a word."""
+        """No line is longer, except for a command to copy, a message to search for, and a word that does not fit
+        alone."""
         for line in text.splitlines():
             words = line[10:]
             if len(line) > columns and not words.startswith(("ranktune ", "rank 0: ")) and not line.startswith("here "):

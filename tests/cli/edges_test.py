@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What is typed wrongly, or stands in the way, is refused before anything is started: edges_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+"""Wrong input, and obstacles in the file system, are refused before anything is started: edges_test.py PROGRAM SOURCE_ROOT [TEST...]"""
 import fcntl
 import os
 import pty
@@ -47,7 +47,7 @@ class Case(cli_test.Case):
         return err
 
     def slurm_programs(self, **scripts):
-        """A folder of Slurm's programs that do nothing but what `scripts` say."""
+        """A folder of fake Slurm programs; `scripts` has their commands."""
         programs = self.cwd / "programs"
         programs.mkdir(exist_ok=True)
         for name in ("sbatch", "srun", "squeue", *scripts):
@@ -72,7 +72,7 @@ class Directory(Case):
         (self.cwd / "file").write_text("mine\n")
         (self.cwd / "link").symlink_to("nowhere")
         (self.cwd / "tiny").write_text("mine\n")
-        nothing = str(self.cwd / "empty")  # no mpirun there: it is not even looked for
+        nothing = str(self.cwd / "empty")  # no mpirun there: it is not needed
         for output, said in (("file", "/file' is a file"), ("file/x", "/file' is a file"), ("link", "/link' is a link that leads"),
                              ("link/x", "/link' is a link that leads"), ("/dev/null", "'/dev/null' is no directory")):
             for verb in (["run"], ["run", "--dry-run"]):
@@ -103,7 +103,7 @@ class Directory(Case):
 
 
 class Launch(Case):
-    """How a run knows where it is, without Slurm: a folder of programs that do nothing, and variables."""
+    """How a run detects its surroundings: fake Slurm programs, and variables."""
 
     def slurm(self, **changes):
         return {"PATH": str(self.slurm_programs()), **changes}
@@ -177,7 +177,7 @@ def by_mpirun(processes, rank=0):
 
 
 class Ranks(Case):
-    """How many there are, and what becomes of trials that ask for more."""
+    """The number of ranks, and trials that ask for more."""
 
     def setUp(self):
         super().setUp()
@@ -289,18 +289,18 @@ class Output(Case):
                 _, err = self.ranktune(*words, code=1, stdout=full)
             self.assertIn("ranktune: standard output could not be written", err, words)
             self.assertIn("(exit 1)", err)
-        # What is done is done: a script must not do it again.
+        # A verb with effects keeps its exit code, so that a script does not repeat it.
         with open("/dev/full", "w") as full:
             _, err = self.ranktune("init", "mine", stdout=full)
         self.assertIn("standard output could not be written", err)
-        # A reader that has seen enough is no trouble, even where SIGPIPE is ignored.
+        # A reader that closes the pipe is no error, even if SIGPIPE is ignored.
         reading, writing = os.pipe()
         os.close(reading)
         with os.fdopen(writing, "w") as closed:
             done = subprocess.run([PROGRAM, "status", "tiny"], cwd=self.cwd, env=environment(), timeout=TIMEOUT, stdout=closed,
                                   stderr=subprocess.PIPE, text=True, restore_signals=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        # What became of a study is in its directory, and its exit code is what scripts go by.
+        # The results are in the study's directory, and scripts rely on its exit code.
         with open("/dev/full", "w") as full:
             self.ranktune("run", "tiny.toml", stdout=full)
         self.assertIn("writing '/dev/full' failed", self.ranktune("export", "tiny", "-f", "csv", "-o", "/dev/full", code=1)[1])

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Studies on a disk that is really full, over its quota, read-only, or not theirs to write to:
 full_disk_test.py PROGRAM SOURCE_ROOT [TEST...]
-The study directory is a small file system of its own, so that nothing else has to suffer; mounting one takes root."""
+The study directory is a separate small file system, so that nothing else is affected; mounting it needs root."""
 import os
 import re
 import shutil
@@ -18,7 +18,7 @@ NOBODY = 65534
 
 
 class Disk(Supervise):
-    """A study directory that is mounted. `why`: what the system says when it cannot be written to."""
+    """A study directory on its own mount. `why`: the error message of a failed write."""
     why = "No space left on device"
     mend = "Make room"
 
@@ -51,7 +51,7 @@ class Disk(Supervise):
 
 class FullDisk(Disk):
     def fill(self, free=0):
-        """Fills the disk but for `free` KiB."""
+        """Fills the disk except for `free` KiB."""
         with open(self.disk / ".filler", "wb", buffering=0) as filler:
             try:
                 while True:
@@ -110,7 +110,7 @@ class FullDisk(Disk):
 
 
     def test_a_disk_that_is_full_at_the_very_end(self):
-        """The study is complete, metrics.h5 is not: it is said, and the next start makes it."""
+        """The study is complete, but metrics.h5 is not: a message says so, and the next start writes it."""
         self.write("fill.py", """
 import json, os, socket
 head = socket.socket(fileno=int(os.environ["RANKTUNE_FD"]))
@@ -261,7 +261,7 @@ class ReadOnlyDisk(Disk):
 class NotTheirs(Disk):
     """Runs as a user who may not write to the directory."""
     why = "Permission denied"
-    mend = "This user may not do that there: have the permissions mended"
+    mend = "This user lacks the permission: have the permissions mended"
 
     def mount(self):
         if os.geteuid() != 0 or subprocess.run([PROGRAM, "--version"], user=NOBODY, group=NOBODY, cwd="/",

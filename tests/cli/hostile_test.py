@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What programs, names and files say or lead to on purpose or by mischance: hostile_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+"""Hostile or unlucky output of programs, names and files: hostile_test.py PROGRAM SOURCE_ROOT [TEST...]"""
 import os
 import stat
 import subprocess

@@ -11,13 +11,13 @@
 
 #include "cli/live.hpp"
 #include "report/study_by_hand.hpp"
-#include "storage/file_descriptor.hpp"
+#include "storage/unique_handle.hpp"
 #include "support/catch.hpp"
 
 namespace ranktune::cli::testing {
 namespace {
 
-/// A terminal of which nobody sees more than its size.
+/// A pseudo-terminal of which only the size is used.
 class SizedTerminal {
   public:
     explicit SizedTerminal(unsigned short columns) {
@@ -41,7 +41,7 @@ class SizedTerminal {
     storage::FileDescriptor parent_{posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)};
 };
 
-/// The lines of a table as they are drawn, without the sequences; `up`: rows that the cursor went up before.
+/// The drawn lines of a table, without escape sequences; `up`: rows that the cursor moved up before.
 struct Drawn {
     std::size_t up = 0;
     std::vector<std::string> lines = {};
@@ -80,7 +80,7 @@ Drawn read_drawing(const std::string& text) {
     return drawn;
 }
 
-/// A running study, and what its view draws at each look.
+/// A running study, and the output of its live view at each tick.
 struct Scene {
     explicit Scene(unsigned short columns) : terminal(columns) {
         study.began(2);
@@ -113,10 +113,10 @@ TEST_CASE("after the terminal has become narrower the whole old table is drawn o
     scene.terminal.resize(40);
     const std::string text = scene.look(view);
     const Drawn second = read_drawing(text);
-    CHECK(second.up == first.rows_on(40)); // the terminal has broken its lines anew
+    CHECK(second.up == first.rows_on(40)); // the terminal has rewrapped its lines
     CHECK(second.up > first.lines.size());
     CHECK(second.widest() <= 40);
-    CHECK(text.ends_with("\x1b[J")); // what is left of the old one below goes as well
+    CHECK(text.ends_with("\x1b[J")); // the rest of the old table below is cleared, too
     CHECK(read_drawing(scene.look(view)).up == second.lines.size());
     scene.terminal.resize(120);
     const Drawn wider = read_drawing(scene.look(view));

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a verb loads, and how much memory it asks for: memory_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+"""The libraries that a verb loads, and the memory that it needs: memory_test.py PROGRAM SOURCE_ROOT [TEST...]"""
 import pathlib
 import re
 import resource

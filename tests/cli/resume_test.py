@@ -105,7 +105,7 @@ class Resume(Case):
         process.stdout.close()
 
     def kill_all(self):
-        """kill -9 of every process that runs in this test's directory."""
+        """kill -9 of every process in this test's directory."""
         while pids := [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if self.is_mine(pid)]:
             for pid in pids:
                 try:
@@ -136,7 +136,7 @@ class Resume(Case):
         return self.ranktune("replay", directory, "--logical-digest")[0]
 
     def check_files(self, directory="long"):
-        """Every checkpoint that the journal names is there, and no other; nothing temporary is left."""
+        """The checkpoints are those that the journal names; no temporary files are left."""
         whole = self.exported(directory)
         named = {c["path"] for t in whole["trials"] for c in t.get("checkpoints", [])} or \
                 {t["checkpoint"] for t in whole["trials"] if t.get("checkpoint")}
@@ -413,7 +413,7 @@ class Resume(Case):
         self.ranktune("run", "long.toml", "--local", "2")
         self.assertEqual({p: p.stat().st_mtime_ns for p in study.rglob("*") if p.is_file()}, before)
         shutil.rmtree(study / "attempts")
-        # That of a head that was killed is no hindrance.
+        # The lease of a killed head does not block.
         leave(lease)
         self.ranktune("run", "long.toml", "--local", "2")
         self.assertFalse((study / "attempts").exists())
@@ -421,7 +421,7 @@ class Resume(Case):
         self.assertFalse(released.exists())
         self.check_files()
         self.assertEqual((study / "outcome").read_bytes(), outcome)
-        # Killed before it could say how it ended.
+        # Killed before it could write how it ended.
         for name in ("outcome", "metrics.h5"):
             (study / name).unlink()
         self.ranktune("run", "long.toml", "--local", "2")
@@ -453,7 +453,7 @@ class Resume(Case):
         self.assertIn("is being run already", out)
 
     def test_checkpoints_that_cannot_be_written(self):
-        """A path that cannot be made stands for all: it fails for root, too."""
+        """A path that cannot be created stands for all I/O errors: it fails for root, too."""
         for scheduler, more in (("asha", ""), ("fifo", "[checkpoint]\ninterval = 3")):
             with self.subTest(scheduler=scheduler):
                 self.study(seconds=0.01, scheduler=scheduler, more=more)
@@ -491,7 +491,7 @@ class Resume(Case):
         home.rmdir()
         os.rename(moved, home)
         self.assertEqual({p.relative_to(home): p.read_bytes() for p in home.rglob("*.h5")}, kept)
-        # Cut in half it is damaged, and no reason to wait.
+        # A truncated file is damaged, and no reason to wait.
         damaged = home / max(kept, key=lambda p: int(p.name.split("-")[0]))
         damaged.chmod(0o644)
         damaged.write_bytes(kept[damaged.relative_to(home)][:1000])

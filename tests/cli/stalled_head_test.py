@@ -15,7 +15,7 @@ TIMEOUT = '\n[run]\nheartbeat_timeout = "4s"'
 
 class StalledHead(supervise_test.Supervise):
     def check_comes_back(self, *command):
-        """The head stands still for longer than its workers bear: they leave, and everything starts again."""
+        """The head stalls for longer than the workers' time-out: they leave, and everything starts again."""
         self.study(seconds=0.2, more=TIMEOUT)
         process = self.supervise(*command)
         os.kill(self.ranks()[0], signal.SIGSTOP)  # what mpirun does to its ranks in the end, makes it go on

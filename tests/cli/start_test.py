@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What must not go wrong while a study starts, and with trials that are too fast: start_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+"""The start of studies, and trials that are very fast: start_test.py PROGRAM SOURCE_ROOT [TEST...]"""
 import os
 import pathlib
 import resource
@@ -64,7 +64,7 @@ class Start(Case):
             (folder / "logs").mkdir()
             _, err = self.run_tiny("-o", folder.name, code=2)
             shown = "/".join(name.split("/")[:2])
-            self.assertIn(f"is no directory of a study and not empty (there is '{shown}')", err)
+            self.assertIn(f"is not a study directory and not empty (there is '{shown}')", err)
             self.assertIn("-o ", err)
             self.run_tiny("-o", folder.name, "--fresh", code=2)
             self.assertEqual({p.name for p in folder.iterdir()}, {name.split("/")[0], "logs"})
@@ -78,7 +78,7 @@ class Start(Case):
         self.run_tiny("-o", "given", "-q")
         self.assertEqual((folder / "study.toml~1").read_text(), "# theirs\n")
         self.assertEqual((folder / "study.toml").read_text(), (self.cwd / "tiny.toml").read_text())
-        # What people put there later stays, too.
+        # Files that users add later stay, too.
         later = [folder / name for name in ("checkpoints/mine/best.pt", "checkpoints/0/best.pt", "attempts/mine/notes")]
         for path in later:
             path.parent.mkdir(parents=True, exist_ok=True)

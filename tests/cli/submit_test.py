@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""submit, doctor and support, with programs of Slurm that write down what they are asked: submit_test.py PROGRAM"""
+"""submit, doctor and support, with fake Slurm programs that record their arguments: submit_test.py PROGRAM"""
 import json
 import os
 import pathlib
@@ -28,7 +28,7 @@ lr = "loguniform(1e-4, 1.0)"
 """
 CURVE = 'builtin = "curve"\nseconds = 0.0'
 
-# Gives jobs the numbers 101, 102, ... and writes its arguments down.
+# Numbers jobs 101, 102, ... and records its arguments.
 SBATCH = """#!/bin/sh
 echo "$@" >> {log}
 case "$*" in *refuse*) echo "sbatch: error: Invalid qos specification" >&2; exit 1 ;; esac
@@ -206,7 +206,7 @@ def a_chain_that_is_refused_halfway():
     # Nothing was taken: there is nothing to name.
     place.fake("sbatch", "#!/bin/sh\nexit 1")
     error = place.submit(*words, "-o", "other", code=2).stderr
-    has(error, "sbatch refused the job: it ended with 1 and not a word (exit 2)")
+    has(error, "sbatch refused the job: it ended with 1 and no message (exit 2)")
     assert "scancel" not in error and not (place.path / "other" / "submit" / "jobs").exists()
     # Nobody knows.
     place.fake("sbatch", "#!/bin/sh\nkill -9 $$")
@@ -369,7 +369,7 @@ def support():
 
 
 def a_study_that_ended():
-    """Nothing is submitted for one that has nothing left to do; the exit code is the study's, as that of `ranktune run`."""
+    """Nothing is submitted for a finished study; the exit code is the study's, as with `ranktune run`."""
     place = Place(trainable=CURVE + "\nfail_rate = 1.0\nfail_iteration = 1", resources="ranks = 1")
     place.run("run", "study.toml", "-q", "--local", "1", code=4)
     done = place.submit("--time", "90m", code=4)

@@ -151,7 +151,7 @@ class Supervise(Resume):
         out = self.finish(self.supervise(str(launcher), *MPIRUN[1:], PROGRAM, "run", "tiny.toml", reports=0,
                                          options=("--launcher-wait", "1")))
         self.assertIn("tiny finished", out)
-        self.assertIn("and mpirun has not ended (--launcher-wait): it is ended", out)
+        self.assertIn("and mpirun has not ended (--launcher-wait): ending it", out)
         self.assertNotIn("starting the study again", out)
 
     def mpirun(self):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Studies of programs whose surroundings fail: surroundings_test.py PROGRAM SOURCE_ROOT [TEST...]
+"""Studies of programs whose environment fails: surroundings_test.py PROGRAM SOURCE_ROOT [TEST...]
 
 One of the trials does the damage, so that no test depends on how fast the study runs."""
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the verbs take, what they refuse, and what they warn of before a trial has failed: verbs_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+"""Arguments of the verbs: accepted, refused, and warned about before any trial fails: verbs_test.py PROGRAM SOURCE_ROOT [TEST...]"""
 import os
 import re
 import shlex
@@ -26,7 +26,7 @@ REPORT = 'echo "{\\"report\\": {\\"score\\": 1}}" >&"$RANKTUNE_FD"\n'
 
 
 def in_one_line(text):
-    """What a screen or the comments of a dry run say, without the breaks of lines."""
+    """The text of a screen, or of the comments of a dry run, without line breaks."""
     return " ".join(re.sub(r"(?m)^# ?", "", text).split())
 
 
@@ -80,7 +80,7 @@ class Commands(Case):
         self.write(text=COMMAND.format(command=command, more=more + ("\nshell = true" if shell else "")))
 
     def everywhere(self, code=None):
-        """What validate, a dry run and, with its exit code, a run say, each in one line."""
+        """The output of validate, of a dry run and (with its exit code) of a run, each in one line."""
         shown = [self.ranktune("validate", "tiny.toml")[0], self.ranktune("run", "tiny.toml", "--dry-run")[0]]
         if code is not None:
             shown.append(self.ranktune("run", "tiny.toml", "--local", "1", "--fresh", code=code)[0])

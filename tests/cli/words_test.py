@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What is said when something has no effect, or is not what it was taken for: words_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+"""Messages about options without effect, and about misunderstandings: words_test.py PROGRAM SOURCE_ROOT [TEST...]"""
 import os
 import re
 import shutil
@@ -183,7 +183,7 @@ class Words(Case):
             victim = self.worker() if status.exists() and '"running": 2' in status.read_text() else None
         os.kill(victim, signal.SIGKILL)
         process.wait(TIMEOUT)
-        # What the head writes when mpirun leaves it the time between its SIGTERM and its SIGKILL.
+        # What the head writes if it has time between mpirun's SIGTERM and SIGKILL.
         (self.cwd / "tiny" / "outcome").write_text("exit=75\nreason=SIGTERM\nresumable=true\nprogress=true\nstart=1\n"
                                                    "time=2026-01-02T03:04:05.678Z\ncause=asked\nasked_by=SIGTERM\nreports=1\n")
         saved = self.cwd / "saved"

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Who is bound to which cores, over shapes of nodes and ways of being launched.
+// SPDX-License-Identifier: Apache-2.0 Core binding for various node topologies and launchers.
 #include "comm/topology/binding.hpp"
 
 #include <set>
@@ -10,7 +9,7 @@ using namespace ranktune::comm;
 
 namespace {
 
-/// `domains` with `cores` each, of `threads` hardware threads, numbered as Linux does: first one thread of every core.
+/// `domains` with `cores` each, of `threads` hardware threads, numbered as by Linux: first one thread of every core.
 Machine machine(std::uint32_t domains, std::uint32_t cores, std::uint32_t threads = 1) {
     Machine result;
     for (std::uint32_t c = 0; c < domains * cores; ++c) {
@@ -49,7 +48,7 @@ TEST_CASE("the head stays unbound where its workers need every core", "[comm]") 
     CHECK(texts(bind_node(all(5, "0-3"), 0, machine(1, 4), 1)) == Texts{"", "0", "1", "2", "3"});
 }
 
-TEST_CASE("a node without the head is for its workers", "[comm]") {
+TEST_CASE("a node without the head is split among its workers", "[comm]") {
     const auto binding = bind_node(all(4, "0-7"), std::nullopt, machine(1, 8), 2);
     CHECK(texts(binding) == Texts{"0-1", "2-3", "4-5", "6-7"});
     CHECK(binding.words == Texts{"8 cores split among 4 workers"});
@@ -59,25 +58,25 @@ TEST_CASE("the hardware threads of a core stay together", "[comm]") {
     CHECK(texts(bind_node(all(3, "0-7"), 0, machine(1, 4, 2), 1)) == Texts{"0,4", "1,5", "2-3,6-7"});
     // Two threads of a core satisfy two cpus.
     CHECK(texts(bind_node(all(2, "0-3"), std::nullopt, machine(1, 2, 2), 2)) == Texts{"0,2", "1,3"});
-    // Granted was one thread of each core.
+    // One thread of each core was granted.
     CHECK(texts(bind_node(all(2, "0-3"), std::nullopt, machine(1, 4, 2), 1)) == Texts{"0-1", "2-3"});
 }
 
-TEST_CASE("workers stay inside NUMA domains where that serves them", "[comm]") {
-    // The head takes a core of the first domain; nobody crosses the border at 8.
+TEST_CASE("workers stay inside NUMA domains unless they would get too few cores", "[comm]") {
+    // The head takes a core of the first domain; no share crosses the domain border at 8.
     CHECK(texts(bind_node(all(5, "0-15"), 0, machine(2, 8), 3)) == Texts{"0", "1-3", "4-7", "8-11", "12-15"});
     CHECK(texts(bind_node(all(4, "0-15"), 0, machine(2, 8), 1)) == Texts{"0", "1-7", "8-11", "12-15"});
-    // Five for each are only to be had across the border.
+    // Five cores for each need shares across the border.
     CHECK(texts(bind_node(all(4, "0-15"), 0, machine(2, 8), 5)) == Texts{"0", "1-5", "6-10", "11-15"});
-    // One worker for two domains gets both.
+    // A single worker gets both domains.
     CHECK(texts(bind_node(all(2, "0-15"), 0, machine(2, 8), 1)) == Texts{"0", "1-15"});
 }
 
-TEST_CASE("only what was granted is given out", "[comm]") {
+TEST_CASE("only granted processors are given out", "[comm]") {
     CHECK(texts(bind_node(all(3, "4-6,12"), 0, machine(2, 8), 1)) == Texts{"4", "5-6", "12"});
 }
 
-TEST_CASE("what the launcher has bound stays as it is", "[comm]") {
+TEST_CASE("ranks bound by the launcher stay as they are", "[comm]") {
     const auto binding = bind_node({{0}, {1}, {2, 3}}, 0, machine(1, 4), 1);
     CHECK(texts(binding) == Texts{"", "", ""});
     CHECK_FALSE(binding.any());
@@ -102,13 +101,13 @@ TEST_CASE("nobody is bound where cores do not suffice, and the log says why", "[
     CHECK(hungry.words == Texts{"not bound: 4 cores for 2 workers with 3 cpus each"});
 }
 
-TEST_CASE("masks that overlap in part, and nodes that are not known, are left alone", "[comm]") {
+TEST_CASE("partly overlapping masks and unknown nodes are left alone", "[comm]") {
     const auto overlap = bind_node({cpus_of("0-3"), cpus_of("2-5"), cpus_of("6"), cpus_of("7")}, 0, machine(1, 8), 1);
     CHECK_FALSE(overlap.any());
-    CHECK(overlap.words == Texts{"not bound: 0-3 overlaps what other ranks may use",
-                                 "not bound: 2-5 overlaps what other ranks may use", "2 ranks bound by the launcher"});
-    CHECK(bind_node(all(3, "0-7"), 0, {}, 1).words == Texts{"not bound: which cores the node has is not known"});
-    CHECK(bind_node({{}, {}}, 0, machine(1, 8), 1).words == Texts{"not bound: what was granted is not known"});
+    CHECK(overlap.words == Texts{"not bound: 0-3 overlaps other ranks' cores",
+                                 "not bound: 2-5 overlaps other ranks' cores", "2 ranks bound by the launcher"});
+    CHECK(bind_node(all(3, "0-7"), 0, {}, 1).words == Texts{"not bound: the node's cores are unknown"});
+    CHECK(bind_node({{}, {}}, 0, machine(1, 8), 1).words == Texts{"not bound: the granted cores are unknown"});
 }
 
 TEST_CASE("every split hands out granted processors, none twice, and enough for each worker", "[comm]") {
@@ -128,7 +127,7 @@ TEST_CASE("every split hands out granted processors, none twice, and enough for 
                                 if (head != r) REQUIRE(binding.cpus[r].size() >= needed);
                                 for (const auto cpu : binding.cpus[r]) REQUIRE(given.insert(cpu).second);
                             }
-                            REQUIRE(given.size() == granted.front().size()); // nothing lies idle
+                            REQUIRE(given.size() == granted.front().size()); // no processor is unused
                         }
 }
 

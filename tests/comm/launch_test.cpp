@@ -53,7 +53,7 @@ TEST_CASE("only task 0 is told to print", "[comm]") {
     CHECK_FALSE(broken->first);
 }
 
-TEST_CASE("how many processes were started is what the innermost launcher says", "[comm]") {
+TEST_CASE("the innermost launcher says how many processes were started", "[comm]") {
     CHECK_FALSE(launched_tasks({}));
     CHECK_FALSE(launched_tasks({{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "9"}}));
     CHECK_FALSE(launched_tasks({{"PMIX_RANK", "1"}}));
@@ -64,12 +64,12 @@ TEST_CASE("how many processes were started is what the innermost launcher says",
     CHECK_FALSE(launched_tasks({{"PMI_SIZE", "many"}}));
 }
 
-TEST_CASE("every launch that can work passes", "[comm]") {
+TEST_CASE("every launch that may work passes", "[comm]") {
     CHECK_FALSE(examine_launch({}, open_mpi()));
     CHECK_FALSE(examine_launch(srun_task("0", "1"), open_mpi()));
     CHECK_FALSE(examine_launch(with(srun_task("0", "9"), {{"PMIX_RANK", "0"}}), open_mpi()));
     CHECK_FALSE(examine_launch(with(srun_task("0", "9"), {{"PMI_FD", "9"}, {"PMI_RANK", "0"}}), mpich()));
-    // Some Open MPIs are built with Slurm's PMI: certain only after MPI_Init.
+    // Some Open MPIs are built with Slurm's PMI, so only MPI_Init can tell.
     CHECK_FALSE(examine_launch(with(srun_task("0", "9"), {{"PMI_FD", "9"}, {"PMI_RANK", "0"}}), open_mpi()));
     CHECK_FALSE(examine_launch(mpirun_of_four, open_mpi()));
     // mpirun in a job: its daemons are tasks of srun.
@@ -79,7 +79,7 @@ TEST_CASE("every launch that can work passes", "[comm]") {
     CHECK_FALSE(examine_launch({{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "9"}}, open_mpi()));
 }
 
-TEST_CASE("an Open MPI without PMI does not wait for MPI_Init to say so, once per rank", "[comm]") {
+TEST_CASE("an Open MPI without PMI is refused before MPI_Init fails on every rank", "[comm]") {
     auto facts = open_mpi();
     facts.speaks_pmi = false;
     facts.offered = "pmix, pmix_v4, pmi2";
@@ -89,7 +89,7 @@ TEST_CASE("an Open MPI without PMI does not wait for MPI_Init to say so, once pe
     CHECK(broken->by_srun);
     CHECK(broken->message.find("  srun used     --mpi=pmi2; offered: pmix, pmix_v4, pmi2\n"
                                "  try           srun --mpi=pmix ranktune run digits.toml") != std::string::npos);
-    // PMIx is there, or mpirun's daemons were started that way.
+    // PMIx is available too, or mpirun's daemons were started that way.
     CHECK_FALSE(examine_launch(with(with(srun_task("0", "9"), pmi2), {{"PMIX_RANK", "0"}}), facts));
     CHECK_FALSE(examine_launch(with(with(srun_task("0", "9"), pmi2), mpirun_of_four), facts));
     facts.library = Library::mpich;
@@ -129,7 +129,7 @@ TEST_CASE("a task that is alone after MPI_Init although others were started is a
     CHECK_FALSE(examine_world({}, open_mpi(), 1));
 }
 
-TEST_CASE("ranks that share cores give them away while they wait, except the head", "[comm]") {
+TEST_CASE("ranks that share cores yield while they wait, except the head", "[comm]") {
     using Settings = std::vector<std::pair<std::string, std::string>>;
     const Settings yields{{"OMPI_MCA_mpi_yield_when_idle", "1"}};
     const auto task = [](const std::string& rank) {
@@ -148,13 +148,13 @@ TEST_CASE("ranks that share cores give them away while they wait, except the hea
     CHECK(settings_before_init(uneven, Library::open_mpi, 4) == yields);
 }
 
-TEST_CASE("shared memory is needed for one whole segment, and for a part of each rank's", "[comm]") {
+TEST_CASE("shared memory must hold one whole segment and a part of each rank's", "[comm]") {
     CHECK(shared_memory_needed({}, 3) == 4'194'312 + 209'715 + 3 * 262'144);
     CHECK(shared_memory_needed({{"OMPI_MCA_btl_vader_segment_size", "1000000"}}, 10) == 1'050'000 + 10 * 262'144);
     CHECK(shared_memory_needed({{"OMPI_MCA_btl_vader_segment_size", "much"}}, 1) == shared_memory_needed({}, 1));
 }
 
-TEST_CASE("what mpirun explains is told from what ranks say, and kept but for the ends of ranks", "[comm]") {
+TEST_CASE("mpirun's messages are separated from ranks' output, and kept except those about ranks' ends", "[comm]") {
     LauncherWords words;
     const std::string frame(74, '-');
     CHECK_FALSE(words.take("ranktune: a sentence of a rank"));
@@ -169,7 +169,7 @@ TEST_CASE("what mpirun explains is told from what ranks say, and kept but for th
     CHECK_FALSE(words.take("a rank again"));
     CHECK(words.take("[n1:14064] 2 more processes have sent help message help-opal-shmem-mmap.txt / target full"));
     CHECK(words.text() == frame + "\nIt appears as if there is not enough space\n" + frame + "\n");
-    CHECK(words.take(frame)); // mpirun is killed while it speaks
+    CHECK(words.take(frame)); // mpirun is killed in the middle of a message
     CHECK(words.take("There are not enough slots"));
     CHECK(words.text().ends_with("There are not enough slots\n"));
 }

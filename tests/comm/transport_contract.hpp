@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What every Transport must do, written once: every rank runs `transport_contract` on its own endpoint, as a thread or
-// as a process. Returns complaints instead of asserting, because Catch2's assertions are for one thread.
+// The contract of every Transport: every rank runs `transport_contract` on its own endpoint, as a thread or as a
+// process. Returns complaints instead of asserting, because Catch2's assertions are not thread-safe.
 
 #include <algorithm>
 #include <array>
@@ -23,7 +23,7 @@ inline std::vector<std::byte> contract_bytes(std::uint32_t from, std::uint32_t t
     return bytes;
 }
 
-/// `turn` is called while waiting (yield, advance a virtual clock). Collective over all endpoints.
+/// Calls `turn` while waiting (yield, advance a virtual clock). Collective over all endpoints.
 inline std::vector<std::string> transport_contract(comm::Transport& mine, const std::function<void()>& turn) {
     std::vector<std::string> complaints;
     const auto me = mine.rank().value();

@@ -80,13 +80,13 @@ FaultPlan stormy(std::uint64_t seed) {
 
 } // namespace
 
-TEST_CASE("the loopback transport keeps the contract on 1, 2, 3 and 7 threads", "[comm]") {
+TEST_CASE("the loopback transport fulfils the contract on 1, 2, 3 and 7 threads", "[comm]") {
     for (const std::uint32_t size : {1U, 2U, 3U, 7U}) {
         CHECK(contract_in_threads(size, [](auto wire) { return wire; }) == std::vector<std::string>{});
     }
 }
 
-TEST_CASE("a session keeps the contract of the transport below it", "[comm]") {
+TEST_CASE("a session fulfils the contract of the transport below it", "[comm]") {
     const auto complaints =
         contract_in_threads(3, [](auto wire) { return std::make_unique<Session>(std::move(wire)); });
     CHECK(complaints == std::vector<std::string>{});
@@ -114,7 +114,7 @@ TEST_CASE("the fault transport without faults passes messages on at once", "[com
     CHECK(link.sender.flushed());
 }
 
-TEST_CASE("delayed messages arrive when the caller's clock says so, in order", "[comm]") {
+TEST_CASE("delayed messages arrive by the caller's clock, in order", "[comm]") {
     FaultPlan plan;
     plan.min_delay = std::chrono::microseconds(10);
     plan.max_delay = std::chrono::microseconds(20);
@@ -142,7 +142,7 @@ TEST_CASE("faults are the same for the same seed and others for another", "[comm
     CHECK(run(1) != run(2));
 }
 
-TEST_CASE("what happens to a link does not depend on what is sent on others", "[comm]") {
+TEST_CASE("the faults of a link do not depend on other links", "[comm]") {
     const auto run = [](bool chatter) {
         LoopbackHub hub(3);
         FaultTransport sender(hub.endpoint(base::Rank{2}), stormy(5));
@@ -185,7 +185,7 @@ TEST_CASE("a rank that dies sends nothing later than its death and receives noth
     link.sender.advance(at(8));
     link.sender.send(base::head_rank, bytes_of(1)); // due at 18: lost
     link.receiver->send(base::Rank{1}, bytes_of(9));
-    link.sender.advance(at(40)); // one step over both
+    link.sender.advance(at(40)); // one step past both times
     CHECK(link.sender.dead());
     link.sender.send(base::head_rank, bytes_of(2));
     link.sender.advance(at(80));
@@ -242,7 +242,7 @@ TEST_CASE("a session holds back what follows a lost message", "[comm]") {
     CHECK_FALSE(receiver.poll());
 }
 
-TEST_CASE("a session counts and drops what is too short to be a message", "[comm]") {
+TEST_CASE("a session counts and drops messages that are too short", "[comm]") {
     LoopbackHub hub(2);
     const auto wire = hub.endpoint(base::Rank{1});
     Session receiver(hub.endpoint(base::Rank{0}));

@@ -18,7 +18,7 @@ using namespace ranktune::data;
 
 namespace {
 
-/// A file in the temporary directory that is gone when the test ends.
+/// A file in the temporary directory, removed at the end of the test.
 class TemporaryFile {
   public:
     TemporaryFile() {
@@ -35,7 +35,7 @@ class TemporaryFile {
     std::filesystem::path path_;
 };
 
-/// Writes data sets one by one; intermediate groups are made.
+/// Writes data sets one by one; creates intermediate groups.
 class Writer {
   public:
     explicit Writer(const std::string& path) {
@@ -137,7 +137,7 @@ TEST_CASE("standard scaling takes its constants from the training samples alone"
     CHECK(dataset.x_scale.shift[0] == 4.0F);
     CHECK(dataset.x_scale.factor[0] == Approx(1.0 / std::sqrt(5.0)));
     CHECK(dataset.train.x[0] == Approx(-3.0 / std::sqrt(5.0)));
-    CHECK(dataset.x_scale.factor[1] == 1.0F); // never varies
+    CHECK(dataset.x_scale.factor[1] == 1.0F); // constant feature
     CHECK(dataset.val.x[0] == 0.0F);
     CHECK(dataset.val.x[1] == 2.0F);
     CHECK(dataset.y_scale.shift[0] == 25.0F);
@@ -170,7 +170,7 @@ TEST_CASE("targets of several values per sample are kept as columns", "[data]") 
     CHECK(dataset.val.targets == std::vector<float>{0.0F, 0.0F});
 }
 
-TEST_CASE("what is wrong with a dataset is said with the name of the part", "[data]") {
+TEST_CASE("errors in a dataset name the part", "[data]") {
     const TemporaryFile file;
     SECTION("no such file") { CHECK_THROWS_AS(load_dataset("/nowhere/at/all.h5", Scaling::none), base::IoError); }
     SECTION("not HDF5") {
@@ -224,7 +224,7 @@ TEST_CASE("what is wrong with a dataset is said with the name of the part", "[da
     }
 }
 
-TEST_CASE("what is wrong with the shapes of a dataset is known without its values", "[data]") {
+TEST_CASE("wrong shapes of a dataset are found without reading its values", "[data]") {
     const TemporaryFile file;
     CHECK(dataset_problem(file.path()) != "");
     {

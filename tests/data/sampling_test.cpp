@@ -28,7 +28,7 @@ TEST_CASE("shards are contiguous, differ by at most one and cover the range", "[
     }
 }
 
-TEST_CASE("seven positions over three ranks are shared out as 3, 2 and 2", "[data]") {
+TEST_CASE("seven positions over three ranks are split into 3, 2 and 2", "[data]") {
     CHECK(shard({0, 7}, 0, 3) == Range{0, 3});
     CHECK(shard({0, 7}, 1, 3) == Range{3, 5});
     CHECK(shard({0, 7}, 2, 3) == Range{5, 7});
@@ -67,7 +67,7 @@ TEST_CASE("every position of a shuffle is equally likely", "[data]") {
     for (const int count : first_place) CHECK(std::abs(count - 1000) < 150); // five standard deviations
 }
 
-TEST_CASE("batches are equal but for the last one", "[data]") {
+TEST_CASE("batches have equal size except the last one", "[data]") {
     const Batches batches(10, 4);
     CHECK(batches.size() == 3);
     CHECK(batches[0] == Range{0, 4});

@@ -27,7 +27,7 @@ TEST_CASE("buckets are filled from the last tensor to the first", "[ddp]") {
     CHECK(plan.buckets[1].slots[1].size == 10);
 }
 
-TEST_CASE("a tensor that fits exactly stays in the bucket, and one too large for any is a bucket of its own", "[ddp]") {
+TEST_CASE("a tensor that fits exactly stays in the bucket, and a larger one gets its own bucket", "[ddp]") {
     CHECK(sizes_of(plan_buckets(std::vector<std::size_t>{20, 20}, 40)) == std::vector<std::size_t>{40});
     CHECK(sizes_of(plan_buckets(std::vector<std::size_t>{20, 21}, 40)) == std::vector<std::size_t>{21, 20});
     CHECK(sizes_of(plan_buckets(std::vector<std::size_t>{1, 100, 1}, 40)) == std::vector<std::size_t>{1, 100, 1});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What every Collective must do, written once: each rank runs these functions on its own object, as a thread or as a
-// process. They return complaints instead of asserting, because Catch2's assertions are for one thread.
+// The contract of every Collective: each rank runs these functions on its own object, as a thread or as a process. They
+// return complaints instead of asserting, because Catch2's assertions are not thread-safe.
 
 #include <algorithm>
 #include <cmath>
@@ -32,14 +32,15 @@ inline const std::vector<std::size_t> step_buckets{100, 12'000, 8};
 /// The plan of those steps.
 inline const ddp::StepPlan step_plan{base::DType::float32, step_buckets};
 
-/// For steps that are made by hand, whose ranks never fail with one open.
+/// For hand-made steps, in which no rank fails while a step is open.
 struct NoReducer final : ddp::OpenStep {
     void fail() noexcept override {}
 };
 inline thread_local NoReducer no_reducer;
 
-/// One step with ones in every bucket; `fails` is a rank that throws after its first bucket, as GradientReducer does
-/// it: zeros, and a one in the status word. Returns false when some rank failed in the step. Throws what end_step does.
+/// One step with ones in every bucket; With `fails`, this rank fails after its first bucket and acts as GradientReducer
+/// would: zeros, and a one in the status word. Returns false when some rank failed in the step. Throws what end_step
+/// does.
 inline bool step(ddp::Collective& c, bool fails, Complaints& complaints) {
     static thread_local std::vector<std::vector<float>> buckets;
     buckets.clear();
@@ -100,8 +101,8 @@ inline Complaints collective_contract(ddp::Collective& c) {
 
 inline constexpr int program_length = 7;
 
-/// A trial of seven operations. The rank that fails does so before operation `place`, or in it when that is a step and
-/// `in_step`. Returns the operation at which this rank left because of a failure; program_length: none.
+/// A trial of seven operations. A rank with `fails` fails before operation `place`, or, with `in_step`, within it if it
+/// is a step. Returns the operation at which this rank left because of a failure; program_length: none.
 inline int run_program(ddp::Collective& c, bool fails, int place, bool in_step, Complaints& complaints) {
     std::vector<std::byte> bytes(3);
     std::vector<double> values{1.0};
@@ -169,7 +170,7 @@ inline Complaints failure_contract(const MakeCollective& make) {
     return complaints;
 }
 
-/// A trial of the program above; every tenth fails on one rank, somewhere.
+/// A trial of the program above; every tenth fails on one rank, at some operation.
 inline std::string short_trial(ddp::Collective& c, std::uint32_t trial) {
     Complaints complaints;
     const auto n = static_cast<std::uint32_t>(c.size());
@@ -184,7 +185,7 @@ inline std::string short_trial(ddp::Collective& c, std::uint32_t trial) {
     return complaints.empty() ? "" : complaints.front();
 }
 
-/// Sums of numbers of very different magnitudes, whose rounding shows every change of order.
+/// Sums of numbers of very different magnitudes, whose rounding reveals every change of order.
 inline Complaints reproducibility_contract(const MakeCollective& make) {
     Complaints complaints;
     const auto digest_of_sums = [&](ddp::Collective& c) {
@@ -235,11 +236,11 @@ inline std::string thrown_by(const std::function<void()>& call) {
     return "";
 }
 
-/// A program that is wrong ends in an error on every rank, never in a hang.
+/// A wrong program ends with an error on every rank and never hangs.
 inline Complaints mismatch_contract(const MakeCollective& make) {
     Complaints complaints;
     if (make()->size() == 1) return complaints;
-    static thread_local std::vector<float> bucket(1000); // in a step that is given up, it outlives the operation
+    static thread_local std::vector<float> bucket(1000); // outlives the operation in a step that is given up
     const auto steps = [&](ddp::Collective& c) {
         c.begin_step(c.announce({base::DType::float32, {bucket.size()}}), no_reducer);
         const auto pending = c.start_sum(bucket);

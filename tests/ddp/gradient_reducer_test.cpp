@@ -25,7 +25,7 @@ namespace {
 const std::vector<std::size_t> tensors{7, 3, 12, 1};
 constexpr std::size_t limit = 12; // buckets {3}, {2}, {1, 0}
 
-/// Small whole numbers: their sums are exact in any order.
+/// Small integers, whose sums are exact in any order.
 float value(int rank, std::size_t tensor, std::size_t i, int step) {
     return static_cast<float>((rank + 1) * 100 + static_cast<int>(tensor) * 10 + static_cast<int>(i % 7) + step);
 }
@@ -77,7 +77,7 @@ TEST_CASE("gradients are one piece of memory in plan order", "[ddp]") {
     CHECK(reinterpret_cast<std::uintptr_t>(reducer.gradients().data()) % 64 == 0);
 }
 
-TEST_CASE("a rank that throws anywhere in a step makes all others leave that same step", "[ddp]") {
+TEST_CASE("when a rank throws anywhere in a step, all others leave the same step", "[ddp]") {
     constexpr int size = 3;
     constexpr int failing_step = 2;
     // Throws before the gradient of tensor `place`; -1: after the last one.
@@ -106,7 +106,7 @@ TEST_CASE("a rank that throws anywhere in a step makes all others leave that sam
     }
 }
 
-TEST_CASE("when all ranks fail in one step nobody waits for anybody", "[ddp]") {
+TEST_CASE("when all ranks fail in one step, none waits", "[ddp]") {
     const auto thrown = on_ranks(3, [&](Collective& group) {
         GradientReducer reducer(group, tensors, limit);
         run_step(reducer, [&] {
@@ -117,7 +117,7 @@ TEST_CASE("when all ranks fail in one step nobody waits for anybody", "[ddp]") {
     CHECK(thrown == std::vector<std::string>(3, "broken"));
 }
 
-TEST_CASE("a rank that fails between two steps stands in for the next one with zeros", "[ddp]") {
+TEST_CASE("a rank that fails between two steps joins the next one with zeros", "[ddp]") {
     const auto thrown = on_ranks(3, [&](Collective& group) {
         GradientReducer reducer(group, tensors, limit);
         for (int step = 0; step < 3; ++step) {
@@ -133,7 +133,7 @@ TEST_CASE("a rank that fails between two steps stands in for the next one with z
     CHECK(thrown == std::vector<std::string>{"PeerFailed", "broken", "PeerFailed"});
 }
 
-TEST_CASE("ranks whose plans differ are told so, all of them", "[ddp]") {
+TEST_CASE("when plans differ, all ranks get an error", "[ddp]") {
     const auto thrown = on_ranks(2, [&](Collective& group) {
         std::vector<std::size_t> sizes = tensors;
         if (group.rank() == 1) sizes.back() += 1;
@@ -174,7 +174,7 @@ TEST_CASE("a timeline sees each bucket and each wait of a step", "[ddp]") {
     CHECK(reducer.last_timing().in_flight_s > reducer.last_timing().waited_s);
 }
 
-TEST_CASE("a step that is given up keeps its buffers alive for the partner who comes late", "[ddp]") {
+TEST_CASE("a step that is given up keeps its buffers alive for a late partner", "[ddp]") {
     std::atomic<bool> abort_first{false};
     const std::atomic<bool> never{false};
     const std::vector<const std::atomic<bool>*> aborts{&abort_first, &never};
@@ -185,7 +185,7 @@ TEST_CASE("a step that is given up keeps its buffers alive for the partner who c
     std::thread late([&] {
         GradientReducer reducer(*collectives[1], tensors, limit);
         while (!gone.load()) std::this_thread::yield();
-        // All that the first rank owed was under way when it gave up, and is still there.
+        // All buckets of the first rank were in flight when it gave up, and are still alive.
         run_step(reducer, [&] {
             for (std::size_t t = tensors.size(); t-- > 0;) fill(reducer, 1, t, 0);
         });
@@ -208,7 +208,7 @@ TEST_CASE("a step that is given up keeps its buffers alive for the partner who c
 
 namespace {
 
-/// One step in which rank r brings 256 (rank 0) or 1 for every number; what 256 + 1 + ... + 1 is shows the type.
+/// One step in which rank r brings 256 (rank 0) or 1 for every number; the value of 256 + 1 + ... + 1 shows the type.
 template <class T>
 std::vector<float> sums_of(Group& group, base::Place place = {}) {
     GradientReducer reducer(group, tensors, limit, base::dtype_of<T>(), place);
@@ -246,7 +246,7 @@ TEST_CASE("gradients of 16 bits are added in float and rounded once, those of 64
     for (const auto& text : thrown) CHECK(text.find("7 float64 on the host was used as float32") != std::string::npos);
 }
 
-TEST_CASE("gradients on a device are only touched by the device", "[ddp]") {
+TEST_CASE("gradients on a device are only accessed by the device", "[ddp]") {
     const auto thrown = on_ranks(3, [&](Collective& host) {
         FakeDevice device(host.rank());
         DeviceGroup group(host);
@@ -262,7 +262,7 @@ TEST_CASE("gradients on a device are only touched by the device", "[ddp]") {
     CHECK(thrown == std::vector<std::string>{"PeerFailed", "broken", "PeerFailed"});
 }
 
-TEST_CASE("gradients that cannot be reduced are refused before any rank has communicated", "[ddp]") {
+TEST_CASE("gradients that cannot be reduced are refused before any communication", "[ddp]") {
     const auto group = make_self_group();
     CHECK_THROWS_WITH(GradientReducer(*group, tensors, limit, base::DType::int32),
                       "gradients of int32 cannot be reduced");
@@ -270,7 +270,7 @@ TEST_CASE("gradients that cannot be reduced are refused before any rank has comm
     CHECK_THROWS_WITH(GradientReducer(*group, tensors, limit, base::DType::float32, base::Place(device)),
                       "gradients on device 0: the group of this trial only takes host memory");
     CHECK_THROWS_AS(GradientReducer(*group, {std::size_t{1} << 31U}, limit), base::UsageError);
-    // One rank alone: it tells the others by failing, as the driver does it.
+    // The error occurs on one rank alone, which tells the others by failing, as the driver does.
     const auto thrown = on_ranks(3, [&](Collective& all) {
         try {
             GradientReducer reducer(all, tensors, limit, all.rank() == 1 ? base::DType::uint64 : base::DType::float32);
@@ -282,7 +282,7 @@ TEST_CASE("gradients that cannot be reduced are refused before any rank has comm
     CHECK(thrown == std::vector<std::string>{"PeerFailed", "gradients of uint64 cannot be reduced", "PeerFailed"});
 }
 
-TEST_CASE("ranks whose gradients have different types are told so", "[ddp]") {
+TEST_CASE("ranks whose gradients have different types get an error", "[ddp]") {
     const auto thrown = on_ranks(2, [&](Group& group) {
         const auto type = group.rank() == 0 ? base::DType::float16 : base::DType::bfloat16;
         GradientReducer reducer(group, tensors, limit, type);
@@ -290,7 +290,7 @@ TEST_CASE("ranks whose gradients have different types are told so", "[ddp]") {
     for (const auto& text : thrown) CHECK(text.find("type of the gradients") != std::string::npos);
 }
 
-TEST_CASE("with several reducers a failing rank stands in for the one that the others use", "[ddp]") {
+TEST_CASE("with several reducers a failing rank joins the one that the others use", "[ddp]") {
     for (const int used : {0, 1, 2}) {
         const auto thrown = on_ranks(3, [&](Collective& group) {
             GradientReducer first(group, tensors, limit);
@@ -311,11 +311,11 @@ TEST_CASE("with several reducers a failing rank stands in for the one that the o
     }
 }
 
-TEST_CASE("a step that user code leaves open is ended by the reducer's destructor, or by the driver", "[ddp]") {
+TEST_CASE("the reducer's destructor or the driver ends a step that user code leaves open", "[ddp]") {
     for (const bool destroyed : {true, false}) {
         const auto thrown = on_ranks(3, [&](Collective& group) {
             const auto one_step = [&](GradientReducer& reducer) {
-                reducer.begin(); // and no run_step
+                reducer.begin(); // without run_step
                 for (std::size_t t = tensors.size(); t-- > 0;) {
                     if (group.rank() == 2 && t == 1) throw base::Error("broken");
                     reducer.ready(t);

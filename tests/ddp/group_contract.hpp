@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What every Group must do for its users, written once: each rank runs these functions on its own object, as a thread
-// or as a process. They return complaints, as those of collective_contract.hpp do.
+// The contract of every Group's public functions: each rank runs these functions on its own object, as a thread or as a
+// process. They return complaints, as those of collective_contract.hpp do.
 
 #include <array>
 #include <bit>
@@ -31,7 +31,7 @@ std::vector<std::byte> bits_of(const std::vector<T>& values) {
     return {bytes.begin(), bytes.end()};
 }
 
-/// Rank r brings of(r, i) as number i; the result has to be expected(i), bit by bit.
+/// Rank r contributes of(r, i) as number i; the result must be bitwise equal to expected(i).
 template <class T>
 void check_reduction(ddp::Group& g, Complaints& complaints, Reduce how, const std::string& what,
                      const std::function<T(int, std::size_t)>& of, const std::function<T(std::size_t)>& expected,
@@ -48,7 +48,7 @@ void check_reduction(ddp::Group& g, Complaints& complaints, Reduce how, const st
     }
 }
 
-/// Small whole numbers, whose sums every type holds exactly.
+/// Small integers, whose sums every type represents exactly.
 template <class T>
 void check_arithmetic(ddp::Group& g, Complaints& complaints) {
     const std::string name(base::name(base::dtype_of<T>()));
@@ -99,7 +99,7 @@ void check_special(ddp::Group& g, Complaints& complaints) {
 
 inline void check_integers(ddp::Group& g, Complaints& complaints) {
     const auto n = static_cast<std::uint64_t>(g.size());
-    constexpr std::uint64_t large = (std::uint64_t{1} << 60U) + 1; // no double holds it
+    constexpr std::uint64_t large = (std::uint64_t{1} << 60U) + 1; // not representable as double
     const std::vector<std::size_t> one{1};
     check_reduction<std::uint64_t>(
         g, complaints, Reduce::sum, "large uint64", [&](int, std::size_t) { return large; },
@@ -150,7 +150,7 @@ inline Complaints reduction_contract(ddp::Group& g) {
     return complaints;
 }
 
-/// Number i of what rank r holds.
+/// Number i of rank r's values.
 inline std::int32_t owned(int rank, std::size_t i) { return rank * 1'000'003 + static_cast<std::int32_t>(i); }
 inline std::vector<std::int32_t> owned_numbers(int rank, std::size_t count) {
     std::vector<std::int32_t> values(count);
@@ -158,7 +158,7 @@ inline std::vector<std::int32_t> owned_numbers(int rank, std::size_t count) {
     return values;
 }
 
-inline const std::vector<std::size_t> copied_counts{0, 1, 1000, 2'500'001}; // the last one is more than one piece
+inline const std::vector<std::size_t> copied_counts{0, 1, 1000, 2'500'001}; // the last count needs several pieces
 
 inline Complaints copy_contract(ddp::Group& g) {
     Complaints complaints;
@@ -195,15 +195,14 @@ inline Complaints message_contract(ddp::Group& g) {
     Complaints complaints;
     const int n = g.size();
     const int me = g.rank();
-    // Everybody sends before anybody receives, much more than a library buffers by itself; along a ring, itself when
-    // alone.
+    // All ranks send along a ring before any receives, much more than a library buffers; a single rank sends to itself.
     for (const std::size_t count : copied_counts) {
         g.send(owned_numbers(me, count), (me + 1) % n);
         std::vector<std::int32_t> got(count);
         g.receive(got, (me + n - 1) % n);
         expect(complaints, got == owned_numbers((me + n - 1) % n, count), "a message along the ring is wrong");
     }
-    // Everybody with everybody, in an order of its own.
+    // All pairs of ranks, each rank in its own order.
     for (int k = 0; k < n; ++k) g.send(owned_numbers(me * n + (me + k) % n, 100'000), (me + k) % n);
     for (int k = n; k-- > 0;) {
         const int from = (me + k) % n;
@@ -235,7 +234,7 @@ inline Complaints message_contract(ddp::Group& g) {
     return complaints;
 }
 
-/// "UsageError", or what thrown_by says.
+/// "UsageError", or the result of thrown_by.
 inline std::string refusal_of(const std::function<void()>& call) {
     std::string thrown;
     const auto tell = [&] {
@@ -249,7 +248,7 @@ inline std::string refusal_of(const std::function<void()>& call) {
     return thrown.empty() ? other : thrown;
 }
 
-/// What one rank can see by itself is refused there, with nothing sent: the group goes on.
+/// Errors that one rank can detect are refused there before anything is sent; the group stays usable.
 inline Complaints refusal_contract(ddp::Collective& g) {
     Complaints complaints;
     const auto refused = [&](const std::string& what, const std::function<void()>& call) {
@@ -291,7 +290,7 @@ inline Complaints refusal_contract(ddp::Collective& g) {
 
     g.broadcast(odd); // copies do not need an alignment
 
-    // A message that does not fit is lost, the next one is not.
+    // A message that does not match is lost, the next one is not.
     const int to = (g.rank() + 1) % g.size();
     const int from = (g.rank() + g.size() - 1) % g.size();
     for (int i = 0; i < 2; ++i) g.send(owned_numbers(g.rank(), 2'500'001), to);
@@ -305,7 +304,7 @@ inline Complaints refusal_contract(ddp::Collective& g) {
     return complaints;
 }
 
-/// What only all ranks together can see is told to all of them; the group goes on.
+/// Disagreements between ranks are reported to all of them; the group stays usable.
 inline Complaints disagreement_contract(ddp::Group& g) {
     Complaints complaints;
     if (g.size() == 1) return complaints;
@@ -341,7 +340,7 @@ inline Complaints disagreement_contract(ddp::Group& g) {
     return complaints;
 }
 
-/// What the ranks that do not fail are doing, in the contract below.
+/// What the healthy ranks are doing in the contract below.
 enum class Busy {
     receiving_from_failed,
     receiving_from_healthy,
@@ -358,7 +357,7 @@ inline void be_busy(ddp::Collective& c, Busy how, int failed, Complaints& compla
     switch (how) {
         case Busy::receiving_from_failed:
             return c.receive(values, failed);
-        case Busy::receiving_from_healthy: // itself, where there is only one
+        case Busy::receiving_from_healthy: // itself, if it is the only one
             return c.receive(values, next);
         case Busy::in_barrier:
             return c.barrier();
@@ -374,8 +373,8 @@ inline void be_busy(ddp::Collective& c, Busy how, int failed, Complaints& compla
 
 inline bool may_receive_remains(Busy how) { return how != Busy::in_barrier && how != Busy::in_step; }
 
-/// Whatever the others wait for when a rank fails, they leave, and the same group goes on: what was sent before the
-/// failure is not received after it.
+/// Whatever the others wait for when a rank fails, they leave, and the group stays usable: messages sent before the
+/// failure are not received after it.
 inline Complaints message_failure_contract(const MakeCollective& make) {
     Complaints complaints;
     const auto c = make();
@@ -387,15 +386,15 @@ inline Complaints message_failure_contract(const MakeCollective& make) {
                            Busy::receiving_or_in_barrier, Busy::receiving_or_in_step}) {
         for (int failed = 0; failed < n; ++failed) {
             ++round;
-            const bool two = n > 2 && round % 3 == 0; // two at once
+            const bool two = n > 2 && round % 3 == 0; // two ranks fail at once
             const auto fails = [&](int rank) { return rank == failed || (two && rank == (failed + 1) % n); };
             const std::string thrown = thrown_by([&] {
-                // Remains: nobody receives these; the second one is more than a library buffers.
+                // Nobody receives these messages; the second one is larger than a library's buffers.
                 c->send(owned_numbers(-1, 3), (c->rank() + 1) % n);
                 c->send(owned_numbers(-1, 2'500'001), (c->rank() + 1) % n);
                 if (!fails(c->rank())) be_busy(*c, how, failed, complaints);
             });
-            // Who receives the remains, which have another type, before the notice, fails as well.
+            // A rank that receives these messages, which have another type, before the notice, fails as well.
             if (thrown.empty() || thrown == "Error") c->fail();
             const bool right = thrown == "PeerFailed" || (thrown.empty() && fails(c->rank())) ||
                                (thrown == "Error" && may_receive_remains(how));
@@ -412,8 +411,7 @@ inline Complaints message_failure_contract(const MakeCollective& make) {
     return complaints;
 }
 
-/// A rank fails in a step and at once again, while the others have not seen the first failure yet: they hear of the
-/// second one, too.
+/// A rank fails in a step and at once again, before the others have seen the first failure: they learn of both.
 inline Complaints second_failure_contract(const MakeCollective& make) {
     Complaints complaints;
     const auto c = make();
@@ -426,7 +424,7 @@ inline Complaints second_failure_contract(const MakeCollective& make) {
         const std::string in_step = thrown_by([&] {
             c->begin_step(plan, no_reducer);
             const auto pending = c->start_sum(bucket);
-            std::this_thread::sleep_for(std::chrono::milliseconds(20)); // rank 0 goes on meanwhile
+            std::this_thread::sleep_for(std::chrono::milliseconds(20)); // rank 0 continues meanwhile
             while (!pending->test()) std::this_thread::yield();
             c->end_step();
         });
@@ -438,7 +436,7 @@ inline Complaints second_failure_contract(const MakeCollective& make) {
     return complaints;
 }
 
-/// Buckets of every type of gradients, many under way at once, tested at times that differ between the ranks.
+/// Buckets of every gradient type, many in flight at once, tested at different times on the ranks.
 template <class T>
 void check_gradients(ddp::Group& g, Complaints& complaints) {
     const std::string name(base::name(base::dtype_of<T>()));
@@ -471,7 +469,7 @@ inline Complaints gradient_contract(ddp::Group& g) {
     return complaints;
 }
 
-/// A message that a trial never received is no message for the next one on the same ranks.
+/// A message that a trial never received does not reach the next trial on the same ranks.
 inline Complaints remains_contract(const MakeCollective& make) {
     Complaints complaints;
     for (std::int32_t trial = 0; trial < 5; ++trial) {

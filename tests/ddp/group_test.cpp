@@ -1,10 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
-// What users do with a group, over threads and alone.
+// SPDX-License-Identifier: Apache-2.0 A group's public functions, over threads and alone.
 #include "ranktune/ddp/group.hpp"
 
 #include <utility>
 
-#include "ddp/self_collective.hpp"
+#include "ddp/collective.hpp"
 #include "group_contract.hpp"
 #include "support/ranks.hpp"
 #include "threads.hpp"
@@ -19,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t sizes[] = {1, 2, 3, 4, 5};
 
-/// A user's program sees a Group, and of that nothing which is for the trial loop.
+/// User code sees Group without the functions of the trial loop.
 template <class G>
 constexpr bool is_for_users = !requires(G & g) {
     g.fail();
@@ -51,19 +50,19 @@ TEST_CASE("threads send each other messages in any pattern", "[ddp]") {
     for (const auto size : sizes) CHECK(on_threads(size, made(test::message_contract)) == Complaints{});
 }
 
-TEST_CASE("what a thread can see is wrong is refused before anything is sent", "[ddp]") {
+TEST_CASE("errors that one thread can detect are refused before anything is sent", "[ddp]") {
     for (const auto size : sizes) CHECK(on_threads(size, made(test::refusal_contract)) == Complaints{});
 }
 
-TEST_CASE("threads that do not agree on an operation are told so, all of them", "[ddp]") {
+TEST_CASE("when threads do not agree on an operation, all of them get an error", "[ddp]") {
     for (const auto size : sizes) CHECK(on_threads(size, made(test::disagreement_contract)) == Complaints{});
 }
 
-TEST_CASE("a thread that waits for a message hears of a failure", "[ddp]") {
+TEST_CASE("a thread that waits for a message learns of a failure", "[ddp]") {
     for (const auto size : sizes) CHECK(on_threads(size, test::message_failure_contract) == Complaints{});
 }
 
-TEST_CASE("a thread that fails twice in a row is heard both times", "[ddp]") {
+TEST_CASE("when a thread fails twice in a row, the others learn of both failures", "[ddp]") {
     for (const auto size : sizes) CHECK(on_threads(size, test::second_failure_contract) == Complaints{});
 }
 
@@ -71,11 +70,11 @@ TEST_CASE("threads sum gradients of every type in many buckets at once", "[ddp]"
     for (const auto size : {1U, 2U, 3U}) CHECK(on_threads(size, made(test::gradient_contract)) == Complaints{});
 }
 
-TEST_CASE("messages of one trial of threads are none of the next", "[ddp]") {
+TEST_CASE("unreceived messages of one trial do not reach the next", "[ddp]") {
     for (const auto size : sizes) CHECK(on_threads(size, test::remains_contract) == Complaints{});
 }
 
-TEST_CASE("operations of many pieces give what those of one piece give", "[ddp]") {
+TEST_CASE("operations in many pieces give the same results as in one piece", "[ddp]") {
     for (const int size : {2, 3, 5}) {
         const auto collectives = ddp::make_thread_collectives(size, {}, {.bytes = 100'001, .elements = 999});
         std::vector<std::thread> threads;
@@ -91,7 +90,7 @@ TEST_CASE("operations of many pieces give what those of one piece give", "[ddp]"
     }
 }
 
-TEST_CASE("a rank that waits for a message is freed by its abort flag", "[ddp]") {
+TEST_CASE("the abort flag ends a wait for a message", "[ddp]") {
     std::atomic<bool> abort{false};
     const std::atomic<bool>* const aborts[] = {&abort, &test::never};
     const auto collectives = ddp::make_thread_collectives(2, aborts);
@@ -102,7 +101,7 @@ TEST_CASE("a rank that waits for a message is freed by its abort flag", "[ddp]")
     service.join();
 }
 
-TEST_CASE("a group of one rank does everything alone", "[ddp]") {
+TEST_CASE("a group of one rank supports all operations", "[ddp]") {
     const auto group = ddp::make_self_collective();
     CHECK(test::reduction_contract(*group) == Complaints{});
     CHECK(test::copy_contract(*group) == Complaints{});
@@ -111,10 +110,10 @@ TEST_CASE("a group of one rank does everything alone", "[ddp]") {
     const auto alone = ddp::make_self_group();
     std::vector<float> values(2);
     CHECK_THROWS_WITH(alone->receive(values, 0),
-                      "the only rank of the trial receives from itself and has sent nothing");
+                      "the only rank of the trial receives from itself, but has sent nothing");
 }
 
-TEST_CASE("the messages of refusals say what to do", "[ddp]") {
+TEST_CASE("error messages say what to do", "[ddp]") {
     testing::FakeDevice device(3);
     const testing::OnDevice<float> there(device, {1.0F, 2.0F});
     const auto group = ddp::make_self_group();

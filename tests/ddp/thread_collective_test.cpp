@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <thread>
 
-#include "ddp/self_collective.hpp"
+#include "ddp/collective.hpp"
 #include "ddp/thread_collective.hpp"
 #include "support/catch.hpp"
 #include "threads.hpp"
@@ -17,7 +17,7 @@ const ddp::StepPlan plan{base::DType::float32, {3}};
 
 } // namespace
 
-TEST_CASE("the collective of threads keeps the contract", "[ddp]") {
+TEST_CASE("the collective of threads fulfils the contract", "[ddp]") {
     for (const std::uint32_t size : {1U, 2U, 3U}) {
         CHECK(on_threads(size, [](const auto& make) { return test::collective_contract(*make()); }) == Complaints{});
     }
@@ -51,13 +51,13 @@ TEST_CASE("a raised abort flag ends the next operation of its rank, and tells th
     std::atomic<bool> abort{true};
     const std::atomic<bool>* const aborts[] = {&abort, &never};
     const auto collectives = ddp::make_thread_collectives(2, aborts);
-    // Rank 0 does not wait for anybody, so one thread can play both ranks.
+    // Rank 0 does not wait, so one thread can play both ranks.
     CHECK(test::thrown_by([&] { collectives[0]->barrier(); }) == "Aborted");
     CHECK(test::thrown_by([&] { collectives[1]->barrier(); }) == "Aborted");
     CHECK(test::thrown_by([&] { collectives[0]->barrier(); }) == "Aborted");
 }
 
-TEST_CASE("a rank told to give up at the beginning of a step does not leave the others in it", "[ddp]") {
+TEST_CASE("a rank that has to give up at the beginning of a step does not leave the others in it", "[ddp]") {
     std::atomic<bool> abort{true};
     const std::atomic<bool>* const aborts[] = {&abort, &never};
     const auto collectives = ddp::make_thread_collectives(2, aborts);
@@ -86,7 +86,7 @@ TEST_CASE("the failing rank is named", "[ddp]") {
     CHECK(text == "rank 2 of the trial failed");
 }
 
-TEST_CASE("a trial of one rank needs nobody", "[ddp]") {
+TEST_CASE("a trial of one rank runs alone", "[ddp]") {
     const auto collective = ddp::make_self_collective();
     CHECK(test::collective_contract(*collective) == Complaints{});
     collective->fail();

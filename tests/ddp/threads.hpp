@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Runs a contract on the ranks of a group, each a thread.
+// Runs a contract on a group whose ranks are threads.
 
 #include <atomic>
 #include <functional>
@@ -15,7 +15,7 @@ namespace ranktune::test {
 
 inline const std::atomic<bool> never{false};
 
-/// Runs `body` on each of `size` threads with a way to form the group of all of them.
+/// Runs `body` on each of `size` threads with a function that forms the group of all of them.
 inline Complaints on_threads(std::uint32_t size, const std::function<Complaints(const MakeCollective&)>& body) {
     ddp::ThreadMeeting meeting;
     std::vector<base::Rank> ranks;

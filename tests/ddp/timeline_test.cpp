@@ -26,7 +26,7 @@ TEST_CASE("time in flight counts overlapping reductions once", "[ddp]") {
     CHECK(summary.hidden() == Approx(0.75));
 }
 
-TEST_CASE("without communication all of it counts as hidden", "[ddp]") {
+TEST_CASE("without communication the hidden share is one", "[ddp]") {
     CHECK(Timeline([] { return 0.0; }).summary().hidden() == 1.0);
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("a Chrome trace is valid JSON with microseconds and one process per ra
     CHECK(spans == 6);
 }
 
-TEST_CASE("a full lane drops what comes later", "[ddp]") {
+TEST_CASE("a full lane drops later spans", "[ddp]") {
     Timeline timeline([] { return 0.0; }, 2);
     for (int i = 0; i < 5; ++i) timeline.waited("wait", i, i + 1);
     CHECK(timeline.waits().size() == 2);

@@ -9,7 +9,7 @@
 namespace ranktune::fuzz {
 namespace {
 
-/// What a record was read as is written so that it reads back as the same: bytes, because of NaN.
+/// Decoded records survive another round of encoding and decoding. Compares bytes, because NaN differs from itself.
 void records(study::Decoder in) {
     while (!in.empty()) {
         study::Bytes once;
@@ -27,7 +27,7 @@ void encode_any(const wire::Message& message, study::Bytes& out) {
 }
 
 void messages(Input in) {
-    wire::Message message; // reused, as in the loops
+    wire::Message message; // reused, as in the service loops
     while (!in.empty()) {
         const auto bytes = in.take(in.number<std::uint16_t>() % 512 + 1);
         try {
@@ -54,7 +54,7 @@ int codec(const std::uint8_t* data, std::size_t size) {
             records(study::Decoder(in.take(size)));
         else
             messages(in);
-    } catch (const base::FormatError&) { // as it should
+    } catch (const base::FormatError&) { // expected for invalid bytes
     }
     return 0;
 }

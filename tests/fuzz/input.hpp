@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Reading choices and texts from the bytes of a fuzzer, and the one way to say that a rule does not hold.
+// Reads choices and texts from a fuzzer's bytes, and reports violated rules.
 
 #include <algorithm>
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace ranktune::fuzz {
 
-/// Not an assert: it holds in every kind of build, and the test that replays the corpus tells it like a failed check.
+/// Not an assert: active in every build type, and the test that replays the corpus reports it as a failed check.
 inline void require(bool holds, const std::string& rule) {
     if (!holds) throw std::logic_error(rule);
 }
@@ -22,7 +22,7 @@ inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
     return {reinterpret_cast<const char*>(data), size};
 }
 
-/// Takes values off the front of the bytes; at their end everything is zero.
+/// Takes values from the front of the bytes; after their end all values are zero.
 class Input {
   public:
     Input(const std::uint8_t* data, std::size_t size) : left_(std::as_bytes(std::span(data, size))) {}

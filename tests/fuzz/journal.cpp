@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checksums would keep a fuzzer out of everything behind them. So the bytes are orders for making segments: valid ones,
-// with chosen faults in headers, chains and frames, and damage of single bytes at the end.
+// Random bytes would never pass the checksums of a journal. So the fuzzer's bytes are instructions that build valid
+// segments with chosen faults in headers, chains and frames, and damage single bytes at the end.
 #include <cerrno>
 #include <map>
 #include <string>
@@ -44,7 +44,7 @@ class MemoryFile final : public storage::File {
     const Bytes& bytes_;
 };
 
-/// Files of one directory, to be read.
+/// The files of one directory, read-only.
 class MemoryFiles final : public storage::FileSystem {
   public:
     std::map<std::string, Bytes> files;
@@ -74,11 +74,11 @@ class MemoryFiles final : public storage::FileSystem {
     void set_read_only(const std::string& path) override { refuse(path); }
 };
 
-/// Where the journal is while it is made.
+/// State of the journal that is being built.
 struct Maker {
     storage::JournalPosition at;
     std::uint32_t segment_crc = 0;
-    bool forged = false; ///< frames and cuts that no writer could have written, whatever crashed when
+    bool forged = false; ///< has frames or cuts that no crash of a writer could leave
 };
 
 Bytes records_of(Input& in, std::uint8_t how, std::uint32_t& count) {
@@ -127,7 +127,7 @@ void add_frame(Input& in, Maker& maker, Bytes& payload) {
     storage::seal_frame(frame, header, maker.segment_crc);
     payload.insert(payload.end(), frame.begin(), frame.end());
     if ((faults & 32U) != 0) payload.resize(payload.size() + in.u8() * storage::frame_alignment);
-    if ((faults & 64U) != 0) return; // what follows is written as if this one did not count
+    if ((faults & 64U) != 0) return; // the next frame is chained as if this one did not exist
     maker.at.chain = header.crc;
     maker.at.sequence = header.first_sequence + header.count;
     maker.at.bytes = storage::segment_header_bytes + payload.size();
@@ -167,7 +167,7 @@ Bytes segment(Input& in, Maker& maker, std::uint32_t number) {
 MemoryFiles made_from(Input in, bool& forged) {
     MemoryFiles made;
     const std::uint8_t head = in.u8();
-    if (head >= 0xF0) { // the bytes as they are
+    if (head >= 0xF0) { // use the bytes unchanged
         const auto raw = in.take(in.left());
         made.files[storage::segment_path(home, 1)] = Bytes(raw.begin(), raw.end());
         return made;
@@ -201,7 +201,7 @@ int journal(const std::uint8_t* data, std::size_t size) {
     storage::JournalSummary summary;
     try {
         summary = storage::read_journal(files, home, [&](study::Record&&) { ++records; });
-        require(records == summary.records, "a journal that begins with record 0 has as many as it says");
+        require(records == summary.records, "a journal has as many records as its summary says");
     } catch (const base::Error&) {
         refused = true;
     }
@@ -211,7 +211,7 @@ int journal(const std::uint8_t* data, std::size_t size) {
         tail = storage::read_journal_tail(files, home, storage::Check::everything);
         require(refused || tail.summary.records == summary.records, "both ways of reading end at the same record");
     } catch (const base::Error&) {
-        require(refused, "what can be read whole can be resumed");
+        require(refused, "a journal that can be read from the start can be resumed");
         resumable = false;
     }
     try {
@@ -221,10 +221,10 @@ int journal(const std::uint8_t* data, std::size_t size) {
             const std::span<const std::byte> part = seen.records;
             require(seen.summary.records == tail.summary.records && seen.snapshot == tail.snapshot &&
                         std::equal(all.begin(), all.end(), part.begin(), part.end()),
-                    "who looks sees what a head would go on from");
+                    "a view and a resumed head see the same state");
         }
     } catch (const base::Error&) {
-        require(!resumable || forged, "what can be resumed can be looked at");
+        require(!resumable || forged, "a journal that can be resumed can be viewed");
     }
     return 0;
 }

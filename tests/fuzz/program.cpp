@@ -12,7 +12,7 @@ namespace ranktune::fuzz {
 int program(const std::uint8_t* data, std::size_t size) {
     trainables::LineBuffer lines;
     const std::string_view text = text_of(data, size);
-    // As it may arrive: in two pieces.
+    // In two pieces, as it may arrive.
     lines.add(text.substr(0, size / 2));
     lines.add(text.substr(size / 2));
     while (const auto line = lines.next()) {

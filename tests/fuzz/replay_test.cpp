@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The short form of tools/fuzz: the kept corpus, and a fixed number of changed copies of it, through the same
-// functions, with the ordinary compiler.
+// A short version of tools/fuzz with the ordinary compiler: runs the same targets on the corpus and on a fixed number
+// of mutated copies.
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -19,7 +19,7 @@ namespace {
 const std::map<std::string, std::function<int(const std::uint8_t*, std::size_t)>> targets = {
     {"program", program}, {"study", study}, {"codec", codec}, {"journal", journal}, {"slurm", slurm}};
 
-/// In the order of their names: a run is like the one before.
+/// Sorted by name, so that runs are reproducible.
 std::vector<std::string> corpus(const std::string& target) {
     std::vector<std::filesystem::path> paths;
     for (const auto& entry : std::filesystem::directory_iterator(RANKTUNE_FUZZ_CORPUS + ("/" + target)))
@@ -33,19 +33,19 @@ std::vector<std::string> corpus(const std::string& target) {
 void change(std::string& input, const std::string& other, base::RngStream& rng) {
     const std::size_t at = rng.below(input.size() + 1);
     switch (rng.below(5)) {
-        case 0: // a byte becomes another
+        case 0: // replace a byte
             if (at < input.size()) input[at] = static_cast<char>(rng.below(256));
             break;
-        case 1: // a bit flips
+        case 1: // flip a bit
             if (at < input.size()) input[at] = static_cast<char>(input[at] ^ (1 << rng.below(8)));
             break;
-        case 2: // some bytes go
+        case 2: // remove some bytes
             input.erase(at, 1 + rng.below(8));
             break;
-        case 3: // some bytes are repeated
+        case 3: // repeat some bytes
             input.insert(rng.below(input.size() + 1), input.substr(at, rng.below(16)));
             break;
-        default: // a piece of another input comes in
+        default: // insert a piece of another input
             if (!other.empty()) input.insert(at, other.substr(rng.below(other.size()), rng.below(32)));
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// One worker machine with a runner that does what the test says.
+// A worker machine with a scripted runner.
 
 #include <deque>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace ranktune::testing {
 
-/// Notes the calls; what it polls, the test puts in.
+/// Records the calls; the test supplies the events.
 class ScriptedRunner final : public trial::Runner {
   public:
     void start(const trial::Assignment& assignment) override {
@@ -35,10 +35,10 @@ class ScriptedRunner final : public trial::Runner {
     std::optional<trial::Assignment> started;
     std::deque<trial::RunnerEvent> events;
     bool waiting = false;
-    std::uint64_t steps = 100; ///< of earlier attempts: a machine counts from the start of its own
+    std::uint64_t steps = 100; ///< not 0: earlier attempts have made progress
 };
 
-/// Rank `self`, welcomed at 0 s by incarnation 1: heartbeats every second, head's silence 60 s, grace 30 s.
+/// Rank `self`, welcomed at 0 s by incarnation 1: heartbeat every second, head time-out 60 s, abort grace 30 s.
 class WorkerFixture {
   public:
     explicit WorkerFixture(Rank self, base::Duration progress_timeout = {}) : self_(self) {
@@ -59,7 +59,7 @@ class WorkerFixture {
     void from(Rank sender, const T& message, StudyTime now) {
         machine->on_message(sender, bytes_of(message), now);
     }
-    /// A round of the loop, without its heartbeat.
+    /// One round of the loop; drops the heartbeat.
     void tick(StudyTime now) {
         machine->on_tick(now);
         out.drop<wire::Heartbeat>();

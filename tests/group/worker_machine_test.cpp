@@ -16,7 +16,7 @@ const Rank one{1};
 const Rank two{2};
 const Rank three{3};
 
-/// Rank 1 leads ranks 1 to 3 in attempt `a`, which trains since 1 s.
+/// Rank 1 leads ranks 1 to 3 in attempt `a`, training since 1 s.
 class Leader : public WorkerFixture {
   public:
     Leader() : WorkerFixture(one) {
@@ -29,7 +29,7 @@ class Leader : public WorkerFixture {
     }
 };
 
-/// Rank 2 follows rank 1 in attempt `a`, which trains since 1 s.
+/// Rank 2 follows rank 1 in attempt `a`, training since 1 s.
 class Follower : public WorkerFixture {
   public:
     Follower() : WorkerFixture(two) {
@@ -42,7 +42,7 @@ class Follower : public WorkerFixture {
 
 } // namespace
 
-TEST_CASE("A worker greets the head once, and sends heartbeats from its welcome on", "[group]") {
+TEST_CASE("A worker greets the head once, and sends heartbeats once it is welcomed", "[group]") {
     Recorder out;
     base::NullLog log;
     WorkerMachine worker(
@@ -65,7 +65,7 @@ TEST_CASE("A leader starts the group when every member is ready, and not before"
     WorkerFixture w(one);
     w.from(w.head, start_of(a, {one, two, three}), at(0s));
     w.from(three, Ready{a}, at(0s));
-    w.from(three, Ready{a}, at(0s)); // twice the same does not count twice
+    w.from(three, Ready{a}, at(0s)); // a duplicate does not count twice
     w.tick(at(1s));
     w.check_calls({});
     w.out.check_empty();
@@ -102,7 +102,7 @@ TEST_CASE("A follower says that it is ready and waits for its leader", "[group]"
     w.out.check_empty();
 }
 
-TEST_CASE("What a member says before the leader knows of the attempt is kept", "[group]") {
+TEST_CASE("A member's message that comes before the leader knows the attempt is kept", "[group]") {
     WorkerFixture w(one);
     w.from(two, Ready{a}, at(0s));
     w.from(two, Ready{key_for(9)}, at(0s));
@@ -112,7 +112,7 @@ TEST_CASE("What a member says before the leader knows of the attempt is kept", "
     w.out.check_empty();
 }
 
-TEST_CASE("What a member says before the leader is even welcome is kept", "[group]") {
+TEST_CASE("A member's message that comes before the leader is welcomed is kept", "[group]") {
     Recorder out;
     base::NullLog log;
     ScriptedRunner* runner = nullptr;
@@ -158,7 +158,7 @@ TEST_CASE("An interrupt that comes before the start is handed over after it", "[
     w.check_calls({"start #5", "interrupt"});
 }
 
-TEST_CASE("The head learns that a group is free when its last member is", "[group]") {
+TEST_CASE("The head learns that a group is free when its last member is free", "[group]") {
     Leader w;
     w.from(two, MemberOver{a, AttemptOutcome::paused, {}}, at(2s));
     w.happened(RunnerEnded{AttemptOutcome::paused, {}}, at(3s));
@@ -185,7 +185,7 @@ TEST_CASE("A leader tells how long its group was starting and training", "[group
     CHECK(over.training_s == Approx(5.0));
 }
 
-TEST_CASE("Waiting for verdicts is no training", "[group]") {
+TEST_CASE("Waiting for verdicts does not count as training", "[group]") {
     Leader w; // started at 0 s
     w.happened(RunnerReported{1, 0.5, {}}, at(1s));
     w.out.take<study::ReportArrived>(w.head);
@@ -225,7 +225,7 @@ TEST_CASE("One lost member makes the attempt lost", "[group]") {
 
 TEST_CASE("A follower tells its leader when no user code runs any more", "[group]") {
     Follower w;
-    w.happened(RunnerReported{1, 0.5, {}}, at(2s)); // the leader's to tell
+    w.happened(RunnerReported{1, 0.5, {}}, at(2s)); // reporting is the leader's job
     w.happened(RunnerEnded{AttemptOutcome::failed, {"no memory", 1}}, at(3s));
     CHECK(w.out.take<MemberOver>(one) == MemberOver{a, AttemptOutcome::failed, {"no memory", 1}});
     w.out.check_empty();
@@ -238,7 +238,7 @@ TEST_CASE("Heartbeats name the attempt and its progress", "[group]") {
     CHECK(w.out.take<Heartbeat>(w.head) == Heartbeat{a, 7});
 }
 
-TEST_CASE("A StartTrial that comes again, or from another incarnation, starts nothing", "[group]") {
+TEST_CASE("A StartTrial that is repeated, or from another incarnation, starts nothing", "[group]") {
     WorkerFixture w(one);
     w.from(w.head, start_of(a, {one}), at(0s));
     w.from(w.head, start_of(a, {one}), at(0s));
@@ -261,7 +261,7 @@ TEST_CASE("A leader gives up when a member is dead, and answers for the living",
     Leader w;
     w.from(w.head, abandon_of(a, {one, two}), at(2s));
     w.check_calls({"abandon"});
-    w.happened(RunnerReported{1, 0.5, {}}, at(2s)); // written off
+    w.happened(RunnerReported{1, 0.5, {}}, at(2s)); // ignored after giving up
     w.happened(RunnerEnded{AttemptOutcome::finished, {}}, at(3s));
     w.out.check_empty();
     w.from(two, MemberOver{a, AttemptOutcome::lost, {}}, at(4s));
@@ -270,7 +270,7 @@ TEST_CASE("A leader gives up when a member is dead, and answers for the living",
     w.out.check_empty();
 }
 
-TEST_CASE("A second death while the first is dealt with is not waited for", "[group]") {
+TEST_CASE("A second death during an abandon is not waited for", "[group]") {
     Leader w;
     w.from(w.head, abandon_of(a, {one, two}), at(2s));
     w.happened(RunnerEnded{AttemptOutcome::lost, {}}, at(3s));
@@ -319,20 +319,20 @@ TEST_CASE("A ready follower that has to give up answers its leader and ignores a
 TEST_CASE("A member of a dead leader is ready for its next attempt when user code has returned", "[group]") {
     Follower w;
     w.from(w.head, abandon_of(a, {two, three}), at(2s));
-    w.from(w.head, start_of(b, {two, three}), at(2s)); // it leads now
+    w.from(w.head, start_of(b, {two, three}), at(2s)); // this rank leads now
     w.from(three, Ready{b}, at(2s));
     w.check_calls({"abandon", "abandon"});
     w.tick(at(3s));
     w.out.drop<MemberOver>();
     w.out.check_empty();
     w.happened(RunnerEnded{AttemptOutcome::lost, {}}, at(4s));
-    w.out.take<MemberOver>(one); // nobody hears it
+    w.out.take<MemberOver>(one); // its leader is dead
     CHECK(w.out.take<Go>(three).key == b);
     CHECK(w.runner->calls.back() == "start #6");
     w.out.check_empty();
 }
 
-TEST_CASE("An attempt that is held back can be given up, too", "[group]") {
+TEST_CASE("A waiting attempt can be given up, too", "[group]") {
     Follower w;
     w.from(w.head, abandon_of(a, {two, three}), at(2s));
     SECTION("by its leader") {
@@ -406,7 +406,7 @@ TEST_CASE("Only running user code can hang, and a suspended process has not hung
     suspended.tick(at(40s)); // SIGSTOP and SIGCONT
     CHECK_FALSE(suspended.machine->end().has_value());
 
-    WorkerFixture told(three, 10s); // to return: then run.abort_grace counts
+    WorkerFixture told(three, 10s); // told to return: run.abort_grace applies
     told.from(told.head, start_of(a, {three}), at(1s));
     told.tick(at(1s));
     told.from(told.head, abandon_of(a, {three}), at(5s));
@@ -456,7 +456,7 @@ TEST_CASE("A worker whose head is silent ends by itself", "[group]") {
     CHECK(w.machine->end()->outcome == study::StudyOutcome::resumable);
 }
 
-TEST_CASE("A worker that loses its head leaves with a code of its own, and leaves word for a head that comes back",
+TEST_CASE("A worker that loses its head exits with a code of its own, and tells why to a head that comes back",
           "[group]") {
     WorkerFixture w(one);
     for (auto second = 1s; second <= 60s; ++second) w.tick(at(second));
@@ -464,11 +464,11 @@ TEST_CASE("A worker that loses its head leaves with a code of its own, and leave
     CHECK(w.machine->end()->exit_code() == head_lost_code);
     CHECK(w.out.take<Bye>(w.head) == Bye{"no sign of life of the head for 60 s", false, true});
     w.out.check_empty();
-    CHECK(head_lost_code > static_cast<int>(study::StudyOutcome::resumable)); // srun gives the highest code of all
+    CHECK(head_lost_code > static_cast<int>(study::StudyOutcome::resumable)); // srun returns the highest code
     CHECK((WorkerEnd{study::StudyOutcome::resumable, "", true, false}.exit_code() == 75));
 }
 
-TEST_CASE("A worker that was suspended does not take that time for the head's silence", "[group]") {
+TEST_CASE("A worker that was suspended does not count that time as the head's silence", "[group]") {
     WorkerFixture w(one);
     w.tick(at(1s));
     w.tick(at(1000s));
@@ -476,7 +476,7 @@ TEST_CASE("A worker that was suspended does not take that time for the head's si
     CHECK_FALSE(w.machine->end().has_value());
 }
 
-TEST_CASE("A runner that cannot be made is told to the head, and ends the worker", "[group]") {
+TEST_CASE("A runner that cannot be made ends the worker, and the head hears why", "[group]") {
     Recorder out;
     base::NullLog log;
     WorkerMachine worker(
@@ -492,7 +492,7 @@ TEST_CASE("A runner that cannot be made is told to the head, and ends the worker
     out.check_empty();
 }
 
-TEST_CASE("A worker of another version is told so and leaves", "[group]") {
+TEST_CASE("A worker of another version leaves when the head says so", "[group]") {
     Recorder out;
     base::NullLog log;
     WorkerMachine worker(

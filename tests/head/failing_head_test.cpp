@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heads whose disk fails or hangs: how they end, and what the next start makes of it.
+// Heads whose disk fails or hangs: how they end, and what the next start does.
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -26,7 +26,7 @@ namespace {
 using test::HookedFileSystem;
 using Call = HookedFileSystem::Call;
 
-/// Pauses and promotions, so that checkpoints are written, loaded and released.
+/// With pauses and promotions, so that checkpoints are written, loaded and released.
 constexpr const char* small_study =
     "[study]\nname = \"small\"\nmetric = \"score\"\nmode = \"max\"\nnum_trials = 4\nmax_iterations = 3\nseed = 5\n"
     "[trainable]\nbuiltin = \"curve\"\n[space]\nlr = \"loguniform(1e-4, 1.0)\"\nc = \"uniform(0.2, 1.0)\"\n"
@@ -36,7 +36,7 @@ constexpr const char* small_study =
     throw base::IoError("injected at", path, {error, std::generic_category()});
 }
 
-/// The n-th call of all fails, once.
+/// The n-th call fails, once.
 struct FailsOnce {
     std::uint64_t n;
     std::atomic<std::uint64_t> calls{0};
@@ -46,7 +46,7 @@ struct FailsOnce {
     [[nodiscard]] bool undisturbed() const { return calls < n; }
 };
 
-/// From the n-th call on there is no room for anything new; what is there can be written over and renamed.
+/// From the n-th call on the disk is full: nothing new fits; existing files can be overwritten and renamed.
 struct FillsUp {
     std::uint64_t n;
     std::atomic<std::uint64_t> calls{0};
@@ -57,7 +57,7 @@ struct FillsUp {
     [[nodiscard]] bool undisturbed() const { return calls < n; }
 };
 
-/// From the n-th call on, the disk of the journal is dead.
+/// From the n-th call on the journal's disk is dead.
 struct JournalDies {
     std::uint64_t n;
     std::atomic<std::uint64_t> calls{0};
@@ -92,7 +92,7 @@ LocalStudy run_on(storage::FileSystem& files, const std::string& directory) {
     return run_local_study(std::move(options), 2);
 }
 
-/// In memory where that can be had: thousands of syncs.
+/// In memory if possible: thousands of syncs.
 class QuickDirectory {
   public:
     QuickDirectory() {
@@ -112,7 +112,7 @@ class QuickDirectory {
     std::string path_;
 };
 
-/// One life on a disk with the fault, one on a good disk. False: the fault did not come any more.
+/// One start on a disk with the fault, then one on a good disk. False: the fault did not occur any more.
 template <class Fault>
 bool check_life_and_next(const std::string& before, std::uint64_t n) {
     const QuickDirectory there;
@@ -134,8 +134,8 @@ bool check_life_and_next(const std::string& before, std::uint64_t n) {
             CHECK(left->reason.find("injected at") != std::string::npos);
         }
     }
-    for (const WorkerEnd& worker : life.workers) CHECK_FALSE(worker.lost_head); // they were told
-    // Its process would be dead by now, and with it a lease that it could not give back.
+    for (const WorkerEnd& worker : life.workers) CHECK_FALSE(worker.lost_head); // they were told to leave
+    // A real process would be dead by now, and would have left this lease behind.
     storage::posix_file_system().remove(storage::lease_path(directory));
     const LocalStudy next = run_local_study(small_study, 2, directory);
     INFO("next: " << next.message);
@@ -151,10 +151,10 @@ template <class Fault>
 void walk(const std::string& before, std::uint64_t step) {
     std::uint64_t n = 1;
     while (check_life_and_next<Fault>(before, n)) n += step;
-    CHECK(n > 50); // else the hook does not see much
+    CHECK(n > 50); // otherwise the hook sees too little
 }
 
-/// A study whose first life ended in the middle, for want of a disk.
+/// A study whose first start ended in the middle because its disk failed.
 void stop_in_the_middle(const std::string& directory) {
     struct Fault {
         std::atomic<int> frames{0};
@@ -169,10 +169,10 @@ void stop_in_the_middle(const std::string& directory) {
 
 } // namespace
 
-TEST_CASE("Whichever call of the disk fails, a head leaves word, and the next start suspects no trial", "[head]") {
+TEST_CASE("Whichever disk call fails, the head writes its outcome, and the next start suspects no trial", "[head]") {
     SECTION("once, in a new study") { walk<FailsOnce>("", 1); }
-    SECTION("for want of room, in a new study") { walk<FillsUp>("", 3); }
-    SECTION("for good, of the journal, in a new study") { walk<JournalDies>("", 3); }
+    SECTION("with a full disk, in a new study") { walk<FillsUp>("", 3); }
+    SECTION("for good, on the journal's disk, in a new study") { walk<JournalDies>("", 3); }
     SECTION("once, in a study that goes on") {
         const QuickDirectory first;
         stop_in_the_middle(first.path() + "/study");
@@ -180,7 +180,7 @@ TEST_CASE("Whichever call of the disk fails, a head leaves word, and the next st
     }
 }
 
-TEST_CASE("An exception that leaves the head's loop is in the file outcome, and the workers are told to leave",
+TEST_CASE("An exception that leaves the head's loop is written to the file outcome, and the workers are told to leave",
           "[head]") {
     struct Throwing final : Observer {
         void on_records(const tuner::Tuner& tuner, const std::vector<study::Record>&, const HeadFigures&) override {
@@ -206,7 +206,7 @@ TEST_CASE("An exception that leaves the head's loop is in the file outcome, and 
     CHECK(run_local_study(small_study, 2, there.path() + "/study").head.outcome == study::StudyOutcome::ok);
 }
 
-TEST_CASE("A keep-alive thread speaks while the loop is away, and is silent while it is there", "[head]") {
+TEST_CASE("A keep-alive thread sends while the loop is away, and is silent while it runs", "[head]") {
     using namespace std::chrono_literals;
     comm::LoopbackHub hub(3);
     const auto wire = hub.endpoint(base::head_rank);
@@ -239,7 +239,7 @@ TEST_CASE("A keep-alive thread speaks while the loop is away, and is silent whil
 TEST_CASE("A disk that hangs for longer than the heartbeat time-out costs a study nothing", "[head]") {
     using namespace std::chrono_literals;
     const TemporaryDirectory there;
-    // The first write of a report's record hangs until the time-out is over for sure.
+    // The first write of a report's record hangs for longer than the time-out.
     static constexpr auto timeout = 4s;
     struct Freeze {
         std::atomic<int> frames{0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trial that reports faster than the head takes it waits, and waiting is not hanging.
+// A trial that reports faster than the head takes its reports waits, which does not count as hanging.
 
 #include <chrono>
 
@@ -40,7 +40,7 @@ TEST_CASE("A leader is at most a window of reports ahead of the head", "[head]")
     w.tick(at(2s));
     CHECK(w.sent() == 0);
     w.from(w.head, ReportsTaken{a, 64}, at(2s));
-    w.from(w.head, ReportsTaken{a, 64}, at(2s)); // twice the same makes no more room
+    w.from(w.head, ReportsTaken{a, 64}, at(2s)); // a repeated message frees no room
     w.from(w.head, ReportsTaken{a, 32}, at(2s)); // nor does an older one
     w.tick(at(2s));
     CHECK(w.sent() == 64);
@@ -62,7 +62,7 @@ TEST_CASE("A trial that the head holds up has not hung, and can still be given u
     w.from(w.head, abandon_of(a, {leader}), at(50s));
     w.happened(RunnerEnded{}, at(50s));
     CHECK(w.out.take<GroupOver>(w.head).over.outcome == study::AttemptOutcome::lost);
-    w.out.check_empty(); // the last report counts no more
+    w.out.check_empty(); // its last report is dropped
 }
 
 TEST_CASE("User code that waits for the head or for other ranks has not hung", "[head]") {
@@ -74,7 +74,7 @@ TEST_CASE("User code that waits for the head or for other ranks has not hung", "
     w.runner->waiting = false;
     w.tick(at(52s));
     CHECK_FALSE(w.machine->end().has_value());
-    w.tick(at(58s)); // ten seconds after it was last seen to wait
+    w.tick(at(58s)); // ten seconds after it last waited
     REQUIRE(w.machine->end().has_value());
     CHECK(w.machine->end()->guilty);
 }
@@ -86,7 +86,7 @@ TEST_CASE("The head says from time to time how many reports it has taken", "[hea
     const AttemptKey key = key_of(start);
     for (std::uint64_t i = 1; i < report_window_step; ++i) h.report(leader, start, 1s);
     CHECK(h.out.count(leader) == 0);
-    h.report(leader, start, 1s); // repeated ones count, too: the leader counts what it sends
+    h.report(leader, start, 1s); // repeated reports count too: the leader counts what it sends
     CHECK(h.out.take<ReportsTaken>(leader) == ReportsTaken{key, report_window_step});
     auto again = HeadFixture::report_of(start);
     again.attempt = base::Attempt{2};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A head machine whose journal, wires and views remember what they were given.
+// A head machine with a recording journal, outbox and observer.
 
 #include <algorithm>
 #include <functional>
@@ -22,7 +22,7 @@ using study::StudyOutcome;
 inline const Rank one{1};
 inline const Rank two{2};
 
-/// Two trials of one iteration; ranks per trial as given.
+/// Two trials of one iteration, with `ranks` ranks each.
 inline study::StudySpec small_study(std::uint32_t ranks) {
     study::StudySpec spec;
     spec.name = "small";
@@ -86,7 +86,7 @@ struct Log final : base::LogSink {
     std::vector<std::string> lines;
 };
 
-/// A head with `workers` workers: incarnation 1, heartbeats every second, silence 60 s, Hello within 120 s.
+/// A head with `workers` workers: incarnation 1, heartbeat every second, time-out 60 s, Hello within 120 s.
 class HeadFixture {
   public:
     explicit HeadFixture(std::uint32_t workers, const study::StudySpec& spec = small_study(1),
@@ -115,14 +115,14 @@ class HeadFixture {
         machine->on_tick(at(now));
         out.drop<wire::Alive>();
     }
-    /// All say Hello at 0 s; what the head answers is taken, but for the first commands.
+    /// All workers say Hello at 0 s; drops the head's answers up to the first commands.
     void join(std::uint32_t workers) {
         for (std::uint32_t r = 1; r <= workers; ++r)
             from(Rank(r), wire::Hello{wire::protocol_version, "0.1.0", "node", 1}, 0s);
         for (std::uint32_t r = 1; r <= workers; ++r) out.take<wire::Welcome>(Rank(r));
         tick(0s);
     }
-    /// What a leader says about the only iteration of its trial, and the end.
+    /// The leader reports the only iteration of its trial, then its end.
     void report(Rank leader, const study::StartTrial& start, base::Duration now) {
         from(leader, report_of(start), now);
     }

@@ -31,7 +31,7 @@ TEST_CASE("The study begins when every worker has said Hello", "[head]") {
     h.from(two, Hello{protocol_version, "0.1.0", "node2", 0}, 3s);
     h.out.take<Welcome>(two);
     CHECK(h.machine->began());
-    h.out.check_empty(); // nothing is written yet
+    h.out.check_empty(); // no records are written yet
     h.tick(3s);
     CHECK(h.tuner.state().placement.workers()[0].info == study::RankInfo{one, "node1", 4});
     CHECK(h.sink.count<study::IncarnationBegan>() == 1);
@@ -40,7 +40,7 @@ TEST_CASE("The study begins when every worker has said Hello", "[head]") {
     h.out.check_empty();
 }
 
-TEST_CASE("The first trials wait until it is known when the job ends, or until nobody has answered in time", "[head]") {
+TEST_CASE("The first trials wait for the job's deadline, but not for ever", "[head]") {
     HeadFixture told(1, small_study(1), 10s);
     told.join(1);
     CHECK_FALSE(told.machine->began());
@@ -52,7 +52,7 @@ TEST_CASE("The first trials wait until it is known when the job ends, or until n
     CHECK(told.tuner.state().pace.deadline() == at(1h));
 
     HeadFixture before(1, small_study(1), 10s);
-    before.machine->on_deadline(at(5s), at(0s)); // no time for anything whose duration is known; but nothing is
+    before.machine->on_deadline(at(5s), at(0s)); // too short for anything of known duration; but none is known
     before.join(1);
     CHECK(before.machine->began());
     CHECK(before.out.take<study::StartTrial>(one).trial == TrialId(0));
@@ -212,14 +212,14 @@ TEST_CASE("A worker that never says Bye is not waited for for ever", "[head]") {
         h.tick(now);
     }
     CHECK_FALSE(h.machine->end().has_value());
-    h.tick(41s); // abort_grace and 10 s
+    h.tick(41s); // abort_grace plus 10 s
     REQUIRE(h.machine->end().has_value());
     CHECK(h.machine->end()->outcome == StudyOutcome::resumable);
     CHECK_FALSE(h.machine->end()->clean);
     CHECK(h.log.lines.back() == "silent rank=2 host=node");
 }
 
-TEST_CASE("What could not be kept makes another end of the study", "[head]") {
+TEST_CASE("Results that could not be stored give the study another end", "[head]") {
     HeadFixture h(1);
     h.join(1);
     h.out.drop<study::StartTrial>();
@@ -272,7 +272,7 @@ TEST_CASE("A signal that reached a worker stops the study", "[head]") {
     h.out.check_empty();
 }
 
-TEST_CASE("A signal that reached a worker is told by what was received in its place", "[head]") {
+TEST_CASE("A signal that reached a worker is named after the signal that the launcher received", "[head]") {
     HeadFixture h(1, small_study(1), 0s,
                   [](study::Asker signal) { return signal == study::Asker::sigusr1 ? study::Asker::sigterm : signal; });
     h.join(1);
@@ -302,7 +302,7 @@ TEST_CASE("A duplicate of a report or of an end changes nothing and is counted",
 
 // --- lost ranks ---
 
-TEST_CASE("How the life before ended is told to the core with the beginning", "[head]") {
+TEST_CASE("The core hears at the beginning how the previous start ended", "[head]") {
     HeadFixture first(2);
     first.join(2);
     HeadOptions options;
@@ -351,7 +351,7 @@ TEST_CASE("Released checkpoints are handed to the loop for unlinking", "[head]")
     save(1);
     save(2);
     save(3);
-    CHECK(h.duties.deleted.empty()); // not before the records are written
+    CHECK(h.duties.deleted.empty()); // only after the records are written
     h.tick(1s);
     CHECK(h.duties.deleted == std::vector<std::string>{"checkpoints/0/1-1.1.h5"});
 }
@@ -376,7 +376,7 @@ TEST_CASE("A journal that has failed when a checkpoint is to be deleted ends the
     CHECK(h.duties.results.front().reason == study::Reason::unsaved);
 }
 
-TEST_CASE("A parameter that the first trial never looked at ends the study; later trials may do without", "[head]") {
+TEST_CASE("A parameter that the first trial never read ends the study; later trials need not read it", "[head]") {
     const bool first = GENERATE(true, false);
     CAPTURE(first);
     HeadFixture h(1);
@@ -392,7 +392,7 @@ TEST_CASE("A parameter that the first trial never looked at ends the study; late
     h.out.take<study::Decide>(one);
     h.from(one, over(start, !first), 2s);
     h.tick(2s);
-    h.out.drop<study::Interrupt>(); // of the trial that is just over
+    h.out.drop<study::Interrupt>(); // of the trial that has just ended
     if (!first) {
         start = h.out.take<study::StartTrial>(one);
         h.report(one, start, 3s);
@@ -405,7 +405,7 @@ TEST_CASE("A parameter that the first trial never looked at ends the study; late
     h.expect_leave(1, StudyOutcome::usage, true);
     REQUIRE(h.duties.results.size() == 1);
     CHECK(h.duties.results[0].reason == study::Reason::unread_parameter);
-    CHECK(h.duties.results[0].message.starts_with("trial #0 never looked at momentun of the study file"));
+    CHECK(h.duties.results[0].message.starts_with("trial #0 never read momentun of the study file"));
 }
 
 TEST_CASE("The head counts what its ranks did with their time", "[head]") {
@@ -418,7 +418,7 @@ TEST_CASE("The head counts what its ranks did with their time", "[head]") {
     h.tick(4s);
     const HeadFigures figures = h.machine->figures(at(10s));
     CHECK(figures.elapsed_s == Approx(10.0));
-    CHECK(figures.training_s == Approx(8.0 + 0.5)); // the second leader says: half a second
+    CHECK(figures.training_s == Approx(8.0 + 0.5)); // the second leader reports half a second
     CHECK(figures.starting_s == Approx(2.0));
     CHECK(figures.training_s + figures.starting_s + figures.idle_s == Approx(20.0));
     h.machine->set_head_cpu(0.25);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the head does when ranks fall silent, leave or lie.
+// What the head does when ranks fall silent, leave or send garbage.
 #include "head/head_fixture.hpp"
 
 using namespace ranktune;
@@ -26,7 +26,7 @@ TEST_CASE("A silent rank counts as gone, and its group is told to give up", "[he
     h.out.check_empty();
     CHECK(h.machine->gone() == std::vector<Rank>{two});
     CHECK(h.log.lines == std::vector<std::string>{"lost rank=2 host=node trial=0 reason=no sign of life for 60 s"});
-    // The leader answers, and the trial starts again on the ranks that live.
+    // The leader answers, and the trial starts again on the living ranks.
     h.from(one, HeadFixture::over_of(start, AttemptOutcome::lost), 61s);
     h.tick(61s);
     const auto again = h.out.take<study::StartTrial>(one);
@@ -59,7 +59,7 @@ TEST_CASE("A worker that leaves unasked counts as gone, with its reason", "[head
     h.from(two, Bye{"user code did not return"}, 1s);
     h.tick(1s);
     REQUIRE(h.sink.count<study::RankLost>() == 1);
-    h.out.check_empty(); // nobody to give up: the rank was alone in its trial
+    h.out.check_empty(); // nobody to tell: the rank was alone in its trial
 }
 
 TEST_CASE("A worker that ends by the fault of its trial costs the trial a failure, not a loss", "[head]") {
@@ -111,7 +111,7 @@ TEST_CASE("A leader that dies in the round in which its trial starts is not wait
     h.out.take<Welcome>(two);
     h.out.take<study::StartTrial>(two);
     CHECK(h.out.take<study::Abandon>(two).ranks == std::vector<Rank>{two});
-    // One rank is left, and trials of two ranks.
+    // One rank is left, and trials need two.
     CHECK(h.out.take<Leave>(two).outcome == StudyOutcome::resumable);
     h.out.check_empty();
     const HeadFigures figures = h.machine->figures(at(1s));
@@ -119,7 +119,7 @@ TEST_CASE("A leader that dies in the round in which its trial starts is not wait
     CHECK(figures.starting_s == Approx(0.0));
 }
 
-TEST_CASE("A head that was suspended does not take that time for the workers' silence", "[head]") {
+TEST_CASE("A head that was suspended does not count that time as the workers' silence", "[head]") {
     HeadFixture h(2);
     h.join(2);
     h.out.drop<study::StartTrial>();
@@ -129,19 +129,19 @@ TEST_CASE("A head that was suspended does not take that time for the workers' si
     CHECK(h.machine->gone().empty());
 }
 
-TEST_CASE("A head that was held up reads what has arrived, and then looks for silence again", "[head]") {
+TEST_CASE("A head that was held up reads the waiting messages before it checks for silence", "[head]") {
     HeadFixture h(2);
     h.join(2);
     h.out.drop<study::StartTrial>();
     h.tick(1s);
-    for (const Rank rank : {one, two}) h.from(rank, Heartbeat{}, 100s); // of the time in which it was held up
+    for (const Rank rank : {one, two}) h.from(rank, Heartbeat{}, 100s); // sent while the head was held up
     h.tick(100s);
     CHECK(h.machine->gone().empty());
     for (auto second = 101s; second < 160s; ++second) h.tick(second);
     CHECK(h.machine->gone().empty());
     h.from(one, Heartbeat{}, 160s);
     h.tick(160s);
-    CHECK(h.machine->gone() == std::vector<Rank>{two}); // one time-out later, not one and what it was held up
+    CHECK(h.machine->gone() == std::vector<Rank>{two}); // one time-out later
 }
 
 TEST_CASE("A head that comes back to workers that have left says that it was held up", "[head]") {
@@ -165,7 +165,7 @@ TEST_CASE("One worker that took the head for dead does not end the study of the 
     h.join(2);
     h.out.drop<study::StartTrial>();
     for (auto second = 1s; second < 5s; ++second) h.tick(second);
-    h.from(one, Bye{"no sign of life of the head for 60 s", false, true}, 5s); // a network that lost messages
+    h.from(one, Bye{"no sign of life of the head for 60 s", false, true}, 5s); // a network lost messages
     h.tick(5s);
     CHECK_FALSE(h.machine->end().has_value());
     CHECK(h.machine->gone() == std::vector<Rank>{one});
@@ -174,7 +174,7 @@ TEST_CASE("One worker that took the head for dead does not end the study of the 
 
 // --- time ---
 
-TEST_CASE("A worker to which nothing is said hears that the head lives", "[head]") {
+TEST_CASE("A worker without other messages gets Alive from the head", "[head]") {
     HeadFixture h(2);
     h.join(2);
     h.out.drop<study::StartTrial>();

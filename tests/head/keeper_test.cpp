@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Journals, leases and study directories that go away while a study runs.
+// Journals, leases and study directories that disappear while a study runs.
 #include <thread>
 
 #include "head/head_services.hpp"
@@ -10,7 +10,7 @@
 #include "studydir/publisher.hpp"
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 
 using namespace ranktune;
 using namespace ranktune::head;
@@ -48,7 +48,7 @@ struct Study {
     storage::Lease lease = storage::Lease::take(files, home, holder("mine"), storage::real_wait({}));
     Waker waker;
 
-    /// What the head is asked for when the keeper has looked often enough.
+    /// The keeper's request after enough checks.
     std::optional<EndAsked> asked() {
         Keeper keeper(files, lease, journal, {home}, waker, log);
         for (int i = 0; i < 3000; ++i) {
@@ -59,7 +59,7 @@ struct Study {
     }
 };
 
-/// The end that services make of `end`, and what they leave as a word.
+/// The end that the services publish for `end`, and the outcome that they write.
 struct Published {
     std::optional<HeadDuties::Instead> instead;
     study::EndStudy word;
@@ -88,7 +88,7 @@ Published publish(
 
 } // namespace
 
-TEST_CASE("A journal that is gone ends the study, and not as complete", "[head]") {
+TEST_CASE("A journal that is gone ends the study as incomplete", "[head]") {
     Study study;
     study.journal.append(a_record());
     CHECK(trouble_with_place(study.files, study.journal, home).empty());
@@ -116,7 +116,7 @@ TEST_CASE("A lease that is gone is not called another head's", "[head]") {
     CHECK(taken->why == "another head has taken the study over");
 }
 
-TEST_CASE("The last step before the outcome sees whether the journal is there", "[head]") {
+TEST_CASE("The last step before the outcome checks that the journal is there", "[head]") {
     const study::EndStudy complete{StudyOutcome::ok, study::Reason::study_complete, ""};
     {
         Study study;
@@ -137,12 +137,12 @@ TEST_CASE("The last step before the outcome sees whether the journal is there", 
     CHECK(contains(published.instead->end.message, "removed, moved or replaced"));
     CHECK(published.word == published.instead->end);
     CHECK_FALSE(published.instead->tables);
-    // An end that says so already stays as it is.
+    // An end that says so already is not replaced.
     const study::EndStudy told{StudyOutcome::resumable, study::Reason::unsaved, "told"};
     CHECK(publish(study, told).word == told);
 }
 
-TEST_CASE("Records that never reached the disk are no complete study", "[head]") {
+TEST_CASE("A study whose records never reached the disk is not complete", "[head]") {
     Study study;
     study.journal.append(a_record());
     study.files.set_fault(
@@ -153,7 +153,7 @@ TEST_CASE("Records that never reached the disk are no complete study", "[head]")
     CHECK(contains(published.instead->end.message, "the journal cannot be written"));
 }
 
-TEST_CASE("An older segment that is missing at the end makes no complete study, nor do tables that fail", "[head]") {
+TEST_CASE("A study without an older segment, or without its tables, is not complete", "[head]") {
     Study study;
     const auto damaged = publish(study, {}, [] { throw base::FormatError("'000001.h5' is missing"); });
     REQUIRE(damaged.instead);
@@ -169,7 +169,7 @@ TEST_CASE("An older segment that is missing at the end makes no complete study, 
     CHECK(full.instead->end.message == full.tables);
     CHECK(full.word == full.instead->end);
     CHECK(full.instead->tables);
-    // Any other end stays as it is, and the word says it, too.
+    // Other ends stay as they are, and the outcome has the message too.
     const study::EndStudy failed{StudyOutcome::too_many_failures, study::Reason::study_complete, ""};
     const auto both = publish(study, failed, no_room);
     CHECK_FALSE(both.instead);
@@ -178,7 +178,7 @@ TEST_CASE("An older segment that is missing at the end makes no complete study, 
     CHECK(publish(study, {}).tables.empty());
 }
 
-TEST_CASE("A directory that was moved is told from a journal that was", "[head]") {
+TEST_CASE("A moved directory is told apart from a moved journal", "[head]") {
     const testing::TemporaryDirectory there;
     auto& files = storage::posix_file_system();
     base::NullLog log;
@@ -191,7 +191,7 @@ TEST_CASE("A directory that was moved is told from a journal that was", "[head]"
     CHECK(
         contains(trouble_with_place(files, journal, path), "the study directory '" + path + "' was removed or moved"));
     CHECK_THROWS_AS(files.make_below(path, "checkpoints/1"), base::IoError);
-    CHECK_FALSE(files.exists(path)); // nothing makes it again
+    CHECK_FALSE(files.exists(path)); // it was not created again
     files.make_directories(path + "/journal");
     CHECK(contains(trouble_with_place(files, journal, path), path + "/journal/000001.h5"));
     files.remove_all(path);
@@ -199,7 +199,7 @@ TEST_CASE("A directory that was moved is told from a journal that was", "[head]"
     CHECK(trouble_with_place(files, journal, path).empty());
 }
 
-TEST_CASE("A publisher that may not write leaves nothing", "[head]") {
+TEST_CASE("A publisher that may not write leaves no file", "[head]") {
     test::CrashFileSystem files;
     files.make_directories(home);
     for (const bool allowed : {false, true}) {
@@ -232,7 +232,7 @@ TEST_CASE("A journal that ends before what outcome and status know of is refused
     };
     CHECK(missing(2, 120).empty());
     CHECK(missing(2, 500).empty());
-    CHECK(missing(3, 90).empty()); // a later start has said what counts of the earlier ones
+    CHECK(missing(3, 90).empty()); // a later start decides what counts of the earlier ones
     CHECK(contains(missing(2, 119), "but 'status' in that directory says"));
     CHECK(contains(missing(2, 99), "but 'outcome' and 'status' in that directory say"));
     const std::string earlier = missing(1, 500);
@@ -241,7 +241,7 @@ TEST_CASE("A journal that ends before what outcome and status know of is refused
     CHECK(contains(earlier, "copied while the study ran"));
     CHECK(contains(earlier, "remove 'outcome' and 'status', and the same command goes on"));
     CHECK(contains(earlier, "--fresh"));
-    // Half a file, or one of another version, says nothing.
+    // Half a file, or one of another version, is ignored.
     publish_text(files, directory.status_file(), "{\n  \"start\": 2,\n  \"records_sy", false);
     files.remove(directory.outcome_file());
     CHECK(known_extents(files, directory, read_outcome(files, directory)).empty());

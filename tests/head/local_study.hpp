@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A whole study in one process: the head and its workers are threads, messages go over the loopback transport, trials
-// run on real trial threads, files go to a temporary directory.
+// A whole study in one process: head and workers are threads, messages go over the loopback transport, trials run on
+// real trial threads, files are in a temporary directory.
 
 #include <stdlib.h>
 
@@ -20,8 +20,8 @@
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/journal/journal.hpp"
+#include "support/files.hpp"
 #include "support/known.hpp"
-#include "support/temporary_directory.hpp"
 #include "wire/outbox.hpp"
 
 namespace ranktune::testing {
@@ -32,7 +32,7 @@ inline study::StudySpec spec_from(const std::string& toml) {
     return study::parse_study(toml, "/study.toml", {}, ranktune::testing::known(trainables::known_trainables()));
 }
 
-/// One attempt at worker `rank` of a loopback study.
+/// Runs worker `rank` of a loopback study once.
 inline group::WorkerEnd run_local_worker(comm::LoopbackHub& hub, ddp::ThreadMeeting& meeting, std::uint32_t rank) {
     const auto transport = hub.endpoint(base::Rank{rank});
     const base::Rank me{rank};
@@ -93,7 +93,7 @@ inline LocalStudy run_local_study(const std::string& toml, std::uint32_t workers
     return run_local_study(std::move(options), workers);
 }
 
-/// The state of a study after its journal is read.
+/// The state of a study, from its journal.
 inline std::unique_ptr<tuner::Tuner> replay(const std::string& toml, const std::string& directory) {
     auto tuner = std::make_unique<tuner::Tuner>(spec_from(toml));
     storage::read_journal(storage::posix_file_system(), directory,

@@ -31,7 +31,7 @@ TEST_CASE("Ranks are idle, then starting, then training, then idle again", "[hea
     table.training(Rank(1), first, at(2s));
     table.training(Rank(1), first, at(4s)); // only the first sign counts
     check_seconds(table, at(5s), 6, 2, 7);
-    // The leader knows better: 1.5 s of starting, 2 s of training; half a second went by on the way.
+    // The leader's times are exact: 1.5 s starting, 2 s training; half a second went to messages.
     CHECK(table.finish(Rank(1), first, 1.5, 2.0, at(5s)));
     check_seconds(table, at(5s), 4, 3, 8);
     check_seconds(table, at(6s), 4, 3, 11);
@@ -59,12 +59,12 @@ TEST_CASE("A lost rank stops counting, and a lost leader frees its group", "[hea
     CHECK(table.held_by(Rank(3)) == AttemptKey{});
     CHECK(table.held_by(Rank(2)) == first);
     table.lose(Rank(1), at(3s));
-    table.lose(Rank(1), at(3s)); // hearing of it twice is harmless
+    table.lose(Rank(1), at(3s)); // a repeated loss is harmless
     CHECK(table.held_by(Rank(2)) == AttemptKey{});
     check_seconds(table, at(4s), 5, 3, 1);
 }
 
-TEST_CASE("Times of a leader that cannot be are bounded by the time its ranks were held", "[head]") {
+TEST_CASE("Impossible times from a leader are bounded by the time its ranks were held", "[head]") {
     RankTable table(1, at(0s));
     table.start(first, {Rank(1)}, at(0s));
     CHECK(table.finish(Rank(1), first, 100.0, 3.0, at(4s)));

@@ -14,7 +14,7 @@ using slurm::TimeLeft;
 
 namespace {
 
-/// Slurm as it is told to answer; keeps what it was asked.
+/// A scripted Slurm that records its queries.
 struct Slurm {
     std::map<std::string, CommandOutput> answers; ///< by program and first argument
     std::vector<std::string> asked;
@@ -65,8 +65,8 @@ TEST_CASE("The deadline comes from squeue, otherwise from scontrol, otherwise fr
     CHECK(why.empty());
 }
 
-TEST_CASE("An end in the environment that is past, or beyond all measure, is no deadline", "[head]") {
-    // The limit was extended after the start, and there is nobody to ask: who lives has time left.
+TEST_CASE("An end in the environment that is past, or years ahead, is no deadline", "[head]") {
+    // The limit was extended after the start: a live process has time left.
     for (const std::int64_t end :
          {std::int64_t{1'000'000}, std::int64_t{999'000}, std::int64_t{0}, std::int64_t{-5},
           std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
@@ -83,7 +83,7 @@ TEST_CASE("An end in the environment that is past, or beyond all measure, is no 
     }
 }
 
-TEST_CASE("Without Slurm's programs, or with nonsense from them, the deadline is not known", "[head]") {
+TEST_CASE("Without Slurm's programs, or with nonsense from them, the deadline is unknown", "[head]") {
     Slurm slurm;
     std::string why;
     CHECK(left(slurm, job(), why).kind == TimeLeft::Kind::unknown);
@@ -93,7 +93,7 @@ TEST_CASE("Without Slurm's programs, or with nonsense from them, the deadline is
     CHECK(left(slurm, job(), why).kind == TimeLeft::Kind::unknown);
 }
 
-TEST_CASE("A task of a job array is requeued by its number in the array, after everything is said", "[head]") {
+TEST_CASE("A task of a job array is requeued by its number in the array, after everything is written", "[head]") {
     Slurm slurm;
     slurm.answers["scontrol show"] = {0, "JobId=1207 JobState=RUNNING Requeue=1", ""};
     slurm.answers["scontrol requeue"] = {0, "", ""};
@@ -104,7 +104,7 @@ TEST_CASE("A task of a job array is requeued by its number in the array, after e
     CHECK(slurm.asked.back() == "scontrol requeue 1200_7");
 }
 
-TEST_CASE("Where scontrol is missing or refuses, it is said what to do", "[head]") {
+TEST_CASE("Where scontrol is missing or refuses, the user learns what to do", "[head]") {
     Slurm slurm;
     auto done = requeue(job(), {true, 20, 30s}, stopped, slurm.ask(), [] { FAIL("nothing was asked for"); });
     CHECK(done.result == "failed");
@@ -116,12 +116,12 @@ TEST_CASE("Where scontrol is missing or refuses, it is said what to do", "[head]
     CHECK(done.result == "failed");
     CHECK(done.words.find("presently disabled") != std::string::npos);
 
-    // Nobody wanted it: nothing to say.
+    // Nobody wants a requeue: no message.
     slurm.answers.clear();
     CHECK(requeue(job(), {}, stopped, slurm.ask(), [] {}).words.empty());
 }
 
-TEST_CASE("Which stops may be followed by a requeue", "[head]") {
+TEST_CASE("Only stops by a signal or the deadline may be followed by a requeue", "[head]") {
     using By = slurm::Stopped::By;
     using study::Reason;
     CHECK(stopped_by(Reason::draining, study::Asker::sigusr1) == By::signal);

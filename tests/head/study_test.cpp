@@ -91,7 +91,7 @@ TEST_CASE("trials that throw on one rank are recorded with their message, the ot
     CHECK(failed < 30);
 }
 
-TEST_CASE("a trial that pauses leaves a checkpoint, and what is released is unlinked", "[head]") {
+TEST_CASE("a trial that pauses leaves a checkpoint, and released checkpoints are unlinked", "[head]") {
     const TemporaryDirectory directory;
     const auto toml = study_toml(promote, "", "state_bytes = 1000\n");
     check_complete(toml, run_local_study(toml, 2, directory.path()), 30);
@@ -110,9 +110,9 @@ TEST_CASE("a trial that pauses leaves a checkpoint, and what is released is unli
     CHECK(wanted > 0);
 }
 
-TEST_CASE("a study that was cut short goes on in another job, with another number of workers", "[head]") {
+TEST_CASE("a study that was killed continues in another job, with another number of workers", "[head]") {
     const TemporaryDirectory directory;
-    // Half a journal is what a kill leaves: everything after some frame is gone.
+    // A kill leaves half a journal: everything after some frame is gone.
     const auto toml = study_toml(promote, "", "seconds = 0.01\n");
     {
         storage::Journal journal(storage::posix_file_system(), cut_options(directory.path()), null_log);
@@ -129,7 +129,7 @@ TEST_CASE("a study that was cut short goes on in another job, with another numbe
     check_complete(toml, study, 30);
     const auto tuner = replay(toml, directory.path());
     CHECK(tuner->state().incarnation == base::Incarnation{2});
-    CHECK(tuner->state().trial(study::TrialId{0}).attempt.value() >= 2); // its first one was the other job's
+    CHECK(tuner->state().trial(study::TrialId{0}).attempt.value() >= 2); // the first one was in the other job
     CHECK(read_file(directory.path() + "/outcome").find("start=2\n") != std::string::npos);
 }
 

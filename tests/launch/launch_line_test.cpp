@@ -47,7 +47,7 @@ TEST_CASE("A supervised line shows its launcher and its study", "[launch]") {
     CHECK(script.run_arguments().empty());
 }
 
-TEST_CASE("srun is started again on the nodes that are left, with their share of tasks", "[launch]") {
+TEST_CASE("srun is started again on the remaining nodes, with their share of tasks", "[launch]") {
     CHECK(reduced("srun --mpi=pmix -n 9 ranktune run s.toml", three_without_n2) ==
           "srun --mpi=pmix -n 9 --exclude=n2 --nodes=2 --ntasks=6 ranktune run s.toml");
     CHECK(reduced("srun --ntasks-per-node=3 -w n1,n2,n3 ranktune run s.toml", three_without_n2) ==
@@ -57,7 +57,7 @@ TEST_CASE("srun is started again on the nodes that are left, with their share of
     CHECK(reduced("srun ranktune run s.toml", nodes) == "srun --exclude=n2 --nodes=2 --ntasks=8 ranktune run s.toml");
 }
 
-TEST_CASE("A list of hosts loses the lines of nodes that are gone", "[launch]") {
+TEST_CASE("A hosts file loses the lines of lost nodes", "[launch]") {
     StepNodes nodes{{"n1", "n2"}, {2, 2}, {"n2"}, words("n1 n1 n1 n2 n2"), std::nullopt};
     const auto line = launch_line(words("srun --distribution=arbitrary --ntasks=5 ranktune run s.toml"));
     CHECK(hosts_file(line, "/tmp/hosts") == "/tmp/hosts");
@@ -72,10 +72,10 @@ TEST_CASE("A list of hosts loses the lines of nodes that are gone", "[launch]") 
     const auto headless = without_nodes(mpi, nodes, "/tmp/left");
     REQUIRE(headless);
     CHECK(text(headless->words) == "mpirun --hostfile /tmp/left --map-by seq -np 3 ranktune run s.toml");
-    CHECK(text(headless->hosts) == "n2 n2 n2"); // the head on top of the workers
+    CHECK(text(headless->hosts) == "n2 n2 n2"); // the head moves to a node of workers
 }
 
-TEST_CASE("mpirun is told the nodes that are left", "[launch]") {
+TEST_CASE("mpirun gets the remaining nodes", "[launch]") {
     CHECK(reduced("mpirun -np 10 ranktune run s.toml", three_without_n2) ==
           "mpirun -np 6 --host n1:4,n3:2 ranktune run s.toml");
     CHECK(reduced("mpirun ranktune run s.toml", three_without_n2) == "mpirun --host n1:4,n3:2 ranktune run s.toml");

@@ -17,7 +17,7 @@ std::optional<storage::LeaseHolder> lease(const std::string& nonce, std::uint64_
     return holder;
 }
 
-/// The number of the reading that says so, of `readings` with the same lease; 0: none does.
+/// The number of the first reading that reports overdue, of `readings` with the same lease; 0: none.
 int says_so(Overdue& overdue, const std::optional<storage::LeaseHolder>& now, int readings) {
     for (int n = 1; n <= readings; ++n)
         if (overdue.next({true, now, false, {}})) return n;
@@ -26,23 +26,23 @@ int says_so(Overdue& overdue, const std::optional<storage::LeaseHolder>& now, in
 
 } // namespace
 
-TEST_CASE("A launcher is overdue when the lease was given back for the whole wait", "[launch]") {
+TEST_CASE("A launcher is overdue when the lease was released for the whole wait", "[launch]") {
     Overdue overdue(30s, std::nullopt);
     CHECK(says_so(overdue, std::nullopt, 1000) == 0); // Slurm has not started it yet
     CHECK_FALSE(overdue.next({true, lease("a", 1), false, {}}));
     CHECK(says_so(overdue, std::nullopt, 5) == 0);
     CHECK_FALSE(overdue.next({true, lease("b", 1), false, {}})); // `ranktune run` twice in one script
     CHECK(says_so(overdue, std::nullopt, 5) == 0);
-    CHECK_FALSE(overdue.next({false, {}, false, {}})); // the file system is away
+    CHECK_FALSE(overdue.next({false, {}, false, {}})); // the file system is not visible
     CHECK(says_so(overdue, std::nullopt, 10) == 6);
 }
 
 TEST_CASE("A launcher is overdue when its head stopped renewing the lease", "[launch]") {
     Overdue overdue(90s, lease("earlier", 7));
-    CHECK(says_so(overdue, lease("earlier", 7), 1000) == 0); // of a head that was killed before this step
+    CHECK(says_so(overdue, lease("earlier", 7), 1000) == 0); // left by a head that was killed before this step
     for (std::uint64_t n = 0; n < 100; ++n) CHECK_FALSE(overdue.next({true, lease("a", n), false, {}}));
     CHECK(says_so(overdue, lease("a", 99), 17) == 0);
-    CHECK_FALSE(overdue.next({true, lease("a", 100), false, {}})); // it was slow, and lives
+    CHECK_FALSE(overdue.next({true, lease("a", 100), false, {}})); // it was slow, but lives
     CHECK(says_so(overdue, lease("a", 100), 100) == 18);
 
     Overdue impatient(1s, std::nullopt);
@@ -60,31 +60,31 @@ TEST_CASE("A launcher is not overdue while its head waits for a disk", "[launch]
     CHECK(with(false));
 }
 
-TEST_CASE("A head that came and went between two readings has left its word", "[launch]") {
+TEST_CASE("A head that came and went between two readings has left its outcome", "[launch]") {
     Overdue overdue(10s, std::nullopt);
     CHECK_FALSE(overdue.next({}));
     CHECK(overdue.next({true, {}, true, {}}));
 }
 
-TEST_CASE("A launcher is overdue when all that it has started is gone, whether or not there was a head", "[launch]") {
+TEST_CASE("A launcher is overdue when all its children are gone, whether or not there was a head", "[launch]") {
     Overdue overdue(20s, std::nullopt);
     const auto with = [&](std::optional<bool> children) { return overdue.next({false, {}, false, children}); };
     for (int n = 0; n < 100; ++n) CHECK_FALSE(with(false)); // it has not started anything yet
     CHECK_FALSE(with(true));
     for (int n = 0; n < 3; ++n) CHECK_FALSE(with(false));
-    CHECK_FALSE(with(std::nullopt)); // not to be found out
+    CHECK_FALSE(with(std::nullopt)); // unknown
     for (int n = 0; n < 3; ++n) CHECK_FALSE(with(false));
     CHECK(with(false));
 }
 
-TEST_CASE("A launcher that never starts anything is overdue where that may not take for ever", "[launch]") {
+TEST_CASE("A launcher that never starts anything is overdue after its start limit", "[launch]") {
     Overdue overdue(20s, std::nullopt, 60s);
     const auto with = [&](std::optional<bool> children) { return overdue.next({false, {}, false, children}); };
     for (int n = 0; n < 11; ++n) CHECK_FALSE(with(false));
     CHECK(with(false));
 }
 
-TEST_CASE("A launcher that may take as long as it likes is never overdue", "[launch]") {
+TEST_CASE("A launcher without a limit is never overdue", "[launch]") {
     Overdue overdue(0s, std::nullopt);
     CHECK_FALSE(overdue.next({true, lease("a", 1), false, {}}));
     CHECK(says_so(overdue, std::nullopt, 10'000) == 0);

@@ -32,13 +32,13 @@ StepFacts resumable(EndCause cause, int code = 75) {
 
 } // namespace
 
-TEST_CASE("A step that was killed is started again as long as it gets on", "[launch]") {
+TEST_CASE("A step that was killed is started again as long as it makes progress", "[launch]") {
     Restarts restarts(100, 0);
     for (std::uint64_t progress = 1; progress <= 10; ++progress) CHECK(restarts.after(killed(progress)).restart);
     CHECK(restarts.count() == 10);
 }
 
-TEST_CASE("A launcher that ends with 0 before its study has killed nothing", "[launch]") {
+TEST_CASE("A launcher that ends with 0 before its study is not reported as killed", "[launch]") {
     Restarts restarts(100, 0);
     StepFacts facts = killed(1);
     facts.code = 0;
@@ -50,7 +50,7 @@ TEST_CASE("A launcher that ends with 0 before its study has killed nothing", "[l
 TEST_CASE("Two steps in a row with nothing new are the last ones", "[launch]") {
     Restarts restarts(100, 5);
     CHECK(restarts.after(killed(5)).restart);
-    CHECK(restarts.after(killed(6)).restart); // something new: the count begins again
+    CHECK(restarts.after(killed(6)).restart); // progress: the count begins again
     CHECK(restarts.after(killed(6)).restart);
     const auto end = restarts.after(killed(6));
     CHECK_FALSE(end.restart);
@@ -68,22 +68,22 @@ TEST_CASE("Restarts are limited", "[launch]") {
     CHECK(end.words.find("--max-restarts") != std::string::npos);
 }
 
-TEST_CASE("A head that could not even leave word has said so by its code, and is not started again", "[launch]") {
+TEST_CASE("A head that could not write its outcome is not started again", "[launch]") {
     Restarts restarts(100, 0);
     StepFacts facts = killed(0);
     facts.code = 75;
-    CHECK(restarts.after(facts).restart); // its directory can be written to: it was killed, and its workers ended so
+    CHECK(restarts.after(facts).restart); // the directory is writable: the head was killed
     facts.can_write = false;
     const auto end = restarts.after(facts);
     CHECK_FALSE(end.restart);
     CHECK(end.code == 75);
     CHECK(end.words.find("the same command goes on") != std::string::npos);
     CHECK(end.words.find("killed") == std::string::npos);
-    facts.has_journal = false; // at the first start of all
+    facts.has_journal = false; // at the very first start
     CHECK(Restarts(100, 0).after(facts).code == 75);
 }
 
-TEST_CASE("A study whose directory was removed under its hands is not begun again", "[launch]") {
+TEST_CASE("A study whose directory was removed during the run is not begun again", "[launch]") {
     StepFacts facts = killed(5);
     facts.directory_lost = true;
     for (const int code : {75, 137}) {
@@ -99,7 +99,7 @@ TEST_CASE("A study whose directory was replaced by another one is not begun ther
     StepFacts facts = killed(5);
     facts.directory_replaced = true;
     facts.has_journal = false;
-    facts.outcome = OutcomeFile{}; // its head wrote it into the new directory
+    facts.outcome = OutcomeFile{}; // its head wrote into the new directory
     facts.outcome->outcome = ranktune::study::StudyOutcome::resumable;
     facts.outcome->cause = EndCause::ranks;
     for (const int code : {0, 75, 137}) {
@@ -112,7 +112,7 @@ TEST_CASE("A study whose directory was replaced by another one is not begun ther
     }
 }
 
-TEST_CASE("A study that is over ends with its own code, whatever the launcher says", "[launch]") {
+TEST_CASE("A study that is over ends with its own code, whatever the launcher's code", "[launch]") {
     for (const int code : {0, 3, 4}) {
         StepFacts facts = killed(1);
         facts.finished = code;
@@ -123,7 +123,7 @@ TEST_CASE("A study that is over ends with its own code, whatever the launcher sa
     }
 }
 
-TEST_CASE("A study that is complete but for its tables ends resumably, and is not started again", "[launch]") {
+TEST_CASE("A study that lacks only its tables ends as resumable, and is not started again", "[launch]") {
     StepFacts facts = resumable(EndCause::storage);
     facts.finished = 0;
     const auto decision = Restarts(10, 0).after(facts);
@@ -131,7 +131,7 @@ TEST_CASE("A study that is complete but for its tables ends resumably, and is no
     CHECK(decision.code == 75);
 }
 
-TEST_CASE("Whoever asked for the stop gets it", "[launch]") {
+TEST_CASE("A requested stop is not followed by a restart", "[launch]") {
     StepFacts told = killed(1);
     told.asked = true;
     CHECK(Restarts(10, 0).after(told).code == 75);
@@ -139,7 +139,7 @@ TEST_CASE("Whoever asked for the stop gets it", "[launch]") {
     told.code = 130;
     CHECK(Restarts(10, 0).after(told).code == 130);
     CHECK_FALSE(Restarts(10, 0).after(resumable(EndCause::asked)).restart); // a signal to the ranks, `ranktune stop`
-    // mpirun sends TERM to the others when a rank was killed, and ends with that rank's code.
+    // When a rank was killed, mpirun sends TERM to the others and ends with that rank's code.
     CHECK(Restarts(10, 0).after(resumable(EndCause::asked, 137)).restart);
 }
 
@@ -150,23 +150,23 @@ TEST_CASE("Causes decide about a restart", "[launch]") {
     CHECK(Restarts(10, 0).after(resumable(EndCause::trials)).code == 75);
     CHECK(Restarts(10, 0).after(resumable(EndCause::ranks)).restart);
     CHECK(Restarts(10, 0).after(resumable(EndCause::error, 1)).restart);
-    CHECK(Restarts(10, 0).after(resumable(EndCause::ranks, 0)).restart); // --enable-recovery bends codes
+    CHECK(Restarts(10, 0).after(resumable(EndCause::ranks, 0)).restart); // --enable-recovery changes codes
 }
 
 TEST_CASE("Workers that lost their head are started again, and no trial is to blame", "[launch]") {
-    // The head came back, got TERM from a launcher whose ranks had left, and knows no better.
+    // The head came back and got TERM from a launcher whose ranks had left, so it reports a request.
     const auto asked = Restarts(10, 0).after(resumable(EndCause::asked, head_lost_code));
     CHECK(asked.restart);
     CHECK(asked.blameless);
     CHECK(asked.words == "the workers heard nothing of the head for run.heartbeat_timeout, and left (exit code 76)");
-    // It knows better, whatever became of the code.
+    // The head knows why, whatever became of the code.
     for (const int code : {75, 76, 143}) {
         const auto told = Restarts(10, 0).after(resumable(EndCause::stalled, code));
         CHECK(told.restart);
         CHECK(told.blameless);
         CHECK(told.words == "why");
     }
-    StepFacts speechless = killed(1); // it never came back
+    StepFacts speechless = killed(1); // the head never came back
     speechless.code = head_lost_code;
     CHECK(Restarts(10, 0).after(speechless).blameless);
     CHECK_FALSE(Restarts(10, 0).after(killed(1)).blameless);
@@ -177,7 +177,7 @@ TEST_CASE("Workers that lost their head are started again, and no trial is to bl
     CHECK(name(EndCause::stalled) == "stalled");
 }
 
-TEST_CASE("What cannot be started, or is no study, is not tried twice", "[launch]") {
+TEST_CASE("A command that cannot be started, or has no valid study, is not tried twice", "[launch]") {
     StepFacts facts;
     for (const int code : {2, 126, 127}) {
         facts.code = code;
@@ -185,7 +185,7 @@ TEST_CASE("What cannot be started, or is no study, is not tried twice", "[launch
         CHECK(Restarts(10, 0).after(facts).code == code);
     }
     facts.code = 2;
-    facts.nodes_left_out = true; // too few nodes are left: nothing is wrong with the study
+    facts.nodes_left_out = true; // too few nodes are left: the study itself is fine
     CHECK(Restarts(10, 0).after(facts).code == 75);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/same_study.hpp"
+#include "launch/restarts.hpp"
 
 #include "support/catch.hpp"
 
@@ -23,19 +23,19 @@ bool replaced(const DirectoryReading& before, const DirectoryReading& now, bool 
 
 } // namespace
 
-TEST_CASE("A directory with the same study in it is the same one", "[launch]") {
+TEST_CASE("A directory with the same study in it is the same directory", "[launch]") {
     CHECK_FALSE(replaced(study("a"), study("a")));
-    CHECK_FALSE(replaced(nothing, study("a"))); // it has begun
+    CHECK_FALSE(replaced(nothing, study("a"))); // the study has begun
     CHECK_FALSE(replaced(empty, study("a")));
-    CHECK_FALSE(replaced(study("a"), damaged)); // the next start says so
+    CHECK_FALSE(replaced(study("a"), damaged)); // the next start reports it
     CHECK_FALSE(replaced(damaged, study("a")));
     CHECK_FALSE(replaced(study("a"), nothing)); // lost, not replaced
 }
 
-TEST_CASE("A directory without the journal that was in it is another one", "[launch]") {
+TEST_CASE("A directory without the journal that was in it is another directory", "[launch]") {
     for (const auto& now : {empty, logs_only, status_only}) CHECK(replaced(study("a"), now));
     CHECK(replaced(study("a"), empty, true));
-    // A study that began in the step: its head wrote `status` into the new directory, or nothing any more.
+    // For a study that began in the step: its head wrote `status` into the new directory, or nothing any more.
     CHECK(replaced(nothing, status_only));
     CHECK(replaced(nothing, empty));
     CHECK(replaced(empty, status_only));
@@ -44,7 +44,7 @@ TEST_CASE("A directory without the journal that was in it is another one", "[lau
     CHECK_FALSE(replaced(empty, empty));
 }
 
-TEST_CASE("A directory with another study in it is another one, unless the step may begin one", "[launch]") {
+TEST_CASE("A directory with another study in it is another directory, unless the step may begin one", "[launch]") {
     CHECK(replaced(study("a"), study("b")));
     CHECK_FALSE(replaced(study("a"), study("b"), true));
     SameStudy same;
@@ -54,7 +54,7 @@ TEST_CASE("A directory with another study in it is another one, unless the step 
     CHECK(same.is_replaced(study("a")));
 }
 
-TEST_CASE("What was seen in one step counts in the next", "[launch]") {
+TEST_CASE("Readings of one step count in the next", "[launch]") {
     SameStudy same;
     same.begin(nothing, false);
     CHECK_FALSE(same.is_lost(nothing));

@@ -30,13 +30,13 @@ StepOptions shell(const std::string& script) {
 
 } // namespace
 
-TEST_CASE("A first signal means a clean stop, and only insisting means at once", "[launch]") {
+TEST_CASE("A first signal stops cleanly, and only insisting stops at once", "[launch]") {
     const auto start = std::chrono::steady_clock::time_point{} + 100s;
     SignalRelay interrupts;
     CHECK_FALSE(interrupts.asked());
     CHECK(interrupts.next(SIGINT, start) == SIGUSR2);
     CHECK(interrupts.asked());
-    CHECK(interrupts.next(SIGINT, start + 1s) == SIGUSR2); // the head ends at once, and says how far it came
+    CHECK(interrupts.next(SIGINT, start + 1s) == SIGUSR2); // the head ends at once, and reports its progress
     CHECK(interrupts.insisted());
     CHECK(interrupts.next(SIGINT, start + 2s) == SIGTERM);
 
@@ -47,7 +47,7 @@ TEST_CASE("A first signal means a clean stop, and only insisting means at once",
     SignalRelay mixed;
     CHECK(mixed.next(SIGINT, start) == SIGUSR2);
     CHECK_FALSE(mixed.next(SIGTERM, start + 1s));
-    CHECK(mixed.next(SIGTERM, start + 7s) == SIGUSR2); // the one that the ranks have had before
+    CHECK(mixed.next(SIGTERM, start + 7s) == SIGUSR2); // the signal that the ranks got first
 
     SignalRelay by_slurm; // TERM comes twice, and after a USR1
     CHECK(by_slurm.next(SIGUSR1, start) == SIGUSR1);
@@ -62,7 +62,7 @@ TEST_CASE("A first signal means a clean stop, and only insisting means at once",
     CHECK(to_a_relay.asked());
 }
 
-TEST_CASE("The head is asked in words for a first INT, and for nothing else", "[launch]") {
+TEST_CASE("Only a first INT asks the head in words", "[launch]") {
     int asked = 0;
     for (const char* signal : {"INT", "USR2"}) {
         SignalRelay relay;
@@ -80,7 +80,7 @@ TEST_CASE("The head is asked in words for a first INT, and for nothing else", "[
     }
 }
 
-TEST_CASE("A head that does not take the words in time gets the signal after all", "[launch]") {
+TEST_CASE("A head that does not take the request in time gets the signal", "[launch]") {
     const std::string one = "kill -INT $PPID; ";
     const std::string wait = "while :; do sleep 0.05; done";
     const auto interrupted = [](const std::string& script, bool can_ask, bool heard,
@@ -100,12 +100,12 @@ TEST_CASE("A head that does not take the words in time gets the signal after all
     };
     CHECK(interrupted(one + wait, true, false, 1ms) == 9);
     CHECK(interrupted(one + "sleep 0.3", true, true, 0ms) == 0);
-    CHECK(interrupted(one + wait, false, false, 1h) == 9); // it could not be asked: at once
+    CHECK(interrupted(one + wait, false, false, 1h) == 9); // it could not be asked: send the signal at once
     CHECK(interrupted("while :; do kill -INT $PPID; sleep 0.05; done", true, false, 1h) ==
           9); // insisting is not put off
 }
 
-TEST_CASE("Who insists is obeyed even by a launcher that hears nothing", "[launch]") {
+TEST_CASE("Insisting ends even a launcher that ignores signals", "[launch]") {
     SignalRelay relay;
     StepOptions options = shell("trap '' USR2 TERM; while :; do kill -INT $PPID; sleep 0.05; done");
     options.grace = 50ms;
@@ -113,7 +113,7 @@ TEST_CASE("Who insists is obeyed even by a launcher that hears nothing", "[launc
     CHECK(relay.insisted());
 }
 
-TEST_CASE("A step can tell what was received from what is passed on", "[launch]") {
+TEST_CASE("A step can tell the received signal from the one passed on", "[launch]") {
     const std::string read_note = "trap 'cat $RANKTUNE_SIGNAL_NOTE >&2; echo >&2; exit' USR1 USR2; ";
     const std::string wait = " $PPID; while :; do sleep 0.05; done";
     const auto told = [&](const std::string& signals, bool as_is = false) {
@@ -129,7 +129,7 @@ TEST_CASE("A step can tell what was received from what is passed on", "[launch]"
     CHECK(told("HUP") == "SIGHUP");
     CHECK(told("USR2") == "SIGUSR2");
     CHECK(told("INT") == "Ctrl-C");
-    CHECK(told("USR1") == "SIGUSR1"); // it might be lost on the way
+    CHECK(told("USR1") == "SIGUSR1"); // a first signal might be lost
     CHECK(told("USR2", true).find("No such file") != std::string::npos);
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("A step ends with its own code, or 128 and the signal that killed it",
     CHECK_THROWS_AS(run_step(missing, relay), ranktune::base::IoError);
 }
 
-TEST_CASE("A launcher that has nothing to do any more is told to end, and then made to", "[launch]") {
+TEST_CASE("A launcher that has nothing left to do gets TERM, and then KILL", "[launch]") {
     SignalRelay relay;
     int readings = 0;
     StepOptions options = shell("trap 'exit 6' TERM; while :; do sleep 0.01; done");
@@ -181,7 +181,7 @@ TEST_CASE("A launcher that has lost all its ranks before there was a head is end
     for (const int fd : told) close(fd);
 }
 
-TEST_CASE("A step has its variables, no input, and its errors are read on the way", "[launch]") {
+TEST_CASE("A step gets its variables and no input, and its errors are read", "[launch]") {
     SignalRelay relay;
     StepOptions options =
         shell("read x && exit 1; [ \"$SUPERVISED\" = yes ] || exit 2; echo one >&2; printf two >&2; echo >&2; exit 3");
@@ -192,7 +192,7 @@ TEST_CASE("A step has its variables, no input, and its errors are read on the wa
     CHECK(lines == std::vector<std::string>{"one", "two"});
 }
 
-TEST_CASE("Of the errors of a step those lines are kept back that somebody wants", "[launch]") {
+TEST_CASE("Error lines of a step can be held back", "[launch]") {
     const auto written = std::filesystem::temp_directory_path() / ("ranktune-step-" + std::to_string(getpid()));
     const int error_output = dup(STDERR_FILENO);
     FILE* const file = std::fopen(written.c_str(), "w");
@@ -225,10 +225,10 @@ TEST_CASE("INT reaches a step as USR2, and it is in a process group of its own",
                  relay);
     CHECK(ended.code == 9);
     CHECK(ended.asked);
-    CHECK(pause_unless_asked(60s, relay)); // does not wait: it was asked already
+    CHECK(pause_unless_asked(60s, relay)); // does not wait: a stop was requested already
 }
 
-TEST_CASE("What a step leaves behind has ended when it is over", "[launch]") {
+TEST_CASE("Processes that a step leaves behind have ended when it is over", "[launch]") {
     SignalRelay relay;
     std::string pid;
     StepOptions options = shell("(sleep 1 & echo $! >&2) ; exit 0");
@@ -238,15 +238,15 @@ TEST_CASE("What a step leaves behind has ended when it is over", "[launch]") {
     CHECK(kill(static_cast<pid_t>(std::stol(pid)), 0) != 0);
 }
 
-// Started by the next test case, to be killed.
-TEST_CASE("a process that runs a step that hears nothing", "[.killed-supervisor]") {
+// Started by the next test case, and killed.
+TEST_CASE("a process that runs a step that ignores signals", "[.killed-supervisor]") {
     SignalRelay relay;
     StepOptions options = shell("trap '' TERM; echo $PPID $$; exec >&-; while :; do sleep 0.05; done");
     options.grace = 50ms;
     static_cast<void>(run_step(options, relay));
 }
 
-TEST_CASE("A step that hears nothing ends when the process that runs it is killed", "[launch]") {
+TEST_CASE("A step that ignores signals ends when the process that runs it is killed", "[launch]") {
     const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
     FILE* const supervisor = popen(("exec " + self + " '[.killed-supervisor]'").c_str(), "r");
     REQUIRE(supervisor != nullptr);
@@ -261,7 +261,7 @@ TEST_CASE("A step that hears nothing ends when the process that runs it is kille
     while (children() < 2) std::this_thread::sleep_for(1ms); // the step and its guardian
     CHECK(kill(pid, SIGKILL) == 0);
     const auto is_alive = [&] {
-        return waitpid(step, nullptr, WNOHANG) != step && kill(step, 0) == 0; // it may have come to this process
+        return waitpid(step, nullptr, WNOHANG) != step && kill(step, 0) == 0; // it may have become this process's child
     };
     for (int turn = 0; turn < 30'000 && is_alive(); ++turn) std::this_thread::sleep_for(10ms);
     CHECK(kill(step, 0) != 0);

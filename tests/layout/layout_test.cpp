@@ -45,7 +45,7 @@ TEST_CASE("The start screen names one node, or counts nodes and GPUs", "[layout]
     CHECK(layout::layout_words(layout, " - ") == "n1");
 }
 
-TEST_CASE("The layout is written down by node, in the order of ranks", "[layout]") {
+TEST_CASE("The layout is written by node, in the order of ranks", "[layout]") {
     CHECK(layout::layout_json(four_ranks(), {}) ==
           "[{\"node\": \"n1\", \"ranks\": [0, 1, 2], \"gpus\": [\"\", \"0\", \"1\"]},\n"
           "    {\"node\": \"n2\", \"ranks\": [3], \"gpus\": [\"0,1\"]}]");
@@ -91,7 +91,7 @@ Layout two_nodes(const std::string& granted) {
 
 } // namespace
 
-TEST_CASE("Ranks are bound node by node, and the log tells it in one line", "[layout]") {
+TEST_CASE("Ranks are bound node by node, with one line in the log", "[layout]") {
     study::ResourceSpec resources;
     const Layout layout = two_nodes("0-7");
     const auto binding = layout::plan_binding(layout, resources);
@@ -121,18 +121,18 @@ TEST_CASE("A study can leave its ranks as the launcher left them", "[layout]") {
     CHECK(comm::cpu_text(layout::cpus_in_use(layout, binding, base::Rank(1))) == "0-7");
 }
 
-TEST_CASE("Cores that may be others' too are only shared out on request", "[layout]") {
+TEST_CASE("Cores that other programs may use are only split on request", "[layout]") {
     study::ResourceSpec resources;
     Layout layout = two_nodes("0-7");
     layout.own_cpus = false;
     const auto left = layout::plan_binding(layout, resources);
     CHECK(left.bound() == 0);
-    CHECK(left.words == "not bound: other programs may use the same cores; with resources.bind = \"cores\" it is");
+    CHECK(left.words == "not bound: other programs may use the same cores; resources.bind = \"cores\" binds anyway");
     resources.bind = study::Bind::cores;
     CHECK(layout::plan_binding(layout, resources).bound() == 5);
 }
 
-TEST_CASE("Workers that a launcher bound to too few processors are named, with what mends it", "[layout]") {
+TEST_CASE("Workers that a launcher bound to too few processors are named, with the remedy", "[layout]") {
     Layout layout;
     layout.nodes = {"n1", "n1", "n1"};
     layout.granted = {{0}, {1}, {2}}; // mpirun with at most two ranks, or srun that counts one core per task

@@ -6,7 +6,6 @@
 #include "comm/graveyard.hpp"
 #include "ddp/mpi_collective.hpp"
 #include "mpi_world.hpp"
-#include "rosters.hpp"
 #include "support/catch.hpp"
 
 using namespace ranktune;
@@ -16,7 +15,7 @@ namespace {
 
 const std::atomic<bool> never{false};
 
-/// Forms this rank's group again and again.
+/// Forms this rank's group, any number of times.
 struct Former {
     explicit Former(std::size_t keep = 8) : factory(test::world(), keep) {}
     std::unique_ptr<ddp::Collective> operator()(const std::atomic<bool>& abort = never) {
@@ -46,8 +45,8 @@ TEST_CASE("2,000 trials of which a tenth fail on one rank lose no communicator",
     for (const std::size_t keep : {std::size_t{0}, std::size_t{8}}) {
         Former form(keep);
         const auto before = comm::mpi::Communicator::live();
-        // Making a communicator for each trial blocks, which is slow where more ranks than cores wait without yielding,
-        // and a sanitizer walks the stack for every allocation inside MPI.
+        // Creating a communicator blocks, which is slow when more ranks than cores wait without yielding, and a
+        // sanitizer walks the stack for every allocation inside MPI.
 #ifdef __SANITIZE_ADDRESS__
         const std::uint32_t trials = 200;
 #else
@@ -79,7 +78,7 @@ TEST_CASE("ranks whose partner never comes are freed by their abort flag, and th
                     std::this_thread::sleep_for(std::chrono::milliseconds(20));
                     abort = true;
                 });
-                static std::vector<float> bucket(1000); // outlives the operation that is given up
+                static std::vector<float> bucket(1000); // outlives the abandoned operation
                 const auto operation = [&] {
                     if (!in_step) return collective->barrier();
                     collective->begin_step(collective->announce({base::DType::float32, {bucket.size()}}),
@@ -93,7 +92,7 @@ TEST_CASE("ranks whose partner never comes are freed by their abort flag, and th
                 CHECK_NOTHROW(collective->fail());
             }
         }
-        // The next formation replaces what was given up.
+        // The next formation replaces the abandoned communicator.
         const auto collective = form();
         CHECK_NOTHROW(collective->barrier());
         CHECK(form.factory.counts().lost >= 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mlp over MPI: as many ranks as the launch has, against one rank in the same process.
+// The mlp over MPI on all ranks of the launch, compared with one rank in the same process.
 
 #include <atomic>
 #include <cmath>
@@ -86,7 +86,7 @@ TEST_CASE("a rank that fails within a step leaves a group that trains the next t
             thrown = error.what();
         }
         CHECK(thrown == (group->rank() == failing ? "loss is NaN at iteration 1" : "PeerFailed"));
-        // The communicator is clean: another trial uses it at once.
+        // The communicator is clean: the next trial can use it.
         const std::vector<float> first = train(*group, options);
         CHECK(train(*group, options) == first);
     }

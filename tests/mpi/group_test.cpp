@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users do with a group, over MPI: all ranks of the launch.
+// The contract of groups with their users, over MPI with all ranks of the launch.
 #include <algorithm>
 #include <atomic>
 
@@ -16,7 +16,7 @@ namespace {
 
 const std::atomic<bool> never{false};
 
-/// Forms the group of all ranks, again and again on the same communicator.
+/// Forms the group of all ranks, any number of times on the same communicator.
 struct Former {
     Former() : factory(test::world()) {
         for (int rank = 0; rank < test::world().size(); ++rank) ranks.emplace_back(static_cast<std::uint32_t>(rank));
@@ -55,7 +55,7 @@ TEST_CASE("messages of one trial over MPI are none of the next on the same commu
     CHECK(form.factory.counts().made <= 1);
 }
 
-// 2 ranks take 13 GB: run by hand, as `mpirun -n 2 test_mpi_group '[.large]'`.
+// Needs 13 GB with 2 ranks: run it by hand, as `mpirun -n 2 test_mpi_group '[.large]'`.
 TEST_CASE("operations on more than 2^31 bytes", "[.large]") {
     Former form;
     const auto group = form();

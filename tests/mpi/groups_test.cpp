@@ -3,7 +3,6 @@
 
 #include "comm/groups/worker_group.hpp"
 #include "mpi_world.hpp"
-#include "rosters.hpp"
 #include "support/catch.hpp"
 
 using namespace ranktune;
@@ -17,7 +16,7 @@ const std::atomic<bool> always{true};
 
 Roster my_roster() { return test::roster_of(test::world().rank(), test::world().size()); }
 
-/// Sum of the members' world ranks, and of what they should be.
+/// Sum of the world ranks of the members, by a reduction over the group.
 int sum_of_ranks(const WorkerGroup& group) {
     int sum = test::world().rank();
     MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, group.communicator());
@@ -71,7 +70,7 @@ TEST_CASE("one rank without room is enough for a communicator to be freed after 
     GroupFactory factory(test::world(), last ? 0 : 8);
     const auto before = mpi::Communicator::live();
     std::set<MPI_Fint> handles;
-    // Making a communicator blocks, which is slow where more ranks than cores wait without yielding.
+    // Creating a communicator blocks, which is slow when more ranks than cores wait without yielding.
     const std::uint64_t cycles = test::world().size() <= 2 ? 10'000 : 500;
     for (std::uint64_t ticket = 1; ticket <= cycles; ++ticket) {
         const auto group = factory.form(roster, ticket, never);
@@ -80,7 +79,7 @@ TEST_CASE("one rank without room is enough for a communicator to be freed after 
     CHECK(mpi::Communicator::live() == before);
     CHECK(factory.counts().kept == 0);
     CHECK(factory.counts().made == (roster.size() > 1 ? cycles : 0));
-    CHECK(handles.size() <= 8); // the library's own table does not grow either
+    CHECK(handles.size() <= 8); // the library reuses its handles, too
 }
 
 TEST_CASE("a poisoned group is never used again by any of its ranks, and its successor works", "[comm][mpi]") {
@@ -112,20 +111,20 @@ TEST_CASE("when one rank is told to give up while a group forms, all of its rank
                                                            static_cast<std::uint32_t>(test::world().rank());
             int formed = 1;
             try {
-                // A group that was formed all the same is used: it would hang if only some had it.
+                // If the group formed, use it: that would hang if only some ranks had it.
                 const auto group = factory.form(roster, ++ticket, gives_up ? always : never);
                 CHECK(sum_of_ranks(*group) == expected_sum(roster));
             } catch (const FormationAborted&) {
                 formed = 0;
             }
-            // The notes of the failed formation do not disturb the next one.
+            // Messages of the failed formation do not disturb the next one.
             const auto group = factory.form(roster, ++ticket, never);
             int least = formed;
             int most = formed;
             MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_INT, MPI_MIN, group->communicator());
             MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT, MPI_MAX, group->communicator());
             CHECK(least == most);
-            if (round % roster.size() == 0 && roster.size() > 1) CHECK(most == 0); // the leader gave up
+            if (round % roster.size() == 0 && roster.size() > 1) CHECK(most == 0); // the leader aborted
         }
     }
 }
@@ -134,7 +133,7 @@ TEST_CASE("ranks may move from group to group", "[comm][mpi]") {
     GroupFactory factory(test::world(), 2);
     const auto size = static_cast<std::uint32_t>(test::world().size());
     const auto me = static_cast<std::uint32_t>(test::world().rank());
-    // Pairs (0,1)(2,3).., then (1,2)(3,4).., then everybody: more rosters per rank than it may keep.
+    // Pairs (0,1)(2,3).., then (1,2)(3,4).., then everybody: more rosters per rank than the factory keeps.
     for (std::uint64_t round = 0; round < 60; ++round) {
         const std::uint32_t phase = round % 3;
         Roster roster;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs Catch2 on every rank: MPI with errors returned, one report per rank (rank 0 on the terminal, the others in
-// <program>.rank<N>.txt, shown when that rank failed), the worst exit code for all. --hang-rank N stops rank N until a
-// debugger sets `go`. Tests that exchange messages must CHECK, not REQUIRE: a rank that leaves strands the others.
+// Runs Catch2 on every rank, with MPI errors returned. Each rank writes a report: rank 0 to the terminal, the others to
+// <program>.rank<N>.txt, shown when that rank fails. The largest exit code counts for all. --hang-rank N stops rank N
+// until a debugger sets `go`. Tests that exchange messages must use CHECK, not REQUIRE: a rank that leaves a test case
+// early makes the others hang.
 #if !__has_include(<catch2/catch_all.hpp>)
 #define CATCH_CONFIG_RUNNER
 #endif
@@ -33,7 +34,7 @@ void wait_for_debugger(int rank) {
     while (go == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
 }
 
-/// Takes --hang-rank N out of the arguments.
+/// Handles --hang-rank N, and returns the other arguments.
 std::vector<std::string> take_arguments(int argc, char** argv, int rank) {
     std::vector<std::string> rest;
     for (int i = 0; i < argc; ++i) {

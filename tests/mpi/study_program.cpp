@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A study on its own, for tests that kill it: `study_program DIR STUDY.toml` runs it, `study_program --check DIR` reads
-// its journal without MPI and prints what it found.
+// A study program for tests that kill it: `study_program DIR STUDY.toml` runs a study, `study_program --check DIR`
+// reads its journal without MPI and prints a summary.
 
 #include <chrono>
 #include <cstdio>
@@ -16,7 +16,6 @@
 #include "ranktune/trainables/trainable.hpp"
 #include "run/run.hpp"
 #include "storage/journal/journal.hpp"
-#include "support/any_trainable.hpp"
 #include "support/files.hpp"
 #include "support/known.hpp"
 
@@ -42,7 +41,7 @@ int check(const std::string& directory) {
     return 0;
 }
 
-/// Never returns from an iteration: a trial that hangs.
+/// A trial that hangs: never returns from an iteration.
 class Hang final : public trainables::Trainable {
   public:
     void setup(trainables::TrialContext&) override {}
@@ -55,11 +54,11 @@ class Hang final : public trainables::Trainable {
     void load(study::StateSource&) override {}
 };
 
-/// Prints, and aborts in its third iteration when it is told to.
+/// Prints, and aborts in its third iteration if its configuration says so.
 class Loud final : public trainables::Trainable {
   public:
     void setup(trainables::TrialContext& context) override {
-        static_cast<void>(context.configuration().at("lr")); // a parameter that nobody reads would end the study
+        static_cast<void>(context.configuration().at("lr")); // a parameter that is never read would end the study
         crash_ = context.configuration().contains("crash") && context.rank() == 1;
     }
     trainables::Metrics step(trainables::TrialContext& context) override {
@@ -82,7 +81,7 @@ class Loud final : public trainables::Trainable {
     int steps_ = 0;
 };
 
-/// A function that reports, and knows nothing of checkpoints.
+/// A function that reports and does not save checkpoints.
 void plain(trainables::FunctionContext& context) {
     const double lr = context.configuration().at("lr").as_double();
     do std::this_thread::sleep_for(std::chrono::milliseconds(300));

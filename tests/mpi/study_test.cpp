@@ -46,7 +46,7 @@ double resident_mib() {
     return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1024.0 * 1024.0);
 }
 
-/// What a rank looked like at the start of each of its trials.
+/// Resource use of this rank at the start of each of its trials.
 struct Footprint {
     std::vector<double> resident;
     std::vector<std::size_t> communicators;
@@ -59,7 +59,7 @@ class Brief final : public trainables::Trainable {
     void setup(trainables::TrialContext& context) override {
         footprint.resident.push_back(resident_mib());
         footprint.communicators.push_back(comm::mpi::Communicator::live());
-        static_cast<void>(context.configuration().at("lr")); // a parameter that nobody reads would end the study
+        static_cast<void>(context.configuration().at("lr")); // a parameter that is never read would end the study
         base::RngStream random(context.seed(), base::Purpose::fault, context.trial().value());
         if (random.below(10) != 0) return;
         fails_at_ = static_cast<int>(random.below(4));
@@ -102,7 +102,7 @@ void register_brief() {
                              values.begin() + static_cast<std::ptrdiff_t>(to));
 }
 
-/// Many brief trials of one to three ranks: memory and communicators of every worker stay where they are.
+/// Many short trials of one to three ranks: memory and communicators of every worker do not grow.
 void check_no_leak(unsigned trials) {
     register_brief();
     footprint = {};
@@ -117,11 +117,11 @@ void check_no_leak(unsigned trials) {
         return;
     }
     const std::size_t count = footprint.resident.size();
-    if (count < 100) return;       // this rank had too few to judge
-#if !defined(__SANITIZE_ADDRESS__) // which keeps what was freed, and finds leaks in its own way
+    if (count < 100) return;       // too few trials on this rank to judge
+#if !defined(__SANITIZE_ADDRESS__) // it keeps freed memory, and has its own leak check
     CHECK(worst(footprint.resident, count / 2, count) - worst(footprint.resident, 0, count / 2) < 2.0);
 #endif
-    // One per roster that is kept, whatever the number of trials.
+    // One per kept roster, however many trials there are.
     CHECK(*std::max_element(footprint.communicators.begin(), footprint.communicators.end()) < 48);
 }
 

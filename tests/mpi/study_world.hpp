@@ -20,12 +20,12 @@
 
 namespace ranktune::test {
 
-/// What a study left behind; trials and records on rank 0 only.
+/// The result of a study; `tuner`, `outcome` and `figures` on rank 0 only.
 struct StudyResult {
     int code = -1;
-    bool same_code = false;              ///< on all ranks
-    std::unique_ptr<tuner::Tuner> tuner; ///< replayed from the journal; null: there is none
-    std::string outcome;                 ///< the file
+    bool same_code = false;              ///< whether all ranks got the same code
+    std::unique_ptr<tuner::Tuner> tuner; ///< replayed from the journal; null: no journal
+    std::string outcome;                 ///< content of the file `outcome`
     head::HeadFigures figures;
 };
 

@@ -5,7 +5,6 @@
 #include "comm/transport/mpi_transport.hpp"
 #include "ddp/mpi_collective.hpp"
 #include "mpi_world.hpp"
-#include "rosters.hpp"
 #include "support/catch.hpp"
 
 using namespace ranktune;
@@ -21,8 +20,8 @@ std::uint32_t value_of(const comm::Message& message) {
     return value;
 }
 
-/// What a service thread does: rank 0 answers every number with the next one, the others count up to `beats`. Returns
-/// the number of wrong messages.
+/// The loop of a service thread: rank 0 answers every number with its successor, the others count up to `beats`.
+/// Returns the number of wrong messages.
 std::uint32_t serve(comm::Transport& transport) {
     const auto send = [&](base::Rank to, std::uint32_t value) {
         transport.send(to, std::as_bytes(std::span(&value, 1)));

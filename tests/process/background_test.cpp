@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Counts calls, and waits for them.
+/// Counts calls and waits for them.
 class Calls {
   public:
     void count() {
@@ -38,7 +38,7 @@ class Calls {
 
 } // namespace
 
-TEST_CASE("work at times of its own goes on until it is told to stop, and not beyond", "[process]") {
+TEST_CASE("scheduled work is repeated until stop, and not afterwards", "[process]") {
     Calls calls;
     Background work(sparingly(1ms, [&] { calls.count(); }), Background::Clock::now());
     calls.wait_for(3);
@@ -50,7 +50,7 @@ TEST_CASE("work at times of its own goes on until it is told to stop, and not be
     CHECK(calls.now() == at_the_end);
 }
 
-TEST_CASE("work that is asked for is done before the end, and never unasked", "[process]") {
+TEST_CASE("requested work is done before the end, and none without a request", "[process]") {
     Calls calls;
     {
         Background work([&] {
@@ -61,12 +61,12 @@ TEST_CASE("work that is asked for is done before the end, and never unasked", "[
         CHECK(calls.now() == 0);
         work.ask();
         calls.wait_for(1);
-        work.ask(); // and straight on to its end
+        work.ask(); // destroyed right after
     }
     CHECK(calls.now() == 2);
 }
 
-TEST_CASE("what is asked for while a call is under way is done once more, after it", "[process]") {
+TEST_CASE("a request during a call leads to one more call", "[process]") {
     Calls begun;
     Calls ended;
     std::atomic<bool> may_end = false;
@@ -88,7 +88,7 @@ TEST_CASE("what is asked for while a call is under way is done once more, after 
     CHECK(ended.now() == 2);
 }
 
-TEST_CASE("work that takes long rests nineteen times as long", "[process]") {
+TEST_CASE("slow work rests nineteen times as long as it took", "[process]") {
     const auto work = sparingly(1ms, [] { std::this_thread::sleep_for(2ms); });
     const auto before = Background::Clock::now();
     CHECK(work() - before >= 40ms);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// One process: how it starts, what it inherits, how it talks, how it ends, and that nothing of it stays.
+// SPDX-License-Identifier: Apache-2.0 One process: its start, what it inherits, its messages and its end, and that
+// nothing is left behind.
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #include "process/guard.hpp"
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 
 namespace ranktune::testing {
 
@@ -81,7 +81,7 @@ std::set<std::string> own_descriptors() {
 
 } // namespace
 
-TEST_CASE("a child prints, ends, and tells how", "[process]") {
+TEST_CASE("a child's output and exit status are read", "[process]") {
     Run run(Run::shell("echo one; echo two >&2; printf three; exit 3"));
     CHECK(run.wait_for_end().text() == "exit code 3");
     CHECK(std::multiset<std::string>(run.output.begin(), run.output.end()) ==
@@ -120,7 +120,7 @@ TEST_CASE("a child inherits no descriptor, no signal mask and no handler", "[pro
     CHECK(run.output[2] == "True /dev/null /");
 }
 
-#if !defined(__SANITIZE_THREAD__) // which makes a fork of vfork: what the child says stays in its own memory
+#if !defined(__SANITIZE_THREAD__) // which makes a fork of vfork: the child's error stays in its own memory
 TEST_CASE("a child that cannot start says why", "[process]") {
     const ranktune::testing::TemporaryDirectory home;
     const std::string script = home.path() + "/script";
@@ -155,7 +155,7 @@ TEST_CASE("a line in pieces and a line of a MiB arrive whole", "[process]") {
     CHECK(run.wait_for_end().clean());
 }
 
-TEST_CASE("a child that floods its outputs is never held up", "[process]") {
+TEST_CASE("a child that floods its outputs never blocks", "[process]") {
     Run run(Run::shell("i=0; while [ $i -lt 20000 ]; do echo \"line $i\"; echo \"error $i\" >&2; i=$((i+1)); done"));
     CHECK(run.wait_for_end().clean());
     CHECK(run.output.size() == 40000);
@@ -163,7 +163,7 @@ TEST_CASE("a child that floods its outputs is never held up", "[process]") {
     CHECK(run.child.last_words().size() <= 2100);
 }
 
-TEST_CASE("decisions that nobody reads hold up nobody", "[process]") {
+TEST_CASE("unread decisions block nobody", "[process]") {
     Run run(Run::shell("read line; exec sleep 100"));
     const std::string line = "{\"decision\":\"continue\"}\n";
     for (int i = 0; i < 200000; ++i) run.child.send(line);
@@ -171,7 +171,7 @@ TEST_CASE("decisions that nobody reads hold up nobody", "[process]") {
     CHECK(run.wait_for_end().signal == SIGKILL);
 }
 
-TEST_CASE("of a progress bar its last state is kept, and very long lines are cut", "[process]") {
+TEST_CASE("the last state of a progress bar is kept, and very long lines are cut", "[process]") {
     Run run(Run::shell("printf ' 1%%\\r 50%%\\r100%%\\n'; printf 'dos\\r\\n'; head -c 100000 /dev/zero | tr '\\0' x"));
     run.wait_for_end();
     REQUIRE(run.output.size() >= 4);
@@ -187,17 +187,17 @@ TEST_CASE("a child that ignores TERM gets KILL after the grace", "[process]") {
     CHECK(run.wait_for_end().signal == SIGKILL);
 }
 
-TEST_CASE("a child that obeys TERM may clean up, and a stopped one hears it", "[process]") {
+TEST_CASE("a child that handles TERM may clean up, even if it was stopped", "[process]") {
     Run run(Run::shell("trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done"), 60s);
     run.wait_for_output(1);
     ::kill(run.child.pid(), SIGSTOP);
     run.child.stop();
     CHECK(run.wait_for_end().clean());
-    // Its own child gets TERM as well, about which a shell may have a word to say.
+    // Its own child gets TERM as well, about which a shell may print a line.
     CHECK(std::ranges::count(run.output, "bye") == 1);
 }
 
-TEST_CASE("descendants die with the child, also those that left its process group", "[process]") {
+TEST_CASE("descendants die with the child, including those that left its process group", "[process]") {
     Run run(
         Run::shell("sleep 1000 & echo $!; setsid sleep 1001 & echo $!; (setsid sh -c 'echo $$; sleep 1002; :' &) ; "
                    "sleep 0.2; exit 0"));
@@ -217,7 +217,7 @@ TEST_CASE("a child that is destroyed is stopped", "[process]") {
 }
 
 TEST_CASE("a child dies with the thread that started it", "[process]") {
-    // Release without destroying: what happens when the worker is killed.
+    // Leaked on purpose, as when the worker is killed.
     Child* leaked = nullptr;
     bool runs = false;
     std::thread([&] {
@@ -261,19 +261,19 @@ TEST_CASE("when a process is killed, the descendants of its programs are killed 
 }
 
 TEST_CASE("a thousand children leave no descriptor and no zombie", "[process]") {
-    Run({"/bin/true"}).wait_for_end(); // what is made once per process is there now
+    Run({"/bin/true"}).wait_for_end(); // makes the per-process objects
     const auto before = own_descriptors();
     for (int i = 0; i < 1000; ++i) {
         Run run(i % 10 == 0 ? Run::shell("sleep 100 & echo x >&3") : Words{"/bin/true"});
         run.wait_for_end();
     }
     CHECK(own_descriptors() == before);
-    CHECK(waitpid(-1, nullptr, WNOHANG) <= 0); // nobody waits to be waited for
+    CHECK(waitpid(-1, nullptr, WNOHANG) <= 0); // no zombie is left
 }
 
 namespace {
 
-/// A process in a session of its own with this environment, which it has when this returns.
+/// Starts a process in its own session with this variable; returns when it is set.
 pid_t start_with(const std::string& variable) {
     const pid_t pid = fork();
     if (pid == 0) {
@@ -291,16 +291,17 @@ pid_t start_with(const std::string& variable) {
 
 } // namespace
 
-TEST_CASE("What a worker and its guard left when they were killed together is ended by the next worker", "[process]") {
+TEST_CASE("The next worker kills processes that a worker and its guard left when they were killed together",
+          "[process]") {
     const std::string mine = Guard::instance().mark(); // RANKTUNE_GUARD=<pid>/<start>/<namespace>/<number>
     const auto at = mine.find('/');
     const auto next = mine.find('/', at + 1);
     const std::string pid = mine.substr(0, at);
     const std::string rest = mine.substr(next);
-    const std::string dead = pid + "/1" + rest; // the number has been another process's since
+    const std::string dead = pid + "/1" + rest; // the pid was reused
     const pid_t left = start_with(dead);
     const pid_t living = start_with(mine);
-    const pid_t elsewhere = start_with(pid + "/1/pid:[1]/7"); // numbers of another namespace say nothing
+    const pid_t elsewhere = start_with(pid + "/1/pid:[1]/7"); // pids of another namespace do not count
     const pid_t stranger = start_with("OTHER=1");
     CHECK(end_programs_of_the_dead() >= 1);
     int status = 0;

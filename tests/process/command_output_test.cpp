@@ -6,7 +6,7 @@
 using namespace ranktune::process;
 using namespace std::chrono_literals;
 
-TEST_CASE("What a program prints, its last words and its exit code", "[process]") {
+TEST_CASE("A program's output, last error lines and exit code", "[process]") {
     const auto output = run_command({"/bin/sh", "-c", "echo out; echo err >&2; cat; exit 3"}, 60s);
     CHECK(output.text == "out\n"); // standard input is empty: cat ends
     CHECK(output.error == "err");
@@ -14,13 +14,13 @@ TEST_CASE("What a program prints, its last words and its exit code", "[process]"
     CHECK_FALSE(output.ok());
 }
 
-TEST_CASE("More output than a pipe holds is read to its end, and kept up to a limit", "[process]") {
+TEST_CASE("Output larger than a pipe is read to its end and kept up to a limit", "[process]") {
     const auto output = run_command({"/bin/sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x"}, 60s);
     CHECK(output.ok());
     CHECK(output.text.size() == 1 << 20);
 }
 
-TEST_CASE("A program that is missing, killed or silent is no error", "[process]") {
+TEST_CASE("A program that is missing, killed or silent throws nothing", "[process]") {
     const auto missing = run_command({"ranktune-no-such-program"}, 60s);
     CHECK_FALSE(missing.exit);
     CHECK(missing.error.find("no such program in PATH") != std::string::npos);

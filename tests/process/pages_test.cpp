@@ -1,11 +1,10 @@
-// SPDX-License-Identifier: Apache-2.0
-// The pages that messages name are there for who reads the message.
+// SPDX-License-Identifier: Apache-2.0 The pages that messages name exist.
 #include "process/pages.hpp"
 
 #include <fstream>
 
 #include "support/catch.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 
 using namespace ranktune::process;
 using ranktune::process::documentation_page;
@@ -40,7 +39,7 @@ TEST_CASE("a page is found beside the library, in an installation and in a clone
           (root / "clone/docs/guides/programs.md").string());
 }
 
-TEST_CASE("where a page is not installed, a message says whose it is", "[process]") {
+TEST_CASE("for a page that is not installed, the name of its source is given", "[process]") {
     const ranktune::testing::TemporaryDirectory directory;
     touch(directory.path() + "/bin/ranktune");
     const std::string elsewhere = "docs/guides/none.txt of ranktune's sources";

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Signals, also those that a thread catches which was there before they were blocked.
+// SPDX-License-Identifier: Apache-2.0 Signals, including those delivered to a thread that was started before they were
+// blocked.
 
 #include "process/signals.hpp"
 
@@ -24,7 +24,7 @@ namespace {
 
 using study::Asker;
 
-/// Waits for a signal as the loops do.
+/// Waits for a signal as loops do.
 Asker next_signal(SignalReader& reader) {
     Waker waker;
     for (;;) {
@@ -35,9 +35,9 @@ Asker next_signal(SignalReader& reader) {
 
 } // namespace
 
-TEST_CASE("a stop signal is read by the loop, whichever thread it is given to", "[process]") {
+TEST_CASE("a stop signal is read by the loop, whichever thread it is delivered to", "[process]") {
     std::atomic<bool> end{false};
-    std::thread earlier([&] { // as those of libraries: started before the signals were blocked
+    std::thread earlier([&] { // like a library's thread: started before the signals were blocked
         while (!end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     });
     block_stop_signals();
@@ -52,7 +52,7 @@ TEST_CASE("a stop signal is read by the loop, whichever thread it is given to", 
     earlier.join();
 }
 
-TEST_CASE("a signal that stands for something else is called so", "[process]") {
+TEST_CASE("a forwarded signal is reported as the original one", "[process]") {
     block_stop_signals();
     const SignalReader reader(SignalMeanings::from({{interrupt_variable, "SIGUSR2"}}));
     CHECK(reader.meaning(Asker::sigusr2) == Asker::keyboard);
@@ -60,18 +60,18 @@ TEST_CASE("a signal that stands for something else is called so", "[process]") {
     CHECK(SignalMeanings::from({}).of(Asker::sigusr2) == Asker::sigusr2);
 }
 
-TEST_CASE("what was received in place of a signal is read from the note, and only there", "[process]") {
+TEST_CASE("the original signal is read from the note only", "[process]") {
     std::string path;
     {
         SignalNote note;
         path = note.path();
         const auto meanings = SignalMeanings::from({{signal_note_variable, path}});
-        CHECK(meanings.of(Asker::sigusr1) == Asker::sigusr1); // nothing is written yet
+        CHECK(meanings.of(Asker::sigusr1) == Asker::sigusr1); // no note yet
         CHECK(meanings.noted() == Asker::none);
         note.write(SIGTERM);
         CHECK(meanings.of(Asker::sigusr1) == Asker::sigterm);
         CHECK(meanings.of(Asker::sigusr2) == Asker::sigterm);
-        CHECK(meanings.of(Asker::sighup) == Asker::sighup); // nobody passes another on as this one
+        CHECK(meanings.of(Asker::sighup) == Asker::sighup); // no signal is forwarded as this one
         CHECK(meanings.noted() == Asker::sigterm);
         note.write(SIGINT);
         CHECK(meanings.of(Asker::sigusr1) == Asker::sigterm); // the first one counts
@@ -85,7 +85,7 @@ TEST_CASE("what was received in place of a signal is read from the note, and onl
     CHECK_FALSE(std::filesystem::exists(path));
 }
 
-TEST_CASE("what Slurm sends when the time is up is one request, and leaves time for checkpoints", "[process]") {
+TEST_CASE("Slurm's signals at the time limit are one request and leave time for checkpoints", "[process]") {
     using namespace std::chrono_literals;
     const std::chrono::steady_clock::time_point start{};
     StopSequence stops;
@@ -98,7 +98,7 @@ TEST_CASE("what Slurm sends when the time is up is one request, and leaves time 
     CHECK(warned.next(Asker::sigterm, start + 120s + 8ms) == StopStep::repeat);
 }
 
-TEST_CASE("who insists ends a study at once", "[process]") {
+TEST_CASE("insisting ends a study at once", "[process]") {
     using namespace std::chrono_literals;
     const std::chrono::steady_clock::time_point start{};
     StopSequence keyboard;

@@ -23,7 +23,7 @@ struct Ended {
     std::string words;
 };
 
-/// A rank that waits for the others under a launcher that dies before they are there: how it ends.
+/// How a rank ends that waits for the others when its launcher dies.
 Ended orphaned(std::chrono::milliseconds limit) {
     int ends[2];
     REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
@@ -33,7 +33,7 @@ Ended orphaned(std::chrono::milliseconds limit) {
     if (launcher == 0) {
         const pid_t rank = fork();
         if (rank != 0) {
-            char there = 0; // not before the rank has looked who its parent is
+            char there = 0; // wait until the rank has read its parent's pid
             _exit(read(ends[0], &there, 1) == 1 ? 0 : 1);
         }
         dup2(ends[1], STDERR_FILENO);
@@ -60,7 +60,7 @@ Ended orphaned(std::chrono::milliseconds limit) {
 } // namespace
 
 TEST_CASE("A rank whose launcher dies while it waits for the others ends", "[process]") {
-    for (const auto limit : {0ms, 90'000ms}) { // for ever, and longer than this test waits
+    for (const auto limit : {0ms, 90'000ms}) { // no limit, and longer than this test waits
         const Ended ended = orphaned(limit);
         CHECK(ended.code == 75);
         CHECK(ended.words.starts_with("ranktune: a rank on n1 ends (exit 75): what started it"));

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of algorithms follows from their descriptions: the reference page, `ranktune algorithms`, `init`.
+// Texts on algorithms are generated from their descriptions: the reference page, `ranktune algorithms`, `init`.
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
 
 #include "report/algorithm_text.hpp"
-#include "support/any_trainable.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
 #include "support/known.hpp"
@@ -18,7 +17,7 @@ namespace {
 
 constexpr const char* page = RANKTUNE_SOURCE_ROOT "/docs/reference/study-file.md";
 
-/// The first table of a section of the page. RANKTUNE_REWRITE=1 puts `table` in its place first.
+/// The first table of a section of the page. RANKTUNE_REWRITE=1 replaces it by `table` first.
 std::string table_of(const std::string& section, const std::string& table) {
     std::string text = ranktune::testing::read_file(page);
     const auto begin = text.find("\n| key |", text.find("\n## `[" + section + "]`\n")) + 1;
@@ -28,7 +27,7 @@ std::string table_of(const std::string& section, const std::string& table) {
     return table;
 }
 
-/// The study that begins like this, with the commented lines `# key = value` in force.
+/// The study file with its commented lines `# key = value` uncommented, where the option applies.
 std::string uncommented(const std::string& text, const study::AlgorithmInfo& info,
                         const space::Configuration& options) {
     std::istringstream in(text);

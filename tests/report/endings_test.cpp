@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is shown when a study ends, or has ended.
+// Screens and sentences at and after the end of a study.
 
 #include <algorithm>
 #include <limits>
@@ -162,7 +162,7 @@ TEST_CASE("Every screen keeps to the width of a narrow terminal, but for what is
             const bool path = said.rfind("some where/digits", 0) == 0 && !contains(said.substr(17), " ");
             const bool message = said.rfind("No module", 0) == 0;
             CHECK((command || path || message || !contains(said, " ")));
-            if (width >= 40) CHECK((command || path)); // wide enough for every word of ours
+            if (width >= 40) CHECK((command || path)); // wide enough for every word of ranktune
         }
     }
 }
@@ -329,7 +329,7 @@ TEST_CASE("a study that is ended at once says what was cut off, and how it goes 
     CHECK(contains(screen, "cut off   #"));
     CHECK(contains(screen, "ranktune run digits"));
     CHECK(widest(screen) <= 80);
-    // The same trials, looked at when nobody runs them.
+    // The same trials when nobody runs the study.
     Live live = figures();
     CHECK(contains(live_table(study.tuner, live, Style{}), "running 2"));
     live.interrupted = true;

@@ -37,7 +37,7 @@ used = { domain = "uniform(0.0, 1.0)", condition = "note == 'plain'" }
 start = "uniform(0.0, 1.0)"
 )toml";
 
-/// What load_study and read_reports would give, without files.
+/// Stands in for load_study and read_reports, without files.
 struct Loaded : LoadedStudy {
     std::vector<study::Reported> reports;
     [[nodiscard]] EachReport each_report() const {
@@ -79,7 +79,7 @@ Loaded odd_study() {
     return loaded(std::move(study));
 }
 
-/// A reader of RFC 4180 that knows nothing of the writer.
+/// An independent reader of RFC 4180.
 std::vector<std::vector<std::string>> parse_csv(const std::string& text) {
     std::vector<std::vector<std::string>> rows;
     std::vector<std::string> row;
@@ -109,7 +109,7 @@ std::vector<std::vector<std::string>> parse_csv(const std::string& text) {
             cell += c;
         }
     }
-    CHECK(cell.empty()); // the last line is ended, too
+    CHECK(cell.empty()); // the last line has a line end, too
     return rows;
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("the JSON export has the form that a dump of the whole would have", "[
 
 namespace {
 
-/// Takes what is written, and remembers the largest piece and how much there was.
+/// Discards output, and records the largest write and the total size.
 class Pieces : public std::streambuf {
   public:
     std::size_t largest = 0;
@@ -198,7 +198,7 @@ TEST_CASE("an export is written trial by trial and report by report", "[report]"
                 before = pieces.total;
             }
         });
-        CHECK(held_back == 0); // each is out before the next one comes
+        CHECK(held_back == 0); // each report is written before the next one is read
         CHECK(pieces.total > many * 10);
         CHECK(pieces.largest < large);
     };
@@ -213,8 +213,8 @@ TEST_CASE("the JSON export writes what is not finite as strings", "[report]") {
     const auto& reports = root["reports"];
     CHECK(reports[0]["metrics"] == nlohmann::json{{"score", 0.5}, {"loss, total", "inf"}});
     CHECK(reports[1]["metrics"]["loss, total"] == "-inf");
-    CHECK(reports[2]["metrics"] == nlohmann::json{{"score", "nan"}}); // what a report lacks is not there
-    CHECK(root["trials"][1]["best"].is_null());                       // nan is the best of nothing
+    CHECK(reports[2]["metrics"] == nlohmann::json{{"score", "nan"}}); // metrics that a report lacks are absent
+    CHECK(root["trials"][1]["best"].is_null());                       // nan is never a best value
     CHECK(root["trials"][1]["last"]["value"] == "nan");
     CHECK(json_of(space::Value(std::numeric_limits<double>::infinity())) == "inf");
 }
@@ -247,7 +247,7 @@ TEST_CASE("CSV fields are quoted where RFC 4180 asks for it", "[report]") {
     }
     CHECK(rows[1][column(header, "best")] == "0.75");
     CHECK(rows[1][column(header, "last")] == "0.75");
-    // As in the JSON: nan is a last value, but the best of nothing; who has not reported has neither.
+    // As in the JSON: nan can be a last value, but no best value; a trial without reports has neither.
     CHECK(rows[2][column(header, "best")].empty());
     CHECK(rows[2][column(header, "best_iteration")].empty());
     CHECK(rows[2][column(header, "last")] == "nan");
@@ -255,7 +255,7 @@ TEST_CASE("CSV fields are quoted where RFC 4180 asks for it", "[report]") {
     for (const char* name : {"best", "best_iteration", "last"}) CHECK(rows[4][column(header, name)].empty());
     CHECK(rows[2][column(header, "message")] == "rank 1: bytes \\xff\\xfe, a \"quote\"\r\nand a second line");
     CHECK(rows[3][column(header, "end")].empty());
-    const auto* start = state.trials[0].configuration.find("start"); // a column of the table is called so, too
+    const auto* start = state.trials[0].configuration.find("start"); // clashes with a column of the table
     CHECK(std::stod(rows[1][column(header, "parameter.start")]) == start->as_double());
     CHECK(std::count(header.begin(), header.end(), "start") == 1);
 }

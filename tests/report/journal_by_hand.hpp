@@ -7,7 +7,7 @@
 
 #include "ranktune/base/log.hpp"
 #include "storage/journal/journal.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 
 namespace ranktune::report::testing {
 

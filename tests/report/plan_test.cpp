@@ -48,7 +48,7 @@ TEST_CASE("ASHA that promotes thins out by eta at each rung", "[report]") {
 }
 
 TEST_CASE("the checkpoints of paused trials are bounded by what can still be promoted", "[report]") {
-    // Rungs 1, 3, 9 see 60, 20, 6 trials; 20 of a rung can ever go on, with two checkpoints each.
+    // Rungs 1, 3, 9 get 60, 20, 6 trials; at most 20 of a rung can go on, with two checkpoints each.
     CHECK(plan_of(study_of(60, 27, "type = \"asha\"")).paused_checkpoints == 2 * (20 + 20 + 6));
     CHECK(plan(study_of(60, 27, "type = \"asha\"")).running_checkpoints == 3);
     CHECK(plan_of(study_of(60, 27, "type = \"asha\"\nvariant = \"stop\"")).paused_checkpoints == 0);
@@ -77,7 +77,7 @@ TEST_CASE("each bracket thins out the trials that are drawn into it", "[report]"
 }
 
 TEST_CASE("a study does what was planned, also with brackets and finish_top", "[report]") {
-    // The earlier trials are the better ones: so no trial is promoted that better ones overtake later.
+    // Earlier trials are better, so no promoted trial is overtaken later.
     const auto by_number = [](std::uint32_t trial, base::Iteration) { return -static_cast<double>(trial); };
     for (const std::uint32_t trials : {8U, 40U, 60U}) {
         for (const std::string scheduler :
@@ -111,8 +111,8 @@ TEST_CASE("a plan says at most only where no study can train more", "[report]") 
     CHECK(plan_of(study_of(10, 5, "type = \"median\"")).iterations == 50);
     CHECK(plan_of(study_of(10, 5, "type = \"fifo\"", stop)).certainty == Certainty::at_most);
     CHECK(plan_of(study_of(10, 5, "type = \"fifo\"")).certainty == Certainty::exact);
-    // Trials that come in ever better are promoted, and overtaken when it is too late: more train on than the best
-    // third.
+    // If trials get better and better, each is promoted before better ones overtake it: more than the best third train
+    // on.
     for (const std::string variant : {"promote", "stop"}) {
         INFO(variant);
         const auto spec = study_of(30, 9, "type = \"asha\"\nvariant = \"" + variant + "\"", stop);

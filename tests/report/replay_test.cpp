@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replay that asks the algorithms again, and the digest of what a study found out.
+// Verification by replay, and the digest of the results of a study.
 #include "report/replay.hpp"
 
 #include <cmath>

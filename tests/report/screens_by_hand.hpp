@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Studies in the states that screens are made of, and what screens are looked at with.
+// Studies in various states for tests of screens, and helpers for these tests.
 
 #include <algorithm>
 #include <cstdint>
@@ -49,7 +49,7 @@ type = "asha"
     return live;
 }
 
-/// What every start is told to be made of.
+/// The versions for all start screens.
 [[nodiscard]] inline StartInfo start_of(std::uint32_t workers, std::string hosts, std::string directory) {
     StartInfo info;
     info.version = "ranktune 0.1.0 (a1b2c3d)";
@@ -103,7 +103,7 @@ type = "asha"
 
 [[nodiscard]] inline FilesInfo files() { return {9, 3'140'000, "digits", "ranktune run digits.toml"}; }
 
-/// A grid of three, each trained in one iteration.
+/// A grid of three trials of one iteration.
 [[nodiscard]] inline std::string grid(const std::string& num_trials = {}) {
     return R"toml([study]
 name = "grid"
@@ -121,7 +121,7 @@ type = "grid"
 )toml";
 }
 
-/// The study above, ended, with this loss everywhere.
+/// The study above, ended; all trials have this loss.
 [[nodiscard]] inline StudyByHand ended_grid(double loss, const std::string& num_trials = {}) {
     StudyByHand study(grid(num_trials));
     study.began(1);
@@ -137,7 +137,7 @@ type = "grid"
     return study;
 }
 
-/// Nine trials of twelve, failed; the others were never made.
+/// Nine of twelve trials have failed; the others were never created.
 [[nodiscard]] inline StudyByHand early_failures() {
     StudyByHand study(digits);
     study.began(4);

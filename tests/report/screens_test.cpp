@@ -54,7 +54,7 @@ TEST_CASE("the live table says at once when checkpoints cannot be written, and w
     for (std::size_t width = 20; width <= 130; ++width) {
         const std::string text = live_table(study.tuner, live, columns(width));
         CHECK(widest(text) <= width);
-        if (width >= 46) CHECK(contains(text, "No space left")); // the cause is what is never cut
+        if (width >= 46) CHECK(contains(text, "No space left")); // the cause is never cut
     }
     const std::string line = status_line(study.tuner, live, Style{});
     CHECK(lines_of(line).size() == 1);
@@ -86,7 +86,7 @@ TEST_CASE("a long list of trials is cut, and the rest is counted", "[report]") {
     CHECK(lines.back() == " " + std::to_string(trials - 3) + " more: ranktune status --all runs/7");
     live.directory = "runs of/this week";
     CHECK(contains(live_table(study.tuner, live, Style{}, 3), "more: ranktune status --all 'runs of/this week'\n"));
-    CHECK(contains(live_table(study.tuner, live, columns(40), 3), " 4 more\n")); // a part of a command is of no use
+    CHECK(contains(live_table(study.tuner, live, columns(40), 3), " 4 more\n")); // a command is never truncated
 }
 
 TEST_CASE("the table of a study without a trial is its head", "[report]") {
@@ -134,14 +134,14 @@ TEST_CASE("progress counts what is certain once that is more than the plan", "[r
     CHECK(expected_iterations(study.tuner) == 26); // 12 + 4 * 2 + 1 * 6
     study.began(4);
     CHECK(expected_iterations(study.tuner) == 26);
-    // Each trial is better than all before it: more of them pass a rung than the plan has.
+    // Each trial is better than all before it: more pass a rung than planned.
     study.play_out([](std::uint32_t trial, base::Iteration iteration) {
         return 0.01 * trial + 0.001 * static_cast<double>(iteration);
     });
     const auto& state = study.tuner.state();
     REQUIRE(state.ended);
     REQUIRE(state.iterations > 26);
-    CHECK(expected_iterations(study.tuner) == state.iterations); // a full bar, whatever the plan was
+    CHECK(expected_iterations(study.tuner) == state.iterations); // a full bar, whatever was planned
     CHECK(live_table(study.tuner, {}, {}).find("[##############################]") != std::string::npos);
 }
 
@@ -285,7 +285,7 @@ TEST_CASE("The screen of a resumed study tells the first line of a long message"
 TEST_CASE("a traceback is no paragraph of the line of a resumed study", "[report]") {
     ResumeInfo found;
     found.start = 2;
-    // As the file `outcome` of an older version has it: in one line.
+    // In one line, as in the file `outcome` of an older version.
     found.ended =
         "start 1 ended at 2026-11-20T14:02:11Z: exit code 1: ValueError: no last lines of its standard error: "
         "Traceback (most recent call last):";
@@ -352,7 +352,7 @@ TEST_CASE("the total of a live view never goes back, and is called an estimate w
     study.began(4);
     SteadyTotal total;
     CHECK(total.update(study.tuner) == 26);
-    // Each trial is better than all before it: more of them pass a rung than the plan has.
+    // Each trial is better than all before it: more pass a rung than planned.
     std::uint64_t most = 26;
     bool back = false;
     for (bool moved = true; moved && !study.tuner.state().ended;) {

@@ -8,7 +8,7 @@
 namespace ranktune::report {
 namespace {
 
-/// So many seconds after the start of the study by hand.
+/// The wall clock, in seconds after the start of the study.
 std::chrono::system_clock::time_point after(double seconds) {
     constexpr double began = 1'795'183'331.0; // 2026-11-20T14:02:11Z
     return std::chrono::system_clock::time_point(std::chrono::duration_cast<std::chrono::system_clock::duration>(

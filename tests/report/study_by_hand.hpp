@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A study driven step by step, so that a screen can be asked for at any moment of it, and its records kept.
+// A study driven step by step by a test, which can render a screen at any step; keeps its records.
 
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "ranktune/study/parse.hpp"
-#include "support/any_trainable.hpp"
 #include "support/known.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::report::testing {
 
-/// Parses a study whose trainable `any` takes every option.
+/// Parses a study whose trainable `any` accepts every option.
 [[nodiscard]] inline study::StudySpec spec_of(const std::string& text) {
     return study::parse_study(text, "by-hand.toml", {}, ranktune::testing::known({ranktune::testing::any_trainable()}));
 }
@@ -64,7 +63,7 @@ class StudyByHand {
     void report(std::uint32_t trial, base::Iteration iteration, double value) {
         report(trial, iteration, {{tuner.spec().objective.metric, value}});
     }
-    /// A report, and when that ends the attempt: its checkpoint and its end.
+    /// Reports; if the verdict ends the attempt, also saves and ends it.
     void train(std::uint32_t trial, base::Iteration iteration, double value) {
         report(trial, iteration, value);
         const auto verb = state(trial).verdict.verb;
@@ -88,7 +87,7 @@ class StudyByHand {
         now_ += time;
         step(study::TimerFired{});
     }
-    /// What is running takes its next steps until the study ends.
+    /// Trains all running trials, iteration by iteration, until the study ends.
     void play_out(double (*value)(std::uint32_t trial, base::Iteration iteration)) {
         for (bool moved = true; moved && !tuner.state().ended;) {
             moved = false;
@@ -105,7 +104,7 @@ class StudyByHand {
     }
 
     std::unique_ptr<tuner::Tuner> owned;
-    tuner::Tuner& tuner = *owned; ///< stays where it is when the study is moved
+    tuner::Tuner& tuner = *owned; ///< stays valid when the study is moved
     std::vector<study::Record> records;
 
   private:

@@ -13,9 +13,9 @@ namespace {
 
 study::CheckpointRef at(base::Iteration iteration) { return {iteration, std::to_string(iteration), 1, 1}; }
 
-/// A trial whose checkpoints come and go.
+/// A trial whose checkpoints change between reads of the journal.
 struct Trial {
-    std::vector<std::vector<study::CheckpointRef>> journal = {}; ///< what it lists, at one look after the other
+    std::vector<std::vector<study::CheckpointRef>> journal = {}; ///< the listed checkpoints, by number of the read
     std::set<std::string> unreadable = {};
     std::size_t looks = 0;
     std::vector<std::string> told = {};

@@ -32,7 +32,7 @@ TEST_CASE("bytes that are not UTF-8 take one column each and are never passed on
     CHECK(printable("a\xff"
                     "b") == "a?b");
     CHECK(printable("\x1b[31mred\x7f\n\t") == "?[31mred???");
-    CHECK(printable("\u009b") == "?"); // CSI in one character: terminals obey it
+    CHECK(printable("\u009b") == "?"); // CSI as one character, which terminals execute
 }
 
 TEST_CASE("a text is cut at whole characters, and the cut is marked", "[report]") {
@@ -48,7 +48,7 @@ TEST_CASE("a text is cut at whole characters, and the cut is marked", "[report]"
     CHECK(fit_ends("学習率の初期", 6) == "学~期");
     CHECK(fit("学習率", 6) == "学習率");
     CHECK(fit("学習率", 5) == "学習~");
-    CHECK(fit("学習率", 4) == "学~"); // one column is left over rather than half a character
+    CHECK(fit("学習率", 4) == "学~"); // leaves a column free rather than cut a character
     CHECK(fit("e\u0301e\u0301e\u0301", 2) == "e\u0301~");
     CHECK(pad_left("学", 4) == "  学");
     CHECK(pad_right("学", 4) == "学  ");
@@ -67,7 +67,7 @@ TEST_CASE("prose is broken at spaces", "[report]") {
     CHECK(wrap("a-word-that-is-too-long b", 4) == std::vector<std::string>{"a-word-that-is-too-long", "b"});
     CHECK(wrap("学習 率", 4) == std::vector<std::string>{"学習", "率"});
     CHECK(wrap("one  two   three", 5) ==
-          std::vector<std::string>{"one", "two", "three"}); // a gap is not left at an end
+          std::vector<std::string>{"one", "two", "three"}); // no gap at the end of a line
     CHECK(wrap("one  two", 8) == std::vector<std::string>{"one  two"});
 }
 

@@ -8,7 +8,6 @@
 
 #include "ranktune/study/parse.hpp"
 #include "report/replay.hpp"
-#include "support/any_trainable.hpp"
 #include "support/known.hpp"
 
 namespace ranktune::scenarios {
@@ -202,7 +201,7 @@ std::string Player::play(const std::string& command, const std::string& body) {
     return text;
 }
 
-/// A new head reads the journal.
+/// A new core with the records so far.
 void Player::reload() {
     live_ = std::make_unique<tuner::Tuner>(spec_);
     for (const auto& record : journal_) live_->apply(record);

@@ -12,10 +12,10 @@
 
 namespace ranktune::scenarios {
 
-/// Executes the commands of a scenario file and answers with what the core recorded (one line a record) and commanded
+/// Executes the commands of a scenario file and returns what the core recorded (one line per record) and commanded
 /// (lines that begin with `>`). After every command the invariants are checked, and a second core that only applies the
-/// records must have the same digest. From every state a core is restored from its snapshot: all of these live on
-/// beside the first, and decide and command what it does.
+/// records must have the same digest. After every step a further core is restored from a snapshot; all restored cores
+/// then execute the remaining commands, and must give the same output.
 ///
 ///   study            the lines up to `----` are a study file; again: a new study in place of the one before
 ///   began N [hosts H]    a head with N workers on H hosts
@@ -23,24 +23,24 @@ namespace ranktune::scenarios {
 ///   saved T IT       its checkpoint is committed
 ///   over T OUTCOME [[rank R:] MESSAGE]   paused, stopped, finished, failed or lost
 ///   train T IT V     report; and, when the verdict is pause or stop: saved, over
-///   rank_hung R      user code on rank R hung: the trial's fault
+///   rank_hung R      user code on rank R hangs: the trial's fault
 ///   died N [T [rank R:] MESSAGE]   the job died; a new head with N workers reads the journal; T left a crash note
-///   rank_gone R | stop WHY | person_stops WHY | timer SECONDS | at SECONDS (sets the clock for what follows)
+///   rank_gone R | stop WHY | person_stops WHY | timer SECONDS | at SECONDS (sets the clock for the next commands)
 ///   failures         of the job, and the mean time between them
 ///   trials           phase, iteration and best of every trial
 ///   rungs            entries and promotions
-///   digest           what the study found out (report::LogicalDigest)
-///   resume N         a new head: the records so far are applied to a fresh core, which begins with N workers
-///   reload           the same without the beginning, so that these can come between:
+///   digest           of the results (report::LogicalDigest)
+///   resume N         a new head with N workers: the records so far are applied to a new core
+///   reload           applies the records to a new core, which has not begun yet: `began` begins it, and before that:
 ///   change a.b=V     the study file has changed
-///   reopen T [scratch]   the failed trial T waits again
+///   reopen T [scratch]   failed trial T waits again
 class Player {
   public:
     [[nodiscard]] std::string play(const std::string& command, const std::string& body);
 
   private:
     void event(study::EventBody body, std::string& text);
-    /// Lets the core, and all that were restored, do the same.
+    /// Performs `act` on the core and on all restored ones, and compares their output.
     void everywhere(const std::function<void(tuner::Tuner&, tuner::Output&)>& act, std::string& text);
     void check(std::string& text, const tuner::Output& output);
     [[nodiscard]] std::unique_ptr<tuner::Tuner> restored() const;
@@ -50,11 +50,11 @@ class Player {
                std::optional<study::JobDeath> death = std::nullopt);
     void reload();
 
-    study::StudySpec spec_; ///< as the study was created
+    study::StudySpec spec_; ///< at the creation of the study
     std::unique_ptr<tuner::Tuner> live_;
     std::unique_ptr<tuner::Tuner> replayed_;
-    std::optional<base::StudyTime> timer_;                ///< shown last
-    std::vector<std::unique_ptr<tuner::Tuner>> restored_; ///< one for each state so far, oldest first
+    std::optional<base::StudyTime> timer_;                ///< the last one that was shown
+    std::vector<std::unique_ptr<tuner::Tuner>> restored_; ///< one from each earlier state, oldest first
     std::vector<study::Record> journal_;
     base::StudyTime now_{};
     std::uint32_t incarnation_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays every *.txt of this folder and compares with the expected output in it. RANKTUNE_REWRITE=1 writes what came out
-// instead: read the difference before you commit it.
+// Plays every *.txt of this folder and compares the output with the expected output in it. RANKTUNE_REWRITE=1
+// overwrites the expected output with the actual one: review the diff before committing.
 
 #include <cstdlib>
 #include <filesystem>
@@ -50,7 +50,7 @@ std::vector<Step> read_steps(const std::filesystem::path& path) {
 TEST_CASE("every scenario gives the output that is written in it", "[scenario]") {
     const char* folder = std::getenv("RANKTUNE_SCENARIOS");
     REQUIRE(folder != nullptr);
-    const char* listed = std::getenv("RANKTUNE_SCENARIO_NAMES"); // of meson.build: none of them may be lost
+    const char* listed = std::getenv("RANKTUNE_SCENARIO_NAMES"); // the list in meson.build: a lost file fails the test
     REQUIRE(listed != nullptr);
     std::istringstream words(listed);
     const std::set<std::string> expected{std::istream_iterator<std::string>(words), {}};

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ranktune/base/rng.hpp"
+#include "schedulers/driver.hpp"
 #include "schedulers/median_set.hpp"
-#include "schedulers/two_trials.hpp"
 #include "support/catch.hpp"
 
 using namespace ranktune;
@@ -95,7 +95,7 @@ TEST_CASE("median: with hard_stop = false trials pause and go on when nothing is
     d.promote(*d.next(rest));
     REQUIRE(d.next(rest));
     CHECK(d.next(rest)->trial == c);
-    // From here on as under FIFO.
+    // From here on it is not judged any more.
     CHECK(d.scheduler().next_decision_point(e, 2) == 1000);
     const auto before = d.snapshot();
     CHECK(d.result(e, 3, -1e9) == CONTINUE);

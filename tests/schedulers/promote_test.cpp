@@ -259,7 +259,7 @@ TEST_CASE("a trial paused by a drain between rungs is not entered, and never pro
     d.started(TrialId(2));
     CHECK(d.report(TrialId(2), 3, 3.0).verb == Verb::pause);
     CHECK(rungs(d)[1] == "3: 1 -> 0");
-    // On its way to the ceiling a drain may pause it at a rung: it stays on its way.
+    // A drain may pause a finishing trial at a rung; it still goes to the ceiling.
     d.promote(*d.next({.can_create = false, .active = false}));
     d.tell(TrialId(2), 9, 3.0, {Verb::pause, Reason::draining});
     d.ended(TrialId(2), study::AttemptOutcome::paused);
@@ -362,7 +362,7 @@ TEST_CASE("finish_top takes another trial when the one it chose fails", "[schedu
     CHECK(text(d.next(idle)) == "#0 1->27");
 }
 
-TEST_CASE("a paused trial that is closed stands in nobody's way", "[schedulers]") {
+TEST_CASE("a paused trial that is closed blocks no other", "[schedulers]") {
     const Pool creating{.can_create = true, .active = false};
     const Pool idle{.can_create = false, .active = false};
     Driver d(promote(27, 3));
@@ -387,11 +387,11 @@ TEST_CASE("a paused trial that is closed stands in nobody's way", "[schedulers]"
     CHECK(text(d.next(idle)) == "-");
 }
 
-TEST_CASE("a trial that failed while it was to pause, and is tried again, stands in nobody's way", "[schedulers]") {
+TEST_CASE("a reopened trial that failed after it was told to pause blocks no other", "[schedulers]") {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     Driver d(promote(27));
     for (std::uint32_t i = 0; i < 4; ++i) d.add();
-    // Told to pause with the worst value there is; its end takes it for paused, its failure closes it.
+    // Told to pause with the worst value; the end of its attempt makes it paused, its failure closes it.
     d.tell(TrialId(0), 1, nan, {Verb::pause, Reason::rung});
     d.fail(TrialId(0));
     d.apply(study::TrialReopened{TrialId(0), {}, false});
@@ -430,7 +430,7 @@ TEST_CASE("rungs are r eta^k below R, and R", "[schedulers]") {
 TEST_CASE("impossible settings are refused", "[schedulers]") {
     const auto refused = [](const std::string& option, space::Value value) {
         auto s = promote();
-        s.scheduler.options.set(option, std::move(value)); // past what `chosen` looks at
+        s.scheduler.options.set(option, std::move(value)); // without the checks of `chosen`
         CHECK_THROWS_AS(make_scheduler(s), base::UsageError);
     };
     refused("eta", 2.5);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rule "ray" against the cases of Ray's own tests (python/ray/tune/tests/test_trial_scheduler.py); the name of the case
-// stands at each.
+// Rule "ray" against the cases of Ray's own tests (python/ray/tune/tests/test_trial_scheduler.py); each test names its
+// case.
 #include <limits>
 #include <vector>
 
-#include "schedulers/two_trials.hpp"
+#include "schedulers/driver.hpp"
 #include "support/catch.hpp"
 
 using namespace ranktune;
@@ -141,7 +141,7 @@ TEST_CASE("ray: rungs of grace 1, max_t 100, eta 4; equality with the cut-off co
     CHECK(d.result(d.add(), 1, std::nextafter(0.1, 0.0)) == STOP);
 }
 
-TEST_CASE("ray: a skipped rung is looked at by the next report, one rung per report", "[schedulers]") {
+TEST_CASE("ray: a skipped rung is compared by the next report, one rung per report", "[schedulers]") {
     Driver d(ray(1, 100, 4)); // 1, 4, 16, 64
     const TrialId first = d.add();
     for (base::Iteration t = 1; t < 20; ++t) CHECK(d.result(first, t, 1.0) == CONTINUE);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schedulers against the shortest possible statement of their rules, which sorts everything anew each time, on
-// random histories with failures, losses, drains and restarts.
+// The schedulers against simple implementations of their rules, which sort everything each time, on random histories
+// with failures, losses, drains and restarts.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -35,7 +35,7 @@ std::vector<Ranked> sorted(std::vector<Ranked> entries) {
     return entries;
 }
 
-/// Is `entry` among the first `count` of `entries` with it?
+/// Whether `entry` would be among the first `count` of `entries`.
 bool among(std::vector<Ranked> entries, const Ranked& entry, std::size_t count) {
     entries.push_back(entry);
     entries = sorted(entries);
@@ -247,7 +247,7 @@ TEST_CASE("the stopping rules agree with sorting", "[schedulers]") {
                         const double value = value_of(*report);
                         const double score = study::score(value, study::Mode::max);
                         const std::uint32_t b = bracket.at(report->trial);
-                        // The highest rung reached: reports of this world skip none.
+                        // The highest rung reached; these reports skip none.
                         std::size_t rung = 0;
                         while (rung < levels[b].size() && levels[b][rung] <= report->iteration) ++rung;
                         auto* entries = rung == 0 ? nullptr : &rungs[{b, rung - 1}];

@@ -88,7 +88,7 @@ TEST_CASE("the quantile is that of linear interpolation, exact at its ends", "[s
     CHECK(low.quantile() == -std::numeric_limits<double>::infinity()); // not NaN
 }
 
-TEST_CASE("a snapshot of a split is refused when it is not one", "[schedulers]") {
+TEST_CASE("a damaged snapshot of a split is refused", "[schedulers]") {
     RankedSplit split(BestCount(Rule::floor, 3));
     for (std::uint32_t i = 0; i < 20; ++i) split.insert({static_cast<double>(i * 7 % 20), base::TrialId(i)});
     study::Bytes bytes;

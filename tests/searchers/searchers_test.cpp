@@ -6,7 +6,6 @@
 #include "ranktune/base/rng.hpp"
 #include "searchers/built_in.hpp"
 #include "searchers/grid.hpp"
-#include "searchers/make_searcher.hpp"
 #include "searchers/random.hpp"
 #include "searchers/sobol.hpp"
 #include "support/catch.hpp"
@@ -43,7 +42,7 @@ TEST_CASE("the random searcher samples the space with the study's seed", "[searc
         CHECK(searcher.suggest(trial, {}) == space.sample(42, TrialId(trial)));
 }
 
-TEST_CASE("the random searcher's first configurations are these for ever", "[searchers]") {
+TEST_CASE("the random searcher's first configurations never change", "[searchers]") {
     // Part of the reproducibility contract: a new version must not change what a seed means.
     const SearchSpace space =
         space_of({{"n", "randint(0, 1000)"}, {"c", "choice(['a', 'b', 'c'])"}, {"g", "grid([1, 2])"}});
@@ -52,7 +51,7 @@ TEST_CASE("the random searcher's first configurations are these for ever", "[sea
     CHECK(searcher.suggest(1, {})->text() == "n=396 c=a g=2");
 }
 
-TEST_CASE("the grid searcher takes every point once and then has no more", "[searchers]") {
+TEST_CASE("the grid searcher takes every point once and is then exhausted", "[searchers]") {
     const SearchSpace space = space_of({{"a", "choice(['x', 'y'])"}, {"n", "qrandint(0, 4, 2)"}});
     const searchers::GridSearcher searcher(space);
     std::vector<std::string> texts;
@@ -95,7 +94,7 @@ TEST_CASE("the first 2^m trials of the Sobol searcher use every value of a choic
     }
 }
 
-TEST_CASE("random and Sobol go through the grids of the space in turn", "[searchers]") {
+TEST_CASE("random and Sobol take the grid points of the space in turn", "[searchers]") {
     const SearchSpace space = space_of({{"g", "grid([1, 2, 3])"}, {"x", "uniform(0, 1)"}, {"h", "grid(['a', 'b'])"}});
     const searchers::RandomSearcher random(space, 1);
     const searchers::SobolSearcher sobol(space, 1, true);
@@ -143,7 +142,7 @@ TEST_CASE("make_searcher makes what the study asks for", "[searchers]") {
     CHECK(differs);
 }
 
-TEST_CASE("two seeds give different configurations, but for searchers that draw nothing", "[searchers]") {
+TEST_CASE("two seeds give different configurations, except from searchers that draw nothing", "[searchers]") {
     const auto differ = [](const study::SearcherSpec& searcher) {
         const auto texts = [&](std::uint64_t seed) {
             study::StudySpec spec;

@@ -16,7 +16,7 @@ TEST_CASE("Random studies with random faults end, and their journals replay to t
         lost += result.ranks_lost;
         killed += result.heads_killed;
     }
-    // Otherwise the cases are too tame to mean anything.
+    // Otherwise the cases have too few faults to test anything.
     CHECK(lost > 100);
     CHECK(killed > 10);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Studies longer than their jobs, in virtual time: each job ends by itself before its time is up, and nothing that was
-// trained is trained again.
+// Studies longer than their jobs, in virtual time: each job ends on its own before its time is up, and no iteration is
+// trained twice.
 
 #include <set>
 
@@ -39,7 +39,7 @@ struct Series {
         options.curve.max_iteration = 5s;
         options.curve.max_save = 3s;
     }
-    /// The next job. As under Slurm, a tenth of its time is no part of what the core is told.
+    /// The next job. As under Slurm, the core is told a deadline that leaves a tenth of the time free.
     ClusterResult life(base::Duration length) {
         options.incarnation = base::Incarnation(++lives);
         options.deadline = length - length / 10;
@@ -83,7 +83,7 @@ TEST_CASE("A study of many jobs ends each of them in time and trains nothing twi
     }
 }
 
-TEST_CASE("What does not fit into a job is tried once, and waits for a longer one", "[sim]") {
+TEST_CASE("An iteration that does not fit into a job is tried once, and waits for a longer job", "[sim]") {
     Series series(4, 3);
     series.options.curve.min_iteration = series.options.curve.max_iteration = 100s;
     for (std::uint32_t rank = 0; rank <= 2; ++rank) series.options.deaths.emplace_back(base::Rank(rank), 60s);
@@ -102,7 +102,7 @@ TEST_CASE("What does not fit into a job is tried once, and waits for a longer on
     CHECK(result.elapsed > 300s);
 }
 
-TEST_CASE("Without a deadline, or with a far one, a study runs as it would", "[sim]") {
+TEST_CASE("Without a deadline, or with a far one, a study runs unchanged", "[sim]") {
     Series plain(4, 9);
     plain.options.incarnation = base::Incarnation(1);
     const auto undisturbed = run_cluster(plain.options, *plain.tuner, plain.records, plain.files);

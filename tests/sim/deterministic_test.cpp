@@ -33,7 +33,7 @@ TEST_CASE(
         unreachable += result.unreachable;
         digests.insert(result.digest);
     }
-    // Otherwise the cases are too tame to mean anything.
+    // Otherwise the cases have too few faults to test anything.
     CHECK(lost > 200);
     CHECK(killed > 50);
     CHECK(held > 1000);

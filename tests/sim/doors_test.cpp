@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Algorithms that take over the states of other trials, let trials wait, and prepare suggestions ahead, in simulated
-// jobs whose processes are killed.
+// Algorithms that exploit other trials, let trials wait, and prepare suggestions ahead, in simulated jobs whose
+// processes are killed.
 
 #include <memory>
 #include <set>
@@ -40,7 +40,7 @@ study::StudySpec spec_of(std::uint32_t trials, base::Iteration ceiling) {
 
 } // namespace
 
-TEST_CASE("Trials take over the checkpoints of others, whatever dies", "[sim]") {
+TEST_CASE("Trials take over the checkpoints of others, whichever process dies", "[sim]") {
     std::size_t exploits = 0;
     std::size_t from_donors = 0;
     std::size_t undone = 0;
@@ -67,7 +67,7 @@ TEST_CASE("Trials take over the checkpoints of others, whatever dies", "[sim]") 
         for (const auto& one : lives.all<study::Exploited>()) {
             ++exploits;
             CHECK(one.donor.trial != one.trial);
-            CHECK(one.donor.checkpoint.iteration == one.iteration); // the toy compares at equal iterations
+            CHECK(one.donor.checkpoint.iteration == one.iteration); // the toy scheduler compares at equal iterations
         }
         for (const auto& start : lives.all<study::TrialStarted>())
             if (std::holds_alternative<study::Donor>(start.from)) ++from_donors;
@@ -79,7 +79,7 @@ TEST_CASE("Trials take over the checkpoints of others, whatever dies", "[sim]") 
             }
         }
     }
-    // Otherwise the cases are too tame to mean anything.
+    // Otherwise the cases have too few faults to test anything.
     CHECK(exploits > 300);
     CHECK(from_donors > 300);
     CHECK(undone > 10);
@@ -101,14 +101,14 @@ TEST_CASE("No group waits for a suggestion that is prepared ahead", "[sim]") {
     std::uint64_t stopgaps = 0;
     for (const auto& trial : lives.tuner->state().trials) {
         if (trial.origin.kind == study::Origin::Kind::stopgap) {
-            CHECK(trial.origin.index == stopgaps); // suggestions have numbers of their own, without gaps
+            CHECK(trial.origin.index == stopgaps); // stopgaps are numbered without gaps
             ++stopgaps;
         } else {
             CHECK(trial.origin.kind == study::Origin::Kind::ticket);
             CHECK(tickets.insert(trial.origin.index).second);
         }
     }
-    CHECK(stopgaps >= 4); // those that were there before anything could be prepared
+    CHECK(stopgaps >= 4); // created before anything could be prepared
     CHECK(tickets.size() >= 10);
     for (const auto& prepared : lives.all<study::TicketPrepared>())
         CHECK(prepared.configuration.has_value() == (prepared.ticket % 5 != 4));

@@ -31,7 +31,7 @@ TEST_CASE("A task of a step knows its job, its nodes and the tasks on them", "[s
     CHECK(found->end == 1763672400);
 }
 
-TEST_CASE("What a batch script is not told is not guessed", "[slurm]") {
+TEST_CASE("Values that a batch script does not have are not guessed", "[slurm]") {
     const auto found =
         allocation({{"SLURM_JOBID", "7"}, {"SLURM_JOB_NODELIST", "n[1-"}, {"SLURM_JOB_END_TIME", "soon"}});
     REQUIRE(found);
@@ -50,4 +50,24 @@ TEST_CASE("A task of a job array is requeued by the array's number", "[slurm]") 
     REQUIRE(found);
     CHECK(found->job == "1207");
     CHECK(found->name == "1200_7");
+}
+
+TEST_CASE("the switches above a node are those of Slurm's tree", "[slurm]") {
+    const auto of = [](const char* address, const char* pattern, const char* node = "n7") {
+        return switches_above({{"SLURM_TOPOLOGY_ADDR", address}, {"SLURM_TOPOLOGY_ADDR_PATTERN", pattern}}, node);
+    };
+    CHECK(of("s0.s2.n7", "switch.switch.node") == "s0.s2");
+    CHECK(of("s2.n7", "switch.node") == "s2");
+    CHECK(of("n7", "node").empty());                     // topology/none
+    CHECK(of("s0.s2.n1", "switch.switch.node").empty()); // inherited from another node
+    CHECK(of("s0.xn7", "switch.node").empty());
+    CHECK(switches_above({}, "n7").empty());
+    CHECK(switches_above({{"SLURM_TOPOLOGY_ADDR", "s2.n7"}}, "n7").empty());
+}
+
+TEST_CASE("a job knows how many processors of a node are its own", "[slurm]") {
+    CHECK(cpus_on_node({{"SLURM_JOB_ID", "7"}, {"SLURM_CPUS_ON_NODE", "16"}}) == 16);
+    CHECK_FALSE(cpus_on_node({{"SLURM_CPUS_ON_NODE", "16"}}).has_value());
+    CHECK_FALSE(cpus_on_node({{"SLURM_JOB_ID", "7"}}).has_value());
+    CHECK_FALSE(cpus_on_node({{"SLURM_JOB_ID", "7"}, {"SLURM_CPUS_ON_NODE", "many"}}).has_value());
 }

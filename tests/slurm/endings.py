@@ -50,7 +50,7 @@ one_at_a_time = threading.Lock()
 
 
 def digest_of(study):
-    """What the study found out, without times, hosts and attempts; it has to be a whole deterministic one."""
+    """The study's results without times, hosts and attempts; the study must be complete and deterministic."""
     done = subprocess.run([PROGRAM, "replay", study, "--verify", "--logical-digest"], env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr and "verified" in done.stdout, (done.stdout, done.stderr)
     return done.stdout.split()[0]
@@ -70,14 +70,14 @@ def undisturbed_digest(file):
 
 
 def check_same(study):
-    """The study is complete, and nobody can tell from it that its runs were disturbed."""
+    """The study is complete, and its result equals that of an undisturbed run."""
     assert "exit=0" in (study / "outcome").read_text(), (study / "outcome").read_text()
     got, want = digest_of(study), undisturbed_digest(study.parent / "study.toml")
     assert got == want, f"{study}: the logical digest is {got}, undisturbed {want}"
 
 
 def complete(job):
-    """The next start, by the same line, goes on with the study to its end."""
+    """The next start, by the same command, completes the study."""
     before = trials_of(job)
     assert len(before) < 2 or any(trial["state"] in ("running", "paused", "waiting") for trial in before), "nothing is left to do"
     trained = {trial["id"]: trial["iterations"] for trial in before}
@@ -184,7 +184,7 @@ def goes_on(name, launcher, act, trials, requeue="false", nodes=1):
 
 
 def uts(pid):
-    """What tells the nodes of the test bed apart; empty for a process that is gone."""
+    """The node of the test bed on which a process runs; empty when it is gone."""
     try:
         return os.readlink(f"/proc/{pid}/ns/uts")
     except OSError:
@@ -238,7 +238,7 @@ def named(*names):
 
 
 def supervisor(job):
-    """Process id of the job's `ranktune supervise`."""
+    """Pid of the job's `ranktune supervise`."""
     for pid in named("ranktune")(job):
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read().split(b"\0")
@@ -341,7 +341,7 @@ def nodes_of(job):
 
 
 def take_down(node):
-    """Everything on the node dies at once, its slurmd too."""
+    """Kills everything on the node, including its slurmd."""
     home = uts(slurmd_of(node))
     assert home and home != uts(os.getpid())
     for pid in [pid for pid in filter(str.isdigit, os.listdir("/proc")) if uts(pid) == home]:
@@ -558,7 +558,7 @@ def cases():
             killed(launcher, 2, rank(3)), killed_supervise(launcher, 2), interrupted(launcher, 2, 1),
             interrupted(launcher, 2, 2))),
         killed("srun", 2, named("srun")),
-        # Ranks whose slurmstepd is gone go on talking to the head; Slurm notices late.
+        # Ranks whose slurmstepd is gone keep running; Slurm notices late.
         killed("srun", 2, named("slurmstepd"), last=True, restarts=(0, 1)), killed("mpirun", 2, named("slurmstepd"), restarts=(0, 1)),
         killed_batch_slurmstepd("srun", 2), killed_batch_slurmstepd("mpirun", 1), killed_batch_slurmstepd("mpirun", 2),
         killed("mpirun", 1, named("mpirun", "mpirun.openmpi", "orterun")),

@@ -20,7 +20,7 @@ def named(case, name, launcher):
 
 def thrown(launcher):
     def case(folder):
-        """Half of the trials throw: they have failed, and the study is what it would be anywhere."""
+        """Half of the trials throw: they fail, and the study's result is the same as anywhere."""
         study = (DETERMINISTIC_STUDY + "[failure]\ntolerate = 0.9\n").replace("seconds =", "fail_rate = 0.5\nfail_iteration = 1\nseconds =")
         job = Job(folder, template("cpu"), f"--nodes={NODES}", "--exclusive", variables={"LAUNCHER": launcher}, study=study, trials=20)
         expect(job, "COMPLETED", 0, exit=0)
@@ -34,8 +34,7 @@ def thrown(launcher):
 
 def crashed(launcher):
     def case(folder):
-        """A rank crashes while user code runs: it leaves a note, the step is started again in the same job, and the trial is charged
-        and tried again."""
+        """A rank crashes in user code: it leaves a note, the step is restarted in the same job, and the trial is charged and retried."""
         job = running(folder, launcher, NODES, study=DETERMINISTIC_STUDY + "[failure]\nmax_failures = 3\n")
         (victim,) = rank(1)(job)
         os.kill(victim, 11)
@@ -53,7 +52,7 @@ def crashed(launcher):
 
 def hung(launcher):
     def case(folder):
-        """Every trial hangs: each start charges those of the one before, and the study ends with all of them failed."""
+        """Every trial hangs: each start charges the trials of the previous one, and the study ends with all trials failed."""
         job = Job(folder, template("cpu"), f"--nodes={NODES}", "--exclusive", variables={"LAUNCHER": launcher}, trials=4, seconds=900, resources="ranks = 4",
                   study=STUDY + '[failure]\nreport_timeout = "3s"\n')
         expect(job, "FAILED", 4)
@@ -67,7 +66,7 @@ def hung(launcher):
 
 def full_disk(launcher):
     def case(folder):
-        """The study's file system is full: exit code 75, no other start; with room again, the next job goes on."""
+        """The study's file system is full: exit code 75, no restart; once there is room, the next job continues."""
         disk = disks.get(launcher)
         assert disk, "no small file system could be mounted here"
         job = running(folder, launcher, NODES, disk=disk)

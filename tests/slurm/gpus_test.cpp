@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The environments below are those of tasks under Slurm 22.05, with the form of asking that made them in the name.
+// SPDX-License-Identifier: Apache-2.0 The environments below are those of tasks under Slurm 22.05, named after the
+// options that made them.
 #include "slurm/gpus.hpp"
 #include "support/catch.hpp"
 
@@ -14,7 +14,7 @@ Variables task(Variables variables) {
     return variables;
 }
 
-/// A task to which srun showed `devices`.
+/// A task to which srun granted `devices`.
 Variables shown(const std::string& devices) {
     return task({{"CUDA_VISIBLE_DEVICES", devices},
                  {"GPU_DEVICE_ORDINAL", devices},
@@ -83,17 +83,17 @@ TEST_CASE("The machine's own GPUs count outside a job only", "[slurm]") {
     CHECK(visible_gpus({}, 2).by == "GPUs of the machine=2");
     CHECK(visible_gpus({{"CUDA_VISIBLE_DEVICES", "1"}}, 2).devices == Names{"1"});
     CHECK(visible_gpus({{"CUDA_VISIBLE_DEVICES", ""}}, 2).devices.empty());
-    CHECK(visible_gpus(task({}), 2).devices.empty()); // somebody else's
+    CHECK(visible_gpus(task({}), 2).devices.empty()); // another job's
     CHECK(visible_gpus({}).devices.empty());
 }
 
-TEST_CASE("Slurm's own numbers tell devices apart that a cgroup has renamed", "[slurm]") {
+TEST_CASE("Slurm's own numbers distinguish devices that a cgroup has renumbered", "[slurm]") {
     const auto first = visible_gpus(task({{"CUDA_VISIBLE_DEVICES", "0"}, {"SLURM_STEP_GPUS", "2"}}));
     CHECK(first.devices == Names{"0"});
     CHECK(first.identities == Names{"2"});
     const auto batch = visible_gpus(task({{"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_JOB_GPUS", "2,3"}}));
     CHECK(batch.identities == Names{"2", "3"});
-    // Another number of them: they tell something else.
+    // Another count of devices: Slurm's numbers are not used.
     CHECK(visible_gpus(task({{"CUDA_VISIBLE_DEVICES", "0"}, {"SLURM_STEP_GPUS", "2,3"}})).identities == Names{"0"});
 }
 
@@ -171,13 +171,13 @@ TEST_CASE("A GPU that is bound to a task stays with it", "[slurm]") {
     }
 }
 
-TEST_CASE("GPUs that nobody uses are no mistake", "[slurm]") {
+TEST_CASE("Unused GPUs are not an error", "[slurm]") {
     const auto shares = share_gpus(same(3, shown("0,1,2,3")));
     CHECK(shares.by_rank == std::vector<Names>{{}, {"0"}, {"1"}});
     CHECK(shares.problem.empty());
 }
 
-TEST_CASE("Two workers on one GPU are a mistake, told with the line that mends it", "[slurm]") {
+TEST_CASE("Two workers on one GPU are an error, reported with the remedy", "[slurm]") {
     SECTION("more workers than GPUs") {
         const auto shares = share_gpus(same(6, shown("0,1,2,3")));
         CHECK(shares.by_rank == std::vector<Names>{{}, {"0"}, {"1"}, {"2"}, {"3"}, {}});

@@ -26,7 +26,7 @@ bool has(const std::string& text, const std::string& line) { return text.find(li
 TEST_CASE("The templates in slurm/ are what submit writes, with the arguments left open", "[slurm]") {
     for (const auto& script : {cpu_template(), gpu_template()}) {
         const std::string path = std::string(RANKTUNE_SOURCE_ROOT "/slurm/") + script.file;
-        // RANKTUNE_REWRITE=1 writes them: read the difference before you commit it.
+        // RANKTUNE_REWRITE=1 writes them: read the diff before you commit it.
         if (std::getenv("RANKTUNE_REWRITE") != nullptr) std::ofstream(path, std::ios::binary) << render(script);
         INFO(path);
         CHECK(read(path) == render(script));
@@ -54,7 +54,7 @@ TEST_CASE("A script for one study says what it runs, and marks what a site file 
     CHECK(has(text, "set -- /data/my.toml study.seed=3 -o '/data/a b'\n"));
     CHECK(has(text, "directory='/data/a b'\n"));
     CHECK_FALSE(has(text, "usage:"));
-    // Every directive stands before the first command: Slurm stops reading there.
+    // Every directive must come before the first command, where Slurm stops reading.
     CHECK(text.rfind("\n#SBATCH") < text.find("module load"));
 }
 

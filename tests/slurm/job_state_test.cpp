@@ -25,17 +25,17 @@ TEST_CASE("What scontrol says about a job", "[slurm]") {
     CHECK_FALSE(job_facts("slurm_load_jobs error: Invalid job id specified").preempted);
 }
 
-TEST_CASE("A clean stop goes back into the queue when it is asked for", "[slurm]") {
+TEST_CASE("A job is requeued after a clean stop when the study asks for it", "[slurm]") {
     CHECK(should_requeue(true, 20, 0, by_signal, running).requeue);
     CHECK(should_requeue(true, 20, 0, {By::deadline, true, true, true}, running).requeue);
     CHECK_FALSE(should_requeue(false, 20, 0, by_signal, running).requeue);
-    // A state that a newer Slurm may have is no reason not to.
+    // An unknown state of a newer Slurm does not prevent it.
     CHECK(should_requeue(true, 20, 0, by_signal, {}).requeue);
     // Somebody stopped it, or it needs more than time.
     CHECK_FALSE(should_requeue(true, 20, 0, {By::other, true, true, true}, running).requeue);
 }
 
-TEST_CASE("A preempted job goes back as Slurm itself would queue it", "[slurm]") {
+TEST_CASE("A preempted job is requeued when Slurm itself would do it", "[slurm]") {
     JobFacts preempted = running;
     preempted.preempted = true;
     CHECK(should_requeue(false, 20, 0, by_signal, preempted).requeue);
@@ -57,7 +57,8 @@ TEST_CASE("Requeuing stops with advice when it leads nowhere", "[slurm]") {
     CHECK_FALSE(often.requeue);
     CHECK(often.why_not.find("slurm.max_requeues") != std::string::npos);
 
-    CHECK(should_requeue(true, 20, 0, {By::signal, true, false, true}, running).requeue); // once may be bad luck
+    CHECK(should_requeue(true, 20, 0, {By::signal, true, false, true}, running)
+              .requeue); // one start without progress may be bad luck
     const auto still = should_requeue(true, 20, 1, {By::signal, true, false, false}, running);
     CHECK_FALSE(still.requeue);
     CHECK(still.why_not.find("two starts in a row brought nothing new") != std::string::npos);

@@ -6,7 +6,7 @@ using namespace ranktune::slurm;
 using Names = std::vector<std::string>;
 using Counts = std::vector<std::uint32_t>;
 
-TEST_CASE("A list of hosts is written out in its order", "[slurm]") {
+TEST_CASE("A list of hosts is expanded in its order", "[slurm]") {
     CHECK(expand_hostlist("n1") == Names{"n1"});
     CHECK(expand_hostlist("n1,login-2") == Names{"n1", "login-2"});
     CHECK(expand_hostlist("n[1-3]") == Names{"n1", "n2", "n3"});
@@ -16,7 +16,7 @@ TEST_CASE("A list of hosts is written out in its order", "[slurm]") {
     CHECK(expand_hostlist("r[1-2]n[7-8]") == Names{"r1n7", "r1n8", "r2n7", "r2n8"});
 }
 
-TEST_CASE("What is no list of hosts is no value", "[slurm]") {
+TEST_CASE("A text that is not a list of hosts gives no value", "[slurm]") {
     for (const char* text : {"", ",", "n[", "n]", "n[1-", "n[]", "n[3-1]", "n[a-b]", "n[1-2", "n[[1]]", "n[1-9999999]",
                              "a[1-1000]b[1-1001]"}) {
         CAPTURE(text);
@@ -24,7 +24,7 @@ TEST_CASE("What is no list of hosts is no value", "[slurm]") {
     }
 }
 
-TEST_CASE("Counts by node are written out", "[slurm]") {
+TEST_CASE("Counts by node are expanded", "[slurm]") {
     CHECK(expand_counts("5") == Counts{5});
     CHECK(expand_counts("5,4(x2)") == Counts{5, 4, 4});
     CHECK(expand_counts("16(x3)") == Counts{16, 16, 16});
@@ -34,7 +34,7 @@ TEST_CASE("Counts by node are written out", "[slurm]") {
     }
 }
 
-TEST_CASE("Lists of devices keep names and write out ranges", "[slurm]") {
+TEST_CASE("Lists of devices keep names and expand ranges", "[slurm]") {
     CHECK(expand_devices("") == Names{});
     CHECK(expand_devices("0,2, 5") == Names{"0", "2", "5"});
     CHECK(expand_devices("0-3") == Names{"0", "1", "2", "3"});

@@ -39,7 +39,7 @@ TEST_CASE("Launchers name the nodes that are gone, and only those count", "[slur
     CHECK(nodes_blamed("srun: error: Task launch for StepId=5.1 failed on node n3: Communication connection failure",
                        nodes) == Names{"n3"});
     CHECK(nodes_blamed("srun: error: Node failure on n12.cluster", nodes) == Names{"n12"});
-    // A task that was killed, an orted that was, a foreign node.
+    // A killed task, a killed orted, a foreign node.
     CHECK(nodes_blamed("  Remote daemon: [[1234,0],2] on node n12", nodes).empty());
     CHECK(nodes_blamed("srun: error: n2: task 3: Killed", nodes).empty());
     CHECK(nodes_blamed("srun: error: Node failure on m2", nodes).empty());

@@ -168,7 +168,7 @@ def shared_gpu(folder):
 
 
 def no_gpu(folder):
-    """A study that wants GPUs, in a job without."""
+    """A study that needs GPUs, in a job without any."""
     job = Job(folder, template("cpu"), resources="gpus = 2")
     expect(job, "FAILED", 2)
     assert re.search(r"n\d: no GPU was granted; ask for one per worker: #SBATCH --gpus-per-node=4", job.log()), job.log()
@@ -191,7 +191,7 @@ def broken_launch(mpi_type):
 # ---- all of them ----------------------------------------------------------------------------------------------------
 
 class Skipped(Exception):
-    """A case that this machine cannot run, with the reason."""
+    """This machine cannot run the case; holds the reason."""
 
 
 def tutorial(folder):

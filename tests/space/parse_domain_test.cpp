@@ -106,7 +106,7 @@ TEST_CASE("an impossible domain is refused with its problem after the name", "[s
     CHECK(refusal("randn(0, -1)") == "randn needs a finite sd > 0");
 }
 
-TEST_CASE("what is no call is refused with its column", "[space]") {
+TEST_CASE("text that is no call is refused with its column", "[space]") {
     CHECK(refusal("uniform(1, 2") == "expected ',' or ')' at column 13, found the end");
     CHECK(refusal("uniform(1 2)") == "expected ',' or ')' at column 11, found '2'");
     CHECK(refusal("uniform(1, 2) * 3") == "expected nothing more at column 15, found '*'");
@@ -182,7 +182,7 @@ TEST_CASE("any text is either refused as a usage error or gives a possible domai
     int accepted = 0;
     for (std::uint32_t i = 0; i < 30000; ++i) {
         RngStream rng(17, ranktune::base::Purpose::fault, i);
-        // Half of the texts have the form of a call, so that some get through.
+        // Half of the texts have the form of a call, so that some are valid.
         std::string call = i % 2 == 0 ? pieces[rng.below(9)] + "(" : "";
         for (std::uint64_t left = rng.below(8); left > 0; --left) {
             call += pieces[rng.below(pieces.size())];

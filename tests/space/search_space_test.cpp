@@ -58,7 +58,7 @@ TEST_CASE("sample is decode of the documented streams", "[space]") {
     CHECK(space.sample(42, TrialId(0)) != space.sample(43, TrialId(0)));
 }
 
-TEST_CASE("of ranges too long for a position in [0, 1) every integer can be drawn", "[space]") {
+TEST_CASE("every integer can be drawn from a range too long for a position in [0, 1)", "[space]") {
     const auto odd_among = [](const std::string& call) {
         const SearchSpace space({parameter("n", parse_domain(call))});
         std::size_t odd = 0;
@@ -77,7 +77,7 @@ TEST_CASE("of ranges too long for a position in [0, 1) every integer can be draw
         CHECK(odd > 150);
         CHECK(odd < 250);
     }
-    // Up to 2^53 integers it is the position in [0, 1), as ever.
+    // Up to 2^53 integers the position in [0, 1) is used.
     const SearchSpace space({parameter("n", parse_domain("randint(0, 9007199254740992)"))});
     RngStream stream(7, Purpose::sample, 3, 0);
     const auto expected = static_cast<std::int64_t>(stream.uniform() * 0x1p53);
@@ -126,7 +126,7 @@ TEST_CASE("a condition may look ahead and chain, and the configuration keeps fil
                              parameter("b", Choice{{"on", "off"}}, "a == 1"), parameter("a", Choice{{0, 1}})});
     CHECK(space.decode(std::vector{0.25, 0.0, 0.9}).text() == "c=0.25 b=on a=1");
     CHECK(space.decode(std::vector{0.25, 0.9, 0.9}).text() == "b=off a=1");
-    // b is absent, so c is, whatever b would have been.
+    // b is absent, so c is absent, whatever b would have been.
     CHECK(space.decode(std::vector{0.25, 0.0, 0.1}).text() == "a=0");
 }
 

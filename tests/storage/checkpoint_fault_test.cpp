@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Checkpoints on a disk that refuses: full, over quota, read-only, broken, at each of the operations of a save.
+// SPDX-License-Identifier: Apache-2.0 Checkpoints on a failing disk: full, over quota, read-only, broken, at each
+// operation of a save.
 #include <cerrno>
 
 #include "ranktune/base/error.hpp"
@@ -44,7 +44,7 @@ TEST_CASE("a checkpoint fails at every operation of its save with an error, and 
             std::size_t seen = 0;
             bool failed = false;
             files.set_fault([&](CrashFileSystem::Kind kind, const std::string&) {
-                // Removing is how it cleans up: that works on a full disk.
+                // Cleaning up only removes files, which works on a full disk.
                 if (kind == CrashFileSystem::Kind::remove || seen++ != bad) return 0;
                 failed = true;
                 return error;
@@ -61,10 +61,10 @@ TEST_CASE("a checkpoint fails at every operation of its save with an error, and 
                 REQUIRE(saved);
                 break;
             }
-            // After the rename only the directory's entry may be in doubt: the file is whole, and nobody announces it.
+            // After the rename only the directory entry may be unsynced: the file is whole, and nobody reports it.
             REQUIRE(!saved);
             for (const auto& path : files.list_below("/study")) CHECK(path == "/study/" + checkpoint_path(key));
-            files.set_fault(nullptr); // room was made
+            files.set_fault(nullptr); // somebody made room
             const auto reference = store.save(key, state());
             CHECK(store.load(reference).digest() == state().digest());
         }

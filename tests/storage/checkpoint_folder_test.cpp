@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Checkpoints that programs saved: any files, taken over, verified, released; crashes and losses of power in between.
+// SPDX-License-Identifier: Apache-2.0 Checkpoints that programs saved: adopted, verified, released; with crashes and
+// power losses in between.
 
 #include <sys/stat.h>
 
@@ -11,7 +11,6 @@
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 #include "support/files.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace ranktune::storage {
 namespace {
@@ -101,7 +100,7 @@ TEST_CASE("links within what was saved stay links, others are followed", "[stora
         CHECK(fs::is_directory(fs::symlink_status(place / "data")));
         CHECK(read_file(place / "data/words.txt") == "words");
         CHECK(fs::is_regular_file(fs::symlink_status(place / "words")));
-        CHECK(read_file(saved.scratch + "/data/words.txt") == "words"); // copied, whatever `move` says
+        CHECK(read_file(saved.scratch + "/data/words.txt") == "words"); // copied even with `move`
         CHECK(reference.bytes == 5'000'013);
 
         fs::remove(place / "latest");
@@ -110,7 +109,7 @@ TEST_CASE("links within what was saved stay links, others are followed", "[stora
     }
 }
 
-TEST_CASE("a link to a folder is taken over as that folder", "[storage]") {
+TEST_CASE("a link to a folder is adopted as that folder", "[storage]") {
     Saved saved;
     fs::create_directory_symlink("model", saved.scratch + "/last");
     const auto reference = saved.store.adopt(key, saved.scratch + "/last", true);
@@ -119,7 +118,7 @@ TEST_CASE("a link to a folder is taken over as that folder", "[storage]") {
     CHECK(read_file(saved.scratch + "/model/optimizer/state 1") == "abc");
 }
 
-TEST_CASE("what the program saved and nobody can read is no trouble with the study's own folder", "[storage]") {
+TEST_CASE("an unreadable file of the program is not reported as an error of the study's folder", "[storage]") {
     Saved saved;
     const auto refusal = [&](const std::string& source) -> std::string {
         try {
@@ -143,7 +142,7 @@ TEST_CASE("what the program saved and nobody can read is no trouble with the stu
     CHECK(refusal(saved.scratch + "/model/empty/below").find("there is no") == 0);
 }
 
-TEST_CASE("what is no checkpoint is refused and leaves nothing behind", "[storage]") {
+TEST_CASE("an invalid source is refused and leaves nothing behind", "[storage]") {
     Saved saved;
     CHECK_THROWS_WITH(saved.store.adopt(key, saved.scratch + "/nothing", true),
                       "there is no '" + saved.scratch + "/nothing'");
@@ -177,7 +176,7 @@ TEST_CASE("damage in a program's checkpoint is found before anybody uses it", "[
     CHECK_THROWS_AS(saved.store.locate(reference), base::IoError);
 }
 
-TEST_CASE("a released checkpoint goes as a whole, and links in it are not followed", "[storage]") {
+TEST_CASE("a released checkpoint is removed whole, without following links", "[storage]") {
     Saved saved;
     fs::create_directory_symlink(saved.scratch + "/model", saved.scratch + "/link");
     posix_file_system().remove_all(saved.scratch + "/link");
@@ -191,7 +190,7 @@ TEST_CASE("a released checkpoint goes as a whole, and links in it are not follow
     posix_file_system().remove_all(saved.scratch + "/not there");
 }
 
-TEST_CASE("a program's checkpoint that was taken over survives a loss of power", "[storage]") {
+TEST_CASE("an adopted checkpoint survives a loss of power", "[storage]") {
     for (const bool move : {true, false}) {
         CrashFileSystem files;
         files.make_directories("/s/attempts/model/deep");
@@ -204,7 +203,7 @@ TEST_CASE("a program's checkpoint that was taken over survives a loss of power",
             const auto after = files.after_power_cut(files.operations(), rng);
             CHECK(CheckpointStore(*after, "/s").locate(reference) == "/s/" + reference.path + "/model");
         }
-        for (std::size_t count = 0; count <= files.operations(); ++count) { // never a wrong one before that
+        for (std::size_t count = 0; count <= files.operations(); ++count) { // never a wrong checkpoint before that
             const auto after = files.after_power_cut(count, rng);
             try {
                 static_cast<void>(CheckpointStore(*after, "/s").locate(reference));
@@ -215,7 +214,7 @@ TEST_CASE("a program's checkpoint that was taken over survives a loss of power",
     }
 }
 
-TEST_CASE("a program's checkpoint that cannot be written or synced is not there", "[storage]") {
+TEST_CASE("a program's checkpoint that cannot be written or synced leaves nothing", "[storage]") {
     using Kind = CrashFileSystem::Kind;
     for (const Kind kind : {Kind::create, Kind::write, Kind::sync, Kind::rename, Kind::sync_directory}) {
         CrashFileSystem files;

@@ -74,7 +74,7 @@ TEST_CASE("a checkpoint comes back with names, types, shapes, order and bytes", 
     CHECK(posix_file_system().list(home.path() + "/checkpoints/7").size() == 1);
 }
 
-TEST_CASE("names of checkpoints are told from all others", "[storage]") {
+TEST_CASE("checkpoint names are recognised", "[storage]") {
     for (const char* name : {"9-1.1.h5", "9-1.1", "9-1.1.h5.tmp", "12345-10.2.3.h5", "0-1.1.0.h5.tmp"}) {
         INFO(name);
         CHECK(is_checkpoint_name(name));
@@ -167,10 +167,10 @@ TEST_CASE("a missing checkpoint is an I/O error", "[storage]") {
     CHECK_THROWS_AS(store.load({1, checkpoint_path(key), 0, 0}), base::IoError);
 }
 
-TEST_CASE("a large state goes past the page cache and beside its checksums, to the same file", "[storage]") {
+TEST_CASE("a large state gives the same file with direct writes and with the page cache", "[storage]") {
     const TemporaryDirectory home;
     study::MemoryState state;
-    std::vector<float> large(17'000'001); // 65 MiB, two blocks past the page cache, five elsewhere, not whole pages
+    std::vector<float> large(17'000'001); // 65 MiB: two direct blocks or five page-cache blocks, not whole pages
     std::iota(large.begin(), large.end(), 0.0F);
     const std::vector<float> small(100, 1.5F);
     state.put<float>("small", small);
@@ -187,8 +187,8 @@ TEST_CASE("a large state goes past the page cache and beside its checksums, to t
     CHECK(files[0] == files[1]);
 }
 
-TEST_CASE("what is written beside the checksums fails as one write would", "[storage]") {
-    /// Full after some bytes.
+TEST_CASE("an error of the writing thread is thrown to the caller", "[storage]") {
+    /// Fails with "no space" after some bytes.
     struct Full final : File {
         void write_at(std::uint64_t, std::span<const std::byte> bytes) override {
             written += bytes.size();
@@ -212,10 +212,10 @@ TEST_CASE("what is written beside the checksums fails as one write would", "[sto
     Full room;
     room.room = 100'000'000;
     CHECK_THROWS_AS(write_parts(room, {{0, bytes}}, true, [] { throw base::Error("checksums"); }), base::Error);
-    CHECK(room.written == 40'000'000); // nothing is left running
+    CHECK(room.written == 40'000'000); // the writing thread has ended
 }
 
-TEST_CASE("shards written by any number of ranks are read by any other", "[storage]") {
+TEST_CASE("shards written by any number of ranks are read by any other number", "[storage]") {
     const TemporaryDirectory home;
     CheckpointStore store(posix_file_system(), home.path());
     constexpr std::uint64_t rows = 7;
@@ -226,7 +226,7 @@ TEST_CASE("shards written by any number of ranks are read by any other", "[stora
         const std::uint64_t first = rows * rank / ranks;
         return std::pair(first, rows * (rank + 1) / ranks - first);
     };
-    for (const std::uint32_t ranks : {1U, 2U, 3U, 10U}) { // of ten, some have no row
+    for (const std::uint32_t ranks : {1U, 2U, 3U, 10U}) { // with ten, some ranks have no row
         std::vector<study::CheckpointRef> shards;
         CheckpointKey shard = key;
         shard.shards = ranks;
@@ -271,7 +271,7 @@ TEST_CASE("shards written by any number of ranks are read by any other", "[stora
     }
 }
 
-TEST_CASE("what lies on a device is stored and read back by the device's copies alone", "[storage]") {
+TEST_CASE("device memory is stored and read back only through the device's copy functions", "[storage]") {
     const TemporaryDirectory home;
     CheckpointStore store(posix_file_system(), home.path());
     testing::FakeDevice device;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "storage/checkpoints/content.hpp"
+#include "storage/file_system.hpp"
 
 #include <filesystem>
 #include <fstream>
 
 #include "support/catch.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 
 namespace ranktune::storage::testing {
 namespace {
@@ -23,7 +23,7 @@ void poke(const std::string& path, std::uint64_t at) {
 
 } // namespace
 
-TEST_CASE("the content of a file is its size and its bytes, wherever it lies", "[storage]") {
+TEST_CASE("a file's fingerprint depends on its size and bytes, not on its path", "[storage]") {
     const ranktune::testing::TemporaryDirectory directory;
     const std::string here = directory.path() + "/a";
     const std::string there = directory.path() + "/b";
@@ -38,12 +38,12 @@ TEST_CASE("the content of a file is its size and its bytes, wherever it lies", "
     CHECK_THROWS(content(directory.path() + "/nothing"));
 }
 
-TEST_CASE("of a large file the content is a sample that has its first and its last byte", "[storage]") {
+TEST_CASE("the fingerprint of a large file covers a sample that includes its first and last byte", "[storage]") {
     const ranktune::testing::TemporaryDirectory directory;
     const std::string path = directory.path() + "/large";
     write(path, "");
     const std::uint64_t size = content_whole_bytes + 12345;
-    std::filesystem::resize_file(path, size); // no byte of it is on the disk
+    std::filesystem::resize_file(path, size); // a sparse file
     const std::string before = content(path);
     CHECK(before.starts_with(std::to_string(size) + " bytes, XXH64 of 64 MiB "));
     CHECK(content(path) == before);

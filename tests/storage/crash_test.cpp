@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Crashes and losses of power at every point of a journal's life, followed by further lives.
+// SPDX-License-Identifier: Apache-2.0 Crashes and power losses at every point of a journal's life, followed by further
+// incarnations.
 #include <algorithm>
 
 #include "journal_fixture.hpp"
@@ -15,12 +15,12 @@ namespace {
 
 const std::string home = "/study";
 
-/// What a life of a head did, and when it knew what.
+/// What one incarnation appended, and which records it knew to be synced when.
 struct Life {
-    std::vector<study::Record> records; ///< of the whole journal: those found, then those appended
+    std::vector<study::Record> records; ///< of the whole journal: found ones, then appended ones
     struct Known {
-        std::size_t operations = 0; ///< from here on
-        std::size_t records = 0;    ///< this many are safe
+        std::size_t operations = 0; ///< from this operation on
+        std::size_t records = 0;    ///< this many are synced
     };
     std::vector<Known> written;
     std::vector<Known> synced;
@@ -34,7 +34,7 @@ struct Life {
     }
 };
 
-/// A journal that may not be there. Whoever only looks at it sees what a head would go on from.
+/// Reads a journal that may not exist, and checks that both kinds of reading end at the same record.
 std::vector<study::Record> survivors(CrashFileSystem& files) {
     if (!has_journal(files, home)) return {};
     const JournalTail head = read_journal_tail(files, home, Check::everything);
@@ -48,7 +48,7 @@ std::vector<study::Record> survivors(CrashFileSystem& files) {
     return read_all(files, home);
 }
 
-/// Opens a journal on what is there, appends random batches, syncs now and then.
+/// Opens a journal on the existing files, appends random batches, syncs now and then.
 Life live(CrashFileSystem& files, std::uint32_t incarnation, int batches, base::RngStream& rng) {
     Life life;
     life.records = survivors(files);
@@ -66,7 +66,7 @@ Life live(CrashFileSystem& files, std::uint32_t incarnation, int batches, base::
         if (rng.below(8) == 0) batch.push_back(snapshot(rng.below(5000), next));
         next += batch.size();
         journal.append(batch);
-        // A snapshot may have joined the batch: what was written is what can be read.
+        // A snapshot may have been added to the batch, so read back what was written.
         life.records = survivors(files);
         life.written.push_back({files.operations(), life.records.size()});
         if (rng.below(4) == 0) {
@@ -100,7 +100,7 @@ TEST_CASE("after the death of all processes every written record is there", "[st
     }
 }
 
-TEST_CASE("after a loss of power every synced record is there, and nothing rolled back rises again", "[storage]") {
+TEST_CASE("after a loss of power every synced record is there, and rolled-back records never come back", "[storage]") {
     std::size_t lost = 0;
     std::size_t cuts = 0;
     for (std::uint32_t round = 0; round < 24; ++round) {
@@ -132,11 +132,11 @@ TEST_CASE("after a loss of power every synced record is there, and nothing rolle
     CHECK(lost > 20); // the model does lose unsynced records
 }
 
-TEST_CASE("what a killed head left unsynced is safe once the next head has taken over", "[storage]") {
+TEST_CASE("records that a killed head left unsynced are synced once the next head has taken over", "[storage]") {
     std::size_t unsynced = 0;
     for (std::uint32_t round = 0; round < 40; ++round) {
         base::RngStream rng(3, base::Purpose::fault, round);
-        CrashFileSystem files; // one kernel: the death of a process loses nothing, the power fails later
+        CrashFileSystem files; // one page cache: a killed process loses nothing until the power fails
         const Life life1 = live(files, 1, 12, rng);
         unsynced += life1.records.size() - Life::at(life1.synced, files.operations());
         const std::size_t end1 = files.operations();

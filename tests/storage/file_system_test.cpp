@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// One contract, run on the real file system and on the recording one of the crash tests.
+// SPDX-License-Identifier: Apache-2.0 One contract, run on the real file system and on the recording one that the crash
+// tests use.
 #include "storage/file_system.hpp"
 
 #include <cstdio>
@@ -18,7 +18,7 @@ std::vector<std::byte> bytes_of(const std::string& text) {
     return {view.begin(), view.end()};
 }
 
-/// Asks for more than there is: what lies beyond the end is left out.
+/// Asks for more bytes than the file has.
 std::string text_of(FileSystem& files, const std::string& path) {
     const auto file = files.open(path, FileSystem::Open::read);
     std::vector<std::byte> bytes(file->size() + 10);
@@ -120,12 +120,12 @@ void check_contract(FileSystem& files, const std::string& home) {
 
 } // namespace
 
-TEST_CASE("the real file system keeps the contract", "[storage]") {
+TEST_CASE("the real file system fulfils the contract", "[storage]") {
     const test::TemporaryDirectory home;
     check_contract(posix_file_system(), home.path());
 }
 
-TEST_CASE("the recording file system keeps the contract", "[storage]") {
+TEST_CASE("the recording file system fulfils the contract", "[storage]") {
     ranktune::test::CrashFileSystem files;
     files.make_directories("/home");
     check_contract(files, "/home");
@@ -162,7 +162,7 @@ TEST_CASE("a loss of power in the recording file system keeps what was synced an
         }
         seen.insert(after);
     }
-    CHECK(seen.size() == 16); // every mixture of four sectors
+    CHECK(seen.size() == 16); // every combination of four sectors
     const auto torn = files.after_kill(files.operations() - 1, 700);
     CHECK(text_of(*torn, "/d/f") == std::string(700, 'b') + std::string(1348, 'a'));
 }

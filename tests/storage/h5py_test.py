@@ -18,7 +18,7 @@ except ImportError:
 
 
 def open_all(home):
-    """Opens and reads everything with its final name; returns how many files."""
+    """Opens and reads every file that has its final name; returns how many."""
     count = 0
     for path in sorted(glob.glob(home + "/journal/*.h5")):
         try:

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a reader makes of journals that are unfinished, damaged, foreign or newer.
+// SPDX-License-Identifier: Apache-2.0 Reading journals that are unfinished, damaged, foreign or newer.
 #include <algorithm>
 #include <limits>
 #include <thread>
@@ -39,7 +38,7 @@ class Payload {
         byte[0] ^= std::byte{0x10};
         write(at, byte);
     }
-    /// Positions of the frames, and behind the last.
+    /// Offsets of the frames, and the end of the last one.
     [[nodiscard]] std::vector<std::uint64_t> frames() {
         std::vector<std::uint64_t> starts = {segment_header_bytes};
         while (true) {
@@ -56,7 +55,7 @@ class Payload {
     SegmentHeader header_;
 };
 
-/// Changes a field of a header page and makes its checksum right again.
+/// Changes a field of a header page and updates its checksum.
 template <class T>
 void set_in_header(FileSystem& files, std::uint32_t segment, std::uint64_t at, T value) {
     Payload payload(files, segment);
@@ -78,7 +77,7 @@ std::string message_of(FileSystem& files) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// Frames of three reports each in one segment; the first `synced` of them are known to be synced by those after.
+/// Frames of three reports each in one segment; later frames record that the first `synced` frames were synced.
 void write_frames(FileSystem& files, std::uint64_t frames, std::uint64_t synced, std::uint32_t incarnation = 1) {
     base::NullLog log;
     JournalOptions o = options(home, incarnation);
@@ -98,13 +97,13 @@ TEST_CASE("an unfinished last frame is cut at every byte, and the next life goes
     const std::size_t last = files.operations() - 1;
     const auto starts = Payload(files, 1).frames();
     auto frame = Payload(files, 1).read(starts[5], starts[6] - starts[5]);
-    while (frame.back() == std::byte{0}) frame.pop_back(); // without the zeros at its end it is whole
+    while (frame.back() == std::byte{0}) frame.pop_back(); // without its trailing zeros the frame is still whole
     const std::uint64_t size = frame.size();
     for (std::uint64_t torn = 0; torn < size; ++torn) {
         const auto left = files.after_kill(last, torn);
         JournalSummary summary;
         REQUIRE(read_all(*left, home, &summary) == reports(0, 15));
-        REQUIRE(summary.cut_bytes <= (torn + 7) / 8 * 8); // its last words may be zeros
+        REQUIRE(summary.cut_bytes <= (torn + 7) / 8 * 8); // the last words may be zeros
         REQUIRE((summary.cut_bytes > 0) == (torn > 0));
         REQUIRE(summary.cut_records == 0);
         if (torn % 29 != 0) continue;
@@ -133,7 +132,7 @@ TEST_CASE("damage to records that were synced is refused with advice, at every b
     }
 }
 
-TEST_CASE("damage to records that nobody knows to be synced ends the journal there", "[storage]") {
+TEST_CASE("damage to records not known to be synced ends the journal there", "[storage]") {
     CrashFileSystem files;
     write_frames(files, 5, 3);
     const auto starts = Payload(files, 1).frames();
@@ -141,10 +140,10 @@ TEST_CASE("damage to records that nobody knows to be synced ends the journal the
     JournalSummary summary;
     CHECK(read_all(files, home, &summary) == reports(0, 9));
     CHECK(summary.cut_bytes == starts[5] - starts[3]);
-    CHECK(summary.cut_records == 6); // the damaged frame's own, and those of the whole one behind it
+    CHECK(summary.cut_records == 6); // those of the damaged frame and of the whole one after it
 }
 
-TEST_CASE("whatever a later life has built on is a damaged middle when it is gone", "[storage]") {
+TEST_CASE("losing records that a later incarnation built on is a damaged middle", "[storage]") {
     CrashFileSystem files;
     write_frames(files, 4, 0);
     write_frames(files, 1, 0, 2);
@@ -161,7 +160,7 @@ TEST_CASE("whatever a later life has built on is a damaged middle when it is gon
     CHECK(contains(message_of(*left), "is missing"));
 }
 
-TEST_CASE("a whole segment that is missing in the middle of a life is noticed", "[storage]") {
+TEST_CASE("a missing segment in the middle of an incarnation is noticed", "[storage]") {
     CrashFileSystem files;
     base::NullLog log;
     {
@@ -185,12 +184,13 @@ std::uint64_t fill_half(CrashFileSystem& files, Journal& journal, std::uint32_t 
     Payload payload(files, newest);
     const std::uint64_t half = (segment_header_bytes + payload.header().payload_bytes) / 2;
     while (payload.frames().back() < half) journal.append(reports(number++, 1));
-    for (int i = 0; i < 2; ++i) journal.append(reports(number++, 1)); // the one behind the half asks for it
+    for (int i = 0; i < 2; ++i) journal.append(reports(number++, 1)); // passing the half asks for the next segment
     while (list_segments(files, home).size() == newest) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return number;
 }
 
-/// Two segments with records, and a third one, published ahead and empty, that knows some of the second to be synced.
+/// Two segments with records and an empty third one, published ahead, whose header says that some records of the second
+/// were synced.
 void write_until_a_third_segment(CrashFileSystem& files) {
     base::NullLog log;
     Journal journal(files, options(home), log);
@@ -207,7 +207,7 @@ TEST_CASE("a segment that is missing before one that was published ahead is noti
     CrashFileSystem files;
     write_until_a_third_segment(files);
     REQUIRE(Payload(files, 3).frames().size() == 1);
-    set_in_header(files, 3, 64, std::uint64_t{0}); // nothing says that records of the second one were synced
+    set_in_header(files, 3, 64, std::uint64_t{0}); // no evidence that records of the second segment were synced
     const std::uint64_t all = read_all(files, home).size();
     const auto left = files.after_kill(files.operations());
     left->remove(segment_path(home, 2));
@@ -217,11 +217,11 @@ TEST_CASE("a segment that is missing before one that was published ahead is noti
     CHECK(read_all(files, home).size() == all);
 }
 
-TEST_CASE("what a segment that was published ahead knows to be synced is not missing silently", "[storage]") {
+TEST_CASE("records that a segment published ahead knows to be synced cannot be missing silently", "[storage]") {
     CrashFileSystem files;
     write_until_a_third_segment(files);
     REQUIRE(Payload(files, 3).frames().size() == 1);
-    set_in_header(files, 3, 528, std::uint32_t{0}); // as an earlier version wrote it
+    set_in_header(files, 3, 528, std::uint32_t{0}); // as journal format 2.0 wrote it
     const std::uint64_t all = read_all(files, home).size();
     const auto left = files.after_kill(files.operations());
     left->remove(segment_path(home, 2));
@@ -235,7 +235,7 @@ TEST_CASE("a segment that was too small for a frame may be missing", "[storage]"
     {
         Journal journal(files, options(home), log);
         fill_half(files, journal, 1, 0);
-        journal.append({snapshot(100'000)}); // the second one is removed, and the third takes this
+        journal.append({snapshot(100'000)}); // the second segment is removed, the third takes this frame
     }
     REQUIRE(list_segments(files, home) == std::vector<std::uint32_t>{1, 3});
     const std::uint64_t all = read_all(files, home).size();
@@ -246,9 +246,9 @@ TEST_CASE("a segment that was too small for a frame may be missing", "[storage]"
     CHECK(read_all(*left, home).size() == all - 1);
 }
 
-TEST_CASE("a segment that is shorter than its header says is damaged, and no unfinished end", "[storage]") {
+TEST_CASE("a segment shorter than its header says is damaged, not an unfinished end", "[storage]") {
     CrashFileSystem files;
-    write_frames(files, 5, 0); // nothing says that these records were synced
+    write_frames(files, 5, 0); // no evidence that these records were synced
     const std::size_t end = files.operations();
     const Payload payload(files, 1);
     const std::uint64_t all = payload.header().payload_offset + payload.header().payload_bytes;
@@ -281,7 +281,7 @@ TEST_CASE("a damaged header page is refused", "[storage]") {
     }
 }
 
-TEST_CASE("a segment that says of itself that it follows itself is refused, not walked for ever", "[storage]") {
+TEST_CASE("a segment that claims to follow itself is refused, not walked for ever", "[storage]") {
     CrashFileSystem files;
     write_frames(files, 2, 0);
     constexpr std::uint64_t at_cut_segment = 48;
@@ -289,7 +289,7 @@ TEST_CASE("a segment that says of itself that it follows itself is refused, not 
     CHECK(contains(message_of(files), "is missing"));
 }
 
-TEST_CASE("a segment that says it ends behind the last byte that any file can have has no valid header", "[storage]") {
+TEST_CASE("a payload size beyond the largest possible file makes a header invalid", "[storage]") {
     CrashFileSystem files;
     write_frames(files, 2, 0);
     constexpr std::uint64_t at_payload_bytes = 32;
@@ -308,7 +308,7 @@ TEST_CASE("a newer format is refused by name, a newer minor version is read", "[
     set_in_header<std::uint16_t>(*codec, 1, 12, 9);
     CHECK(contains(message_of(*codec), "records 9"));
 
-    // The frames hang on the header's checksum: a journal whose header said so from the beginning.
+    // The header's checksum seeds those of the frames, so the journal is written with this header from the start.
     SegmentHeader header;
     header.segment = 3;
     auto page = encode_segment_header(header);
@@ -320,8 +320,8 @@ TEST_CASE("a newer format is refused by name, a newer minor version is read", "[
     CHECK(read->segment == 3);
 }
 
-TEST_CASE("frames of another life in the same place are never read", "[storage]") {
-    // Two lives that write the same records to the same segment number, at the same place.
+TEST_CASE("frames of another incarnation in the same place are never read", "[storage]") {
+    // Two incarnations write the same records to the same segment number at the same place.
     CrashFileSystem one;
     CrashFileSystem other;
     write_frames(one, 4, 0);
@@ -337,7 +337,7 @@ TEST_CASE("frames of another life in the same place are never read", "[storage]"
     Payload from(one, 1);
     const auto starts = from.frames();
     REQUIRE(Payload(other, 1).frames().size() == 3);
-    // As if blocks of the disk came back after a loss of power.
+    // As if old disk blocks came back after a loss of power.
     Payload(other, 1).write(starts[2], from.read(starts[2], starts[4] - starts[2]));
     REQUIRE(Payload(other, 1).frames() == starts);
     JournalSummary summary;
@@ -345,8 +345,8 @@ TEST_CASE("frames of another life in the same place are never read", "[storage]"
     CHECK(summary.cut_bytes == starts[4] - starts[2]);
 }
 
-TEST_CASE("a segment of a copy of the study that went another way does not continue this one", "[storage]") {
-    // The same number of records of the same sizes, with other contents.
+TEST_CASE("a segment of a copy of the study that diverged does not continue this one", "[storage]") {
+    // The same number and sizes of records, with other contents.
     CrashFileSystem one;
     CrashFileSystem other;
     base::NullLog log;
@@ -388,7 +388,7 @@ TEST_CASE("segments that were renamed or come from another study are refused", "
     CHECK_THROWS_AS(Journal(foreign, options(home, 2), log), base::UsageError);
 }
 
-TEST_CASE("without a journal reading says so", "[storage]") {
+TEST_CASE("reading without a journal is an error", "[storage]") {
     CrashFileSystem files;
     CHECK_FALSE(has_journal(files, home));
     CHECK_THROWS_AS(read_all(files, home), base::UsageError);

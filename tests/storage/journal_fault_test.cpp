@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Disks that fail or fill up, two heads at once, and the journal's two threads.
+// SPDX-License-Identifier: Apache-2.0 Failing and full disks, two heads at once, and the journal's two threads.
 #include <atomic>
 #include <thread>
 
@@ -20,7 +19,7 @@ const std::string home = "/study";
 
 bool is_segment(const std::string& path) { return path.ends_with(".tmp") || path.ends_with(".h5"); }
 
-/// Passes everything on, and does something before every link.
+/// Forwards every call, and calls a function before every link.
 class InterferingFiles final : public FileSystem {
   public:
     InterferingFiles(FileSystem& files, std::function<void()> before_link)
@@ -49,7 +48,7 @@ class InterferingFiles final : public FileSystem {
     std::function<void()> before_link_;
 };
 
-/// Fails the operations of one kind on segments: `skip` are good, then `fail` are not.
+/// Lets `skip` operations of one kind on segments succeed, then fails `fail` of them.
 void fail_some(CrashFileSystem& files, Kind kind, int skip, int fail, int error) {
     files.set_fault([kind, skip, fail, error](Kind k, const std::string& path) mutable {
         if (k != kind || !is_segment(path)) return 0;
@@ -79,8 +78,7 @@ TEST_CASE("a failed write moves the journal to a new segment, without a gap", "[
     }
 }
 
-TEST_CASE("a failed sync is not believed later: the records go to a new segment and survive a loss of power",
-          "[storage]") {
+TEST_CASE("after a failed sync the records go to a new segment and survive a loss of power", "[storage]") {
     for (std::uint32_t seed = 0; seed < 20; ++seed) {
         CrashFileSystem files;
         RecordingLog log;
@@ -107,7 +105,7 @@ TEST_CASE("a failed sync across a change of segment keeps every record", "[stora
     std::uint64_t next = 0;
     while (list_segments(files, home).size() < 2 || next < 100) journal.append(reports(next++, 1));
     fail_some(files, Kind::sync, 0, 1, EIO);
-    // A publication ahead may meet the fault first: then it is repeated, and the commit is good.
+    // A publication ahead may hit the fault first; it is repeated, and the commit succeeds.
     while (!log.has("journal-moved") && !log.has("journal-no-room")) {
         journal.append(reports(next++, 1));
         journal.sync();
@@ -138,7 +136,7 @@ TEST_CASE("when the new segment fails too, append and sync throw and keep throwi
         CHECK_THROWS_AS(journal.close(), base::IoError);
         CHECK(log.has("journal-failed"));
         files.set_fault({});
-        // The next life finds at least what was synced.
+        // The next incarnation finds at least what was synced.
         const auto left = read_all(files, home);
         CHECK(left.size() >= 3);
         CHECK(std::equal(left.begin(), left.end(), reports(0, 9).begin()));
@@ -148,7 +146,8 @@ TEST_CASE("when the new segment fails too, append and sync throw and keep throwi
     }
 }
 
-TEST_CASE("no room for the next segment is told early and matters only when the current one is full", "[storage]") {
+TEST_CASE("no room for the next segment is logged early and is an error only when the current one is full",
+          "[storage]") {
     CrashFileSystem files;
     RecordingLog log;
     Journal journal(files, options(home), log);
@@ -188,7 +187,7 @@ TEST_CASE("a snapshot is asked for at every change of segment and follows the re
     };
     Journal journal(files, o, log);
     while (asked < 5) {
-        next += 2; // the state has the batch applied before it is appended
+        next += 2; // the batch is applied to the state before it is appended
         journal.append(reports(next - 2, 2));
     }
     journal.close();
@@ -214,7 +213,7 @@ TEST_CASE("of two heads the one that publishes the next segment first owns the s
     old_head.append(reports(0, 5));
     CHECK_THROWS_AS(Journal(files, options(home), log), base::UsageError); // the same incarnation again
     Journal new_head(files, options(home, 2), log);
-    old_head.append(reports(500, 3)); // still in its own segment: void
+    old_head.append(reports(500, 3)); // still in its own segment: ignored
     new_head.append(reports(5, 2));
     CHECK(read_all(files, home) == reports(0, 7));
     std::uint64_t appended = 0;
@@ -228,12 +227,12 @@ TEST_CASE("of two heads the one that publishes the next segment first owns the s
     CHECK(read_all(files, home) == reports(0, 7));
 }
 
-TEST_CASE("a new head gets past one that publishes ahead at the same moment", "[storage]") {
+TEST_CASE("a new head takes over although an old one publishes ahead at the same moment", "[storage]") {
     CrashFileSystem files;
     base::NullLog log;
     Journal old_head(files, options(home), log);
     old_head.append(reports(0, 5));
-    // Everything the old head does from here on happens while the new one is between reading and publishing.
+    // From here on the old head acts while the new one is between reading and publishing.
     const auto interfere = std::make_shared<bool>(true);
     CrashFileSystem* const shared = &files;
     InterferingFiles between(files, [&old_head, interfere, shared] {
@@ -250,10 +249,10 @@ TEST_CASE("a new head gets past one that publishes ahead at the same moment", "[
     CHECK(left == reports(0, left.size()));
 }
 
-TEST_CASE("the end of a journal seals its segments and leaves nothing aside", "[storage]") {
+TEST_CASE("closing a journal seals its segments and leaves no temporary files", "[storage]") {
     CrashFileSystem files;
     files.make_directories(home + "/journal");
-    files.publish(home + "/journal/2-1-dead-77.tmp", {}); // of a head that died while publishing
+    files.publish(home + "/journal/2-1-dead-77.tmp", {}); // left by a head that died while publishing
     files.rename(home + "/journal/2-1-dead-77.tmp", home + "/journal/3-1-dead-77.tmp");
     base::NullLog log;
     Journal journal(files, options(home), log);
@@ -285,7 +284,7 @@ TEST_CASE("segments of a head that was killed are sealed by the next one", "[sto
     journal.append(reports(300, 1));
 }
 
-TEST_CASE("a writer finds out that its segment was removed, moved or replaced", "[storage]") {
+TEST_CASE("a writer notices that its segment was removed, moved or replaced", "[storage]") {
     CrashFileSystem files;
     base::NullLog log;
     Journal journal(files, options(home), log);
@@ -294,7 +293,7 @@ TEST_CASE("a writer finds out that its segment was removed, moved or replaced", 
     const std::string path = segment_path(home, 1);
     files.rename(path, home + "/journal/elsewhere.h5");
     CHECK(journal.displaced() == path);
-    journal.append(reports(3, 3)); // which nobody would notice otherwise
+    journal.append(reports(3, 3)); // goes to the renamed file
     journal.sync();
     files.publish(path, {}); // another file of the same name
     CHECK(journal.displaced() == path);
@@ -316,7 +315,7 @@ TEST_CASE("the count of synced records is what a loss of power leaves", "[storag
         journal.append(reports(3, 3));
         CHECK(journal.statistics().synced == 3);
     }
-    Journal journal(files, options(home, 2), log); // which has synced what it found
+    Journal journal(files, options(home, 2), log); // the constructor has synced what it found
     CHECK(journal.statistics().synced == 6);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Records and options that the journal's tests share.
+// Records and options shared by the journal's tests.
 
 #include <atomic>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 
 #include "ranktune/study/record.hpp"
 #include "storage/journal/journal.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 
 namespace ranktune::storage::test {
 
@@ -58,7 +58,7 @@ inline std::vector<study::Record> reports(std::uint64_t first, std::uint64_t cou
     return batch;
 }
 
-/// Small segments, and a commit only when asked for, so that tests do not depend on a clock.
+/// Small segments and commits only on demand, so that tests do not depend on a clock.
 inline JournalOptions options(const std::string& directory, std::uint32_t incarnation = 1) {
     JournalOptions o;
     o.directory = directory;

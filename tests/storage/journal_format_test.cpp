@@ -27,7 +27,7 @@ void pad_and_seal(study::Bytes& frame, FrameHeader& header) {
     seal_frame(frame, header, 42);
 }
 
-/// A study of an older program: a segment whose header says so.
+/// A study of an older program: a segment with that version in its header.
 void write_old_journal(FileSystem& files) {
     base::NullLog log;
     { const Journal journal(files, options(home), log); }
@@ -50,7 +50,7 @@ TEST_CASE("a journal of format 1 is refused with a sentence", "[storage]") {
                           Catch::Contains("use that version, or begin the study again in a new directory"));
     base::NullLog log;
     CHECK_THROWS_AS(Journal(files, options(home, 2), log), base::FormatError);
-    CHECK(files.list(home + "/journal").size() == 1); // it is as it was
+    CHECK(files.list(home + "/journal").size() == 1); // nothing was changed
 }
 
 TEST_CASE("a report of one metric takes at most 64 bytes, alone in its frame, with its decision", "[storage]") {
@@ -71,7 +71,7 @@ TEST_CASE("a report of one metric takes at most 64 bytes, alone in its frame, wi
     CHECK(two.size() - one.size() <= 9);
 }
 
-TEST_CASE("a frame holds the lower half of its number: the reader knows the upper one", "[storage]") {
+TEST_CASE("a frame stores the lower half of its record number, and the reader adds the upper half", "[storage]") {
     for (const std::uint64_t first : {0ULL, 5ULL, 0xFFFF'FFF0ULL, 0x1'0000'0010ULL, 0x7'8000'0000ULL}) {
         study::Bytes frame(frame_header_bytes);
         study::encode(report(7), frame);
@@ -94,7 +94,7 @@ TEST_CASE("a frame holds the lower half of its number: the reader knows the uppe
     }
 }
 
-TEST_CASE("too many unsynced records to be counted mean that none is known to be synced", "[storage]") {
+TEST_CASE("when the number of unsynced records overflows, none is known to be synced", "[storage]") {
     study::Bytes frame(frame_header_bytes);
     study::encode(report(7), frame);
     FrameHeader header;

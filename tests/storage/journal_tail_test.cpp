@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a head reads to go on: the newest snapshot and what follows it.
+// SPDX-License-Identifier: Apache-2.0 What a head reads to continue: the newest snapshot and what follows it.
 #include "journal_fixture.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
@@ -24,7 +23,7 @@ std::vector<study::Record> decoded(const JournalTail& tail) {
 
 } // namespace
 
-TEST_CASE("The tail of a journal begins behind its newest snapshot", "[storage]") {
+TEST_CASE("The tail of a journal begins after its newest snapshot", "[storage]") {
     CrashFileSystem files;
     base::NullLog log;
     {
@@ -40,7 +39,7 @@ TEST_CASE("The tail of a journal begins behind its newest snapshot", "[storage]"
     JournalTail tail = read_journal_tail(files, home, Check::everything);
     REQUIRE(tail.snapshot);
     CHECK(tail.snapshot->digest == 42);
-    CHECK(tail.snapshot->spec == "first"); // the change comes behind the snapshot, among the records
+    CHECK(tail.snapshot->spec == "first"); // the change comes after the snapshot, among the records
     CHECK(decoded(tail) == std::vector<study::Record>{report(3), study::StudyChanged{{}, "second", 2, "v"}, report(4)});
     CHECK(tail.summary.records == 7);
 
@@ -53,7 +52,7 @@ TEST_CASE("The tail of a journal begins behind its newest snapshot", "[storage]"
     CHECK(tail.summary.incarnation == 2);
 }
 
-TEST_CASE("Who only looks at a journal reads nothing before the newest snapshot that is safe", "[storage]") {
+TEST_CASE("Check::since_snapshot reads nothing before the newest snapshot whose past is synced", "[storage]") {
     CrashFileSystem files;
     base::NullLog log;
     std::uint64_t digest = 0;
@@ -90,7 +89,7 @@ TEST_CASE("Who only looks at a journal reads nothing before the newest snapshot 
     CHECK(seen.summary.records == whole.summary.records);
     CHECK(bytes_of(seen) == bytes_of(whole));
 
-    // The newest snapshot is read, of whatever life, and so is what follows it; a missing file is always noticed.
+    // The newest snapshot of any incarnation and what follows it are read; a missing file is always noticed.
     flip(2);
     write(2, 0);
     CHECK(read_journal_tail(files, home, Check::since_snapshot).snapshot->digest == digest);
@@ -102,7 +101,7 @@ TEST_CASE("Who only looks at a journal reads nothing before the newest snapshot 
     CHECK_THROWS_AS(read_journal_tail(files, home, Check::since_snapshot), base::FormatError);
 }
 
-TEST_CASE("A snapshot whose past may not be on the disk yet is looked at with the past", "[storage]") {
+TEST_CASE("Check::since_snapshot begins earlier when the past of a snapshot may not be synced", "[storage]") {
     CrashFileSystem files;
     base::NullLog log;
     JournalOptions o = options(home);
@@ -111,7 +110,7 @@ TEST_CASE("A snapshot whose past may not be on the disk yet is looked at with th
     std::uint64_t batch = 0;
     while (!read_journal_tail(files, home, Check::since_snapshot).snapshot) // until the second segment begins
         journal.append(reports(100 * batch++, 100));
-    // The power fails: of the first segment a frame is lost, the second is there. What counts ends in the first.
+    // The power fails: a frame of the first segment is lost, the second is there. The journal ends in the first.
     base::RngStream rng(1, base::Purpose::fault);
     std::size_t ended_before = 0;
     for (int i = 0; i < 200; ++i) {
@@ -127,7 +126,7 @@ TEST_CASE("A snapshot whose past may not be on the disk yet is looked at with th
 
 namespace {
 
-/// Two records of a first life, as their reader found them. The second frame says that the first one was safe.
+/// Two records of a first incarnation, as read. The second frame says that the first one was synced.
 JournalSummary two_records(CrashFileSystem& files) {
     base::NullLog log;
     Journal journal(files, options(home), log);
@@ -138,7 +137,7 @@ JournalSummary two_records(CrashFileSystem& files) {
     return read_journal_tail(files, home, Check::everything).summary;
 }
 
-/// One bit of the first frame is the other way round.
+/// Flips one bit of the first frame.
 void damage_the_first_frame(CrashFileSystem& files) {
     const auto file = files.open(segment_path(home, 1), FileSystem::Open::read_write);
     const std::uint64_t at = read_segment_header(*file, "segment").payload_offset + segment_header_bytes + 8;
@@ -162,8 +161,7 @@ TEST_CASE("A head that has read a journal reads only what follows when it takes 
     CHECK(journal.first_record() == 2);
 }
 
-TEST_CASE("What an older head has written since a journal was read is found when the next one takes over",
-          "[storage]") {
+TEST_CASE("A head that takes over finds what an older head wrote after the journal was read", "[storage]") {
     CrashFileSystem files;
     base::NullLog log;
     Journal older(files, options(home), log);
@@ -176,7 +174,7 @@ TEST_CASE("What an older head has written since a journal was read is found when
     CHECK(read_all(files, home).size() == 3);
 }
 
-TEST_CASE("A journal whose files are others than those that were read is read from its beginning", "[storage]") {
+TEST_CASE("A journal whose files were replaced since it was read is read from its beginning", "[storage]") {
     CrashFileSystem files;
     base::NullLog log;
     JournalOptions second = options(home, 2);

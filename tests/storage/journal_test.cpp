@@ -41,24 +41,24 @@ TEST_CASE("records come back in order from many segments", "[storage]") {
     CHECK(summary.job == "123456");
 }
 
-TEST_CASE("a segment is made large enough for what must fit, and segments double up to a limit", "[storage]") {
+TEST_CASE("a segment is large enough for the frame that must fit, and segments double up to a limit", "[storage]") {
     ranktune::test::CrashFileSystem files;
     files.make_directories(journal_directory("/study"));
     base::NullLog log;
     JournalOptions o = options("/study"); // 8 to 32 KiB
     SegmentPublisher publisher(files, o, log);
     auto published = [&, number = 0U](std::uint64_t needed) mutable {
-        return publisher.publish(++number, false, {}, {needed})->header.payload_bytes / 1024;
+        return publisher.publish(++number, 0, {}, {needed})->header.payload_bytes / 1024;
     };
     CHECK(published(0) == 8);
     CHECK(published(0) == 16);
     CHECK(published(0) == 32);
     CHECK(published(100 * 1024) == 128);
     CHECK(published(0) == 32);
-    // Doubling ends where the snapshots are not worth it, and goes on when they are.
+    // Doubling stops at the limit, and continues when the limit grows with the snapshots.
     SegmentPublisher slow(files, o, log);
     auto bounded = [&, number = 100U](std::uint64_t most) mutable {
-        return slow.publish(++number, false, {}, {0, most})->header.payload_bytes / 1024;
+        return slow.publish(++number, 0, {}, {0, most})->header.payload_bytes / 1024;
     };
     CHECK(bounded(16 * 1024) == 8);
     CHECK(bounded(16 * 1024) == 16);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Who may write to a study directory. Time and processes are values here; tests/cli has real ones.
+// SPDX-License-Identifier: Apache-2.0 The lease of a study directory, with simulated time and processes; tests/cli uses
+// real ones.
 #include "storage/journal/lease.hpp"
 
 #include <cerrno>
@@ -24,7 +24,7 @@ LeaseHolder holder(const std::string& host, std::uint64_t pid, const std::string
     return h;
 }
 
-/// A clock that only moves when somebody sleeps.
+/// A clock that advances only by sleeping.
 struct Waiting {
     base::Duration now{0};
     int said = 0;
@@ -57,7 +57,7 @@ std::string refusal(Study& study, const LeaseHolder& me) {
 
 } // namespace
 
-TEST_CASE("Starts that fail leave nothing beside the lease, and who takes it sweeps what was killed", "[storage]") {
+TEST_CASE("Failed starts leave no temporary files, and the next taker removes those of killed starts", "[storage]") {
     Study study;
     const auto left = [&] {
         std::vector<std::string> names = study.files.list(home);
@@ -75,7 +75,7 @@ TEST_CASE("Starts that fail leave nothing beside the lease, and who takes it swe
     CHECK(left().empty());
 }
 
-TEST_CASE("A lease reads back, and half a lease is none", "[storage]") {
+TEST_CASE("A lease reads back, and a truncated lease is not valid", "[storage]") {
     LeaseHolder h = holder("nid1", 4711, "ab");
     h.job = "81234";
     h.restart_count = 2;
@@ -87,14 +87,14 @@ TEST_CASE("A lease reads back, and half a lease is none", "[storage]") {
     CHECK(describe(h) == "host nid1, pid 4711, job 81234");
 }
 
-TEST_CASE("What is known about a holder at once is used at once", "[storage]") {
+TEST_CASE("A holder known to be stale or alive is judged without waiting", "[storage]") {
     const LeaseHolder me = holder("nid1", 9, "me");
     LeaseHolder other = holder("nid1", 8, "other");
     const auto alive = [](std::uint64_t) { return std::optional<std::uint64_t>(100); };
     const auto dead = [](std::uint64_t) { return std::optional<std::uint64_t>(); };
     CHECK(judge(other, me, alive) == LeaseState::held);
     CHECK(judge(other, me, dead) == LeaseState::stale);
-    other.process_started = 99; // the number belongs to another process now
+    other.process_started = 99; // the pid was reused
     CHECK(judge(other, me, alive) == LeaseState::stale);
     other.pid_namespace = "pid:[2]"; // a container on the same machine
     CHECK(judge(other, me, dead) == LeaseState::unknown);
@@ -110,7 +110,7 @@ TEST_CASE("What is known about a holder at once is used at once", "[storage]") {
     CHECK(judge(before, requeued, alive) == LeaseState::unknown);
 }
 
-TEST_CASE("A free directory is taken without waiting, and freed again", "[storage]") {
+TEST_CASE("A free directory is taken without waiting, and released again", "[storage]") {
     Study study;
     Lease lease = study.take(holder("nid1", 1, "a"));
     CHECK(study.waiting.now == 0s);
@@ -119,10 +119,10 @@ TEST_CASE("A free directory is taken without waiting, and freed again", "[storag
     lease.release();
     CHECK(!read_lease(study.files, home));
     CHECK(study.files.list(home).empty());
-    CHECK(lease.renew() == Renewal::gone); // nobody has taken it
+    CHECK(lease.renew() == Renewal::gone); // nobody else has taken it
 }
 
-TEST_CASE("A holder on another node whose counter moves is not disturbed", "[storage]") {
+TEST_CASE("A holder on another node whose counter changes keeps the lease", "[storage]") {
     Study study;
     Lease held = study.take(holder("nid1", 1, "a"));
     study.waiting.meanwhile = [&] {
@@ -136,7 +136,7 @@ TEST_CASE("A holder on another node whose counter moves is not disturbed", "[sto
     CHECK(study.files.list(home) == std::vector<std::string>{"lease"});
 }
 
-TEST_CASE("A holder on another node whose counter stands still for three periods is taken over, and notices",
+TEST_CASE("A holder on another node whose counter does not change for three periods loses the lease, and notices",
           "[storage]") {
     Study study;
     Lease held = study.take(holder("nid1", 1, "a"));
@@ -144,12 +144,12 @@ TEST_CASE("A holder on another node whose counter stands still for three periods
     CHECK(study.waiting.now >= 15s);
     CHECK(study.waiting.now < 17s);
     CHECK(held.renew() == Renewal::taken);
-    held.release(); // not its own any more
+    held.release(); // another head holds it now
     CHECK(read_lease(study.files, home)->nonce == "b");
     CHECK(taken.renew() == Renewal::renewed);
 }
 
-TEST_CASE("A holder that ends while it is watched makes room", "[storage]") {
+TEST_CASE("A holder that ends while it is watched frees the lease", "[storage]") {
     Study study;
     Lease held = study.take(holder("nid1", 1, "a"));
     study.waiting.meanwhile = [&] {
@@ -177,7 +177,7 @@ TEST_CASE("Whether the writer of a study lives is known at once on its machine, 
     {
         Study killed;
         LeaseHolder gone = this_holder("", 0);
-        gone.process_started += 1; // the number is another process's now
+        gone.process_started += 1; // the pid was reused
         const Lease left = killed.take(gone);
         CHECK_FALSE(possible_writer(killed.files, home));
         CHECK_FALSE(lives(killed));
@@ -193,26 +193,26 @@ TEST_CASE("Whether the writer of a study lives is known at once on its machine, 
         CHECK(lives(elsewhere));
         CHECK(elsewhere.waiting.now == 4s);
         elsewhere.waiting.meanwhile = [] {};
-        CHECK_FALSE(lives(elsewhere)); // its counter stands still
+        CHECK_FALSE(lives(elsewhere)); // its counter does not change
         CHECK(elsewhere.waiting.now >= 19s);
         CHECK(elsewhere.waiting.said == 2);
     }
 }
 
-TEST_CASE("Who may not write is told of a holder that lives, and of the permissions otherwise", "[storage]") {
+TEST_CASE("Without write permission the error names a live holder, and the permissions otherwise", "[storage]") {
     for (const int error : {EACCES, EPERM, EROFS}) {
         Study study;
         const auto forbid = [&] {
             study.files.set_fault(
                 [error](auto kind, const std::string&) { return kind == CrashFileSystem::Kind::create ? error : 0; });
         };
-        LeaseHolder here = this_holder("", 0); // lives, and is on this machine
+        LeaseHolder here = this_holder("", 0); // alive, on this machine
         Lease held = study.take(here);
         forbid();
         here.nonce = "b";
         CHECK(refusal(study, here).find("is being run already: host") != std::string::npos);
         CHECK(study.waiting.now == 0s);
-        // Of one on another node only its counter tells.
+        // A holder on another node must be watched.
         CHECK_THROWS_AS(study.take(holder("nid2", 2, "c")), base::IoError);
         CHECK(study.waiting.now >= 15s);
         study.waiting.now = 0s;
@@ -230,7 +230,7 @@ TEST_CASE("Who may not write is told of a holder that lives, and of the permissi
     }
 }
 
-TEST_CASE("A lease that is gone is not another's", "[storage]") {
+TEST_CASE("A removed lease is told from one that another head took", "[storage]") {
     Study study;
     Lease held = study.take(holder("nid1", 1, "a"));
     study.files.remove(lease_path(home));
@@ -238,14 +238,14 @@ TEST_CASE("A lease that is gone is not another's", "[storage]") {
     CHECK_FALSE(study.files.exists(lease_path(home)));
 }
 
-TEST_CASE("A lease that was torn in half holds nobody off", "[storage]") {
+TEST_CASE("A truncated lease keeps nobody out", "[storage]") {
     Study study;
     const std::string half = "ranktune lease 1\nhost=ni";
     study.files.open(lease_path(home), FileSystem::Open::create_new)->write_at(0, std::as_bytes(std::span(half)));
     CHECK(study.take(holder("nid2", 2, "b")).renew() == Renewal::renewed);
 }
 
-TEST_CASE("This process is alive, and knows since when", "[storage]") {
+TEST_CASE("This process is alive, and its start time is known", "[storage]") {
     const LeaseHolder me = this_holder("", 0);
     CHECK(me.process_started > 0);
     CHECK(process_start(me.writer.pid) == me.process_started);

@@ -66,7 +66,7 @@ TEST_CASE("result tables are plain HDF5 columns", "[storage]") {
     });
 }
 
-TEST_CASE("names that clash get their role in front, as often as it takes", "[storage]") {
+TEST_CASE("names that clash get their role as a prefix, repeated if needed", "[storage]") {
     const test::TemporaryDirectory home;
     const std::string path = home.path() + "/metrics.h5";
     Results clashing = sample();
@@ -98,7 +98,7 @@ TEST_CASE("an empty study has empty tables", "[storage]") {
     });
 }
 
-TEST_CASE("tables whose columns do not fit together are refused", "[storage]") {
+TEST_CASE("tables with columns of different length or equal names are refused", "[storage]") {
     const test::TemporaryDirectory home;
     Results uneven = sample();
     uneven.tables[0].columns[1].values = std::vector<double>{1.0};

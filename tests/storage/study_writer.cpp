@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a study's files for as long as it is let: journal, checkpoints, tables. For tests that read or kill beside it.
+// Writes a study's journal, checkpoints and tables. For tests that read the files or kill the writer meanwhile.
 //   study_writer DIR INCARNATION BATCHES
 #include <cstdio>
 #include <cstdlib>

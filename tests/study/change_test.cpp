@@ -6,7 +6,6 @@
 #include <iterator>
 
 #include "ranktune/study/parse.hpp"
-#include "support/any_trainable.hpp"
 #include "support/catch.hpp"
 #include "support/known.hpp"
 
@@ -52,7 +51,7 @@ TEST_CASE("Budgets, limits and outputs may change; what results depend on may no
     }
 }
 
-TEST_CASE("The slots of a deterministic study may not change, and whether it is one", "[study]") {
+TEST_CASE("The slots of a deterministic study, and whether it is deterministic, may not change", "[study]") {
     const std::vector<std::string> deterministic = {"study.deterministic=true", "study.max_concurrent=3"};
     StudySpec now = spec(deterministic);
     REQUIRE(now.deterministic);
@@ -75,7 +74,7 @@ TEST_CASE("The slots of a deterministic study may not change, and whether it is 
     CHECK(changes_what_is_decided(changes({"study.num_trials=9"})));
 }
 
-TEST_CASE("A file of the trainable may lie elsewhere if it holds the same, and may not hold anything else", "[study]") {
+TEST_CASE("A file of the trainable may move if its content is the same", "[study]") {
     TrainableInfo info = ranktune::testing::any_trainable("t");
     info.options.push_back({"data", OptionInfo::Kind::path, true, "what it is trained with"});
     const auto with = [&](const std::string& path, const std::string& content, const std::string& rest = {}) {
@@ -93,7 +92,7 @@ TEST_CASE("A file of the trainable may lie elsewhere if it holds the same, and m
     CHECK(parse_resolved_study(resolved_toml(now), "/resolved.toml", ranktune::testing::built_in_algorithms())
               .trainable.inputs == now.trainable.inputs);
     CHECK(differences(now, with("old.h5", "5 bytes")).empty());
-    // What a copied resolved file says is not believed where somebody can look.
+    // [inputs] of a copied resolved file does not count if the file can be read.
     CHECK(*with("old.h5", "5 bytes", "[inputs]\ndata = \"7 bytes\"\n").trainable.content_of("data") == "5 bytes");
 
     const auto changed = differences(now, with("old.h5", "6 bytes"));
@@ -109,7 +108,7 @@ TEST_CASE("A file of the trainable may lie elsewhere if it holds the same, and m
     take_over(now, with("other.h5", "6 bytes"));
     CHECK(differences(now, moved).empty());
 
-    StudySpec unseen = with("old.h5", ""); // begun by a version that did not look
+    StudySpec unseen = with("old.h5", ""); // begun by a version that did not record content
     const auto noted = differences(unseen, with("old.h5", "5 bytes"));
     CHECK(noted == std::vector<KeyChange>{{"inputs.data", "", "\"5 bytes\"", true}});
     CHECK_FALSE(changes_what_is_decided(noted));
@@ -139,13 +138,13 @@ TEST_CASE("The guide to failures lists what a running study takes over", "[study
             ++listed;
         }
     }
-    // And nothing else: every word in backquotes is one of these, or the keys that have rules of their own.
+    // Nothing else is listed: every word in backquotes is one of these, or a key with its own rule.
     std::size_t quoted = 0;
     for (auto at = list.find('`'); at != std::string::npos; at = list.find('`', list.find('`', at + 1) + 1)) ++quoted;
     CHECK(quoted == listed);
 }
 
-TEST_CASE("The command line of a program may be mended", "[study]") {
+TEST_CASE("The command line of a program may be corrected", "[study]") {
     const auto program = [](const std::string& command) {
         return parse_study(
             "[study]\nname = \"a\"\nmetric = \"loss\"\nmode = \"min\"\nnum_trials = 6\nmax_iterations = 9\n"
@@ -163,7 +162,7 @@ TEST_CASE("The command line of a program may be mended", "[study]") {
     CHECK(differences(now, later).empty());
 }
 
-TEST_CASE("How a program wants its booleans may be mended", "[study]") {
+TEST_CASE("The form of booleans for a program may be corrected", "[study]") {
     const auto program = [](const std::string& keys) {
         return parse_study(
             "[study]\nname = \"a\"\nmetric = \"loss\"\nmode = \"min\"\nnum_trials = 6\nmax_iterations = 9\n"
@@ -180,7 +179,7 @@ TEST_CASE("How a program wants its booleans may be mended", "[study]") {
     CHECK(differences(now, later).empty());
 }
 
-TEST_CASE("A program that turned out to give no checkpoints may say so later", "[study]") {
+TEST_CASE("A study may say later that its program gives no checkpoints", "[study]") {
     const auto program = [](const std::string& trainable, const std::string& scheduler) {
         return parse_study(
             "[study]\nname = \"a\"\nmetric = \"loss\"\nmode = \"min\"\nnum_trials = 6\nmax_iterations = 9\n"
@@ -195,12 +194,12 @@ TEST_CASE("A program that turned out to give no checkpoints may say so later", "
     for (const auto& change : found) CHECK(change.may_change);
     take_over(now, later);
     CHECK(differences(now, later).empty());
-    // Another scheduler is another study.
+    // The scheduler may not change.
     const auto other = differences(now, program("checkpoints = false\n", "variant = \"stop\"\n"));
     CHECK(std::ranges::any_of(other, [](const KeyChange& change) { return !change.may_change; }));
 }
 
-TEST_CASE("What is taken over is what may change, no more and no less", "[study]") {
+TEST_CASE("take_over copies exactly the keys that may change", "[study]") {
     const std::vector<std::string> everything = {
         "study.name=b",          "study.num_trials=9",      "study.max_concurrent=3",     "study.time_budget=2h",
         "stop.time=1h",          "failure.max_failures=2",  "journal.commit_interval=2s", "run.abort_grace=5s",

@@ -46,7 +46,7 @@ TEST_CASE("a duration with one colon is refused: Slurm and people read it differ
     CHECK(parse_duration("0:4:00") == 4min);
 }
 
-TEST_CASE("what is no duration is refused with a reason", "[study]") {
+TEST_CASE("text that is no duration is refused with a reason", "[study]") {
     CHECK(refusal("") == "\"\" is not a duration: it is empty");
     CHECK(refusal("90").find("it needs a unit: \"90s\", \"90m\" or \"90h\"") != std::string::npos);
     CHECK(refusal("30m2h").find("from the largest to the smallest") != std::string::npos);

@@ -35,7 +35,7 @@ TEST_CASE("a launcher in a command is found", "[study]") {
     CHECK(found("mpirun simulate {x}") == "mpirun");
 }
 
-TEST_CASE("a launcher is found behind what starts other programs, and wherever a shell starts one", "[study]") {
+TEST_CASE("a launcher is found after wrappers, and wherever a shell starts a program", "[study]") {
     CHECK(found("env OMP_NUM_THREADS=1 torchrun train.py") == "torchrun");
     CHECK(found("apptainer exec --nv image.sif torchrun train.py") == "torchrun");
     CHECK(found(". venv/bin/activate && torchrun --nproc_per_node=2 train.py {args}", true) == "torchrun");
@@ -45,7 +45,7 @@ TEST_CASE("a launcher is found behind what starts other programs, and wherever a
     CHECK(found("cd 'x", true).empty());
 }
 
-TEST_CASE("a program that is given the name of a launcher starts none", "[study]") {
+TEST_CASE("the name of a launcher among the arguments does not count", "[study]") {
     CHECK(found("python3 train.py --launcher torchrun {args}").empty());
     CHECK(found("python3 srun").empty());
     CHECK(found("nice -n 5 ./sim mpirun").empty());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every rule of the study file: what breaks it, and what is said.
+// Every rule of the study file: input that breaks it, and the message.
 #include <string>
 #include <vector>
 
@@ -313,7 +313,7 @@ TEST_CASE("mistakes between [space] and the trainable", "[study]") {
         parts.space = c.lines;
         check(c, parts.text());
     }
-    // What the trainable does not read may serve resources.ranks or a condition.
+    // A parameter that the trainable does not read may serve resources.ranks or a condition.
     Parts parts;
     parts.space =
         "r = [1, 2]\nkind = [\"a\", \"b\"]\nlr = { domain = \"uniform(0, 1)\", condition = \"kind == 'a'\" }\n";
@@ -366,7 +366,7 @@ TEST_CASE("mistakes of [searcher]", "[study]") {
     parts.study += "num_trials = 7\n";
     CHECK(mistake(parts.text()) == "");
     parts.space += "k = { value = 1, condition = \"a == 1\" }\n";
-    CHECK(mistake(parts.text()).find("22:8 searcher.type: ") == 0); // too many points to look for doubles
+    CHECK(mistake(parts.text()).find("22:8 searcher.type: ") == 0); // too many points to enumerate
 }
 
 TEST_CASE("mistakes of [scheduler]", "[study]") {
@@ -577,7 +577,7 @@ TEST_CASE("mistakes of [failure], [journal], [run] and [slurm]", "[study]") {
     }
 }
 
-TEST_CASE("long and odd values are shortened and made harmless in messages", "[study]") {
+TEST_CASE("long values and control characters are shortened and escaped in messages", "[study]") {
     Parts parts;
     parts.rest = "[stop]\nmetric = \"" + std::string(500, 'x') + "\"\n";
     CHECK(mistake(parts.text()).size() < 250);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mistakes of several kinds at once, and those that only the disk can tell.
+// Mistakes of several kinds at once, and mistakes that need the disk.
 
 #include "study_files.hpp"
 #include "support/catch.hpp"
@@ -35,7 +35,7 @@ using Places = std::vector<std::string>;
 
 } // namespace
 
-TEST_CASE("a wrong parameter hides no mistake elsewhere that mentions the others", "[study]") {
+TEST_CASE("a wrong parameter does not hide mistakes that mention other parameters", "[study]") {
     Parts parts;
     parts.trainable = "command = \"python3 x.py {args} {nope} {itertions} {v} {w}\"\n";
     parts.space = "v = \"uniform(3,2)\"\nw = [1, 2.5]\n";
@@ -53,14 +53,14 @@ TEST_CASE("a wrong parameter hides no mistake elsewhere that mentions the others
     CHECK(mistakes(parts.text()).size() == 3);
     parts.rest = "[resources]\nranks = \"{vv}\"\n";
     CHECK(mistakes(parts.text()).back() == "13:9 resources.ranks: [space] has no parameter 'vv'; did you mean 'v'?");
-    // A condition is none that every trial has, right or wrong.
+    // A parameter with a condition is not in every trial, whether the condition is right or wrong.
     parts.space = "v = { domain = \"uniform(3,2)\", condition = \"w = 1\" }\nw = [1, 2]\n";
     parts.rest = "[resources]\nranks = \"{v}\"\n";
     CHECK(mistakes(parts.text()).back() ==
           "13:9 resources.ranks: the parameter 'v' has a condition; every trial needs ranks");
 }
 
-TEST_CASE("an impossible condition hides no other mistake, nor the other way round", "[study]") {
+TEST_CASE("an impossible condition and other mistakes do not hide each other", "[study]") {
     Parts parts = free_parts();
     parts.space = "a = [1, 2]\nb = { value = 1, condition = \"a == 3\" }\nw = [1, 2.5]\n";
     parts.rest = "[resources]\nranks = \"{w}\"\n";
@@ -80,7 +80,7 @@ TEST_CASE("a parameter is compared with the trainable by its name, whatever its 
     parts.space = "lrr = \"uniform(3,2)\"\nmomentum = \"uniform(3,2)\"\n";
     CHECK(places(parts.text()) ==
           Places{"12:1 space.lrr", "12:7 space.lrr", "13:1 space.momentum", "13:12 space.momentum"});
-    // What a condition that cannot be read mentions has a use.
+    // Parameters that an unreadable condition mentions count as used.
     parts = Parts();
     parts.space = "kind = [1, 2]\nlr = { domain = \"uniform(0, 1)\", condition = \"kind = 1\" }\n";
     CHECK(places(parts.text()) == Places{"12:46 space.lr.condition"});
@@ -89,7 +89,7 @@ TEST_CASE("a parameter is compared with the trainable by its name, whatever its 
     CHECK(places(parts.text()) == Places{"13:9 resources.ranks"});
 }
 
-TEST_CASE("what is in a table that is wrong itself is not called unknown", "[study]") {
+TEST_CASE("keys of a wrong table are not reported as unknown", "[study]") {
     Parts parts;
     parts.trainable = "command = \"./train {sgd.momentum} {empty} {lr} {lr.domian} {other}\"\n";
     parts.space =
@@ -104,7 +104,7 @@ TEST_CASE("what is in a table that is wrong itself is not called unknown", "[stu
                  "[resources]\nranks = \"{w}\"\n") == Places{"1:9 space"});
 }
 
-TEST_CASE("the searcher's mistakes are told beside those of the space", "[study]") {
+TEST_CASE("mistakes of the searcher are reported beside those of the space", "[study]") {
     Parts parts = free_parts();
     parts.space = "v = \"uniform(3,2)\"\nw = \"uniform(0, 1)\"\n";
     parts.rest = "[searcher]\ntype = \"grid\"\n";
@@ -128,7 +128,7 @@ TEST_CASE("the rungs are compared with the ceiling by what is right among their 
           Places{"13:11 scheduler.variant"});
 }
 
-TEST_CASE("what a mistake leaves unknown makes no second one", "[study]") {
+TEST_CASE("values left unknown by a mistake cause no second one", "[study]") {
     Parts parts;
     parts.trainable = "name = \"sleeper\"\n";
     parts.rest = "[scheduler]\ntype = \"asha\"\nrestart_paused = 1\n";
@@ -183,7 +183,7 @@ TEST_CASE("more ranks than there are is a mistake among the others, with its pla
     CHECK(told(parts) == "");
 }
 
-TEST_CASE("files and directories are asked about wherever they are named, with their place", "[study]") {
+TEST_CASE("files and directories are checked wherever they are named", "[study]") {
     std::vector<std::string> asked;
     const PathChecks paths{.file = [&asked](const std::string& path) -> std::string {
                                asked.push_back(path);
@@ -210,12 +210,12 @@ TEST_CASE("files and directories are asked about wherever they are named, with t
     parts.trainable = "command = \"./train {lr}\"\ndirectory = \"gone\"\n";
     parts.space = "lr = \"uniform(0, 1)\"\n";
     CHECK(places(parts.text()).find("9 trainable.directory: no directory /studies/gone\n") != std::string::npos);
-    // What a head has checked, its workers and replays need not find again.
+    // Workers and replays do not check the files again.
     CHECK(asked.size() == 3);
     CHECK(mistakes(Parts().text()).empty());
 }
 
-TEST_CASE("a trainable's own check of a file follows the one that it is there", "[study]") {
+TEST_CASE("a trainable's own check of a file comes after the check that it exists", "[study]") {
     auto known = known_trainables();
     known[0].options[0].check = [](const std::string& path) { return path + " is no dataset"; };
     const PathChecks paths{.file = [](const std::string&) { return std::string(); }, .directory = {}};
@@ -262,7 +262,7 @@ TEST_CASE("an empty path is a mistake among the others", "[study]") {
           "9 trainable.directory: needs a directory, not \"\"; \".\" is that of the study file, as without the key\n");
 }
 
-TEST_CASE("something that is no table makes one mistake, not one for each key that it lacks", "[study]") {
+TEST_CASE("a value in place of a table is one mistake, not one for each missing key", "[study]") {
     const std::string rest = "[trainable]\nname = \"curve\"\n[space]\na = 1\n";
     CHECK(mistake("study = 3\n" + rest) == "1:9 study: needs a table, not an integer");
     CHECK(mistake("[[study]]\nname = \"s\"\n" + rest) == "1:1 study: needs a table, not a list");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutated study files: parsed or refused with mistakes, never worse.
+// Mutated study files are parsed, or refused with mistakes; nothing crashes.
 #include <string>
 #include <vector>
 

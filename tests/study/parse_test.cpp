@@ -117,7 +117,7 @@ TEST_CASE("every key arrives where it belongs", "[study]") {
     CHECK(spec.slurm.lead_time == 2min);
 }
 
-TEST_CASE("what checkpoints may take is a number of bytes or text with a unit", "[study]") {
+TEST_CASE("checkpoint.max_bytes is a number of bytes or text with a unit", "[study]") {
     const auto with = [](const std::string& lines) {
         Parts parts;
         parts.rest = (lines.starts_with("[") ? "" : "[checkpoint]\n") + lines + "\n";
@@ -135,7 +135,7 @@ TEST_CASE("what checkpoints may take is a number of bytes or text with a unit", 
     CHECK(!with("direct = false").direct);
 }
 
-TEST_CASE("whether the trainable can save stands in the resolved file, where there is no trainable", "[study]") {
+TEST_CASE("the resolved file says whether the trainable can save", "[study]") {
     Parts parts;
     CHECK(resolved_toml(parse(parts.text())).find("supported") == std::string::npos);
     parts.trainable = "builtin = \"sleeper\"\n";
@@ -143,7 +143,7 @@ TEST_CASE("whether the trainable can save stands in the resolved file, where the
     CHECK(!spec.checkpoint.supported);
     CHECK(!parse_resolved(resolved_toml(spec), "resolved.toml").checkpoint.supported);
     CHECK(!parse(resolved_toml(spec)).checkpoint.supported);
-    // A study of a version that did not write it goes on, and knows it from then on.
+    // A study of a version that did not write it goes on, and has it from then on.
     StudySpec before = spec;
     before.checkpoint.supported = true;
     const auto changes = differences(before, spec);
@@ -282,7 +282,7 @@ TEST_CASE("mistakes in overrides name the override", "[study]") {
           "7:1 study.num_samples: is Ray Tune's name; here: num_trials");
 }
 
-TEST_CASE("text that is no TOML is one mistake at its place", "[study]") {
+TEST_CASE("invalid TOML is one mistake at its position", "[study]") {
     const auto unfinished = mistakes("[study]\nname = \"x\nmode = 3\n");
     REQUIRE(unfinished.size() == 1);
     CHECK(unfinished[0].find("2:") == 0);
@@ -292,7 +292,7 @@ TEST_CASE("text that is no TOML is one mistake at its place", "[study]") {
     CHECK(mistakes(std::string("\0", 1)).size() == 1);
 }
 
-TEST_CASE("a domain without its quotes is told to have some, with its place", "[study]") {
+TEST_CASE("a domain without quotes is reported with its position and a correction", "[study]") {
     const auto with = [](const std::string& line) { return mistake("[space]\n" + line + "\n"); };
     CHECK(with("lr = loguniform(1e-4, 1.0)") == "2:6 : not valid TOML: put it in quotes:  \"loguniform(1e-4, 1.0)\"");
     CHECK(with("n = int(1, 5)  # (few)") == "2:5 : not valid TOML: put it in quotes:  \"int(1, 5)\"");
@@ -301,7 +301,7 @@ TEST_CASE("a domain without its quotes is told to have some, with its place", "[
     CHECK(with("a = [\"b (=\", uniform(0, 1), normal(0, 1)]") ==
           "2:14 : not valid TOML: put it in quotes:  \"uniform(0, 1)\"");
     CHECK(with("a = choice([\"x\", \"y\"])") == "2:5 : not valid TOML: put it in quotes:  'choice([\"x\", \"y\"])'");
-    // Of the line of the mistake alone, and only where a value begins.
+    // Only in the line of the mistake, and only where a value begins.
     CHECK(with("a = 1 # = uniform(0, 1)\nb =").find("quotes") == std::string::npos);
     CHECK(with("a = \"x\" uniform(0, 1)").find("quotes") == std::string::npos);
     CHECK(with("a = uniform(0, 1").find("quotes") == std::string::npos);

@@ -79,7 +79,7 @@ TEST_CASE("booleans are written as flags where the program wants flags", "[study
           Words{"p", "--amp=true", "--sgd.nesterov=false", "--hidden=[true,false]", "--mode=true"});
     CHECK(words(Flags::set) == Words{"p", "--amp", "--hidden=[true,false]", "--mode=true"});
     CHECK(words(Flags::both) == Words{"p", "--amp", "--no-sgd.nesterov", "--hidden=[true,false]", "--mode=true"});
-    // What names its parameters itself, or likes them plain, gets values as before.
+    // Named placeholders and {args_plain} still get values.
     CHECK(words(Flags::set, "p {args_plain} {amp}") ==
           Words{"p", "amp=true", "sgd.nesterov=false", "hidden=[true,false]", "mode=true", "true"});
     CHECK(words(Flags::both, "p {args}", true)[2] == "p --amp --no-sgd.nesterov '--hidden=[true,false]' --mode=true");
@@ -97,7 +97,7 @@ TEST_CASE("for a shell the text stays as it is and values are quoted", "[study]"
     CHECK(shell_text({"a b", "c", "", "d'e"}) == "'a b' c '' 'd'\\''e'");
 }
 
-TEST_CASE("a command that cannot be meant is refused", "[study]") {
+TEST_CASE("a command with mistakes is refused", "[study]") {
     CHECK(refusal("") == "the command is empty");
     CHECK(refusal("  ", true) == "the command is empty");
     CHECK(refusal("p 'x") == "the quote ' is never closed");
@@ -114,7 +114,7 @@ TEST_CASE("a command that cannot be meant is refused", "[study]") {
     }
 }
 
-TEST_CASE("a home directory that no shell puts in is refused, and stays where it is quoted", "[study]") {
+TEST_CASE("an unquoted home directory is refused, and a quoted one stays as it is", "[study]") {
     for (const std::string command : {"~/bin/p", "p ~", "p ~/x", "p ~user/x", "p --data=~/x", "p {lr} ~/x"}) {
         INFO(command);
         CHECK(refusal(command) ==
@@ -124,7 +124,7 @@ TEST_CASE("a home directory that no shell puts in is refused, and stays where it
     }
     CHECK(words("p '~/x' \"~\" a~/b --bound=~5 {lr}~/x \\~/x") ==
           Words{"p", "~/x", "~", "a~/b", "--bound=~5", "3.2e-05~/x", "~/x"});
-    // Views read what an earlier version took.
+    // Views read commands that an earlier version accepted.
     const std::string resolved = resolved_toml(parse(program_parts("", "p x").text()));
     const auto at = resolved.find("\"p x\"");
     REQUIRE(at != std::string::npos);

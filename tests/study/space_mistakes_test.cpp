@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be wrong with [space] beyond a single value: conditions together, keys nearly right, tables too deep.
+// Mistakes in [space] beyond a single value: conditions together, misspelt keys, tables that are too deep.
 #include <string>
 #include <vector>
 
@@ -25,12 +25,12 @@ TEST_CASE("parameters whose conditions need each other are refused", "[study]") 
         "\"b == 1 and a == 1\"\n"
         "13:13 space.c.condition: the condition of 'c.d' mentions 'c.d' itself; it may mention other parameters only:  "
         "\"c.d > 0\"");
-    // What waits for a circle is in none.
+    // A parameter that depends on a cycle is not in it.
     parts.space = "z = { value = 1, condition = \"a == 1\" }\na = { value = 1, condition = \"a == 1\" }\n";
     CHECK(mistakes(parts.text()).size() == 1);
 }
 
-TEST_CASE("a circle of conditions is told together with the other mistakes", "[study]") {
+TEST_CASE("a cycle of conditions is reported together with other mistakes", "[study]") {
     Parts parts = free_parts();
     parts.space =
         "lr = \"uniform(2, 1)\"\na = { value = 1, condition = \"b == 1\" }\nb = { value = 1, condition = \"a == 1\" }\n"
@@ -62,10 +62,10 @@ TEST_CASE("a condition that can never hold is refused with the values of what it
     CHECK(one(absent + "c = { value = 3, condition = \"not (b == 'x' or b == 'y')\" }\n") == "");
     CHECK(one(absent + "c = { value = 3, condition = \"b == 'x' and a > 2\" }\n")
               .starts_with("12:30 space.c.condition: can never hold: 'b' is drawn from"));
-    // In doubt a condition can hold: of a continuous domain nothing is known.
+    // A condition on a continuous domain is never reported as impossible.
     CHECK(one("a = \"uniform(0, 1)\"\nb = { value = 3, condition = \"a > 1\" }\n") == "");
     CHECK(one("a = \"randint(0, 10001)\"\nb = { value = 3, condition = \"a < 0\" }\n") == "");
-    // A value that is pinned leaves out what belongs to the others.
+    // A pinned value may make conditions on other values impossible.
     CHECK(one("a = 1\nb = { value = 3, condition = \"a == 2\" }\n") == "");
     parts.space = "a = [1, 2]\nb = { value = 3, condition = \"a == 2\" }\n";
     CHECK(mistake(parts.text(), {"space.a=[1]"}) == "");
@@ -98,7 +98,7 @@ TEST_CASE("a misspelt key of the long form is no hyper-parameter", "[study]") {
         {"[space.sgd]\ncondtion = \"a > 0\"\nmomentum = 0.9\n",
          "12:1 space.sgd.condtion: unknown key; did you mean 'condition'?; a hyper-parameter of this name is written "
          "condtion = { value = ... } or { domain = ... }"},
-        // Names that are only alike, and the written-out form of the others.
+        // Names that are only similar, and correct long forms.
         {"[space.sgd]\nvalue = 1\nother = 2\ncondition = [1, 2]\n", ""},
         {"[space.sgd]\nvalues = 1\nmomentum = 2\ndomains = \"x\"\nconditions = \"none\"\n", ""},
         {"[space.sgd]\ndomain = { domain = [1, 2] }\nwhen = 2\nvalues = { value = 3 }\n", ""},
@@ -125,7 +125,7 @@ TEST_CASE("tables and keys too deep are refused before they are read", "[study]"
         CHECK(mistake(text).find(said) != std::string::npos);
     Parts parts = free_parts();
     CHECK(mistake(parts.text(), {nested(20'000) + "=1"}).find("is not a dotted key") != std::string::npos);
-    // Dots in strings and comments are none of keys.
+    // Dots in strings and comments do not count.
     const std::string dots(200, '.');
     parts.space = "a = \"\\\"" + dots + "\"\nb = '" + dots + "' # " + dots + "\nc = \"\"\"\n\"" + dots +
                   "\n\"\"\"\nd = '''" + dots + "'''\n\"" + std::string("e") + "\" = 1.5\n";

@@ -81,7 +81,7 @@ TEST_CASE("a state gives back what was saved", "[study]") {
     CHECK((state.tensors()[0] == TensorInfo{"weight", DType::float32, {2, 3}, Layout::replicated}));
 }
 
-TEST_CASE("loading what is not there, or is something else, is refused", "[study]") {
+TEST_CASE("loading a missing tensor, or one of another type or shape, is refused", "[study]") {
     MemoryState state = example();
     std::array<float, 6> back{};
     std::array<double, 6> wide{};
@@ -133,7 +133,7 @@ TEST_CASE("a tensor needs no C++ type in its name", "[study]") {
     CHECK(back[1].bits() == half[1].bits());
 }
 
-TEST_CASE("tensors on a device are copied once, by the device, and are otherwise like all others", "[study]") {
+TEST_CASE("device tensors are copied once, by the device, and otherwise behave like others", "[study]") {
     testing::FakeDevice device;
     const testing::OnDevice<float> there(device, {weights.begin(), weights.end()});
     device.from_host = device.to_host = 0;

@@ -9,7 +9,7 @@
 
 using namespace ranktune::study;
 
-TEST_CASE("A failure is told with its rank, where it has one", "[study]") {
+TEST_CASE("A failure is described with its rank, if it has one", "[study]") {
     CHECK(describe(Failure{"loss is NaN", 3}) == "rank 3: loss is NaN");
     CHECK(describe(Failure{"its ranks were lost 2 times"}) == "its ranks were lost 2 times");
     CHECK(describe(Failure{"", 0}) == "rank 0: "); // an exception without words is a failure all the same

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a start says of itself.
+// Facts about the machine and the file system.
 #include <cstdlib>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
 #include "studydir/environment_facts.hpp"
-#include "studydir/file_system_facts.hpp"
 #include "support/catch.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 
 using namespace ranktune;
 using namespace ranktune::studydir;
 
-TEST_CASE("file systems are told by name and room", "[studydir]") {
+TEST_CASE("file systems have a name and a free size", "[studydir]") {
     CHECK(file_system_name(0x0BD00BD0) == "lustre");
     CHECK(file_system_name(0x6969) == "nfs");
     CHECK(file_system_name(0x1234) == "0x1234");
@@ -32,7 +31,7 @@ TEST_CASE("file systems are told by name and room", "[studydir]") {
     CHECK(nowhere.error == std::errc::no_such_file_or_directory);
 }
 
-TEST_CASE("env.json has every variable of Slurm but those that may hold a secret", "[studydir]") {
+TEST_CASE("env.json has every Slurm variable except those that may hold a secret", "[studydir]") {
     setenv("SLURM_JOB_QOS", "long", 1);
     setenv("SLURM_JWT", "very-secret", 1);
     setenv("SLURM_SITE_API_TOKEN", "very-secret", 1);

@@ -5,7 +5,7 @@
 
 #include "studydir/crash_note.hpp"
 #include "support/catch.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 
 using namespace ranktune;
 using namespace ranktune::studydir;
@@ -27,13 +27,13 @@ OutcomeFile outcome(EndCause cause) {
 
 } // namespace
 
-TEST_CASE("A job that was killed without a word has died, with nobody to blame", "[studydir]") {
+TEST_CASE("A job that was killed without a trace has died, and no trial is blamed", "[studydir]") {
     const auto death = death_of_job(killed());
     REQUIRE(death);
     CHECK(death->notes.empty());
 }
 
-TEST_CASE("Ends from outside speak against no trial", "[studydir]") {
+TEST_CASE("A cause from outside makes no trial a suspect", "[studydir]") {
     LastEnd end = killed();
     end.trials_ran = false;
     CHECK_FALSE(death_of_job(end));
@@ -51,7 +51,7 @@ TEST_CASE("Ends from outside speak against no trial", "[studydir]") {
     CHECK_FALSE(death_of_job(end));
 }
 
-TEST_CASE("Who saw the launcher end knows better than the head, which mpirun tells to stop when a rank dies",
+TEST_CASE("The launcher's exit code outweighs the head's outcome: mpirun stops the head when a rank dies",
           "[studydir]") {
     LastEnd end = killed();
     end.outcome = outcome(EndCause::asked);
@@ -59,7 +59,7 @@ TEST_CASE("Who saw the launcher end knows better than the head, which mpirun tel
     CHECK(death_of_job(end));
 }
 
-TEST_CASE("A crash note counts whatever else is known", "[studydir]") {
+TEST_CASE("A crash note counts, whatever other evidence says", "[studydir]") {
     LastEnd end = killed();
     end.told = "outside";
     end.notes = {{study::TrialId{3}, study::Attempt{1}, {"killed by signal 11 (SIGSEGV)", 2}}};
@@ -68,8 +68,7 @@ TEST_CASE("A crash note counts whatever else is known", "[studydir]") {
     CHECK(death->notes.size() == 1);
 }
 
-TEST_CASE("A rank leaves its note once, with trial and attempt, in a file of its rank, and the next head reads it",
-          "[studydir]") {
+TEST_CASE("A rank writes its crash note once, and the next head reads it", "[studydir]") {
     const testing::TemporaryDirectory directory;
     auto& files = storage::posix_file_system();
     const std::string study = directory.path();
@@ -86,7 +85,7 @@ TEST_CASE("A rank leaves its note once, with trial and attempt, in a file of its
     const auto notes = read_crash_notes(files, study, 4);
     REQUIRE(notes.size() == 1);
     CHECK(notes[0] == study::CrashNote{study::TrialId{7}, study::Attempt{2}, {"killed by signal 11 (SIGSEGV)", 12}});
-    CHECK(read_crash_notes(files, study, 5).empty()); // another start's
+    CHECK(read_crash_notes(files, study, 5).empty()); // another start
     files.publish(StudyDirectory{study}.logs() + "/crash-4-3", std::as_bytes(std::span("what is this", 12)), false);
     CHECK(read_crash_notes(files, study, 4).size() == 1);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A file system in memory that remembers every operation, so that a test can ask what a crash or a loss of power after
-// any of them would have left, and that fails on demand.
+// An in-memory file system that logs every operation, so that a test can ask what a crash or a power failure after any
+// of them would leave, and that fails on demand.
 
 #include <algorithm>
 #include <cerrno>
@@ -23,15 +23,15 @@
 namespace ranktune::test {
 
 /// The model of what survives:
-/// - death of all processes: every operation up to that point (and part of a write that was under way);
-/// - loss of power: of each file, what was written before its last good sync; what was written after that survives or
-///   not, each sector of 512 bytes as it was at a time of its own; the size as it was at some time since; of each
-///   directory, the entries as they were at some time since its last sync. Directories themselves survive.
-/// - a failed sync: what it should have written is lost at the next loss of power, whatever later syncs say.
+/// - death of all processes: every operation up to that point, and part of a write in progress;
+/// - power failure: of each file, everything written before its last successful sync; each 512-byte sector, and the
+///   size, as of any time since then; of each directory, the entries as of any time since its last sync. Directories
+///   themselves survive;
+/// - a failed sync: its data are lost in the next power failure, whatever later syncs return.
 class CrashFileSystem final : public storage::FileSystem {
   public:
     enum class Kind { create, write, truncate, sync, link, rename, remove, sync_directory };
-    /// Asked before every operation: an errno makes it fail with that.
+    /// Called before every operation, which fails with the returned errno unless that is 0.
     using Fault = std::function<int(Kind, const std::string& path)>;
 
     CrashFileSystem() = default;
@@ -47,7 +47,7 @@ class CrashFileSystem final : public storage::FileSystem {
         return log_.size();
     }
 
-    /// One operation of the record, to choose where to cut.
+    /// One logged operation, to choose where to cut.
     struct Seen {
         Kind kind = Kind::write;
         std::uint32_t inode = 0;
@@ -75,10 +75,10 @@ class CrashFileSystem final : public storage::FileSystem {
         return paths;
     }
 
-    /// What is there when every process dies after the first `count` operations, and after `torn` bytes of the next
-    /// one if that is a write.
+    /// The files when every process dies after the first `count` operations and, if the next one is a write, `torn`
+    /// bytes of it.
     [[nodiscard]] std::unique_ptr<CrashFileSystem> after_kill(std::size_t count, std::size_t torn = 0) const;
-    /// What may be there when the power fails after the first `count` operations; `rng` chooses.
+    /// Files that may be left when the power fails after the first `count` operations; `rng` chooses among them.
     [[nodiscard]] std::unique_ptr<CrashFileSystem> after_power_cut(std::size_t count, base::RngStream& rng) const;
 
     // ---- FileSystem ----
@@ -107,7 +107,7 @@ class CrashFileSystem final : public storage::FileSystem {
         return now_.names.count(path) != 0 || directories_.count(path) != 0;
     }
     [[nodiscard]] storage::FileSystem::Kind kind(const std::string& path) const override;
-    /// Device 0: files, by inode. Device 1: directories, which are known by their names alone.
+    /// Device 0: files, by inode. Device 1: directories, by a hash of the path.
     [[nodiscard]] std::optional<storage::FileIdentity> identity(const std::string& path) const override {
         const std::lock_guard lock(mutex_);
         if (const auto found = now_.names.find(path); found != now_.names.end())
@@ -146,7 +146,7 @@ class CrashFileSystem final : public storage::FileSystem {
     static void apply_name(const Operation& operation, std::map<std::string, Inode>& names);
     static bool is_data(const Operation& o) { return o.kind == Kind::write || o.kind == Kind::truncate; }
 
-    /// All below are called with the mutex held.
+    /// The functions below are called with the mutex held.
     void refuse(Kind kind, const std::string& path) const {
         if (!fault_) return;
         if (const int error = fault_(kind, path); error != 0) fail("injected", path, error);
@@ -191,7 +191,7 @@ class CrashFileSystem::OpenFile final : public storage::File {
         const std::lock_guard lock(files_.mutex_);
         try {
             files_.refuse(Kind::write, path_);
-        } catch (const base::IoError&) { // a disk that fills up takes the first part
+        } catch (const base::IoError&) { // like a full disk: the first half is written
             const auto part = bytes.first(bytes.size() / 2);
             files_.record({Kind::write, inode_, offset, {part.begin(), part.end()}, path_, {}});
             throw;
@@ -210,7 +210,7 @@ class CrashFileSystem::OpenFile final : public storage::File {
         const std::lock_guard lock(files_.mutex_);
         try {
             files_.refuse(Kind::sync, path_);
-        } catch (const base::IoError&) { // the kernel gives the pages up
+        } catch (const base::IoError&) { // the kernel drops the pages
             for (auto at = files_.log_.rbegin(); at != files_.log_.rend(); ++at) {
                 if (at->inode != inode_) continue;
                 if (at->kind == Kind::sync) break;

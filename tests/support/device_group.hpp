@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A group that also takes memory of a device, as one over NCCL would: what lies between a trainable and the group is
-// tested with it.
+// A group that also accepts device memory, as one over NCCL would, to test the code between a trainable and the group.
 
 #include <memory>
 #include <utility>
@@ -11,7 +10,7 @@
 
 namespace ranktune::testing {
 
-/// Does on the host, over `inner`, what is asked of it on a device.
+/// Performs operations on device memory over `inner`, with copies on the host.
 class DeviceGroup final : public ddp::Collective {
   public:
     explicit DeviceGroup(ddp::Collective& inner) : inner_(inner) {}

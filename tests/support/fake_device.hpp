@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A device for tests: its memory can only be reached through the copy functions.
+// A device for tests, whose memory is accessible only through the copy functions.
 
 #include <sys/mman.h>
 
@@ -15,8 +15,7 @@
 
 namespace ranktune::testing {
 
-/// Addresses lie in pages that nobody may read or write: whoever dereferences one gets SIGSEGV. The contents are kept
-/// elsewhere.
+/// Addresses lie in inaccessible pages: dereferencing one raises SIGSEGV. The contents are kept elsewhere.
 class FakeDevice final : public base::Device {
   public:
     explicit FakeDevice(int number = 0) : number_(number) {}
@@ -49,7 +48,7 @@ class FakeDevice final : public base::Device {
         to_host += bytes;
     }
 
-    [[nodiscard]] std::size_t live() const { return memory_.size(); } ///< pieces of memory that were not released
+    [[nodiscard]] std::size_t live() const { return memory_.size(); } ///< allocations that were not released
     std::size_t from_host = 0;                                        ///< bytes copied so far
     std::size_t to_host = 0;
 

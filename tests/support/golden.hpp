@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Expected output in files. RANKTUNE_REWRITE=1 writes what came out instead: read the difference before you commit it.
+// Expected output in files. RANKTUNE_REWRITE=1 overwrites it with the actual output: review the diff before committing.
 
 #include <cstdlib>
 #include <fstream>
@@ -9,8 +9,7 @@
 
 namespace ranktune::testing {
 
-/// What `text` has to equal, byte for byte: the contents of tests/<room>/golden/<name>.txt. The program is compiled
-/// with RANKTUNE_SOURCE_ROOT.
+/// The expected `text`: the contents of tests/<room>/golden/<name>.txt. Needs the macro RANKTUNE_SOURCE_ROOT.
 [[nodiscard]] inline std::string golden(const std::string& room, const std::string& name, const std::string& text) {
     const std::string path = std::string(RANKTUNE_SOURCE_ROOT "/tests/") + room + "/golden/" + name + ".txt";
     if (std::getenv("RANKTUNE_REWRITE") != nullptr) std::ofstream(path, std::ios::binary) << text;

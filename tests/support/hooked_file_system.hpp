@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A file system that asks a test before every call: it may fail the call, or hold it up.
+// A file system that calls a hook of the test before every operation; the hook may delay the operation or make it fail.
 
 #include <functional>
 #include <memory>
@@ -12,8 +12,7 @@
 
 namespace ranktune::test {
 
-/// Calls the hook, from whatever thread, in front of each operation of `below`; what the hook throws is what the
-/// operation throws.
+/// Calls the hook, on the calling thread, before each operation of `below`; the operation throws what the hook throws.
 class HookedFileSystem final : public storage::FileSystem {
   public:
     enum class Call { open, create, read, write, sync, reserve, truncate, make, link, rename, remove, look };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Runs one function on the ranks of a trial, each a thread of this process.
+// Runs a function on the ranks of a trial, each a thread of this process.
 
 #include <exception>
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace ranktune::testing {
 
-/// Calls `body` on `size` ranks at the same time and returns, per rank, what it threw ("" for nothing; PeerFailed and
-/// Aborted by name).
+/// Calls `body` on `size` ranks at the same time and returns, per rank, the message of what it threw ("" for nothing;
+/// the type name for PeerFailed and Aborted).
 inline std::vector<std::string> on_ranks(int size, const std::function<void(ddp::Collective&)>& body) {
     const auto collectives = ddp::make_thread_collectives(size);
     std::vector<std::string> thrown(static_cast<std::size_t>(size));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Algorithms that go through every door of the core, and are good for nothing else.
+// Toy algorithms that together use every feature that the core offers to algorithms.
 
 #include <algorithm>
 #include <cmath>
@@ -19,9 +19,9 @@
 
 namespace ranktune::testing {
 
-/// Trains `population` trials side by side, and as long as one of them is under way no other is made. Every `interval`
-/// iterations a trial that is worse than the best of those that have a checkpoint there takes that one over, with
-/// another value of the parameter `lr`. Its trials are in bracket 1 and go to `interval` first.
+/// Population-based training: trains `population` trials at a time, and creates no other while one is active. Every
+/// `interval` iterations, a trial that is worse than the best one with a checkpoint of that iteration takes over its
+/// checkpoint, with a changed parameter `lr`. Trials are in bracket 1 and have `interval` as first target.
 class ToyPopulation final : public schedulers::Scheduler {
   public:
     ToyPopulation(std::uint32_t population, base::Iteration interval, base::Iteration ceiling)
@@ -143,8 +143,8 @@ class ToyPopulation final : public schedulers::Scheduler {
     std::map<std::string, std::pair<base::TrialId, base::Iteration>> saved_;
 };
 
-/// Prepares its suggestions ahead, from the table of observations: a step from the best point seen towards a corner
-/// that depends on the ticket. `fails_every`: so many tickets fail; 0: none.
+/// Prepares its suggestions ahead from the observations: the midpoint of the best point seen and a random one that
+/// depends on the ticket. `fails_every`: every so many tickets one fails; 0: none.
 class ToySlowSearcher final : public searchers::Searcher {
   public:
     ToySlowSearcher(space::SearchSpace space, std::uint64_t seed, std::uint64_t fails_every = 0)
@@ -169,7 +169,7 @@ class ToySlowSearcher final : public searchers::Searcher {
             }
             base::RngStream random(seed, base::Purpose::sample, static_cast<std::uint32_t>(ticket), 77);
             for (double& x : point)
-                x = 0.5 * ((std::isnan(x) ? 0.5 : x) + random.uniform()); // NaN: it has no such parameter
+                x = 0.5 * ((std::isnan(x) ? 0.5 : x) + random.uniform()); // NaN: the point lacks this parameter
             return space.decode(point);
         };
     }

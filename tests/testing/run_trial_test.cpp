@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runner for users' tests: that it runs a trial as a study would, and that it finds what is wrong with one.
+// The runner for users' tests: runs a trial as a study would, and finds its mistakes.
 
 #include "ranktune/testing/run_trial.hpp"
 
@@ -20,9 +20,9 @@ using trainables::FunctionContext;
 using trainables::TrialContext;
 
 enum class Fault { none, forgets_momentum, forgets_blob, counts_from_scratch, ranks_differ };
-std::atomic<Fault> fault{Fault::none}; // of the trainables below: they are made without arguments
+std::atomic<Fault> fault{Fault::none}; // static, because trainables are made without arguments
 
-/// x and its momentum; the blob holds how many steps were made.
+/// x and its momentum; the blob counts the steps.
 struct Momentum final : trainables::Trainable {
     void setup(TrialContext& context) override {
         lr = context.configuration().at("lr").as_double();
@@ -56,7 +56,7 @@ struct Momentum final : trainables::Trainable {
     static inline std::atomic<int> extra{0};
 };
 
-/// A vector of ten numbers in parts, each step adds its own index.
+/// A vector of ten numbers in parts; each step adds its own index.
 struct Sharded final : trainables::Trainable {
     static constexpr std::uint64_t rows = 10;
     void setup(TrialContext& context) override {
@@ -121,7 +121,7 @@ TEST_CASE("a trial runs to its ceiling and is stopped with a checkpoint", "[test
     }
 }
 
-TEST_CASE("a trial is paused, and goes on from there on another number of ranks", "[testing]") {
+TEST_CASE("a trial is paused, and goes on on another number of ranks", "[testing]") {
     TrialOptions options = with_lr(2);
     options.pause_after = 4;
     const TrialRun paused = run_trial(trainable<Momentum>(), options);
@@ -137,7 +137,7 @@ TEST_CASE("a trial is paused, and goes on from there on another number of ranks"
     CHECK(on.last("x") == Approx(run_trial(trainable<Momentum>(), with_lr(1)).last("x")));
 }
 
-TEST_CASE("a trial saves on the way, and any of its checkpoints will do", "[testing]") {
+TEST_CASE("a trial saves on the way, and resumes from any of its checkpoints", "[testing]") {
     TrialOptions options = with_lr(2);
     options.max_iterations = 200;
     options.checkpoint_every = 10;
@@ -155,7 +155,7 @@ TEST_CASE("a resume that is exact has no difference, on any number of ranks", "[
     }
 }
 
-TEST_CASE("what a resume forgets is found, and named", "[testing]") {
+TEST_CASE("state that a resume forgets is found and named", "[testing]") {
     const auto difference = [](Fault wrong, const std::vector<std::string>& ignored = {}) {
         const TrialOptions options = with_lr(2);
         fault = wrong;
@@ -173,7 +173,7 @@ TEST_CASE("what a resume forgets is found, and named", "[testing]") {
     CHECK_THROWS_AS(resume_difference(trainable<Momentum>(), with_lr(), 6), base::UsageError);
 }
 
-TEST_CASE("what a rank throws is the failure, with its rank", "[testing]") {
+TEST_CASE("an exception on a rank is the failure, with its rank", "[testing]") {
     const auto fails = function([](FunctionContext& context) {
         static_cast<void>(context.report({{"x", 1.0}}));
         if (context.rank() == 1) throw std::runtime_error("no data");
@@ -183,12 +183,12 @@ TEST_CASE("what a rank throws is the failure, with its rank", "[testing]") {
     const TrialRun run = run_trial(fails, with_lr(3));
     CHECK(run.end == TrialRun::End::failed);
     CHECK(run.failure == "rank 1: no data");
-    CHECK(run.reports.size() == 2); // rank 0 learns of it when it has made its next report
+    CHECK(run.reports.size() == 2); // rank 0 learns of it at its next report
     CHECK_THROWS_AS(run.checkpoint(), base::UsageError);
     CHECK(resume_difference(fails, with_lr(2), 3) == "the trial that runs through fails: rank 1: no data");
 }
 
-TEST_CASE("ranks that part are found", "[testing]") {
+TEST_CASE("ranks that disagree are found", "[testing]") {
     SECTION("they hold different parameters") {
         const TrialOptions options = with_lr(2);
         fault = Fault::ranks_differ;
@@ -223,7 +223,7 @@ TEST_CASE("ranks that part are found", "[testing]") {
     }
 }
 
-TEST_CASE("a function sees its trial, and ends by itself", "[testing]") {
+TEST_CASE("a function sees its trial, and ends on its own", "[testing]") {
     TrialOptions options = with_lr();
     options.configuration.set("momentun", 0.9);
     options.seed = 11;

@@ -34,7 +34,7 @@ TEST_CASE("a curve follows a - b * i^-c", "[trainables]") {
     CHECK(run.reports[3].at("loss") == Approx(0.2));
 }
 
-TEST_CASE("a curve goes on after a checkpoint as if nothing had happened, noise included", "[trainables]") {
+TEST_CASE("a curve resumes from a checkpoint without any difference, noise included", "[trainables]") {
     const TrialOptions noisy = options({{"noise", 0.1}, {"state_bytes", 100}}, 7, 7);
     CHECK(testing::resume_difference(curve(), noisy, 2).empty());
     CHECK(testing::run_trial(curve(), noisy).checkpoint().state.bytes() >= 100);
@@ -46,7 +46,7 @@ TEST_CASE("a curve fails on the one rank and at the iteration that it was told",
     failing.ranks = 3;
     const TrialRun run = testing::run_trial(curve(), failing);
     CHECK(run.failure == "rank 1: curve was told to fail at iteration 3");
-    CHECK(run.reports.size() == 3); // rank 0 learns of it behind its own report
+    CHECK(run.reports.size() == 3); // rank 0 learns of it after its own report
 }
 
 TEST_CASE("the share of the trials that fail is about the fail rate", "[trainables]") {

@@ -26,7 +26,7 @@ std::vector<float> random_values(std::size_t count, std::uint32_t draw) {
 }
 } // namespace
 
-TEST_CASE("products agree with the sum by hand for all four ways to transpose", "[trainables]") {
+TEST_CASE("products agree with explicit sums for all four transpositions", "[trainables]") {
     using blas::Transpose;
     constexpr std::size_t m = 3, n = 5, k = 4;
     const std::vector<float> a = random_values(m * k, 1);
@@ -88,7 +88,7 @@ TEST_CASE("tanh is within 4e-7 of the exact one everywhere, odd, and lets NaN th
     CHECK_FALSE(std::signbit(y));
 }
 
-TEST_CASE("dropout takes the numbers of Philox, sixteen bits for each unit", "[trainables]") {
+TEST_CASE("dropout uses sixteen bits of Philox for each unit", "[trainables]") {
     // 200 units: more than one group of blocks.
     const DropoutMask mask = dropout_mask(0.3, 11, 4, 2, 9);
     const std::uint32_t sample = 77;
@@ -181,7 +181,7 @@ float two_steps(const OptimizerOptions& options, double lr) {
 
 TEST_CASE("the update rules are those of PyTorch", "[trainables]") {
     using Rule = OptimizerOptions::Kind;
-    // Figures of torch.optim 2.x with the same arguments.
+    // Results of torch.optim 2.x with the same arguments.
     CHECK(two_steps({.kind = Rule::sgd, .momentum = 0.0}, 0.1) == Approx(0.9));
     CHECK(two_steps({.kind = Rule::sgd, .momentum = 0.9}, 0.1) == Approx(1.0 - 0.05 - 0.095));
     CHECK(two_steps({.kind = Rule::sgd, .momentum = 0.9, .nesterov = true}, 0.1) == Approx(1.0 - 0.095 - 0.1355));

@@ -77,7 +77,7 @@ TEST_CASE("mlp gives its matrix library the cores of the rank", "[trainables]") 
     }
 }
 
-TEST_CASE("mlp goes on from a saved state bit by bit, on 1, 2 and 3 ranks", "[trainables]") {
+TEST_CASE("mlp resumes bitwise equally from a saved state, on 1, 2 and 3 ranks", "[trainables]") {
     for (const int ranks : {1, 2, 3}) CHECK(testing::resume_difference(mlp(), whole_mlp(4, ranks), 2).empty());
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("the size of mlp's state is known before it runs", "[trainables]") {
     CHECK(!trainables::state_bytes("somebody's", {}));
 }
 
-TEST_CASE("mlp refuses what it cannot do with the name of the option", "[trainables]") {
+TEST_CASE("mlp names the option when it refuses a value", "[trainables]") {
     const auto message_of = [&](std::vector<std::pair<std::string, space::Value>> entries) {
         return run_trial(mlp(), options(std::move(entries))).failure;
     };

@@ -104,7 +104,7 @@ TEST_CASE("tensors have PyTorch's names, layouts and order", "[trainables]") {
     CHECK(tensors[3].shape == std::vector<std::uint64_t>{2});
 }
 
-TEST_CASE("gradients agree with differences of the loss", "[trainables]") {
+TEST_CASE("gradients agree with finite differences of the loss", "[trainables]") {
     SECTION("classifier with tanh") {
         Fixture f({.features = 4, .hidden = {6, 5}, .outputs = 3, .activation = Activation::tanh}, 7, true);
         CHECK(gradient_error(f) < 2e-3);
@@ -117,7 +117,7 @@ TEST_CASE("gradients agree with differences of the loss", "[trainables]") {
         Fixture f({.features = 4, .hidden = {12, 9}, .outputs = 3, .activation = Activation::tanh}, 7, true, 0.4);
         CHECK(gradient_error(f) < 2e-3);
     }
-    SECTION("relu, whose corners lie between the differences for some parameters") {
+    SECTION("relu, with kinks within some of the differences") {
         Fixture f({.features = 4, .hidden = {8, 7}, .outputs = 3}, 9, true, 0.25);
         CHECK(gradient_error(f) < 3e-2);
     }
@@ -141,8 +141,7 @@ TEST_CASE("a batch without rows has zeros for gradients", "[trainables]") {
         CHECK(std::all_of(gradient.begin(), gradient.end(), [](float g) { return g == 0.0F; }));
 }
 
-TEST_CASE("initial parameters lie within one over the root of the inputs and differ per tensor and trial",
-          "[trainables]") {
+TEST_CASE("initial parameters are within 1/sqrt(inputs) and differ per tensor and trial", "[trainables]") {
     std::vector<float> a(1000);
     std::vector<float> b(1000);
     initialise(a, 25, 1, 2, 0);

@@ -47,7 +47,7 @@ def check_documents(installed, source):
 
 
 def check_headers(installed, source):
-    """What is installed of the headers is what the list says; tests/architecture/installed.py has the rest."""
+    """The installed headers are those of the list; tests/architecture/installed.py checks the rest."""
     listed = set(re.findall(r"'(ranktune/[^']+)'", (source / "include/meson.build").read_text()))
     found = {str(path.relative_to(installed / "include")) for path in (installed / "include").rglob("*") if path.is_file()}
     assert found == listed, found ^ listed
@@ -79,7 +79,7 @@ def check_messages(installed, root):
 
 
 def check_blas(job, environment, libraries):
-    """A program linked to the installed library trains with the BLAS module beside that library, and says what to do without it."""
+    """A program linked to the installed library trains with the BLAS module beside that library, and reports what to do without it."""
     module = libraries / "libranktune-blas.so.0"
     program = os.path.join(job, "curve_fit")
     run([program, "init", "digits"], cwd=job, env=environment)
@@ -109,7 +109,7 @@ def output(command, **kwargs):
 
 
 def check_scheduler(job, installed, environment):
-    """A program with a scheduler of its own is ranktune with one scheduler more; the plain one says what is missing."""
+    """A program with its own scheduler is ranktune with one more scheduler; the plain ranktune reports that it is missing."""
     program = job / "mean_stopping"
     here = {"cwd": job, "env": environment}
     assert '[scheduler] type = "mean_stopping"' in output([program, "algorithms"], **here)

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The reference pages name what the code has: options and metrics of the built-in trainables, variables of programs.
+// SPDX-License-Identifier: Apache-2.0 The reference pages agree with the code: options and metrics of the built-in
+// trainables, variables of programs.
 
 #include <algorithm>
 #include <fstream>
@@ -16,14 +16,14 @@ using namespace ranktune;
 
 namespace {
 
-/// The line of the table that the option stands in.
+/// The option's table row.
 std::string row_of(const std::string& section, const std::string& option) {
     const std::size_t at = section.find("`" + option + "`");
     const std::size_t begin = section.rfind('\n', at) + 1;
     return section.substr(begin, section.find('\n', at) - begin);
 }
 
-/// As `%g` writes it, or in full: 1e9, 65536.
+/// As `%g` prints it, or in full: 1e9, 65536.
 bool names_bound(const std::string& row, double bound) {
     std::ostringstream brief;
     std::ostringstream whole;
@@ -45,7 +45,7 @@ std::string section_of(const std::string& page, const std::string& heading) {
     return page.substr(begin, next - begin);
 }
 
-/// What stands between backquotes in one column of the tables in a text; `most`: of so many tables.
+/// Texts in backquotes in one column of a page's tables; `most`: of the first so many tables.
 Names quoted_in_column(const std::string& text, std::size_t column, std::size_t most) {
     Names names;
     std::istringstream lines(text);

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a program is told and what it says: environment and messages.
+// SPDX-License-Identifier: Apache-2.0 The environment and messages of programs.
 
 #include <algorithm>
 #include <cmath>
@@ -63,7 +62,7 @@ std::string mistake(std::string_view line) {
 
 } // namespace
 
-TEST_CASE("a line with lists or objects 80,000 deep is refused by its depth, whatever it says", "[trainables]") {
+TEST_CASE("a line with lists or objects nested 80,000 deep is refused", "[trainables]") {
     constexpr std::size_t levels = 80'000;
     const auto repeated = [](const std::string& piece) {
         std::string text;
@@ -77,7 +76,7 @@ TEST_CASE("a line with lists or objects 80,000 deep is refused by its depth, wha
              {"{\"report\": {\"loss\": " + deep + "}}", "{\"report\": " + deep + "}", "{\"log\": " + deep + "}",
               "{\"checkpoint\": " + deep + "}", "{\"x\": " + deep + ", \"report\": {}}", deep})
             CHECK(mistake(line).find("more than 64 lists and objects lie inside each other") != std::string::npos);
-    // As deep as allowed: the text of a log may be anything.
+    // The deepest allowed nesting: the text of a log may be anything.
     const std::string allowed = std::string(63, '[') + std::string(63, ']');
     CHECK(std::get<ProgramLog>(parse("{\"log\": " + allowed + "}")).text == allowed);
     CHECK(mistake("{\"log\": [" + allowed + "]}").find("more than 64") != std::string::npos);
@@ -132,7 +131,7 @@ TEST_CASE("a program gets torchrun's variables and ranktune's", "[trainables]") 
         CHECK(value_in(environment, name) == std::nullopt);
 }
 
-TEST_CASE("what launchers set is not passed on unless it is asked for", "[trainables]") {
+TEST_CASE("launcher variables are not passed on unless requested", "[trainables]") {
     const std::vector<std::string> inherited = {"OMPI_COMM_WORLD_RANK=3",
                                                 "OMPI_MCA_btl=tcp",
                                                 "PMIX_RANK=3",
@@ -184,17 +183,17 @@ TEST_CASE("what launchers set is not passed on unless it is asked for", "[traina
           std::vector<std::string>{"PMI_FD", "SLURM_JOB_ID"});
 }
 
-TEST_CASE("what says which GPUs there are says the same to libraries of all vendors", "[trainables]") {
+TEST_CASE("the GPU variables of all vendors agree", "[trainables]") {
     const std::vector<std::string> inherited = {"CUDA_VISIBLE_DEVICES=0,1,2,3", "HIP_VISIBLE_DEVICES=0,1",
                                                 "ROCR_VISIBLE_DEVICES=0,1,2,3", "GPU_DEVICE_ORDINAL=0,1,2,3",
                                                 "ZE_AFFINITY_MASK=0,1,2,3"};
     auto told = facts();
     const auto value = [&](const char* name) { return value_in(program_environment(inherited, {}, told), name); };
-    CHECK(value("ROCR_VISIBLE_DEVICES") == "0,1,2,3"); // nothing is known of GPUs: nothing is changed
+    CHECK(value("ROCR_VISIBLE_DEVICES") == "0,1,2,3"); // GPUs unknown: unchanged
     told.visible_devices = "2,3";
     for (const char* name : {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"})
         CHECK(value(name) == "2,3");
-    CHECK(value("ROCR_VISIBLE_DEVICES") == std::nullopt); // HIP would count within it
+    CHECK(value("ROCR_VISIBLE_DEVICES") == std::nullopt); // HIP would number the devices within it
     told.visible_devices = "GPU-5ca1";
     CHECK(value("CUDA_VISIBLE_DEVICES") == "GPU-5ca1");
     for (const char* name : {"ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"})
@@ -222,8 +221,7 @@ TEST_CASE("the folder of ranktune.py comes first in PYTHONPATH, unless the user 
     CHECK(path({"PYTHONPATH=/mine"}) == "/mine");
 }
 
-TEST_CASE("devices, checkpoints, TF_CONFIG, JAX and the user's own variables are set when they are there",
-          "[trainables]") {
+TEST_CASE("devices, checkpoints, TF_CONFIG, JAX and the user's own variables are set when known", "[trainables]") {
     study::ProgramSpec program;
     program.tf_config = program.jax = true;
     program.env = {{"OMP_NUM_THREADS", "1"}, {"MINE", "x y"}};
@@ -269,7 +267,7 @@ TEST_CASE("values that are not finite are read in every spelling", "[trainables]
     CHECK(std::isnan(odd.metrics[6].second));
 }
 
-TEST_CASE("other messages, and keys that mean nothing", "[trainables]") {
+TEST_CASE("other messages, and unknown keys", "[trainables]") {
     CHECK(std::get<ProgramSaved>(parse(R"({"checkpoint": "/a"})")).checkpoint == "/a");
     CHECK(std::get<ProgramLog>(parse(R"({"log": "x\ny"})")).text == "x\ny");
     std::vector<std::string> unknown;
@@ -277,7 +275,7 @@ TEST_CASE("other messages, and keys that mean nothing", "[trainables]") {
     CHECK(unknown == std::vector<std::string>{"colour"});
 }
 
-TEST_CASE("lines that are no messages are refused with their beginning", "[trainables]") {
+TEST_CASE("invalid lines are refused, and the error shows their beginning", "[trainables]") {
     CHECK(mistake("hello") == "a line that is no message: 'hello'");
     CHECK(mistake("{\"report\": {\"a\": 1}") == "a line that is no message: '{\"report\": {\"a\": 1}'");
     CHECK(mistake("[1]") == "a line that is no message: '[1]'");

@@ -38,7 +38,7 @@ TEST_CASE("the built-in trainables are known without being registered", "[traina
     CHECK_FALSE(find_trainable("curve").function);
 }
 
-TEST_CASE("an unknown trainable is answered with the nearest one", "[trainables]") {
+TEST_CASE("the error for an unknown trainable suggests the nearest one", "[trainables]") {
     const std::string message = message_of([] { static_cast<void>(find_trainable("curv")); });
     CHECK(message.find("no trainable named 'curv'") == 0);
     CHECK(message.find("did you mean 'curve'?") != std::string::npos);

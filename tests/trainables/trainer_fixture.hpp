@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A small made-up dataset and a trainer on it, for tests over threads and over MPI.
+// A small synthetic dataset and a trainer on it, for tests over threads and over MPI.
 
 #include <cmath>
 #include <memory>
@@ -54,7 +54,7 @@ inline trainables::mlp::TrainerOptions trainer_options() {
     return options;
 }
 
-/// All parameters, one behind the other.
+/// All parameters, one after the other.
 inline std::vector<float> parameters(const trainables::mlp::Trainer& trainer) {
     std::vector<float> result;
     for (std::size_t i = 0; i < trainer.tensors().size(); ++i)

@@ -15,7 +15,7 @@ using namespace ranktune::testing;
 
 namespace {
 
-/// What rank 0 has after five epochs of ten steps on `size` ranks. Every rank must have the same bits.
+/// Rank 0's parameters after five epochs of ten steps on `size` ranks. Checks that every rank has the same bits.
 std::vector<float> train_on(int size, bool classification, const TrainerOptions& options) {
     const auto dataset = made_up_dataset(250, classification);
     std::vector<std::vector<float>> results(static_cast<std::size_t>(size));
@@ -29,7 +29,7 @@ std::vector<float> train_on(int size, bool classification, const TrainerOptions&
     return results[0];
 }
 
-// 50 steps of single precision: products of other shapes and another order of the sums.
+// 50 steps of single precision: other shapes of products and another order of sums.
 constexpr double tolerance = 2e-4;
 
 } // namespace
@@ -57,7 +57,7 @@ TEST_CASE("the same holds for Adam with weight decay and a cosine schedule", "[t
     options.cosine = true;
     options.epochs = 5;
     const std::vector<float> one = train_on(1, true, options);
-    // Adam divides by the gradient's size, which magnifies rounding where gradients are near zero.
+    // Adam divides by the gradient's size, which amplifies rounding where gradients are near zero.
     CHECK(relative_difference(one, train_on(2, true, options)) < 10 * tolerance);
     CHECK(relative_difference(one, train_on(3, true, options)) < 10 * tolerance);
 }
@@ -76,7 +76,7 @@ TEST_CASE("a batch larger than the dataset is the dataset", "[trainables]") {
     CHECK(train_on(2, true, options) == exact);
 }
 
-TEST_CASE("training makes the loss smaller and validation is the same on any number of ranks", "[trainables]") {
+TEST_CASE("training reduces the loss, and validation is the same on any number of ranks", "[trainables]") {
     const auto dataset = made_up_dataset(500, true);
     std::vector<Validation> results(4);
     for (int size = 1; size <= 3; ++size) {
@@ -115,7 +115,7 @@ TEST_CASE("regression metrics are in the units of the file", "[trainables]") {
     CHECK(validation.r2 < 1.0);
 }
 
-TEST_CASE("a trainer goes on from its checkpoint bit by bit, also through another trainer's memory", "[trainables]") {
+TEST_CASE("a trainer resumes bitwise equally from its checkpoint, also in another trainer's memory", "[trainables]") {
     const auto dataset = made_up_dataset(250, true);
     for (const auto rule : {OptimizerOptions::Kind::sgd, OptimizerOptions::Kind::adam}) {
         for (int size = 1; size <= 3; ++size) {
@@ -144,7 +144,7 @@ TEST_CASE("a trainer goes on from its checkpoint bit by bit, also through anothe
     }
 }
 
-TEST_CASE("a checkpoint of two ranks goes on with three", "[trainables]") {
+TEST_CASE("a checkpoint of two ranks can be resumed on three", "[trainables]") {
     const auto dataset = made_up_dataset(250, true);
     study::MemoryState state;
     std::vector<float> expected;
@@ -208,7 +208,7 @@ TEST_CASE("a learning rate that is far too large ends in a message, not in NaN m
     CHECK(message == "loss is NaN at iteration 1");
 }
 
-TEST_CASE("ranks that read different datasets are told so", "[trainables]") {
+TEST_CASE("ranks that read different datasets get an error", "[trainables]") {
     const auto thrown = on_ranks(2, [&](ddp::Group& group) {
         Trainer trainer(made_up_dataset(group.rank() == 0 ? 250 : 251, true), trainer_options(), group);
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of running trials: when they are due, how they are written beside the training, and that all ranks agree.
+// Checkpoints of running trials: when they are due, how they are written during training, and that all ranks agree.
 
 #include <algorithm>
 #include <cmath>
@@ -64,7 +64,7 @@ TEST_CASE("checkpoints by iterations fall on multiples, wherever the attempt beg
     CheckpointClock clock(spec_of(Interval::iterations), 24h, 4, 100.0);
     CHECK(!clock.due(5, 1e9, {}));
     CHECK(clock.due(6, 100.0, {}));
-    CHECK(clock.due(7, 100.0, {})); // the one before was still being written
+    CHECK(clock.due(7, 100.0, {})); // still due: the previous one was being written
     clock.taken(7, 100.0);
     CHECK(!clock.due(8, 100.0, {}));
     CHECK(clock.due(9, 100.0, {}));
@@ -95,7 +95,8 @@ TEST_CASE("automatic checkpoints follow Young's optimum, and leave the disk nine
     CHECK(!CheckpointClock(spec_of(Interval::none), 24h, 0, 0.0).due(1'000'000, 1e9, {}));
 }
 
-TEST_CASE("checkpoints at rungs are due when a trial was judged there and trains on, beside the others", "[trial]") {
+TEST_CASE("checkpoints at rungs are due when a trial was judged there and trains on, in addition to the others",
+          "[trial]") {
     using study::Reason;
     using study::Verb;
     CheckpointSpec spec = spec_of(Interval::none);
@@ -104,7 +105,7 @@ TEST_CASE("checkpoints at rungs are due when a trial was judged there and trains
     CHECK(!clock.due(1, 1.0, {}));
     CHECK(!clock.due(2, 1.0, {Verb::go_on, Reason::below_rung}));
     CHECK(clock.due(3, 1.0, {Verb::go_on, Reason::in_top}));
-    CHECK(clock.due(4, 1.0, {Verb::go_on, Reason::below_rung})); // the one before was still being written
+    CHECK(clock.due(4, 1.0, {Verb::go_on, Reason::below_rung})); // still due: the previous one was being written
     clock.taken(4, 1.0);
     CHECK(!clock.due(5, 1.0, {Verb::go_on, Reason::below_rung}));
     CHECK(clock.due(9, 1.0, {Verb::go_on, Reason::first_arrival}));
@@ -122,7 +123,7 @@ TEST_CASE("a trial that passes a rung saves there, and nowhere else, if that is 
         cluster.spec().checkpoint = spec_of(Interval::none);
         cluster.spec().checkpoint.at_rungs = true;
         cluster.prepare(ranks, 1);
-        // The next rung comes when the checkpoint of the one before is written, however many iterations that takes.
+        // The next rung is reached only when the previous checkpoint is written, however many iterations that takes.
         std::vector<base::Iteration> rungs;
         base::Iteration last = 0;
         auto& logs = cluster.run([&](const RunnerReported& report) {
@@ -139,7 +140,7 @@ TEST_CASE("a trial that passes a rung saves there, and nowhere else, if that is 
     }
 }
 
-TEST_CASE("a state is written while the caller goes on, and its memory is used again", "[trial]") {
+TEST_CASE("a state is written while the caller goes on, and its memory is reused", "[trial]") {
     std::promise<void> disk;
     std::vector<double> written;
     CheckpointWriter writer([&](const storage::CheckpointKey& key, const study::MemoryState& state) {
@@ -174,7 +175,7 @@ TEST_CASE("a state is written while the caller goes on, and its memory is used a
     CHECK(second->error == "no space left on device");
     put(3.0);
     writer.start({base::TrialId{7}, 3, base::Incarnation{1}, base::Attempt{1}});
-    // Going away now waits for the write.
+    // The destructor waits for the write.
 }
 
 TEST_CASE("a running trial checkpoints at its interval, and every checkpoint is announced in order", "[trial]") {
@@ -190,10 +191,10 @@ TEST_CASE("a running trial checkpoints at its interval, and every checkpoint is 
         REQUIRE(saved.size() >= 2);
         CHECK(saved.back() == 20);
         CHECK(std::ranges::is_sorted(saved));
-        CHECK(cluster.store().count() == saved.size()); // whatever was written was announced
+        CHECK(cluster.store().count() == saved.size()); // every written checkpoint was announced
         for (const auto& log : logs) CHECK(log.ended->outcome == AttemptOutcome::paused);
 
-        // Any of them can be gone on from.
+        // The trial can resume from any of them.
         cluster.prepare(ranks, 21, logs[0].saved.front());
         const auto first = saved.front();
         auto& again = cluster.run_until(21);
@@ -202,7 +203,7 @@ TEST_CASE("a running trial checkpoints at its interval, and every checkpoint is 
     }
 }
 
-TEST_CASE("a trial takes over the state of another one, and goes on counting its own iterations", "[trial]") {
+TEST_CASE("a trial takes over the state of another one, and keeps counting its own iterations", "[trial]") {
     for (const int ranks : {1, 3}) {
         TrialCluster cluster(ranks, counting());
         cluster.prepare(ranks, 7);
@@ -213,7 +214,7 @@ TEST_CASE("a trial takes over the state of another one, and goes on counting its
         start.generation = 1;
         auto& logs = cluster.run_until(4);
         CHECK(logs[0].reports[0].iteration == 4);
-        CHECK(logs[0].reports[0].metrics[0].value == 8.0); // it has trained 7 in the donor
+        CHECK(logs[0].reports[0].metrics[0].value == 8.0); // the donor trained 7
         CHECK(logs[0].saved.back().iteration == 4);
         for (const auto& log : logs) CHECK(log.ended->outcome == AttemptOutcome::paused);
     }
@@ -234,10 +235,10 @@ TEST_CASE("a checkpoint on which the ranks do not agree is never announced, and 
     }
 }
 
-TEST_CASE("a throw with a checkpoint in flight leaves no file that nobody knows", "[trial]") {
+TEST_CASE("a throw with a checkpoint in flight leaves no unknown file", "[trial]") {
     for (const int ranks : {1, 2, 3}) {
         for (const bool in_shards : {false, true}) {
-            // Taken behind iteration 3, thrown in the next step.
+            // Taken after iteration 3; the next step throws.
             auto trainable = counting(-1, 4.0);
             trainable.info.sharded = in_shards;
             TrialCluster cluster(ranks, trainable);
@@ -248,14 +249,14 @@ TEST_CASE("a throw with a checkpoint in flight leaves no file that nobody knows"
             });
             INFO(ranks << (in_shards ? " shards" : " ranks"));
             CHECK(logs[0].ended->outcome == AttemptOutcome::failed);
-            // Where there is nobody to compare with, the retry goes on from there.
+            // A single rank needs no comparison: the retry goes on from there.
             CHECK(logs[0].saved.size() == (ranks == 1 ? 1 : 0));
             CHECK(cluster.store().count() == logs[0].saved.size());
         }
     }
 }
 
-TEST_CASE("training goes on when a checkpoint in between cannot be written", "[trial]") {
+TEST_CASE("training goes on when a checkpoint on the way cannot be written", "[trial]") {
     TrialCluster cluster(2, counting());
     cluster.spec().checkpoint = spec_of(Interval::iterations);
     cluster.store().refuse(true);
@@ -263,21 +264,21 @@ TEST_CASE("training goes on when a checkpoint in between cannot be written", "[t
     base::Iteration end = 0;
     auto& logs = cluster.run([&](const RunnerReported& report) {
         if (end == 0 && cluster.store().refused() > 0) {
-            cluster.store().refuse(false); // room was made
+            cluster.store().refuse(false); // there is space again
             end = report.iteration + 10;
         }
         const auto verb = report.iteration == end ? study::Verb::pause : study::Verb::go_on;
         cluster.answer(report.iteration, verb, report.iteration + 1);
     });
     for (const auto& log : logs) CHECK(log.ended->outcome == AttemptOutcome::paused);
-    CHECK(!logs[0].unsaved.empty()); // the head hears of each
+    CHECK(!logs[0].unsaved.empty()); // the head is told of each
     REQUIRE(!logs[0].saved.empty());
     CHECK(logs[0].saved.back().iteration == end);
 }
 
 namespace {
 
-/// A vector of 7 numbers in parts, and one number that all ranks hold; every step adds 1 to all of them.
+/// A vector of 7 numbers in parts, and one number that all ranks hold; every step adds 1 to each.
 struct Sharded final : trainables::Trainable {
     static constexpr std::uint64_t rows = 7;
     void setup(trainables::TrialContext& context) override {
@@ -318,7 +319,7 @@ double metric_of(const RunnerReported& report, const std::string& name) {
     return -1.0;
 }
 
-/// Of Sharded after `iteration`: 100 (0 + 1 + ... + 6) and 7 per step.
+/// The sum of Sharded after `iteration`: 100 (0 + 1 + ... + 6), plus 7 per step.
 double sum_after(base::Iteration iteration) { return 2100.0 + 7.0 * static_cast<double>(iteration); }
 
 } // namespace
@@ -357,7 +358,7 @@ TEST_CASE("a sharded trial saves from every rank, and goes on from it on any num
     }
 }
 
-TEST_CASE("a shard that cannot be written takes the others back, and training goes on", "[trial]") {
+TEST_CASE("a shard that cannot be written removes the others, and training goes on", "[trial]") {
     TrialCluster cluster(3, sharded());
     cluster.spec().checkpoint = spec_of(Interval::iterations);
     cluster.store().refuse_shard(1);
@@ -400,7 +401,7 @@ TEST_CASE("a sharded trial whose checkpoint lacks a shard keeps the others", "[t
     CHECK(logs[0].ended->failure == study::Failure{"no checkpoint checkpoints/0/5-1.1.0.h5", 0});
 }
 
-TEST_CASE("saving in parts without saying so fails the trial and names what to write", "[trial]") {
+TEST_CASE("saving in parts without `sharded` fails the trial and names the remedy", "[trial]") {
     TrialCluster cluster(2, sharded(false));
     cluster.spec().checkpoint = spec_of(Interval::iterations);
     cluster.prepare(2, 1);

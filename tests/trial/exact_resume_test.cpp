@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trial that goes on from a checkpoint file is the trial that never stopped: the built-in mlp. (Without files, on
-// more numbers of ranks: tests/trainables/mlp_test.cpp.)
+// A trial resumed from a checkpoint file equals one that never stopped: the built-in mlp. (Without files, on more
+// numbers of ranks: tests/trainables/mlp_test.cpp.)
 
 #include "storage/file_system.hpp"
 #include "support/catch.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 #include "trial/checkpoints/store_io.hpp"
 #include "trial/trial_cluster.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 const std::string digits = RANKTUNE_JOBS "/digits/digits.h5";
 
-/// Every random stream, the optimiser's moments and counters, and a learning rate that depends on the epoch.
+/// Uses every random stream, the optimiser's moments and counters, and a learning rate that depends on the epoch.
 space::Configuration configuration() {
     return space::Configuration({{"data", digits},
                                  {"hidden", space::Value::List{32, 16}},
@@ -35,7 +35,7 @@ struct Trial {
         cluster.spec().checkpoint.interval = study::CheckpointSpec::Interval::none;
         cluster.spec().max_iterations = 10;
     }
-    /// Trains up to `iteration` and returns what rank 0 said.
+    /// Trains up to `iteration` and returns rank 0's log.
     RankLog train(int ranks, base::Iteration iteration, study::StartFrom from = study::Fresh{}) {
         cluster.prepare(ranks, iteration, std::move(from));
         return cluster.run_until(iteration)[0];
@@ -66,7 +66,7 @@ TEST_CASE("mlp resumed from a file is bit for bit the mlp that was never interru
         CHECK(same_bytes(trial.store.load(whole.saved[0]), trial.store.load(second.saved[0])));
         CHECK(second.reports.back().metrics == whole.reports.back().metrics);
 
-        // From a checkpoint that was written while training went on.
+        // From a checkpoint that was written during training.
         trial.cluster.spec().checkpoint.interval = study::CheckpointSpec::Interval::iterations;
         trial.cluster.spec().checkpoint.iterations = 1;
         const RankLog along = trial.train(ranks, 3);

@@ -51,7 +51,7 @@ TEST_CASE("a function is paused at a report and goes on from its checkpoint", "[
     }
 }
 
-TEST_CASE("a function that returns by itself has finished its trial", "[trial]") {
+TEST_CASE("a function that returns on its own has finished its trial", "[trial]") {
     TrialCluster cluster(2, function([](trainables::FunctionContext& context) { count_to(context, 4); }));
     cluster.prepare(2, 27);
     auto& logs = cluster.run_until(27);
@@ -59,7 +59,7 @@ TEST_CASE("a function that returns by itself has finished its trial", "[trial]")
     for (const auto& log : logs) CHECK(log.ended->outcome == AttemptOutcome::finished);
 }
 
-TEST_CASE("the leader says what a function with open options never looked at", "[trial]") {
+TEST_CASE("the leader names the options that a function never read", "[trial]") {
     const auto reads_lr = [](trainables::FunctionContext& context) {
         if (!context.configuration().contains("lr")) throw std::logic_error("no lr"); // on two threads: no CHECK here
         count_to(context, 4);
@@ -75,12 +75,12 @@ TEST_CASE("the leader says what a function with open options never looked at", "
     CHECK((logs[0].ended->unread == std::vector<std::string>{"momentun", "depth", "batch_sise"}));
     CHECK(logs[1].ended->unread.empty());
 
-    cluster.trainable().info.any_option = false; // it lists its options: the study file was checked against them
+    cluster.trainable().info.any_option = false; // it lists its options, so the study file was checked
     cluster.prepare(2, 27);
     CHECK(cluster.run_until(27)[0].ended->unread.empty());
 }
 
-TEST_CASE("a function that reports on after it was told to end is told again", "[trial]") {
+TEST_CASE("a function that reports again after it was told to end is told again", "[trial]") {
     int more = 0;
     TrialCluster cluster(1, function([&](trainables::FunctionContext& context) {
                              while (context.report({{"x", 1.0}})) {
@@ -132,7 +132,7 @@ TEST_CASE("a failed save is not forgotten when the function catches it", "[trial
     TrialCluster cluster(2, function([](trainables::FunctionContext& context) {
                              try {
                                  count_to(context, 100);
-                             } catch (const std::exception&) { // a function that believes it knows better
+                             } catch (const std::exception&) { // swallows the error
                              }
                          }));
     cluster.store().refuse(true);
@@ -142,7 +142,7 @@ TEST_CASE("a failed save is not forgotten when the function catches it", "[trial
     CHECK(logs[0].ended->failure == study::Failure{"no space left on device", 0});
 }
 
-TEST_CASE("ranks that leave a function at different places fail together", "[trial]") {
+TEST_CASE("ranks that return from a function at different places fail together", "[trial]") {
     TrialCluster cluster(2, function([](trainables::FunctionContext& context) {
                              if (context.rank() == 1) return; // reports less often than rank 0
                              while (context.report({{"x", 1.0}})) {
@@ -165,7 +165,7 @@ TEST_CASE("a function that goes on from a checkpoint has to load it before it re
     CHECK(logs[0].ended->failure.message.find("call checkpoints(save, load)") != std::string::npos);
 }
 
-TEST_CASE("user code that reports waits until what it said is taken", "[trial]") {
+TEST_CASE("user code that reports waits until its reports are taken", "[trial]") {
     std::atomic<std::uint64_t> made{0};
     TrialCluster cluster(1, function([&](trainables::FunctionContext& context) {
                              do made.fetch_add(1);
@@ -173,7 +173,7 @@ TEST_CASE("user code that reports waits until what it said is taken", "[trial]")
                          }));
     cluster.prepare(1, 1'000'000'000);
     cluster.start();
-    // It comes to the bound, and waits there.
+    // It reaches the limit, and waits.
     while (made.load() <= TrialThread::most_events || !cluster.thread(0).waits()) std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     CHECK(made.load() == TrialThread::most_events + 1);
@@ -182,7 +182,7 @@ TEST_CASE("user code that reports waits until what it said is taken", "[trial]")
     while (taken < 1000) cluster.pump([&](const RunnerReported&) { ++taken; });
     CHECK(made.load() <= taken + TrialThread::most_events + 1);
 
-    SECTION("until it is to stop") {
+    SECTION("until it must stop") {
         cluster.thread(0).interrupt({study::Verb::stop, study::Reason::none, 0.0, 0.0});
         while (!cluster.all_ended()) cluster.pump([](const RunnerReported&) {});
         CHECK(cluster.logs[0].ended->outcome == study::AttemptOutcome::stopped);

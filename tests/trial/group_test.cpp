@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trainable gets as its group, and states that lie on a device, through all that is between it and the store.
+// The group that a trainable gets, and device states, through all layers down to the checkpoint store.
 
 #include <atomic>
 #include <memory>
@@ -18,7 +18,7 @@ namespace {
 
 using study::AttemptOutcome;
 
-/// Counts progress; nothing else is asked of it here.
+/// Only counts progress.
 class CountingPort final : public AttemptPort {
   public:
     void reported(RunnerReported) override {}
@@ -38,7 +38,7 @@ class CountingPort final : public AttemptPort {
 using ranktune::testing::FakeDevice;
 using ranktune::testing::OnDevice;
 
-/// Runs `step` once on each of three ranks and returns what became of them.
+/// Runs `step` once on each of three ranks and returns how they ended.
 std::vector<RunnerEnded> ends_of(const trainables::TrainFunction& step) {
     trainables::Registration trainable{any_trainable("once"), {}, step};
     TrialCluster cluster(3, trainable);
@@ -56,7 +56,7 @@ void check_blames_rank_1(const std::vector<RunnerEnded>& ends, const std::string
     }
 }
 
-/// Counts on a device; every rank holds the same number and, in shards, two of its own.
+/// Counts on a device; every rank holds the same number and, if sharded, two of its own.
 struct DeviceCounter final : trainables::Trainable {
     explicit DeviceCounter(bool in_shards) : sharded(in_shards) {}
     void setup(trainables::TrialContext& context) override {
@@ -84,7 +84,7 @@ struct DeviceCounter final : trainables::Trainable {
 
 } // namespace
 
-TEST_CASE("the group of a trainable keeps the contract with its users", "[trial]") {
+TEST_CASE("the group of a trainable keeps its contract", "[trial]") {
     for (const int size : {1, 2, 3}) {
         std::vector<test::Complaints> complaints(static_cast<std::size_t>(size));
         std::vector<std::unique_ptr<ddp::Collective>> inner = ddp::make_thread_collectives(size);
@@ -106,7 +106,7 @@ TEST_CASE("the group of a trainable keeps the contract with its users", "[trial]
     }
 }
 
-TEST_CASE("what one rank alone may not do fails the trial on all ranks, and blames that one", "[trial]") {
+TEST_CASE("an error of one rank fails the trial on all ranks, and that rank is blamed", "[trial]") {
     check_blames_rank_1(ends_of([](trainables::TrialContext& context) {
                             FakeDevice device(1);
                             const OnDevice<float> there(device, {1.0F});
@@ -120,7 +120,7 @@ TEST_CASE("what one rank alone may not do fails the trial on all ranks, and blam
                             std::vector<float> values(3);
                             context.group().send(values, (context.rank() + 1) % 3);
                             if (context.rank() == 1) context.group().receive(std::span(values).first(2), 0);
-                            // Rank 2 gets its message; then it waits as rank 0 does.
+                            // Rank 2 gets its message, then waits like rank 0.
                             if (context.rank() == 2) context.group().receive(values, 1);
                             context.group().receive(values, context.rank());
                         }),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A study of one small Python program, whose trials run on ranks that are threads, with verdicts by hand.
+// A study of one small Python program on ranks that are threads, with scripted verdicts.
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files.hpp"
 #include "trial/checkpoints/store_io.hpp"
 #include "trial/trial_cluster.hpp"
 
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using study::AttemptOutcome;
 using namespace std::chrono_literals;
 
-/// What every program of these tests begins with: the protocol in a few lines of Python.
+/// Prologue of every test program: the protocol in a few lines of Python.
 inline constexpr const char* prologue = R"(
 import json, os, signal, socket, sys, time
 link = socket.socket(fileno=int(os.environ["RANKTUNE_FD"])).makefile("rw")
@@ -37,7 +37,7 @@ def report(value, **more):
     return answer()
 )";
 
-/// A study of one program, in a directory of its own.
+/// A study of one program in a directory of its own.
 struct Programs {
     explicit Programs(int ranks, const std::string& text)
         : io(storage::posix_file_system(), home.path(), true, std::chrono::milliseconds(0)),
@@ -48,10 +48,10 @@ struct Programs {
                       const std::lock_guard lock(mutex);
                       output.emplace_back(line);
                   },
-                  60s}, // as below
+                  60s}, // see below
           cluster(ranks, {}, &setting, &io) {
         fs::create_directory(home.path() + "/python");
-        std::ofstream(home.path() + "/python/ranktune.py"); // of the study; these programs do without it
+        std::ofstream(home.path() + "/python/ranktune.py"); // must exist; these programs do not use it
         const std::string script = home.path() + "/program.py";
         std::ofstream(script) << prologue << text;
         study::ProgramSpec program;
@@ -60,7 +60,7 @@ struct Programs {
         cluster.spec().name = "tests";
         cluster.spec().objective = {"score", study::Mode::max};
         cluster.spec().trainable.program = program;
-        // Nobody waits so long: a machine that does other work takes its time.
+        // Never reached: a busy machine may be slow.
         cluster.spec().output.abort_grace = 60s;
     }
     [[nodiscard]] bool scratch_is_empty() const { return !fs::exists(attempts()) || fs::is_empty(attempts()); }
@@ -87,7 +87,7 @@ inline void check_outcomes(const std::vector<RankLog>& logs, AttemptOutcome outc
     }
 }
 
-/// What the one rank says that says anything, in words.
+/// The message of the one rank that has one.
 inline std::string blame(const std::vector<RankLog>& logs) {
     std::string found;
     for (const auto& log : logs) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the leader of a program's trial orders, in virtual time.
+// The orders of the leader of a program's trial, in virtual time.
 
 #include "trial/bodies/program_leader.hpp"
 #include "ranktune/base/error.hpp"
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 struct Scene {
     explicit Scene(std::size_t ranks_in, ProgramLeader::Limits limits = {}) : leader(limits, now), ranks(ranks_in) {}
 
-    /// Time passes, then the leader looks.
+    /// Lets time pass, then steps the leader.
     End after(std::chrono::nanoseconds duration = 0s) {
         now += duration;
         leader.step(now, ranks);
@@ -81,7 +81,7 @@ TEST_CASE("a program whose rank 0 alone reports is stopped by signal after a gra
     CHECK(scene.leader.rank_zero_alone());
 }
 
-TEST_CASE("ranks that are known to be silent are waited for a tenth of an iteration", "[trial]") {
+TEST_CASE("the leader waits a tenth of an iteration for ranks known to be silent", "[trial]") {
     Scene scene(2);
     scene.leader.rank_zero_is_alone();
     CHECK(scene.leader.alone_grace() == 100ms);
@@ -95,12 +95,12 @@ TEST_CASE("ranks that are known to be silent are waited for a tenth of an iterat
         CHECK(scene.after(1ms) == End::signal);
         CHECK(scene.leader.rank_zero_alone());
     }
-    SECTION("and one that is merely slow is not stopped for it") {
+    SECTION("and a slow rank is not stopped for it") {
         CHECK(scene.after(1999ms) == End::go_on);
         scene.ranks[1].reports = 1;
         CHECK(scene.after(24h) == End::deliver);
     }
-    SECTION("never longer than others, however long an iteration takes") {
+    SECTION("never longer than the usual grace, however long an iteration takes") {
         scene.now += 1h;
         scene.leader.go_on(scene.now - 1h);
         scene.leader.reported(scene.now);
@@ -108,7 +108,7 @@ TEST_CASE("ranks that are known to be silent are waited for a tenth of an iterat
     }
 }
 
-TEST_CASE("a rank that has reported in this attempt is waited for whatever is known of others", "[trial]") {
+TEST_CASE("the leader waits for a rank that has reported, whatever is known about others", "[trial]") {
     Scene scene(2);
     scene.leader.rank_zero_is_alone();
     scene.all_report(1);
@@ -139,7 +139,7 @@ TEST_CASE("a program that goes on reporting after its verdict is stopped by sign
     CHECK(scene.after() == End::signal);
 }
 
-TEST_CASE("saving has its time, ending after it a grace", "[trial]") {
+TEST_CASE("saving has a time limit, and ending after it a grace", "[trial]") {
     Scene scene(2);
     scene.all_report(1);
     scene.leader.stop(Verb::pause, true, scene.now);
@@ -151,10 +151,10 @@ TEST_CASE("saving has its time, ending after it a grace", "[trial]") {
     CHECK(scene.after(1s) == End::signal);
 }
 
-TEST_CASE("a rank that hangs is waited for as long as three iterations take, and a grace", "[trial]") {
+TEST_CASE("the leader waits for a hung rank for three iterations and a grace", "[trial]") {
     Scene scene(2);
     for (int iteration = 1; iteration <= 3; ++iteration) {
-        scene.now += 20s * iteration; // the longest: a minute
+        scene.now += 20s * iteration; // the longest: one minute
         scene.ranks[0].reports = static_cast<std::uint64_t>(iteration);
         scene.leader.reported(scene.now);
         if (iteration < 3) scene.leader.go_on(scene.now);
@@ -171,13 +171,13 @@ TEST_CASE("a rank that hangs is waited for as long as three iterations take, and
     CHECK(scene.leader.in_vain());
 }
 
-TEST_CASE("a trial that is asked to stop is not waited for without a limit", "[trial]") {
-    Scene scene(2, {.iteration = 40s});    // of earlier attempts
-    CHECK(scene.after(24h) == End::go_on); // nobody has asked
+TEST_CASE("waiting for a trial that was asked to stop has a limit", "[trial]") {
+    Scene scene(2, {.iteration = 40s});    // average of earlier attempts
+    CHECK(scene.after(24h) == End::go_on); // no request to stop
     scene.leader.will_stop(scene.now);
     CHECK(scene.leader.waits_for(scene.ranks) == "rank 0 (report 1), rank 1 (report 1)");
     scene.now += 60s;
-    scene.leader.will_stop(scene.now); // again: nothing
+    scene.leader.will_stop(scene.now); // repeated: ignored
     CHECK(scene.after(89s) == End::go_on);
     CHECK(scene.after(1s) == End::signal);
     CHECK(scene.leader.in_vain());
@@ -193,7 +193,7 @@ TEST_CASE("saving has a limit, too", "[trial]") {
     CHECK(scene.leader.in_vain());
 }
 
-TEST_CASE("when rank 0 has ended by itself the others get a grace to do the same", "[trial]") {
+TEST_CASE("when rank 0 has ended on its own the others get a grace to do the same", "[trial]") {
     Scene scene(2);
     scene.all_report(3);
     scene.ranks[0].ended = true;

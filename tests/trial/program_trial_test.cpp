@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs as trials, on one to three ranks that are threads: real processes, real checkpoint folders, verdicts by
-// hand.
+// Programs as trials, on one to three ranks that are threads: real processes, real checkpoint folders, scripted
+// verdicts.
 
 #include <algorithm>
 #include <filesystem>
@@ -11,7 +11,6 @@
 #include "studydir/lone_reports.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
-#include "support/temporary_directory.hpp"
 #include "trial/checkpoints/store_io.hpp"
 #include "trial/program_fixture.hpp"
 #include "trial/rendezvous.hpp"
@@ -29,7 +28,7 @@ using study::Verb;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-/// Counts in a file; saves it before each report.
+/// Counts in a file, and saves it before each report.
 constexpr const char* counting = R"(
 total = int(open(os.environ["RANKTUNE_CHECKPOINT"]).read()) if "RANKTUNE_CHECKPOINT" in os.environ else 0
 for iteration in range(first, 28):
@@ -46,7 +45,7 @@ for iteration in range(first, 28):
 
 } // namespace
 
-TEST_CASE("a program is paused, and goes on from what it saved on another number of ranks", "[trial]") {
+TEST_CASE("a program is paused, and resumes from its checkpoint on another number of ranks", "[trial]") {
     Programs programs(3, counting);
     for (const int ranks : {1, 3}) {
         programs.cluster.prepare(ranks, 3);
@@ -160,7 +159,7 @@ time.sleep(1000)
     }
 }
 
-TEST_CASE("a program that says on standard output alone why it ends is quoted", "[trial]") {
+TEST_CASE("an error message on standard output is quoted", "[trial]") {
     const auto told = [](const std::string& text) {
         Programs programs(1, text);
         programs.cluster.prepare(1, 9);
@@ -176,13 +175,13 @@ TEST_CASE("a program that says on standard output alone why it ends is quoted", 
           "rank 0: killed by signal 11 (Segmentation fault)");
 }
 
-TEST_CASE("a segmentation fault costs the trial and not the rank", "[trial]") {
+TEST_CASE("a segmentation fault fails the trial and keeps the rank", "[trial]") {
     Programs programs(2, "os.kill(os.getpid(), signal.SIGSEGV) if rank == 1 else report(1.0)\n");
     programs.cluster.prepare(2, 9);
     const auto logs = programs.cluster.run_until(99);
     check_outcomes(logs, AttemptOutcome::failed);
     CHECK(blame(logs) == "rank 1: killed by signal 11 (Segmentation fault)");
-    programs.cluster.prepare(2, 9); // the same ranks serve again
+    programs.cluster.prepare(2, 9); // the same ranks run another trial
     check_outcomes(programs.cluster.run_until(99), AttemptOutcome::failed);
 }
 
@@ -200,10 +199,11 @@ TEST_CASE("a program that cannot be started says so", "[trial]") {
     programs.cluster.prepare(2, 9);
     const auto logs = programs.cluster.run_until(99);
     check_outcomes(logs, AttemptOutcome::failed);
-    CHECK(blame(logs).starts_with("rank 0: cannot start 'no-such-program': no such program in PATH"));
+    CHECK(describe(logs[0].ended->failure)
+              .starts_with("rank 0: cannot start 'no-such-program': no such program in PATH"));
 }
 
-TEST_CASE("a program that ends by itself has finished; without a report it has failed", "[trial]") {
+TEST_CASE("a program that ends on its own has finished; without a report it has failed", "[trial]") {
     Programs programs(2, "report(1.0)\nreport(2.0)\ntime.sleep(0.1 * rank)\n");
     programs.cluster.prepare(2, 99);
     const auto logs = programs.cluster.run_until(99);
@@ -217,7 +217,7 @@ TEST_CASE("a program that ends by itself has finished; without a report it has f
     CHECK(blame(none).starts_with("rank 0: the program ended without a single report"));
 }
 
-TEST_CASE("what a program reports without waiting is all decided before it counts as ended", "[trial]") {
+TEST_CASE("all reports that a program made without waiting are decided before it counts as ended", "[trial]") {
     Programs programs(2, "for i in range(5):\n    send(report={'score': i})\n");
     programs.cluster.prepare(2, 2);
     const auto logs = programs.cluster.run([&](const RunnerReported& report) {
@@ -269,7 +269,7 @@ while True:
         CHECK(logs[0].reports.size() == 2);
         CHECK(logs[0].saved.size() == 1);
         const auto notes = programs.cluster.notes();
-        // On a slow machine it is also said who is waited for.
+        // On a slow machine the log also says whom the leader waits for.
         CHECK(std::ranges::any_of(
             notes, [](const std::string& note) { return note.starts_with("only rank 0 of the program reports"); }));
     }
@@ -298,7 +298,7 @@ sys.exit(0 if report(1.0)["decision"] != "continue" else 1)
     };
     CHECK(lone_reports(programs.home.path()) == 0);
     CHECK(run() == 1);
-    // From now on an attempt would hang for hours if it waited as long again.
+    // From now on an attempt would hang for hours if it waited that long again.
     programs.setting.alone_grace = 24h;
     programs.cluster.spec().output.abort_grace = 24h;
     CHECK(run() == 2);
@@ -306,13 +306,13 @@ sys.exit(0 if report(1.0)["decision"] != "continue" else 1)
     programs.setting.alone_grace = 60s;
     programs.cluster.spec().output.abort_grace = 60s;
     std::ofstream(programs.home.path() + "/all") << "";
-    // In an attempt whose other ranks report the note is removed.
+    // If other ranks report, the note is removed.
     programs.cluster.prepare(2, 1);
     check_outcomes(programs.cluster.run_until(1, Verb::stop), AttemptOutcome::stopped);
     CHECK(lone_reports(programs.home.path()) == 0);
 }
 
-TEST_CASE("lines that are no messages fail the trial", "[trial]") {
+TEST_CASE("invalid messages fail the trial", "[trial]") {
     const std::pair<std::string, std::string> cases[] = {
         {"link.write('hello\\n'); link.flush(); time.sleep(1000)", "rank 1: a line that is no message: 'hello'"},
         {"link.write('x' * 1100000); link.flush(); time.sleep(1000)", "rank 1: a line of more than 1048576 bytes"},
@@ -326,7 +326,7 @@ TEST_CASE("lines that are no messages fail the trial", "[trial]") {
     }
 }
 
-TEST_CASE("half a line at the end of a program is no report", "[trial]") {
+TEST_CASE("half a line at the end of a program does not count as a report", "[trial]") {
     Programs programs(1, "report(1.0)\nlink.write('{\"report\": {\"sc'); link.flush()\n");
     programs.cluster.prepare(1, 99);
     const auto logs = programs.cluster.run_until(99);
@@ -334,7 +334,7 @@ TEST_CASE("half a line at the end of a program is no report", "[trial]") {
     CHECK(logs[0].reports.size() == 1);
 }
 
-TEST_CASE("a pause without a checkpoint says what to write, and the end of a job does without", "[trial]") {
+TEST_CASE("a pause without a checkpoint says what to write; at the end of a job none is needed", "[trial]") {
     const std::string text = "while report(1.0)['decision'] == 'continue':\n    pass\n";
     Programs programs(2, text);
     SECTION("a rung") {
@@ -379,7 +379,7 @@ TEST_CASE("a checkpoint that is not there, or was not saved when asked for, fail
           "it");
 }
 
-TEST_CASE("what a program saves is kept on the way, as often as the study file says", "[trial]") {
+TEST_CASE("checkpoints of a program are kept on the way, as often as the study file says", "[trial]") {
     Programs programs(2, counting);
     programs.cluster.spec().checkpoint.interval = study::CheckpointSpec::Interval::iterations;
     programs.cluster.spec().checkpoint.iterations = 2;
@@ -395,7 +395,7 @@ TEST_CASE("what a program saves is kept on the way, as often as the study file s
     CHECK(read_file(programs.home.path() + "/" + logs[0].saved[1].path + "/state.txt") == "10");
 }
 
-TEST_CASE("a checkpoint that cannot be stored or read is no fault of the trial", "[trial]") {
+TEST_CASE("a checkpoint that cannot be stored or read is not the trial's fault", "[trial]") {
     Programs programs(2, counting);
     std::ofstream(programs.home.path() + "/checkpoints") << "in the way";
     programs.cluster.prepare(2, 1);
@@ -408,12 +408,12 @@ TEST_CASE("a checkpoint that cannot be stored or read is no fault of the trial",
     std::ofstream(state) << "damaged";
     programs.cluster.prepare(2, 3, checkpoint);
     CHECK(programs.cluster.run_until(3)[0].ended->outcome == AttemptOutcome::unreadable);
-    fs::remove_all(programs.home.path() + "/" + checkpoint.path); // moved, or not mounted: that is no damage
+    fs::remove_all(programs.home.path() + "/" + checkpoint.path); // moved, or not mounted: not damaged
     programs.cluster.prepare(2, 3, checkpoint);
     CHECK(programs.cluster.run_until(3)[0].ended->outcome == AttemptOutcome::unreachable);
 }
 
-TEST_CASE("an error after the last decision is noted and costs nothing", "[trial]") {
+TEST_CASE("an error after the last decision is logged and has no effect", "[trial]") {
     Programs programs(2, "report(1.0)\nsys.exit(9 if rank == 1 else 0)\n");
     programs.cluster.prepare(2, 1);
     check_outcomes(programs.cluster.run_until(1, Verb::stop), AttemptOutcome::stopped);
@@ -425,12 +425,12 @@ TEST_CASE("a program that hangs is stopped by the time-out for reports", "[trial
     programs.cluster.spec().failure.report_timeout = 500ms;
     programs.cluster.prepare(2, 99);
     const auto logs = programs.cluster.run_until(99);
-    CHECK(logs[0].ended->outcome == AttemptOutcome::disturbed); // a time-out is no property of the trial
+    CHECK(logs[0].ended->outcome == AttemptOutcome::disturbed); // a time-out may have an outside cause
     CHECK(logs[1].ended->outcome == AttemptOutcome::failed);    // its partner is gone
     CHECK(blame(logs).starts_with("rank 0: no sign of progress for 500ms (failure.report_timeout); reports made: "));
 }
 
-TEST_CASE("a rank that hangs is not waited for for ever once its trial is to end", "[trial]") {
+TEST_CASE("waiting for a hung rank has a limit once its trial must end", "[trial]") {
     Programs programs(2, R"(
 report(1.0)
 mark = os.path.join(folder, "mark")
@@ -468,7 +468,7 @@ time.sleep(1000)
         check_outcomes(logs, AttemptOutcome::paused);
         CHECK(logs[0].saved.empty());
     }
-    SECTION("without another report, the end of a job leaves it as it was") {
+    SECTION("without another report, the end of a job leaves it unchanged") {
         programs.cluster.prepare(2, 99);
         programs.cluster.start();
         bool asked = false;
@@ -485,7 +485,7 @@ time.sleep(1000)
     CHECK(programs.scratch_is_empty());
 }
 
-TEST_CASE("a program that does not come to an end with saving is stopped by signal", "[trial]") {
+TEST_CASE("a program that takes too long to save is stopped by signal", "[trial]") {
     Programs programs(1, "report(1.0, can_save=True)\ntime.sleep(1000)\n");
     programs.cluster.spec().output.abort_grace = 50ms;
     programs.cluster.prepare(1, 1);
@@ -506,7 +506,7 @@ report(1.0, checkpoint=os.path.join(folder, "state"))
     CHECK(blame(logs).ends_with("/state/latest' is a link to 'step9', which is not there"));
 }
 
-TEST_CASE("studies on one node, trials of one study and lives of a study look for ports at different places",
+TEST_CASE("studies on one node, trials of a study and starts of a study look for ports at different places",
           "[trial]") {
     study::StartTrial start;
     start.ranks = {base::Rank{1}, base::Rank{2}};
@@ -522,7 +522,7 @@ TEST_CASE("studies on one node, trials of one study and lives of a study look fo
     CHECK(places.size() == 5);
 }
 
-TEST_CASE("of what a program prints the beginning and the end are kept", "[trial]") {
+TEST_CASE("the beginning and the end of a program's output are kept", "[trial]") {
     std::vector<std::string> lines;
     OutputLimit limit({.first = 30, .last = 20}, [&](std::string_view line) { lines.emplace_back(line); });
     for (int i = 0; i < 3; ++i) limit.line("line of 9");
@@ -570,7 +570,7 @@ TEST_CASE("a program that is given up is stopped, even if it ignores TERM", "[tr
     CHECK(programs.scratch_is_empty());
 }
 
-TEST_CASE("a message that means nothing is noted once", "[trial]") {
+TEST_CASE("an unknown message is logged once", "[trial]") {
     Programs programs(1, "report(1.0, colour='red')\nreport(1.0, colour='red')\nsend(log='one line')\n");
     programs.cluster.prepare(1, 99);
     check_outcomes(programs.cluster.run_until(99), AttemptOutcome::finished);

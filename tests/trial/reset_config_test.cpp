@@ -47,7 +47,7 @@ trainables::Registration reusable(Counts& counts) {
 
 } // namespace
 
-TEST_CASE("the object of the trial before goes on with the next one on as many ranks", "[trial]") {
+TEST_CASE("the object of the previous trial is reused by the next one on as many ranks", "[trial]") {
     Counts counts;
     TrialCluster cluster(2, reusable(counts));
     cluster.prepare(2, 1);
@@ -74,7 +74,7 @@ TEST_CASE("one unwilling rank, or another number of ranks, makes all ranks set u
     static_cast<void>(cluster.run_until(1));
     CHECK(counts.resets == 2);
     CHECK(counts.setups == 5);
-    // Rank 0 now holds an object of a group of one, rank 1 of a group of two: they agree that there is none.
+    // Rank 0 now holds an object of a group of one, rank 1 of a group of two: they agree to reuse neither.
     cluster.prepare(2, 1);
     static_cast<void>(cluster.run_until(1));
     CHECK(counts.resets == 2);

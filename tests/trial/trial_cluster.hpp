@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A handful of trial threads in one process, as the ranks of trials, with checkpoints in memory.
+// Trial threads in one process as the ranks of trials, with checkpoints in memory.
 
 #include <chrono>
 #include <memory>
@@ -16,7 +16,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "schedulers/built_in.hpp"
-#include "support/any_trainable.hpp"
+#include "support/known.hpp"
 #include "testing/memory_io.hpp"
 #include "trial/trial_thread.hpp"
 
@@ -24,7 +24,7 @@ namespace ranktune::testing {
 
 using ranktune::testing::any_trainable;
 
-/// Checkpoints in memory, shared by all ranks, which can be refused and damaged.
+/// Checkpoints in memory, shared by all ranks; writes can be refused, checkpoints damaged.
 class MemoryStore final : public trial::CheckpointIo {
   public:
     study::CheckpointRef save(const storage::CheckpointKey& key, const study::MemoryState& state) override {
@@ -79,7 +79,7 @@ class MemoryStore final : public trial::CheckpointIo {
     std::string damaged_;
 };
 
-/// What one rank said about one attempt.
+/// The events of one rank in one attempt.
 struct RankLog {
     std::vector<trial::RunnerReported> reports;
     std::vector<study::CheckpointRef> saved;
@@ -89,7 +89,7 @@ struct RankLog {
 
 class TrialCluster {
   public:
-    /// `program` and `checkpoints` replace what is there without them; both outlive this object.
+    /// `program` and `checkpoints` replace the defaults; both outlive this object.
     TrialCluster(int ranks, trainables::Registration trainable, const trial::ProgramSetting* program = nullptr,
                  trial::CheckpointIo* checkpoints = nullptr)
         : trainable_(std::move(trainable)) {
@@ -118,7 +118,7 @@ class TrialCluster {
 
     static base::Rank rank(int r) { return base::Rank{static_cast<std::uint32_t>(r) + 1}; }
 
-    /// A new attempt of trial 0 on the first `ranks` threads.
+    /// Prepares a new attempt of trial 0 on the first `ranks` threads.
     study::StartTrial& prepare(int ranks, base::Iteration decision_point, study::StartFrom from = study::Fresh{}) {
         start_ = {};
         start_.attempt = base::Attempt{++attempts_};
@@ -135,7 +135,7 @@ class TrialCluster {
         logs.assign(start_.ranks.size(), {});
         for (std::size_t r = 0; r < start_.ranks.size(); ++r) threads_[r]->start({start_, static_cast<int>(r)});
     }
-    /// Starts and returns what all ranks said. `on_report` answers the leader's reports.
+    /// Runs the attempt and returns the logs of all ranks. `on_report` answers the leader's reports.
     template <class Answer>
     std::vector<RankLog>& run(Answer&& on_report) {
         start();
@@ -157,7 +157,7 @@ class TrialCluster {
         decide.decision_point = decision_point;
         threads_[0]->decide(decide);
     }
-    /// One round over all ranks.
+    /// Polls every rank once.
     template <class Answer>
     void pump(Answer&& on_report) {
         waker_.nap(std::chrono::milliseconds(1));

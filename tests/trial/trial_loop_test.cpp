@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trial loop with a body and a head by hand: no trainable, no process, no MPI, no thread.
+// The trial loop with a scripted body and head: no trainable, process, MPI or thread.
 
 #include "trial/trial_loop.hpp"
 
@@ -27,13 +27,13 @@ using study::Verb;
 using study::Verdict;
 using Interval = study::CheckpointSpec::Interval;
 
-/// Answers from a table, and keeps what it is told.
+/// Answers from a table and records what it is told.
 class Head final : public AttemptPort {
   public:
-    std::map<Iteration, Verdict> verdicts; ///< any other report: go on
-    std::optional<Verdict> interrupt;      ///< whatever the iteration
-    Iteration interrupted_after = 0;       ///< it comes after the report of this iteration
-    std::map<Iteration, int> silent;       ///< how often it has no answer yet
+    std::map<Iteration, Verdict> verdicts; ///< other reports: go on
+    std::optional<Verdict> interrupt;      ///< for any iteration
+    Iteration interrupted_after = 0;       ///< it comes after this iteration's report
+    std::map<Iteration, int> silent;       ///< how often there is no answer yet
     std::function<void()> on_report = [] {};
     std::atomic<bool> abort{false};
 
@@ -75,15 +75,15 @@ class Head final : public AttemptPort {
     }
 };
 
-/// Reports {score: iteration} and keeps what it is asked for, as one text.
+/// Reports {score: iteration} and records its calls as text.
 class Body final : public TrialBody {
   public:
     explicit Body(TrialLoop& loop) : loop_(loop) {}
 
     Saves can_save = Saves::now;
-    Iteration last = 100;                         ///< it ends by itself after so many reports
-    bool in_turns = false;                        ///< it cannot wait for the head in one go
-    std::optional<Word> word_of_leader;           ///< what `tell` brings from another rank
+    Iteration last = 100;                         ///< it ends on its own after so many reports
+    bool in_turns = false;                        ///< it must not block while waiting for the head
+    std::optional<Word> word_of_leader;           ///< the leader's word that `tell` returns on another rank
     std::function<void(const std::string&)> hook; ///< called with each event, before anything else
     std::vector<std::string> events;
 
@@ -154,12 +154,12 @@ struct Scene {
     study::StudySpec spec;
     Assignment assignment;
     Head head;
-    bool failed = false; ///< the group hears that
+    bool failed = false; ///< the group was told of a failure
     bool fail_throws = false;
     std::vector<std::string> events;
 };
 
-/// The body calls `action` when it comes to `event`.
+/// A body that calls `action` at `event`.
 std::function<void(Body&)> at(const std::string& event, const std::function<void()>& action) {
     return [=](Body& body) {
         body.hook = [=](const std::string& what) {
@@ -183,7 +183,7 @@ TEST_CASE("a trial pauses at the verdict, with its state, value and training tim
     CHECK(scene.head.reports[2].iteration == 3);
     CHECK(scene.head.reports[2].seconds >= 100.0);
     CHECK(scene.head.reports[2].metrics == std::vector<study::NamedMetric>{{"score", 3.0}, {"time", 1.0}});
-    CHECK(scene.head.waited_while_asked); // what waits for the head does not hang
+    CHECK(scene.head.waited_while_asked); // waiting for the head is not hanging
     REQUIRE(scene.head.checkpoints.size() == 1);
     CHECK(scene.head.checkpoints[0].value == 3.0);
     CHECK_FALSE(scene.failed);
@@ -199,7 +199,7 @@ TEST_CASE("a trial that goes on from a checkpoint counts on from it", "[trial]")
     CHECK(scene.head.reports.at(0).iteration == 6);
 }
 
-TEST_CASE("a trial is stopped with its state, or without where that is not wanted or not there", "[trial]") {
+TEST_CASE("a trial is stopped with its state, or without it where nobody wants it or there is none", "[trial]") {
     Scene scene;
     scene.head.verdicts[2] = {Verb::stop, Reason::not_in_top};
     std::string how = " without";
@@ -224,7 +224,7 @@ TEST_CASE("a study that drains between two decision points pauses its trials at 
     Saves saves = Saves::now;
     std::string how = " with state";
     SECTION("with what they have") {}
-    SECTION("without a state, where they have none: that is no fault of theirs") {
+    SECTION("without a state, where they have none, which is not their fault") {
         saves = GENERATE(Saves::none, Saves::missing, Saves::never);
         how = " without";
     }
@@ -237,20 +237,20 @@ TEST_CASE("a study that drains between two decision points pauses its trials at 
     CHECK(scene.events == Events{"start", "train", "end 5" + how, "close"});
 }
 
-TEST_CASE("a scheduler that pauses a trial without a state hears what it lacks", "[trial]") {
+TEST_CASE("a scheduler that pauses a trial without a state is told what the trial lacks", "[trial]") {
     Scene scene;
     scene.spec.scheduler = schedulers::chosen("asha");
     scene.head.verdicts[1] = {Verb::pause, Reason::rung};
     const std::string text = "rank 0: it was to pause at iteration 1, but it has none and restart_paused = true";
     const auto run = [&](Saves saves) { return scene.run([&](Body& body) { body.can_save = saves; }); };
-    SECTION("that never gave one") {
+    SECTION("that never provided one") {
         const RunnerEnded ended = run(Saves::none);
         CHECK(ended.outcome == AttemptOutcome::stateless);
         CHECK(describe(ended.failure).starts_with(text));
         CHECK(scene.events == Events{"start", "train", "close"});
         CHECK(scene.failed); // the others learn that this rank is gone
     }
-    SECTION("that gave one earlier: it has failed") {
+    SECTION("that provided one earlier: the trial has failed") {
         const RunnerEnded ended = run(Saves::missing);
         CHECK(ended.outcome == AttemptOutcome::failed);
         CHECK(describe(ended.failure).starts_with(text));
@@ -291,7 +291,7 @@ TEST_CASE("a checkpoint that is due is taken when that is possible", "[trial]") 
     }
 }
 
-TEST_CASE("a missed checkpoint is told each time, and written to the log once", "[trial]") {
+TEST_CASE("a missed checkpoint is reported each time, and logged once", "[trial]") {
     Scene scene;
     scene.spec.checkpoint.interval = Interval::iterations;
     scene.spec.checkpoint.iterations = 1;
@@ -344,7 +344,7 @@ TEST_CASE("the cause of an error decides how an attempt ends", "[trial]") {
     CHECK_FALSE(scene.failed);
 }
 
-TEST_CASE("a body that comes to its end by itself has finished", "[trial]") {
+TEST_CASE("a body that ends on its own has finished", "[trial]") {
     Scene scene;
     CHECK(scene.run([](Body& body) { body.last = 3; }).outcome == AttemptOutcome::finished);
     CHECK(scene.head.reports.size() == 3);
@@ -390,7 +390,7 @@ TEST_CASE("an attempt that is abandoned is lost, whatever its body does", "[tria
     }
 }
 
-TEST_CASE("a body that must not wait in one go is idle until the head has answered", "[trial]") {
+TEST_CASE("a body that must not block is idle until the head has answered", "[trial]") {
     Scene scene;
     scene.head.silent[2] = 3;
     scene.head.verdicts[2] = {Verb::stop, Reason::none};
@@ -399,7 +399,7 @@ TEST_CASE("a body that must not wait in one go is idle until the head has answer
     CHECK(scene.head.blocking_waits == 0);
 }
 
-TEST_CASE("a rank that does not lead asks nobody and does as its leader says", "[trial]") {
+TEST_CASE("a rank that does not lead does not ask the head and obeys its leader", "[trial]") {
     Scene scene;
     scene.assignment.group_rank = 1;
     SECTION("it saves") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trial thread with user code that behaves and misbehaves, on one to three ranks that are threads.
+// The trial thread with good and bad user code, on one to three ranks that are threads.
 
 #include <atomic>
 
@@ -94,7 +94,7 @@ void check_outcomes(const std::vector<RankLog>& logs, AttemptOutcome outcome) {
     for (const auto& log : logs) CHECK(log.ended->outcome == outcome);
 }
 
-/// Exactly the rank that threw says so.
+/// Only the rank that threw has a message.
 void check_blame(const std::vector<RankLog>& logs, std::uint32_t rank, const std::string& words) {
     for (std::uint32_t r = 0; r < logs.size(); ++r) {
         if (r == rank) {
@@ -107,7 +107,7 @@ void check_blame(const std::vector<RankLog>& logs, std::uint32_t rank, const std
 
 } // namespace
 
-TEST_CASE("a trial goes on without waiting until its decision point, then does as it is told", "[trial]") {
+TEST_CASE("a trial goes on without waiting until its decision point, then obeys", "[trial]") {
     for (const int ranks : {1, 2, 3}) {
         Plan plan;
         TrialCluster cluster(ranks, faulty(plan));
@@ -162,7 +162,7 @@ TEST_CASE("a verdict that arrives late and an interruption are obeyed at the nex
     }
 }
 
-TEST_CASE("an exception on one rank fails the trial on all of them and leaves the ranks usable", "[trial]") {
+TEST_CASE("an exception on one rank fails the trial on all of them and keeps the ranks usable", "[trial]") {
     for (const auto place : {Place::setup, Place::step, Place::inside_reduction, Place::save}) {
         for (const int ranks : {1, 2, 3}) {
             for (int thrower = 0; thrower < ranks; ++thrower) {
@@ -186,7 +186,7 @@ TEST_CASE("an exception on one rank fails the trial on all of them and leaves th
     }
 }
 
-TEST_CASE("ranks that all throw at once all say so", "[trial]") {
+TEST_CASE("ranks that all throw at once all have a message", "[trial]") {
     TrialCluster cluster(3, {any_trainable("bad"), {}, [](trainables::FunctionContext& context) {
                                  throw base::Error("no data on rank " + std::to_string(context.rank()));
                              }});
@@ -233,11 +233,12 @@ TEST_CASE("a paused trial goes on from its checkpoint on another number of ranks
         check_outcomes(failed, AttemptOutcome::failed);
         check_blame(failed, 2, "thrown on purpose");
     }
-    SECTION("a checkpoint that is not there now is unreachable, and nothing is trained") {
+    SECTION("a checkpoint that is missing now is unreachable, and nothing is trained") {
         cluster.prepare(2, 3, study::CheckpointRef{2, "nowhere", 0, 0});
         auto& away = cluster.run_until(3);
         CHECK(away[0].ended->outcome == AttemptOutcome::unreachable);
-        CHECK(away[1].ended->outcome == AttemptOutcome::failed); // for want of it: the leader's word counts
+        CHECK(away[1].ended->outcome ==
+              AttemptOutcome::failed); // its leader could not load: the leader's message counts
         CHECK(away[0].reports.empty());
         check_blame(away, 0, "no checkpoint nowhere");
     }
@@ -248,7 +249,7 @@ TEST_CASE("a paused trial goes on from its checkpoint on another number of ranks
     }
 }
 
-TEST_CASE("a last checkpoint that cannot be written is no fault of the trial", "[trial]") {
+TEST_CASE("a last checkpoint that cannot be written is not the trial's fault", "[trial]") {
     Plan plan;
     TrialCluster cluster(2, faulty(plan));
     cluster.store().refuse(true);
@@ -290,7 +291,7 @@ TEST_CASE("an abandoned trial is lost on every rank, wherever its ranks wait", "
         while (!cluster.all_ended()) cluster.pump([](const RunnerReported&) {});
         check_outcomes(cluster.logs, AttemptOutcome::lost);
     }
-    // The threads serve other trials afterwards.
+    // The threads can run other trials afterwards.
     cluster.prepare(3, 2);
     check_outcomes(cluster.run_until(2), AttemptOutcome::paused);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose fault it was: trials, hosts, or the surroundings of the study.
+// The cause of failures: trials, hosts, or the surroundings of the study.
 
 #include <optional>
 #include <set>
@@ -58,7 +58,7 @@ struct Scene {
     void failed(std::uint32_t trial, std::uint32_t on, const std::string& message) {
         ended(trial, {on}, AttemptOutcome::failed, message);
     }
-    /// A trial gets on, on this rank.
+    /// A trial reports progress on this rank.
     void well(std::uint32_t trial, std::uint32_t on, Iteration iteration = 1) {
         TrialState& t = trials.at(TrialId{trial});
         t.ranks = ranks({on});
@@ -85,13 +85,13 @@ struct Scene {
 
 // ---- hosts
 
-TEST_CASE("A host where three different trials fail, while trials get on elsewhere, is bad", "[tuner]") {
+TEST_CASE("A host where three different trials fail, while trials run well elsewhere, is bad", "[tuner]") {
     Scene s;
     s.add_all(4, TrialPhase::running);
     s.well(3, 3); // on b
     s.failed(0, 1, "no GPU");
     s.failed(1, 2, "no GPU");
-    s.failed(0, 1, "no GPU"); // the same trial again says nothing new
+    s.failed(0, 1, "no GPU"); // the same trial again does not count
     CHECK(s.against(0) == 2);
     CHECK_FALSE(s.blame.is_bad(0, s.placement));
     s.failed(2, 1, "no GPU");
@@ -100,7 +100,7 @@ TEST_CASE("A host where three different trials fail, while trials get on elsewhe
     CHECK_FALSE(s.blame.is_bad(1, s.placement));
 }
 
-TEST_CASE("Where nobody gets on elsewhere, three failures are not the fault of their host", "[tuner]") {
+TEST_CASE("If no trial runs well elsewhere, three failures are not the fault of their host", "[tuner]") {
     Scene s;
     s.add_all(4, TrialPhase::running);
     s.well(3, 2); // on the same host
@@ -115,7 +115,7 @@ TEST_CASE("Where nobody gets on elsewhere, three failures are not the fault of t
     CHECK_FALSE(s.blame.is_bad(0, s.placement));
 }
 
-TEST_CASE("Three attempts that could not be set up are the fault of their host, whoever gets on", "[tuner]") {
+TEST_CASE("Three attempts that could not be set up are the fault of their host in any case", "[tuner]") {
     Scene s;
     s.add_all(2, TrialPhase::running);
     for (int i = 0; i < 3; ++i) {
@@ -131,7 +131,8 @@ TEST_CASE("Three attempts that could not be set up are the fault of their host, 
     CHECK(s.against(0) == 0);
 }
 
-TEST_CASE("Only a host that says alone that a trial could not be set up says so alone", "[tuner]") {
+TEST_CASE("alone_says is true only for a host on which the trial could not be set up, with a message of its own",
+          "[tuner]") {
     Scene s;
     s.add_all(2, TrialPhase::running);
     s.failed(0, 1, "no GPU");
@@ -145,11 +146,11 @@ TEST_CASE("Only a host that says alone that a trial could not be set up says so 
     CHECK_FALSE(s.blame.alone_says(1, TrialId{1}));
 }
 
-TEST_CASE("What two hosts say in the same words is the fault of neither", "[tuner]") {
+TEST_CASE("A message from two hosts is the fault of neither", "[tuner]") {
     Scene s;
     s.add_all(6, TrialPhase::running);
     s.failed(0, 1, "loss is NaN at 7");
-    s.failed(1, 1, "loss is NaN at 9"); // the same words: numbers say nothing
+    s.failed(1, 1, "loss is NaN at 9"); // the same message: digits are ignored
     s.failed(2, 2, "disk full");
     CHECK(s.against(0) == 3);
     s.failed(3, 3, "loss is NaN at 3");
@@ -163,7 +164,7 @@ TEST_CASE("What two hosts say in the same words is the fault of neither", "[tune
     CHECK(s.blame.failed_on(0) == ids({2, 5}));
 }
 
-TEST_CASE("A failure of a trial on several hosts speaks against none of them", "[tuner]") {
+TEST_CASE("A failure of a trial on several hosts counts against none of them", "[tuner]") {
     Scene s;
     s.add(TrialPhase::running);
     s.ended(0, {2, 3}, AttemptOutcome::failed, "no GPU");
@@ -195,7 +196,7 @@ TEST_CASE("A trial that comes to its end clears all its hosts", "[tuner]") {
     }
 }
 
-TEST_CASE("So many different words are remembered, and what is said then says nothing", "[tuner]") {
+TEST_CASE("At most max_failure_words messages are remembered; further ones do not count", "[tuner]") {
     Scene s;
     s.add(TrialPhase::running);
     const auto words = [](std::size_t i) {
@@ -209,22 +210,22 @@ TEST_CASE("So many different words are remembered, and what is said then says no
     CHECK(s.against(0) == max_failure_words + 1);
 }
 
-TEST_CASE("An incarnation begins without anything against a host", "[tuner]") {
+TEST_CASE("An incarnation begins without failures of hosts", "[tuner]") {
     Scene s;
     s.add_all(2, TrialPhase::running);
     s.failed(0, 1, "no GPU");
-    s.failed(1, 3, "no GPU"); // said on two hosts
+    s.failed(1, 3, "no GPU"); // the message of two hosts
     s.well(1, 3);
     s.blame.begin(3);
     CHECK(s.against(0) == 0);
     CHECK_FALSE(s.blame.hosts()[1].well);
-    s.failed(0, 1, "no GPU"); // the words are new again
+    s.failed(0, 1, "no GPU"); // the message is new again
     CHECK(s.against(0) == 1);
 }
 
 // ---- failures in a row
 
-TEST_CASE("Trials that fail unheard stand in a row until a trial is heard that was started after them", "[tuner]") {
+TEST_CASE("Trials that fail before a report form a row until a trial that was started later reports", "[tuner]") {
     Scene s;
     for (const double start : {1.0, 2.0, 4.0, 3.0, 5.0}) s.add(TrialPhase::running).since = at_second(start);
     s.trials.at(TrialId{4}).unheard = false; // heard before it failed
@@ -234,13 +235,13 @@ TEST_CASE("Trials that fail unheard stand in a row until a trial is heard that w
     CHECK_FALSE(s.trials[3].unheard);
     CHECK(s.blame.in_a_row() == ids({2}));
     s.trials.at(TrialId{3}).since = at_second(9);
-    s.heard(3); // its next reports say nothing more
+    s.heard(3); // its later reports change nothing
     CHECK(s.blame.in_a_row() == ids({2}));
     s.blame.forget_row();
     CHECK(s.blame.in_a_row().empty());
 }
 
-TEST_CASE("In logical time a trial was started after those with lower numbers, whenever it was", "[tuner]") {
+TEST_CASE("In logical time, trials are started in the order of their numbers", "[tuner]") {
     Scene s;
     for (const double start : {1.0, 9.0, 3.0, 2.0}) s.add(TrialPhase::running).since = at_second(start);
     for (const std::uint32_t trial : {0U, 1U, 3U}) s.close(trial, TrialPhase::failed);
@@ -248,7 +249,7 @@ TEST_CASE("In logical time a trial was started after those with lower numbers, w
     CHECK(s.blame.in_a_row() == ids({3}));
 }
 
-TEST_CASE("Only a trial that failed is a failure, and only before any report an early one", "[tuner]") {
+TEST_CASE("Only failed trials count as failures, and as early failures only before any report", "[tuner]") {
     Scene s;
     s.add_all(5, TrialPhase::running);
     s.close(0, TrialPhase::failed, false);
@@ -272,14 +273,14 @@ TEST_CASE("Only a trial that failed is a failure, and only before any report an 
     CHECK(s.blame.early_failures() == 0);
 }
 
-TEST_CASE("A trial has yet to be heard when it begins again", "[tuner]") {
+TEST_CASE("A trial that begins again counts as unheard", "[tuner]") {
     TrialState t = in_phase(TrialPhase::waiting);
     t.unheard = false;
     Blame::begin_silence(t);
     CHECK(t.unheard);
 }
 
-TEST_CASE("The message about a row says what most of its trials said", "[tuner]") {
+TEST_CASE("The message about a row quotes the most frequent message", "[tuner]") {
     Scene s;
     s.add_all(3, TrialPhase::running);
     const auto say = [&](std::uint32_t trial, const std::string& message) {
@@ -300,7 +301,7 @@ TEST_CASE("The message about a row says what most of its trials said", "[tuner]"
 
 // ---- one trial's failures
 
-TEST_CASE("A failure is the same when it comes again at the same place in the same words", "[tuner]") {
+TEST_CASE("A failure is the same if iteration and message are the same", "[tuner]") {
     Scene s;
     TrialState t = in_phase(TrialPhase::running);
     CHECK_FALSE(Blame::is_the_same(t, 0, ""));
@@ -341,7 +342,7 @@ TEST_CASE("A trial that ran at two deaths of the job is a suspect", "[tuner]") {
     CHECK(broken(s.blame, s.trials).empty());
 }
 
-TEST_CASE("While a suspect is tried, a death is its own", "[tuner]") {
+TEST_CASE("A death while a suspect is tried counts against the suspect only", "[tuner]") {
     Scene s;
     s.add_all(2, TrialPhase::running);
     s.die();
@@ -354,7 +355,7 @@ TEST_CASE("While a suspect is tried, a death is its own", "[tuner]") {
     CHECK(s.trials[0].deaths_alone == 1);
     CHECK(s.trials[1].deaths == 1);
     CHECK(s.blame.deaths_alone() == 1);
-    s.trials.set_phase(TrialId{0}, TrialPhase::waiting); // not being tried: nobody knows
+    s.trials.set_phase(TrialId{0}, TrialPhase::waiting); // not being tried: the cause is unknown
     s.die();
     CHECK(s.trials[0].deaths == 3);
     CHECK(s.trials[1].deaths == 2);
@@ -376,7 +377,7 @@ TEST_CASE("A suspect is cleared by getting past the place where it died, and not
     CHECK(s.trials[0].died_at == 0);
 }
 
-TEST_CASE("Who saves its state, or throws, is no suspect; other ends say nothing about the job's death", "[tuner]") {
+TEST_CASE("A trial that saves its state, or throws, is no suspect; other ends do not clear it", "[tuner]") {
     for (std::uint8_t code = 0; code <= static_cast<std::uint8_t>(last_attempt_outcome); ++code) {
         const auto outcome = static_cast<AttemptOutcome>(code);
         const bool clears = outcome == AttemptOutcome::paused || outcome == AttemptOutcome::failed ||
@@ -392,7 +393,7 @@ TEST_CASE("Who saves its state, or throws, is no suspect; other ends say nothing
     }
 }
 
-TEST_CASE("A suspect that is over is none any more, and one that is reopened begins anew", "[tuner]") {
+TEST_CASE("A suspect that is over is no suspect any more, and a reopened one begins anew", "[tuner]") {
     Scene s;
     TrialState& t = s.add(TrialPhase::running);
     s.die();
@@ -438,7 +439,7 @@ TEST_CASE("Blame comes back from its snapshot, and its suspects from the trials"
     };
     Blame again;
     testing::read_back(bytes_of(s.blame), [&](Reader& reader) { Blame::fields(reader, again); });
-    CHECK_FALSE(broken(again, s.trials).empty()); // the suspects are yet to be found
+    CHECK_FALSE(broken(again, s.trials).empty()); // the suspects are not derived yet
     again.restored(s.trials);
     CHECK(broken(again, s.trials).empty());
     CHECK(bytes_of(again) == bytes_of(s.blame));
@@ -448,13 +449,13 @@ TEST_CASE("Blame comes back from its snapshot, and its suspects from the trials"
     CHECK(again.deaths_alone() == 1);
     CHECK(again.failed_on(0) == ids({3}));
     CHECK(again.hosts()[2].well);
-    // The words are known, too.
+    // The messages are restored, too.
     s.trials.at(TrialId{0}).ranks = ranks({3});
     again.attempt_ended(TrialId{0}, s.trials.at(TrialId{0}), AttemptOutcome::failed, "no GPU", s.placement);
     CHECK(again.failed_on(0).empty());
 }
 
-TEST_CASE("Suspects that change behind the back of blame are found by its invariants", "[tuner]") {
+TEST_CASE("Invariants detect suspects that changed without a call of Blame", "[tuner]") {
     Scene s;
     s.add(TrialPhase::running);
     CHECK(broken(s.blame, s.trials).empty());

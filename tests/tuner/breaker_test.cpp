@@ -10,7 +10,6 @@
 
 #include "ranktune/base/digest.hpp"
 #include "ranktune/study/parse.hpp"
-#include "support/any_trainable.hpp"
 #include "support/catch.hpp"
 #include "support/known.hpp"
 #include "tuner/tuner.hpp"
@@ -63,7 +62,7 @@ class Study {
         REQUIRE(tuner.state().ended);
     }
 
-    /// Of each trial the same in every study of a seed.
+    /// The same for each trial in every study with the same seed.
     static std::uint64_t luck(std::uint64_t seed, TrialId trial) {
         return base::digest_of(std::to_string(seed) + "/" + std::to_string(trial.value()));
     }

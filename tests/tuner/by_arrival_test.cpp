@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous studies: what arrives takes effect.
+// Asynchronous studies: facts take effect as they arrive.
 
 #include <optional>
 #include <string>
@@ -77,7 +77,7 @@ TEST_CASE("Ends take effect one after the other, in the order in which they came
     CHECK(s.next().empty());
 }
 
-TEST_CASE("An end after which the trial goes on, or can go on, is none", "[tuner]") {
+TEST_CASE("An attempt whose trial goes on, or can go on, is no end", "[tuner]") {
     Scene s({TrialPhase::waiting});
     s.ended(0, AttemptOutcome::failed, true);
     CHECK(s.next().empty());
@@ -98,7 +98,7 @@ TEST_CASE("A host out of service, and a new incarnation, take ends back", "[tune
     CHECK(s.next().empty());
 }
 
-TEST_CASE("A trial that was told to stop is over as it was told, when its failure was its host's", "[tuner]") {
+TEST_CASE("A trial that was told to stop ends as it was told, if its failure was the fault of its host", "[tuner]") {
     Scene s({TrialPhase::ending, TrialPhase::ending});
     s.ended(0, AttemptOutcome::failed, false, {"no GPU"});
     s.admission.apply(study::HostRetired{"a", {}, {TrialId{0}, TrialId{1}}});
@@ -116,10 +116,10 @@ TEST_CASE("Nothing new begins before all ends have taken effect", "[tuner]") {
     CHECK(s.admission.room() == Room::by_ranks);
 }
 
-TEST_CASE("Whoever waits wants ranks, the lower numbers first, unless its end is about to take effect", "[tuner]") {
+TEST_CASE("Waiting trials want ranks, lower numbers first, unless their end is about to take effect", "[tuner]") {
     Scene s({TrialPhase::waiting, TrialPhase::running, TrialPhase::waiting, TrialPhase::paused, TrialPhase::waiting});
     CHECK(s.line() == std::vector<std::uint32_t>{0, 2, 4});
-    CHECK(s.line(2) == std::vector<std::uint32_t>{0, 2}); // until it was told that that is enough
+    CHECK(s.line(2) == std::vector<std::uint32_t>{0, 2}); // until `visit` returned false
     CHECK(s.admission.wants_ranks(TrialId{2}));
     CHECK_FALSE(s.admission.wants_ranks(TrialId{1}));
     CHECK_FALSE(s.admission.wants_ranks(TrialId{3}));
@@ -136,7 +136,7 @@ TEST_CASE("A trial is under way while it waits, runs or ends", "[tuner]") {
     CHECK_FALSE(Scene({}).admission.any_active());
 }
 
-TEST_CASE("Nobody is parked, asked to yield or waited for, and later trials may overtake", "[tuner]") {
+TEST_CASE("No trial is parked, asked to yield or waited for, and later trials may overtake", "[tuner]") {
     Scene s({TrialPhase::running, TrialPhase::waiting});
     CHECK_FALSE(s.admission.is_parked(TrialId{0}));
     CHECK_FALSE(s.admission.keeps_the_line());
@@ -146,7 +146,7 @@ TEST_CASE("Nobody is parked, asked to yield or waited for, and later trials may 
     CHECK_FALSE(s.admission.any_leaving());
 }
 
-TEST_CASE("Between two steps there is nothing to keep: an end that is left over is found", "[tuner]") {
+TEST_CASE("Nothing is kept between two steps: invariants detect an end that is left over", "[tuner]") {
     Scene s({TrialPhase::waiting});
     CHECK(broken(s.admission).empty());
     s.ended(0, AttemptOutcome::finished);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deterministic studies: what arrives takes effect when its turn comes. Keys (time, slot) are worked by hand: a unit of
-// slot s ends one later than the one before it, ties go to the lower slot.
+// Deterministic studies: facts take effect when their turn comes. Keys (time, slot) are worked by hand: a unit of slot
+// s ends one later than the one before it, ties go to the lower slot.
 
 #include <optional>
 #include <string>
@@ -18,7 +18,7 @@ using testing::Turns;
 using Room = Admission::Room;
 using Line = std::vector<std::uint32_t>;
 
-/// Every trial that runs reports as far as it goes, the trials in a random order, ahead of their turns or not.
+/// Every running trial reports as far as it goes; the trials in random order, ahead of their turns or not.
 std::string played(std::uint32_t slots, const std::vector<Iteration>& lengths, std::uint64_t seed, bool restores) {
     base::RngStream random(seed, base::Purpose::fault);
     Turns turns(slots, lengths);
@@ -92,7 +92,7 @@ TEST_CASE("A trial that gets a slot goes on from the time of the study", "[tuner
     CHECK(turns.news().empty());
     turns.report(3, 2);
     CHECK(turns.news() == "3@2 1@3 4@1");
-    // Whatever comes first, and whatever a head knew that it had not kept.
+    // In any order of arrivals, and with any loss of what a head had not kept.
     for (std::uint64_t seed = 0; seed < 20; ++seed) CHECK(played(3, lengths, seed, seed % 2 == 1) == order);
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("An early report is received and kept, and not admitted", "[tuner]") {
     CHECK(strategy.admitted(TrialId{0}) == 1);
 }
 
-TEST_CASE("What is trained again after a loss was told before", "[tuner]") {
+TEST_CASE("Reports that are repeated after a loss are known", "[tuner]") {
     Turns turns(2, {3, 3});
     turns.report(1, 1);
     turns.report(1, 2);
@@ -140,7 +140,7 @@ TEST_CASE("What is trained again after a loss was told before", "[tuner]") {
     CHECK(turns.turns().standing(TrialId{1}, 3) == Standing::early);
 }
 
-TEST_CASE("A trial without a slot waits for no turn: nobody waits for its reports", "[tuner]") {
+TEST_CASE("A trial without a slot has no turn: its reports are stale", "[tuner]") {
     Turns turns(1, {1, 1});
     turns.report(0, 1); // told to stop: #1 has the slot
     CHECK(turns.turns().standing(TrialId{0}, 2) == Standing::foreign);
@@ -185,7 +185,7 @@ TEST_CASE("An end waits for the turn that follows the trial's last report", "[tu
     CHECK(turns.news() == "0@3 2@1");
 }
 
-TEST_CASE("An end that another attempt follows, or may follow, is none", "[tuner]") {
+TEST_CASE("An attempt that another one follows, or may follow, is no end", "[tuner]") {
     Turns turns(1, {3});
     turns.over(0, AttemptOutcome::failed, true);
     CHECK(turns.turns().wants_ranks(TrialId{0}));
@@ -198,7 +198,7 @@ TEST_CASE("An end that another attempt follows, or may follow, is none", "[tuner
     CHECK(turns.log() == "#0 lost");
 }
 
-TEST_CASE("A host out of service takes failures back whose turn has not come, and no other ends", "[tuner]") {
+TEST_CASE("Retiring a host takes back failures whose turn has not come, and no other ends", "[tuner]") {
     for (const AttemptOutcome outcome :
          {AttemptOutcome::failed, AttemptOutcome::disturbed, AttemptOutcome::finished, AttemptOutcome::lost}) {
         INFO(name(outcome));
@@ -214,7 +214,7 @@ TEST_CASE("A host out of service takes failures back whose turn has not come, an
     }
 }
 
-TEST_CASE("A study that ends for its surroundings takes back the failures of trials that nobody heard", "[tuner]") {
+TEST_CASE("A study that ends for its surroundings takes back the failures of unheard trials", "[tuner]") {
     for (const Reason reason : {Reason::unstarted, Reason::failures_in_a_row, Reason::draining}) {
         Turns turns(3, {1, 1, 1});
         turns.trial(2).unheard = false;
@@ -227,7 +227,7 @@ TEST_CASE("A study that ends for its surroundings takes back the failures of tri
     }
 }
 
-TEST_CASE("Of a trial that has left its slot, an end gives back ranks and nothing more", "[tuner]") {
+TEST_CASE("After a trial has left its slot, the end of its attempt only frees ranks", "[tuner]") {
     Turns turns(1, {1, 1});
     turns.report(0, 1);
     REQUIRE(turns.trial(0).winding);
@@ -259,7 +259,7 @@ TEST_CASE("A trial that is promoted gets the lowest empty slot", "[tuner]") {
     CHECK(turns.turns().standing(TrialId{0}, 2) == Standing::early);
 }
 
-TEST_CASE("A failed trial that gets another chance has the next slot, before any new one", "[tuner]") {
+TEST_CASE("A reopened trial gets the next slot, before any new trial", "[tuner]") {
     Turns turns(2, {1, 3, 3, 3, 3});
     turns.over(0, AttemptOutcome::failed); // (1,0): #2 has slot 0, from time 1: (2,0)
     turns.over(1, AttemptOutcome::failed); // (1,1): #3 has slot 1: (2,1)
@@ -268,7 +268,7 @@ TEST_CASE("A failed trial that gets another chance has the next slot, before any
     turns.reopen(0);
     CHECK(turns.trial(0).slot == no_slot);
     CHECK_FALSE(turns.turns().wants_ranks(TrialId{0}));
-    turns.replace_by_restored(); // those without a slot are found again
+    turns.replace_by_restored(); // restores the trials without a slot
     turns.over(2, AttemptOutcome::finished);
     CHECK(turns.trial(0).slot == 0); // the lower number first
     CHECK(turns.trial(1).slot == no_slot);
@@ -282,7 +282,7 @@ TEST_CASE("A failed trial that gets another chance has the next slot, before any
     CHECK(turns.trial(4).slot == 0);
 }
 
-TEST_CASE("A failed trial that gets another chance while a slot is empty has it at once", "[tuner]") {
+TEST_CASE("A reopened trial gets an empty slot at once", "[tuner]") {
     Turns turns(2, {1, 3});
     turns.over(0, AttemptOutcome::failed);
     turns.reopen(0);
@@ -290,7 +290,7 @@ TEST_CASE("A failed trial that gets another chance while a slot is empty has it 
     CHECK(turns.line() == Line{0});
 }
 
-TEST_CASE("A trial without a slot that is closed waits for none any more", "[tuner]") {
+TEST_CASE("A closed trial does not wait for a slot any more", "[tuner]") {
     Turns turns(1, {1, 1, 1});
     turns.over(0, AttemptOutcome::failed);
     turns.reopen(0);
@@ -345,7 +345,7 @@ TEST_CASE("A trial whose reports up to its decision point are there needs no ran
     CHECK(turns.line().empty());
 }
 
-TEST_CASE("The group that is asked to yield is the one whose turn comes last, of those that only wait", "[tuner]") {
+TEST_CASE("Of the groups that only wait, the one whose turn comes last is asked to yield", "[tuner]") {
     // #0 and #3 train; #1, #2 and #4 wait for their turns: (1,1), (1,2) and (1,4).
     Turns turns(5, {9, 9, 9, 9, 9});
     for (const std::uint32_t trial : {1U, 2U, 4U}) {
@@ -365,10 +365,10 @@ TEST_CASE("The group that is asked to yield is the one whose turn comes last, of
     CHECK_FALSE(strategy.to_yield(TrialId{0}, 1, 0)); // its rank will be back
     CHECK(strategy.to_yield(TrialId{0}, 2, 0) == TrialId{2});
     CHECK_FALSE(strategy.to_yield(TrialId{3}, 2, 0)); // #1 and #2 come before #3
-    CHECK(strategy.to_yield({}, 3, 0) == TrialId{2}); // before everybody
+    CHECK(strategy.to_yield({}, 3, 0) == TrialId{2}); // for a trial before all others
     turns.apply(study::YieldAsked{TrialId{2}, {}});
     turns.apply(study::YieldAsked{TrialId{1}, {}});
-    CHECK_FALSE(strategy.to_yield({}, 9, 0)); // nobody is left
+    CHECK_FALSE(strategy.to_yield({}, 9, 0)); // no other group is left
     turns.replace_by_restored();
     CHECK(turns.turns().is_leaving(TrialId{4}));
     CHECK_FALSE(turns.turns().to_yield({}, 3, 0));
@@ -416,7 +416,7 @@ TEST_CASE("A trial that was told to pause has left, and its ranks are waited for
 
 // ---- errors, snapshot, invariants
 
-TEST_CASE("Records that logical time does not know are contradictions", "[tuner]") {
+TEST_CASE("Records that contradict logical time are refused", "[tuner]") {
     Turns turns(1, {1, 1});
     turns.report(0, 1); // #1 has the slot
     const auto apply = [&](const study::Record& record) { return contradiction([&] { turns.apply(record); }); };
@@ -426,7 +426,7 @@ TEST_CASE("Records that logical time does not know are contradictions", "[tuner]
     CHECK(apply(study::TrialPromoted{TrialId{0}, {}, 1, 3}) == "there is no slot for trial #0");
 }
 
-TEST_CASE("Logical time comes back from a snapshot in the middle of everything", "[tuner]") {
+TEST_CASE("Logical time is restored from a snapshot with reports, ends and yields pending", "[tuner]") {
     // One slot waits for its turn with reports, one with an end, one is asked to yield, one is empty.
     Turns turns(4, {9, 9, 1, 9});
     turns.report(0, 1);

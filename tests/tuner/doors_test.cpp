@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What algorithms may ask of the core: to take over another trial's state, to wait, to prepare suggestions ahead.
+// What algorithms can ask of the core: to take over another trial's state, to wait, to prepare suggestions ahead.
 
 #include <memory>
 #include <string>
@@ -7,7 +7,6 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/parse.hpp"
-#include "support/any_trainable.hpp"
 #include "support/catch.hpp"
 #include "support/known.hpp"
 #include "support/toy_algorithms.hpp"
@@ -117,7 +116,7 @@ TEST_CASE("A trial takes over the state and the configuration of another one", "
     CHECK(exploited.donor.trial == TrialId{1});
     CHECK(exploited.donor.checkpoint.path == pair.path(1, 3));
     REQUIRE(pair.sent<study::Decide>().size() == 1);
-    CHECK(pair.sent<study::Decide>()[0].verdict.verb == Verb::discard); // its own state is of no use to anybody
+    CHECK(pair.sent<study::Decide>()[0].verdict.verb == Verb::discard); // its own state is not needed
 
     CHECK(pair.trial(0).generation() == 1);
     CHECK(configuration_at(pair.trial(0), 3) == own);
@@ -133,7 +132,7 @@ TEST_CASE("A trial takes over the state and the configuration of another one", "
     CHECK(start.configuration == exploited.configuration);
 }
 
-TEST_CASE("A checkpoint that another trial goes on from stays until that one has two of its own", "[tuner]") {
+TEST_CASE("A donor's checkpoint is kept until the other trial has two of its own", "[tuner]") {
     Pair pair;
     pair.exploit();
     pair.over(0, AttemptOutcome::stopped);
@@ -148,19 +147,19 @@ TEST_CASE("A checkpoint that another trial goes on from stays until that one has
     CHECK(has(pair.path(1, 3)));
     CHECK_FALSE(has(pair.path(1, 4)));
     pair.report(0, 4, 0.95);
-    pair.saved(0, 4, 0); // begun before it took anything over: of no use to it
+    pair.saved(0, 4, 0); // begun before the takeover: not needed
     CHECK(has(pair.path(1, 3)));
     CHECK(std::holds_alternative<Donor>(start_of(pair.trial(0)).from));
     pair.report(0, 5, 0.96);
     pair.saved(0, 5, 1);
     CHECK(std::get<CheckpointRef>(start_of(pair.trial(0)).from).iteration == 5);
-    CHECK(has(pair.path(1, 3))); // should that one be damaged
+    CHECK(has(pair.path(1, 3))); // in case that one is damaged
     pair.report(0, 7, 0.97);
     pair.saved(0, 7, 1);
     CHECK_FALSE(has(pair.path(1, 3)));
 }
 
-TEST_CASE("A state that cannot be read is not taken over, and nothing is mixed", "[tuner]") {
+TEST_CASE("An unreadable state is not taken over, and states and configurations are never mixed", "[tuner]") {
     Pair pair;
     const auto own = pair.trial(0).configuration;
     pair.exploit();
@@ -176,7 +175,7 @@ TEST_CASE("A state that cannot be read is not taken over, and nothing is mixed",
     CHECK(start.configuration == own);
 }
 
-TEST_CASE("Whoever was told to exploit does so whatever becomes of its group", "[tuner]") {
+TEST_CASE("A trial that was told to exploit does so however its attempt ends", "[tuner]") {
     for (const auto outcome : {AttemptOutcome::paused, AttemptOutcome::stopped}) {
         INFO(study::name(outcome));
         Pair pair;
@@ -198,7 +197,7 @@ TEST_CASE("Whoever was told to exploit does so whatever becomes of its group", "
 }
 
 TEST_CASE("Without a checkpoint of its donor a trial goes on as it is", "[tuner]") {
-    /// Wants what nobody has saved.
+    /// Wants a checkpoint that no trial has saved.
     class Dreamer final : public schedulers::Scheduler {
       public:
         [[nodiscard]] std::string_view name() const override { return "dreamer"; }
@@ -232,7 +231,7 @@ TEST_CASE("Without a checkpoint of its donor a trial goes on as it is", "[tuner]
     CHECK(pair.recorded<study::Exploited>() == 0);
 }
 
-TEST_CASE("What cannot work together is refused", "[tuner]") {
+TEST_CASE("Combinations that cannot work are refused", "[tuner]") {
     const auto make = [](const std::string& more, bool saves) {
         auto trainable = ranktune::testing::any_trainable("any");
         trainable.can_checkpoint = saves;
@@ -251,7 +250,7 @@ TEST_CASE("What cannot work together is refused", "[tuner]") {
                     base::UsageError);
 }
 
-TEST_CASE("A scheduler that waits for what is under way has ranks lie idle", "[tuner]") {
+TEST_CASE("While a scheduler waits for running trials, ranks stay idle", "[tuner]") {
     Pair pair;
     CHECK(pair.tuner->state().trials.size() == 2);
     CHECK(pair.trial(0).bracket == 1);
@@ -261,7 +260,7 @@ TEST_CASE("A scheduler that waits for what is under way has ranks lie idle", "[t
     CHECK(pair.tuner->state().trials.size() == 3);
 }
 
-TEST_CASE("The table of observations has what took effect, and what a ticket sees does not grow", "[tuner]") {
+TEST_CASE("The table of observations has what took effect, and the view of a ticket does not grow", "[tuner]") {
     auto spec = spec_of();
     auto tuner = std::make_unique<Tuner>(spec, nullptr, std::make_unique<ToySlowSearcher>(spec.space, 3));
     Output out;

@@ -84,13 +84,13 @@ TEST_CASE("switches with the same name below others are different ones", "[tuner
     CHECK(planned(ledger_of(infos), 3) == Ranks{3, 4, 5});
 }
 
-TEST_CASE("ranks without places are one host each by name, as they always were", "[tuner]") {
+TEST_CASE("ranks without switches are placed by host name", "[tuner]") {
     const auto infos = workers({{{"", 0}, 3}});
     CHECK(planned(ledger_of(infos), 2) == Ranks{1, 2});
     CHECK(planned(ledger_of(infos), 4).empty());
 }
 
-TEST_CASE("what is free does not depend on the order in which it fell free", "[tuner]") {
+TEST_CASE("plans do not depend on the order in which ranks became free", "[tuner]") {
     std::vector<std::pair<Place, std::uint32_t>> parts;
     for (std::uint32_t host = 0; host < 12; ++host)
         for (std::uint32_t domain = 0; domain < 1 + host % 3; ++domain)

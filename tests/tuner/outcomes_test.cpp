@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the end of an attempt means, cell by cell: every outcome, by what the trial had been told and what it has left,
-// as a study of two ranks on two hosts takes it. Compared with golden/outcomes.txt, which is to be read line by line.
+// What the end of an attempt means, cell by cell: every outcome, by what the trial had been told and which retries it
+// has left, in a study of two ranks on two hosts. Compared with golden/outcomes.txt.
 
 #include <array>
 #include <cstdint>
@@ -56,7 +56,7 @@ std::string study_of(std::uint32_t slots, bool left) {
                            std::string(left ? "1\n" : "0\n"));
 }
 
-/// Up to the moment before the end of trial 0's attempt. The host has something against it already: an attempt of the
+/// Up to the moment before the end of trial 0's attempt. One failure counts against the host already: an attempt of the
 /// trial that could not be set up. `left`: it has a checkpoint and may fail and be lost once more; otherwise nothing.
 SmallCore played(const Scene& scene, bool left) {
     SmallCore core(study_of(scene.slots, left));
@@ -75,7 +75,7 @@ std::string recorded(const SmallCore& core) {
     return std::string(name(ended->outcome)) + (ended->retry ? ", retry" : "");
 }
 
-/// What has become of the trial at the end of the step.
+/// The state of the trial at the end of the step.
 std::string fate(const SmallCore& core) {
     for (const auto& record : core.records())
         if (const auto* started = std::get_if<study::TrialStarted>(&record); started && started->trial == TrialId{0}) {
@@ -131,12 +131,12 @@ std::string table() {
 
 } // namespace
 
-TEST_CASE("Each outcome of an attempt means what the table says, by what the trial was told and has left", "[tuner]") {
+TEST_CASE("Each outcome of an attempt means what the table says", "[tuner]") {
     const std::string text = table();
     CHECK(text == ranktune::testing::golden("tuner", "outcomes", text));
 }
 
-TEST_CASE("An end without a single report is a failure, wherever reports wait for their turn", "[tuner]") {
+TEST_CASE("An end without a report is a failure, also if reports wait for their turn", "[tuner]") {
     SmallCore core(study_of(0, false));
     core.began({"n0", "n1"});
     core.over(0, AttemptOutcome::finished);
@@ -162,7 +162,7 @@ TEST_CASE("An end without a single report is a failure, wherever reports wait fo
     CHECK(held.trial(1).phase == TrialPhase::finished);
 }
 
-TEST_CASE("A trial that cannot be set up ends the study when its host is not the cause alone", "[tuner]") {
+TEST_CASE("A trial that cannot be set up ends the study unless its host alone is the cause", "[tuner]") {
     const std::string spec = study_of(0, false);
     SECTION("there is no other host") {
         SmallCore core(spec);
@@ -208,7 +208,7 @@ TEST_CASE("An attempt that lost a rank is lost, whatever its leader says, unless
     CHECK(played(by_turn, true, 0.95) == "disturbed: no report within 5 s");       // only its ranks come back
 }
 
-TEST_CASE("A failure in the same words at the same place is not tried again", "[tuner]") {
+TEST_CASE("A failure with the same message at the same iteration is not retried", "[tuner]") {
     SmallCore core(small_study("max_iterations = 9\n", "[failure]\nmax_failures = 5\n"));
     core.began({"n0"});
     const auto end = [&](Iteration reports, const study::Failure& failure) {
@@ -223,7 +223,7 @@ TEST_CASE("A failure in the same words at the same place is not tried again", "[
     CHECK(core.trial(0).failure == study::Failure{"no disk", 1});
 }
 
-TEST_CASE("What a trial was told in an earlier attempt says nothing about the loss of the next one", "[tuner]") {
+TEST_CASE("The verdict of an earlier attempt does not decide about the loss of the next one", "[tuner]") {
     SECTION("promoted from a rung") {
         SmallCore core(
             small_study("max_iterations = 4\n", "[scheduler]\ntype = \"asha\"\neta = 2\n[failure]\nmax_losses = 1\n"));
@@ -254,7 +254,7 @@ TEST_CASE("What a trial was told in an earlier attempt says nothing about the lo
     }
 }
 
-TEST_CASE("A trial that lends its ranks and cannot save goes on from the beginning", "[tuner]") {
+TEST_CASE("A trial that yields its ranks and cannot save starts from the beginning", "[tuner]") {
     SmallCore core(small_study("max_iterations = 9\ndeterministic = true\nmax_concurrent = 2\n",
                                "[scheduler]\ntype = \"asha\"\nvariant = \"stop\"\n"));
     core.began({"n0"});
@@ -270,7 +270,7 @@ TEST_CASE("A trial that lends its ranks and cannot save goes on from the beginni
     CHECK(fate(core) == "runs again from 0");
 }
 
-TEST_CASE("A failure on a host that is taken out of service for it is none", "[tuner]") {
+TEST_CASE("A failure on a host that is retired for it does not count", "[tuner]") {
     SmallCore core(small_study("max_iterations = 9\n", "[stop]\nmetric = \"score >= 0.9\"\n"));
     core.began({"n0", "n1"});
     core.report(1, 1, 0.5); // trials get on elsewhere

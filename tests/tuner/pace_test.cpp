@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long things take, and what there is still time for: the arithmetic, worked by hand. Times in seconds.
+// How long things take, and what there is still time for, worked by hand. Times in seconds.
 
 #include <limits>
 
@@ -44,7 +44,7 @@ TrialState with_checkpoints(TrialState t, const std::vector<Iteration>& iteratio
 
 } // namespace
 
-TEST_CASE("Before anything was measured, nothing takes time but a checkpoint, which takes 10 s", "[tuner]") {
+TEST_CASE("Before any measurement, a checkpoint takes 10 s and everything else no time", "[tuner]") {
     const Pace pace;
     CHECK(pace.iteration() == 0.0);
     CHECK(pace.saving() == 10.0);
@@ -66,7 +66,7 @@ TEST_CASE("The first report tells how long an attempt takes to begin, and an ite
     CHECK(t.since == at_second(105));
 }
 
-TEST_CASE("What is slower counts at once, and what is faster little by little", "[tuner]") {
+TEST_CASE("Slower measurements count at once, faster ones gradually", "[tuner]") {
     Pace pace = taught();
     TrialState t = started(10);
     report(pace, t, 16, 2, 10); // 10 s for 2 iterations; the time between reports says nothing
@@ -85,7 +85,7 @@ TEST_CASE("What is slower counts at once, and what is faster little by little", 
     CHECK(pace.needed(1.0, 1) == 6.0 + 1.0 + 10.0);
 }
 
-TEST_CASE("A report tells nothing about an iteration that it repeats, or that took no time", "[tuner]") {
+TEST_CASE("A report of a repeated iteration, or without training time, measures nothing", "[tuner]") {
     Pace pace = taught();
     TrialState t = started(10, 4);
     t.seconds = 8.0;
@@ -106,7 +106,7 @@ TEST_CASE("A report tells nothing about an iteration that it repeats, or that to
     }
 }
 
-TEST_CASE("What was assumed before the first report of a study gives way to what was measured", "[tuner]") {
+TEST_CASE("The first measurement of a study replaces the assumption", "[tuner]") {
     Pace pace;
     TrialState lost = started(0);
     pace.learn_from_loss(lost, at_second(40), true);
@@ -117,7 +117,7 @@ TEST_CASE("What was assumed before the first report of a study gives way to what
     CHECK(pace.iteration() == 2.0);
 }
 
-TEST_CASE("A first iteration that did not end is taken to need a quarter more than it got", "[tuner]") {
+TEST_CASE("A first iteration that did not end is assumed to take a quarter more time than it had", "[tuner]") {
     Pace pace = taught();
     TrialState t = started(0);
     pace.learn_from_loss(t, at_second(22), false); // 2 s to begin, 20 s of training
@@ -160,7 +160,7 @@ TEST_CASE("Saving takes from the last report of an attempt to its checkpoint", "
     CHECK(pace.needed(3.0, 1) == 2.0 + 3.0 + 8.0);
 }
 
-TEST_CASE("A pause without a checkpoint shows how far the next one lies away, and a checkpoint how near", "[tuner]") {
+TEST_CASE("The distance of checkpoints is learned from pauses without one, and from checkpoints", "[tuner]") {
     Pace pace;
     TrialState program = with_checkpoints(started(0, 7), {3});
     pace.learn_from_pause(program, true, 20);
@@ -179,11 +179,11 @@ TEST_CASE("A pause without a checkpoint shows how far the next one lies away, an
     program = with_checkpoints(program, {7});
     pace.learn_from_checkpoint(program, at_second(2), 9);
     CHECK(pace.stretch() == 2);
-    pace.learn_from_checkpoint(program, at_second(3), 7); // the same once more tells nothing
+    pace.learn_from_checkpoint(program, at_second(3), 7); // the same checkpoint again measures nothing
     CHECK(pace.stretch() == 2);
 
     TrialState saved = with_checkpoints(started(0, 7), {7});
-    pace.learn_from_pause(saved, true, 20); // nothing was given up
+    pace.learn_from_pause(saved, true, 20); // nothing was lost
     CHECK(saved.unsaved == 0);
     CHECK(pace.stretch() == 2);
 }
@@ -247,12 +247,12 @@ TEST_CASE("There is time for another trial up to its last start, and always with
     CHECK_FALSE(unknown.is_time_for_another(at_second(100.001)));
 }
 
-TEST_CASE("Trials are told in time for the slowest iteration and a checkpoint", "[tuner]") {
+TEST_CASE("Trials are told early enough for the slowest iteration and a checkpoint", "[tuner]") {
     Pace pace = taught();
     CHECK_FALSE(pace.time_to_tell(4.0));
     pace.set_deadline(at_second(100));
     CHECK(pace.time_to_tell(4.0) == at_second(100 - (4 + 10)));
-    CHECK(pace.time_to_tell(0.0) == at_second(90)); // nobody trains, or nobody knows
+    CHECK(pace.time_to_tell(0.0) == at_second(90)); // no trial runs, or the time is unknown
     TrialState t = in_phase(TrialPhase::ending);
     t.silent = false;
     t.since = at_second(10);
@@ -260,7 +260,7 @@ TEST_CASE("Trials are told in time for the slowest iteration and a checkpoint", 
     CHECK(pace.time_to_tell(4.0) == at_second(100 - (4 + 1.5)));
 }
 
-TEST_CASE("Pace comes back from its snapshot with the same answers", "[tuner]") {
+TEST_CASE("A restored Pace gives the same answers", "[tuner]") {
     Pace pace = taught();
     TrialState t = in_phase(TrialPhase::ending);
     t.silent = false;

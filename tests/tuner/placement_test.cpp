@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of an incarnation: who holds them, which are free, which serve no more. (Where a group goes: ledger_test.)
+// The ranks of an incarnation: which trials hold them, which are free, which are out of service. (Where a group goes:
+// ledger_test.)
 
 #include <optional>
 #include <string>
@@ -50,7 +51,7 @@ TEST_CASE("Hosts are numbered by their first ranks, and every rank begins free",
     CHECK(placement.alive() == 5);
 }
 
-TEST_CASE("A new incarnation knows nothing of the ranks of the one before", "[tuner]") {
+TEST_CASE("A new incarnation forgets the ranks of the previous one", "[tuner]") {
     Placement placement = five_ranks();
     placement.take(TrialId{0}, ranks({1}));
     (void)placement.lose(Rank{2});
@@ -101,7 +102,7 @@ TEST_CASE("A rank that is not free, or not there, cannot be given away", "[tuner
     CHECK(contradiction([&] { placement.take(TrialId{1}, ranks({3})); }) == "rank 3 is given away but not free");
 }
 
-TEST_CASE("Only what the trial still holds comes back with it", "[tuner]") {
+TEST_CASE("A trial releases only the ranks that it still holds", "[tuner]") {
     Placement placement = five_ranks();
     placement.take(TrialId{0}, ranks({1, 2}));
     placement.take(TrialId{1}, ranks({3}));
@@ -115,7 +116,7 @@ TEST_CASE("Only what the trial still holds comes back with it", "[tuner]") {
     placement.check_invariants();
 }
 
-TEST_CASE("A rank that is lost is lost once, and its holder is told", "[tuner]") {
+TEST_CASE("A rank can be lost once, and its holder is returned", "[tuner]") {
     Placement placement = five_ranks();
     placement.take(TrialId{4}, ranks({4, 5}));
     CHECK(placement.lose(Rank{4}) == TrialId{4});
@@ -131,7 +132,7 @@ TEST_CASE("A rank that is lost is lost once, and its holder is told", "[tuner]")
     placement.check_invariants();
 }
 
-TEST_CASE("A host out of service gets no more trials, and lets those end that it has", "[tuner]") {
+TEST_CASE("A retired host gets no more trials, and its current ones may end", "[tuner]") {
     Placement placement = five_ranks();
     placement.take(TrialId{0}, ranks({1}));
     CHECK(placement.retire("a") == 0);
@@ -183,7 +184,7 @@ TEST_CASE("Placement comes back from its snapshot with the same free ranks", "[t
     CHECK(again.plan(2) == ranks({1, 2}));
 }
 
-TEST_CASE("Whatever happens to ranks, the counts are those of a plain list, before and after a snapshot", "[tuner]") {
+TEST_CASE("After random changes the counts equal those of a plain list, before and after a snapshot", "[tuner]") {
     const std::vector<std::string> hosts = {"a", "a", "b", "b", "b", "c", "d", "d"};
     for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
         base::RngStream random(seed, base::Purpose::fault);

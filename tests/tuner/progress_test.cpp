@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What counts as progress of a start: requeues, `supervise` and the line `progress` of the file `outcome` go by it.
+// What counts as progress of a start, for requeues, `supervise` and the line `progress` of the file `outcome`.
 
 #include "report/study_by_hand.hpp"
 #include "support/catch.hpp"

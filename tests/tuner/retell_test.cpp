@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event behind records: `Tuner::step` the other way round.
+// The event behind records: the inverse of `Tuner::step`.
 
 #include <map>
 #include <optional>
@@ -72,7 +72,7 @@ std::string text(const study::Event& event) {
 
 // ---- studies
 
-/// From here on, each event that leads to records is retold, and a second core that hears only what is retold does the
+/// Retells each event that leads to records, and checks that a second core that gets only the retold events does the
 /// same. Returns how many.
 class Retelling {
   public:
@@ -97,8 +97,8 @@ class Retelling {
     int events = 0;
 
   private:
-    /// As it is recorded. An end of a trial that was told to stop, or that lost its ranks, may be another than its
-    /// group says; and notes of attempts that were over before the death are not looked at.
+    /// The event as recorded. The recorded end of a trial that was told to stop, or that lost its ranks, may differ
+    /// from what its group reports; notes of attempts that were over before the death are ignored.
     static study::Event as_recorded(study::Event event, const std::vector<Record>& records) {
         if (auto* over = std::get_if<study::AttemptOver>(&event.body)) {
             const auto& ended = std::get<study::AttemptEnded>(records.front());
@@ -117,7 +117,7 @@ Retold retold(const std::vector<Record>& records, const State& state) { return r
 
 } // namespace
 
-TEST_CASE("The event behind the records of each step is told again, whatever event it was", "[tuner]") {
+TEST_CASE("The event behind the records of each step is retold, for every kind of event", "[tuner]") {
     Retelling study(small_study("max_iterations = 9\n", "[scheduler]\ntype = \"asha\"\n"));
     SmallCore& core = study.core;
     core.step(study::DeadlineKnown{StudyTime{std::chrono::hours(1)}});
@@ -136,7 +136,7 @@ TEST_CASE("The event behind the records of each step is told again, whatever eve
     core.gone(1);
     core.gone(2, true, "no report within 5 s");
     core.step(study::StopRequested{"SIGTERM", Reason::draining, Asker::sigterm});
-    core.step(study::StopRequested{"ranktune stop", Reason::draining, Asker::verb}); // a person is heard once more
+    core.step(study::StopRequested{"ranktune stop", Reason::draining, Asker::verb}); // a person is recorded once more
     CHECK(study.events == 11);
     core.over(2, AttemptOutcome::paused);
     core.began({"n0"}, study::JobDeath{});
@@ -145,7 +145,7 @@ TEST_CASE("The event behind the records of each step is told again, whatever eve
     CHECK(core.record<study::DrainBegan>()->reason == Reason::deadline);
 }
 
-TEST_CASE("A death is told again with the notes that were left, and a stop with its cause", "[tuner]") {
+TEST_CASE("A death is retold with its notes, and a stop with its cause", "[tuner]") {
     Retelling study(small_study("max_iterations = 9\ntime_budget = \"60s\"\n", "[failure]\nmax_failures = 1\n"));
     SmallCore& core = study.core;
     core.began({"n0", "n0"});
@@ -161,7 +161,7 @@ TEST_CASE("A death is told again with the notes that were left, and a stop with 
     CHECK(study.events == 7);
 }
 
-TEST_CASE("A report that waits for its turn is told again, with new names before it", "[tuner]") {
+TEST_CASE("A report that waits for its turn is retold, with new metrics before it", "[tuner]") {
     Retelling study(small_study("max_iterations = 9\ndeterministic = true\nmax_concurrent = 2\n", ""));
     study.core.began({"n0", "n0"});
     study.core.step(study::ReportArrived{TrialId{1}, Attempt{1}, Incarnation{1}, 1, 0.5, {{"score", 0.5}}});
@@ -171,7 +171,7 @@ TEST_CASE("A report that waits for its turn is told again, with new names before
     CHECK(study.events == 4);
 }
 
-TEST_CASE("An end without a single report is told again as the failure that it is", "[tuner]") {
+TEST_CASE("An end without a report is retold as a failure", "[tuner]") {
     for (const std::string mode : {"", "deterministic = true\nmax_concurrent = 2\n"}) {
         Retelling study(small_study("max_iterations = 9\n" + mode, "[failure]\nmax_failures = 1\n"));
         study.core.began({"n0", "n0"});
@@ -198,7 +198,7 @@ TEST_CASE("Names of metrics without their report are cut short, and so is a deat
     }
 }
 
-TEST_CASE("Records that no event begins with lead to nothing", "[tuner]") {
+TEST_CASE("Records that no event begins with are retold as no event", "[tuner]") {
     const State state;
     const Record name = study::MetricDefined{MetricId{0}, "score"};
     const study::Reported of_unknown_metric{TrialId{0}, Attempt{1}, {}, 1, 0.5, {{MetricId{1}, 0.5}}, {}};
@@ -394,7 +394,7 @@ std::string study_of(std::uint64_t seed, const std::string& mode) {
 
 } // namespace
 
-TEST_CASE("Every step of a study in which everything happens is told again", "[tuner]") {
+TEST_CASE("Every step of random studies is retold", "[tuner]") {
     for (const std::string mode : {"", "deterministic = true\nmax_concurrent = 5\n"}) {
         int events = 0;
         std::set<std::size_t> kinds;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which checkpoints stay, which go, and in which order where there is no room for all.
+// Which checkpoints are kept, which are released, and in which order if there is no room for all.
 
 #include <limits>
 #include <optional>
@@ -36,7 +36,7 @@ TrialState with(TrialPhase phase, const Values& values) {
     return t;
 }
 
-/// The iterations of the checkpoints that stay when those of no use have gone, one after the other.
+/// The iterations of the checkpoints that are left after all unneeded ones are released, one by one.
 std::string kept(TrialState t, const study::StudySpec& spec, bool hopeless = false, bool is_result = false) {
     const Retention retention;
     while (const CheckpointRef* next = retention.of_no_use(t, spec, hopeless, is_result, false))
@@ -134,7 +134,8 @@ TEST_CASE("The bytes of all checkpoints are those committed and not released", "
     CHECK(retention.ever_saved());
 }
 
-TEST_CASE("Without room, what is cheap to train again goes first, then the worst, then the newer trial", "[tuner]") {
+TEST_CASE("Without room, the trial that is cheapest to train again goes first, then the worst, then the newer one",
+          "[tuner]") {
     const study::StudySpec spec = keeping(1, 0);
     Retention retention;
     Trials trials;
@@ -157,7 +158,7 @@ TEST_CASE("A value that is not finite is the worst of its iteration", "[tuner]")
     CHECK(evicted(retention, trials, spec) == "#1 #2 #0");
 }
 
-TEST_CASE("Only as much goes as there is no room for, and never the study's result", "[tuner]") {
+TEST_CASE("No more is evicted than necessary, and never the study's result", "[tuner]") {
     Retention retention;
     Trials trials;
     for (const double score : {0.1, 0.2, 0.3, 0.4}) trials.add(paused(1, score));
@@ -179,7 +180,7 @@ TEST_CASE("Only as much goes as there is no room for, and never the study's resu
     CHECK(evict(0, TrialId{0}) == "#2 #3");
 }
 
-TEST_CASE("Only paused trials with a checkpoint can be asked for their room", "[tuner]") {
+TEST_CASE("Only paused trials with a checkpoint are evicted", "[tuner]") {
     const study::StudySpec spec = keeping(1, 0);
     Retention retention;
     Trials trials;
@@ -224,7 +225,7 @@ TEST_CASE("Retention comes back from its snapshot, and its list from the trials"
     CHECK(broken(again, trials, spec).empty());
 }
 
-TEST_CASE("What changes behind the back of retention is found by its invariants", "[tuner]") {
+TEST_CASE("Invariants detect changes without a call of Retention", "[tuner]") {
     const study::StudySpec spec = keeping(1, 5);
     Retention retention;
     Trials trials;

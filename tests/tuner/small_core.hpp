@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A core driven event by event, as a head would. After each event its invariants are checked, and a twin that only
-// applies the records has to come to the same state.
+// applies the records must reach the same state.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "ranktune/study/parse.hpp"
-#include "support/any_trainable.hpp"
 #include "support/catch.hpp"
 #include "support/known.hpp"
 #include "tuner/tuner.hpp"
@@ -88,7 +87,7 @@ class SmallCore {
         return found == last_.records.end() ? nullptr : &std::get<T>(*found);
     }
 
-    /// Called after each event with what it led to, and with the state that it met.
+    /// Called after each event with its output and with the state before it.
     std::function<void(const study::Event&, const Output&, const State& before)> seen;
 
   private:

@@ -130,7 +130,7 @@ TEST_CASE("A table of trials comes back from its snapshot with counts and the li
     again.check_invariants();
 }
 
-TEST_CASE("A phase that changes behind the table's back is found by its invariants", "[tuner]") {
+TEST_CASE("Invariants detect a phase that changed without set_phase", "[tuner]") {
     SECTION("the counts") {
         Trials trials = trials_in({TrialPhase::waiting, TrialPhase::running});
         CHECK(broken(trials).empty());

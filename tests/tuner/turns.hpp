@@ -19,8 +19,8 @@ namespace ranktune::tuner::testing {
 /// Changes trials as the core does before it lets the strategy apply a record. What may take effect does, at once.
 class Turns {
   public:
-    /// Of trials 0, 1, 2, ...: how many reports it makes before it is told to stop. They are created, and started, as
-    /// soon as there is room.
+    /// For trials 0, 1, 2, ...: how many reports each makes before it is told to stop. Trials are created and started
+    /// as soon as there is room.
     Turns(std::uint32_t slots, std::vector<Iteration> lengths) : lengths_(std::move(lengths)) {
         spec_.max_concurrent = slots;
         turns_ = std::make_unique<ByTurn>(spec_, *trials_);
@@ -58,7 +58,7 @@ class Turns {
         turns_->apply(study::TrialStarted{TrialId{id}, Attempt{1}, {}, {}, Fresh{}});
         check();
     }
-    /// A failed trial gets another chance.
+    /// Reopens a failed trial.
     void reopen(std::uint32_t id) {
         trials_->set_phase(TrialId{id}, TrialPhase::waiting);
         apply(study::TrialReopened{TrialId{id}, {}, false});
@@ -68,7 +68,7 @@ class Turns {
         turns_->apply(record);
         settle();
     }
-    /// A head that died: whoever ran waits again.
+    /// The head dies: running trials wait again.
     void begin_again() {
         for (std::uint32_t i = 0; i < trials_->size(); ++i) {
             if (trial(i).phase == TrialPhase::running) trials_->set_phase(TrialId{i}, TrialPhase::waiting);
@@ -94,7 +94,7 @@ class Turns {
         turns_->snapshot(out);
         return bytes;
     }
-    /// From here on with what a snapshot keeps, and nothing else.
+    /// Replaces everything by what a snapshot keeps.
     void replace_by_restored() {
         const study::Bytes bytes = snapshot();
         auto trials = std::make_unique<Trials>();

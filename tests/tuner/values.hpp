@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// For tests of the core's values one by one: snapshots as bytes, and what errors say.
+// Helpers for tests of the core's values: snapshots as bytes, and messages of errors.
 
 #include <chrono>
 #include <stdexcept>
@@ -32,7 +32,7 @@ void read_back(const study::Bytes& bytes, Read read) {
     CHECK(in.empty());
 }
 
-/// What `act` says when it throws `Error`; empty: it does not.
+/// The message of the `Error` that `act` throws; empty: it throws none.
 template <class Error, class Act>
 [[nodiscard]] std::string thrown(Act act) {
     try {
@@ -43,7 +43,7 @@ template <class Error, class Act>
     return {};
 }
 
-/// What cannot be, as `act` says: of "the journal contradicts itself: X. It was written by ..." the X.
+/// The X of the error "the journal contradicts itself: X. It was written by ..." that `act` throws.
 template <class Act>
 [[nodiscard]] std::string contradiction(Act act) {
     const std::string text = thrown<base::FormatError>(act);

@@ -43,7 +43,7 @@ study::StartTrial start() {
 
 } // namespace
 
-TEST_CASE("Every message comes out of the codec as it went in", "[wire]") {
+TEST_CASE("Every message survives encoding and decoding", "[wire]") {
     check_round_trip(Hello{protocol_version, "0.1.0", "node17", 4});
     check_round_trip(Heartbeat{key, 1234567});
     check_round_trip(StopAsked{study::Asker::sigterm});
@@ -67,7 +67,7 @@ TEST_CASE("Every message comes out of the codec as it went in", "[wire]") {
     check_round_trip(MemberOver{key, study::AttemptOutcome::lost, {"a partner left"}});
 }
 
-TEST_CASE("Events come out of the codec as they went in", "[wire]") {
+TEST_CASE("Events survive encoding and decoding", "[wire]") {
     const double inf = std::numeric_limits<double>::infinity();
     const study::ReportArrived report{key.trial, key.attempt, key.incarnation, 27, 1.5, {{"loss", -inf}, {"", 0.0}}};
     const auto report_back = through_the_wire(report);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the tests of the machines share: an outbox that records, after encoding and decoding, and short cuts.
+// Shared by the tests of the machines: an outbox that records messages after encoding and decoding them.
 
 #include <deque>
 #include <map>
@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 inline StudyTime at(base::Duration since_begin) { return StudyTime{since_begin}; }
 
-/// Keeps what was sent to each rank. A test takes what it expects; at its end nothing may be left.
+/// Keeps the messages sent to each rank. A test takes those it expects; none may be left at its end.
 class Recorder final : public wire::Outbox {
   public:
     void send(Rank to, std::span<const std::byte> message) override {
@@ -49,7 +49,7 @@ class Recorder final : public wire::Outbox {
         const auto at = sent_.find(to);
         return at != sent_.end() && !at->second.empty() && std::holds_alternative<T>(at->second.front());
     }
-    /// Drops every message of kind T, and says how many there were.
+    /// Drops every message of kind T; returns how many there were.
     template <class T>
     std::size_t drop() {
         std::size_t dropped = 0;
@@ -57,7 +57,7 @@ class Recorder final : public wire::Outbox {
             dropped += std::erase_if(queue, [](const wire::Message& m) { return std::holds_alternative<T>(m); });
         return dropped;
     }
-    /// Nothing else was said.
+    /// Requires that nothing else was sent.
     void check_empty() const {
         for (const auto& [to, queue] : sent_) {
             INFO("to rank " << to.value() << ", kind " << (queue.empty() ? 0 : queue.front().index()));

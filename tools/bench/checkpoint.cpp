@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing checkpoints beside plain writes of the same bytes, in one process:
+// Writes checkpoints and, for comparison, the same bytes by plain writes, in one process:
 //   bench_checkpoint DIR [MiB] [pairs]
-// DIR lies on the file system to be measured. Interleaved pairs, buffered beside buffered and direct beside direct;
-// then what an asynchronous checkpoint of 256 MiB costs the training loop beside a memcpy of the same bytes, when it is
-// safe, and how long a loop that appends to a journal is held up meanwhile. Medians and quartiles.
+// DIR lies on the file system to be measured. Interleaved pairs, both sides buffered or both direct. Then the cost of
+// an asynchronous checkpoint of 256 MiB for the training loop, compared with a memcpy of the same bytes; the time until
+// it is on disk; and the delays of a loop that appends to a journal meanwhile. Medians and quartiles.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -103,7 +103,7 @@ void compare(const std::string& directory, const study::MemoryState& state, bool
                 b = save(directory, state, direct, path);
                 std::filesystem::remove(path);
             }
-            ::sync(); // neither pays for what the other left behind
+            ::sync(); // neither side pays for dirty pages of the other
         }
         plain.push_back(size / a);
         ours.push_back(size / b);
@@ -142,7 +142,7 @@ void asynchronous(const std::string& directory, int rounds) {
         const auto result = writer.wait();
         if (!result || !result->error.empty()) throw base::Error("a checkpoint could not be written");
         std::filesystem::remove(directory + "/" + result->checkpoint.path);
-        if (i == 0) continue; // the memory of the first is new
+        if (i == 0) continue; // the first round allocates memory
         plain.push_back(copied * 1e3);
         stall.push_back(stalled * 1e3);
         ratio.push_back(stalled / copied);
@@ -153,12 +153,12 @@ void asynchronous(const std::string& directory, int rounds) {
     const auto l = quartiles(latency);
     std::printf(
         "asynchronous, 256 MiB, %d rounds: the loop stalls %.1f ms (%.1f-%.1f), memcpy %.1f ms, ratio %.2f "
-        "(%.2f-%.2f); safe after %.0f ms (%.0f-%.0f)\n",
+        "(%.2f-%.2f); on disk after %.0f ms (%.0f-%.0f)\n",
         rounds, s.median, s.low, s.high, quartiles(plain).median, r.median, r.low, r.high, l.median, l.low, l.high);
     std::fflush(stdout);
 }
 
-/// A loop like the head's appends to a journal while checkpoints are written.
+/// Appends to a journal, like the head's loop, while checkpoints are written.
 void head_beside(const std::string& directory, const study::MemoryState& state, int rounds) {
     base::NullLog log;
     storage::JournalOptions options;
@@ -203,7 +203,7 @@ int main(int argc, char** argv) {
         const std::string directory = std::string(argv[1]) + "/bench-checkpoint";
         const std::size_t bytes = (argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1024) * mib;
         const int pairs = argc > 3 ? std::atoi(argv[3]) : 10;
-        std::filesystem::remove_all(directory); // of a run that was cut off
+        std::filesystem::remove_all(directory); // left by an interrupted run
         std::filesystem::create_directories(directory);
         {
             study::MemoryState state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cost of the tuning core alone: ASHA (promote, eta 3, rungs 1 3 9 27) over n trials, without MPI and disks. Counted is
-// the CPU time of everything: making and decoding each report, the step, encoding its records. One line per case: the
-// median of the repetitions.
+// Cost of the tuning core alone: ASHA (promote, eta 3, rungs 1 3 9 27) over n trials, without MPI and disks. Measures
+// the CPU time of creating and decoding each report, the step, and encoding its records. One line per case: the median
+// of the repetitions.
 //   bench_core [REPETITIONS [TRIALS [random|rising|falling]]]
 
 #include <algorithm>
@@ -31,8 +31,8 @@ enum class Values { random, rising, falling };
 constexpr std::string_view value_names[] = {"random", "rising", "falling"};
 constexpr std::uint32_t workers = 256;
 
-/// With rising values nearly every trial is promoted on the spot and trains to the end: up to 27 iterations only 4 of
-/// 27 reports were at a rung. Up to 9 it is a third, as the other cases have anyway.
+/// With rising values nearly every trial is promoted in place and trains to the end: with 27 iterations only 4 of 27
+/// reports would be at a rung. With 9 iterations it is a third, similar to the other cases.
 base::Iteration ceiling_for(Values values) { return values == Values::rising ? 9 : 27; }
 
 study::StudySpec make_spec(std::uint32_t trials, Values values) {
@@ -76,11 +76,10 @@ double loss_of(Values values, std::uint32_t trial, base::Iteration iteration, st
 
 std::size_t allocated() {
     const auto info = mallinfo2();
-    return info.uordblks + info.hblkhd; // from the heap, and in pages of their own
+    return info.uordblks + info.hblkhd; // from the heap, and mapped separately
 }
 
-/// `weighed`: says what the trials took, too. (To ask takes long where many pieces are free: not part of the
-/// measurement.)
+/// `weighed`: also measures memory. That is slow with many free blocks, so it is not part of the timing.
 Result run(std::uint32_t trials, Values values, bool weighed = false) {
     const std::size_t memory_before = weighed ? allocated() : 0;
     tuner::Tuner tuner(make_spec(trials, values));
@@ -165,7 +164,7 @@ Result run(std::uint32_t trials, Values values, bool weighed = false) {
         inbox.push_back({base::from_ns(now), std::move(report)});
         if (!waits) running.push_back({who.trial, who.attempt, who.next + 1});
     }
-    out = {}; // the last batch closes all that are left
+    out = {}; // the last batch closes all remaining trials
     study::Bytes().swap(journal);
     if (weighed) result.bytes_per_trial = static_cast<double>(allocated() - memory_before) / trials;
     return result;

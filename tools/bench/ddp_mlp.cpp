@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training speed of the built-in mlp, data-parallel over all ranks of the launch, on made-up data in memory. Prints one
-// line of JSON on rank 0: samples per second, the rate of the bare matrix products of the same model, and how much of
-// the communication was hidden. Run by ddp_vs_torch.py, or by hand:
+// Training speed of the built-in mlp, data-parallel over all ranks of the launch, on synthetic data in memory. Rank 0
+// prints one line of JSON: samples per second, the rate of the bare matrix products of the same model, and the share of
+// the communication that was hidden. Run by ddp_vs_torch.py, or by hand:
 //   mpirun -n 2 --bind-to core bench_ddp_mlp --layers 64,256,256,10 --batch 256
 // --trace PREFIX writes <PREFIX>.<rank>.json for chrome://tracing.
 
@@ -73,7 +73,7 @@ trainables::mlp::TrainerOptions options_of(const Arguments& arguments) {
     return options;
 }
 
-/// Samples per second of one repetition: as many epochs as fit into the time, agreed beforehand.
+/// Samples per second of one repetition. All ranks agree beforehand on the number of epochs that fit into the time.
 double measure(trainables::mlp::Trainer& trainer, ddp::Group& group, std::size_t epochs, std::size_t samples) {
     group.barrier();
     const double begin = seconds();
@@ -82,8 +82,7 @@ double measure(trainables::mlp::Trainer& trainer, ddp::Group& group, std::size_t
     return static_cast<double>(epochs * samples) / (seconds() - begin);
 }
 
-/// Rate of the products of one training step with `rows` samples and nothing else, in floating-point operations per
-/// second.
+/// Rate of only the matrix products of one training step with `rows` samples, in floating-point operations per second.
 double bare_products(const std::vector<std::size_t>& layers, std::size_t rows) {
     using trainables::blas::multiply;
     using trainables::blas::Transpose;

@@ -68,7 +68,7 @@ def torch_rank(rank, size, port, layers, batch, seconds, repetitions, tuned, que
         return epochs * count / (time.perf_counter() - begin)
 
     def products():
-        """Floating-point operations per second of the products of a step and nothing else."""
+        """Floating-point operations per second of only the matrix products of a step."""
         rows = share
         operations, begin = 0.0, time.perf_counter()
         pieces = [(torch.randn(rows, i), torch.randn(o, i), torch.randn(rows, o)) for i, o in zip(layers, layers[1:])]
@@ -93,7 +93,7 @@ def torch_rank(rank, size, port, layers, batch, seconds, repetitions, tuned, que
                    "gemm_gflops": float(total) * 1e-9, "torch": torch.__version__})
     dist.barrier()
     sys.stdout.flush()
-    os._exit(0)  # tearing down a static-graph DDP aborts now and then, after everything is measured
+    os._exit(0)  # teardown of a static-graph DDP sometimes aborts, after all measurements
 
 
 def torch_main(arguments):
@@ -154,7 +154,7 @@ def compare(name, program, python, arguments):
     programs = {"PyTorch DDP, gloo": lambda n: theirs(python, name, n, False, arguments),
                 "  bucket views, static, fused SGD": lambda n: theirs(python, name, n, True, arguments),
                 "ranktune mlp": lambda n: ours(program, n, layers, batch, arguments)}
-    # Round by round, so that a machine that slows down does so for all of them.
+    # Round by round, so that a slow phase of the machine affects all variants.
     rounds = [{(label, n): measure(n) for n in (1, 2) for label, measure in programs.items()}
               for _ in range(arguments.rounds)]
     rows = {label: [median_of([one_round[label, n] for one_round in rounds]) for n in (1, 2)] for label in programs}

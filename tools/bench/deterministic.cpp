@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the order of a deterministic study costs: the share of rank time that is not training, beside the same study in
-// asynchronous mode, on a simulated cluster in virtual time. Trials differ in the time that an iteration takes.
+// Cost of the fixed order of a deterministic study: the share of rank time that is not training, compared with the same
+// study in asynchronous mode, on a simulated cluster in virtual time. Trials differ in the duration of an iteration.
 //
 //   bench_deterministic [GROUPS] [TRIALS]      (defaults 16, 200)
 
@@ -48,7 +48,7 @@ struct Figures {
     double elapsed = 0.0; ///< seconds
 };
 
-/// `factor`: the slowest trial takes so many times as long as the fastest.
+/// `factor`: duration of the slowest trial divided by that of the fastest.
 Figures run(const Kind& kind, std::uint32_t groups, std::uint32_t trials, std::uint32_t slots, double factor) {
     sim::ClusterOptions options;
     options.workers = groups;
@@ -71,7 +71,7 @@ Figures run(const Kind& kind, std::uint32_t groups, std::uint32_t trials, std::u
     std::set<std::string> files;
     const auto result = sim::run_cluster(options, tuner, sink, files);
     for (const auto& problem : result.problems) std::printf("wrong: %s\n", problem.c_str());
-    // A group that waits for its turn looks busy from outside: only what the trials say they trained counts.
+    // A group that waits for its turn looks busy from outside, so count the training time that trials report.
     double trained = 0.0;
     for (const auto& trial : tuner.state().trials) trained += trial.seconds;
     const double elapsed = base::to_seconds(result.elapsed);

@@ -21,7 +21,7 @@ namespace {
 
 using namespace ranktune;
 
-/// Runs `PROGRAM export DIRECTORY ...`, whose output is thrown away.
+/// Runs `PROGRAM export DIRECTORY ...`, and discards its output.
 void measure(const char* program, const std::string& directory, const char* format, const char* table) {
     const pid_t child = fork();
     if (child == 0) {

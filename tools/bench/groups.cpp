@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A head with many groups that report about once a second, over the loopback transport, in virtual time: random delays,
-// and ranks that die. Counted is the CPU time of the head's rounds (messages in, core, records encoded, messages out);
-// the memory is that of the whole process, workers included.
+// and ranks that die. Measures the CPU time of the head's rounds (receiving messages, core, encoding records, sending
+// messages); the memory is that of the whole process, workers included.
 //
 //   bench_groups [GROUPS] [TRIALS] [DEATHS] [--deterministic]      (defaults 512, 50000, 64)
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU cost of the head per trial of zero work, without MPI and disks: messages in, core, records encoded, messages out.
-// The workers are stand-ins that answer at once; making their messages is part of the figure, so it is an upper bound.
+// CPU cost of the head per trial of zero work, without MPI and disks: receiving messages, core, encoding records,
+// sending messages. Fake workers answer at once; creating their messages is part of the figure, so it is an upper
+// bound.
 //
 //   bench_head [TRIALS] [WORKERS] [RANKS PER TRIAL]     (defaults 100000, 4, 2)
 
@@ -72,7 +73,7 @@ struct Workers final : Outbox {
     }
     Message message;
     study::ReportArrived report{{}, {}, {}, 1, 1e-6, {{"loss", 0.0}}};
-    std::vector<Answer> answers; ///< the first `used` count; the memory of all is kept
+    std::vector<Answer> answers; ///< the first `used` are valid; memory is reused
     std::size_t used = 0;
     std::uint64_t received = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The journal against a plain C append of the same bytes in the same batches, side by side:
+// The journal compared with a plain C append of the same bytes in the same batches:
 //   bench_journal DIR [reports] [pairs]
 // DIR lies on the file system to be measured. Prints medians of interleaved pairs: append without sync, append with a
 // sync after every batch, bytes per report, cost of a sync by kind of space, latency of `append` while the journal's
@@ -65,7 +65,7 @@ struct Measured {
     std::uint64_t bytes = 0;
 };
 
-/// Appends `count` batches, one after the other and then again from the first, with the journal; `sync`: after each.
+/// Appends `count` batches to the journal, cycling through those given; `sync`: after each batch.
 Measured with_journal(const std::string& directory, const std::vector<std::vector<study::Record>>& all,
                       std::uint64_t count, bool sync) {
     std::filesystem::remove_all(directory);
@@ -83,7 +83,7 @@ Measured with_journal(const std::string& directory, const std::vector<std::vecto
     return {took, journal.statistics().bytes};
 }
 
-/// The same bytes by write(2), already encoded.
+/// Writes the same bytes, already encoded, by write(2).
 Measured with_write(const std::string& directory, const std::vector<study::Bytes>& all, std::uint64_t count,
                     bool sync) {
     std::filesystem::remove_all(directory);
@@ -105,8 +105,8 @@ Measured with_write(const std::string& directory, const std::vector<study::Bytes
     return result;
 }
 
-/// A head appends what the core has made a moment before: both sides take their batches from a ring of 2000 reports, or
-/// what fits into a batch, that stays in the CPU's cache. `from_memory`: of as many reports as are written, so that the
+/// A head appends records that the core has just created, so both sides take their batches from a ring of 2000 reports
+/// (or one batch, if larger) that stays in the CPU's cache. `from_memory`: all reports are distinct, so that the
 /// journal reads 150 bytes of memory for each and the plain append the 36 that it writes.
 void compare(const std::string& directory, std::uint64_t reports, std::uint64_t batch, bool sync, int pairs,
              bool from_memory = false) {
@@ -150,7 +150,7 @@ void sizes() {
                 one.size(), two.size() - one.size());
 }
 
-/// How long `append` takes on the caller's thread while commits go on beside it.
+/// Latency of `append` on the caller's thread during commits.
 void latency(const std::string& directory) {
     std::filesystem::remove_all(directory);
     base::NullLog log;
@@ -178,7 +178,7 @@ void latency(const std::string& directory) {
         at(0.5), at(0.99), at(1.0), static_cast<unsigned long long>(statistics.syncs), statistics.commit_p99_ms);
 }
 
-/// Cost of a sync after each append of 4 KiB, by how the space was made: median and p99 in ms, interleaved.
+/// Cost of a sync after each append of 4 KiB, by kind of preallocation: median and p99 in ms, interleaved.
 void extents(const std::string& directory) {
     constexpr off_t size = 64 * 1024 * 1024;
     constexpr int appends = 200;

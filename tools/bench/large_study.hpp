@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The journal of a large study, written without training anything: what benches of readers read.
+// Writes the journal of a large study without training, for benchmarks of readers.
 
 #include <chrono>
 #include <cstdint>
@@ -32,8 +32,8 @@ inline storage::JournalOptions options_for(const std::string& directory, const t
     return options;
 }
 
-/// 256 workers; each report of a trial comes in a round with those of 255 others. What takes a head hours takes
-/// seconds here, so the syncs that its clock brings come by number.
+/// With 256 workers; reports arrive in rounds of 256 trials. Hours of a head take seconds here, so the journal is
+/// synced by number of reports instead of by the clock.
 inline void write_study(const std::string& directory, const study::StudySpec& spec) {
     base::NullLog log;
     tuner::Tuner tuner(spec);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest program that is a trial: one report, one answer. For programs.py.
+// The smallest program that can be a trial: one report, one answer. For programs.py.
 
 #include <unistd.h>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a program as a trial costs beyond the program: studies of trials with one report each, on worker ranks of one
-process, beside a plain loop of posix_spawn, report, answer and wait over the same program with as many loops at a time.
+"""The overhead of a program as a trial: studies of trials with one report each, on worker ranks of one
+process, compared with as many plain loops of posix_spawn, report, answer and wait over the same program.
 
 The cost of a trial is (wall time of the study - that of a study of a few trials) x workers / trials: how long a worker is busy
 with it. Beside it the CPU time of all processes, which says more on a machine with other work. Once with a program that does nothing else, once with Python importing ranktune.
@@ -61,7 +61,7 @@ def loop_seconds(loop, command, trials, workers, env):
 
 
 def measure(name, ranktune, loop, command, trials, arguments, env):
-    """Interleaved, so that a slow phase of the machine meets both; medians of the repetitions."""
+    """Interleaved, so that a slow phase of the machine affects both sides; medians of the repetitions."""
     studies, starts, loops = [], [], []
     for _ in range(arguments.repetitions):
         starts.append(study_seconds(ranktune, command, FEW, arguments.workers))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cost of going on with a large study: a journal of `reports` reports (default 1,000,000) over 10,000 trials is written
-// once, then opened as a head that resumes opens it, from the newest snapshot and from record 0. CPU seconds of the
-// process, the median of five. With a second argument, the path of `ranktune`, also what `ranktune status` takes:
+// Cost of resuming a large study: a journal of `reports` reports (default 1,000,000) over 10,000 trials is written
+// once, then opened as by a resuming head, from the newest snapshot and from record 0. CPU seconds of the process,
+// median of five. With the path of `ranktune` as second argument, also the time of `ranktune status`:
 //   bench_resume [REPORTS [PROGRAM]]
 
 #include <algorithm>

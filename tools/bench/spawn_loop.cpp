@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What starting a program costs by itself: posix_spawn, one report, one answer, wait, by several loops at a time. The
-// measure for programs.py.
+// Cost of starting a program alone: posix_spawn, one report, one answer, wait, in several loops at a time. The baseline
+// of programs.py.
 //
-//   bench_spawn_loop COUNT LOOPS PROGRAM [ARGUMENT...]      prints the wall time of all in seconds
+//   bench_spawn_loop COUNT LOOPS PROGRAM [ARGUMENT...]      prints the total wall time in seconds
 
 #include <spawn.h>
 #include <sys/socket.h>

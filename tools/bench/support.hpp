@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What several benchmarks need: clocks, and a journal without a disk.
+// Shared by several benchmarks: clocks, and a journal without a disk.
 
 #include <ctime>
 #include <vector>
@@ -10,14 +10,14 @@
 
 namespace ranktune::bench {
 
-/// CLOCK_PROCESS_CPUTIME_ID, or CLOCK_THREAD_CPUTIME_ID: of the calling thread alone.
+/// CPU time of the process, or with CLOCK_THREAD_CPUTIME_ID of the calling thread.
 inline double cpu_seconds(clockid_t clock = CLOCK_PROCESS_CPUTIME_ID) {
     timespec time{};
     clock_gettime(clock, &time);
     return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// Encodes what it is given, and forgets it.
+/// Encodes records, counts the bytes, and discards them.
 struct EncodingSink final : study::RecordSink {
     void append(const std::vector<study::Record>& records) override {
         buffer.clear();

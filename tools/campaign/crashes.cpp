@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The campaign of crashes: random studies on simulated clusters whose journal and checkpoints lie in a file system that
-// remembers every operation. Each life is cut at chosen operations, by the death of all processes or by a loss of
-// power; what that leaves is opened, checked and run to the end. Every other study is deterministic: it has to end as
-// it does without a crash.
+// The campaign of crashes: random studies on simulated clusters, with journal and checkpoints in a file system that
+// logs every operation. Each life of a study is cut at chosen operations, by the death of all processes or a power
+// failure; the remaining files are opened, checked and run to the end. Every other study is deterministic: its result
+// must be that of a run without a crash.
 //
 //   campaign_crashes [CRASHES] [--from NUMBER]      (defaults 10000, 0)
 //
-// Prints every crash that went wrong, then one line with the figures. Exits 1 when any did.
+// Prints every crash with a wrong result, then one line with the figures. Exits 1 when there is any.
 
 #include <chrono>
 #include <cstdio>
@@ -38,13 +38,13 @@ using Kind = CrashFileSystem::Kind;
 
 const std::string home = "/study";
 
-/// Where a life is cut.
+/// The operation at which a life is cut.
 enum class Window { start_up, frame, commit, publication, checkpoint, rename, unlink, shutdown, count };
 constexpr const char* window_names[] = {"start-up",         "frame write", "journal commit", "segment publication",
                                         "checkpoint write", "rename",      "unlink",         "shutdown"};
 
-/// The journal of a life, with real checkpoint files beside it: written before their record, unlinked once their
-/// release is synced.
+/// The journal of a life, with real checkpoint files: written before their record, unlinked once their release is
+/// synced.
 class RecordedLife final : public study::RecordSink {
   public:
     RecordedLife(CrashFileSystem& files, storage::Journal& journal, const tuner::Tuner& tuner, std::uint64_t records,
@@ -57,7 +57,7 @@ class RecordedLife final : public study::RecordSink {
         for (const auto& record : batch)
             if (const auto* saved = std::get_if<study::CheckpointCommitted>(&record)) write(*saved);
         journal_.append(batch);
-        // A snapshot may have joined the batch: the journal knows how many there are.
+        // Take the count from the journal: it may have added a snapshot to the batch.
         records_ = journal_.first_record() + journal_.statistics().records;
         note();
         for (const auto& record : batch) {
@@ -69,7 +69,7 @@ class RecordedLife final : public study::RecordSink {
             journal_.sync();
             synced.push_back({files_.operations(), records_});
         }
-        // As the head does beside its loop: what it says of the journal may never be more than any crash leaves.
+        // As in the head: the claimed number of synced records may never exceed what a crash leaves.
         if (rng_.below(2) == 0)
             studydir::publish_text(files_, studydir::StudyDirectory{home}.status_file(),
                                    head::status_json(tuner_, {}, journal_.statistics().synced), false);
@@ -79,7 +79,7 @@ class RecordedLife final : public study::RecordSink {
         std::size_t operations = 0;
         std::uint64_t records = 0;
     };
-    /// Of those that are known at `cut`: how many records must be there.
+    /// Number of records that must survive a crash at operation `cut`.
     [[nodiscard]] static std::uint64_t known_at(const std::vector<Known>& known, std::size_t cut) {
         std::uint64_t records = 0;
         for (const Known& k : known)
@@ -94,7 +94,7 @@ class RecordedLife final : public study::RecordSink {
   private:
     void note() { written.push_back({files_.operations(), records_}); }
 
-    /// The simulated trial has no state: its place stands for it. The name is the one that the record has.
+    /// A simulated trial has no state: the checkpoint holds its position instead, under the name in the record.
     void write(const study::CheckpointCommitted& saved) {
         study::MemoryState state;
         const std::string what = saved.checkpoint.path;
@@ -118,10 +118,10 @@ class RecordedLife final : public study::RecordSink {
     RngStream& rng_;
 };
 
-/// What is left of a study, and how often it has been cut.
+/// The remaining files of a study, and how often it has been cut.
 struct Left {
     std::unique_ptr<CrashFileSystem> files;
-    std::uint64_t at_least = 0; ///< records that must be there
+    std::uint64_t at_least = 0; ///< records that must exist
     std::uint32_t incarnation = 0;
 };
 
@@ -134,7 +134,7 @@ class Campaign {
                 run_case(seed);
             } catch (const std::exception& error) {
                 wrong(error.what());
-                ++total_; // or a case that cannot be drawn would be tried for ever
+                ++total_; // count it, or a case that cannot be drawn would be tried for ever
             }
         }
     }
@@ -169,7 +169,7 @@ class Campaign {
         spec.failure.max_losses = 1'000'000;
     }
 
-    /// What trials report and how they end is then the same, however often they are cut.
+    /// Reports and ends of the trials are then the same, however often the study is cut.
     static void as_in_every_life(sim::ClusterOptions& life, const sim::ClusterOptions& front, std::uint64_t seed) {
         life.curve.fate = seed;
         life.curve.throw_rate = front.curve.throw_rate;
@@ -188,8 +188,8 @@ class Campaign {
         drawn.spec.num_trials = std::min(drawn.spec.num_trials, 12U);
         drawn.spec.time_budget.reset();
         if (seed % 2 == 1) make_deterministic(drawn.spec, seed);
-        drawn.spec.seed >>= 1U; // as a study file can hold it
-        try {                   // and as it reads in one: durations to the millisecond, nothing that a file may not say
+        drawn.spec.seed >>= 1U; // a study file holds signed integers
+        try {                   // round trip through a study file: rounds durations, refuses invalid cases
             drawn.spec =
                 study::parse_resolved_study(study::resolved_toml(drawn.spec), "case", algorithms::known_algorithms());
         } catch (const study::StudyFileError&) {
@@ -217,12 +217,12 @@ class Campaign {
     struct Lived {
         std::vector<RecordedLife::Known> written;
         std::vector<RecordedLife::Known> synced;
-        std::size_t began_at = 0; ///< operations before it began to append
+        std::size_t began_at = 0; ///< operations before the first append
         std::size_t ended_at = SIZE_MAX;
         bool over = false;
     };
 
-    /// One life on what is there: opened, taken up, run as far as it gets.
+    /// One life: opens the study, resumes it, and runs it as far as possible.
     Lived live(CrashFileSystem& files, const Case& drawn, std::uint32_t number, RngStream& rng) {
         ++lives_;
         const std::size_t before = files.operations();
@@ -281,7 +281,7 @@ class Campaign {
             throw std::runtime_error("record " + std::to_string(verified.difference_at) + ": " + verified.difference);
     }
 
-    /// Everything that the state names is there and whole, and nothing else is.
+    /// Every checkpoint that the state names exists and is intact, and there are no others.
     void check_checkpoints(CrashFileSystem& files, const tuner::State& state) {
         storage::CheckpointStore store(files, home);
         std::size_t named = 0;
@@ -321,7 +321,7 @@ class Campaign {
         return Window::publication;
     }
 
-    /// A place in the window that was hit least so far, of those that this life offers.
+    /// An operation of this life in the window that was hit least so far.
     std::size_t choose(const CrashFileSystem& files, const Lived& life, RngStream& rng) {
         std::map<Window, std::vector<std::size_t>> places;
         for (std::size_t cut = life.began_at; cut < files.operations(); ++cut)
@@ -353,7 +353,7 @@ class Campaign {
             if (!next.over) throw std::runtime_error("the study did not end");
             if (deterministic_ && ++compared_ && logical_digest(*left) != undisturbed_)
                 throw std::runtime_error("the deterministic study is not what it is without the crash");
-            // What a loss of power rolled back may not rise again when the next life is cut, too.
+            // Records that a power failure rolled back must not reappear when the next life is cut, too.
             const bool again = power && number == 1;
             if (again) ++cut_again_;
             if (again || (number < 3 && rng.below(4) == 0)) crash_and_go_on(*left, next, drawn, number + 1, rng);
@@ -366,7 +366,7 @@ class Campaign {
 
     base::NullLog log_;
     std::uint64_t seed_ = 0;
-    bool deterministic_ = false;    ///< the case
+    bool deterministic_ = false;    ///< whether this case is
     std::uint64_t undisturbed_ = 0; ///< logical digest of its run without a crash
     std::uint64_t cut_again_ = 0, compared_ = 0;
     std::uint64_t total_ = 0, power_ = 0, wrong_ = 0, lives_ = 0, records_ = 0, verified_ = 0, orphans_ = 0;

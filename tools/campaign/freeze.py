@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A study whose file system is frozen for longer than run.heartbeat_timeout: freeze.py PROGRAM [SECONDS]
 
-Makes an ext4 file system of its own on a loop device, runs a study there under `supervise -- mpirun`, freezes the file system in
+Creates an ext4 file system on a loop device, runs a study there under `supervise -- mpirun`, freezes the file system in
 mid-run with fsfreeze (90 s unless told otherwise; the time-out is the default, 60 s), thaws it, and expects that the study has
 noticed nothing: one start, every trial complete, a journal that verifies. Needs root, loop devices, mkfs.ext4 and fsfreeze.
 """

@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Real studies under mpirun or srun, killed with -9 at random moments (the head, a worker, the launcher, or everything),
-resumed by the same command until they end. An observer outside the processes reads the journal all the time, with a
-reader of its own, and remembers what it saw: whatever was written has to be there ever after. With h5py it opens the
-journal, metrics.h5 and the checkpoints again and again, while the study runs and after each kill: every one has to be
-readable, and reading must change nothing. Most studies are
-deterministic, and start on another number of ranks each time: in the end they have to be what a run without any kill is.
+resumed by the same command until they end. An outside observer reads the journal continuously, with its own reader, and
+checks that everything that was once written stays. With h5py it repeatedly opens the journal, metrics.h5 and the
+checkpoints, while the study runs and after each kill: each must be readable, and reading must change nothing. Most studies are
+deterministic, and use another number of ranks in each start: their results must equal those of a run without a kill.
 
     kill_runs.py PROGRAM KILLS [SEED] [--deterministic] [--srun TESTBED] [--sweep]
 
 --deterministic: all of them are. --srun: under srun on the Slurm that `tools/slurm-testbed start --directory TESTBED` has
-started. --sweep: removes what Open MPI leaves behind of killed ranks, which is counted and named in any case. Ends with a line of figures; the exit code is 0 when nothing went wrong.
+started. --sweep: removes files that Open MPI leaves behind for killed ranks; they are counted and listed in any case. Ends with a line of figures; the exit code is 0 when nothing went wrong.
 """
 import argparse
 import hashlib
@@ -96,8 +95,8 @@ def read_all(group):
 
 
 class Observer(threading.Thread):
-    """Reads the journal again and again. A frame that was followed by another one, or that a run was killed behind, has to
-    stay as it was (the newest may be seen half written)."""
+    """Reads the journal repeatedly. A frame must not change once another one follows or the run has been killed (the newest
+    frame may be seen half written)."""
 
     def __init__(self, directory):
         super().__init__(daemon=True)
@@ -135,8 +134,8 @@ class Observer(threading.Thread):
                     self.openings["journal"] += int(file["records"].shape[0] > 0)
 
     def look_at_others(self):
-        """Opens metrics.h5 and every checkpoint, and reads all that is in them. These never change under their name: they are
-        made aside and renamed. So a file that is the same inode after as before has to be the same in bytes and time."""
+        """Opens metrics.h5 and every checkpoint, and reads everything in them. These files are replaced by rename and never
+        changed: if the inode is the same before and after, bytes and modification time must be, too."""
         if h5py is None:
             return
         found = [("metrics", os.path.join(self.directory, "metrics.h5"))]
@@ -168,7 +167,7 @@ class Observer(threading.Thread):
         return True
 
     def check_cuts(self):
-        """What a later head says counts of a segment may not be less than what was seen in it."""
+        """The valid part of a segment, as a later head states it, may not be shorter than what was seen of it."""
         for name, (header, _) in self.seen.items():
             ahead, segment = (int.from_bytes(header[at:at + 4], "little") for at in (40, 48))
             cut = int.from_bytes(header[56:64], "little")
@@ -269,8 +268,8 @@ class Study:
             output, _ = process.communicate()
             if left["head"] or left["worker"] or self.launch.srun:
                 raise Wrong(f"it hung for {PATIENCE} s: {left}") from None
-            self.launch.locked_up += 1  # every rank has ended; `ranktune supervise` would have ended it
-        if self.launch.srun:  # a killed srun leaves its job behind, which would keep the next one waiting for its nodes
+            self.launch.locked_up += 1  # all ranks have ended; `ranktune supervise` would have killed the launcher
+        if self.launch.srun:  # a killed srun leaves its job behind, which would block the nodes for the next one
             subprocess.run(["scancel", "--name", os.path.basename(self.base)], env=self.launch.environment, timeout=PATIENCE)
         deadline = time.monotonic() + 60
         while any(self.processes().values()):
@@ -316,7 +315,7 @@ class Study:
         self.check()
 
     def look_after_a_kill(self):
-        """What a kill leaves can be read at once, before anybody has cleaned up."""
+        """The files must be readable right after a kill, before any clean-up."""
         try:
             self.observer.look_at_others()
         except Wrong as error:
@@ -333,7 +332,7 @@ class Study:
                 raise Wrong(f"the file {file} is left")
         if self.kind != "fifo" and not self.deterministic:
             return
-        # Without decisions that depend on who came first, the result has to be that of an undisturbed run.
+        # Without decisions that depend on the order of arrival, the result must be that of an undisturbed run.
         self.compared = True
         code, output = self.ended(self.start(os.path.join(self.base, "undisturbed")))
         if code != 0:
@@ -367,7 +366,7 @@ def unused(names):
 
 
 def left_for_good(names, patience=20):
-    """Those that stay, and that nobody takes up: what belongs to another run that begins or ends right now does not count."""
+    """Those that stay for a while: files of another run that is starting or ending do not count."""
     end = time.monotonic() + patience
     while names and time.monotonic() < end:
         time.sleep(0.5)
@@ -386,7 +385,7 @@ def main():
     launch = parser.parse_args()
     launch.environment = srun_environment(launch.srun) if launch.srun else mpirun_environment()
     launch.environment["RANKTUNE_LAST_END"] = "outside"  # no trial is at fault
-    launch.locked_up = 0  # times that mpirun did not end although every rank had: a rank that dies in MPI_Init may do that
+    launch.locked_up = 0  # number of launchers that did not end after all their ranks: a rank that dies in MPI_Init may cause that
     program, kills, seed = os.path.abspath(launch.program), launch.kills, launch.seed
     before, sessions = shared_memory(), dead_sessions()
     tally, wrong, studies, compared, begin = {}, 0, 0, 0, time.monotonic()
@@ -397,7 +396,7 @@ def main():
         try:
             study.run(min(KILLS_PER_STUDY, kills - sum(tally.values())), tally)
             shutil.rmtree(study.base)
-        except Exception as error:  # what went wrong is told, its files are kept, and the next one runs
+        except Exception as error:  # report the failure, keep the files, go on with the next study
             wrong += 1
             print(f"study {seed + studies} ({study.name()}, {study.base}): {error}", flush=True)
             study.observer.stop.set()

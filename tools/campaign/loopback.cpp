@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The campaign over loopback: RUNS random studies on simulated clusters with delays, reordering, duplicates,
-// exceptions, deaths of ranks and heads, early stops and resumes, all in virtual time and each a function of its number
-// alone.
+// exceptions, deaths of ranks and heads, early stops and resumes, all in virtual time. Each depends only on its number.
 //
 //   campaign_loopback [RUNS] [--from NUMBER] [--jobs N]      RUNS cases from NUMBER on (defaults 10000, 0, 1)
 //
-// Prints every case that went wrong, then one line with the figures. Exits 1 when any did.
+// Prints every case that failed, then one line with the figures. Exits 1 when any did.
 
 #include <atomic>
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One study on the ranks of an mpirun, over links that delay, reorder and duplicate messages; a worker's link may die.
 //
-//   campaign_mpi_faults STUDY DIRECTORY SEED      SEED 0: nothing goes wrong
+//   campaign_mpi_faults STUDY DIRECTORY SEED      SEED 0: no faults
 //
 // Ends with the study's exit code. On standard error of rank 0: how the study ended; of each rank: what went wrong.
 
@@ -27,7 +27,7 @@ namespace {
 using namespace ranktune;
 using namespace std::chrono_literals;
 
-/// A fault transport whose time is the clock's.
+/// A fault transport that runs on real time.
 class Links final : public comm::Transport {
   public:
     Links(std::unique_ptr<comm::Transport> wire, const comm::FaultPlan& plan) : faults_(std::move(wire), plan) {}
@@ -62,7 +62,7 @@ class Links final : public comm::Transport {
     comm::FaultTransport faults_;
 };
 
-/// The same on all ranks, but for the death.
+/// The same faults on all ranks, except for the death.
 comm::FaultPlan plan_for(std::uint64_t seed, base::Rank self, std::uint32_t size) {
     base::RngStream random(seed, base::Purpose::fault, 0);
     comm::FaultPlan plan;

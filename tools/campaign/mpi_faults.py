@@ -48,7 +48,7 @@ RESUMABLE = 75
 
 
 def run(program, folder, workers, seed):
-    """(exit code, what it said); None: it did not end."""
+    """(exit code, output); None: it did not end."""
     command = ["mpirun", "-n", str(workers + 1), "--oversubscribe", "--bind-to", "none", "--quiet", program, "study.toml",
                os.path.join(folder, "study"), str(seed)]
     process = subprocess.Popen(command, cwd=folder, env=mpirun_environment(), stdout=subprocess.DEVNULL,
@@ -70,7 +70,7 @@ def problems_of(ranktune, program, folder, workers, seed, tally):
     outcome = int(ended.group(1)) if ended else code
     if not ended and code == 0:
         return [f"exit code 0, and the study did not say how it ended\n{said}"]
-    # No worker was left; or one that had lost the head ended, and mpirun ended the others with it.
+    # No worker was left; or one had lost the head and ended, and mpirun then ended the others.
     if outcome == RESUMABLE or not ended:
         tally["resumed"] += 1
         code, said = run(program, folder, workers, 0)

@@ -25,12 +25,12 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve()
-MARK = "RANKTUNE_CAMPAIGN_RUN"  # scrubbed from programs, as ranktune's own names are: these are marked by the next one
+MARK = "RANKTUNE_CAMPAIGN_RUN"  # removed from the environment of programs, like all RANKTUNE_ names: the next one marks them
 CHILD_MARK = "CAMPAIGN_RUN"
 LIMIT = 240  # seconds per study
 REPORT_TIMEOUT = 8  # seconds at least; more where Python itself starts slowly
 
-# What a trial's program does at its bad moment, and whether that costs the trial.
+# Faults of a trial's program, and whether they fail the trial.
 FAULTS = {
     "none": False,
     "killed": True,  # by itself: SIGKILL
@@ -38,19 +38,19 @@ FAULTS = {
     "abort": True,
     "exit code": True,
     "exception": True,
-    "hang": True,  # says nothing any more; the report time-out ends it
-    "hang without mercy": True,  # and ignores TERM
+    "hang": True,  # stops reporting; the report time-out ends it
+    "hang without mercy": True,  # also ignores TERM
     "stopped": True,  # SIGSTOP: not even TERM is seen
     "garbage": True,  # on the control descriptor
     "endless line": True,  # on the control descriptor, more than a MiB
     "closes": True,  # its control descriptor, and lives on
     "leaves a rank": True,  # one rank ends with code 0 in the middle, the others wait for it
-    "full pipe": False,  # much output, without a line end too
+    "full pipe": False,  # much output, also without line ends
     "ends early": False,  # exit code 0 before the ceiling on all ranks
     "grandchildren": False,  # leaves processes of its own behind, also one in a session of its own
     "threads": False,  # ends while threads still print
     "binary output": False,
-    "victim": None,  # waits to be killed from outside: with luck
+    "victim": None,  # waits to be killed from outside, which may not happen
 }
 QUIET = ("hang", "hang without mercy", "stopped", "closes")
 
@@ -72,7 +72,7 @@ def victim(folder, seed, names):
             assert int(file.read()) == here.iteration, f"wrong checkpoint {state}"
 
     def note(text):
-        silent = here.rank > 0 and iteration == here.iteration + 1  # as in a program whose rank 0 alone reports
+        silent = here.rank > 0 and iteration == here.iteration + 1  # as in a program in which only rank 0 reports
         with open(os.path.join(folder, "notes"), "a") as file:
             file.write(json.dumps({"trial": here.trial, "attempt": here.attempt, "rank": here.rank, "what": text,
                                    "silent": silent}) + "\n")
@@ -98,7 +98,7 @@ def victim(folder, seed, names):
                         note("ends early")
                     return
         time.sleep(generator.random() * 0.02)
-        # Metrics of the ceiling's height, a little different from trial to trial, so that ASHA has something to do.
+        # Slightly different metrics for each trial, so that ASHA has to decide.
         ranktune.report(score=here.trial % 7 + iteration / 100, checkpoint=save)
 
 
@@ -159,7 +159,7 @@ def misbehave(fault):
 
 
 def start_time():
-    """Seconds that a program of a trial takes to start on this machine at this moment."""
+    """Seconds that a trial's program currently needs to start on this machine."""
     begin = time.monotonic()
     subprocess.run([sys.executable, "-S", str(HERE), "--help"], check=True, stdout=subprocess.DEVNULL)
     return time.monotonic() - begin
@@ -371,7 +371,7 @@ def check_results(folder, text, code, out):
         wrong.append(f"{len(table)} trials instead of {trials}")
     if code not in (0, 4) or (code == 4) != (len(failed) == len(table)):
         wrong.append(f"exit code {code}, {len(failed)} of {len(table)} trials failed: {out[-1500:]}")
-    # Where rank 0 made all its reports, they count, whatever the silent rank beside it was doing.
+    # If rank 0 made all its reports, they count, whatever the silent rank did.
     beside = {note["trial"] for note in notes if note["what"] in QUIET and note["rank"] > 0}
     complete = {trial["id"] for trial in table if trial["state"] == "finished" and trial["iterations"] == ceiling}
     costs -= beside & complete

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a small dataset in the form that ranktune's `mlp` reads: groups `train` and `val`, each with `x` and
-`y`, and `test`, which `mlp` does not read."""
+"""Writes a small dataset in the format of ranktune's `mlp`: groups `train` and `val`, each with `x` and `y`, and
+`test`, which `mlp` does not read."""
 
 import h5py
 import numpy as np
@@ -16,8 +16,8 @@ def split(count, val_share, test_share, seed):
 
 
 def write(path, x, y, val_share, seed, attributes, test_share=0.0):
-    """Writes `x` and `y`, split, with `attributes` (provenance, licence) on the root. The bytes of the file depend on
-    the arguments and the HDF5 library alone."""
+    """Writes `x` and `y`, split, with `attributes` (provenance, licence) on the root. The bytes of the file depend
+    only on the arguments and the HDF5 library."""
     parts = split(len(x), val_share, test_share, seed)
     counts = ", ".join(f"{len(rows)} {name}" for name, rows in parts.items())
     with h5py.File(path, "w", libver=("earliest", "v108")) as file:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes src/models/sobol_table.hpp: the direction numbers of Joe and Kuo (new-joe-kuo-6) in a compact form.
 
-Input is a file that holds the whole set and is packaged everywhere: Boost's boost/random/detail/sobol_table.hpp
+The input is a widely packaged file with the whole set: Boost's boost/random/detail/sobol_table.hpp
 (Debian: libboost-dev), which has 3,667 of the 21,201 dimensions.
 
     tools/data/make_sobol_table.py /usr/include/boost/random/detail/sobol_table.hpp > src/models/sobol_table.hpp

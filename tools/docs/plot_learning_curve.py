@@ -4,7 +4,7 @@
 
     plot_learning_curve.py STUDY_DIRECTORY TRIAL OUTPUT.png
 
-The number of the trial replaces the 7 of the page, the metric of the study its val_accuracy; nothing else changes."""
+It replaces the trial number 7 of the page and the metric val_accuracy; nothing else changes."""
 import os
 import pathlib
 import re

@@ -21,13 +21,13 @@ COLOURS = {"32": "#7ee787", "31": "#ff7b72"}
 
 
 def columns(text):
-    """Columns of a terminal that the text takes."""
+    """Width of the text in terminal columns."""
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def spans(lines):
-    """(row, column, text, colour) of every stretch of one colour without long gaps: viewers differ in the width of
-    their monospace font, so that each word is placed by itself. A colour holds until it is taken back."""
+    """(row, column, text, colour) of every stretch of one colour without long gaps. Each is placed separately, because
+    viewers differ in the width of their monospace font. A colour applies until it is reset."""
     colour = None
     for row, line in enumerate(lines):
         column = 0

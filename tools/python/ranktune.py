@@ -10,12 +10,11 @@
         ...
         ranktune.report(val_accuracy=accuracy, checkpoint=save)
 
-Every process of a trial calls report() once per iteration. Rank 0 gives the metrics; the others may call report() with
-nothing. It returns True to go on; when the trial is paused or stopped it ends the process on every rank at the same
-iteration. Run without ranktune (by hand,
-by torchrun) the same program trains as it always did, and report() prints a line.
+Every process of a trial calls report() once per iteration. Rank 0 gives the metrics; the others may call report() without
+arguments. It returns True to go on; when the trial is paused or stopped, it ends the process on every rank at the same
+iteration. Without ranktune (by hand, by torchrun) the same program trains as before, and report() prints a line.
 
-One file, standard library only, Python 3.9 or newer. What travels: docs/reference/program-protocol.md of ranktune (of an
+One file, standard library only, Python 3.9 or newer. The protocol: docs/reference/program-protocol.md of ranktune (in an
 installation: share/doc/ranktune/docs/reference/program-protocol.md).
 """
 
@@ -33,7 +32,7 @@ __all__ = ["Config", "Context", "TrialEnded", "checkpoint", "config", "context",
 Checkpoint = Union[str, "os.PathLike[str]", Callable[[str], Any]]
 
 _LONGEST = 1 << 20  # bytes of a message
-_MARK = "RANKTUNE_SOCKET"  # inode of the control socket: tells it from another file under the same number
+_MARK = "RANKTUNE_SOCKET"  # inode of the control socket, to recognise another file with the same number
 
 
 class TrialEnded(SystemExit):
@@ -45,8 +44,8 @@ class TrialEnded(SystemExit):
 
 
 class Config(dict):  # type: ignore[type-arg]
-    """A configuration: a dict whose entries are attributes too. An entry that is called like a method of dict
-    ("values") is read as config["values"]."""
+    """A configuration: a dict whose entries are also attributes. Read an entry with the name of a dict method
+    ("values") as config["values"]."""
 
     def __getattr__(self, name: str) -> Any:
         if name in self:
@@ -63,8 +62,8 @@ class Config(dict):  # type: ignore[type-arg]
 
 
 class Context:
-    """What a process can know about its trial. Outside of a study: rank and size from the environment, the rest as if
-    it were trial None of study None."""
+    """Facts about the trial of this process. Outside of a study: rank and size from the environment; study, trial and
+    the like are None."""
 
     study: Optional[str]  # name
     study_dir: Optional[str]
@@ -100,8 +99,8 @@ class Context:
 
 
 def config(**defaults: Any) -> Config:
-    """The trial's configuration, with `defaults` for what the study does not search over (nested tables as dicts).
-    Outside of a study: the defaults. May be called by any process, as often as it likes."""
+    """The trial's configuration, with `defaults` for parameters that the study does not have (nested tables as dicts).
+    Outside of a study: the defaults. May be called by any process, any number of times."""
     path = os.environ.get("RANKTUNE_CONFIG")
     values = {}
     if path is not None:
@@ -111,8 +110,8 @@ def config(**defaults: Any) -> Config:
 
 
 def checkpoint() -> Optional[str]:
-    """Path of the file or folder that the program handed over when the trial was paused or last saved, to go on from
-    context().iteration; None when the trial starts from the beginning."""
+    """Path of the checkpoint (file or folder) to resume from, saved at context().iteration; None when the trial starts from
+    scratch."""
     return os.environ.get("RANKTUNE_CHECKPOINT") or None
 
 
@@ -124,16 +123,16 @@ def context() -> Context:
 def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Optional[Checkpoint] = None,
            exit: bool = True, **more: Any) -> bool:
     """Reports the metrics of one iteration and waits for the decision. Every rank of the trial calls it equally often,
-    and gets the same answer. Metrics and checkpoint path are those of rank 0: a rank that does not know the metric calls
-    report() with nothing, and what it gives is not used.
+    and gets the same answer. Only the metrics and the checkpoint path of rank 0 are used; other ranks may call report()
+    without arguments.
 
     metrics, more -- numbers, or one-element tensors and arrays; NaN and infinity are allowed.
-    checkpoint    -- state of this iteration, for the trial to go on from: either the path of a file or folder that is
-                     complete when report() is called (rank 0's counts), or a function f(folder) that saves below
-                     `folder` and is called only when the state is wanted: on every rank, so rank 0 alone should write
-                     unless each writes a file of its own. It may return the path of what it saved.
-    exit          -- what happens when the trial is paused or stopped: True raises TrialEnded, a SystemExit, on every
-                     rank; False makes report() return False.
+    checkpoint    -- state of this iteration, to resume from: either the path of a file or folder that is complete when
+                     report() is called (rank 0's counts), or a function f(folder) that saves below `folder`. The
+                     function is called only when the state is needed, and then on every rank: only rank 0 should write,
+                     unless each rank writes its own file. It may return the path of what it saved.
+    exit          -- when the trial is paused or stopped: True raises TrialEnded, a SystemExit, on every rank; False
+                     makes report() return False.
 
     Returns True to go on. Outside of a study rank 0 prints the metrics, nothing is saved, and the answer is True.
     """
@@ -165,7 +164,7 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
     return False
 
 
-# ---- below: how ----------------------------------------------------------------------------------------------------
+# ---- implementation ----------------------------------------------------------------------------------------------------
 
 _reports = 0  # made by this process
 _link: Optional["_Link"] = None
@@ -174,7 +173,7 @@ _making_link = threading.Lock()
 
 
 class _Link:
-    """The control descriptor: lines of JSON in both directions, exactly one answer per report."""
+    """The connection over the control descriptor: lines of JSON in both directions, exactly one answer per report."""
 
     def __init__(self, descriptor: int) -> None:
         self.socket = socket.socket(fileno=descriptor)
@@ -205,7 +204,7 @@ class _Link:
     def _decide(self, message: Mapping[str, Any], save: Optional[Callable[[str], Any]], rank: int) -> str:
         line = _line(message)
         if self.owed > 0 and not self.sent:
-            self.owed -= 1  # a report that an exception left before its first byte: it never was
+            self.owed -= 1  # an exception interrupted a report before its first byte: drop it
         elif self.outgoing:
             self._flush()
         self.outgoing, self.sent, self.owed = line, [], self.owed + 1
@@ -227,13 +226,13 @@ class _Link:
         return self.ended
 
     def _flush(self) -> None:
-        """Sends what is left of the message. An exception of a signal handler may end it anywhere: extend(map()) keeps
-        in one step what send() took, since handlers run between steps of the interpreter only."""
+        """Sends the rest of the message. A signal handler may raise at any point: extend(map()) sends and records the
+        number of bytes in one step, since handlers run only between steps of the interpreter."""
         while sum(self.sent) < len(self.outgoing):
             self.sent.extend(map(self.socket.send, (self.outgoing[sum(self.sent):],)))
 
     def _answer(self) -> Mapping[str, Any]:
-        """The next answer to a report; other messages of a newer ranktune are passed over."""
+        """The next answer to a report; ignores other messages of a newer ranktune."""
         while True:
             while b"\n" not in self.received:
                 part = self.socket.recv(1 << 16)
@@ -267,7 +266,7 @@ def _in_study() -> bool:
 
 
 def _control_socket() -> Optional[int]:
-    """The control descriptor when it is open in this process and no other file has taken its number."""
+    """The control descriptor, if it is open in this process and no other file has its number."""
     try:
         descriptor = int(os.environ["RANKTUNE_FD"])
         status = os.fstat(descriptor)
@@ -297,7 +296,7 @@ def _the_link() -> _Link:
 
 
 def _after_fork() -> None:
-    """In a forked child (a DataLoader worker, say): it must neither report nor keep the connection open."""
+    """Runs in a forked child (such as a DataLoader worker), which must neither report nor keep the connection open."""
     global _forked, _making_link
     descriptor = None if _forked else _control_socket()
     _forked = True
@@ -326,7 +325,7 @@ def _merged(defaults: Mapping[str, Any], values: Mapping[str, Any]) -> Config:
 
 
 def _number(name: str, value: Any) -> Union[bool, int, float]:
-    """`value` as JSON can carry it. bool and int stay what they are."""
+    """`value` as a JSON number or boolean."""
     if not isinstance(name, str) or not name:
         raise TypeError(f"the name of a metric is a string, not {name!r}")
     if isinstance(value, bool):
@@ -400,7 +399,7 @@ def _list(names: Any) -> str:
     return ", ".join(str(name) for name in names) or "nothing"
 
 
-# Processes that this one starts find the mark, so that a descriptor of theirs with the same number is not mistaken.
+# The mark tells child processes whether their descriptor with this number is the control descriptor.
 _descriptor = _control_socket()
 if _descriptor is not None:
     os.environ[_MARK] = str(os.fstat(_descriptor).st_ino)

@@ -22,10 +22,10 @@ class Device {
   public:
     virtual ~Device() = default;
     [[nodiscard]] virtual std::string name() const = 0; ///< for messages: "device 0"
-    /// Uninitialised, aligned for every DType; nullptr for 0 bytes. Goes back with `release`.
+    /// Uninitialised memory, aligned for every DType; nullptr for 0 bytes. Free it with `release`.
     [[nodiscard]] virtual void* allocate(std::size_t bytes) = 0;
     virtual void release(void* memory) noexcept = 0;
-    /// The side of the device may lie anywhere within what `allocate` gave.
+    /// The device address may lie anywhere within an allocation.
     virtual void copy_from_host(void* to, const void* from, std::size_t bytes) = 0;
     virtual void copy_to_host(void* to, const void* from, std::size_t bytes) = 0;
 };
@@ -52,7 +52,7 @@ class Place {
 template <class R>
 concept Elements =
     std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && Element<std::ranges::range_value_t<R>>;
-/// Those whose numbers can be written, and that outlive the expression they stand in.
+/// Writable elements in a borrowed range: they outlive the expression that names them.
 template <class R>
 concept WritableElements = Elements<R> && std::ranges::borrowed_range<R> &&
     !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
@@ -60,7 +60,7 @@ concept WritableElements = Elements<R> && std::ranges::borrowed_range<R> &&
 /// A view for reading. Owns nothing: the memory must outlive it.
 class ConstBuffer {
   public:
-    /// Of host memory: `group.send(values, 1)` for a std::vector<float> `values`.
+    /// Views host memory: `group.send(values, 1)` for a std::vector<float> `values`.
     template <Elements R>
     ConstBuffer(const R& values) // NOLINT(google-explicit-constructor): a view, like std::span
         : ConstBuffer(std::ranges::data(values), std::ranges::size(values),
@@ -68,7 +68,7 @@ class ConstBuffer {
     /// `count` numbers at `address`, which lies in `place`.
     ConstBuffer(const void* address, std::size_t count, DType type, Place place = {})
         : address_(address), count_(count), type_(type), place_(place) {}
-    /// Host bytes that hold numbers of `type`. Throws UsageError when the last number is not whole.
+    /// Host bytes that hold numbers of `type`. Throws UsageError when the size is no multiple of that of one number.
     [[nodiscard]] static ConstBuffer of_bytes(std::span<const std::byte> bytes, DType type);
 
     [[nodiscard]] std::size_t count() const { return count_; }
@@ -76,10 +76,10 @@ class ConstBuffer {
     [[nodiscard]] DType type() const { return type_; }
     [[nodiscard]] Place place() const { return place_; }
     [[nodiscard]] std::size_t bytes() const { return count_ * size_of(type_); }
-    /// For the functions of the place: memory of a device must not be dereferenced.
+    /// For the functions of the device. Device memory must not be dereferenced.
     [[nodiscard]] const void* address() const { return address_; }
 
-    /// The numbers as they are, in host memory. Throws UsageError when the type is another one or the place a device.
+    /// The numbers, in host memory. Throws UsageError when `T` is not the type or the place is a device.
     template <Element T>
     [[nodiscard]] std::span<const T> as() const {
         require(dtype_of<T>());
@@ -123,7 +123,8 @@ class Buffer : public ConstBuffer {
     Buffer(void* address, std::size_t count, DType type, Place place = {}) : ConstBuffer(address, count, type, place) {}
     [[nodiscard]] static Buffer of_bytes(std::span<std::byte> bytes, DType type);
 
-    [[nodiscard]] void* address() const { return const_cast<void*>(ConstBuffer::address()); } // it came in writable
+    /// Writable: the constructors take writable memory only.
+    [[nodiscard]] void* address() const { return const_cast<void*>(ConstBuffer::address()); }
     template <Element T>
     [[nodiscard]] std::span<T> as() const {
         require(dtype_of<T>());
@@ -138,16 +139,16 @@ class Buffer : public ConstBuffer {
     }
 };
 
-/// Copies all numbers; memory of the host may overlap. Throws UsageError when type or count differ, or when both lie on
+/// Copies all numbers; host memory may overlap. Throws UsageError when type or count differ, or when both lie on
 /// devices.
 void copy(ConstBuffer from, Buffer to);
 
-/// Memory in `place`, uninitialised; large memory of the host in huge pages (base::allocate_large). The device must
-/// outlive it. Throws std::bad_alloc, or what the device throws.
+/// Uninitialised memory in `place`; large host memory lies in huge pages (base::allocate_large). The device must
+/// outlive the memory. Throws std::bad_alloc, or what the device throws.
 [[nodiscard]] std::shared_ptr<void> allocate(Place place, std::size_t bytes);
 
-/// Calls `take(std::span<const std::byte>)` with the bytes in order: at once when they lie on the host, else in copies
-/// of at most 1 MiB.
+/// Calls `take(std::span<const std::byte>)` with the bytes in order: at once when they lie on the host, otherwise in
+/// copies of at most 1 MiB.
 template <class Take>
 void for_each_piece(ConstBuffer buffer, Take&& take) {
     if (buffer.place().is_host()) return take(buffer.host_bytes());

@@ -12,7 +12,7 @@
 
 namespace ranktune::base {
 
-/// The numbers stand in checkpoints' digests and on the wire: they never change.
+/// Checkpoint digests and the wire format contain these numbers: never change them.
 enum class DType : std::uint8_t {
     float32 = 0,
     float64 = 1,
@@ -26,9 +26,9 @@ enum class DType : std::uint8_t {
 inline constexpr DType dtypes[] = {DType::float32, DType::float64, DType::int32,   DType::int64,
                                    DType::uint8,   DType::uint64,  DType::float16, DType::bfloat16};
 
-/// Bytes of one element. Throws FormatError for a number that is no type.
+/// Bytes of one element. Throws FormatError for an unknown type.
 [[nodiscard]] std::size_t size_of(DType type);
-/// "float32"; "unknown" for a number that is no type.
+/// "float32"; "unknown" for an unknown type.
 [[nodiscard]] std::string_view name(DType type);
 
 /// C++ types with a DType. Integers go by size and sign, so that `long` and `long long` are both int64; std::byte is

@@ -15,7 +15,7 @@ class Error : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// The user asked for something that cannot be: wrong option, impossible study. Ends the program with exit code 2.
+/// The user asked for something impossible: a wrong option, a study that cannot run. Ends the program with exit code 2.
 class UsageError : public Error {
   public:
     using Error::Error;
@@ -36,7 +36,7 @@ class IoError : public Error {
     std::error_code code_;
 };
 
-/// Bytes that are not what they should be: a damaged file, an unknown version, a truncated message.
+/// Malformed bytes: a damaged file, an unknown version, a truncated message.
 class FormatError : public Error {
   public:
     using Error::Error;

@@ -9,12 +9,12 @@
 
 namespace ranktune::base {
 
-/// On x86-64, and on arm64 with pages of 4 KiB.
+/// The size on x86-64, and on arm64 with 4 KiB pages.
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20U;
 
-/// At least `bytes` bytes, uninitialised and aligned to 64. From `huge_page_bytes` on aligned to that, and all but what
-/// is left over in huge pages where the kernel allows it (transparent_hugepage = madvise or always). A page that is
-/// never touched takes no memory. Throws std::bad_alloc.
+/// At least `bytes` bytes, uninitialised and aligned to 64. An allocation of `huge_page_bytes` or more is aligned to
+/// `huge_page_bytes`, and all of it but the remainder lies in huge pages where the kernel allows that
+/// (transparent_hugepage = madvise or always). A page that is never touched takes no memory. Throws std::bad_alloc.
 [[nodiscard]] void* allocate_large(std::size_t bytes);
 void free_large(void* memory) noexcept;
 
@@ -37,8 +37,8 @@ struct LargeAllocator {
     }
 };
 
-/// A vector for parameters, gradients and activations: matrix products walk over such arrays with strides of many
-/// pages, and copies between processes pin them page by page.
+/// A vector for parameters, gradients and activations: matrix products read such arrays with strides of many pages, and
+/// copies between processes pin them page by page.
 template <class T>
 using LargeVector = std::vector<T, LargeAllocator<T>>;
 

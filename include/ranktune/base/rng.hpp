@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Counter-based random numbers: a sample is a pure function of (seed, purpose, trial, draw), never of what was drawn
-// before.
+// Counter-based random numbers: a sample is a pure function of (seed, purpose, trial, draw), never of earlier draws.
 
 #include <array>
 #include <cstdint>
@@ -9,8 +8,8 @@
 
 namespace ranktune::base {
 
-/// What a stream is for. Two purposes never share numbers. Those that have a name are ranktune's; `user_purpose` gives
-/// those of users. The values are part of the reproducibility contract: append only, below `first_user_purpose`.
+/// What a stream is for. Two purposes never share numbers. The named ones belong to ranktune; `user_purpose` makes one
+/// for users. The values are part of the reproducibility contract: append only, below `first_user_purpose`.
 enum class Purpose : std::uint32_t {
     sample = 1,     ///< configurations of random search; draw = index of the parameter
     scramble = 2,   ///< scrambling of low-discrepancy sequences; draw = dimension
@@ -25,11 +24,11 @@ enum class Purpose : std::uint32_t {
     explore = 11,   ///< and with which hyper-parameters; draw = its ready point
 };
 
-/// From here on purposes belong to the users of the library: ranktune takes none of them, in no version.
+/// Purposes from here on belong to users of the library; no version of ranktune uses them.
 inline constexpr std::uint32_t first_user_purpose = 0x8000'0000U;
 
 /// A purpose of your own, for any `number` below 2^31: `RngStream(context.seed(), user_purpose(0), trial, draw)`. It
-/// shares no numbers with one of another number, nor with any of ranktune's.
+/// shares no numbers with other user purposes or with ranktune's.
 [[nodiscard]] constexpr Purpose user_purpose(std::uint32_t number) {
     return static_cast<Purpose>(first_user_purpose | number);
 }
@@ -40,7 +39,7 @@ inline constexpr std::uint32_t first_user_purpose = 0x8000'0000U;
                                                       std::array<std::uint32_t, 2> key);
 
 /// A stream keyed (seed, purpose, trial, draw); up to 2^32 blocks of four words. A UniformRandomBitGenerator. Copyable;
-/// a copy repeats what follows. Not for cryptography.
+/// a copy yields the same numbers as the original from there on. Not for cryptography.
 class RngStream {
   public:
     using result_type = std::uint64_t;

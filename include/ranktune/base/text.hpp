@@ -16,9 +16,9 @@ namespace ranktune::base {
 /// string alignment); letters that differ only in ASCII case count as equal.
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate that `name` was probably meant to be: the one at the smallest edit distance, the first of equals;
-/// empty when none is within 1 + length / 4, or nothing of `name` would be left. Further than one step away the
-/// shortest candidate that begins with `name` (of three letters at least) comes first. The result points into
+/// The candidate that was probably meant: the one at the smallest edit distance, the first of equals. Empty when none
+/// is within 1 + length / 4 edits, or when the edits would replace all of `name`. If the nearest one is more than one
+/// edit away, the shortest candidate that starts with `name` (of at least three letters) wins. The result points into
 /// `candidates`.
 ///
 ///   nearest("logunifrom", {"uniform", "loguniform"}) -> "loguniform"      nearest("colour", {"lr"}) -> ""
@@ -26,11 +26,11 @@ namespace ranktune::base {
 [[nodiscard]] std::string_view nearest(std::string_view name, std::span<const std::string> candidates);
 [[nodiscard]] std::string_view nearest(std::string_view name, std::initializer_list<std::string_view> candidates);
 
-/// `; did you mean 'loguniform'?` for `nearest(...)` or an empty string: to append to `unknown key 'logunifrom'`.
+/// `; did you mean 'loguniform'?`, to append to `unknown key 'logunifrom'`; empty when `nearest` finds nothing.
 [[nodiscard]] std::string suggestion(std::string_view name, std::span<const std::string_view> candidates);
 [[nodiscard]] std::string suggestion(std::string_view name, std::span<const std::string> candidates);
 
-/// The one line that says what a message of several is about: its first one, or of a traceback of Python the last.
+/// The most telling line of a message: the first, or the last line of a Python traceback.
 [[nodiscard]] std::string gist(std::string_view message);
 
 /// `a, b, c`
@@ -40,7 +40,7 @@ namespace ranktune::base {
 /// "a, b and 3 more": at most `shown` of the parts.
 [[nodiscard]] std::string join_some(std::vector<std::string> parts, std::size_t shown,
                                     std::string_view separator = ", ");
-/// Without blanks, tabs and line ends at both ends.
+/// `text` without leading and trailing blanks, tabs and line ends.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 
 /// 48,112

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Study time: a number that travels in events. There is deliberately no clock here (time is data).
+// Study time: a number that travels in events. There is deliberately no clock here: time is data.
 
 #include <chrono>
 #include <cstdint>

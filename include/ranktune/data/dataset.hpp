@@ -18,9 +18,9 @@ struct Split {
     std::vector<float> targets;        ///< [count, outputs]; regression only
 };
 
-/// What is done to the numbers of the file, feature by feature, with constants taken from the training samples alone.
+/// How features are scaled, each with constants of the training samples alone.
 enum class Scaling : std::uint8_t {
-    none,     ///< as they are
+    none,     ///< unchanged
     unit,     ///< divided by the largest magnitude
     standard, ///< mean 0, standard deviation 1
 };
@@ -35,7 +35,7 @@ struct Scale {
 ///   x  [n, ...] float32, float64, or integers of 8 to 64 bits; further dimensions are flattened to `features`
 ///   y  [n] integers: classes from 0;  or [n] or [n, k] floating point: regression targets
 /// A whole-number attribute `classes` of the root gives the number of classes; without it, it is the largest class of
-/// both splits plus one. Anything else in the file is left alone.
+/// both splits plus one. Anything else in the file is ignored.
 struct Dataset {
     std::size_t features = 0;
     std::size_t outputs = 0; ///< classes, or targets per sample
@@ -43,29 +43,29 @@ struct Dataset {
     Split train;
     Split val;
     Scale x_scale; ///< [features]
-    Scale y_scale; ///< [outputs] of regression targets, which are always brought to mean 0 and deviation 1
+    Scale y_scale; ///< [outputs] of regression targets, which are always scaled to mean 0 and deviation 1
 };
 
-/// Reads the whole file. Throws base::IoError when it cannot be read, base::FormatError naming the dataset and what is
-/// wrong with it: shapes that do not fit together, no samples, a class below 0 or out of range, NaN or infinity.
-/// Not collective: every rank reads for itself.
+/// Reads the whole file. Throws base::IoError when it cannot be read, base::FormatError with the dataset's name and the
+/// problem: shapes that do not match, no samples, a class out of range, NaN or infinity. Not collective: every rank
+/// reads the file.
 [[nodiscard]] Dataset load_dataset(const std::string& path, Scaling scaling);
 
-/// Why the file cannot be a dataset, as far as its shapes tell, or an empty string. The values are not read, so this
-/// takes no longer for a large file than for a small one.
+/// Why the file cannot be a dataset, judged by shapes alone; empty: no problem found. Reads no values, so the time does
+/// not depend on the file's size.
 [[nodiscard]] std::string dataset_problem(const std::string& path);
 
-/// The same as load_dataset, kept for the next caller of this process: trials of a study read the same file. One
-/// dataset is kept; a file of another size or modification time is read again. Thread-safe.
+/// The same as load_dataset, with a cache of one dataset per process, because trials of a study read the same file. A
+/// file with another size or modification time is read again. Thread-safe.
 [[nodiscard]] std::shared_ptr<const Dataset> shared_dataset(const std::string& path, Scaling scaling);
 
-/// What a model for the file has to look like.
+/// The shape that a model for the file needs.
 struct DatasetShape {
     std::size_t features = 0;
     std::size_t outputs = 0; ///< classes, or targets per sample
     bool classification = true;
 };
-/// Without reading the samples; of classification the classes are read. Throws as load_dataset.
+/// Reads no samples, but the classes of a classification. Throws as load_dataset.
 [[nodiscard]] DatasetShape read_dataset_shape(const std::string& path);
 
 } // namespace ranktune::data

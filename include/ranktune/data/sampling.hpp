@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Who trains on which sample when: pure functions of (seed, trial, epoch) and the number of ranks.
+// Which rank trains on which sample when: pure functions of (seed, trial, epoch) and the number of ranks.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +29,7 @@ struct Range {
     return {begin, begin + each + (piece < larger ? 1 : 0)};
 }
 
-/// Where a training run stands, the same for any number of ranks: `sample` is a position in the epoch's order.
+/// The progress of a training run, independent of the number of ranks: `sample` is a position in the epoch's order.
 struct Position {
     std::uint64_t epoch = 0;
     std::uint64_t sample = 0;
@@ -41,7 +41,7 @@ struct Position {
 void shuffle_epoch(std::vector<std::uint32_t>& order, std::size_t count, std::uint64_t seed, std::uint32_t trial,
                    std::uint64_t epoch);
 
-/// The global batches of one epoch: all of `batch` samples but the last, which is what is left.
+/// The global batches of one epoch: `batch` samples each; the last one has the remaining samples.
 class Batches {
   public:
     /// Requires batch > 0.

@@ -13,7 +13,7 @@
 
 namespace ranktune::ddp {
 
-/// Which tensors travel together. A pure function of sizes and limit, so all ranks and all lives compute the same.
+/// Which tensors are reduced together. A pure function of sizes and limit, so all ranks and restarts compute the same.
 struct BucketPlan {
     struct Slot {
         std::size_t tensor = 0; ///< position in the list of sizes
@@ -37,10 +37,10 @@ struct BucketPlan {
 /// finish(). Afterwards gradient(i) holds the sum over all ranks (the caller divides by the global batch). Ranks
 /// without samples leave zeros and call the same. See run_step for the same with failures handled.
 ///
-/// Buckets are contiguous, and bucket follows bucket in one piece of memory, so nothing is copied and an optimizer can
-/// walk over all of it at once. The last bucket carries one number more, the *status word*: 1 from a rank that failed
-/// in this step. It is started by finish() or fail(), so that a rank may fail until then; a sum > 0 makes all ranks
-/// leave the step together.
+/// All buckets lie one after the other in one contiguous memory block, so nothing is copied and an optimizer can
+/// process all gradients at once. The last bucket has one more number, the *status word*: 1 from a rank that failed in
+/// this step. finish() or fail() starts it, so a rank may fail until then; a sum > 0 makes all ranks leave the step
+/// together.
 ///
 /// Gradients of float16 and bfloat16 are added in float and rounded once.
 class GradientReducer {
@@ -48,19 +48,19 @@ class GradientReducer {
     /// Collective: all ranks check that their plans agree (throws base::Error on all when not). Requires at least one
     /// tensor. `group` must outlive this object. `tensor_sizes` and `limit` are numbers of elements of `type`: float32,
     /// float64, float16 or bfloat16. The gradients lie in `place`. Throws base::UsageError for any other type, for a
-    /// bucket of 2^31 elements or more, and for a place that the group does not reduce in: groups reduce in host memory
-    /// only, in this version.
+    /// bucket of 2^31 elements or more, and for a place in which the group cannot reduce: in this version groups reduce
+    /// in host memory only.
     GradientReducer(Group& group, std::vector<std::size_t> tensor_sizes, std::size_t limit,
                     base::DType type = base::DType::float32, base::Place place = {});
-    ~GradientReducer(); ///< a step that is still open fails, as with fail()
+    ~GradientReducer(); ///< ends an open step as fail() does
     GradientReducer(const GradientReducer&) = delete;
     GradientReducer& operator=(const GradientReducer&) = delete;
 
     [[nodiscard]] const BucketPlan& plan() const;
-    /// Storage of tensor i's gradient: tensor_sizes[i] elements, stays valid. Aligned to 64 bytes only where the plan's
-    /// offset is.
+    /// Storage of tensor i's gradient: tensor_sizes[i] elements; valid as long as this object. Aligned to 64 bytes only
+    /// if the plan's offset is.
     [[nodiscard]] base::Buffer gradient_buffer(std::size_t i);
-    /// All gradients: the buckets one behind the other, in plan order, without the status word.
+    /// All gradients: the buckets one after the other, in plan order, without the status word.
     [[nodiscard]] base::Buffer gradients_buffer();
     /// The same as C++ arrays. Throws base::UsageError unless T is the gradients' type and they lie on the host.
     template <base::Element T = float>
@@ -73,22 +73,22 @@ class GradientReducer {
     }
 
     void begin();
-    /// Gradient i is complete; starts its bucket when it was the last one missing. Must be called in plan order.
+    /// Marks gradient i as complete; starts its bucket when all its gradients are. Must be called in plan order.
     void ready(std::size_t i);
-    /// Drives what is in flight; call between layers (MPI makes progress only inside calls).
+    /// Drives reductions in flight; call between layers (MPI makes progress only inside calls).
     void poll();
     /// Waits for all buckets. Throws PeerFailed or Aborted, on all ranks in the same step.
     void finish();
-    /// After an exception between begin() and finish(): starts the buckets still owed as zeros and completes the step
-    /// with the status word set. Afterwards the group is clean, and the exception can go on to the driver.
+    /// After an exception between begin() and finish(): starts the remaining buckets as zeros and completes the step
+    /// with the status word set. Afterwards the group is usable, and the exception can be rethrown to the driver.
     void fail() noexcept;
-    /// Between begin() and the end of finish() or fail().
+    /// True between begin() and the end of finish() or fail().
     [[nodiscard]] bool in_step() const;
 
-    /// Records reductions and waits from now on; nullptr ends it. Without a timeline no clock is read. Must outlive
-    /// this object or be taken away.
+    /// Records reductions and waits from now on; nullptr stops recording. Without a timeline no clock is read. The
+    /// timeline must outlive this object, unless it is replaced.
     void set_timeline(Timeline* timeline);
-    /// Shares of the last step: how long reductions were in flight, and how much of that the caller waited for. Zeros
+    /// Times of the last step: how long reductions were in flight, and how long the caller waited for them. Zeros
     /// without a timeline.
     struct Timing {
         double in_flight_s = 0.0;
@@ -102,7 +102,7 @@ class GradientReducer {
 };
 
 /// begin(), `compute_gradients()` (which calls ready() for every tensor, in plan order), finish(). When
-/// `compute_gradients` throws, the peers are told within this step, and the exception goes on.
+/// `compute_gradients` throws, the peers are notified within this step, and the exception is rethrown.
 template <class ComputeGradients>
 void run_step(GradientReducer& reducer, ComputeGradients&& compute_gradients) {
     reducer.begin();

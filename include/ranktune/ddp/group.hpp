@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Group: what the ranks of one trial do together. Examples: docs/reference/group.md.
+// Group: operations over the ranks of one trial. Examples: docs/reference/group.md.
 
 #include <memory>
 #include <span>
@@ -10,19 +10,19 @@
 
 namespace ranktune::ddp {
 
-/// Another rank of the trial failed. Thrown on every healthy rank by the same operation, so that all leave at the same
-/// place and the group stays usable.
+/// Another rank of the trial failed. The same operation throws it on every healthy rank, so all leave at the same place
+/// and the group stays usable.
 class PeerFailed : public base::Error {
   public:
     using Error::Error;
 };
-/// The trial was told to give up (a member died, the study ends at once).
+/// The trial has to give up (a member died, the study ends at once).
 class Aborted : public base::Error {
   public:
     using Error::Error;
 };
 
-/// How numbers of several ranks become one.
+/// How numbers of several ranks are combined.
 enum class Reduce : std::uint8_t { sum, min, max };
 
 class Collective;
@@ -30,13 +30,13 @@ class Collective;
 /// The ranks of one trial. Made by ranktune (TrialContext::group, make_self_group); used by one thread of each rank.
 ///
 /// barrier, all_reduce, broadcast and all_gather are *collective*: all ranks call the same ones in the same order, with
-/// the same types, counts and roots. Where they do not, all ranks get base::Error. When a rank fails (an exception
-/// leaves its trainable), the operation that the others are in, or enter next, throws PeerFailed on each of them. So
-/// nobody waits for a rank that is gone, and an exception needs no clean-up call: let it leave the trainable.
+/// the same types, counts and roots. Otherwise all ranks get base::Error. When a rank fails (an exception leaves its
+/// trainable), the operation that the others are in, or enter next, throws PeerFailed on each of them. So no rank waits
+/// for a failed one, and an exception needs no clean-up call: let it leave the trainable.
 ///
-/// Every function takes buffers of host memory. A buffer on a device, numbers that cannot be reduced (bytes, or at an
-/// address that is not aligned), a root or rank that is not there, and a call within a gradient step are refused with
-/// base::UsageError before anything is sent.
+/// Every function takes buffers of host memory. They throw base::UsageError, before anything is sent, for a buffer on a
+/// device, numbers that cannot be reduced (bytes, or an unaligned address), a root or rank that does not exist, and a
+/// call within a gradient step.
 class Group {
   public:
     virtual ~Group() = default;
@@ -54,7 +54,7 @@ class Group {
     /// - Sums: float16 and bfloat16 are added in float and rounded once at the end; integers wrap around.
     /// - Minimum and maximum: as in IEEE 754-2019, so NaN wins and -0 < +0.
     void all_reduce(base::Buffer values, Reduce how = Reduce::sum);
-    /// The same of one number: `double loss = group.reduced(my_loss);`
+    /// The same for one number: `double loss = group.reduced(my_loss);`
     template <base::Element T>
     [[nodiscard]] T reduced(T value, Reduce how = Reduce::sum) {
         all_reduce(std::span(&value, 1), how);
@@ -65,20 +65,20 @@ class Group {
     void broadcast(base::Buffer values, int root = 0);
 
     /// Rank r's values become the r-th part of `all` on every rank; all.count() is size() * mine.count(). `mine` may be
-    /// this rank's own part of `all`, and may not overlap it otherwise. Collective.
+    /// this rank's own part of `all`, but must not overlap it otherwise. Collective.
     void all_gather(base::ConstBuffer mine, base::Buffer all);
 
-    /// Sends a message to one rank, itself included. Not collective. *Buffered*: the message is copied and the call
-    /// returns, whether or not rank `to` receives yet; the copy takes memory on this rank until it has. So no pattern
-    /// of sends and receives in which every receive has its send can deadlock: ranks that exchange send first, then
-    /// receive. Messages of one rank to another arrive in the order of sending.
+    /// Sends a message to one rank, possibly itself. Not collective. *Buffered*: copies the message and returns at
+    /// once; the copy stays in this rank's memory until rank `to` has received it. So ranks that exchange messages
+    /// cannot deadlock if they send first, then receive. Messages of one rank to another arrive in the order of
+    /// sending.
     void send(base::ConstBuffer message, int to);
-    /// Waits for the next message of rank `from`. Throws base::UsageError when its type or count is another one; the
-    /// message is lost then. A message that is never sent is waited for until failure.report_timeout.
+    /// Waits for the next message of rank `from`. Throws base::UsageError when its type or count differs; the message
+    /// is lost then. Waits for a message that is never sent until failure.report_timeout.
     void receive(base::Buffer message, int from);
 
   private:
-    friend class Collective; // what only the library may call: src/ddp/collective.hpp
+    friend class Collective; // functions for the library only: src/ddp/collective.hpp
     Group() = default;
 
     [[nodiscard]] virtual bool reaches(const base::Place& place) const = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Keeping the ranks of a trial in step: checks that all have the same.
+// Checks that all ranks of a trial have the same parameters.
 
 #include <cstdint>
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace ranktune::ddp {
 
-/// Digest of the bytes of the tensors, in order, wherever they lie.
+/// Digest of the bytes of the tensors, in order, in any memory.
 [[nodiscard]] std::uint64_t parameter_digest(std::span<const base::ConstBuffer> tensors);
 
 /// Throws base::Error on *all* ranks when `value` is not the same on all of them; the text names `what`. Collective.

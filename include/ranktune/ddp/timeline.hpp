@@ -16,8 +16,8 @@ struct Span {
     double end = 0.0;
 };
 
-/// Collects spans of one rank in three lanes. Not thread-safe. A reduction's end is seen when the caller next tests it,
-/// so its span may be longer than the transfer, never shorter.
+/// Collects spans of one rank in three lanes. Not thread-safe. A reduction's end is only noticed when the caller tests
+/// it, so its span may be longer than the transfer, never shorter.
 class Timeline {
   public:
     /// `clock` gives seconds, never decreasing. At most `capacity` spans are kept per lane; later ones are dropped.
@@ -33,9 +33,10 @@ class Timeline {
     [[nodiscard]] const std::vector<Span>& waits() const { return waits_; }
 
     struct Summary {
-        double in_flight_s = 0.0; ///< time during which at least one reduction was under way
-        double waited_s = 0.0;    ///< time during which the rank did nothing but wait for one
-        /// Share of the communication behind which the rank computed: 1 - waited / in flight; 1 when there was none.
+        double in_flight_s = 0.0; ///< time with at least one reduction in flight
+        double waited_s = 0.0;    ///< time in which the rank only waited for reductions
+        /// Share of the communication that was overlapped by computation: 1 - waited / in flight; 1 without
+        /// communication.
         [[nodiscard]] double hidden() const;
     };
     [[nodiscard]] Summary summary() const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Finds the objective's value in records, whose metrics carry numbers in place of names.
+// Finds the objective's value in records, which name metrics by number.
 
 #include <limits>
 #include <optional>

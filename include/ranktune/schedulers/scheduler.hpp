@@ -37,28 +37,28 @@ struct Promotion {
 /// What the tuner knows when it asks for work.
 struct Pool {
     bool can_create = false;  ///< a new trial may still be created
-    bool active = false;      ///< some trial waits, runs or ends (paused and closed ones do not count)
+    bool active = false;      ///< some trial is waiting, running or ending (not paused, not closed)
     base::TrialId trial = {}; ///< number of the next new trial
 };
 
 /// A new trial is to be made.
 struct Create {
     std::uint32_t bracket = 0;
-    base::Iteration target = 0; ///< to which it is trained first; 0: as all trials of the bracket
+    base::Iteration target = 0; ///< where its training stops first; 0: as for all trials of the bracket
     friend bool operator==(const Create&, const Create&) = default;
 };
-/// Nothing now: what is under way may change that. (Where nothing is under way, it is the same as NothingLeft.)
+/// Nothing to do now, but running trials may change that. Without running trials, the same as NothingLeft.
 struct Wait {
     friend bool operator==(const Wait&, const Wait&) = default;
 };
-/// Nothing will ever follow, but for what failed trials that are given another chance may bring.
+/// No more work, unless a failed trial is reopened.
 struct NothingLeft {
     friend bool operator==(const NothingLeft&, const NothingLeft&) = default;
 };
-/// What is to be done with ranks that are free.
+/// What free ranks should do.
 using Work = std::variant<NothingLeft, Wait, Create, Promotion>;
 
-/// What a trial takes over that was told Verb::exploit.
+/// What a trial takes over after Verb::exploit.
 struct Exploit {
     base::TrialId donor;
     base::Iteration iteration = 0; ///< of the donor's checkpoint
@@ -75,39 +75,39 @@ struct Exploit {
 ///   next() -> Create, or NothingLeft when no more may be created: floor(3/3) = 1, and that one has gone on.
 ///
 /// A trial that was told to pause counts as paused from the end of its attempt (AttemptEnded, IncarnationBegan), even
-/// if that attempt was lost before its checkpoint was committed, to TrialPromoted: only then does `next` offer it. If
-/// it reports once more before it obeys, it is told to pause again. The tuner pauses trials for reasons of its own
-/// (Reason::draining, yielded) and goes on with them itself. What a report at a rung meant is read from its record:
-/// go_on is a promotion, whatever reason the tuner gives.
+/// if the attempt was lost before its checkpoint was committed, until TrialPromoted. `next` offers only paused trials.
+/// A trial that reports once more before it obeys is told to pause again. The tuner pauses trials for reasons of its
+/// own (Reason::draining, yielded) and resumes them itself. A report at a rung whose record says go_on is a promotion,
+/// whatever reason the tuner gives.
 class Scheduler {
   public:
     virtual ~Scheduler() = default;
     [[nodiscard]] virtual std::string_view name() const = 0;
-    /// `contended`: other trials wait for ranks, so that a trial at a rung should not go on in place.
+    /// `contended`: other trials wait for ranks, so a trial at a rung should not go on in place.
     [[nodiscard]] virtual study::Verdict decide(const Report& report, bool contended) const = 0;
     /// What to do next. Create only if `pool.can_create`.
     [[nodiscard]] virtual Work next(const Pool& pool) const = 0;
-    /// Asked when `decide` said Verb::exploit, with the same report: whom, and with which configuration. Where the
-    /// donor has no committed checkpoint of that iteration (records CheckpointCommitted and CheckpointReleased tell),
-    /// the trial goes on as it is, and its record says so. The trial is started again at once from there; it goes on
-    /// counting its own iterations.
+    /// Whom to exploit, and with which configuration. Asked after `decide` said Verb::exploit, with the same report.
+    /// The trial restarts at once from the donor's checkpoint and keeps counting its own iterations. If the donor has
+    /// no committed checkpoint of that iteration (see CheckpointCommitted and CheckpointReleased), the trial goes on as
+    /// it is, and its record says so.
     [[nodiscard]] virtual Exploit exploit(const Report&) const {
         throw std::logic_error(std::string(name()) + " exploits nobody");
     }
-    /// It may say Verb::exploit: trainables have to save checkpoints, and a study cannot be deterministic.
+    /// `decide` may say Verb::exploit: the trainable must save checkpoints, and the study cannot be deterministic.
     [[nodiscard]] virtual bool exploits() const { return false; }
     /// Whether others may still want to take over a trial that has ended: until they may not, its newest checkpoint
     /// stays.
     [[nodiscard]] virtual bool donates(base::TrialId) const { return false; }
     /// The next iteration, greater than `current`, at which a trial must wait for the verdict.
     [[nodiscard]] virtual base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const = 0;
-    /// Throws base::FormatError when the record cannot follow the state it meets (a trial that was never created).
+    /// Throws base::FormatError when the record does not fit the state (a trial that was never created).
     virtual void apply(const study::Record& record) = 0;
-    /// Whether the place of a trial at its rung has become hopeless: so many entries are better that it could not be
-    /// promoted even if all trials of the study came to this rung. What it paused with may be thrown away. (finish_top
-    /// may still choose it, when all those have failed.)
+    /// Whether a trial can no longer be promoted from its rung: so many entries are better that it would not be
+    /// promoted even if all trials of the study came to this rung. The checkpoint that it paused with may be deleted.
+    /// (finish_top may still choose the trial, if all better ones failed.)
     [[nodiscard]] virtual bool out_of_reach(base::TrialId) const { return false; }
-    /// The trials that came to be out of reach by the record applied last, wherever they are now.
+    /// The trials that the last record put out of reach, wherever they are now.
     [[nodiscard]] virtual const std::vector<base::TrialId>& fell_out() const {
         static const std::vector<base::TrialId> none;
         return none;
@@ -122,7 +122,7 @@ class Scheduler {
     /// Trials are paused and resumed: a trainable without checkpoints needs restart_paused.
     [[nodiscard]] virtual bool pauses() const = 0;
 
-    /// For the live table: iteration of each rung, entries, promotions, of all brackets. Empty unless ASHA.
+    /// For the live table: the rungs of all brackets. Empty unless ASHA.
     struct RungView {
         base::Iteration iteration = 0;
         std::uint64_t entries = 0;

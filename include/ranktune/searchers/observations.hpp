@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a study has seen of its trials so far: one table for every searcher that learns.
+// What a study has seen of its trials so far: one table for all searchers that learn.
 
 #include <array>
 #include <cstddef>
@@ -20,20 +20,20 @@ namespace ranktune::searchers {
 /// One line of the table.
 struct Observation {
     enum class Kind : std::uint8_t {
-        asked,    ///< the trial has this point from now on
+        asked,    ///< the trial trains with this point from now on
         reported, ///< a report takes effect
         over      ///< the trial has reached a final phase
     };
     Kind kind = Kind::asked;
-    study::TrialPhase phase = study::TrialPhase::waiting; ///< over: which
+    study::TrialPhase phase = study::TrialPhase::waiting; ///< over: the final phase
     base::TrialId trial;
     std::uint64_t point = 0; ///< number of the trial's point at that time; see Observations::point
     base::Iteration iteration = 0;
     study::Score score; ///< reported
 };
 
-/// A list to which things are added at its end, in pieces that never move: whoever holds a copy reads what it had when
-/// it was made, while another thread goes on adding to the original.
+/// An append-only list in pieces that never move: another thread may read a copy, as it was when it was made, while the
+/// original grows.
 template <class T>
 class GrowingList {
   public:
@@ -43,7 +43,7 @@ class GrowingList {
         if (size_ == pieces_.size() * piece) pieces_.push_back(std::make_shared<std::array<T, piece>>());
         (*pieces_.back())[size_++ % piece] = std::move(value);
     }
-    /// Shares its pieces. Costs a pointer for every 256 elements.
+    /// The first `size` elements. Shares the pieces: costs one pointer for every 256 elements.
     [[nodiscard]] GrowingList first(std::size_t size) const {
         GrowingList list;
         list.size_ = std::min(size, size_);
@@ -58,13 +58,13 @@ class GrowingList {
     std::vector<std::shared_ptr<std::array<T, piece>>> pieces_;
 };
 
-/// In the order in which things took effect. Adding a line costs O(1), in memory and time. What `first` gives is cheap
-/// to take, and another thread may read it while the original grows.
+/// In the order in which events took effect. Adding a line is O(1). The views that `first` gives are cheap, and another
+/// thread may read them while the original grows.
 class Observations {
   public:
-    /// Empty, of no space.
+    /// Empty, without a space.
     Observations() = default;
-    /// `dimensions`: of SearchSpace::encode.
+    /// `dimensions`: the size of SearchSpace::encode.
     explicit Observations(std::size_t dimensions) : dimensions_(dimensions) {}
 
     [[nodiscard]] std::size_t size() const { return lines_.size(); }
@@ -77,11 +77,11 @@ class Observations {
         return dimensions_ == 0 ? points_ : coordinates_.size() / dimensions_;
     }
     [[nodiscard]] std::size_t dimensions() const { return dimensions_; }
-    /// As they were when there were so many lines.
+    /// The table as it was when it had `lines` lines.
     [[nodiscard]] Observations first(std::size_t lines) const;
 
-    // ---- for who keeps the table
-    /// A new trial, or another configuration of one.
+    // ---- for the owner of the table
+    /// A new trial, or a new configuration of a trial.
     void asked(base::TrialId trial, base::Iteration iteration, const space::SearchSpace& space,
                const space::Configuration& configuration);
     void reported(base::TrialId trial, base::Iteration iteration, const study::Score& score);
@@ -95,7 +95,7 @@ class Observations {
     std::uint64_t points_ = 0;
     GrowingList<Observation> lines_;
     GrowingList<double> coordinates_;
-    std::vector<std::uint64_t> point_of_; ///< newest one of each trial; none in a view
+    std::vector<std::uint64_t> point_of_; ///< newest point of each trial; empty in a view
 };
 
 } // namespace ranktune::searchers

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the searchers that keep no state have in common.
+// Base class of the searchers that keep no state.
 
 #include <cstdint>
 
@@ -9,8 +9,8 @@
 
 namespace ranktune::searchers {
 
-/// A searcher that remembers nothing of its own: its answer depends on the seed, the index and, for one that learns,
-/// the table of observations.
+/// A searcher without state of its own: its suggestions depend on the seed, the index and, if it learns, the table of
+/// observations.
 class StatelessSearcher : public Searcher {
   public:
     void apply(const study::Record& /*record*/) final {}

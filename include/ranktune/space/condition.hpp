@@ -22,24 +22,23 @@ namespace ranktune::space {
 ///     literal    = number | 'string' | "string" | true | false
 ///
 /// A comparison with a parameter that is absent from the configuration is false (also `!=` and `not in`); `not` turns
-/// that false into true like any other. Numbers compare by value, whether integer or float (32 == 32.0); values of
-/// different kinds are unequal and in no order; strings are ordered by their bytes; a list equals no literal. `and` and
-/// `or` look at their right side only if the left one does not settle it (nothing can be told from outside: a condition
-/// has no side effects and never fails).
+/// that false into true. Numbers compare by value, whether integer or float (32 == 32.0); values of different kinds are
+/// unequal and in no order; strings are ordered by their bytes; a list equals no literal. Evaluation has no side
+/// effects and never fails.
 class Condition {
   public:
     /// Throws base::UsageError with what was expected at which column of the text (counted from 1).
     [[nodiscard]] static Condition parse(const std::string& text);
 
-    /// The value of a parameter by its name; null: it is absent.
+    /// The value of a parameter by its name; null: absent.
     using LookUp = std::function<const Value*(std::string_view name)>;
 
     [[nodiscard]] bool holds(const Configuration& configuration) const;
     [[nodiscard]] bool holds(const LookUp& value_of) const;
-    /// Names of the parameters that it mentions, each once, in order of appearance.
+    /// Names of the parameters that the condition mentions, each once, in order of appearance.
     [[nodiscard]] const std::vector<std::string>& names() const;
     [[nodiscard]] const std::string& text() const;
-    /// Both must hold: for a condition on a nested table together with one on a key of it.
+    /// `a` and `b`: joins the condition of a nested table with that of one of its keys.
     [[nodiscard]] static Condition both(const Condition& a, const Condition& b);
 
   private:

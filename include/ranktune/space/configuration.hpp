@@ -14,32 +14,33 @@
 
 namespace ranktune::space {
 
-/// An ordered list of (name, value). Names of nested tables are joined by dots ("optimizer.lr"). Order is that of the
-/// study file, on every rank and in every life. Copies share names and values; the configurations of a space without
-/// conditions share their names.
+/// An ordered list of (name, value). Names of nested tables are joined by dots ("optimizer.lr"). The order is that of
+/// the study file, on every rank and after every restart. Copies share names and values; the configurations of a space
+/// without conditions share their names.
 class Configuration {
   public:
     using Names = std::vector<std::string>;
-    /// Refers to the configuration that it was looked up in.
+    /// Refers into its configuration.
     struct Entry {
         const std::string& name;
         const Value& value;
     };
-    /// Refers to its configuration, which outlives it and is not set meanwhile.
+    /// Refers to its configuration, which must outlive it and not change meanwhile.
     class Entries;
 
     Configuration() = default;
-    /// The names differ (the caller's duty).
+    /// Requires distinct names.
     explicit Configuration(std::vector<std::pair<std::string, Value>> entries);
 
-    /// Adds a parameter, or replaces the value of one that is there. O(parameters). What was looked up before is gone.
+    /// Adds a parameter, or replaces the value of one that is there. O(parameters). Invalidates what was looked up
+    /// before.
     void set(std::string_view name, Value value);
     [[nodiscard]] const Value* find(std::string_view name) const;
     [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
     /// Throws base::UsageError naming the parameter and those that exist.
     [[nodiscard]] const Value& at(std::string_view name) const;
 
-    /// Looks every parameter up.
+    /// All parameters. Counts as a look-up of each (see `watch`).
     [[nodiscard]] Entries entries() const&;
     [[nodiscard]] Entries entries() const&& = delete;
     [[nodiscard]] bool empty() const { return size() == 0; }
@@ -53,7 +54,7 @@ class Configuration {
         on_look_ = std::make_shared<const std::function<void(std::size_t)>>(std::move(on_look));
     }
 
-    /// Holds the names of `other` in place of its own, if they are equal: saves memory, and changes nothing else.
+    /// Shares the names of `other`, if they are equal, to save memory.
     void share_names(const Configuration& other);
 
     /// The same names and values in the same order.
@@ -67,7 +68,7 @@ class Configuration {
 
     [[nodiscard]] const Value& value(std::size_t position) const { return values_.get()[position]; }
 
-    // One value for each name; without names there are no parameters. What they point to never changes.
+    // One value for each name; null without parameters. Shared, so never modified.
     std::shared_ptr<const Names> names_;
     std::shared_ptr<const Value[]> values_;
     std::shared_ptr<const std::function<void(std::size_t)>> on_look_; ///< null: not watched

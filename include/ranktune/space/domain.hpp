@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Parameter domains: what a hyper-parameter can be. All of Ray Tune's space types, with every bound resolved.
+// Parameter domains: the values that a hyper-parameter can have. All of Ray Tune's space types, with every bound
+// resolved.
 
 #include <cstdint>
 #include <optional>
@@ -12,11 +13,11 @@
 
 namespace ranktune::space {
 
-/// uniform, loguniform, quniform, qloguniform. Samples lie in [lower, upper); with lower == upper in {lower}. With a
-/// quantum the result is the multiple of `quantum` nearest to the sample, clamped to the outermost multiples inside
-/// [lower, upper], both bounds inclusive: quniform(0.15, 1.0, 0.1) gives 0.2 ... 1.0. (Bounds that are multiples so
-/// have half the probability of the other values, as in Ray Tune.) A multiple is the double nearest to the decimal
-/// number: 3 x 0.1 is 0.3, not 0.30000000000000004.
+/// uniform, loguniform, quniform, qloguniform. Samples lie in [lower, upper); if lower == upper, every sample is lower.
+/// With a quantum the result is the multiple of `quantum` nearest to the sample, clamped to the outermost multiples
+/// inside [lower, upper], both bounds inclusive: quniform(0.15, 1.0, 0.1) gives 0.2 ... 1.0. (So bounds that are
+/// multiples have half the probability of the other values, as in Ray Tune.) A multiple is the double nearest to the
+/// decimal number: 3 x 0.1 is 0.3, not 0.30000000000000004.
 struct FloatRange {
     double lower = 0.0;
     double upper = 1.0;
@@ -28,7 +29,7 @@ struct FloatRange {
 /// randint, lograndint, qrandint, qlograndint. Both bounds are inclusive *here*; the parser has already turned the
 /// exclusive upper bound of `randint` and `lograndint` into this form. The values are the multiples of `quantum` inside
 /// [lower, upper]: qrandint(1, 10, 4) gives 4 or 8. All are equally likely; with `log`, value k x quantum has a
-/// probability in proportion to log((k + 1) / k), so that `qlograndint(a, b, 1)` is `lograndint(a, b + 1)`.
+/// probability proportional to log((k + 1) / k), so that `qlograndint(a, b, 1)` is `lograndint(a, b + 1)`.
 struct IntRange {
     std::int64_t lower = 0;
     std::int64_t upper = 1; ///< inclusive
@@ -99,11 +100,10 @@ using Domain = std::variant<FloatRange, IntRange, Normal, Choice, Grid, Constant
 
 /// Parses a call such as `loguniform(1e-4, 1.0)`, with Ray Tune's names, argument order and names of arguments
 /// (`quniform(0, 10, q=2)`): uniform quniform loguniform qloguniform randn qrandn randint qrandint lograndint
-/// qlograndint choice grid. Lower bounds are inclusive, upper bounds exclusive for randint and lograndint. `base` of
-/// the logarithmic ones is accepted and has no effect: the distribution does not depend on it. `choice` and `grid` take
-/// one list; `ordered=true` is the one further argument of `choice`. Throws base::UsageError with a sentence without
-/// location: unknown name (with the nearest one), number and kind of arguments, or `problem` of the result after the
-/// name.
+/// qlograndint choice grid. Lower bounds are inclusive, upper bounds exclusive for randint and lograndint. The
+/// logarithmic ones accept `base`, which has no effect: the distribution does not depend on it. `choice` and `grid`
+/// take one list; `ordered=true` is the one further argument of `choice`. Throws base::UsageError, without a location,
+/// for an unknown name (with the nearest one), a wrong number or kind of arguments, or a `problem` of the result.
 [[nodiscard]] Domain parse_domain(const std::string& call);
 /// Whether a string of a study file is meant as a call: a name followed by a bracketed argument list, or a known name
 /// followed by an opening bracket.

@@ -16,7 +16,7 @@ namespace ranktune::space {
 ///   a in [1, 2], b in ['x', 'y']  ->  {1, x} {1, y} {2, x} {2, y}
 class Enumeration {
   public:
-    /// Most points of the cross product of a space with conditions: the constructor visits them all.
+    /// The largest cross product allowed for a space with conditions: the constructor visits every point.
     static constexpr std::uint64_t most_points_with_conditions = std::uint64_t{1} << 18;
 
     /// Throws base::UsageError naming every continuous parameter (uniform, loguniform, randn, qrandn: give them a
@@ -31,7 +31,7 @@ class Enumeration {
   private:
     /// Position of each parameter in its domain at a point of the cross product.
     [[nodiscard]] std::vector<std::uint64_t> positions(std::uint64_t point) const;
-    /// Numbers of the points that stand for themselves: every absent parameter is at its first position.
+    /// Collects the points at which every absent parameter is at its first position: one for each configuration.
     void collect_distinct();
 
     const SearchSpace& space_;

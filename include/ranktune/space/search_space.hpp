@@ -28,16 +28,16 @@ class SearchSpace {
   public:
     SearchSpace() = default;
     /// Orders the parameters so that each comes after those its condition mentions. Throws base::UsageError for a
-    /// double name, a condition on an unknown name, a cycle, or `problem(domain)`.
+    /// duplicate name, a condition on an unknown name, a cycle, or `problem(domain)`.
     explicit SearchSpace(std::vector<Parameter> parameters);
 
     /// In the order of the study file.
     [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
     [[nodiscard]] const Parameter* find(std::string_view name) const;
 
-    /// Random configuration of a trial: a function of (seed, trial) only. Parameter i (in file order, grids and
-    /// constants counted) is `decode` of the first `uniform()` of the stream (seed, sample, trial, i), or of more than
-    /// 2^53 integers `below` their number, whichever others are active; the grid point is trial modulo grid_size().
+    /// Random configuration of a trial: a function of (seed, trial) only. Parameter i (in file order, counting grids
+    /// and constants) is `decode` of the first `uniform()` of the stream (seed, sample, trial, i), whichever others are
+    /// active; a range of more than 2^53 integers uses `below` instead. The grid point is trial modulo grid_size().
     [[nodiscard]] Configuration sample(std::uint64_t seed, base::TrialId trial) const;
 
     /// Number of unit-cube coordinates: one per parameter that is neither Grid nor Constant, in file order.
@@ -61,7 +61,7 @@ class SearchSpace {
   private:
     /// Position i: the value of parameter i, if it has one.
     [[nodiscard]] Configuration of_present(std::vector<std::optional<Value>> values) const;
-    /// Does parameter i exist beside the values found so far?
+    /// Whether the condition of parameter i holds for the values found so far.
     [[nodiscard]] bool exists(std::size_t i, const std::vector<std::optional<Value>>& values) const;
 
     std::vector<Parameter> parameters_;

@@ -12,7 +12,7 @@
 
 namespace ranktune::space {
 
-/// Changes by assignment alone, so that copies share a string or a list: 24 bytes, quick to copy.
+/// Changes only by assignment, so that copies share strings and lists: 24 bytes, cheap to copy.
 class Value {
   public:
     using List = std::vector<Value>;
@@ -45,9 +45,8 @@ class Value {
 
     /// "bool", "integer", "float", "string" or "list".
     [[nodiscard]] std::string_view kind() const;
-    /// For people and for command lines: shortest text that reads back as the same value; strings without quotes, lists
-    /// as
-    /// `[128,64]`.
+    /// For people and for command lines: the shortest text that reads back as the same value; strings without quotes,
+    /// lists as `[128,64]`.
     [[nodiscard]] std::string text() const;
     /// As a literal of a study file: `0.5`, `'adam'`, `[128, 64]`. Valid TOML, and what `parse_domain` reads.
     [[nodiscard]] std::string literal() const;
@@ -56,7 +55,7 @@ class Value {
     friend bool operator==(const Value&, const Value&) = default;
 
   private:
-    /// Is copied where others are moved: so it always holds something.
+    /// Has no move constructor: a moved-from value still holds something.
     template <class T>
     struct Shared {
         explicit Shared(T value) : at(std::make_shared<const T>(std::move(value))) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What differs between two versions of a study file, and which of it a running study can take over.
+// Differences between two versions of a study file, and which of them a study can take over.
 
 #include <span>
 #include <string>
@@ -14,24 +14,24 @@ namespace ranktune::study {
 /// One key of the resolved study file whose value differs.
 struct KeyChange {
     std::string key;         ///< dotted
-    std::string before;      ///< as TOML; empty: not there
+    std::string before;      ///< as TOML; empty: absent
     std::string after;       ///< the same
-    bool may_change = false; ///< budgets, limits and outputs; everything that results depend on may not
+    bool may_change = false; ///< budgets, limits and outputs; never what results depend on
     friend bool operator==(const KeyChange&, const KeyChange&) = default;
 };
 
-/// All keys that differ, in the order of the resolved file. Defaults that are written out do not differ.
+/// All keys that differ, in the order of the resolved file. An explicit default equals an implicit one.
 [[nodiscard]] std::vector<KeyChange> differences(const StudySpec& before, const StudySpec& after);
 
-/// What may change: keys, and tables ("stop.") with everything in them. Beside these, options of algorithms that say so
-/// of themselves, and the place of a file that holds the same as before.
+/// Keys, and whole tables ("stop."), that may change. Options with AlgorithmOption::may_change may change, too, and so
+/// may the path of a file with the same content.
 [[nodiscard]] std::span<const std::string_view> changeable_keys();
 
 /// Whether any of the changes can lead to other results or decisions (limits, failure rules, the command line), and not
 /// only to other files.
 [[nodiscard]] bool changes_what_is_decided(const std::vector<KeyChange>& changes);
 
-/// Gives `spec` the values that `later` has for the keys that may change; the others stay.
+/// Copies the keys that may change from `later` to `spec`; the others stay.
 void take_over(StudySpec& spec, const StudySpec& later);
 
 } // namespace ranktune::study

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The one versioned codec, for messages and journal alike: little-endian, varints, length before every item.
+// The versioned codec of messages and journal: little-endian, varints, length before every item.
 
 #include <concepts>
 #include <cstddef>
@@ -18,18 +18,18 @@
 
 namespace ranktune::study {
 
-/// Version of everything below. A reader refuses another major and skips unknown trailing fields of a larger minor.
+/// Version of all encodings below. A reader refuses another major and skips unknown trailing fields of a larger minor.
 inline constexpr std::uint16_t codec_major = 2;
 inline constexpr std::uint16_t codec_minor = 0;
 
 using Bytes = std::vector<std::byte>;
 
-/// Of a number in the variable-length form.
+/// The longest varint.
 inline constexpr std::size_t max_varint_bytes = 10;
 
-/// How everything is written, over a sink for bytes. A sink has `byte(std::byte)`, `write(const void*, std::size_t)`
-/// and `size()`. One that is memory also has `room(n)`: the place where the next bytes go, by reference, with room for
-/// n of them; whoever writes there moves it on.
+/// Writes values to a sink for bytes. A sink has `byte(std::byte)`, `write(const void*, std::size_t)` and `size()`. A
+/// sink in memory also has `room(n)`: a reference to the write position, with room for n bytes; the caller advances it
+/// by the bytes written.
 template <class Sink>
 class BasicEncoder {
   public:
@@ -45,7 +45,7 @@ class BasicEncoder {
     void varint(std::uint64_t value) {
         if constexpr (requires { sink_.room(max_varint_bytes); }) {
             std::byte*& to = sink_.room(max_varint_bytes);
-            std::byte* at = to; // stays in a register: the bytes written could be those of `to`
+            std::byte* at = to; // a local stays in a register; `to` could alias the bytes written
             for (; value >= 0x80; value >>= 7) *at++ = static_cast<std::byte>(value | 0x80);
             *at++ = static_cast<std::byte>(value);
             to = at;
@@ -66,10 +66,10 @@ class BasicEncoder {
         append(value);
     }
     void boolean(bool value) { u8(value ? 1 : 0); }
-    /// Bytes as they are, without their length.
+    /// Raw bytes, without their length.
     void append(std::span<const std::byte> value) { sink_.write(value.data(), value.size()); }
 
-    /// Of all that the sink holds.
+    /// Bytes in the sink.
     [[nodiscard]] std::size_t size() const { return sink_.size(); }
 
   private:
@@ -121,8 +121,8 @@ class Decoder {
     }
     [[nodiscard]] std::span<const std::byte> bytes() { return take(varint()); }
     [[nodiscard]] bool boolean() { return u8() != 0; }
-    /// A count of items of at least one byte each: refuses what cannot fit, so that damaged input cannot ask for
-    /// memory.
+    /// A count of items of at least one byte each. Refuses a count that exceeds the bytes left, so that damaged input
+    /// cannot allocate memory.
     [[nodiscard]] std::size_t count() {
         const std::uint64_t value = varint();
         if (value > in_.size())
@@ -152,12 +152,12 @@ class Decoder {
 /// Appends `varint length, u8 kind, fields`. A Reported of one metric takes at most 64 bytes (below 2^21 attempts and
 /// 2^49 iterations), mostly 35 to 40, and 9 per further metric when their numbers ascend by one.
 void encode(const Record& record, Bytes& out);
-/// The same bytes as one call for each, sooner.
+/// The same bytes as with one call for each, but faster.
 void encode(std::span<const Record> records, Bytes& out);
 /// Reads one record and moves on. Throws base::FormatError for unknown kinds and truncated bytes.
 [[nodiscard]] Record decode_record(Decoder& in);
 
-// Pieces that the messages of the transport share with the records.
+// Pieces that messages share with records.
 void encode(const space::Value& value, Encoder& out);
 [[nodiscard]] space::Value decode_value(Decoder& in);
 void encode(const space::Configuration& configuration, Encoder& out);
@@ -172,7 +172,7 @@ void encode(const Verdict& verdict, Encoder& out);
 [[nodiscard]] Verdict decode_verdict(Decoder& in);
 void encode(const Failure& failure, Encoder& out);
 [[nodiscard]] Failure decode_failure(Decoder& in);
-/// Throws base::FormatError for one that is not known: it decides whether a study is started again.
+/// Throws base::FormatError for an unknown asker, because it decides whether a study is started again.
 [[nodiscard]] Asker decode_asker(Decoder& in);
 
 } // namespace ranktune::study

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Commands: what the core wants done. They leave the head only after the records of the same step are written.
+// Commands: what the core wants done. The head sends them only after it has written the records of the same step.
 
 #include <cstdint>
 #include <string>
@@ -22,16 +22,16 @@ struct StartTrial {
     space::Configuration configuration;
     StartFrom from;
     std::uint32_t generation = 0; ///< of the trial, for its checkpoints
-    Iteration iteration = 0;      ///< the trial's own, from which it goes on: not that of a donor
-    double seconds = 0.0;         ///< training time of earlier attempts that counts
+    Iteration iteration = 0;      ///< at which the trial goes on; its own, not that of a donor
+    double seconds = 0.0;         ///< training time of earlier attempts, as far as it counts
     Iteration decision_point = 1; ///< see Decide
     /// Mean time between failures of the job, as far as the study knows: for checkpoint.interval = "auto".
     base::Duration between_failures{};
     friend bool operator==(const StartTrial&, const StartTrial&) = default;
 };
 
-/// To the leader: the verdict on the report of `iteration`. The group waits for it only when `iteration` reached the
-/// decision point it was given before; otherwise it has gone on, and a `go_on` is not sent at all.
+/// To the leader: the verdict on the report of `iteration`. The group waits for it only if `iteration` reached its
+/// decision point; otherwise it has gone on, and a `go_on` is not sent.
 struct Decide {
     TrialId trial;
     Attempt attempt;

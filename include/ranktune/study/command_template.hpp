@@ -13,17 +13,17 @@
 
 namespace ranktune::study {
 
-/// What a trial puts in.
+/// What a trial fills in.
 struct CommandValues {
     const space::Configuration& configuration;
     std::string config_path; ///< of the configuration as a JSON file
     base::Iteration iterations = 0;
 };
 
-/// A word of a command as it is written.
+/// A word of a command before placeholders are filled in.
 struct WrittenWord {
     std::string text;    ///< without its quotes; a placeholder with its braces
-    bool varies = false; ///< has a placeholder in it
+    bool varies = false; ///< contains a placeholder
 };
 
 /// `python3 train.py {args}` as words, split as a shell would split them but without a shell: blanks separate, quotes
@@ -44,18 +44,18 @@ class CommandTemplate {
     /// understands, `~` among them.
     CommandTemplate(std::string_view command, bool shell, Flags flags = Flags::off);
     explicit CommandTemplate(const ProgramSpec& program);
-    /// The same, with all mistakes told at once; only without any is the result good for more than its placeholders.
+    /// The same, but collects all mistakes. With mistakes, only the placeholders of the result can be used.
     [[nodiscard]] static CommandTemplate read(std::string_view command, bool shell, std::vector<std::string>& mistakes);
 
-    /// What stands between braces, in order, each name once: hyper-parameters, and those of `reserved`.
+    /// The placeholders in order, each name once: hyper-parameters and `reserved` names.
     [[nodiscard]] std::vector<std::string> placeholders() const;
     /// The program and its arguments.
     [[nodiscard]] std::vector<std::string> expand(const CommandValues& values) const;
 
-    /// The words of a command before any is filled in; those of a shell's command as far as blanks and quotes tell.
+    /// The words of a command before placeholders are filled in; for a shell command, split by blanks and quotes only.
     [[nodiscard]] static std::vector<WrittenWord> written(std::string_view command);
 
-    /// `{...}` that are not hyper-parameters.
+    /// Placeholders that are not hyper-parameters.
     [[nodiscard]] static const std::vector<std::string>& reserved();
 
   private:
@@ -67,20 +67,20 @@ class CommandTemplate {
     class Reader;
 
     CommandTemplate(bool shell, Flags flags) : shell_(shell), flags_(flags) {}
-    /// What a placeholder becomes; nothing: the trial has no such hyper-parameter.
+    /// The text for a placeholder; nullopt: the trial has no such hyper-parameter.
     [[nodiscard]] std::optional<std::vector<std::string>> fill_in(const std::string& name,
                                                                   const CommandValues& values) const;
 
-    std::vector<Word> words_; ///< of a shell's command: one
+    std::vector<Word> words_; ///< a shell command is one word
     bool shell_ = false;
     Flags flags_ = Flags::off;
 };
 
-/// The words in one line that a shell would split into them again: for people.
+/// One line that a shell would split into these words; for display.
 [[nodiscard]] std::string shell_text(const std::vector<std::string>& words);
 
-/// What a trial of this configuration runs, in one line, for people: the path of its configuration is not known yet.
-/// Requires trials that are programs.
+/// The command line of a trial with this configuration, for display: the path of the configuration file is not known
+/// yet. Requires a program as trainable.
 [[nodiscard]] std::string trial_command_text(const StudySpec& spec, const space::Configuration& configuration);
 
 } // namespace ranktune::study

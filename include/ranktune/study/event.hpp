@@ -12,18 +12,18 @@
 
 namespace ranktune::study {
 
-/// The job of the incarnation before died while trials ran, and nobody outside wanted it: no signal, no preemption, no
-/// node that failed.
+/// The job of the previous incarnation died while trials ran, without an outside cause: no signal, no preemption, no
+/// failed node.
 struct JobDeath {
-    std::vector<CrashNote> notes; ///< empty: nobody knows whose fault it was
+    std::vector<CrashNote> notes; ///< empty: the cause is unknown
 };
 
-/// A head came to life with these workers. Attempts of an earlier incarnation are over; their trials wait again.
+/// A head started with these workers. Attempts of an earlier incarnation are over; their trials wait again.
 struct Began {
     Incarnation incarnation;
     std::vector<RankInfo> workers;                ///< every rank but the head, ascending
     std::string wall_time;                        ///< RFC 3339, for people; decides nothing
-    std::optional<JobDeath> death = std::nullopt; ///< how the incarnation before ended, if it was a death
+    std::optional<JobDeath> death = std::nullopt; ///< how the previous incarnation died; nullopt: it did not
 };
 
 /// A trial finished an iteration. One per iteration of an attempt, ascending.
@@ -54,7 +54,7 @@ struct AttemptOver {
 };
 
 /// A worker rank is gone for the rest of this incarnation. An attempt that used it is lost; its other ranks come back
-/// with the AttemptOver of their leader or, when the leader is the one that died, at once.
+/// with the AttemptOver of their leader, or at once if the leader died.
 struct RankGone {
     Rank rank;
     std::string why;
@@ -67,14 +67,14 @@ struct TimerFired {};
 /// Someone wants the study to end early but resumably: signal, walltime, `ranktune stop`. Trials checkpoint at their
 /// next report.
 struct StopRequested {
-    std::string why;                  ///< in words; those of `by`, where it is somebody
-    Reason reason = Reason::draining; ///< or unread_parameter: then the study is over, and nothing resumes it
-    /// A person counts although the study drains for its deadline, or for a signal of Slurm's, already.
+    std::string why;                  ///< in words; names `by`, if there is one
+    Reason reason = Reason::draining; ///< or unread_parameter: then the study is over for good
+    /// A person is recorded even if the study drains already for its deadline or a signal from Slurm.
     Asker by = Asker::none;
 };
 
-/// When the job ends, as far as anybody knows, with what the driver keeps for itself taken off; nothing: no limit, or
-/// not known. For the incarnation that begins or runs; sent again whenever somebody asked.
+/// When the job ends, minus the time that the driver needs for itself; nullopt: no limit, or unknown. For the current
+/// incarnation, or the one that begins; sent again whenever the driver asked Slurm.
 struct DeadlineKnown {
     std::optional<StudyTime> at;
 };
@@ -82,8 +82,8 @@ struct DeadlineKnown {
 /// The answer to the command Prepare.
 struct Prepared {
     std::uint64_t ticket = 0;
-    std::optional<space::Configuration> configuration; ///< none: it failed
-    std::string why = {};                              ///< it failed, in words
+    std::optional<space::Configuration> configuration; ///< nullopt: it failed
+    std::string why = {};                              ///< why it failed
 };
 
 /// What can happen.

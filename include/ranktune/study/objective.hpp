@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What is optimised, and how two values compare. NaN, infinity and ties have written rules, in one place.
+// What is optimised, and how two values compare. Defines the rules for NaN, infinity and ties.
 
 #include <algorithm>
 #include <array>
@@ -29,15 +29,15 @@ struct Objective {
     return mode == Mode::max ? value : -value;
 }
 
-/// What a report is worth: a value for each objective, and whether all constraints hold. (A study has one objective
-/// and no constraints so far; whoever compares by more than `rank()` is ready for others.)
+/// What a report is worth: a value for each objective, and whether all constraints hold. (So far a study has one
+/// objective and no constraints; code that compares all values, not only `rank()`, is ready for more.)
 class Score {
   public:
     static constexpr std::size_t max_objectives = 4;
 
     /// Worst.
     Score() = default;
-    /// Of one objective, larger is better.
+    /// One objective; larger is better.
     Score(double value, bool is_feasible = true)
         : feasible(is_feasible), size_(1), values_{value} {} // NOLINT: a number is a score
     /// At most max_objectives values; larger is better in each.
@@ -47,7 +47,7 @@ class Score {
     }
 
     [[nodiscard]] std::span<const double> values() const { return std::span(values_).first(size_); }
-    /// One number for who wants one: the first objective; -infinity where it is missing or a constraint is violated.
+    /// The score as one number: the first objective; -infinity if it is missing or a constraint is violated.
     [[nodiscard]] double rank() const {
         return feasible && size_ > 0 ? values_[0] : -std::numeric_limits<double>::infinity();
     }

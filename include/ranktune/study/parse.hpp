@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// From a study file to a StudySpec, with all mistakes together, and back to a resolved file.
+// Parses a study file to a StudySpec, reporting all mistakes together, and writes the resolved file.
 
 #include <cstdint>
 #include <functional>
@@ -21,7 +21,7 @@ struct Mistake {
     std::uint32_t line = 0; ///< from 1; 0: not in the file (override, or a missing key)
     std::uint32_t column = 0;
     std::string key; ///< dotted; empty: the file as a whole
-    /// What is wrong, what is accepted, the nearest known key. One that begins with "is " goes on from the key without
+    /// What is wrong, what is accepted, the nearest known key. A message that begins with "is " follows the key without
     /// a colon: `scheduler.max_t is Ray Tune's name; here: study.max_iterations`.
     std::string message;
 };
@@ -37,18 +37,18 @@ class StudyFileError : public base::UsageError {
     std::vector<Mistake> mistakes_;
 };
 
-/// What the parser asks about paths (absolute ones); it sees no disk itself. Each answers why the path does not serve,
-/// or an empty string. A path is not asked about through a function that is empty.
+/// How the parser checks absolute paths; it does not access the disk itself. Each function returns why the path cannot
+/// be used, or an empty string. Empty functions are not called.
 struct PathChecks {
     std::function<std::string(const std::string& path)> file;
     std::function<std::string(const std::string& path)> directory;
-    /// Another answer: what a file that may be used holds, as a short text that is the same for the same bytes wherever
-    /// they lie; empty: not known (a directory).
+    /// Returns a digest of the content of a usable file, which does not depend on its path; empty: unknown (a
+    /// directory).
     std::function<std::string(const std::string& path)> content = {};
 };
 
-/// What the parser asks about the ranks that there are where the study is to run, when that is known: with the largest
-/// number that a trial may ask for. Answers why there are not so many, or an empty string.
+/// How the parser checks the number of ranks, if the place where the study will run is known. Called with the largest
+/// number that a trial may ask for; returns why there are not so many, or an empty string.
 using RankCheck = std::function<std::string(std::uint32_t most)>;
 
 /// What a study file may name.
@@ -63,19 +63,19 @@ struct Known {
                                     const std::vector<std::string>& overrides, const Known& known,
                                     const PathChecks& paths = {}, const RankCheck& ranks = {});
 
-/// Parses what `resolved_toml` wrote. The trainable need not be known to this program: for views of a study that
-/// another program runs, and for replay. Its algorithms must be. Throws StudyFileError; base::UsageError for an
-/// algorithm that is not among `algorithms`.
+/// Parses what `resolved_toml` wrote. This program must know the algorithms, but need not know the trainable: for views
+/// of studies of other programs, and for replay. Throws StudyFileError; base::UsageError for an algorithm that is not
+/// among `algorithms`.
 [[nodiscard]] StudySpec parse_resolved_study(const std::string& text, const std::string& file,
                                              const Algorithms& algorithms);
 
 /// The resolved study as TOML: every default written out, absolute paths. Parsing it again gives the same StudySpec.
 [[nodiscard]] std::string resolved_toml(const StudySpec& spec);
-/// The same for people: behind a range of integers, or of multiples of a quantum, a comment names the least and the
-/// greatest value that it gives, `# from 4 to 8`.
+/// The same for display: a comment after a range of integers, or of multiples of a quantum, shows its smallest and
+/// largest value, `# from 4 to 8`.
 [[nodiscard]] std::string resolved_toml_with_bounds(const StudySpec& spec);
 
-/// Whether a study may be called so: the name is also that of a folder, and part of a job's.
+/// Whether this is a valid study name: it is also the name of a folder, and part of a job name.
 [[nodiscard]] bool is_study_name(const std::string& name);
 
 /// `90m`, `2h30m`, `45s`, `1.5h`, `HH:MM:SS`, `D-HH:MM:SS`. Throws base::UsageError; `4:00` is refused because Slurm

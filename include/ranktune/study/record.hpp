@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Records: what the core decided, in the form that is written to the journal and applied to the state, live and in
-// replay.
+// Records: decisions of the core, written to the journal and applied to the state, live and in replay.
 
 #include <cstdint>
 #include <optional>
@@ -32,7 +31,7 @@ struct IncarnationBegan {
     friend bool operator==(const IncarnationBegan&, const IncarnationBegan&) = default;
 };
 
-/// A metric name that was reported for the first time gets the next number.
+/// A metric name that is reported for the first time gets the next number.
 struct MetricDefined {
     MetricId id;
     std::string name;
@@ -44,7 +43,7 @@ struct TrialCreated {
     StudyTime at;
     std::uint32_t ranks = 1; ///< wanted
     std::uint32_t bracket = 0;
-    Iteration target = 0; ///< to which its scheduler has it trained first; 0: as all trials of the bracket
+    Iteration target = 0; ///< where its training stops first; 0: as for all trials of the bracket
     Origin origin;
     space::Configuration configuration;
     friend bool operator==(const TrialCreated&, const TrialCreated&) = default;
@@ -57,7 +56,7 @@ struct TrialStarted {
     StudyTime at;
     std::vector<Rank> ranks; ///< ascending
     StartFrom from;
-    std::uint32_t gpu_share = 0; ///< of a GPU that each rank has to itself, in thousandths; 0: not laid down
+    std::uint32_t gpu_share = 0; ///< of a GPU for each rank, in thousandths; 0: unspecified
     friend bool operator==(const TrialStarted&, const TrialStarted&) = default;
 };
 
@@ -73,7 +72,7 @@ struct Reported {
     friend bool operator==(const Reported&, const Reported&) = default;
 };
 
-/// COMMIT of a checkpoint: only this makes the file valid.
+/// A checkpoint is valid only with this record.
 struct CheckpointCommitted {
     TrialId trial;
     Attempt attempt;
@@ -86,13 +85,13 @@ struct CheckpointCommitted {
 struct CheckpointReleased {
     TrialId trial;
     std::string path;
-    bool stays = false; ///< it is damaged: whoever looks for the damage needs it
+    bool stays = false; ///< the file is damaged and kept for diagnosis
     friend bool operator==(const CheckpointReleased&, const CheckpointReleased&) = default;
 };
 
-/// An attempt is over and its ranks are free (those that live). The trial becomes paused, waits again (retry), or is
-/// closed by the record that follows. (In deterministic mode what the trial is told and how it ends take effect with
-/// the records Reported and TrialClosed, when their turn comes; this one only says that the ranks are back.)
+/// An attempt is over and its living ranks are free. The trial becomes paused, waits again (retry), or is closed by the
+/// record that follows. (In deterministic mode, verdicts and ends take effect with the records Reported and
+/// TrialClosed, when their turn comes; this record only frees the ranks.)
 struct AttemptEnded {
     TrialId trial;
     Attempt attempt;
@@ -134,8 +133,8 @@ struct RankLost {
     friend bool operator==(const RankLost&, const RankLost&) = default;
 };
 
-/// From here on no trial is started or promoted; running ones checkpoint and pause at their next report. A second one
-/// of an incarnation: a person asked for what was under way for another reason.
+/// From here on no trial is started or promoted; running trials checkpoint and pause at their next report. A second
+/// record in the same incarnation means that a person also asked for the stop.
 struct DrainBegan {
     StudyTime at;
     Reason reason = Reason::draining; ///< draining, study_time, early_failures, missing_metric, unsaved, deadline ...
@@ -157,20 +156,20 @@ struct StudyEnded {
 struct Snapshot {
     std::uint64_t digest = 0; ///< Tuner::digest() of that state
     std::string state;        ///< Tuner::snapshot()
-    std::string spec;         ///< the resolved study file that counted then: whoever begins here needs nothing before
+    std::string spec;         ///< the resolved study file at that time: no earlier record is needed
     friend bool operator==(const Snapshot&, const Snapshot&) = default;
 };
 
 /// A later start came with another study file. Only keys that may change (study/change.hpp) take effect.
 struct StudyChanged {
     StudyTime at;
-    std::string spec;         ///< the resolved study file that counts from here on
+    std::string spec;         ///< the resolved study file from here on
     std::uint64_t digest = 0; ///< XXH64 of `spec`
     std::string version;      ///< of the program that changed it
     friend bool operator==(const StudyChanged&, const StudyChanged&) = default;
 };
 
-/// A failed trial gets another chance: it waits again, as if it had never failed.
+/// A failed trial is tried again: it waits as if it had never failed.
 struct TrialReopened {
     TrialId trial;
     StudyTime at;
@@ -178,8 +177,8 @@ struct TrialReopened {
     friend bool operator==(const TrialReopened&, const TrialReopened&) = default;
 };
 
-/// When the job ends, or that nobody knows any more (written when it changes by more than what Slurm rounds). Trials
-/// are started and the study ends in view of it.
+/// When the job ends; nullopt: no longer known. Written when it changes by more than Slurm's rounding. Decides whether
+/// trials can still start, and when the study drains.
 struct DeadlineSet {
     StudyTime at;
     std::optional<StudyTime> deadline;
@@ -197,9 +196,9 @@ struct ReportHeld {
     friend bool operator==(const ReportHeld&, const ReportHeld&) = default;
 };
 
-/// The job of the incarnation before died with trials running, and it was nobody's wish. With notes, their trials have
-/// failed once each and no other is suspected. Without: every trial that ran is one death nearer to suspicion; but
-/// where a suspect was being tried, it alone. Comes right before IncarnationBegan.
+/// The job of the previous incarnation died with trials running, without an outside cause. With notes, each of their
+/// trials has failed once and no other is suspected. Without notes, the death counts against every trial that ran, or
+/// only against the suspect, if one was being tried. Comes right before IncarnationBegan.
 struct JobDied {
     StudyTime at;
     struct Note {
@@ -211,8 +210,8 @@ struct JobDied {
     friend bool operator==(const JobDied&, const JobDied&) = default;
 };
 
-/// Different trials failed one after the other on a host: for the rest of this incarnation it gets no more of them, and
-/// what failed there is forgiven.
+/// Different trials failed one after the other on a host: it gets no more trials in this incarnation, and the failures
+/// there are forgiven.
 struct HostRetired {
     std::string host;
     StudyTime at;
@@ -221,15 +220,15 @@ struct HostRetired {
 };
 
 /// Deterministic mode: the group of a trial whose turn has not come was asked to save its state and to give its ranks
-/// to one whose turn comes before.
+/// to a trial whose turn comes earlier.
 struct YieldAsked {
     TrialId trial;
     StudyTime at;
     friend bool operator==(const YieldAsked&, const YieldAsked&) = default;
 };
 
-/// Together with the verdict `exploit` before it: the trial takes over the state of `donor`, and from now on has this
-/// configuration. It goes on counting its own iterations from `iteration`.
+/// Follows the verdict `exploit`: the trial takes over the state of `donor` and has this configuration from now on. It
+/// keeps counting its own iterations from `iteration`.
 struct Exploited {
     TrialId trial;
     StudyTime at;
@@ -240,8 +239,8 @@ struct Exploited {
     friend bool operator==(const Exploited&, const Exploited&) = default;
 };
 
-/// The state of the donor could not be read before anything was trained with it: the trial has its own state and its
-/// configuration of before again.
+/// The state of the donor could not be read, and nothing was trained with it: the trial gets its earlier state and
+/// configuration back.
 struct ExploitUndone {
     TrialId trial;
     StudyTime at;
@@ -249,7 +248,7 @@ struct ExploitUndone {
     friend bool operator==(const ExploitUndone&, const ExploitUndone&) = default;
 };
 
-/// A searcher was asked to prepare a suggestion, in view of the first `seen` entries of the table of observations.
+/// A searcher was asked to prepare a suggestion from the first `seen` lines of the table of observations.
 struct TicketOpened {
     std::uint64_t ticket = 0; ///< 0, 1, 2, ...
     StudyTime at;
@@ -257,16 +256,16 @@ struct TicketOpened {
     friend bool operator==(const TicketOpened&, const TicketOpened&) = default;
 };
 
-/// What came of it. The trial that takes it says so in its origin.
+/// The suggestion is prepared, or failed. The trial that takes it names it in its origin.
 struct TicketPrepared {
     std::uint64_t ticket = 0;
     StudyTime at;
-    std::optional<space::Configuration> configuration; ///< none: it failed
-    std::string why;                                   ///< it failed
+    std::optional<space::Configuration> configuration; ///< nullopt: it failed
+    std::string why;                                   ///< why it failed
     friend bool operator==(const TicketPrepared&, const TicketPrepared&) = default;
 };
 
-/// Somebody steered the study while it ran. (Written by nothing yet: its number is laid down with the format.)
+/// A user steered the study while it ran. (Not written yet; the number is reserved in the format.)
 struct Steered {
     StudyTime at;
     std::string who;  ///< "ada@login1"
@@ -274,7 +273,7 @@ struct Steered {
     friend bool operator==(const Steered&, const Steered&) = default;
 };
 
-/// The order is the number on disk: append only.
+/// The position is the number on disk: append only.
 using Record =
     std::variant<StudyCreated, IncarnationBegan, MetricDefined, TrialCreated, TrialStarted, Reported,
                  CheckpointCommitted, CheckpointReleased, AttemptEnded, TrialPromoted, TrialClosed, RankLost,

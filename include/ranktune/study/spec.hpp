@@ -15,33 +15,32 @@
 
 namespace ranktune::study {
 
-/// [trainable] with `command`: a program of the user, one process per rank. docs/reference/program-protocol.md says
-/// what it sees.
 /// How `{args}` of a command writes a boolean. off: `--amp=true`, `--amp=false`; set: `--amp` or nothing; both: `--amp`
 /// or `--no-amp`.
 enum class Flags : std::uint8_t { off, set, both };
 
+/// [trainable] with `command`: a program of the user, one process per rank. See docs/reference/program-protocol.md.
 struct ProgramSpec {
     std::string command; ///< study::CommandTemplate
     bool shell = false;  ///< run by /bin/sh -c instead of being split into words
     Flags flags = Flags::off;
     std::string directory;   ///< working directory, absolute
-    bool checkpoints = true; ///< it can save its state, so that it may be paused
+    bool checkpoints = true; ///< the program can save its state, so it may be paused
     struct Variable {
         std::string name;
         std::string value;
         friend bool operator==(const Variable&, const Variable&) = default;
     };
-    std::vector<Variable> env;         ///< set in its environment, over everything else
-    std::vector<std::string> keep_env; ///< variables of launchers that it gets all the same; `*` at the end: a prefix
+    std::vector<Variable> env;         ///< set in its environment, overriding everything else
+    std::vector<std::string> keep_env; ///< variables of launchers that are not removed; `*` at the end: a prefix
     bool tf_config = false;            ///< TF_CONFIG is set
     bool jax = false;                  ///< JAX_COORDINATOR_ADDRESS and its companions are set
 };
 
-/// What a trial of a program is called where a trainable has its name.
+/// Stands for the name of the trainable if it is a program.
 inline constexpr const char* program_name = "program";
 
-/// What a file that an option of [trainable] names holds, as far as the study knows ([inputs] of a resolved file).
+/// The known content of a file that an option of [trainable] names ([inputs] of a resolved file).
 struct InputFile {
     std::string option;
     std::string content; ///< PathChecks::content
@@ -52,22 +51,22 @@ struct InputFile {
 struct TrainableSpec {
     std::string name;              ///< key of the registry: "mlp", "curve", or what a program registered; program_name
     space::Configuration options;  ///< every other key of the table; paths already absolute
-    std::vector<InputFile> inputs; ///< of options that are paths; missing: nobody has looked
+    std::vector<InputFile> inputs; ///< of options that are paths; missing: unknown
     std::optional<ProgramSpec> program;
 
-    /// What the file of this option holds; null: nobody has looked.
+    /// The content of the file of this option; null: unknown.
     [[nodiscard]] const std::string* content_of(const std::string& option) const;
 };
 
-/// [resources].gpus: what trials get of the GPUs that the job was granted.
+/// [resources].gpus: which of the GPUs of the job trials get.
 enum class GpuUse : std::uint8_t {
-    granted,     ///< not said: a rank gets the one that is its own, if there is one
+    granted,     ///< unspecified: a rank gets its own GPU, if it has one
     none,        ///< `gpus = 0`: trials see none
     one_per_rank ///< `gpus = N`: N ranks with one each, or the study does not start
 };
 
-/// [resources].bind: whether ranks that may use the same cores share them out. automatic: where the cores are the job's
-/// own; cores: always; none: never.
+/// [resources].bind: whether ranks that may use the same cores divide them among themselves. automatic: if the cores
+/// belong to the job alone; cores: always; none: never.
 enum class Bind : std::uint8_t { automatic, cores, none };
 
 /// [resources], per trial.
@@ -102,30 +101,30 @@ struct FailureSpec {
     double tolerate = 0.05;         ///< share of failed trials up to which the study ends with exit code 0
     std::uint32_t max_failures = 0; ///< attempts that end with an exception and are retried from the last checkpoint
     std::uint32_t max_losses = 3;   ///< attempts lost with their ranks before the trial is failed
-    /// Different trials that fail in a row before a report, at which the study drains; nothing: by groups and trials
+    /// The study drains when this many different trials fail in a row before a report; nullopt: from groups and trials
     /// (tuner::failures_to_drain).
     std::optional<std::uint32_t> in_a_row;
-    /// Longest time without progress of a trial: programs, between two reports; trainables in this process, between any
-    /// two of reports and gradient steps.
+    /// Longest time without progress of a trial: between two reports of a program; between any two reports or gradient
+    /// steps of a trainable in this process.
     std::optional<base::Duration> report_timeout;
 };
 
-/// [checkpoint]: when a running trial saves its state, beside what every pause and the end of the best trial save.
+/// [checkpoint]: when a running trial saves its state, in addition to pauses and the end of the best trial.
 struct CheckpointSpec {
     enum class Interval : std::uint8_t { none, iterations, time, automatic };
     bool supported = true; ///< the trainable can save its state (TrainableInfo::can_checkpoint, trainable.checkpoints)
     Interval interval = Interval::automatic;
-    Iteration iterations = 0; ///< interval == iterations: after every so many
+    Iteration iterations = 0; ///< interval == iterations: how many between two
     base::Duration time{};    ///< interval == time: training time between two
-    /// interval == automatic: of the job, before the study has seen any (tuner::mean_time_between_failures).
+    /// interval == automatic: assumed for the job before any failure was seen (tuner::mean_time_between_failures).
     base::Duration mean_time_between_failures = std::chrono::hours(24);
-    /// Best ones, by the objective, that a trial keeps beside the newest two while it goes on, and that the best trial
-    /// keeps when it has ended.
+    /// How many of its best checkpoints, by the objective, a running trial keeps beside the newest two, and the best
+    /// trial keeps after its end.
     std::uint32_t keep = 1;
-    /// Of all checkpoints of the study: beyond it the worst paused trials lose theirs.
+    /// Limit for all checkpoints of the study: beyond it the worst paused trials lose theirs.
     std::optional<std::uint64_t> max_bytes;
-    bool at_rungs = false; ///< also when a trial is judged at a rung of ASHA and trains on
-    bool direct = true;    ///< large ones are written past the page cache where the file system can
+    bool at_rungs = false; ///< also save when a trial goes on at a rung
+    bool direct = true;    ///< large ones bypass the page cache where the file system supports it
 };
 
 struct OutputSpec {
@@ -135,10 +134,10 @@ struct OutputSpec {
     base::Duration heartbeat_timeout = std::chrono::seconds(60);
 };
 
-/// [slurm]: what the head does in view of the job's end. Outside Slurm it says nothing.
+/// [slurm]: what the head does before the end of the job. No effect outside Slurm.
 struct SlurmSpec {
-    bool requeue = false;                                ///< after a clean stop the job goes back into the queue
-    std::uint32_t max_requeues = 20;                     ///< starts of one job after which it does not
+    bool requeue = false;                                ///< requeue the job after a clean stop
+    std::uint32_t max_requeues = 20;                     ///< starts of one job after which it is not requeued
     base::Duration lead_time = std::chrono::seconds(30); ///< kept free before the end; at most a tenth of the time left
 };
 
@@ -163,7 +162,7 @@ struct StudySpec {
     OutputSpec output;
     SlurmSpec slurm;
 
-    /// Ranks that a configuration asks for.
+    /// How many ranks a configuration asks for.
     [[nodiscard]] std::uint32_t ranks_for(const space::Configuration& configuration) const;
     /// The largest value that `ranks_for` can take.
     [[nodiscard]] std::uint32_t max_ranks_per_trial() const;

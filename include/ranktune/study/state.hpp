@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// StateSink and StateSource: what a trial saves and loads, whoever stores or ships it. A trial never sees a file.
+// StateSink and StateSource: how a trial saves and loads its state, independent of storage and transport. A trial never
+// sees a file.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,9 +19,9 @@ namespace ranktune::study {
 
 using base::DType;
 
-/// replicated: every rank has the same bytes, rank 0's are stored, every rank gets them back. sharded: every rank has
-/// some of the rows (indices of the first extent), saves them, and may ask for any others when it loads. Either way a
-/// resume works on any number of ranks. Sharded tensors need TrainableInfo::sharded.
+/// replicated: every rank has the same bytes; rank 0's are stored, and every rank gets them back. sharded: every rank
+/// saves some of the rows (indices of the first extent), and may load any others. Either way a resume works on any
+/// number of ranks. Sharded tensors need TrainableInfo::sharded.
 enum class Layout : std::uint8_t { replicated = 0, sharded = 1 };
 
 struct TensorInfo {
@@ -33,13 +34,13 @@ struct TensorInfo {
     friend bool operator==(const TensorInfo&, const TensorInfo&) = default;
 };
 
-/// Bytes of the rows that `info` is about; saturates, so that an absurd shape never matches real bytes.
+/// Bytes of the rows in `info`; saturates, so that an absurd shape never matches real bytes.
 [[nodiscard]] std::uint64_t bytes_of(const TensorInfo& info);
-/// Of two parts of one sharded tensor: copies the rows that both hold, and returns how many.
+/// Copies the rows that two parts of a sharded tensor share, and returns how many.
 std::uint64_t copy_rows(const TensorInfo& from_info, base::ConstBuffer from, const TensorInfo& to_info,
                         base::Buffer to);
 
-/// Memory of a state. What is large begins at a page, so that it can go to a disk without another copy.
+/// Memory of a state. Large blocks are aligned to pages, so that they can be written to disk without another copy.
 template <class T>
 struct PageAllocator {
     using value_type = T;
@@ -52,7 +53,7 @@ struct PageAllocator {
         return static_cast<T*>(::operator new(count * sizeof(T), alignment(count)));
     }
     void deallocate(T* memory, std::size_t count) noexcept { ::operator delete(memory, alignment(count)); }
-    /// Nothing is filled with zeros that is about to be written.
+    /// Leaves elements uninitialised: they are about to be written.
     template <class U>
     void construct(U* at) noexcept {
         ::new (static_cast<void*>(at)) U;
@@ -71,12 +72,12 @@ struct PageAllocator {
 using StateBytes = std::vector<std::byte, PageAllocator<std::byte>>;
 
 /// Receives the state of a trial: named tensors, and small named byte strings (counters, RNG positions, options). The
-/// memory is only valid during the call: the sink copies or writes what lies in it. It may lie on a device.
+/// memory is only valid during the call, and may lie on a device.
 class StateSink {
   public:
     virtual ~StateSink() = default;
-    /// `values` are all elements, or of a sharded tensor those of its rows. Throws base::UsageError when their type or
-    /// count is not what `info` says.
+    /// `values`: all elements, or those of the rows of a sharded tensor. Throws base::UsageError when type or count
+    /// differ from `info`.
     virtual void tensor(const TensorInfo& info, base::ConstBuffer values) = 0;
     virtual void blob(std::string_view name, std::span<const std::byte> bytes) = 0;
 
@@ -89,8 +90,8 @@ class StateSink {
     void put(std::string name, std::span<const T> values, std::vector<std::uint64_t> shape = {}) {
         put(std::move(name), base::ConstBuffer(values), std::move(shape));
     }
-    /// This rank's rows of a tensor that the ranks hold in parts; `shape` is that of the whole. Together the ranks
-    /// save every row once. Only with TrainableInfo::sharded.
+    /// This rank's rows of a sharded tensor; `shape` is that of the whole tensor. Together the ranks save every row
+    /// once. Only with TrainableInfo::sharded.
     void put_rows(std::string name, base::ConstBuffer values, std::vector<std::uint64_t> shape, std::uint64_t first_row,
                   std::uint64_t rows) {
         tensor({std::move(name), values.type(), std::move(shape), Layout::sharded, first_row, rows}, values);
@@ -102,8 +103,7 @@ class StateSink {
     }
 };
 
-/// Gives the state back. Throws base::FormatError when a name is missing or type or shape differ from what is asked
-/// for.
+/// Loads a state. Throws base::FormatError when a name is missing, or type or shape differ.
 class StateSource {
   public:
     virtual ~StateSource() = default;
@@ -134,8 +134,8 @@ class StateSource {
     }
 };
 
-/// A state in memory: sink and source at once. For asynchronous checkpoints, transfers between groups, and tests. Of a
-/// sharded tensor it may hold several parts.
+/// A state in memory: sink and source at once. For asynchronous checkpoints, transfers between groups, and tests. It
+/// may hold several parts of a sharded tensor.
 class MemoryState final : public StateSink, public StateSource {
   public:
     struct Tensor {
@@ -160,24 +160,24 @@ class MemoryState final : public StateSink, public StateSource {
     /// XXH64 over names, types, shapes and bytes of the tensors, in the order of saving: equal on all ranks of a
     /// correct trial.
     [[nodiscard]] std::uint64_t digest() const;
-    /// With every sharded tensor in one piece, as a replicated one. Throws base::FormatError when rows are missing.
+    /// A copy with every sharded tensor joined into a replicated one. Throws base::FormatError when rows are missing.
     [[nodiscard]] MemoryState whole() const;
-    /// Empties it for the next state and keeps the memory: saving a state of the same form again then is a plain copy,
-    /// without a page of new memory.
+    /// Clears the state and keeps the memory: saving a state of the same form again is a plain copy without new
+    /// allocations.
     void reset();
 
   private:
-    /// Memory of `bytes` bytes, uninitialised: of a state before where there is some.
+    /// `bytes` bytes of uninitialised memory, reused from an earlier state if possible.
     [[nodiscard]] StateBytes memory(std::size_t bytes);
     void rows(const TensorInfo& info, base::Buffer values) const;
 
     std::vector<Tensor> tensors_;
     std::vector<Blob> blobs_;
-    std::vector<StateBytes> spare_; ///< memory of the states before, the first to be used again last
+    std::vector<StateBytes> spare_; ///< memory of earlier states, reused from the back
 };
 
-/// The digest of a state (MemoryState::digest) without a copy of it: what a rank that stores nothing needs in order to
-/// be compared with the one that does.
+/// The digest of a state (MemoryState::digest) without a copy: for ranks that store nothing, to compare them with the
+/// one that does.
 class StateDigest final : public StateSink {
   public:
     void tensor(const TensorInfo& info, base::ConstBuffer values) override;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// TrainableInfo: what a trainable says of itself when it is registered, so that mistakes of a study file are found
-// before anything starts.
+// TrainableInfo: the description of a registered trainable, with which mistakes in a study file are found before
+// anything starts.
 
 #include <cstdint>
 #include <functional>
@@ -16,14 +16,14 @@ struct OptionInfo {
     std::string name;
     enum class Kind : std::uint8_t { boolean, integer, number, string, integer_list, path } kind = Kind::number;
     bool required = false;
-    std::string description = {};           ///< half a sentence, with the default
+    std::string description = {};           ///< a phrase, with the default
     std::vector<std::string> accepted = {}; ///< the allowed strings; empty: any
     std::optional<double> low = {};         ///< inclusive bounds for numbers, integers and members of an integer_list
     std::optional<double> high = {};
     /// May change while a trial trains, when the trial goes on from a state that was saved with another value
     /// ([scheduler.explore]): the option's value counts after `load`, whatever the state holds.
     bool may_change = false;
-    /// Path options: why the file of this absolute path does not serve, or an empty string. Asked after
+    /// Path options: returns why the file at this absolute path cannot be used, or an empty string. Called after
     /// `PathChecks::file`, and only together with it.
     std::function<std::string(const std::string& path)> check = {};
 };
@@ -36,7 +36,7 @@ struct TrainableInfo {
     bool can_reset = false;                ///< an object may serve several trials (Trainable::reset_config)
     bool sharded = false;                  ///< every rank saves a file of its own (StateSink::put_rows)
     bool any_option = false;               ///< accepts keys that are not listed (function trainables)
-    std::vector<std::string> metrics = {}; ///< what it reports, where known; empty: unknown
+    std::vector<std::string> metrics = {}; ///< what it reports; empty: unknown
     bool may_use_gpus = true;              ///< false: trains on CPUs only
 };
 

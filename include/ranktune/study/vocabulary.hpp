@@ -23,17 +23,18 @@ using base::Rank;
 using base::StudyTime;
 using base::TrialId;
 
-/// What a trial is told after a report. Defined by what happens to its ranks and its checkpoint:
-/// go_on: keeps both. pause: saves a checkpoint, gives its ranks back, may be resumed. stop: saves a last checkpoint,
-/// gives its ranks back, never resumed. discard: as stop or pause, without the checkpoint; a way to tell a group, never
-/// a decision: records say stop, or pause. exploit: gives up its state for that of a donor, and goes on with another
-/// configuration (record Exploited); a decision, never a way to tell a group: that is told discard.
+/// What a trial is told after a report. Defined by what happens to its ranks and its checkpoint: go_on: keeps both.
+/// pause: saves a checkpoint, gives its ranks back, may be resumed. stop: saves a last checkpoint, gives its ranks
+/// back, never resumed. discard: as stop or pause, without the checkpoint; only sent to groups, records say stop or
+/// pause. exploit: replaces its state by that of a donor, and goes on with another configuration (record Exploited);
+/// only in records, the group is told discard.
 enum class Verb : std::uint8_t { go_on = 0, pause = 1, stop = 2, discard = 3, exploit = 4 };
 inline constexpr Verb last_verb = Verb::exploit;
 /// "go on"
 [[nodiscard]] std::string_view name(Verb verb);
 
-/// Why. Codes are written to the journal: append only, never renumber. Readers render the words (`describe`).
+/// Reasons of verdicts and ends. Codes are written to the journal: append only, never renumber. Readers render the
+/// words (`describe`).
 enum class Reason : std::uint8_t {
     none = 0,
     below_rung = 1,       ///< between two decision points
@@ -61,28 +62,28 @@ enum class Reason : std::uint8_t {
     no_trial_succeeded = 23,
     parameters_differ = 24, ///< the ranks of a trial hold different parameters
     unsaved = 25,           ///< a checkpoint could not be written
-    deadline = 26,          ///< the job ends before anything more could be done
-    yielded = 27,           ///< deterministic mode: gives its ranks to a trial whose turn comes before
+    deadline = 26,          ///< the job ends before more could be done
+    yielded = 27,           ///< deterministic mode: gives its ranks to a trial whose turn comes earlier
     unread_parameter = 28,  ///< the first trial never looked at a parameter of the study file
-    unreachable = 29,       ///< a checkpoint could not be read, and nothing says that it is damaged
+    unreachable = 29,       ///< a checkpoint could not be read, but is not known to be damaged
     unstarted = 30,         ///< ranktune could not set up an attempt: an input or output error of its own
     failures_in_a_row = 31, ///< trials failed one after the other before their first report
     never_finite = 32,      ///< no report of the study had a finite value of its metric
-    stateless = 33,         ///< a trial was to pause, and its trainable gives no checkpoints
+    stateless = 33,         ///< a trial had to pause, and its trainable gives no checkpoints
     exploited = 34,         ///< a = donor, b = its iteration
-    no_donor = 35,        ///< was to exploit a donor that has no such checkpoint, and goes on; a = donor, b = iteration
-    scheduler_limit = 36, ///< by a rule of the scheduler's own; a = the trial's value, b = what it was held against
-    published = 37,       ///< goes on, and saves its state for others; a = its place among b members
-    kept = 38,            ///< goes on with what it has; a = its place among b members
-    unpublished = 39,     ///< was to exploit one of those above, who have saved nothing; a = its place among b members
-    turn = 40             ///< gives its ranks to one that has trained less; a = iterations of that one
+    no_donor = 35,          ///< goes on: the donor to exploit has no such checkpoint; a = donor, b = iteration
+    scheduler_limit = 36,   ///< a scheduler's own rule; a = the trial's value, b = the value compared with
+    published = 37,         ///< goes on, and saves its state for others; a = its place among b members
+    kept = 38,              ///< goes on with its state; a = its place among b members
+    unpublished = 39,       ///< goes on: none of the better ones has saved its state; a = its place among b members
+    turn = 40               ///< gives its ranks to a trial that has trained less; a = iterations of that trial
 };
 
 /// Who or what asks a study to stop. Codes are written to the journal: append only.
 enum class Asker : std::uint8_t {
-    none = 0,     ///< nobody outside of the study, or nobody with a name
+    none = 0,     ///< nobody outside the study, or unknown
     verb = 1,     ///< `ranktune stop`
-    keyboard = 2, ///< Ctrl-C at the keyboard of who started it
+    keyboard = 2, ///< Ctrl-C
     sigint = 3,
     sigterm = 4,
     sighup = 5,
@@ -92,9 +93,9 @@ enum class Asker : std::uint8_t {
 inline constexpr Asker last_asker = Asker::sigusr2;
 /// "ranktune stop", "Ctrl-C", "SIGTERM"; empty for none.
 [[nodiscard]] std::string_view name(Asker asker);
-/// Nothing: no asker has this name.
+/// nullopt: no asker has this name.
 [[nodiscard]] std::optional<Asker> asker_named(std::string_view name);
-/// One who expects that nothing starts the study again.
+/// Whether the asker is a person, who expects that nothing starts the study again.
 [[nodiscard]] constexpr bool is_person(Asker asker) { return asker == Asker::verb || asker == Asker::keyboard; }
 
 /// A verdict with its reason; `a` and `b` are the numbers documented at the code (0 where unused).
@@ -125,13 +126,12 @@ inline constexpr std::size_t phase_count = 7;
 [[nodiscard]] constexpr bool is_final(TrialPhase phase) { return phase >= TrialPhase::finished; }
 [[nodiscard]] std::string_view name(TrialPhase phase);
 
-/// How an attempt ended, as told by its group (or by the driver: lost). unreadable: the checkpoint that it should start
-/// from is damaged: it did not verify; nothing was trained. unreachable: that checkpoint could not be read, for a cause
-/// that says nothing about it (the file system, a newer format); nothing was trained. unsaved: told to pause or stop,
-/// it could not write its checkpoint. disturbed: failed for a cause that is no property of the trial (out of memory, a
-/// time-out, an input or output error). unstarted: ranktune itself could not set it up (a folder, a file or a pipe of
-/// its own); the trial had no part in it. stateless: told to pause, its trainable had given no checkpoint and none was
-/// to be had. Codes are written to the journal: append only.
+/// How an attempt ended, as its group reports it (or the driver: lost). unreadable: the checkpoint to start from is
+/// damaged (it did not verify); nothing was trained. unreachable: that checkpoint could not be read, although it may be
+/// intact (the file system, a newer format); nothing was trained. unsaved: told to pause or stop, it could not write
+/// its checkpoint. disturbed: failed for a cause outside the trial (out of memory, a time-out, an input or output
+/// error). unstarted: ranktune itself could not set it up (a folder, a file or a pipe of its own). stateless: told to
+/// pause, but its trainable gave no checkpoint. Codes are written to the journal: append only.
 enum class AttemptOutcome : std::uint8_t {
     paused = 0,
     stopped = 1,
@@ -153,8 +153,8 @@ struct CheckpointRef {
     Iteration iteration = 0;
     std::string path;
     std::uint64_t bytes = 0;  ///< of all its files
-    std::uint64_t digest = 0; ///< of the parameters, equal on all ranks; of `shards`, where there are any
-    /// The objective at `iteration`; nothing when the report lacked it or it was not finite.
+    std::uint64_t digest = 0; ///< of the parameters, equal on all ranks; with shards, of `shards`
+    /// The objective at `iteration`; nullopt: the report lacked it, or it was not finite.
     std::optional<double> value = {};
     /// Digest of each shard's state; empty: one file, written by rank 0. Shard k lies in `path` with ".k" before its
     /// ending.
@@ -174,7 +174,7 @@ struct Donor {
     friend bool operator==(const Donor&, const Donor&) = default;
 };
 using StartFrom = std::variant<Fresh, CheckpointRef, Donor>;
-/// The checkpoint that is loaded; null: none is.
+/// The checkpoint to load; null: none.
 [[nodiscard]] inline const CheckpointRef* checkpoint_of(const StartFrom& from) {
     if (const auto* donor = std::get_if<Donor>(&from)) return &donor->checkpoint;
     return std::get_if<CheckpointRef>(&from);
@@ -183,8 +183,8 @@ using StartFrom = std::variant<Fresh, CheckpointRef, Donor>;
 /// Where the configuration of a trial comes from.
 struct Origin {
     /// searcher: its suggestion `index`. ticket: prepared ahead, with this number. stopgap: suggestion `index` of a
-    /// searcher that had prepared none in time, or could not. start: point `index` to try first. user: somebody asked
-    /// for it. repeat: repetition `repeat` of trial `index`.
+    /// searcher that had prepared none in time, or failed to. start: point `index` to try first. user: a user asked for
+    /// it. repeat: repetition `repeat` of trial `index`.
     enum class Kind : std::uint8_t { searcher = 0, ticket = 1, stopgap = 2, start = 3, user = 4, repeat = 5 };
     Kind kind = Kind::searcher;
     std::uint64_t index = 0;
@@ -194,30 +194,29 @@ struct Origin {
 inline constexpr Origin::Kind last_origin = Origin::Kind::repeat;
 [[nodiscard]] std::string_view name(Origin::Kind kind);
 
-/// One worker rank as the head sees it: a value, so that tests and the simulator can make any cluster.
+/// One worker rank as the head sees it. A plain value, so that tests and the simulator can build any cluster.
 struct RankInfo {
     Rank rank;
     std::string host;
     std::uint32_t gpus = 0;    ///< devices granted to this rank
-    std::uint32_t domain = 0;  ///< NUMA domain of its host; 0 also where that is not known
+    std::uint32_t domain = 0;  ///< NUMA domain of its host; 0 if unknown
     std::string switches = {}; ///< above its host, the outermost first: "s0.s2"; empty: not known
     friend bool operator==(const RankInfo&, const RankInfo&) = default;
 };
 
-/// What was said when an attempt failed, and which rank said it. The same words are the same failure, whichever rank
-/// says them.
+/// The message of a failed attempt, and the rank that it came from. Equal messages are the same failure, whichever rank
+/// they came from.
 struct Failure {
     std::string message; ///< without the rank: "loss is NaN"
-    /// Within its trial; in a crash note: of the job. Nothing: no rank said it.
+    /// Rank within its trial; in a crash note, of the job. nullopt: from no rank.
     std::optional<std::uint32_t> rank = {};
     [[nodiscard]] bool empty() const { return message.empty() && !rank; }
     friend bool operator==(const Failure&, const Failure&) = default;
 };
-/// For people, and the only place that makes these words: "rank 3: loss is NaN".
+/// The failure in words, for users: "rank 3: loss is NaN".
 [[nodiscard]] std::string describe(const Failure& failure);
 
-/// Who was guilty of the death of a whole job, as far as it was known in time: a rank that crashed or hung in user code
-/// leaves word.
+/// The cause of the death of a whole job: a rank that crashes or hangs in user code leaves this note.
 struct CrashNote {
     TrialId trial;
     Attempt attempt;

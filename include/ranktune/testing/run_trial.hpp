@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A runner for the tests of trainables: one trial on ranks that are threads of the test, without MPI, files and study.
+// Runs one trial in a test of a trainable: its ranks are threads, without MPI, files and a study.
 //
 //     using namespace ranktune::testing;
 //     const TrialOptions options{.configuration = ranktune::Configuration({{"lr", 0.5}}), .ranks = 2};
@@ -25,26 +25,25 @@
 
 namespace ranktune::testing {
 
-/// What was saved after an iteration. A sharded tensor may be there in several parts (MemoryState::whole joins them).
+/// The state saved after an iteration. A sharded tensor may be in several parts (MemoryState::whole joins them).
 struct Checkpoint {
     base::Iteration iteration = 0;
     study::MemoryState state;
 };
 
-/// One trial, and what a study would tell it.
+/// One trial, and what a study would give it.
 struct TrialOptions {
     space::Configuration configuration = {}; ///< hyper-parameters and options of [trainable]
     int ranks = 1;
-    base::Iteration max_iterations = 10;  ///< TrialContext::max_iterations; the trial is stopped after so many
-    base::Iteration pause_after = 0;      ///< the trial is paused after this iteration; 0: it is not
-    base::Iteration checkpoint_every = 0; ///< it saves on the way, too, as soon as it can after so many; 0: it does not
-    std::optional<Checkpoint> from = {};  ///< it goes on from there, on whatever number of ranks
+    base::Iteration max_iterations = 10;  ///< TrialContext::max_iterations; the trial is stopped then
+    base::Iteration pause_after = 0;      ///< pauses the trial after this iteration; 0: no pause
+    base::Iteration checkpoint_every = 0; ///< also saves as soon as possible after this many iterations; 0: no
+    std::optional<Checkpoint> from = {};  ///< starts from this checkpoint, on any number of ranks
     std::uint64_t seed = 1;
     std::uint32_t trial = 0;
     int cpus_per_rank = 1;
     std::vector<std::string> devices = {}; ///< of every rank
-    /// Beyond it the trial is given up: its ranks wait for each other. (A rank that waits for nobody ends by itself or
-    /// never.)
+    /// Then the trial is given up: its ranks wait for each other. (Code that never returns cannot be stopped.)
     std::chrono::milliseconds time_limit = std::chrono::minutes(1);
 };
 
@@ -64,16 +63,16 @@ struct TrialRun {
     std::vector<Report> reports;         ///< one per iteration
     std::vector<Checkpoint> checkpoints; ///< in the order in which they were saved
     std::vector<std::string> log;        ///< TrialContext::log of all ranks
-    /// What rank 0 never looked at of the configuration, if it began at the beginning.
+    /// Entries of the configuration that rank 0 never read, if the trial started from the beginning.
     std::vector<std::string> unread;
 
     /// The metric in the last report. Throws base::UsageError when there is none, with the failure.
     [[nodiscard]] double last(std::string_view metric) const;
-    /// The last one. Throws base::UsageError when there is none, with the failure.
+    /// The last checkpoint. Throws base::UsageError when there is none, with the failure.
     [[nodiscard]] const Checkpoint& checkpoint() const;
 };
 
-/// A class or a function that need not be registered.
+/// A registration of a class or a function, for this call only.
 template <std::derived_from<trainables::Trainable> T>
 [[nodiscard]] trainables::Registration trainable(study::TrainableInfo info = {}) {
     return {std::move(info), [] { return std::make_unique<T>(); }, {}};
@@ -83,15 +82,15 @@ template <std::derived_from<trainables::Trainable> T>
     return {std::move(info), {}, std::move(train)};
 }
 
-/// Runs a trial to its end. What the trainable throws is in the result, as are mistakes of a collective kind: ranks
-/// that do not call the same operations, or hold different parameters when they save. The configuration is not checked
-/// against `trainable.info` (`ranktune validate` does that with a study file). Throws base::UsageError for options that
-/// make no sense.
+/// Runs a trial to its end. The result contains exceptions of the trainable, and mistakes in collective use: ranks that
+/// call different operations, or hold different parameters when they save. The configuration is not checked against
+/// `trainable.info` (`ranktune validate` does that with a study file). Throws base::UsageError for options that make no
+/// sense.
 [[nodiscard]] TrialRun run_trial(const trainables::Registration& trainable, const TrialOptions& options = {});
 
-/// What is different when the trial is paused after `iteration` and goes on from its checkpoint, instead of running
-/// through; empty: nothing, bit for bit, in reports and in the last checkpoint. Metrics in `ignored` (times, say) may
-/// differ. A trial that fails, and one that saves nothing, is told as a difference.
+/// The difference between a trial that is paused after `iteration` and resumed from its checkpoint, and one that runs
+/// through; empty: reports and the last checkpoint agree bit for bit. Metrics in `ignored` (times, for example) may
+/// differ. A trial that fails or saves nothing counts as a difference.
 [[nodiscard]] std::string resume_difference(const trainables::Registration& trainable, const TrialOptions& options,
                                             base::Iteration iteration, const std::vector<std::string>& ignored = {});
 

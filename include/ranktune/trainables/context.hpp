@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// TrialContext and FunctionContext: what a trainable sees of its trial, and what the function form does besides.
+// TrialContext and FunctionContext: a trainable's view of its trial.
 
 #include <cstdint>
 #include <functional>
@@ -19,25 +19,25 @@ namespace ranktune::trainables {
 /// The metrics of one iteration, by name. Rank 0's count.
 using Metrics = std::vector<std::pair<std::string, double>>;
 
-/// What a trainable sees of its trial. Every rank of the trial has one, which is valid during the calls that it is
-/// passed to. Nothing here but the operations of `group()` is collective.
+/// What a trainable sees of its trial. Every rank of the trial has one, which is valid during the calls to which it is
+/// passed. Only the operations of `group()` are collective.
 class TrialContext {
   public:
     virtual ~TrialContext() = default;
 
-    /// The hyper-parameters and the fixed options of [trainable], in one.
+    /// The hyper-parameters together with the fixed options of [trainable].
     [[nodiscard]] virtual const space::Configuration& configuration() const = 0;
     /// Number of the trial in its study, from 0.
     [[nodiscard]] virtual base::TrialId trial() const = 0;
-    /// The study's seed: key random streams with (seed, purpose, trial, draw) and they are the same on any number of
-    /// ranks. The purpose is one of yours: base::user_purpose.
+    /// The study's seed. Random streams keyed with (seed, purpose, trial, draw) are the same on any number of ranks. As
+    /// the purpose use base::user_purpose.
     [[nodiscard]] virtual std::uint64_t seed() const = 0;
-    /// Iterations completed so far, those before a checkpoint included (0 before the first).
+    /// Iterations completed so far, including those before a checkpoint (0 before the first).
     [[nodiscard]] virtual base::Iteration iteration() const = 0;
-    /// The ceiling study.max_iterations: for schedules; a trial may be told to end before, and never trains beyond.
+    /// The limit study.max_iterations, for schedules. A trial may be stopped earlier, but never trains longer.
     [[nodiscard]] virtual base::Iteration max_iterations() const = 0;
 
-    /// Operations over the trial's ranks, and which of them this is.
+    /// Operations over the trial's ranks.
     [[nodiscard]] virtual ddp::Group& group() const = 0;
     [[nodiscard]] int rank() const { return group().rank(); } ///< from 0
     [[nodiscard]] int size() const { return group().size(); } ///< ranks of the trial
@@ -46,22 +46,21 @@ class TrialContext {
     /// GPUs that the launcher granted to this rank, as CUDA_VISIBLE_DEVICES names them; empty: none.
     [[nodiscard]] virtual std::vector<std::string> devices() const = 0;
 
-    /// One line in the worker's log.
+    /// Writes one line to the worker's log.
     virtual void log(std::string_view line) = 0;
 };
 
-/// What the function form has besides: its iterations are not calls of ranktune's, so it says itself when one is
-/// complete, and how its state is saved.
+/// Context of the function form. The function itself reports when an iteration is complete and how its state is saved.
 class FunctionContext : public TrialContext {
   public:
     /// Ends an iteration with rank 0's metrics. Collective. Returns false when the trial has to end (paused or
-    /// stopped): return from the function then. Before a pause it calls the `save` given to checkpoints(). There is no
-    /// other question whether to stop: all ranks get the same answer, after the same iteration.
+    /// stopped): return from the function then. Before a pause it calls the `save` given to checkpoints(). All ranks
+    /// get the same answer after the same iteration.
     [[nodiscard]] virtual bool report(const Metrics& metrics) = 0;
-    /// How to save and load the state, under the rules of Trainable::save and load; both are called until the function
-    /// returns. `load` is called at once when the trial goes on from a checkpoint. Collective. Call it before the first
-    /// report. A trial that never calls it begins again in the next start when the job or the study ends before it
-    /// does, and fails when its scheduler pauses it (unless restart_paused is set).
+    /// How to save and load the state, under the rules of Trainable::save and load; both may be called until the
+    /// function returns. `load` is called at once when the trial resumes from a checkpoint. Collective. Call it before
+    /// the first report. A trial that never calls it starts over after a restart of the study, and fails when its
+    /// scheduler pauses it (unless restart_paused is set).
     virtual void checkpoints(std::function<void(study::StateSink&)> save,
                              std::function<void(study::StateSource&)> load) = 0;
 };

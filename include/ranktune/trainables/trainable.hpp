@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Trainable: what a user of the library writes. One object per rank and trial.
+// Trainable: implemented by users of the library. One object per rank and trial.
 
 #include <concepts>
 #include <cstddef>
@@ -16,9 +16,9 @@
 
 namespace ranktune::trainables {
 
-/// The class form. The driver calls, on every rank at the same time: setup, load (when the trial goes on from a
-/// checkpoint), then step until the study says otherwise, save before a pause and at the end. An exception on any rank
-/// fails the trial on all of them.
+/// The class form. The driver calls, on every rank: setup; load, when the trial resumes from a checkpoint; then step,
+/// until the trial ends or pauses; save, for checkpoints, before a pause and at the end. An exception on any rank fails
+/// the trial on all of them.
 class Trainable {
   public:
     virtual ~Trainable() = default;
@@ -30,10 +30,10 @@ class Trainable {
     virtual void save(study::StateSink& sink) const = 0;
     /// Restores what `save` wrote, on every rank, possibly on another number of ranks. Must not communicate.
     virtual void load(study::StateSource& source) = 0;
-    /// With TrainableInfo::can_reset: offered to the object of the trial before, when it ended well on as many ranks as
-    /// the next trial has: take over the new context and configuration, as after `setup`, and keep what is expensive to
-    /// make again (datasets, buffers). Only when all ranks return true the object is used; otherwise it is destroyed
-    /// and a new one is set up. Nothing of the old context or its group may be touched. Collective.
+    /// With TrainableInfo::can_reset: called on the previous trial's object when that trial ended well on as many ranks
+    /// as the next one has. Adopt the new context and configuration, as after `setup`, and keep what is expensive to
+    /// make (datasets, buffers). The object is reused only when all ranks return true; otherwise it is destroyed and a
+    /// new one is set up. Do not use the old context or its group. Collective.
     [[nodiscard]] virtual bool reset_config(TrialContext& /*context*/) { return false; }
 };
 
@@ -41,11 +41,11 @@ using TrainableFactory = std::function<std::unique_ptr<Trainable>()>;
 /// The function form: trains all iterations, calling context.report after each.
 using TrainFunction = std::function<void(FunctionContext&)>;
 
-/// Makes a trainable known to this process under info.name. Call before run_program; the name may not be taken. Throws
-/// base::UsageError.
+/// Registers a trainable in this process under info.name. Call before run_program. Throws base::UsageError when the
+/// name is taken.
 void register_trainable(study::TrainableInfo info, TrainableFactory factory);
 void register_function(study::TrainableInfo info, TrainFunction function);
-/// A class that is made without arguments.
+/// Registers a class with a default constructor.
 template <std::derived_from<Trainable> T>
 void register_trainable(study::TrainableInfo info) {
     register_trainable(std::move(info), [] { return std::make_unique<T>(); });
@@ -57,9 +57,9 @@ struct Registration {
     TrainableFactory factory; ///< empty for functions
     TrainFunction function;   ///< empty for classes
 };
-/// Throws base::UsageError naming the known ones and the nearest.
+/// Throws base::UsageError with the known names and the nearest one.
 [[nodiscard]] const Registration& find_trainable(const std::string& name);
-/// Everything that can be named in a study file: what was registered and the built-ins, by name.
+/// All trainables that a study file may name, registered and built in, sorted by name.
 [[nodiscard]] std::vector<study::TrainableInfo> known_trainables();
 
 } // namespace ranktune::trainables

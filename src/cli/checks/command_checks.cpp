@@ -31,7 +31,7 @@ std::string launcher_warning(const std::string& launcher) {
         launcher);
 }
 
-/// Where the program of a trial looks for programs.
+/// Environment entries whose PATH a trial's command is searched on.
 std::vector<std::string> search_path(const ProgramSpec& program) {
     for (const auto& variable : program.env)
         if (variable.name == "PATH") return {"PATH=" + variable.value};
@@ -54,8 +54,7 @@ std::string program_warning(const ProgramSpec& program, const WrittenWord& word)
         if (!process::find_program(word.text, search_path(program)).empty()) return "";
         return fmt::format(
             "trainable.command: there is no program '{}' on PATH {}, and without it every trial fails. Load its "
-            "module, "
-            "activate its environment, or write its path",
+            "module, activate its environment, or write its path",
             word.text, on_this_machine);
     }
     const fs::path path = in_directory(program, word.text);
@@ -67,8 +66,8 @@ std::string program_warning(const ProgramSpec& program, const WrittenWord& word)
     return "";
 }
 
-/// The word that an interpreter takes for its script. Nothing where that is not sure: options of most interpreters may
-/// have values of their own, or take the place of a script.
+/// The word that an interpreter takes as its script; nullptr when that is not certain: options of most interpreters may
+/// take a value, or replace the script.
 const WrittenWord* script_of(const std::vector<WrittenWord>& words) {
     const std::string interpreter = study::program_of(words.front().text);
     const bool python = study::is_python(interpreter);
@@ -88,8 +87,7 @@ std::string script_warning(const ProgramSpec& program, const WrittenWord& word) 
     if (access(path.c_str(), F_OK) != 0) return missing_text("file", program, path);
     if (access(path.c_str(), R_OK) != 0)
         return fmt::format(
-            "trainable.command: {} may not be read by this user, and so every trial fails. Mend its "
-            "permissions",
+            "trainable.command: {} may not be read by this user, and so every trial fails. Mend its permissions",
             report::unbroken("'" + path.string() + "'"));
     return "";
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What is probably wrong with the command of a study's programs, as far as this machine tells before a trial has
-// failed.
+// Likely mistakes in the command of a study of programs, found on this machine before any trial fails.
 
 #include <string>
 #include <vector>
@@ -11,11 +10,12 @@
 
 namespace ranktune::cli {
 
-/// Sentences, each with what to do; none where the trials are no programs. A launcher in the command; a program or a
-/// script that is not here. A shell's command is looked at for launchers alone: it may change its directory and PATH.
+/// One sentence per mistake, with its remedy: a launcher in the command, or a program or script that does not exist
+/// here. Empty when the trials are not programs. A shell command is checked only for launchers: it may change its
+/// directory and PATH.
 [[nodiscard]] std::vector<std::string> command_warnings(const study::StudySpec& spec);
 
-/// The same as lines of a screen.
+/// The same warnings as lines of a screen.
 [[nodiscard]] std::string command_warning_lines(const study::StudySpec& spec, const report::Style& style);
 
 } // namespace ranktune::cli

@@ -28,9 +28,9 @@
 #include "ranktune/base/text.hpp"
 #include "report/text.hpp"
 #include "slurm/allocation.hpp"
-#include "storage/file_descriptor.hpp"
 #include "storage/hdf5/thread.hpp"
-#include "studydir/file_system_facts.hpp"
+#include "storage/unique_handle.hpp"
+#include "studydir/environment_facts.hpp"
 #include "trainables/blas.hpp"
 
 namespace ranktune::cli {
@@ -102,18 +102,16 @@ Check pmix() {
 
 // ---- libraries and cores ----
 
-/// The only verb that loads it without a trial.
 Check blas() {
-    // OpenBLAS starts a thread per core when it is loaded, and waits for ever where a limit on memory does not allow
-    // it.
+    // OpenBLAS starts a thread per core when it is loaded, and waits for ever where a memory limit forbids the threads.
     constexpr const char* threads = "OPENBLAS_NUM_THREADS";
     const bool is_set = getenv(threads) != nullptr;
     if (!is_set) setenv(threads, "1", 0);
     Check check{"blas", State::good, trainables::blas::built_with()};
-    check.state = State::note; // that it cannot be loaded: only `mlp` needs it
+    check.state = State::note; // if loading fails: only `mlp` needs BLAS
     try {
         check.text = trainables::blas::library();
-        check.state = State::wrong; // that it is the slow one
+        check.state = State::wrong; // if use_threads throws: the slow reference library
         trainables::blas::use_threads(1);
         check.state = State::good;
     } catch (const base::Error& error) {
@@ -127,7 +125,7 @@ Check binding() {
     cpu_set_t mask;
     CPU_ZERO(&mask);
     const auto online = sysconf(_SC_NPROCESSORS_ONLN);
-    if (sched_getaffinity(0, sizeof mask, &mask) != 0) return {"binding", State::note, "the cores cannot be asked for"};
+    if (sched_getaffinity(0, sizeof mask, &mask) != 0) return {"binding", State::note, "sched_getaffinity fails"};
     const int allowed = CPU_COUNT(&mask);
     Check check{"binding", State::good, fmt::format("{} of {} cores may be used from here", allowed, online)};
     for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"})
@@ -151,9 +149,9 @@ fs::path existing(const std::string& directory) {
     return path;
 }
 
-/// What a file in the directory can do.
+/// Result of writing a test file in the directory.
 struct FileTrial {
-    std::string error; ///< empty: all went well
+    std::string error; ///< empty: none
     double sync_ms = 0.0;
     bool links = false;
     bool locks = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a machine has for a study, and what is wrong with it. Looks, and changes nothing but a small file that it
-// removes again.
+// Checks of this machine for `ranktune doctor`. They change nothing, except for a small test file that is removed
+// again.
 
 #include <cstdint>
 #include <string>
@@ -21,11 +21,11 @@ struct Check {
     std::string mend = {}; ///< what to do; empty when there is nothing
 };
 
-/// `directory`: of a study, or where one is to be; empty: the current one. Starts `mpirun --version` and Slurm's
-/// programs where they exist, waits for each some seconds at most, and never starts MPI.
+/// `directory`: of a study, existing or planned; empty: the current one. Runs `mpirun --version` and Slurm's programs
+/// if they exist, waits at most 10 s for each, and never starts MPI.
 [[nodiscard]] std::vector<Check> examine(const std::string& directory);
 
-/// One line per check, its mend below it; the worst ones marked.
+/// One line per check, with its remedy below; notes are marked "-", problems "!".
 [[nodiscard]] std::string doctor_text(const std::vector<Check>& checks);
 /// {"schema": 1, "wrong": 0, "checks": [{"name", "state", "text", "mend"}, ...]}
 [[nodiscard]] std::string doctor_json(const std::vector<Check>& checks);

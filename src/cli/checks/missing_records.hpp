@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A word about a journal whose newest records are missing, from verbs that only read.
+// The warning of read-only verbs about a journal whose newest records are missing.
 
 #include <string>
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace ranktune::cli {
 
-/// To be made *before* the journal is read: a head may be writing.
+/// Construct it *before* reading the journal: a head may be writing.
 class MissingRecords {
   public:
     explicit MissingRecords(std::string directory);
-    /// Says it on standard error when the journal that was read ends too early; returns whether it does. (Of a study
-    /// whose writer lives, this machine may not see the newest records yet: no word about it.)
+    /// Warns on standard error when the journal that was read ends too early, and returns whether it does. Silent, and
+    /// false, while the study's writer lives: this machine may not see the newest records yet.
     bool tell(const storage::JournalSummary& found) const;
 
   private:

@@ -20,7 +20,7 @@
 namespace ranktune::cli {
 namespace {
 
-/// `remedy`: what gives a trial so many ranks.
+/// `remedy`: how to get that many ranks.
 study::RankCheck at_most(std::uint32_t workers, std::function<std::string(std::uint32_t most)> remedy) {
     return [workers, remedy = std::move(remedy)](std::uint32_t most) -> std::string {
         if (workers >= most) return "";
@@ -31,7 +31,7 @@ study::RankCheck at_most(std::uint32_t workers, std::function<std::string(std::u
     };
 }
 
-/// 0: Slurm does not say.
+/// Tasks of this Slurm job; 0: unknown.
 std::uint32_t tasks_of_job() {
     if (const std::string tasks = process::environment_variable("SLURM_NTASKS"); !tasks.empty())
         return static_cast<std::uint32_t>(std::strtoul(tasks.c_str(), nullptr, 10));
@@ -66,14 +66,13 @@ study::RankCheck local_ranks(const RunArguments& arguments) {
         if (threads >= most) return "";
         return fmt::format(
             "a trial may ask for {}, but ranktune may use {} here; let it ask for fewer, or say --local {}, which "
-            "starts "
-            "{} processes here all the same",
+            "starts {} processes here all the same",
             report::counted(most, "rank"), report::counted(threads, "hardware thread"), most, most + 1);
     };
 }
 
 study::RankCheck launched_ranks(std::uint32_t workers) {
-    if (workers == 0) return {}; // refuse_lonely_head says more
+    if (workers == 0) return {}; // refuse_lonely_head has the better message
     return at_most(workers, [](std::uint32_t most) { return fmt::format("start at least {} ranks", most + 1); });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How many ranks a study would have where this process is, and what to say to trials that ask for more.
+// How many ranks a study would get in this process's surroundings, and the refusal of trials that ask for more.
 
 #include <cstdint>
 #include <optional>
@@ -11,26 +11,26 @@
 
 namespace ranktune::cli {
 
-/// Refuses trials that ask for more ranks than `--local` starts; where it is not given, for more than there are
-/// hardware threads: so many processes are started only for those who say so.
+/// Refuses trials that ask for more ranks than `--local` starts. Without `--local` the limit is the number of hardware
+/// threads: oversubscription needs an explicit option.
 [[nodiscard]] study::RankCheck local_ranks(const RunArguments& arguments);
 /// Refuses trials that ask for more ranks than a launcher has started beside the head.
 [[nodiscard]] study::RankCheck launched_ranks(std::uint32_t workers);
 /// Throws base::UsageError when a launcher has started the head alone.
 void refuse_lonely_head(std::uint32_t workers);
-/// What to do on a login node, where nothing is started without being told to; `workers`: as RanksHere has it.
+/// The message on a login node, where nothing starts without an explicit option; `workers`: from RanksHere::workers.
 [[nodiscard]] std::string login_node_refusal(const RunArguments& arguments, std::uint32_t workers);
-/// `--local` under a launcher: throws base::UsageError.
+/// Throws base::UsageError: --local is not allowed under a launcher.
 void refuse_local_under_launcher();
 
-/// The ranks of a run that is only shown. Throws what `run` refuses, too.
+/// The ranks of a dry run. The constructor throws base::UsageError for what `run` refuses.
 class RanksHere {
   public:
     explicit RanksHere(const RunArguments& arguments);
 
     [[nodiscard]] study::RankCheck check() const;
     [[nodiscard]] std::uint32_t workers(const study::StudySpec& spec) const;
-    /// Why there are so many, where that is not plain.
+    /// Why there are so many; empty when it is obvious.
     [[nodiscard]] std::string why(std::uint32_t workers) const;
 
   private:

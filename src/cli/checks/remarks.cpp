@@ -10,7 +10,7 @@
 namespace ranktune::cli {
 namespace {
 
-/// Why a study that is over has no use for a change, and what would give it one.
+/// Why a finished study ignores a change, and what would make the change count.
 std::string why_not(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
     const auto& spec = tuner.spec();
@@ -39,7 +39,7 @@ std::vector<std::string> without_effect(const RunArguments& arguments, const stu
     if (!opened.finished) return remarks;
     std::vector<std::string> changes;
     for (const auto& change : opened.changes) {
-        // What nobody looked at before is noted with the next start; it changes nothing.
+        // Digests of input files change nothing: the next start records them.
         if (change.key.starts_with("inputs.")) continue;
         const auto value = [](const std::string& text) { return text.empty() ? std::string("default") : text; };
         changes.push_back(fmt::format("{} {} -> {}", change.key, value(change.before), value(change.after)));

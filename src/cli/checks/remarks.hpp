@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What was asked for and has no effect on the study that was found, in sentences: nothing is ignored in silence.
+// Options and changes that have no effect on an existing study, in sentences: nothing is ignored silently.
 
 #include <string>
 #include <vector>
@@ -11,8 +11,8 @@ namespace ranktune::cli {
 
 struct RunArguments;
 
-/// One line each; none: everything counts. Of a study that is finished, changed keys are named with what it would take
-/// for them to count.
+/// One sentence per option or group of changes; empty: everything takes effect. For a finished study, changed keys are
+/// named together with what would make them count.
 [[nodiscard]] std::vector<std::string> without_effect(const RunArguments& arguments,
                                                       const studydir::OpenedStudy& opened);
 

@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::string_view removed = "(removed)";
 
-/// Takes PEM blocks out, which may also lie in one line with `\n` in it (a JSON string).
+/// Removes PEM blocks, which may span lines or stand in one line with `\n` in it (a JSON string).
 class PemBlocks {
   public:
-    /// A text that was cut may begin within a block.
+    /// A truncated text may begin inside a block.
     explicit PemBlocks(const std::string& text) : inside_(text.find(end_mark) < text.find(begin_mark)) {}
 
     std::string without(const std::string& line) {
@@ -46,7 +46,7 @@ class PemBlocks {
     bool inside_ = false;
 };
 
-/// `https://user:password@host`: what stands between the slashes and the last @ of the authority.
+/// Removes what stands between "://" and the last @ of the authority: `https://user:password@host`.
 std::string without_url_credentials(const std::string& line) {
     std::string out;
     std::size_t at = 0;
@@ -84,7 +84,7 @@ std::string without_secrets(const std::string& text) {
         const bool began_inside = pem.inside();
         line = pem.without(line);
         if (began_inside && line.empty()) continue;
-        // std::regex recurses on every character: a line that no person wrote is not worth a stack.
+        // std::regex recurses on every character: a very long line would overflow the stack.
         constexpr std::size_t longest = 4000;
         if (line.size() > longest) line = line.substr(0, longest) + " (cut)";
         out += without_named_secrets(without_url_credentials(line)) + "\n";

@@ -20,7 +20,7 @@
 namespace ranktune::cli {
 namespace {
 
-/// The best one first, then the others, the newest first.
+/// The best checkpoint, then the others from the newest on.
 std::vector<study::CheckpointRef> candidates(const tuner::TrialState& trial, study::Mode mode) {
     std::vector<study::CheckpointRef> found{*tuner::best_checkpoint(trial, mode)};
     for (auto other = trial.checkpoints.rbegin(); other != trial.checkpoints.rend(); ++other)
@@ -31,11 +31,11 @@ std::vector<study::CheckpointRef> candidates(const tuner::TrialState& trial, stu
 } // namespace
 
 int extract_checkpoint(const CheckpointArguments& arguments) {
-    std::optional<OutputFile> output; // what cannot be written is refused before anything is read
+    std::optional<OutputFile> output; // refuse a bad path before reading anything
     if (!arguments.output.empty()) output.emplace(arguments.output);
     auto& files = storage::posix_file_system();
     storage::CheckpointStore store(files, arguments.directory);
-    std::optional<report::LoadedStudy> study; // as it was at the last look: it may be running
+    std::optional<report::LoadedStudy> study; // as of the last read: the study may be running
     base::TrialId id{};
     const auto list = [&] {
         study.emplace(report::load_study(files, arguments.directory));
@@ -71,7 +71,7 @@ int extract_checkpoint(const CheckpointArguments& arguments) {
     write_whole(*output, [&, &contents = contents](std::ostream& out) {
         report::write_safetensors(contents, arguments.all, metadata, out);
     });
-    // Whoever reads the weights from a pipe wants nothing else in it.
+    // Keep the pipe for the weights.
     (output->through ? std::cerr : std::cout)
         << fmt::format("trial #{} at iteration {}: {}\n", id.value(), checkpoint.iteration,
                        report::escaped(arguments.output.empty() ? output->path : arguments.output));

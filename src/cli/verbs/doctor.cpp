@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// doctor: what a machine has for a study. support: what somebody who helps needs, in one archive.
+// doctor: checks of this machine. support: an archive for whoever helps the user.
 
 #include <algorithm>
 #include <cstdlib>
@@ -32,7 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of all files together, before compression: so the archive is smaller, whatever is in them.
+/// Of all files together before compression, so that the archive stays below 5 MB.
 constexpr std::size_t most_bytes = 4'500'000;
 constexpr std::size_t most_of_a_log = 200'000;
 constexpr std::size_t most_logs = 12;
@@ -46,8 +46,8 @@ bool leads_elsewhere(const fs::path& root, const fs::path& name) {
     return false;
 }
 
-/// The last `most` bytes of the file `name` below `root`, from the beginning of a line on. No symbolic link is followed
-/// below `root`: it could lead to what nobody means to send. Empty: nothing to be had there.
+/// The last `most` bytes of the file `name` below `root`, from the beginning of a line on; empty when it cannot be
+/// read. Symbolic links below `root` are not followed: they could lead to private files.
 std::string tail(const fs::path& root, const fs::path& name, std::size_t most) {
     if (leads_elsewhere(root, name)) return "";
     try {
@@ -66,7 +66,7 @@ std::string tail(const fs::path& root, const fs::path& name, std::size_t most) {
     }
 }
 
-/// The files of an archive, in a folder of their own until it is packed.
+/// The files of an archive, in a temporary folder until they are packed.
 class Collection {
   public:
     explicit Collection(const std::string& name) {
@@ -106,7 +106,7 @@ class Collection {
     std::vector<std::string> names_;
 };
 
-/// Names of the newest files in the folder of logs, by their time; links are none.
+/// Names of the newest regular files in the folder of logs, by modification time.
 std::vector<std::string> newest_logs(const fs::path& folder) {
     std::vector<std::pair<fs::file_time_type, std::string>> found;
     std::error_code error;
@@ -120,7 +120,7 @@ std::vector<std::string> newest_logs(const fs::path& folder) {
     return newest;
 }
 
-/// What the journal says, in words and numbers; a damaged one is the most important news of all.
+/// A summary of the journal, or the error that makes it unreadable.
 std::string journal_summary(const std::string& directory) {
     try {
         const auto study = report::load_study(storage::posix_file_system(), directory);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// init: a study file to start from, and what makes it run at once.
+// init: a study file to start from, with the files that it needs to run. algorithms: what such a file may name.
 
 #include <algorithm>
 #include <filesystem>
@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "cli/init_data.hpp"
+#include "cli/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "process/pages.hpp"
 #include "ranktune/algorithms/registry.hpp"
@@ -36,8 +37,8 @@ void write_new(const fs::path& path, std::span<const std::byte> bytes) {
 
 constexpr std::size_t longest_name = 100;
 
-/// Replaces the line that gives a study of ours its name: its comment says where the results go, and stays below those
-/// of the other lines.
+/// Changes the name of a template's study: in the line that sets it and in that line's comment, which names the
+/// directory of the results and stays aligned with the comments below.
 void rename_study(std::string& text, const std::string& job, const std::string& name) {
     const auto begin = text.find("name = \"" + job + "\"");
     const auto comment = text.find('#', begin);
@@ -51,7 +52,7 @@ void rename_study(std::string& text, const std::string& job, const std::string& 
     text.replace(begin, end - begin, line + remark);
 }
 
-/// Pages of the documentation get the paths at which this reader finds them.
+/// Replaces the paths of documentation pages by their paths in this installation.
 void replace_pages(std::string& text) {
     constexpr std::string_view folder = "docs/";
     for (auto at = text.find(folder); at != std::string::npos; at = text.find(folder, at)) {
@@ -70,13 +71,13 @@ std::size_t begin_of(const std::string& text, const std::string& table) {
     return at == std::string::npos ? text.size() : at + 1;
 }
 
-/// Our templates end with [scheduler], and leave [searcher] out.
+/// The templates end with [scheduler] and have no [searcher].
 void choose_algorithms(std::string& text, const std::string& searcher, const std::string& scheduler) {
     if (!scheduler.empty()) text.replace(begin_of(text, "scheduler"), std::string::npos, scheduler);
     if (!searcher.empty()) text.insert(begin_of(text, "scheduler"), searcher + "\n");
 }
 
-/// The description of this name. Throws base::UsageError naming those that there are.
+/// The description of the algorithm `name`. Throws base::UsageError naming those that exist.
 template <class Info>
 const Info& named(const std::vector<std::shared_ptr<const Info>>& known, const std::string& name, const char* kind) {
     std::vector<std::string> names;
@@ -88,7 +89,7 @@ const Info& named(const std::vector<std::shared_ptr<const Info>>& known, const s
                            base::join(names) + ")");
 }
 
-/// [searcher] as asked for; empty: as in the template.
+/// The table [searcher]; empty: as in the template.
 std::string searcher_of(const InitArguments& arguments, const study::Algorithms& known) {
     if (arguments.searcher.empty()) return "";
     const study::SearcherInfo& searcher = named(known.searchers, arguments.searcher, "searcher");
@@ -103,7 +104,7 @@ std::string scheduler_of(const InitArguments& arguments, const study::Algorithms
     return report::commented_table(named(known.schedulers, arguments.scheduler, "scheduler"));
 }
 
-/// The study file of a job of ours, under another name.
+/// Writes the study file of a template under the name of the new study.
 void write_study(const fs::path& path, std::span<const std::byte> bytes, const std::string& job,
                  const std::string& name, const std::string& searcher, const std::string& scheduler) {
     std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -125,7 +126,7 @@ void write_unless_there(const fs::path& path, std::span<const std::byte> bytes) 
 
 int init(const InitArguments& arguments) {
     const std::string& given = arguments.name;
-    // The name of the file that is written is as good.
+    // NAME.toml is accepted, too.
     const std::string name = given.ends_with(".toml") ? given.substr(0, given.size() - 5) : given;
     if (name.size() > longest_name)
         throw base::UsageError(fmt::format("the name of a study has {} characters at most, not {}; give a shorter one",
@@ -135,7 +136,7 @@ int init(const InitArguments& arguments) {
             "'" + given + "' is no name for a study: letters, digits, '_', '-' and '.', not beginning with '.' or '-'");
     }
     const fs::path file = name + ".toml";
-    // Nothing of the user's is ever overwritten.
+    // Never overwrite files of the user.
     if (fs::exists(file))
         throw base::UsageError("'" + file.string() + "' exists already; give another name, or run it: ranktune run " +
                                file.string());
@@ -151,6 +152,18 @@ int init(const InitArguments& arguments) {
         write_unless_there("digits.h5", digits_data());
     }
     std::cout << fmt::format("next      ranktune validate {0}.toml\n          ranktune run {0}.toml\n", name);
+    return 0;
+}
+
+int algorithms(bool markdown) {
+    const study::Algorithms known = ranktune::algorithms::known_algorithms();
+    if (markdown) {
+        std::cout << "## `[searcher]`\n\n"
+                  << report::searcher_table(known) << "\n## `[scheduler]`\n\n"
+                  << report::scheduler_table(known);
+    } else {
+        std::cout << report::algorithms_text(known, detect_terminal().style.width);
+    }
     return 0;
 }
 

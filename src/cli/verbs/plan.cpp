@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// validate and run --dry-run: what a study means, without MPI.
+// validate and run --dry-run: checks a study file and shows its plan, without MPI.
 
 #include <algorithm>
 #include <iostream>
@@ -21,13 +21,13 @@
 #include "report/plan.hpp"
 #include "report/screens.hpp"
 #include "report/text.hpp"
-#include "searchers/make_searcher.hpp"
+#include "searchers/built_in.hpp"
 #include "trainables/builtin.hpp"
 
 namespace ranktune::cli {
 namespace {
 
-/// `why`: there are so many workers; may be empty.
+/// `why`: the reason for this number of workers; may be empty.
 std::string layout(const study::StudySpec& spec, std::uint32_t workers, const std::string& why,
                    const report::Style& style) {
     const std::uint32_t most = spec.max_ranks_per_trial();
@@ -57,7 +57,7 @@ std::string layout(const study::StudySpec& spec, std::uint32_t workers, const st
     return text + report::prose("", fmt::format("{} left over: a multiple of {} wastes none", left, most), style);
 }
 
-/// As large as the largest of the first configurations; nothing when it is not known before a trial runs.
+/// The largest state among the first configurations; nothing when the trainable does not know it before a run.
 std::optional<std::uint64_t> state_bytes(const study::StudySpec& spec) {
     constexpr std::uint32_t looked_at = 32;
     std::optional<std::uint64_t> most;
@@ -72,7 +72,7 @@ std::optional<std::uint64_t> state_bytes(const study::StudySpec& spec) {
     return most;
 }
 
-/// What the checkpoints will take.
+/// The disk space that the checkpoints will take.
 std::string disk(const study::StudySpec& spec, const study::TrainableInfo* info, const report::Style& style) {
     if (!spec.checkpoint.supported) return "";
     const report::Plan plan = report::plan(spec);
@@ -83,7 +83,7 @@ std::string disk(const study::StudySpec& spec, const study::TrainableInfo* info,
     std::optional<std::uint64_t> bytes;
     try {
         bytes = state_bytes(spec);
-    } catch (const base::Error&) { // the data are missing or damaged: whoever runs the study is told
+    } catch (const base::Error&) { // data missing or damaged: `run` reports it
     }
     if (bytes) {
         const auto of = [&](std::uint64_t files) { return report::bytes_text(files * *bytes); };
@@ -102,7 +102,7 @@ const study::TrainableInfo* info_of(const study::StudySpec& spec) {
     return spec.trainable.program ? nullptr : &trainables::find_trainable(spec.trainable.name).info;
 }
 
-/// What a trial of this configuration would run, when the trials are programs.
+/// The command line of a trial with this configuration; empty when the trials are not programs.
 std::string command_line_of(const study::StudySpec& spec, const space::Configuration& configuration) {
     if (!spec.trainable.program) return "";
     return report::labelled("", "runs " + study::trial_command_text(spec, configuration));
@@ -110,8 +110,7 @@ std::string command_line_of(const study::StudySpec& spec, const space::Configura
 
 constexpr std::string_view comment_sign = "# ";
 
-/// As comments, so that the whole output of a dry run is a study file: in which a comment may hold no control
-/// characters either.
+/// Turns text into TOML comments, without control characters, so that the whole output of a dry run is a study file.
 std::string commented(const std::string& text) {
     std::istringstream in(text);
     std::string out;

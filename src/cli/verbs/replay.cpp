@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// replay: the state of a study from its journal, and whether the algorithms would decide the same again.
+// replay: rebuilds the state of a study from its journal, and checks that the algorithms decide the same again.
 
 #include <iostream>
 #include <memory>
@@ -24,7 +24,7 @@ struct Replayed {
     std::unique_ptr<tuner::Tuner> tuner;
     report::LogicalDigest digest;
     std::uint64_t records = 0;
-    bool newest_missing = false; ///< which has been said
+    bool newest_missing = false; ///< a warning has been printed
 };
 
 Replayed replayed(const ReplayArguments& arguments) {

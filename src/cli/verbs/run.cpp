@@ -60,7 +60,7 @@ studydir::OpenRequest open_request(const RunArguments& arguments) {
                                                         : Errored::leave};
 }
 
-/// What was typed, without the options that count once: to be typed again.
+/// The command as typed, without options that count once (--fresh, --resume-errored, ...), to be typed again.
 std::string typed(const RunArguments& arguments) {
     std::vector<std::string> words{"run", arguments.study};
     words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
@@ -74,14 +74,14 @@ void remark(const RunArguments& arguments, const studydir::OpenedStudy& opened) 
         std::cerr << report::escaped(sentence) << "\n" << std::flush;
 }
 
-/// Without a screen that says how a study ended, an end other than a good one still needs its sentence: on standard
-/// error.
+/// For ends without an end screen: prints how the study ended to standard error, unless it ended well.
 void tell_end(const std::string& sentence, study::StudyOutcome outcome) {
     if (outcome == study::StudyOutcome::ok || sentence.empty()) return;
     std::cerr << error_message(sentence, static_cast<int>(outcome)) << std::flush;
 }
 
-/// Without the ranks that there are here: a study that is finished needs none. With all mistakes, if there is one.
+/// Reads the study without a limit on ranks, since a finished study needs none. When it has a mistake, reads it again
+/// with the limit, to report all mistakes together.
 StudyInput read_for_here(const RunArguments& arguments) {
     const study::RankCheck ranks = local_ranks(arguments);
     if (arguments.local) return read_study(arguments.study, arguments.overrides, ranks);
@@ -96,13 +96,13 @@ void tell_tables(const std::string& wrong, study::StudyOutcome outcome) {
     if (!wrong.empty()) std::cerr << error_message(wrong, static_cast<int>(outcome)) << std::flush;
 }
 
-/// How this program was invoked, to be typed again: `ranktune run digits.toml study.num_trials=6`.
+/// The command line of this process, to be typed again: `ranktune run digits.toml study.num_trials=6`.
 std::string command_line(const Invocation& invocation) {
     const std::string program = std::filesystem::path(invocation.program).filename().string();
     return invocation.arguments.empty() ? program : program + " " + study::shell_text(invocation.arguments);
 }
 
-/// The arguments of the ranks: --local is this process's business, they are already where it asked for.
+/// The arguments for the ranks, without --local, which this process has handled.
 std::vector<std::string> without_local(const std::vector<std::string>& arguments) {
     std::vector<std::string> kept;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -126,7 +126,7 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     const StudyInput input = read_for_here(arguments);
     const std::string directory = directory_for(arguments, input);
     refuse_directory(directory, arguments.study, input, arguments.fresh);
-    // What can be said without any rank is said before they start.
+    // Open the study first: a finished one needs no ranks.
     const auto opened =
         studydir::open_study(storage::posix_file_system(), directory, input.spec, open_request(arguments));
     if (opened.finished) {
@@ -153,13 +153,13 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     return run_ranks_here(invocation, workers, directory);
 }
 
-/// With the same figures as the dry run.
+/// Shows the number of workers that the dry run shows.
 [[noreturn]] void refuse_login_node(const RunArguments& arguments) {
     const StudyInput input = read_study(arguments.study, arguments.overrides);
     throw base::UsageError(login_node_refusal(arguments, RanksHere(arguments).workers(input.spec)));
 }
 
-/// Files and bytes below the study directory.
+/// Counts the files and bytes below the study directory.
 report::FilesInfo files_of(const std::string& directory, const std::string& absolute, const RunArguments& arguments) {
     report::FilesInfo info{0, 0, directory, typed(arguments)};
     std::error_code error;
@@ -171,8 +171,8 @@ report::FilesInfo files_of(const std::string& directory, const std::string& abso
     return info;
 }
 
-/// mpirun ends the other ranks by SIGTERM when one has died, and the file `outcome` knows the signal alone. After a
-/// real one the study has closed its books.
+/// How the last start ended, in words. mpirun ends the other ranks by SIGTERM when one has died, and the file `outcome`
+/// knows only the signal. After a SIGTERM from outside, the journal has the end of the study.
 std::string how_it_ended(const studydir::OpenedStudy& opened) {
     if (opened.ended_by != study::Asker::sigterm || opened.tuner->state().ended) return opened.ended;
     const std::string told = process::environment_variable(studydir::last_end_variable);
@@ -180,8 +180,8 @@ std::string how_it_ended(const studydir::OpenedStudy& opened) {
     return told == "outside" ? opened.ended : opened.ended + ", which a launcher sends when a rank was killed or lost";
 }
 
-/// The job that goes on with the study when this one has ended, without anybody typing anything: this one again, or the
-/// next one of its chain, which the job script cancels when a person has stopped the study. Empty: none.
+/// The job that continues the study by itself: this job when it is requeued, or the next one of its chain, which the
+/// job script cancels when a person has stopped the study. Empty: none.
 std::string next_job(const head::RunEnd& end, const std::string& directory) {
     std::string own = process::slurm_job();
     if (own.empty() || end.outcome != study::StudyOutcome::resumable) return {};
@@ -191,7 +191,7 @@ std::string next_job(const head::RunEnd& end, const std::string& directory) {
         const auto jobs = launch::noted_jobs(directory);
         const auto at = std::ranges::find(jobs, own);
         return at == jobs.end() || at + 1 == jobs.end() ? std::string() : *(at + 1);
-    } catch (const base::IoError&) { // the study has ended; nothing depends on it
+    } catch (const base::IoError&) { // only a hint of the end screen needs it
         return {};
     }
 }
@@ -223,13 +223,13 @@ report::StartInfo start_info(const std::string& directory, const std::string& ho
     return info;
 }
 
-/// What rank 0 shows, from the start screen to the end screen.
+/// The output of rank 0, from the start screen to the end screen.
 class RunScreens {
   public:
     RunScreens(const RunArguments& arguments, const comm::mpi::Environment& mpi)
         : arguments_(arguments), mpi_(mpi), view_(std::cout, terminal_, arguments.progress) {}
 
-    /// Prepares the options, or throws what is wrong.
+    /// Fills in the options. Throws when the study cannot be run.
     void prepare(head::RunOptions& options) {
         const auto workers = static_cast<std::uint32_t>(mpi_.size() - 1);
         StudyInput input = read_study(arguments_.study, arguments_.overrides, launched_ranks(workers));
@@ -284,9 +284,9 @@ class RunScreens {
     const Terminal terminal_ = detect_terminal();
     LiveView view_;
     std::string directory_;  ///< as the user would type it
-    std::string absolute_;   ///< the same for this process, whose own directory --fresh may have renamed
+    std::string absolute_;   ///< its absolute path: --fresh may have renamed the working directory
     std::string layout_;     ///< hosts and their GPUs, in words
-    bool cut_short_ = false; ///< said, before the ranks were told to leave
+    bool cut_short_ = false; ///< the screen for an end at once has been shown
 };
 
 void RunScreens::stop(const head::EndAsked& what, const tuner::Tuner& tuner, const head::HeadFigures& figures) {
@@ -315,13 +315,13 @@ void RunScreens::end(const head::RunEnd& end) {
     const bool lacks_tables = end.whose == Whose::study_without_tables;
     const bool regular = lacks_tables || end.whose == Whose::study;
     if (lacks_tables && arguments_.progress == Progress::none) return tell_tables(end.tables, end.outcome);
-    if (end.tuner == nullptr || arguments_.progress == Progress::none) { // nothing began, or --quiet
+    if (end.tuner == nullptr || arguments_.progress == Progress::none) { // the study did not start, or --quiet
         tell_end(regular ? report::end_sentence(*end.tuner, {0, 0, directory_, typed(arguments_)}) : end.message,
                  end.outcome);
         return;
     }
     if (!regular && cut_short_) return;
-    if (!regular) { // the end screen would call it finished
+    if (!regular) { // the end screen would say that it is finished
         std::cerr << error_message(
                          "the study was cut short: " + end.message + "; what there is: ranktune status " + directory_,
                          static_cast<int>(end.outcome))
@@ -338,19 +338,19 @@ void RunScreens::end(const head::RunEnd& end) {
     if (!end.requeue.empty()) std::cout << report::prose("job", end.requeue, terminal_.style) << std::flush;
 }
 
-/// What `srun --mpi=list` prints; empty when there is no srun.
+/// The output of `srun --mpi=list`; empty when there is no srun.
 std::string srun_list() {
     const auto list = process::run_command({"srun", "--mpi=list"}, std::chrono::seconds(10));
     return list.exit ? list.text + list.error : std::string(); // some versions answer on standard error
 }
 
-/// One message from the first task; the others leave in silence.
+/// The first task prints the message; the others exit silently.
 int refuse_launch(const comm::mpi::BrokenLaunch& broken) {
     if (broken.first) std::cerr << "ranktune: " << report::escaped(broken.message) << '\n' << std::flush;
     return static_cast<int>(study::StudyOutcome::usage);
 }
 
-/// Before MPI_Init: the exit code of a launch that cannot work.
+/// Called before MPI_Init: the exit code when the launch cannot work.
 std::optional<int> refused_launch(const base::Variables& variables, comm::mpi::LaunchFacts facts) {
     if (!process::environment_variable("PMI_FD").empty() || !process::environment_variable("PMI_RANK").empty())
         facts.speaks_pmi = comm::mpi::may_speak_pmi();
@@ -387,7 +387,7 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
     options.version = version();
     options.build_type = build_type();
     options.layout = layout::survey(mpi);
-    watch.reset(); // everybody has answered
+    watch.reset(); // all ranks have answered
     options.signal_meanings = process::SignalMeanings::from(variables);
     RunScreens screens(arguments, mpi);
     if (mpi.rank() == 0) {
@@ -398,7 +398,7 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
             options.refused = study::StudyOutcome::usage;
         } catch (const base::IoError& error) {
             options.refused = static_cast<study::StudyOutcome>(tell_trouble(error));
-        } catch (const std::exception& error) { // a journal that cannot be read: the other ranks wait for a word
+        } catch (const std::exception& error) { // such as an unreadable journal: the other ranks wait for the refusal
             std::cerr << error_message(error.what(), 1) << std::flush;
             options.refused = study::StudyOutcome::runtime_error;
         }

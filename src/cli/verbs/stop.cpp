@@ -23,17 +23,16 @@
 namespace ranktune::cli {
 namespace {
 
-/// The state as of the newest record; nothing where the journal cannot be read now.
+/// The state as of the newest record; nothing when the journal cannot be read.
 std::optional<report::LoadedStudy> state_of(storage::FileSystem& files, const std::string& directory) {
     try {
         return report::load_state(files, directory);
-    } catch (const std::exception&) { // stopping needs none
+    } catch (const std::exception&) { // stopping works without it
         return std::nullopt;
     }
 }
 
-/// Jobs that may start the study by themselves: those that `submit` has noted, and one that Slurm was asked to queue
-/// again.
+/// Jobs that may start the study by themselves: those that `submit` has recorded, and a requeued one.
 std::vector<std::string> jobs_of(storage::FileSystem& files, const std::string& directory) {
     auto jobs = launch::noted_jobs(directory);
     const auto outcome = studydir::read_outcome(files, {directory});
@@ -44,7 +43,7 @@ std::vector<std::string> jobs_of(storage::FileSystem& files, const std::string& 
     return jobs;
 }
 
-/// What is left to do where nobody runs: ", but job 101 (pending) ...", or an empty text.
+/// About queued jobs of a study that does not run: ", but job 101 (pending) ...", or empty.
 std::string jobs_text(storage::FileSystem& files, const std::string& directory) {
     const auto jobs = jobs_of(files, directory);
     if (jobs.empty()) return {};
@@ -84,7 +83,7 @@ std::string jobs_text(storage::FileSystem& files, const std::string& directory) 
         (jobs.empty() ? "; what there is: ranktune status " + study::shell_text({directory}) : jobs));
 }
 
-/// How to end one at once that takes its time to stop.
+/// The command that ends a study at once.
 std::string at_once_text(const storage::LeaseHolder& holder) {
     return holder.job.empty() ? fmt::format("kill -INT {} on {}", holder.writer.pid, holder.writer.host)
                               : "scancel " + holder.job;

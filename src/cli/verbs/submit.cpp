@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// submit: a study as a Slurm job, or as a chain of them.
+// submit: a study as a Slurm job, or a chain of jobs. hosts: the host list that its job script needs.
 
 #include <algorithm>
 #include <filesystem>
@@ -13,11 +13,13 @@
 #include "cli/study_input.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "launch/job_chain.hpp"
+#include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
 #include "report/text.hpp"
+#include "slurm/allocation.hpp"
 #include "slurm/job_script.hpp"
 #include "studydir/open_study.hpp"
 #include "studydir/study_directory.hpp"
@@ -56,7 +58,7 @@ void site_options(const SubmitArguments& arguments, const SiteSettings& site, Jo
     option("--partition", arguments.partition, site.partition);
     script.options.insert(script.options.end(), site.options.begin(), site.options.end());
     refuse_own_options(arguments.sbatch);
-    // In one line: an option and its value may be two words.
+    // One line for all words: an option and its value may be two words.
     if (!arguments.sbatch.empty()) script.options.push_back({study::shell_text(arguments.sbatch), ""});
     script.commands = site.commands;
     if (site.launcher) script.launcher = *site.launcher;
@@ -117,7 +119,7 @@ JobScript script_for(const SubmitArguments& arguments, const StudyInput& input, 
     return script;
 }
 
-/// What is asked for, in words.
+/// The layout and cost of the job.
 std::string plan_text(const JobScript& script, const study::StudySpec& spec, std::uint32_t chain) {
     const std::uint32_t workers = script.nodes * script.workers_per_node;
     const std::uint32_t size = spec.max_ranks_per_trial();
@@ -156,7 +158,7 @@ void submit_all(const JobScript& script, const std::string& directory, std::uint
     std::cout << base::join(jobs, " ") << "\n";
 }
 
-/// There is nothing to do; the exit code is the study's, as that of `ranktune run`.
+/// For a finished study: prints so, and returns the study's exit code as `ranktune run` does.
 int say_finished(const std::string& study, const std::string& directory, study::StudyOutcome outcome) {
     if (outcome == study::StudyOutcome::ok) {
         std::cout << "the study in " << report::escaped(directory)
@@ -164,7 +166,7 @@ int say_finished(const std::string& study, const std::string& directory, study::
                   << " study.num_trials=N ...\n";
         return 0;
     }
-    // Not an option of this verb: every start of the job, after a requeue too, would begin the failed trials again.
+    // `submit` has no --restart-errored: each start of the job, also after a requeue, would restart the failed trials.
     std::cerr << error_message(
         fmt::format("the study in '{0}' has ended, but not well, so nothing was submitted. What failed: ranktune "
                     "status {0}. Its failed trials again, when that is mended: in a job, or on a machine with "
@@ -199,6 +201,25 @@ int submit_study(const SubmitArguments& arguments, const Invocation& invocation)
 
 int submit(const SubmitArguments& arguments, const Invocation& invocation) {
     return or_trouble([&] { return submit_study(arguments, invocation); });
+}
+
+int hosts() {
+    // From the environment alone: compute nodes need not have Slurm's programs.
+    const auto job = slurm::allocation(process::environment_variables());
+    if (!job) throw base::UsageError("there is no Slurm job here (SLURM_JOB_ID): this is a part of the job scripts");
+    if (!job->nodes || job->nodes->empty())
+        throw base::UsageError("the nodes of the job are not told: SLURM_JOB_NODELIST='" +
+                               process::environment_variable("SLURM_JOB_NODELIST") + "' is no list of hosts");
+    const std::string workers = process::environment_variable("SLURM_NTASKS_PER_NODE");
+    if (workers.empty() || workers.size() > 6 || workers.find_first_not_of("0123456789") != std::string::npos ||
+        std::stoul(workers) == 0)
+        throw base::UsageError("SLURM_NTASKS_PER_NODE is '" + workers +
+                               "': give sbatch the workers of each node, --ntasks-per-node=4, and not --ntasks");
+    std::string text = job->nodes->front() + "\n";
+    for (const auto& node : *job->nodes)
+        for (unsigned long task = 0; task < std::stoul(workers); ++task) text += node + "\n";
+    std::cout << text << std::flush;
+    return 0;
 }
 
 } // namespace ranktune::cli

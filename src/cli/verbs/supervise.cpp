@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// supervise: runs the launcher of a study, and starts it again when a rank dies.
+
 #include <chrono>
 #include <iostream>
 #include <utility>
@@ -15,7 +17,7 @@
 namespace ranktune::cli {
 
 int supervise(const SuperviseArguments& arguments, const ParseRun& parse_run) {
-    process::block_stop_signals(); // at once: the job scripts wait for it before they pass a signal on
+    process::block_stop_signals(); // first: job scripts wait for this before they forward a signal
     launch::LaunchLine line = launch::launch_line(arguments.command);
     std::string directory = arguments.directory;
     if (directory.empty()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The verbs of the command line, as functions from their arguments to an exit code. Errors are exceptions; `main` turns
-// them into messages.
+// The verbs of the command line, as functions from their arguments to an exit code. They throw errors, which `main`
+// turns into messages.
 
 #include <cstdint>
 #include <functional>
@@ -31,7 +31,6 @@ struct Invocation {
     std::vector<std::string> arguments; ///< as given, without the program
 };
 
-/// Which weights, and where to.
 struct CheckpointArguments {
     std::string directory;
     std::string trial;  ///< digits, or "best"
@@ -43,11 +42,11 @@ enum class Format : std::uint8_t { text, json, csv };
 
 struct SuperviseArguments {
     std::vector<std::string> command;
-    std::string directory; ///< of the study; empty: as the command says
+    std::string directory; ///< of the study; empty: taken from the command
     std::uint32_t max_restarts = 20;
-    std::uint32_t launcher_wait_s = 90; ///< 0: for ever
+    std::uint32_t launcher_wait_s = 90; ///< 0: wait for ever
 };
-/// The arguments of `ranktune run`, from its words. Throws base::UsageError.
+/// Parses the words after `ranktune run`. Throws base::UsageError.
 using ParseRun = std::function<RunArguments(const std::vector<std::string>& words)>;
 int supervise(const SuperviseArguments& arguments, const ParseRun& parse_run);
 
@@ -63,26 +62,26 @@ struct SubmitArguments {
     std::string time;                              ///< a duration of the study file
     std::string account;
     std::string partition;
-    std::uint32_t chain = 1;         ///< jobs, each to begin when the one before has ended
-    bool print = false;              ///< the script, and nothing is submitted
-    std::vector<std::string> sbatch; ///< further options, behind `--`
+    std::uint32_t chain = 1;         ///< number of jobs; each begins when the one before has ended
+    bool print = false;              ///< print the script, submit nothing
+    std::vector<std::string> sbatch; ///< further options, after `--`
 };
 
-/// Prints one host per line and task of this Slurm job: the head's, the first node, and then the workers' of each node.
+/// Prints the host of each task of this Slurm job, one per line: the first node for the head, then each node once per
+/// worker.
 int hosts();
 int submit(const SubmitArguments& arguments, const Invocation& invocation);
 int run(const RunArguments& arguments, const Invocation& invocation);
 int dry_run(const RunArguments& arguments);
 int validate(const std::string& study, const std::vector<std::string>& overrides);
-/// What `init` writes. Empty names: the template's searcher, or scheduler.
 struct InitArguments {
-    std::string name;            ///< of the study, or of the file
-    std::string kind = "digits"; ///< of the template
-    std::string searcher;
-    std::string scheduler;
+    std::string name;            ///< of the study, or of its file
+    std::string kind = "digits"; ///< name of the template
+    std::string searcher;        ///< empty: the template's
+    std::string scheduler;       ///< empty: the template's
 };
 int init(const InitArguments& arguments);
-/// Prints the searchers and schedulers that a study file may name; `markdown`: as tables for a page.
+/// Prints the searchers and schedulers that a study file may name; `markdown`: as Markdown tables.
 int algorithms(bool markdown);
 int stop(const std::string& directory);
 struct ReplayArguments {
@@ -92,14 +91,14 @@ struct ReplayArguments {
     std::optional<std::uint64_t> until; ///< records
 };
 int replay(const ReplayArguments& arguments);
-// `directory` of these and all that follow: of the study, never its file.
+// From here on, `directory` is the study directory, never its file.
 int status(const std::string& directory, Format format, bool all);
 int best(const std::string& directory, Format format);
 /// `trial`: digits, or "best".
 int logs(const std::string& directory, const std::string& trial);
 int export_study(const std::string& directory, Format format, const std::string& table, const std::string& output);
 
-/// 0: nothing is wrong; 1: something is. `clean`: before it looks, what killed ranks have left is removed.
+/// Returns 0 when nothing is wrong, else 1. `clean`: first removes what killed ranks have left behind.
 int doctor(const std::string& directory, Format format, bool clean);
 int support(const std::string& directory, const std::string& output);
 

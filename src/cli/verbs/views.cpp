@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// status, best, logs, export: what a study directory says, without MPI.
+// status, best, logs, export: views of a study directory, without MPI.
 
 #include <algorithm>
 #include <chrono>
@@ -33,7 +33,7 @@
 namespace ranktune::cli {
 namespace {
 
-/// Says it when its newest records are missing.
+/// Loads the state, and warns when the newest records are missing.
 report::LoadedStudy load_state(const std::string& directory) {
     const MissingRecords missing(directory);
     report::LoadedStudy study = report::load_state(storage::posix_file_system(), directory);
@@ -55,13 +55,13 @@ bool best_is_missing(const report::LoadedStudy& study, const std::string& direct
 
 constexpr const char* not_running = "not running";
 
-/// Whether a study that has not ended is being run, as far as its lease tells at once.
+/// For a study that has not ended: who runs it, as its lease says, or `not_running`.
 std::string running_text(const std::string& directory) {
     const auto writer = storage::possible_writer(storage::posix_file_system(), directory);
     return writer ? "run by " + describe(*writer) : not_running;
 }
 
-/// What the head knows beyond the journal: the file `status`, made anew by each of its starts.
+/// Adds what the head knows beyond the journal, from the file `status`, which each start writes anew.
 void take_status(const std::string& directory, report::Live& live) {
     try {
         const auto status = trainables::read_json(storage::read_text(storage::posix_file_system(),
@@ -71,12 +71,12 @@ void take_status(const std::string& directory, report::Live& live) {
         live.checkpoints_missed = status.value("checkpoints_missed", std::uint64_t{0});
         live.checkpoint_error = status.value("checkpoint_error", std::string());
         live.fallbacks = status.value("checkpoint_fallbacks", std::uint64_t{0});
-    } catch (const nlohmann::json::exception&) { // of another version
-    } catch (const base::Error&) {               // none yet, or somebody else's file
+    } catch (const nlohmann::json::exception&) { // from another version
+    } catch (const base::Error&) {               // missing, or unreadable
     }
 }
 
-/// How the newest start ended, where its head had the time to say so.
+/// How the newest start ended; nothing when its head could not write it.
 std::optional<studydir::OutcomeFile> last_outcome(const report::LoadedStudy& study, const std::string& directory) {
     auto outcome = studydir::read_outcome(storage::posix_file_system(), {directory});
     if (outcome && outcome->start != study.tuner->state().incarnation.value()) outcome.reset();
@@ -123,7 +123,7 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::stri
         const auto phase = static_cast<study::TrialPhase>(i);
         root["states"][std::string(study::name(phase))] = state.in(phase);
     }
-    if (interrupted) { // what nobody runs any more
+    if (interrupted) { // nobody runs these trials any more
         auto& states = root["states"];
         states["interrupted"] = state.in(study::TrialPhase::running) + state.in(study::TrialPhase::ending);
         states["running"] = states["ending"] = 0;
@@ -200,7 +200,7 @@ int logs(const std::string& directory, const std::string& word) {
     const auto id = report::trial_named(study.tuner->state(), word, directory);
     const std::uint32_t trial = id.value();
     const auto& state = study.tuner->state().trial(id);
-    // What a program has printed could move the cursor of a terminal, or worse; a file gets it as it is.
+    // Output of a program could hold escape sequences, which a terminal would execute; a file gets it unchanged.
     const bool terminal = isatty(STDOUT_FILENO) != 0;
     const auto shown = [&](const std::string& text) { return terminal ? report::escaped(text) : text; };
     const report::Style style = detect_terminal().style;
@@ -208,7 +208,7 @@ int logs(const std::string& directory, const std::string& word) {
         fmt::format("trial #{}: {}, iteration {}", trial, study::name(state.phase), state.iteration), style);
     const auto& metric = study.tuner->spec().objective.metric;
     for (const auto& line : report::life_of(storage::posix_file_system(), directory, id, metric)) {
-        // Of these lines ours is the form, but in a file they are there to be searched.
+        // Wrap lines for a terminal only: in a file they are searched.
         const std::string text = shown(line);
         std::cout << (terminal
                           ? report::prose(text.substr(0, report::label_width), text.substr(report::label_width), style)
@@ -238,7 +238,7 @@ int export_study(const std::string& directory, Format format, const std::string&
         throw base::UsageError("--table is for csv; the JSON has trials and reports");
     auto& files = storage::posix_file_system();
     const MissingRecords missing(directory);
-    auto study = report::load_study(files, directory); // a snapshot of a large study takes more memory
+    auto study = report::load_study(files, directory); // not load_state: a large snapshot takes more memory
     const bool incomplete = missing.tell(study.journal);
     const std::uint64_t records = study.journal.records;
     const report::EachReport each_report = [&](const auto& visit) {
@@ -261,7 +261,7 @@ int export_study(const std::string& directory, Format format, const std::string&
     }
     out.flush();
     if (!output.empty() && !out) throw base::Error("writing '" + output + "' failed; is there room?");
-    return incomplete ? 1 : 0; // which has been said: who goes on with the table has to know
+    return incomplete ? 1 : 0; // scripts that use the table must notice
 }
 
 } // namespace ranktune::cli

@@ -22,18 +22,18 @@ namespace {
 constexpr int note_tag = 2;
 
 enum class Kind : std::uint64_t {
-    ready,  ///< member to leader: I am there and hold the communicator `generation` (0: none)
+    ready,  ///< member to leader: ready, holding communicator `generation` (0: none)
     make,   ///< leader to member: make one and call it `generation`
     use,    ///< leader to member: use the one you hold
-    give_up ///< to the other side: not this time
+    give_up ///< either direction: this formation is aborted
 };
 
-/// What ranks tell each other before they call MPI_Comm_create_group.
+/// The message that ranks exchange before MPI_Comm_create_group.
 struct Note {
     std::uint64_t ticket = 0;
     Kind kind = Kind::ready;
     std::uint64_t generation = 0;
-    std::uint64_t keep = 0; ///< ready: I have room; make: all have
+    std::uint64_t keep = 0; ///< ready: this rank has room; make: all have room
 };
 
 using Roster = std::vector<base::Rank>;
@@ -68,7 +68,7 @@ struct GroupFactory::Impl {
     std::size_t keep;
     std::map<Roster, Entry> entries; ///< kept ones, and those in use
     std::uint64_t last_generation = 0;
-    std::map<int, Note> arrived; ///< the latest note of a rank: it takes part in one formation at a time
+    std::map<int, Note> arrived; ///< latest note per rank; a rank takes part in one formation at a time
     std::list<Sending> sending;
     Counts counts;
 
@@ -94,12 +94,12 @@ struct GroupFactory::Impl {
         mpi::check(MPI_Improbe(MPI_ANY_SOURCE, note_tag, world.get(), &flag, &message, &status), "MPI_Improbe");
         if (!flag) return;
         Note note;
-        // Small enough to have arrived with its envelope: does not wait for the sender.
+        // Small enough to arrive with its envelope, so this does not wait for the sender.
         mpi::check(MPI_Mrecv(&note, sizeof(Note), MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
         arrived[status.MPI_SOURCE] = note;
     }
 
-    /// `from`'s note with this ticket, if it has come; others of it are stale and are replaced by later ones.
+    /// `from`'s note with this ticket, if it has arrived. Notes with other tickets are stale.
     std::optional<Note> look(base::Rank from, std::uint64_t ticket) {
         receive();
         const auto it = arrived.find(static_cast<int>(from.value()));
@@ -118,7 +118,7 @@ struct GroupFactory::Impl {
     }
     [[nodiscard]] bool room() const { return counts.kept < keep; }
 
-    /// The leader's part: what everybody is to do.
+    /// The leader's part: decides what all members do.
     Note lead(const Roster& roster, std::uint64_t ticket, const std::atomic<bool>& abort) {
         const auto tell = [&](const Note& note) {
             for (std::size_t i = 1; i < roster.size(); ++i) send(roster[i], note);
@@ -150,8 +150,8 @@ struct GroupFactory::Impl {
         }
     }
 
-    /// A member's part. Once it has said that it is there, only the leader can let it go, because the others may
-    /// already be on their way into MPI_Comm_create_group; unless the leader stays silent, which is what dead ones do.
+    /// A member's part. After its ready note only the leader may release it, because the others may already be entering
+    /// MPI_Comm_create_group. A leader that stays silent counts as dead.
     Note follow(const Roster& roster, std::uint64_t ticket, const std::atomic<bool>& abort) {
         constexpr unsigned patience = 5000; // turns of 200 us
         const auto mine = held(roster);
@@ -166,7 +166,7 @@ struct GroupFactory::Impl {
     }
 
     Entry& make(const Roster& roster, const Note& verdict) {
-        lose(roster); // another rank gave it up, so it can never be freed by all
+        lose(roster); // another rank dropped it, so it can never be freed collectively
         auto communicator = world.create_group(roster, roster_tag(roster, verdict.generation));
         Entry& entry = entries[roster];
         entry.communicator = std::move(communicator);
@@ -203,7 +203,8 @@ GroupFactory::GroupFactory(const mpi::Environment&, std::size_t keep)
     : impl_(std::make_unique<Impl>(mpi::Communicator::world().duplicate(), keep)) {}
 
 GroupFactory::~GroupFactory() {
-    // Kept communicators are left to MPI_Finalize: ranks that hold different ones could not free them in one order.
+    // Kept communicators are left to MPI_Finalize: ranks that hold different ones could not free them in the same
+    // order.
     for (auto& [roster, entry] : impl_->entries) {
         assert(!entry.in_use);
         entry.communicator.leak();
@@ -211,7 +212,7 @@ GroupFactory::~GroupFactory() {
     try {
         if (mpi::Environment::alive()) impl_->drive_sends();
     } catch (const mpi::MpiError&) {
-        // The receiver is gone, as in the case below.
+        // The receiver is gone.
     }
     if (!impl_->sending.empty()) {
         impl_->world.leak();

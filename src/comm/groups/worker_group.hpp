@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// WorkerGroup: the communicator of one trial. For `comm` and `ddp` only: nobody else sees an MPI_Comm.
+// WorkerGroup: the communicator of one trial. For `comm` and `ddp` only: no other room uses MPI_Comm.
 
 #include <vector>
 
@@ -9,8 +9,8 @@
 
 namespace ranktune::comm {
 
-/// Made by GroupFactory::form. Destroying it gives the communicator back (kept, freed or buried) and is collective in
-/// the sense of Communicator: every rank does it once, when no operation is under way or after `poison`.
+/// Made by GroupFactory::form. The destructor returns the communicator to the factory (which keeps, frees or buries it)
+/// and is collective: every rank calls it once, when no operation is pending or after `poison`.
 class WorkerGroup {
   public:
     WorkerGroup(GroupFactory::Impl& factory, std::vector<base::Rank> ranks, int rank, MPI_Comm communicator);
@@ -25,7 +25,7 @@ class WorkerGroup {
     /// MPI_COMM_SELF for a group of one.
     [[nodiscard]] MPI_Comm communicator() const { return communicator_; }
 
-    /// An operation was given up: never use or free this communicator again. Local.
+    /// Call when an operation was given up: the communicator is never used or freed again. Local.
     void poison() noexcept { poisoned_ = true; }
 
   private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Communicator: a move-only MPI_Comm that knows whether it owns.
+// Communicator: a move-only MPI_Comm, owned or borrowed.
 
 #include <mpi.h>
 
@@ -11,15 +11,15 @@
 
 namespace ranktune::comm::mpi {
 
-/// Owning objects come from `duplicate`, `create_group` and `adopt` and free their communicator in the destructor,
-/// which is collective over its ranks in MPI's sense: every rank does it once, after its last use. Borrowed ones never
-/// free. A moved-from or default object is null. Nothing is freed once MPI is not alive (Environment::alive) or after
-/// `leak`. Must not outlive the Environment.
+/// `duplicate`, `create_group` and `adopt` return owning objects. The destructor of an owning object frees the
+/// communicator, which is collective over its ranks: every rank does it once, after its last use. Borrowed ones are
+/// never freed. A moved-from or default object is null. Nothing is freed once MPI is not alive (Environment::alive) or
+/// after `leak`. Must not outlive the Environment.
 class Communicator {
   public:
     Communicator() = default;
     [[nodiscard]] static Communicator borrow(MPI_Comm handle);
-    /// Takes over a handle made elsewhere; errors on it are returned from now on.
+    /// Takes ownership of a handle made elsewhere and sets its error handler to MPI_ERRORS_RETURN.
     [[nodiscard]] static Communicator adopt(MPI_Comm handle);
     /// MPI_COMM_WORLD, borrowed.
     [[nodiscard]] static Communicator world() { return borrow(MPI_COMM_WORLD); }
@@ -32,8 +32,8 @@ class Communicator {
 
     /// Collective over this communicator; blocks.
     [[nodiscard]] Communicator duplicate() const;
-    /// Collective over `ranks` (of this communicator, distinct) only; blocks until all of them call. They become 0, 1,
-    /// ... in the order given. `tag` (0 .. 32767) tells concurrent calls of one process apart.
+    /// Collective over `ranks` (of this communicator, distinct) only; blocks until all of them call. They become ranks
+    /// 0, 1, ... in the order given. `tag` (0 .. 32767) distinguishes concurrent calls of one process.
     [[nodiscard]] Communicator create_group(std::span<const base::Rank> ranks, int tag) const;
 
     [[nodiscard]] explicit operator bool() const { return handle_ != MPI_COMM_NULL; }
@@ -43,10 +43,10 @@ class Communicator {
 
     /// Frees (when owning) and becomes null.
     void reset() noexcept;
-    /// Gives the communicator up without freeing it: operations on it may still be under way.
+    /// Drops the communicator without freeing it, because operations on it may still be pending.
     void leak() noexcept { handle_ = MPI_COMM_NULL; }
 
-    /// Communicators owned by objects of this process that were not freed, leaked ones included.
+    /// Number of owned communicators of this process that were not freed, leaked ones included.
     [[nodiscard]] static std::size_t live();
 
   private:

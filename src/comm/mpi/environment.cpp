@@ -47,7 +47,7 @@ std::string component_path() {
 Library library() {
     const auto text = full_version();
     if (text.find("Open MPI") != std::string::npos) return Library::open_mpi;
-    // Also the libraries made from MPICH: they keep its name, or that of the common ABI's other members.
+    // Libraries derived from MPICH too: they report its name or the name of another member of the common ABI.
     for (const char* name : {"MPICH", "Intel(R) MPI", "MVAPICH"}) {
         if (text.find(name) != std::string::npos) return Library::mpich;
     }
@@ -86,7 +86,7 @@ bool may_speak_pmi() {
                 if (file.starts_with(pmi)) return true;
         }
     }
-    return !any_component; // none among others, or all of them inside the library
+    return !any_component; // no component files: all are inside the library
 }
 
 Environment::Environment() : exceptions_at_start_(std::uncaught_exceptions()) {
@@ -100,7 +100,7 @@ Environment::Environment() : exceptions_at_start_(std::uncaught_exceptions()) {
     check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
     if (provided < MPI_THREAD_MULTIPLE) {
-        // The same on every rank, so all of them come to this place and may finalise.
+        // `provided` is the same on every rank, so all ranks get here and may finalise.
         MPI_Finalize();
         throw base::Error(library_version() +
                           " was built without MPI_THREAD_MULTIPLE, which ranktune needs: load another MPI");
@@ -123,6 +123,28 @@ bool Environment::alive() noexcept {
     MPI_Initialized(&initialized);
     MPI_Finalized(&finalized);
     return initialized && !finalized;
+}
+
+std::vector<std::string> gather_texts(const Environment& environment, std::string_view mine) {
+    const auto ranks = static_cast<std::size_t>(environment.size());
+    const int length = static_cast<int>(mine.size());
+    std::vector<int> lengths(ranks);
+    check(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, MPI_COMM_WORLD), "MPI_Allgather");
+    std::vector<int> offsets(ranks);
+    int all = 0;
+    for (std::size_t r = 0; r < ranks; ++r) {
+        offsets[r] = all;
+        all += lengths[r];
+    }
+    std::string together(static_cast<std::size_t>(all), '\0');
+    check(MPI_Allgatherv(mine.data(), length, MPI_CHAR, together.data(), lengths.data(), offsets.data(), MPI_CHAR,
+                         MPI_COMM_WORLD),
+          "MPI_Allgatherv");
+    std::vector<std::string> texts;
+    texts.reserve(ranks);
+    for (std::size_t r = 0; r < ranks; ++r)
+        texts.push_back(together.substr(static_cast<std::size_t>(offsets[r]), static_cast<std::size_t>(lengths[r])));
+    return texts;
 }
 
 } // namespace ranktune::comm::mpi

@@ -13,7 +13,7 @@ namespace ranktune::comm::mpi {
 /// the bare number otherwise).
 [[nodiscard]] const std::error_category& category() noexcept;
 
-/// A call of MPI failed. What it belonged to is unusable: poison the group, or leave.
+/// An MPI call failed. Its communicator is unusable: poison the group, or leave.
 class MpiError : public base::Error {
   public:
     MpiError(const std::string& call, int code);

@@ -14,17 +14,17 @@ std::string_view text(const base::Variables& variables, std::string_view name) {
 
 bool has(const base::Variables& variables, std::string_view name) { return !text(variables, name).empty(); }
 
-/// A whole number; -1: none.
+/// A whole number; -1: not a number.
 int number(std::string_view digits) {
     int value = -1;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     return error == std::errc{} && end == digits.data() + digits.size() ? value : -1;
 }
 
-/// How a launcher tells processes of each other.
+/// The interfaces by which a launcher connects its processes.
 struct Interfaces {
     bool pmix = false;
-    bool pmi = false;      ///< PMI-1, PMI-2 and what Cray's and Flux' launchers set
+    bool pmi = false;      ///< PMI-1, PMI-2, and what the launchers of Cray and Flux set
     bool open_mpi = false; ///< mpirun of Open MPI
     [[nodiscard]] bool any() const { return pmix || pmi || open_mpi; }
 };
@@ -40,12 +40,12 @@ Interfaces interfaces(const base::Variables& variables) {
     return found;
 }
 
-/// In a task of a job step (a batch script has no SLURM_PROCID of a step with more than one task).
+/// Whether this is a task of a job step with more than one task; a batch script is not.
 bool in_step(const base::Variables& variables) {
     return has(variables, "SLURM_STEP_ID") && has(variables, "SLURM_PROCID");
 }
 
-/// Who started how many, as the innermost launcher says.
+/// What the innermost launcher started.
 struct Started {
     std::string by;
     int tasks = -1;
@@ -111,7 +111,7 @@ std::optional<BrokenLaunch> examine_launch(const base::Variables& variables, con
     const auto found = interfaces(variables);
     if (start.tasks <= 1) return std::nullopt;
     const bool no_interface = !found.any();
-    // Open MPI can speak PMI under Slurm (where it was built for it), but not that of MPICH's own launcher.
+    // Open MPI can use PMI under Slurm (if built for it), but not that of MPICH's own launcher.
     const bool foreign = facts.library == Library::open_mpi && !found.pmix &&
                          (start.by == "mpiexec" || (start.by == "srun" && !found.open_mpi && !facts.speaks_pmi));
     if (!no_interface && !foreign) return std::nullopt;
@@ -146,7 +146,7 @@ std::vector<std::pair<std::string, std::string>> settings_before_init(const base
                                                                       int cores) {
     if (library != Library::open_mpi) return {};
     int here = number(text(variables, "OMPI_COMM_WORLD_LOCAL_SIZE"));
-    // "16(x2),8": the first node's count stands for this one's.
+    // "16(x2),8": take the first node's count for this node.
     if (here < 0 && in_step(variables)) {
         const auto tasks = text(variables, "SLURM_STEP_TASKS_PER_NODE");
         here = number(tasks.substr(0, tasks.find_first_not_of("0123456789")));

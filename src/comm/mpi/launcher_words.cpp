@@ -18,7 +18,7 @@ bool is_count(std::string_view line) {
                                      line.find("orte_base_help_aggregate") != std::string_view::npos);
 }
 
-/// How a rank has ended, which the exit code tells as well.
+/// A message that only says how a rank ended; the exit code says that too.
 bool is_about_an_end(std::string_view block) {
     constexpr std::array ends{"terminated normally, but", "noticed that process rank",
                               "detected that one or more processes exited"};

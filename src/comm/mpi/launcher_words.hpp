@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What Open MPI's mpirun says on standard error beside the words of its ranks. Pure: lines in, text out.
+// Separates the messages of Open MPI's mpirun from those of its ranks. Pure: lines in, text out.
 
 #include <string>
 #include <string_view>
 
 namespace ranktune::comm::mpi {
 
-/// Keeps mpirun's explanations until it is known whether they explain anything. Each of them stands between two lines
-/// of dashes. A study that has ended has said how itself; of a launch that failed they are the only words. mpirun's own
-/// --quiet drops them all.
+/// Collects mpirun's messages, each framed by two lines of dashes, until it is known whether they are needed. A study
+/// that ran reports its own end; after a failed launch mpirun's messages are the only explanation. (mpirun's own
+/// --quiet would drop them all.)
 class LauncherWords {
   public:
-    /// One line, without its end. True: it is kept. False: a rank said it.
+    /// Takes one line, without its newline. True: mpirun's, kept or dropped here. False: a rank's.
     [[nodiscard]] bool take(std::string_view line);
-    /// The explanations, with their frames; without those that tell no more than how a rank has ended.
+    /// The messages with their frames, without those that only say how a rank ended.
     [[nodiscard]] std::string text() const;
 
   private:
     void close();
 
-    std::string block_; ///< the open one; empty: none is open
+    std::string block_; ///< the message being read; empty: none
     std::string kept_;
 };
 

@@ -11,7 +11,7 @@
 namespace ranktune::comm::mpi {
 
 /// A started non-blocking operation. Its buffer must live until `test` has returned true. Destroying an active request
-/// gives the handle up (MPI cannot cancel or free it safely): the operation goes on, so its buffer must be buried.
+/// drops the handle (MPI cannot cancel or free it safely): the operation continues, so its buffer must be buried.
 class Request {
   public:
     Request() = default;
@@ -24,7 +24,7 @@ class Request {
     Request(const Request&) = delete;
     Request& operator=(const Request&) = delete;
 
-    /// For the call that starts the operation. Requires that none is active.
+    /// Argument for the call that starts the operation. Requires !active().
     [[nodiscard]] MPI_Request* slot() { return &handle_; }
     [[nodiscard]] bool active() const { return handle_ != MPI_REQUEST_NULL; }
     /// Drives progress; true when complete (or never started). Throws MpiError.

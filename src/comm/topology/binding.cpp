@@ -18,7 +18,7 @@ CpuSet common(const CpuSet& a, const CpuSet& b) {
     return both;
 }
 
-/// The granted part of each core that has one.
+/// The cores with at least one granted processor, reduced to the granted ones.
 Cores granted_cores(const CpuSet& granted, const Machine& machine) {
     Cores cores;
     for (const Core& core : machine.cores)
@@ -48,14 +48,14 @@ std::size_t smallest(const std::vector<CpuSet>& shares) {
     return least;
 }
 
-/// Every share inside one NUMA domain, each domain given out by how many cores it has (D'Hondt). Empty when a domain
-/// would be left over.
+/// Shares that each lie inside one NUMA domain, distributed by the domains' numbers of cores (D'Hondt). Empty when a
+/// domain would stay unused.
 std::vector<CpuSet> shares_by_domain(const Cores& cores, std::size_t shares) {
     std::map<std::uint32_t, Cores> domains;
     for (const Core& core : cores) domains[core.domain].push_back(core);
     std::map<std::uint32_t, std::size_t> seats;
     for (std::size_t i = 0; i < shares; ++i) {
-        // The emptier one of equals, then the first.
+        // On a tie the domain with fewer shares, then the first.
         const auto claim = [&](const auto& domain) {
             const std::size_t taken = seats[domain.first];
             return std::pair(1024 * domain.second.size() / (taken + 1), 1024 - std::min<std::size_t>(taken, 1024));
@@ -73,7 +73,8 @@ std::vector<CpuSet> shares_by_domain(const Cores& cores, std::size_t shares) {
     return out;
 }
 
-/// Inside NUMA domains, unless a worker would then get fewer processors than it needs and than an even cut gives.
+/// Shares inside NUMA domains, unless a worker would then get fewer processors than it needs and an even cut gives
+/// more.
 std::vector<CpuSet> shares_of(const Cores& cores, std::size_t workers, std::uint32_t needed) {
     std::vector<CpuSet> even;
     cut_evenly(cores, workers, even);
@@ -86,7 +87,7 @@ std::string counted(std::size_t number, const std::string& what) {
     return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
 }
 
-/// Ranks that were granted the same.
+/// Ranks with the same grant.
 struct Class {
     CpuSet granted;
     std::vector<std::size_t> ranks; ///< positions
@@ -108,15 +109,15 @@ bool overlaps_another(const Class& mine, const std::vector<Class>& all) {
     });
 }
 
-/// Splits what the ranks of one class share; returns what was done, or why nothing.
+/// Splits the processors of one class; returns a log text: what was done, or why nothing was.
 std::string split(const Class& shared, std::optional<std::size_t> head, const Machine& machine, std::uint32_t needed,
                   std::vector<CpuSet>& out) {
     const Cores cores = granted_cores(shared.granted, machine);
-    if (cpu_count(cores) < shared.granted.size()) return "not bound: which cores the node has is not known";
+    if (cpu_count(cores) < shared.granted.size()) return "not bound: the node's cores are unknown";
     const bool with_head = head && std::find(shared.ranks.begin(), shared.ranks.end(), *head) != shared.ranks.end();
     const std::size_t workers = shared.ranks.size() - (with_head ? 1 : 0);
     const std::string there = counted(cores.size(), "core");
-    // A core for the head, if the workers have enough without it; otherwise it finds its moments on theirs.
+    // One core for the head if the workers have enough without it; otherwise the head shares theirs.
     std::vector<CpuSet> shares;
     CpuSet of_head;
     if (with_head && cores.size() > workers) {
@@ -149,9 +150,9 @@ NodeBinding bind_node(const std::vector<CpuSet>& granted, std::optional<std::siz
     std::size_t alone = 0;
     for (const Class& shared : classes) {
         if (shared.granted.empty())
-            binding.words.push_back("not bound: what was granted is not known");
+            binding.words.push_back("not bound: the granted cores are unknown");
         else if (overlaps_another(shared, classes))
-            binding.words.push_back("not bound: " + cpu_text(shared.granted) + " overlaps what other ranks may use");
+            binding.words.push_back("not bound: " + cpu_text(shared.granted) + " overlaps other ranks' cores");
         else if (shared.ranks.size() > 1)
             binding.words.push_back(split(shared, head, machine, cpus_per_rank, binding.cpus));
         else

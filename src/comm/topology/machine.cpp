@@ -41,7 +41,7 @@ std::optional<std::uint32_t> take_number(std::string_view& text) {
     return number;
 }
 
-/// What comes before `end`, which is taken off too.
+/// Removes and returns the text before `end`; removes `end` too.
 std::string_view take_field(std::string_view& text, char end) {
     const std::size_t at = std::min(text.find(end), text.size());
     const std::string_view field = text.substr(0, at);
@@ -110,7 +110,7 @@ Machine read_machine() {
     const int cores = hwloc_get_nbobjs_by_type(topology.get(), HWLOC_OBJ_CORE);
     for (int i = 0; i < cores; ++i) {
         const hwloc_obj_t object = hwloc_get_obj_by_type(topology.get(), HWLOC_OBJ_CORE, static_cast<unsigned>(i));
-        // Domains side by side in the tree: the first of those that a core is in.
+        // A core may belong to several domains: take the first.
         const int domain = hwloc_bitmap_first(object->nodeset);
         machine.cores.push_back({set_of(object->cpuset), static_cast<std::uint32_t>(std::max(0, domain))});
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The cores of a node as a value, and the two calls that touch the real ones.
+// The cores of a node as a value, and the calls that read and bind the real ones.
 
 #include <cstdint>
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace ranktune::comm {
 
-/// Logical processors (hardware threads) by the numbers of the operating system, ascending, none twice.
+/// Logical processors (hardware threads), numbered by the operating system; ascending, without duplicates.
 using CpuSet = std::vector<std::uint32_t>;
 
 /// "0-3,8"; empty for none.
 [[nodiscard]] std::string cpu_text(const CpuSet& cpus);
-/// The same back. What is no number or range is left out.
+/// Parses the text of `cpu_text`; skips anything that is not a number or range.
 [[nodiscard]] CpuSet cpus_of(std::string_view text);
 
 struct Core {
@@ -23,21 +23,21 @@ struct Core {
     friend bool operator==(const Core&, const Core&) = default;
 };
 
-/// The cores of one node, those of a NUMA domain side by side. Without any: not known.
+/// The cores of one node, grouped by NUMA domain. Empty: unknown.
 struct Machine {
     std::vector<Core> cores;
     friend bool operator==(const Machine&, const Machine&) = default;
 };
 
-/// One line, for sending: "0,4:0;1,5:0". And back; what cannot be read gives an unknown machine.
+/// One line, for sending: "0,4:0;1,5:0". Decoding an invalid text gives an unknown machine.
 [[nodiscard]] std::string encode(const Machine& machine);
 [[nodiscard]] Machine decode_machine(std::string_view text);
 
-/// All cores of this node, whether or not this process may use them, as hwloc finds them.
+/// All cores of this node as hwloc finds them, whether or not this process may use them.
 [[nodiscard]] Machine read_machine();
-/// What this process may use: its affinity mask.
+/// The affinity mask of this process.
 [[nodiscard]] CpuSet granted_cpus();
-/// From now on all threads of this process, and what they start, run there. False: the system refuses.
+/// Binds all threads of this process and later children to `cpus`. False: the system refuses.
 [[nodiscard]] bool bind_process(const CpuSet& cpus);
 
 } // namespace ranktune::comm

@@ -14,7 +14,7 @@ FaultTransport::FaultTransport(std::unique_ptr<Transport> wire, const FaultPlan&
 
 void FaultTransport::advance(base::StudyTime now) {
     assert(now >= now_);
-    // What was due before the death has left.
+    // Messages that were due before the death are sent.
     now_ = plan_.death && !dead_ ? std::min(now, *plan_.death) : now;
     if (!dead_) release_due();
     now_ = now;
@@ -35,7 +35,7 @@ void FaultTransport::send(base::Rank to, std::span<const std::byte> bytes) {
     if (dead_) return;
     ++counts_.sent;
     Link& towards = link(to);
-    // All draws are made for every message, so that one probability does not shift the others' numbers.
+    // Make all draws for every message, so that a change of one probability does not change the others' draws.
     const double drop = towards.stream.uniform();
     const double duplicate = towards.stream.uniform();
     const double reorder = towards.stream.uniform();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Fault transport: a decorator that delays, reorders, duplicates and drops messages and lets its rank die, the same way
-// for the same seed.
+// Fault transport: a decorator that delays, reorders, duplicates and drops messages and lets its rank die, reproducibly
+// from a seed.
 
 #include <cstdint>
 #include <map>
@@ -15,29 +15,29 @@
 
 namespace ranktune::comm {
 
-/// What goes wrong. Probabilities in [0, 1] per message.
+/// The faults to inject. Probabilities in [0, 1] per message.
 struct FaultPlan {
     std::uint64_t seed = 0;
-    base::Duration min_delay{0}; ///< every message is under way between min_delay and max_delay, uniform
+    base::Duration min_delay{0}; ///< delay of each message, uniform in [min_delay, max_delay]
     base::Duration max_delay{0};
-    double reorder = 0.0;   ///< may overtake earlier messages of its link; all others keep the order of sending
-    double duplicate = 0.0; ///< arrives twice, the second time with a delay of its own
-    double drop = 0.0;      ///< never arrives
-    std::optional<base::StudyTime> death; ///< from then on this rank neither sends nor receives
+    double reorder = 0.0;                 ///< message may overtake earlier ones of its link; others stay in order
+    double duplicate = 0.0;               ///< arrives twice, with independent delays
+    double drop = 0.0;                    ///< never arrives
+    std::optional<base::StudyTime> death; ///< after it this rank neither sends nor receives
 };
 
-/// Decorates one rank's endpoint. Time is the caller's: nothing moves but by `advance`. What happens to the n-th
-/// message from one rank to another depends on (seed, from, to, n) alone, not on what other links do, so a run can be
-/// repeated from its seed. Used by the thread that uses the endpoint.
+/// Decorates one rank's endpoint. Time advances only by `advance`. The faults of the n-th message from one rank to
+/// another depend on (seed, from, to, n) alone, not on other links, so a run can be repeated from its seed. Used by the
+/// endpoint's thread.
 class FaultTransport final : public Transport {
   public:
     FaultTransport(std::unique_ptr<Transport> wire, const FaultPlan& plan);
 
-    /// Sets the time (never back) and sends what is due.
+    /// Sets the time, which must not decrease, and sends due messages.
     void advance(base::StudyTime now);
     /// The earliest time at which a held message is due; none: nothing is held.
     [[nodiscard]] std::optional<base::StudyTime> next_due() const;
-    /// The process dies now: what it holds is lost.
+    /// The process dies now; held messages are lost.
     void die();
     [[nodiscard]] bool dead() const { return dead_; }
 
@@ -51,7 +51,7 @@ class FaultTransport final : public Transport {
         std::uint64_t sent = 0; ///< calls of send while alive
         std::uint64_t dropped = 0;
         std::uint64_t duplicated = 0;
-        std::uint64_t overtook = 0; ///< left before an earlier message of the same link
+        std::uint64_t overtook = 0; ///< overtook an earlier message of the same link
     };
     [[nodiscard]] const Counts& counts() const { return counts_; }
 

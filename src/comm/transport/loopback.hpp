@@ -9,9 +9,9 @@
 
 namespace ranktune::comm {
 
-/// The wires between `size` endpoints. Endpoints may live in different threads (one thread per endpoint) and may
-/// outlive the hub. Messages arrive once and in order per pair of ranks; what is sent to a rank nobody polls stays
-/// queued, as with a dead process.
+/// Connects `size` endpoints. Endpoints may be used by different threads (one thread per endpoint) and may outlive the
+/// hub. Messages arrive once and in order per pair of ranks; messages to a rank that nobody polls stay queued, as with
+/// a dead process.
 class LoopbackHub {
   public:
     /// Requires size > 0.
@@ -20,10 +20,10 @@ class LoopbackHub {
     LoopbackHub(const LoopbackHub&) = delete;
     LoopbackHub& operator=(const LoopbackHub&) = delete;
 
-    /// The endpoint of `rank` (< size). May be asked for again: the new one goes on with the same queue.
+    /// The endpoint of `rank` (< size). A second endpoint of the same rank continues with the same queue.
     [[nodiscard]] std::unique_ptr<Transport> endpoint(base::Rank rank);
     [[nodiscard]] std::uint32_t size() const;
-    /// Messages sent and not yet polled, over all ranks.
+    /// Number of messages sent and not yet polled, over all ranks.
     [[nodiscard]] std::size_t in_flight() const;
 
   private:

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int message_tag = 1;
 
-/// An operation under way and the bytes MPI reads or writes. Its address must not change: MPI holds it.
+/// A pending operation and the bytes MPI reads or writes. Its address must not change, because MPI holds it.
 struct Transfer {
     std::vector<std::byte> bytes;
     MPI_Request request = MPI_REQUEST_NULL;
@@ -47,7 +47,7 @@ class MpiTransport final : public Transport {
 
     ~MpiTransport() override {
         if (sending_.empty() && receiving_.empty()) return;
-        // MPI goes on reading and writing these buffers; a communicator in use must not be freed.
+        // MPI still reads and writes these buffers; a communicator in use must not be freed.
         world_.leak();
         bury(std::make_shared<std::list<Transfer>>(std::move(sending_)));
         bury(std::make_shared<std::list<Transfer>>(std::move(receiving_)));
@@ -79,7 +79,7 @@ class MpiTransport final : public Transport {
     }
 
   private:
-    /// Sends to a dead rank stay for ever, so every send has its turn; in the usual case the first few are done.
+    /// Sends to a dead rank stay for ever, so all sends are tested. Usually there are few.
     void drive_sends() {
         for (auto it = sending_.begin(); it != sending_.end();) it = it->done() ? sending_.erase(it) : std::next(it);
     }
@@ -100,8 +100,8 @@ class MpiTransport final : public Transport {
         if (code != MPI_SUCCESS) receiving_.pop_back();
     }
 
-    /// The first complete message that no earlier one of the same rank holds up. Almost always the list has at most one
-    /// entry: only a large message whose sender is slow (or dead) stays in it.
+    /// The first complete message without an earlier pending one of the same rank. The list is nearly always empty or
+    /// has one entry: only a large message of a slow or dead sender stays in it.
     std::optional<Message> take_received() {
         stuck_.clear();
         for (auto it = receiving_.begin(); it != receiving_.end();) {

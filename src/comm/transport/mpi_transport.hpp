@@ -9,13 +9,12 @@
 
 namespace ranktune::comm {
 
-/// A transport over a duplicate of the world communicator. Making it is collective over all ranks; so is destroying it
+/// A transport over a duplicate of the world communicator. Construction is collective over all ranks; so is destruction
 /// while MPI is alive. Must not outlive the environment.
 ///
-/// Messages are received by MPI_Improbe and MPI_Imrecv and sent by MPI_Isend from buffers the transport owns; nothing
-/// ever waits. A request whose peer died never completes: it and its buffer are then kept until the process ends. An
-/// error of MPI (a peer that the network reports as gone) is treated the same way: liveness is judged by heartbeats,
-/// not here.
+/// Messages are received by MPI_Improbe and MPI_Imrecv and sent by MPI_Isend from buffers the transport owns; no call
+/// waits. A request whose peer died never completes: it and its buffer are kept until the process ends. So is a request
+/// with an MPI error (the network reports the peer as gone): heartbeats decide about liveness, not this class.
 [[nodiscard]] std::unique_ptr<Transport> make_mpi_transport(const mpi::Environment& environment);
 
 } // namespace ranktune::comm

@@ -60,7 +60,7 @@ std::optional<Message> Session::accept(Message message) {
     Peer& peer = peers_[message.from.value()];
     const std::uint32_t sequence = read_sequence(message.bytes);
     message.bytes.erase(message.bytes.begin(), message.bytes.begin() + header_size);
-    // Serial-number arithmetic (RFC 1982): numbers up to 2^31 ahead are new, all others were seen.
+    // Serial-number arithmetic (RFC 1982): numbers less than 2^31 ahead are new, all others are duplicates.
     const std::uint32_t ahead = sequence - peer.next_in;
     if (ahead >= (std::uint32_t{1} << 31)) {
         ++duplicates_;

@@ -12,12 +12,11 @@
 namespace ranktune::comm {
 
 /// Puts a sequence number of four bytes (little endian, counted per ordered pair of ranks from 0, modulo 2^32) before
-/// every message. The receiver drops what it has seen, holds what came too early, and delivers each peer's messages in
-/// the order of sending.
+/// every message. The receiver drops duplicates, holds early messages, and delivers each peer's messages in the order
+/// of sending.
 ///
-/// It does not send again: over a transport that loses messages, a peer falls silent at the first gap and is found by
-/// the liveness time-out like a dead one. Both ends of a link need a Session for the same life of the process. Used by
-/// one thread.
+/// It does not resend: after a lost message a peer appears silent, and the liveness time-out treats it as dead. Both
+/// ends of a link need a Session with the same lifetime. Used by one thread.
 class Session final : public Transport {
   public:
     /// Does not own `wire` when given by reference.
@@ -30,7 +29,7 @@ class Session final : public Transport {
     [[nodiscard]] std::optional<Message> poll() override;
     [[nodiscard]] bool flushed() override { return wire_.flushed(); }
 
-    /// Messages of `from` that wait for an earlier one.
+    /// Number of messages of `from` that wait for an earlier one.
     [[nodiscard]] std::size_t held(base::Rank from) const { return peers_[from.value()].early.size(); }
     /// Messages dropped because they had been delivered before.
     [[nodiscard]] std::uint64_t duplicates() const { return duplicates_; }

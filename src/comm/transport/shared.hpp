@@ -8,11 +8,11 @@
 
 namespace ranktune::comm {
 
-/// A decorator whose calls may come from any thread; one has its turn after the other. No call of a transport waits for
-/// a peer, so none waits long here.
+/// A decorator that any thread may call; a mutex serialises the calls. No call of a transport waits for a peer, so
+/// waits are short.
 class SharedTransport final : public Transport {
   public:
-    /// `wire` outlives it, and is used through it alone.
+    /// `wire` must outlive this object and may only be used through it.
     explicit SharedTransport(Transport& wire) : wire_(wire) {}
 
     [[nodiscard]] base::Rank rank() const override { return wire_.rank(); }

@@ -17,8 +17,8 @@ struct Message {
     std::vector<std::byte> bytes;
 };
 
-/// One rank's endpoint. Messages between two ranks arrive once and in order unless a decorator says otherwise. No call
-/// ever blocks on a peer, dead or alive. Used by one thread (the head's loop, a worker's service thread).
+/// One rank's endpoint. Messages between two ranks arrive once and in order unless a decorator changes that. No call
+/// blocks on a peer, dead or alive. Used by one thread (the head's loop, a worker's service thread).
 class Transport {
   public:
     virtual ~Transport() = default;
@@ -28,7 +28,7 @@ class Transport {
     virtual void send(base::Rank to, std::span<const std::byte> bytes) = 0;
     /// The next message, if one has arrived. Also drives sends that are under way.
     [[nodiscard]] virtual std::optional<Message> poll() = 0;
-    /// Whether everything sent has left (so that a process may end).
+    /// Whether all sends have completed, so that the process may end.
     [[nodiscard]] virtual bool flushed() = 0;
 };
 

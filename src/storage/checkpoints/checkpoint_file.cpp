@@ -7,7 +7,7 @@
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/fields.hpp"
-#include "storage/hdf5/names.hpp"
+#include "storage/hdf5/hdf5.hpp"
 
 namespace ranktune::storage {
 namespace {
@@ -28,7 +28,7 @@ hdf5::TypeHandle float16_type(std::size_t exponent) {
     return type;
 }
 
-/// Types in the file are little-endian, those of the program are too (ranktune/base/digest.cpp asserts it).
+/// Types in the file are little-endian, as in memory (base/digest.cpp asserts it).
 hdf5::TypeHandle type_of(base::DType type) {
     const auto copy = [](hid_t known) { return hdf5::TypeHandle(hdf5::check(H5Tcopy(known), "type")); };
     switch (type) {
@@ -49,7 +49,7 @@ hdf5::TypeHandle type_of(base::DType type) {
         case base::DType::bfloat16:
             return float16_type(8);
     }
-    throw std::logic_error("unknown type of tensor");
+    throw std::logic_error("unknown tensor type");
 }
 
 base::DType dtype_of(hid_t dataset) {

@@ -18,7 +18,7 @@ namespace ranktune::storage {
 inline constexpr std::uint64_t checkpoint_schema = 1;
 inline constexpr std::uint64_t checkpoint_seal_bytes = 64;
 
-/// Last 64 bytes of the file (data set `seal`): lets a reader check the HDF5 metadata before libhdf5 sees them.
+/// Last 64 bytes of the file (data set `seal`): lets a reader check the HDF5 metadata before libhdf5 parses it.
 struct CheckpointSeal {
     std::uint64_t file_bytes = 0;
     std::uint64_t metadata_bytes = 0; ///< at the beginning of the file
@@ -26,7 +26,7 @@ struct CheckpointSeal {
     std::uint32_t metadata_crc = 0;
 };
 [[nodiscard]] std::vector<std::byte> encode_seal(const CheckpointSeal& seal);
-/// Throws DamageError when these are not the last bytes of a sound checkpoint, base::FormatError for a newer version.
+/// Throws DamageError when these are not the last bytes of an intact checkpoint, base::FormatError for a newer version.
 [[nodiscard]] CheckpointSeal decode_seal(std::span<const std::byte> bytes, const std::string& path);
 
 /// Where a tensor, some rows of one, or a blob lies in the file.
@@ -43,11 +43,12 @@ struct CheckpointContents {
     std::vector<StoredPart> blobs;
 };
 
-/// The HDF5 side of a checkpoint whose bytes are written before their checksums are known. Lives on the HDF5 thread.
+/// Builds the HDF5 metadata of a checkpoint whose bytes are written before their checksums are known. Used on the HDF5
+/// thread only.
 class CheckpointBuilder {
   public:
     CheckpointBuilder(const CheckpointKey& key, const study::MemoryState& state);
-    /// Where the bytes belong: tensors, blobs, seal; 0: nothing to be written.
+    /// File offsets of tensors, blobs and seal, in this order; 0: nothing to write.
     [[nodiscard]] const std::vector<std::uint64_t>& offsets() { return builder_.place(); }
     /// `crcs` in the order of the offsets, without the seal's.
     [[nodiscard]] hdf5::Shell finish(std::span<const std::uint32_t> crcs, std::uint64_t digest);

@@ -22,7 +22,7 @@ struct Listed {
 
 std::string name_of(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-/// Of an absolute path; empty: the root.
+/// Parent of an absolute path; empty: the root.
 std::string folder_above(const std::string& path) {
     const auto slash = path.find_last_of('/');
     return slash == std::string::npos ? std::string() : path.substr(0, slash);
@@ -65,8 +65,8 @@ std::uint64_t digest_of_file(File& file) {
     return digest.value();
 }
 
-/// Calls something that reads what the program saved: that it cannot be read is the program's mistake (base::Error),
-/// and no trouble with the study's own folder (base::IoError).
+/// Runs a call that reads the program's files. A failure there is the program's mistake (base::Error), not an error in
+/// the study's own folder (base::IoError).
 template <class Call>
 auto of_program(Call&& call) {
     try {
@@ -82,7 +82,7 @@ struct Link {
     std::string text;
 };
 
-/// What there is to take over, found before anything is moved: links lead to where things were.
+/// Lists everything to adopt before anything is moved, because links lead to the original places.
 class Inventory {
   public:
     struct Source {
@@ -109,9 +109,9 @@ class Inventory {
     std::vector<Link> links;
 
   private:
-    /// A folder in which links stay links: they lead to the same thing where it is taken to.
+    /// A folder tree that is adopted as a whole: links within it stay links.
     struct Tree {
-        std::string root; ///< with every link in its path followed
+        std::string root; ///< absolute, every link followed
         std::string inside;
         bool movable = false;
         int depth = 0; ///< of links followed
@@ -160,7 +160,8 @@ class Inventory {
     FileSystem& files_;
 };
 
-/// Brings files under their final names, one by one. Nobody may read there what he could not read where it was.
+/// Moves or copies files to their final names, one by one. Nobody gets read access that they did not have at the
+/// source.
 class Adoption {
   public:
     /// `home`: an absolute path above `folder`, with every link in it followed.
@@ -180,10 +181,10 @@ class Adoption {
     [[nodiscard]] const std::vector<Listed>& listed() const { return listed_; }
 
   private:
-    static constexpr unsigned own_folder = 0700; ///< it has to be emptied one day
+    static constexpr unsigned own_folder = 0700; ///< so that the folder can be emptied later
 
-    /// Of what the program saved, as far as the folders above it let anybody come to it. Folders that are above the
-    /// study, too, keep others from the copy as well.
+    /// Permissions of a source, reduced by those of the folders above it. Folders that are also above the study
+    /// restrict the copy by themselves.
     unsigned permissions(const std::string& path) {
         return of_program([&] {
             unsigned mode = files_.mode(path);
@@ -207,7 +208,7 @@ class Adoption {
         file->sync();
     }
 
-    /// What cannot be moved is copied; then it shows whose mistake it was.
+    /// On failure the caller copies, which reports whose mistake it was.
     bool try_rename(const std::string& source, const std::string& target) {
         try {
             files_.rename(source, target);
@@ -251,7 +252,7 @@ std::string manifest_text(const CheckpointKey& key, const std::string& entry, co
 struct Manifest {
     std::string entry;
     std::vector<Listed> files;
-    std::vector<Listed> links; ///< digests of their texts
+    std::vector<Listed> links; ///< `digest`: of the link's text
 };
 
 /// "<16 digits> <rest of the line>"
@@ -262,7 +263,7 @@ Listed listed_in(std::string_view line) {
     return listed;
 }
 
-/// The text is known to be what `adopt` wrote: its digest is that of the journal.
+/// The text is known to be what `adopt` wrote: its digest matched the journal's.
 Manifest parse_manifest(const std::string& text, const std::string& path) {
     Manifest manifest;
     std::size_t line_number = 0;

@@ -46,8 +46,7 @@ CheckpointContents read_contents(File& file, const std::string& path) {
     throw DamageError("'" + path + "' is not the checkpoint that the journal names: the digests differ");
 }
 
-/// The shards of one checkpoint. What a digest vouches for are the checksums in the metadata: a part is read when it is
-/// asked for, and is verified then.
+/// The shards of one checkpoint. Opening verifies only the metadata; a part is read and verified on demand.
 class ShardSource final : public study::StateSource {
   public:
     void add(FileSystem& files, const std::string& path, std::uint64_t digest) {
@@ -182,7 +181,7 @@ void CheckpointStore::write(File& file, const CheckpointKey& key, const study::M
     const std::vector<std::uint64_t> offsets = hdf5_call([&] { return builder->offsets(); });
     const std::uint64_t most = offsets.back() + checkpoint_seal_bytes;
     const bool reserved = file.reserve(most);     // "no space" shows here, before anything is written
-    if (reserved && direct_) file.truncate(most); // else each block would extend the file, in a transaction of its own
+    if (reserved && direct_) file.truncate(most); // else each block would extend the file in its own transaction
 
     std::vector<WrittenPart> parts;
     for (const auto& tensor : state.stored_tensors()) parts.push_back({offsets[parts.size()], tensor.bytes});
@@ -208,7 +207,7 @@ void CheckpointStore::discard(const CheckpointKey& key) noexcept {
     try {
         const std::string path = checkpoint_path(key);
         files_.remove(directory_ + "/" + (key.shards == 0 ? path : shard_path(path, key.shard)));
-    } catch (const base::IoError&) { // as the header says
+    } catch (const base::IoError&) { // the next start removes the file
     }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Checkpoints of trials. A trainable's state: one HDF5 file each, written aside, synced, renamed, directory synced.
-// What a program saved: a folder with its files as they are and a manifest. The journal's COMMIT makes either valid.
+// Checkpoints of trials. A trainable's state is one HDF5 file (per rank when sharded): written to a temporary name,
+// synced, renamed, directory synced. What a program saved is a folder with its files unchanged and a manifest. The
+// journal's COMMIT makes either valid.
 
 #include <cstdint>
 #include <memory>
@@ -23,60 +24,60 @@ struct CheckpointKey {
     base::Incarnation incarnation;
     base::Attempt attempt;
     std::uint32_t shard = 0;
-    std::uint32_t shards = 0; ///< files that the checkpoint is made of, one per rank; 0: one file by rank 0
+    std::uint32_t shards = 0; ///< number of files of the checkpoint, one per rank; 0: one file, by rank 0
 };
 
 /// `checkpoints/<trial>/<iteration>-<incarnation>.<attempt>.h5`, relative to the study directory.
 [[nodiscard]] std::string checkpoint_path(const CheckpointKey& key);
 /// `<iteration>-<incarnation>.<attempt>.<shard>.h5`: where shard `shard` of the checkpoint `path` lies.
 [[nodiscard]] std::string shard_path(const std::string& path, std::uint32_t shard);
-/// Whether a file or folder in the folder of a trial has a name of the forms above, or of a checkpoint that was being
-/// written: nothing else there is from a study.
+/// Whether a name in a trial's folder has one of the forms above, or is the temporary name of a checkpoint being
+/// written. No other file there belongs to a study.
 [[nodiscard]] bool is_checkpoint_name(std::string_view name);
-/// The files (or the one folder) of a checkpoint.
+/// Paths of the files (or of the one folder) of a checkpoint.
 [[nodiscard]] std::vector<std::string> paths_of(const std::string& path, std::size_t shards);
-/// The reference to a checkpoint from those to its shards, in their order.
+/// Joins the references to the shards, in shard order, into the reference to the checkpoint.
 [[nodiscard]] study::CheckpointRef join_shards(const CheckpointKey& key,
                                                const std::vector<study::CheckpointRef>& shards);
 
-/// The same for what a program saved: a folder, `checkpoints/<trial>/<iteration>-<incarnation>.<attempt>`.
+/// Where a program's checkpoint lies: a folder, `checkpoints/<trial>/<iteration>-<incarnation>.<attempt>`.
 [[nodiscard]] std::string checkpoint_folder_path(const CheckpointKey& key);
 /// The file in it that lists all others; docs/reference/files.md describes it.
 inline constexpr const char* manifest_name = "manifest.ranktune";
 
-/// A file is not what its checksums or the journal say: it is of no use to anybody. Errors of any other type (of the
-/// file system, of a newer version) do not say that.
+/// A file contradicts its checksums or the journal: the checkpoint is unusable. Errors of other types (file system,
+/// newer version) do not mean that.
 class DamageError : public base::FormatError {
   public:
     using FormatError::FormatError;
 };
 
-/// Not thread-safe: all HDF5 calls of a process come from one thread (its I/O thread).
+/// Not thread-safe.
 class CheckpointStore {
   public:
-    /// `direct`: large tensors are written past the page cache where the file system can.
+    /// `direct`: large tensors bypass the page cache where the file system supports it.
     CheckpointStore(FileSystem& files, std::string study_directory, bool direct = true);
 
-    /// Writes `state` and returns the reference to report; of a shard, the one to give to `join_shards`. Checksums are
-    /// computed while the bytes are being written. Throws base::IoError; nothing is left under the final name then.
+    /// Writes `state` and returns the reference to report (for a shard, the reference for `join_shards`). Computes
+    /// checksums while the bytes are being written. Throws base::IoError and then leaves nothing under the final name.
     [[nodiscard]] study::CheckpointRef save(const CheckpointKey& key, const study::MemoryState& state);
-    /// Removes what `save` wrote, where that can be done: a file that stays is removed by the next start.
+    /// Removes what `save` wrote. Ignores errors: the next start removes a file that stays.
     void discard(const CheckpointKey& key) noexcept;
-    /// Reads and verifies (checksum of each tensor, digest of each file). Of shards, all of them, so that a sharded
-    /// tensor comes in several parts (MemoryState::whole joins them). Throws DamageError, base::IoError, and
-    /// base::FormatError for a newer version.
+    /// Reads and verifies (checksum of each tensor, digest of each file). Reads all shards, so that a sharded tensor
+    /// comes in several parts (MemoryState::whole joins them). Throws DamageError, base::IoError, and base::FormatError
+    /// for a newer version.
     [[nodiscard]] study::MemoryState load(const study::CheckpointRef& checkpoint);
-    /// A source that reads what is asked for from the shards, when it is asked for, and verifies what it reads: a rank
-    /// need not hold the whole state. Throws as `load`, and so does the source.
+    /// A source that reads and verifies tensors and blobs on demand, so that a rank need not hold the whole state.
+    /// Throws as `load`, and so does the source.
     [[nodiscard]] std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint);
 
-    /// Makes a checkpoint of the file or folder `source`, which keeps its name: its files are moved (`move`, and where
-    /// the file system can) or copied, made read-only, synced and listed in the manifest. Links to something within the
-    /// folder stay links, relative ones; others are followed. Throws base::IoError when the study's folder is in
-    /// trouble, base::Error when `source` is: nothing there, a link to nothing, neither file nor folder, not readable.
-    /// What was moved is lost then.
+    /// Makes a checkpoint of the file or folder `source`, which keeps its name. Its files are moved (if `move` and a
+    /// rename is possible) or copied, made read-only, synced and listed in the manifest. Links to targets within the
+    /// folder become relative links; other links are followed. Throws base::IoError for errors in the study's folder,
+    /// base::Error for errors in `source`: missing, a dangling link, neither file nor folder, not readable. After an
+    /// error the moved files are lost.
     [[nodiscard]] study::CheckpointRef adopt(const CheckpointKey& key, const std::string& source, bool move);
-    /// The path of what was adopted, after comparing every file with the manifest (size and digest). Throws
+    /// Path of an adopted file or folder, after comparing every file with the manifest (size and digest). Throws
     /// DamageError, base::IoError, and base::FormatError for a newer version.
     [[nodiscard]] std::string locate(const study::CheckpointRef& checkpoint);
 

@@ -77,6 +77,28 @@ std::uint64_t get_uint(hid_t object, const char* name) {
     return value;
 }
 
+std::string link_name(std::string_view text) {
+    if (text.empty()) return "%";
+    if (text == ".") return "%2E";
+    std::string name;
+    for (const char c : text) {
+        switch (c) {
+            case '%':
+                name += "%25";
+                break;
+            case '/':
+                name += "%2F";
+                break;
+            case '\0':
+                name += "%00";
+                break;
+            default:
+                name += c;
+        }
+    }
+    return name;
+}
+
 GroupHandle create_group(hid_t where, const std::string& name) {
     return GroupHandle(check(H5Gcreate2(where, name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), name.c_str()));
 }

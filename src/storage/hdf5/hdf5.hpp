@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "storage/unique_handle.hpp"
@@ -29,8 +30,7 @@ using TypeHandle = Handle<H5Tclose>;
 using AttributeHandle = Handle<H5Aclose>;
 using PropertiesHandle = Handle<H5Pclose>;
 
-/// No HDF5 error stacks on the terminal while one of these lives; the errors are thrown instead. Restores what was set
-/// before.
+/// Suppresses HDF5's error printing during its lifetime (errors are thrown instead); restores the previous setting.
 class QuietErrors {
   public:
     QuietErrors();
@@ -43,9 +43,9 @@ class QuietErrors {
     void* data_ = nullptr;
 };
 
-/// Throws base::FormatError with `what` and the library's own first reason.
+/// Throws base::FormatError with `what` and the innermost reason of the library's error stack.
 [[noreturn]] void fail(const std::string& what);
-/// Returns a result of the library, or throws (see fail) when it says failure (negative).
+/// Returns a result of the library, or throws (see fail) when it is negative.
 template <class T>
 T check(T result, const char* what) {
     if (result < 0) fail(what);
@@ -57,11 +57,15 @@ T check(T result, const char* what) {
 
 void put_attribute(hid_t object, const char* name, const std::string& value);
 void put_attribute(hid_t object, const char* name, std::uint64_t value);
-/// Of an attribute that is there already.
+/// Overwrites an existing attribute.
 void set_attribute(hid_t object, const char* name, std::uint64_t value);
-/// Throw base::FormatError when the attribute is not there or of another type.
+/// Throw base::FormatError when the attribute is missing or has another type.
 [[nodiscard]] std::string get_string(hid_t object, const char* name);
 [[nodiscard]] std::uint64_t get_uint(hid_t object, const char* name);
+
+/// A link name for any text, as HDF5 gives a meaning to "/" and to a lone ".": "%", "/" and zero bytes become %25, %2F
+/// and %00, a lone "." becomes %2E, the empty text becomes "%". Different texts have different link names.
+[[nodiscard]] std::string link_name(std::string_view text);
 
 [[nodiscard]] GroupHandle create_group(hid_t where, const std::string& name);
 /// A one-dimensional data set of strings, written whole.

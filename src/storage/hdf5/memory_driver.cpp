@@ -13,7 +13,7 @@
 namespace ranktune::storage::hdf5 {
 namespace {
 
-/// What the library holds of an open file: its own part first.
+/// An open file as the library sees it; `base` must be the first member.
 struct MemoryFile {
     H5FD_t base;
     MemoryImage* image;
@@ -82,7 +82,7 @@ herr_t write_bytes(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t at, std::size_t
     if (image.discard_raw && type == H5FD_MEM_DRAW) return 0;
     try {
         if (image.written.size() < at + size) image.written.resize(at + size);
-    } catch (const std::bad_alloc&) { // C code calls this
+    } catch (const std::bad_alloc&) { // the caller is C code
         return -1;
     }
     std::memcpy(image.written.data() + at, from, size);
@@ -93,12 +93,12 @@ H5FD_class_t driver_class() {
     H5FD_class_t driver{};
 #ifdef H5FD_CLASS_VERSION
     driver.version = H5FD_CLASS_VERSION;
-    driver.value = static_cast<H5FD_class_value_t>(384); // of the range for drivers that are not registered
+    driver.value = static_cast<H5FD_class_value_t>(384); // from the range for unregistered drivers
 #endif
     driver.name = "ranktune-memory";
     driver.maxaddr = static_cast<haddr_t>(1) << 62;
     driver.fc_degree = H5F_CLOSE_STRONG;
-    driver.fapl_size = sizeof(MemoryImage*); // NOLINT(bugprone-sizeof-expression): a pointer is what is copied
+    driver.fapl_size = sizeof(MemoryImage*); // NOLINT(bugprone-sizeof-expression): the pointer is copied
     driver.open = open_file;
     driver.close = close_file;
     driver.cmp = compare;

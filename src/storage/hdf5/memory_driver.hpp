@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// An HDF5 file driver over bytes in memory, of which only the written ones exist: a file of 100 GiB whose bulk is never
-// written through the library takes a few KiB. (The library's own `core` driver fills the whole extent with zeros.)
+// A sparse in-memory HDF5 file driver: a file of 100 GiB whose bulk data is never written through the library takes a
+// few KiB. (The library's own `core` driver fills the whole extent with zeros.)
 
 #include <cstddef>
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace ranktune::storage::hdf5 {
 
-/// The bytes of a file. Everything behind `written` reads as zeros.
+/// The bytes of a file. Everything after `written` reads as zeros.
 struct MemoryImage {
     std::vector<std::byte> written;
-    std::uint64_t size = 0;   ///< of the file, as far as it was allocated
+    std::uint64_t size = 0;   ///< allocated size of the file
     bool discard_raw = false; ///< raw data written from here on is dropped
-    /// Raw data of at least this size is placed at multiples of 4 KiB; 0: never. (The library's own alignment keeps a
-    /// list of the gaps and puts later data there: then nothing has a known order.)
+    /// Raw data of at least this size is placed at multiples of 4 KiB; 0: never. (The library's own alignment fills
+    /// gaps with later data, so the order would be unknown.)
     std::uint64_t align_raw_from = 0;
 };
 

@@ -8,19 +8,20 @@
 namespace ranktune::storage::hdf5 {
 namespace {
 
-/// In memory, in the oldest file format (readable by every HDF5 since 1.6, no checksummed metadata to go stale).
+/// In memory, in the oldest file format: every HDF5 since 1.6 reads it, and it has no metadata checksums that could go
+/// stale.
 PropertiesHandle access_properties(MemoryImage& image) {
     PropertiesHandle access(check(H5Pcreate(H5P_FILE_ACCESS), "access properties"));
     use_memory_driver(access.get(), image);
     check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST), "format");
-    // Without a block for small data every data set gets its own place at the end of the file.
+    // Without a small-data block every data set is allocated at the end of the file.
     check(H5Pset_small_data_block_size(access.get(), 0), "small data");
     check(H5Pset_sieve_buf_size(access.get(), 0), "sieve buffer");
     return access;
 }
 
-/// Allocates the storage of a data set by writing one element of zeros: at once with EARLY it would lie between the
-/// metadata. Returns its offset, 0 when it has no elements.
+/// Allocates the storage of a data set by writing one zero element; EARLY allocation would place it among the metadata.
+/// Returns its offset, 0 when it has no elements.
 std::uint64_t allocate(hid_t dataset) {
     const SpaceHandle space(check(H5Dget_space(dataset), "extent"));
     if (check(H5Sget_simple_extent_npoints(space.get()), "extent") == 0) return 0;
@@ -69,7 +70,7 @@ hid_t ShellBuilder::add_bulk(hid_t where, const std::string& name, hid_t type,
 const std::vector<std::uint64_t>& ShellBuilder::place() {
     if (placed_) return offsets_;
     placed_ = true;
-    // Metadata that the library still holds back gets its place now, before the bulk.
+    // Flushing allocates all cached metadata before the bulk data.
     check(H5Fflush(file_.get(), H5F_SCOPE_LOCAL), "flush");
     image_->discard_raw = true;
     first_ = HADDR_MAX;

@@ -47,8 +47,8 @@ class Worker {
 
   private:
     void main() {
-        // The library would close itself in the thread that calls exit(), where it trips over the state that a
-        // thread-safe build keeps per thread ("infinite loop closing library"): it is closed here instead.
+        // By default the library closes itself in the thread that calls exit(). A thread-safe build keeps state per
+        // thread and then fails ("infinite loop closing library"), so it is closed here instead.
         H5dont_atexit();
         serve();
         H5close();
@@ -79,7 +79,7 @@ class Worker {
     std::condition_variable changed_;
     std::deque<Job*> jobs_;
     bool quit_ = false;
-    std::thread thread_; // last: starts when everything above is there
+    std::thread thread_; // last member: starts when all others are constructed
 };
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The one thread of this process that calls HDF5, so that any build of HDF5 serves (serial or parallel, thread-safe or
+// The one thread of this process that calls HDF5, so that any build of HDF5 works (serial or parallel, thread-safe or
 // not).
 
 #include <functional>
@@ -11,9 +11,8 @@
 
 namespace ranktune::storage {
 
-/// Runs `task` on the process's HDF5 thread (started at first use) and waits for it; at once when called on that
-/// thread. What the task throws is thrown here. Tasks of several callers run one after the other, in the order of their
-/// calls.
+/// Runs `task` on the process's HDF5 thread (started at first use) and waits for it; called on that thread, runs it
+/// directly. Rethrows what the task throws. Tasks of several callers run in the order of their calls.
 ///
 /// The rule: a function that calls HDF5 runs its body through this; nothing else does.
 void on_hdf5_thread(const std::function<void()>& task);
@@ -31,7 +30,7 @@ auto hdf5_call(F&& body) {
     }
 }
 
-/// Of the library that is loaded: "1.10.8".
+/// Version of the loaded library: "1.10.8".
 [[nodiscard]] std::string hdf5_version();
 
 } // namespace ranktune::storage

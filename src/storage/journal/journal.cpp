@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// The journal's writer: what happens on the caller's thread.
+// SPDX-License-Identifier: Apache-2.0 The journal's writer: the caller's thread.
 #include "storage/journal/journal.hpp"
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 namespace ranktune::storage {
 namespace {
 
-/// A larger buffer (of a snapshot) is freed after the append.
+/// A buffer larger than this (after a snapshot) is freed after the append.
 constexpr std::size_t kept_frame_bytes = std::size_t{256} * 1024;
 
 } // namespace
@@ -30,19 +29,18 @@ Journal::Impl::Impl(FileSystem& file_system, JournalOptions journal_options, bas
     thread = std::thread([this] { main(); });
 }
 
-/// Publishes the first segment of this life. Returns where the records of earlier lives end.
+/// Publishes the first segment of this incarnation. Returns where the records of earlier ones end.
 JournalPosition Journal::Impl::take_over() {
     for (int attempt = 0; attempt < 16; ++attempt) {
         const JournalPosition cut = find_end();
-        // The new segment will say what counts of the earlier ones: that has to be on the disk before it is.
+        // The new segment declares which earlier records are valid: these must be synced before it is published.
         sync_segments(files, options.directory);
         current = publisher.publish(newest + 1, 0, cut, {});
         if (current) {
             ++newest;
             return cut;
         }
-        // An older head, not yet aware of this one, has just published ahead: look again. (Or another new head did;
-        // then its incarnation shows.)
+        // An older head has just published ahead: look again. (If it was another new head, its incarnation shows that.)
     }
     throw taken(newest + 1);
 }
@@ -70,7 +68,7 @@ JournalPosition Journal::Impl::find_end() {
     return walk.end;
 }
 
-/// Segments of earlier lives are never written to again.
+/// Segments of earlier incarnations are never written again.
 void Journal::Impl::seal_earlier_segments() noexcept {
     try {
         for (const std::uint32_t number : list_segments(files, options.directory))
@@ -105,12 +103,12 @@ void Journal::Impl::append(const std::vector<study::Record>& records) {
     rethrow();
 }
 
-/// Makes `current` a segment that holds the frame. At a change of segment the snapshot joins it.
+/// Makes `current` a segment with room for the frame. At a change of segment the snapshot is added to the frame.
 void Journal::Impl::make_room(Lock& lock, std::uint32_t& count) {
     const auto size = [&] { return frame_size(frame.size() - frame_header_bytes); };
     if (current->room() >= size()) return;
     if (options.snapshot) {
-        lock.unlock(); // the callback is not ours, and may take long
+        lock.unlock(); // the callback may take long
         const std::size_t before = frame.size();
         study::encode(options.snapshot(), frame);
         ++count;
@@ -128,7 +126,7 @@ void Journal::Impl::make_room(Lock& lock, std::uint32_t& count) {
             wake.notify_one();
             changed.wait(lock, [&] { return !append_waits || failure; });
             rethrow();
-            continue; // a move to a new segment may have come between
+            continue; // the journal may have moved meanwhile
         }
         retired.push_back(std::move(current));
         current = std::move(next);
@@ -179,7 +177,7 @@ void Journal::Impl::stop() noexcept {
 
 // ---- either thread ----
 
-/// Writes the frame at the end of the current segment and keeps it. A failure is left for the journal's thread.
+/// Writes the frame at the end of the current segment and keeps a copy. The journal's thread handles a failure.
 void Journal::Impl::write_frame(std::uint32_t count) {
     const auto record_bytes = static_cast<std::uint32_t>(frame.size() - frame_header_bytes);
     frame.resize(frame_size(record_bytes));
@@ -216,7 +214,7 @@ void Journal::Impl::fail(std::exception_ptr why) noexcept {
     changed.notify_all();
 }
 
-// ---- the public face ----
+// ---- the public class ----
 
 Journal::Journal(FileSystem& files, JournalOptions options, base::LogSink& log)
     : impl_(std::make_unique<Impl>(files, std::move(options), log)) {}

@@ -31,7 +31,7 @@ JournalSummary summary_of(const WalkResult& walk) {
     return summary;
 }
 
-/// The place of a kind in the variant is its number on disk.
+/// A record kind's index in the variant is its number on disk.
 template <class T, std::size_t Kind = 0>
 constexpr std::size_t kind_of() {
     if constexpr (std::is_same_v<std::variant_alternative_t<Kind, study::Record>, T>)
@@ -59,7 +59,7 @@ study::Record decoded(std::span<const std::byte> record) {
     return study::decode_record(in);
 }
 
-/// Whether a reader may begin there. The frame may be one that does not count, so nothing of it is refused yet.
+/// Whether a reader may begin at this frame. A malformed frame is not an error here: it may turn out not to be valid.
 bool has_snapshot(const FrameView& frame) {
     bool found = false;
     try {
@@ -70,7 +70,7 @@ bool has_snapshot(const FrameView& frame) {
     return found;
 }
 
-/// The newest snapshot of the frame from which a reader can go on, and where its bytes end.
+/// The newest snapshot in the frame; `end` is set to where its bytes end.
 std::optional<study::Snapshot> snapshot_in(const FrameView& frame, std::size_t& end) {
     std::optional<study::Snapshot> newest;
     split(frame, [&](std::size_t kind, std::span<const std::byte> record) {
@@ -114,7 +114,7 @@ JournalTail read_journal_tail(FileSystem& files, const std::string& directory, C
         const auto kept = frame.records.subspan(kept_from);
         tail.records.insert(tail.records.end(), kept.begin(), kept.end());
     };
-    // With 0 the walk begins at record 0.
+    // 0: the walk begins at record 0.
     std::uint64_t at_most = check == Check::everything ? 0 : std::numeric_limits<std::uint64_t>::max();
     while (true) {
         const WalkResult walk = walk_journal_from(files, directory, at_most, has_snapshot, collect);

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// The journal's writer: what happens on its own thread.
+// SPDX-License-Identifier: Apache-2.0 The journal's writer: its own thread.
 #include <algorithm>
 
 #include "storage/journal/journal_impl.hpp"
@@ -45,8 +44,8 @@ void Journal::Impl::main() noexcept {
     }
 }
 
-/// Syncs everything written so far. A failure moves the journal on: the kernel may have dropped what it could not
-/// write, and a second sync of the same file would then report success.
+/// Syncs everything written so far. After a failure the journal moves to a new segment: the kernel may have dropped the
+/// pages it could not write, and a second sync of the same file would then report success.
 void Journal::Impl::commit(Lock& lock) {
     const std::vector<std::shared_ptr<OpenSegment>> full = retired;
     const std::shared_ptr<OpenSegment> last = current;
@@ -80,8 +79,8 @@ void Journal::Impl::commit(Lock& lock) {
     changed.notify_all();
 }
 
-/// The size up to which segments double. A reader applies the records after the newest snapshot one by one, and a
-/// snapshot comes with each segment: so a segment is large only if its snapshot is, or the journal of this life.
+/// The size up to which segments double. A reader applies the records after the newest snapshot one by one, and each
+/// segment has a snapshot. Segments therefore stay small unless the snapshot or this incarnation's journal is large.
 std::uint64_t Journal::Impl::largest_usual() const {
     if (!options.snapshot) return options.max_segment_bytes;
     return std::max(
@@ -92,7 +91,7 @@ std::uint64_t Journal::Impl::largest_usual() const {
 void Journal::Impl::publish_ahead(Lock& lock) {
     const std::uint32_t number = newest + 1;
     const JournalPosition cut = synced;
-    const std::uint32_t after = current->header.segment; // nobody moves on before there is a next one
+    const std::uint32_t after = current->header.segment; // `current` does not change before there is a next segment
     const SegmentPublisher::Room room{append_waits ? frame_wanted : 0, largest_usual()};
     const std::shared_ptr<OpenSegment> too_small = std::move(next);
     next.reset();
@@ -117,8 +116,8 @@ void Journal::Impl::publish_ahead(Lock& lock) {
     changed.notify_all();
 }
 
-/// After a failed write or sync: everything that is not known to be on the disk goes to a new segment, whose header
-/// voids what lies behind the last good sync.
+/// After a failed write or sync: writes everything that is not known to be synced to a new segment. Its header
+/// invalidates what follows the last good sync in the old ones.
 void Journal::Impl::move_to_new_segment(Lock& lock) {
     const std::uint32_t number = newest + 1;
     std::uint64_t bytes = 0;
@@ -163,12 +162,12 @@ void Journal::Impl::run_callbacks(Lock& lock) {
 void Journal::Impl::seal(const std::string& path) noexcept {
     try {
         files.set_read_only(path);
-    } catch (const base::IoError& error) { // for people only: nothing depends on the mode
+    } catch (const base::IoError& error) { // the mode is a hint for users; nothing depends on it
         log.write(base::LogLevel::debug, "journal-seal", {{"error", error.what()}});
     }
 }
 
-/// Everything is synced and nothing more will come.
+/// Everything is synced, and no more appends come.
 void Journal::Impl::finish(Lock& lock) {
     lock.unlock();
     for (const auto& segment : retired) seal(segment->path);

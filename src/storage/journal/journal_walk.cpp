@@ -9,7 +9,7 @@
 namespace ranktune::storage {
 namespace {
 
-/// A segment that counts, and where it ends if a later one says so.
+/// A segment of the chain, and its end if a later segment declares one.
 struct Planned {
     std::unique_ptr<SegmentView> view;
     std::optional<JournalPosition> end;
@@ -25,7 +25,7 @@ struct Planned {
     throw base::FormatError("'" + path + "' is missing, but records of it are needed. " + restore_advice);
 }
 
-/// From the newest segment backwards: each says what counts of those before it.
+/// Goes backwards from the newest segment: each header names its predecessor and, after a takeover or a move, its end.
 std::vector<Planned> plan(FileSystem& files, const std::string& directory, const std::vector<std::uint32_t>& numbers) {
     std::vector<Planned> planned;
     std::optional<JournalPosition> end;
@@ -44,7 +44,7 @@ std::vector<Planned> plan(FileSystem& files, const std::string& directory, const
             }
         } else {
             if (header.cut.segment == 0) break;
-            // Behind its own place: one that names itself would be walked for ever.
+            // Search strictly before it: a header that names its own segment would loop for ever.
             at = std::find(std::next(at), numbers.rend(), header.cut.segment);
             if (at == numbers.rend()) {
                 missing(segment_path(directory, header.cut.segment));
@@ -67,16 +67,16 @@ class Walker {
     Walker(std::vector<Planned> planned, std::uint32_t files, std::string directory,
            const std::function<void(const FrameView&)>& visit)
         : planned_(std::move(planned)), files_(files), directory_(std::move(directory)), visit_(visit) {
-        // What a segment that was published ahead calls synced was on the disk before.
+        // `cut` of a segment published ahead says what was synced at that time.
         for (const Planned& segment : planned_)
             if (segment.view->header().ahead)
                 synced_below_ = std::max(synced_below_, segment.view->header().cut.sequence);
         enter(0);
     }
 
-    /// Moves to where the walk begins: see walk_journal_from.
+    /// Moves to the start of the walk: see walk_journal_from.
     void begin_at(std::uint64_t at_most, const std::function<bool(const FrameView&)>& begins) {
-        for (std::size_t i = planned_.size() - 1; i > 0; --i) { // else in the first, with record 0
+        for (std::size_t i = planned_.size() - 1; i > 0; --i) { // otherwise begin at record 0
             const SegmentHeader& header = planned_[i].view->header();
             const auto frame = first_frame(i, header.cut.sequence);
             if (!frame || frame->header.first_sequence > at_most || frame->header.first_sequence == 0) continue;
@@ -86,13 +86,13 @@ class Walker {
             enter(i);
             begin_ = position_.sequence = frame->header.first_sequence;
             position_.chain = frame->header.previous;
-            // The head of a new life has synced all that it calls the end of the lives before.
+            // A new head syncs all earlier records before it publishes `cut`.
             if (!header.ahead) synced_below_ = std::max(synced_below_, header.cut.sequence);
             return;
         }
     }
 
-    /// Moves behind what an earlier walk has read. False: the segment in which that ended is not there.
+    /// Moves to the end of an earlier walk. False: the segment in which it ended is missing.
     [[nodiscard]] bool go_on(const JournalPosition& end, std::uint64_t synced_below) {
         const auto in_it = [&](const Planned& segment) { return segment.view->header().segment == end.segment; };
         const auto found = std::ranges::find_if(planned_, in_it);
@@ -106,7 +106,7 @@ class Walker {
 
     WalkResult walk() {
         advance();
-        // A live writer may have been in the middle of a write: what is there now decides.
+        // A live writer may have been in the middle of a write: read again before judging.
         while (true) {
             const SegmentView::Rest behind = rest();
             if (synced_below_ <= position_.sequence) {
@@ -148,7 +148,7 @@ class Walker {
         return frame.header.first_sequence == position_.sequence && frame.header.previous == position_.chain;
     }
 
-    /// Reads on from the present position as far as frames continue each other.
+    /// Reads from the present position while frames continue each other.
     void advance() {
         for (const Planned& segment : planned_) segment.view->forget();
         while (true) {
@@ -185,7 +185,7 @@ class Walker {
         }
     }
 
-    /// Finds the segment whose first frame follows; those in between were published ahead and never used.
+    /// Enters the segment whose first frame follows. Segments in between were published ahead and never used.
     bool enter_continuation() {
         for (std::size_t next = current_ + 1; next < planned_.size() && planned_[next].view->header().ahead; ++next) {
             const auto frame = first_frame(next, position_.sequence);
@@ -197,8 +197,8 @@ class Walker {
         return false;
     }
 
-    /// The segment at the position is whole, and the number behind its own is not there: what is lost lay in that one.
-    /// (A number may also be missing because its segment was too small for a frame, and never used.)
+    /// Throws when the segment at the position is complete and the next number is missing: the lost records were in
+    /// that file. (A number may also be missing because its segment was too small for a frame and was removed unused.)
     void refuse_gap() {
         if (current_ + 1 == planned_.size()) return;
         const std::uint32_t next = position_.segment + 1;
@@ -207,13 +207,13 @@ class Walker {
             missing(segment_path(directory_, next));
     }
 
-    /// True when another head took over behind the position: nothing before its start can be an unfinished end.
+    /// True when another head took over after the position: then an unfinished end cannot be the reason.
     [[nodiscard]] bool sealed_later() const {
         return std::any_of(planned_.begin() + static_cast<std::ptrdiff_t>(current_), planned_.end(),
                            [](const Planned& segment) { return segment.end.has_value(); });
     }
 
-    /// Looks at everything behind the position for frames that prove a loss. Returns what lies there.
+    /// Scans everything after the position for frames that prove a loss. Returns what it found.
     SegmentView::Rest rest() {
         SegmentView::Rest all;
         for (std::size_t i = current_; i < planned_.size(); ++i) {
@@ -227,7 +227,7 @@ class Walker {
     }
 
     std::vector<Planned> planned_;
-    std::uint32_t files_; ///< segments that are there, those that do not count included
+    std::uint32_t files_; ///< existing segments, unused ones included
     std::string directory_;
     const std::function<void(const FrameView&)>& visit_;
     std::size_t current_ = 0;
@@ -245,7 +245,7 @@ Walker walker_of(FileSystem& files, const std::string& study_directory,
             return {plan(files, study_directory, numbers), static_cast<std::uint32_t>(numbers.size()), study_directory,
                     visit};
         } catch (const base::IoError& error) {
-            // A head that ends removes the segment that it had published ahead and not used.
+            // A head that ends removes the unused segment that it had published ahead.
             if (error.code() != std::errc::no_such_file_or_directory || attempt == 3) throw;
         }
     }

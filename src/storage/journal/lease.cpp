@@ -20,11 +20,11 @@ namespace {
 
 constexpr std::string_view lease_title = "ranktune lease 1";
 
-constexpr std::uint64_t most_bytes = std::uint64_t{64} * 1024; ///< of whatever lies there; a lease is smaller
+constexpr std::uint64_t most_bytes = std::uint64_t{64} * 1024; ///< read at most this much; a lease is smaller
 
 bool missing(const base::IoError& error) { return error.code() == std::errc::no_such_file_or_directory; }
 
-/// Several heads may write at once: each its own file, none the other's.
+/// Several heads may write at once, so each has its own temporary file.
 std::string aside(const std::string& path, const LeaseHolder& me) { return path + "." + me.nonce + ".tmp"; }
 
 void write_aside(FileSystem& files, const std::string& path, const LeaseHolder& me) {
@@ -34,13 +34,13 @@ void write_aside(FileSystem& files, const std::string& path, const LeaseHolder& 
     files.open(name, FileSystem::Open::create_new)->write_at(0, std::as_bytes(std::span(text)));
 }
 
-/// The directory is somebody else's, or not to be written to by anybody.
+/// This user may not write to the directory, or nobody may.
 bool not_permitted(const base::IoError& error) {
     return error.code() == std::errc::permission_denied || error.code() == std::errc::operation_not_permitted ||
            error.code() == std::errc::read_only_file_system;
 }
 
-/// False: there is a lease already. (Who takes one sweeps the files of all others: this one is written again then.)
+/// False: there is a lease already, or its taker has swept this temporary file; the caller tries again.
 bool link_aside(FileSystem& files, const std::string& path, const LeaseHolder& me) {
     write_aside(files, path, me);
     try {
@@ -51,13 +51,13 @@ bool link_aside(FileSystem& files, const std::string& path, const LeaseHolder& m
     }
 }
 
-/// Removes what starts that failed, or were killed, have left beside the lease.
+/// Removes temporary files that failed or killed starts left beside the lease.
 void sweep(FileSystem& files, const std::string& study_directory) {
     for (const std::string& name : files.list(study_directory)) {
         if (!name.starts_with("lease.") || !name.ends_with(".tmp")) continue;
         try {
             files.remove(study_directory + "/" + name);
-        } catch (const base::IoError&) { // some bytes
+        } catch (const base::IoError&) { // harmless: a few bytes
         }
     }
 }
@@ -140,11 +140,11 @@ std::optional<LeaseHolder> read_lease(FileSystem& files, const std::string& stud
 
 LeaseState judge(const LeaseHolder& holder, const LeaseHolder& me,
                  const std::function<std::optional<std::uint64_t>(std::uint64_t pid)>& process) {
-    // A job that Slurm started again: its earlier run is over.
+    // Slurm has requeued this job: its earlier run is over.
     if (!me.job.empty() && holder.job == me.job && holder.restart_count < me.restart_count) return LeaseState::stale;
     const bool same_machine = !me.writer.boot_id.empty() && holder.writer.boot_id == me.writer.boot_id &&
                               holder.writer.host == me.writer.host;
-    // The same machine after a reboot is told by its host name only where that names one machine: wait and see.
+    // A rebooted machine has another boot id, and host names need not be unique: watch the counter instead.
     if (!same_machine || holder.pid_namespace != me.pid_namespace) return LeaseState::unknown;
     const auto started = process(holder.writer.pid);
     if (!started) return LeaseState::stale;
@@ -155,14 +155,14 @@ std::optional<std::uint64_t> process_start(std::uint64_t pid) {
     std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
     std::string text;
     if (!std::getline(file, text)) return {};
-    // The name, in parentheses, may hold anything; the state follows it, the start is field 22.
+    // The process name in parentheses may contain anything. The state follows it; the start time is field 22.
     const std::size_t name_end = text.rfind(')');
     if (name_end == std::string::npos) return {};
     std::istringstream fields(text.substr(name_end + 1));
     std::string field;
     for (int i = 3; i <= 22; ++i) {
         if (!(fields >> field)) return {};
-        if (i == 3 && (field == "Z" || field == "X")) return {}; // dead, its parent has not noticed
+        if (i == 3 && (field == "Z" || field == "X")) return {}; // dead, not yet reaped
     }
     return std::strtoull(field.c_str(), nullptr, 10);
 }
@@ -175,8 +175,7 @@ LeaseWait real_wait(std::function<void(const std::string&)> say) {
 
 namespace {
 
-/// Watches a holder about whom nothing else is known. What it has written meanwhile, when it lives; nothing: it is
-/// stale.
+/// Watches a holder in state unknown. Returns its new lease if it renewed it; nothing: stale.
 std::optional<LeaseHolder> watch(FileSystem& files, const std::string& directory, const LeaseHolder& holder,
                                  const LeaseWait& wait) {
     const base::Duration limit = lease_period * lease_periods;
@@ -188,13 +187,13 @@ std::optional<LeaseHolder> watch(FileSystem& files, const std::string& directory
     while (wait.now() - since < limit) {
         wait.sleep(std::chrono::milliseconds(500));
         const auto now = read_lease(files, directory);
-        if (!now) return {}; // released, or being written: take() looks again
+        if (!now) return {}; // released or being written: take() reads it again
         if (*now != holder) return now;
     }
     return {};
 }
 
-/// Throws when the holder lives.
+/// Throws when the holder is alive.
 void refuse_living(FileSystem& files, const std::string& directory, const LeaseHolder& holder, LeaseState state,
                    const LeaseWait& wait) {
     if (state == LeaseState::held) refuse(directory, holder);
@@ -202,7 +201,7 @@ void refuse_living(FileSystem& files, const std::string& directory, const LeaseH
     if (const auto now = watch(files, directory, holder, wait)) refuse(directory, *now);
 }
 
-/// What link_aside does; where it may not write, a holder that lives is the better reason.
+/// Calls link_aside. When permissions forbid the write, a live holder is the more useful error.
 bool link_or_refuse(FileSystem& files, const std::string& directory, const LeaseHolder& me, const LeaseWait& wait) {
     try {
         return link_aside(files, lease_path(directory), me);
@@ -211,7 +210,7 @@ bool link_or_refuse(FileSystem& files, const std::string& directory, const Lease
         std::optional<LeaseHolder> holder;
         try {
             holder = read_lease(files, directory);
-        } catch (const base::IoError&) { // not to be read either
+        } catch (const base::IoError&) { // not readable either
         }
         if (holder) refuse_living(files, directory, *holder, judge(*holder, me, process_start), wait);
         throw;
@@ -243,18 +242,18 @@ Lease Lease::take(FileSystem& files, const std::string& study_directory, const L
             }
             const auto holder = read_lease(files, study_directory);
             if (!holder) {
-                // Half a lease: of a full disk, or of a program that was killed while it wrote. Nobody writes it twice.
+                // Not a valid lease: left by a full disk or a killed writer.
                 if (files.exists(lease.path_)) files.remove(lease.path_);
                 continue;
             }
             refuse_living(files, study_directory, *holder, judge(*holder, me, process_start), wait);
-            // Somebody else may have come to the same end: only who still finds the stale one removes it.
+            // Another head may have judged the same: remove the lease only if it is still the stale one.
             if (read_lease(files, study_directory) == holder) files.remove(lease.path_);
         }
     } catch (...) {
         try {
             files.remove(aside(lease.path_, me));
-        } catch (const base::IoError&) { // a leftover of some bytes
+        } catch (const base::IoError&) { // harmless: a few bytes
         }
         throw;
     }
@@ -282,7 +281,7 @@ void Lease::release() noexcept {
         const auto found = parse_lease(read_text(*files_, path_, most_bytes));
         if (found && found->nonce == me_.nonce) files_->remove(path_);
         files_->remove(aside(path_, me_));
-    } catch (const std::exception&) { // stale for the next head, which finds this process dead
+    } catch (const std::exception&) { // the next head finds this process dead and the lease stale
     }
 }
 

@@ -17,11 +17,11 @@ namespace {
 constexpr char segment_magic[8] = {'R', 'T', 'J', 'O', 'U', 'R', 'N', 'L'};
 constexpr std::uint16_t frame_magic = 0x4652; // "RF" on disk
 constexpr std::size_t frame_crc_from = 6;
-/// As a number of unsynced records: too many to be told, so nothing is known to be synced.
+/// Largest value of the field: so many unsynced records or more, so nothing is known to be synced.
 constexpr std::uint64_t too_many = max_frame_records - 1;
 constexpr std::size_t crc_at = segment_header_bytes - 4;
 
-/// Where each field of the header page lies.
+/// Offsets of the fields in the header page.
 enum At : std::size_t {
     at_magic = 0,
     at_major = 8,
@@ -46,7 +46,7 @@ enum At : std::size_t {
     at_after = 528,
 };
 
-/// Three bytes, so that a whole frame of one report fits into 64.
+/// Three bytes, so that a frame with one report fits into 64 bytes.
 void put_24(std::span<std::byte> bytes, std::size_t at, std::uint64_t value) {
     std::memcpy(bytes.data() + at, &value, 3);
 }
@@ -130,7 +130,7 @@ std::optional<SegmentHeader> decode_segment_header(std::span<const std::byte> pa
     header.job = get_text(page, at_job, 64);
     header.host = get_text(page, at_host, 256);
     if (header.payload_offset != offset) return {};
-    if (header.payload_bytes > std::numeric_limits<std::uint64_t>::max() - offset) return {}; // no file ends there
+    if (header.payload_bytes > std::numeric_limits<std::uint64_t>::max() - offset) return {}; // no file is that large
     return header;
 }
 

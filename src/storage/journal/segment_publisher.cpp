@@ -41,7 +41,7 @@ const hdf5::Shell& segment_shell(std::uint64_t payload_bytes) {
 
 SegmentPublisher::SegmentPublisher(FileSystem& files, const JournalOptions& options, base::LogSink& log)
     : files_(files), options_(options), log_(log), next_bytes_(options.first_segment_bytes) {
-    // All usual sizes now, so that later publications need no HDF5 call.
+    // Builds all usual sizes now, so that later publications need no HDF5 call.
     std::uint64_t size = next_bytes_;
     for (; size < options.max_segment_bytes; size *= 2) static_cast<void>(segment_shell(size));
     static_cast<void>(segment_shell(size));
@@ -73,7 +73,7 @@ std::unique_ptr<OpenSegment> SegmentPublisher::publish(std::uint32_t number, std
     const auto remove_aside = [&]() noexcept {
         try {
             files_.remove(aside);
-        } catch (const base::IoError&) { // a leftover: the next owner removes it
+        } catch (const base::IoError&) { // the next owner removes it
         }
     };
     bool won = false;
@@ -95,7 +95,7 @@ std::unique_ptr<OpenSegment> SegmentPublisher::publish(std::uint32_t number, std
 
 void SegmentPublisher::write_aside(OpenSegment& segment, const std::string& aside) {
     const hdf5::Shell& shell = segment_shell(segment.header.payload_bytes);
-    files_.remove(aside); // of an earlier process with the same number
+    files_.remove(aside); // left by an earlier process with the same pid
     segment.file = files_.open(aside, FileSystem::Open::create_new);
     segment.file->write_at(0, shell.metadata);
     segment.file->truncate(shell.size);

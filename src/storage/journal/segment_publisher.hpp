@@ -19,13 +19,12 @@ struct OpenSegment {
     SegmentHeader header;
     std::string path;
     std::unique_ptr<File> file;
-    std::uint64_t used = segment_header_bytes; ///< of the payload
+    std::uint64_t used = segment_header_bytes; ///< bytes of the payload
 
     [[nodiscard]] std::uint64_t room() const { return header.payload_bytes - used; }
 };
 
-/// The HDF5 metadata of a segment with this payload: the same bytes for every segment of that size. Built once per size
-/// and process, on the HDF5 thread.
+/// HDF5 metadata of a segment with this payload size. Built once per size and process, on the HDF5 thread.
 [[nodiscard]] const hdf5::Shell& segment_shell(std::uint64_t payload_bytes);
 
 /// Publishes segments of increasing size. Not thread-safe.
@@ -35,14 +34,14 @@ class SegmentPublisher {
 
     struct Room {
         std::uint64_t needed = 0;                                       ///< bytes of frames that must fit
-        std::uint64_t most = std::numeric_limits<std::uint64_t>::max(); ///< up to which segments double
+        std::uint64_t most = std::numeric_limits<std::uint64_t>::max(); ///< size up to which segments double
     };
-    /// Writes segment `number` aside, reserves its space, syncs it, links it into place, syncs the directory. `after`:
-    /// SegmentHeader::after of one that is published ahead, otherwise 0. Returns null when the number is taken: another
-    /// head owns the study. Throws base::IoError; nothing is left then.
+    /// Writes segment `number` to a temporary name, reserves its space, syncs it, links it into place, syncs the
+    /// directory. `after`: SegmentHeader::after when published ahead, otherwise 0. Returns null when the number is
+    /// taken: another head owns the study. Throws base::IoError and then leaves nothing behind.
     [[nodiscard]] std::unique_ptr<OpenSegment> publish(std::uint32_t number, std::uint32_t after,
                                                        const JournalPosition& cut, const Room& room);
-    /// Removes what earlier lives left aside. Only for the owner.
+    /// Removes temporary files of earlier processes. Only the study's owner may call it.
     void remove_leftovers();
 
   private:

@@ -8,7 +8,7 @@
 namespace ranktune::storage {
 namespace {
 
-/// Stays in the CPU's cache between the read and the checksum.
+/// Small enough to stay in the CPU's cache between read and checksum.
 constexpr std::uint64_t window_bytes = std::uint64_t{256} * 1024;
 
 } // namespace
@@ -21,7 +21,7 @@ SegmentView::SegmentView(FileSystem& files, const std::string& study_directory, 
         throw base::FormatError("'" + path_ + "' is segment " + std::to_string(header_.segment) +
                                 " under another number: journal files were renamed or copied over each other");
     }
-    // Size and header were on the disk before the segment had its name: no crash makes it shorter.
+    // Size and header are synced before the segment gets its name, so no crash makes it shorter.
     if (const std::uint64_t all = header_.payload_offset + header_.payload_bytes; file_->size() < all) {
         throw base::FormatError("'" + path_ + "' is cut short: " + std::to_string(file_->size()) + " of " +
                                 std::to_string(all) +
@@ -31,7 +31,7 @@ SegmentView::SegmentView(FileSystem& files, const std::string& study_directory, 
     }
 }
 
-/// Reads a window from `at` on, unless the payload ends in the present one.
+/// Reads a new window from `at`, unless the present one reaches the payload's end.
 std::span<const std::byte> SegmentView::bytes_behind_window(std::uint64_t at, std::uint64_t size) {
     const std::uint64_t left = header_.payload_bytes - std::min(at, header_.payload_bytes);
     size = std::min(size, left);
@@ -70,12 +70,12 @@ SegmentView::Rest SegmentView::scan(std::uint64_t at, std::uint64_t near) {
         std::uint64_t step = 0;
         for (; step + frame_alignment <= block.size(); step += frame_alignment) {
             if (get<std::uint64_t>(block, step) == 0) continue;
-            // The head of a frame may go on behind this block: the next one begins here.
+            // A frame's header may continue after this block: begin the next block here.
             const bool more = at + block.size() < header_.payload_bytes;
             if (more && step > 0 && block.size() - step < frame_header_bytes) break;
             rest.bytes = at + step + frame_alignment - begin;
             if (sound_frame_size(block.subspan(step), header_.payload_bytes - at - step) == 0) continue;
-            // Reading the frame may move the window: go on behind it, or behind this word, in a new block.
+            // Reading the frame may move the window: continue after it, or after this word, in a new block.
             if (const auto frame = frame_at(at + step, header_.payload_bytes, near)) {
                 rest.synced_below = std::max(rest.synced_below, frame->header.synced_below());
                 rest.end = std::max(rest.end, frame->header.first_sequence + frame->header.count);

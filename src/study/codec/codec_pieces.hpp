@@ -15,7 +15,7 @@
 
 namespace ranktune::study {
 
-/// Memory that the caller has sized for the worst case: nothing is checked.
+/// Writes without checks to memory that the caller has sized for the worst case.
 class UncheckedSink {
   public:
     explicit UncheckedSink(std::byte* to) : begin_(to), to_(to) {}
@@ -32,11 +32,11 @@ class UncheckedSink {
     std::byte* to_;
 };
 
-/// Behind the end of a buffer, which is made larger in steps and cut to size by the destructor: a byte costs a
-/// comparison and a store, not a call. Until then nobody else looks at the buffer.
+/// Appends to a buffer that grows in steps and is cut to size by the destructor, so that a byte costs a comparison and
+/// a store, not a call. Nobody else may use the buffer until then.
 class GrowingSink {
   public:
-    /// By at least `step` bytes at a time. They are zeroed: not many more than will be needed.
+    /// Grows by at least `step` bytes at a time. They are zeroed, so a much larger step is a waste.
     GrowingSink(Bytes& out, std::size_t step) : out_(out), step_(step), at_(out.data() + out.size()), end_(at_) {}
     ~GrowingSink() { out_.resize(size()); }
     GrowingSink(const GrowingSink&) = delete;
@@ -48,12 +48,12 @@ class GrowingSink {
         if (size > 0) std::memcpy(to, from, size);
         to += size;
     }
-    /// Where the next bytes go, with room for `most`; the caller moves it on by as many as it wrote.
+    /// The write position, with room for `most` bytes; the caller advances it by the bytes written.
     [[nodiscard, gnu::always_inline]] std::byte*& room(std::size_t most) {
         if (static_cast<std::size_t>(end_ - at_) < most) grow(most);
         return at_;
     }
-    /// Of the bytes that are written already.
+    /// A byte that is written already.
     [[nodiscard]] std::byte* at(std::size_t position) { return out_.data() + position; }
     [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(at_ - out_.data()); }
 
@@ -76,7 +76,7 @@ using RecordEncoder = BasicEncoder<GrowingSink&>;
 /// Head byte (verb, forms of a and b), reason, and two numbers of at most eight bytes.
 inline constexpr std::size_t max_verdict_bytes = 2 + 8 + 8;
 
-/// The numbers of a verdict are mostly 0 or small integers (rungs, places, counts): two bits say how each is written.
+/// The numbers of a verdict are mostly 0 or small integers (rungs, places, counts): two bits encode the form of each.
 enum CompactForm : unsigned { compact_zero = 0, compact_integer = 1, compact_double = 2 };
 
 [[nodiscard]] inline unsigned compact_form(double value) {
@@ -125,7 +125,7 @@ void put(const Failure& failure, BasicEncoder<Sink>& out) {
 }
 
 enum class ValueTag : std::uint8_t { no = 0, yes = 1, integer = 2, real = 3, string = 4, list = 5 };
-/// What follows the fields that every reference to a checkpoint has.
+/// Which optional fields a reference to a checkpoint has.
 inline constexpr unsigned with_value = 1;
 inline constexpr unsigned in_shards = 2;
 inline constexpr unsigned of_a_generation = 4;
@@ -196,7 +196,7 @@ void put(const StartFrom& from, BasicEncoder<Sink>& out) {
     }
 }
 
-/// An identifier; refuses numbers that its type cannot hold.
+/// Reads an identifier; refuses numbers that its type cannot hold.
 template <class IdType>
 [[nodiscard]] IdType decode_id(Decoder& in) {
     const std::uint64_t value = in.varint();
@@ -205,7 +205,7 @@ template <class IdType>
     return IdType(static_cast<typename IdType::rep>(value));
 }
 
-/// An enumeration without gaps whose values decide something: unknown ones are refused.
+/// Reads an enumeration without gaps; refuses unknown values.
 template <class Enum>
 [[nodiscard]] Enum checked_enum(std::uint8_t value, Enum last, const char* what) {
     if (value > static_cast<std::uint8_t>(last))

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records: `varint length, u8 kind, fields`. A reader skips what a newer minor version added behind the fields it
-// knows.
+// Records: `varint length, u8 kind, fields`. A reader skips fields that a newer minor version appended.
 #include <algorithm>
 #include <utility>
 
@@ -20,7 +19,7 @@ namespace {
 
 // ---- pieces ----
 
-/// A reason of a newer version is kept as a number: it explains, it decides nothing.
+/// A reason of a newer version is kept as a number: it only explains.
 Reason decode_reason(Decoder& in) { return static_cast<Reason>(in.u8()); }
 void put_time(StudyTime time, RecordEncoder& out) { out.u64(static_cast<std::uint64_t>(base::to_ns(time))); }
 StudyTime decode_time(Decoder& in) { return base::from_ns(static_cast<std::int64_t>(in.u64())); }
@@ -271,7 +270,7 @@ void get(Snapshot& r, Decoder& in) {
     r.spec = in.string();
 }
 
-// ---- Reported and ReportHeld: by far the most frequent records, so written without a check per byte ----
+// ---- Reported and ReportHeld: by far the most frequent records, written without a check per byte ----
 
 /// Kind, trial, attempt, time, iteration, seconds, count and verdict at their longest; then the same per metric.
 constexpr std::size_t max_reported_bytes = 1 + 5 + 5 + 8 + max_varint_bytes + 8 + max_varint_bytes + max_verdict_bytes;
@@ -279,7 +278,7 @@ constexpr std::size_t max_metric_bytes = 3 + 8;
 
 void put(const std::vector<MetricValue>& metrics, ByteWriter& out) {
     out.varint(metrics.size());
-    std::int32_t expected = 0; // ids mostly ascend by one: as differences they take one byte, however many there are
+    std::int32_t expected = 0; // ids mostly ascend by one, so differences take one byte
     for (const MetricValue& metric : metrics) {
         out.svarint(metric.id.value() - expected);
         out.f64(metric.value);
@@ -300,7 +299,7 @@ void get(std::vector<MetricValue>& metrics, Decoder& in) {
     }
 }
 
-/// What Reported and ReportHeld begin with.
+/// The fields that Reported and ReportHeld begin with.
 template <class Report>
 void put_beginning(const Report& r, ByteWriter& out) {
     out.varint(r.trial.value());
@@ -326,7 +325,8 @@ void put(const Reported& r, ByteWriter& out) {
 void get(Reported& r, Decoder& in) {
     get_beginning(r, in);
     r.verdict = decode_verdict(in);
-    if (r.verdict.verb == Verb::discard) throw base::FormatError("a record tells a group what only a message may");
+    if (r.verdict.verb == Verb::discard)
+        throw base::FormatError("a record has the verdict discard, which only messages may have");
     get(r.metrics, in);
 }
 
@@ -484,7 +484,7 @@ void get(HostRetired& r, Decoder& in) {
 
 // ---- frame ----
 
-/// Puts the length of what follows `start` in front of it. `start` is one reserved byte, enough for up to 127 bytes.
+/// Writes the length of the bytes after `start` to `start`, where one byte is reserved: enough for up to 127 bytes.
 void close_frame(GrowingSink& out, std::size_t start) {
     const std::size_t size = out.size() - start - 1;
     if (size < 0x80) {
@@ -500,8 +500,8 @@ void close_frame(GrowingSink& out, std::size_t start) {
     std::memcpy(out.at(start), length, 1 + more);
 }
 
-/// Writes a report to where there is room for the longest, and returns its size. All in one function, so that the place
-/// to write to stays in a register: the bytes written could be its own.
+/// Writes a report where there is room for the longest one, and returns its size. All in one function, so that the
+/// write position stays in a register: the bytes written could alias it.
 template <class Report>
 [[gnu::flatten]] std::size_t write_report(const Report& report, std::uint8_t kind, std::byte* to) {
     ByteWriter writer(to);

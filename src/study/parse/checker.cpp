@@ -12,13 +12,13 @@
 namespace ranktune::study {
 namespace {
 
-/// The place of an override is the override itself.
+/// A mistake in an override quotes it in place of a position.
 std::string with_override(const Node& node, std::string message) {
     if (!node.override_by.empty()) message += "  (override " + in_quotes(node.override_by) + ")";
     return message;
 }
 
-/// "an integer from 1 to 8", "an integer >= 1": an upper limit that nobody meets is left out.
+/// "an integer from 1 to 8", "an integer >= 1": without the upper limit if it is irrelevant.
 std::string range_text(const std::string& what, double low, double high, bool bounded) {
     if (!std::isfinite(low)) return bounded ? what + " <= " + space::number_text(high) : what;
     if (bounded) return what + " from " + space::number_text(low) + " to " + space::number_text(high);
@@ -55,7 +55,7 @@ std::string in_quotes(std::string_view text) {
     constexpr std::size_t longest = 60;
     std::string out = "\"";
     for (const char c : text.substr(0, longest)) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? '?' : c;
-    // A cut must not leave half a character of UTF-8 behind.
+    // The cut must not split a UTF-8 character.
     if (text.size() > longest) {
         while (out.size() > 1 && (static_cast<unsigned char>(out.back()) & 0xC0U) == 0x80U) out.pop_back();
         if (out.size() > 1 && static_cast<unsigned char>(out.back()) >= 0xC0U) out.pop_back();

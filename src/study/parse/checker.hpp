@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Collects the mistakes of a study file, and reads tables so that none is missed.
+// Collects the mistakes of a study file, and reads tables so that no key is missed.
 
 #include <cstdint>
 #include <optional>
@@ -19,11 +19,11 @@ namespace ranktune::study {
 /// All mistakes so far.
 class Mistakes {
   public:
-    /// About a value: its position.
+    /// A mistake at the position of a value.
     void value(const Node& node, std::string key, std::string message);
-    /// About a key: the key's position.
+    /// A mistake at the position of a key.
     void key(const Node& node, std::string key, std::string message);
-    /// About something that is not there: the position of the table where it should be (null: nowhere).
+    /// A missing key: at the position of the table where it should be (null: no position).
     void missing(const Node* table, std::string key, std::string message);
     void add(Position at, std::string key, std::string message);
 
@@ -43,15 +43,15 @@ struct Word {
     Enum value;
 };
 
-/// Reads one table of the file. Every getter marks its key as known, says what is wrong with the value, and gives
-/// nothing when the key is absent or wrong. `finish` refuses all keys that nobody asked for.
+/// Reads one table of the file. Every getter marks its key as known, reports what is wrong with the value, and returns
+/// nothing if the key is absent or wrong. `finish` refuses all other keys.
 class TableReader {
   public:
     /// `table` may be null (the file has none); `name` is its dotted name. `keys` and `mistakes` outlive the reader.
     TableReader(const Node* table, std::string name, const KeyTable& keys, Mistakes& mistakes);
 
     [[nodiscard]] const Node* table() const { return table_; }
-    /// The file has something of this name that is no table, which has been told.
+    /// The file has something of this name that is no table; the mistake has been reported.
     [[nodiscard]] bool is_wrong() const { return wrong_; }
     /// The value of a key, whatever it is, or null.
     [[nodiscard]] const Node* take(std::string_view key);
@@ -60,11 +60,11 @@ class TableReader {
 
     [[nodiscard]] std::optional<std::string> string(std::string_view key);
     [[nodiscard]] std::optional<bool> boolean(std::string_view key);
-    /// Bounds are inclusive; the least and the greatest integer there are count as none.
+    /// Bounds are inclusive; the smallest and largest 64-bit integers mean no bound.
     [[nodiscard]] std::optional<std::int64_t> integer(std::string_view key, std::int64_t low, std::int64_t high);
-    /// A finite number in [low, high]; integers are numbers. An infinite bound is none.
+    /// A finite number in [low, high]; integers are numbers. An infinite bound means no bound.
     [[nodiscard]] std::optional<double> number(std::string_view key, double low, double high);
-    /// A string such as "90m"; longer than zero, and not below `low`; `why`: what is behind that limit.
+    /// A string such as "90m"; longer than zero and at least `low`; `why`: the reason for that limit.
     [[nodiscard]] std::optional<base::Duration> duration(std::string_view key, base::Duration low = {},
                                                          std::string_view why = {});
     template <class Enum, std::size_t N>
@@ -75,13 +75,13 @@ class TableReader {
         return chosen ? std::optional(words[*chosen].value) : std::nullopt;
     }
 
-    /// Says that a required key is missing, unless it is there, or the table is none.
+    /// Reports a required key that is missing, unless the table itself is wrong.
     void require(std::string_view key, const std::string& what);
-    /// Something is wrong with a value, given or not: its position, or else that of the table.
+    /// Reports a mistake in a value, at its position or, if it is absent, at that of the table.
     void complain(std::string_view key, const std::string& message);
-    /// A key that exists but does not go with something else: it is refused with `message`, and counts as known.
+    /// Refuses a key that conflicts with another one. It counts as known.
     void refuse(std::string_view key, const std::string& message);
-    /// Refuses every key that nobody took.
+    /// Refuses every key that was not taken.
     void finish();
 
     Mistakes& mistakes() { return mistakes_; }
@@ -100,7 +100,7 @@ class TableReader {
     std::vector<std::string_view> taken_;
 };
 
-/// `text` between double quotes, shortened when it is long, control characters shown as '?'.
+/// `text` in double quotes, shortened if it is long, with control characters as '?'.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 /// "a", "b" or "c": for the words that a key accepts.
 [[nodiscard]] std::string either(std::span<const std::string_view> texts);

@@ -16,18 +16,18 @@
 
 namespace ranktune::study {
 
-/// Of a parameter: its own condition and those of the tables around it.
+/// The conditions of a parameter: its own and those of the tables around it.
 struct Conditions {
-    std::optional<space::Condition> all; ///< joined by "and"; nothing: always there
-    std::vector<std::size_t> parts;      ///< numbers of the conditions as they are written, from the outermost
+    std::optional<space::Condition> all; ///< joined by "and"; nullopt: always active
+    std::vector<std::size_t> parts;      ///< positions of the conditions as written, from the outermost
     bool unreadable = false;             ///< one of them cannot be parsed
     [[nodiscard]] bool any() const { return all.has_value() || unreadable; }
 };
 
-/// What stands under one name of [space].
+/// The entry of one name in [space].
 struct SpaceEntry {
     std::string name;
-    std::optional<space::Domain> domain; ///< nothing: wrong
+    std::optional<space::Domain> domain; ///< nullopt: wrong
     Conditions conditions;
     bool pinned = false; ///< has one fixed value; checks of conditions treat it as unknown
     /// False: an entry with a mistake that may have been meant as a parameter of this name, or as a table of
@@ -35,8 +35,8 @@ struct SpaceEntry {
     bool is_parameter = true;
 };
 
-/// Whether a parameter has this name, or may have it once the mistakes in the entries are corrected. A mention of such
-/// a name is not reported as unknown.
+/// Whether a parameter has this name, or may have it once the mistakes in the entries are corrected; then a mention of
+/// it is not reported as unknown.
 [[nodiscard]] bool may_name_parameter(std::span<const SpaceEntry> entries, std::string_view name);
 /// For suggestions.
 [[nodiscard]] std::vector<std::string> names_of(std::span<const SpaceEntry> entries);

@@ -12,7 +12,7 @@ namespace {
 
 using View = std::string_view;
 
-/// Without the options of algorithms.
+/// All keys except the options of algorithms.
 constexpr View fixed_keys[] = {
     "study.name",
     "study.metric",
@@ -73,7 +73,7 @@ constexpr View tables[] = {"study",   "trainable",  "resources", "space", "searc
                            "failure", "checkpoint", "journal",   "run",   "slurm",    "inputs"};
 
 /// Another tool's name for a key, and ours. (The descriptions of algorithms hold those of their options.) `table`: the
-/// table in which the name counts; empty: any. `ours` is a dotted key; with a space in it, a sentence.
+/// only table for which this applies; empty: any. `ours`: a dotted key, or, with a space in it, a phrase.
 struct Foreign {
     View table;
     View name;
@@ -224,7 +224,7 @@ std::string KeyTable::explain_foreign(View table, View name) const {
     return foreign_text(table, found[0]->tool, base::join(ours, " or "));
 }
 
-/// A key of the same name in other tables: "study.mode".
+/// Keys of the same name in other tables: "study.mode".
 std::vector<View> KeyTable::same_name_elsewhere(View key) const {
     std::vector<View> found;
     for (const std::string& known : keys_)
@@ -249,7 +249,7 @@ std::string KeyTable::explain_unknown_key(View table, View key) const {
 std::string KeyTable::explain_unknown_table(View name) const {
     if (std::string text = explain_later(name); !text.empty()) return text;
     if (std::string text = explain_foreign("", name); !text.empty()) return text;
-    // A table within one letter comes before keys of the same name.
+    // A table that differs in one letter comes before keys of the same name.
     for (const View known : tables)
         if (base::edit_distance(name, known) <= 1) return "unknown table; did you mean [" + std::string(known) + "]?";
     if (const auto elsewhere = same_name_elsewhere(name); !elsewhere.empty())

@@ -20,17 +20,17 @@ class KeyTable {
   public:
     explicit KeyTable(const Algorithms& algorithms);
 
-    /// Every accepted key, `table.key`, of all tables but the free ones: [space], and the options of a trainable in
-    /// [trainable]. docs/reference/study-file.md describes each; a test compares.
+    /// Every accepted key, `table.key`, except those of [space] and the options of a trainable in [trainable].
+    /// docs/reference/study-file.md describes each; a test compares.
     [[nodiscard]] const std::vector<std::string>& keys() const { return keys_; }
 
     /// What to say about `table.key`, which is not accepted: another tool's name, a key of a later version, a key of
     /// another table, or the nearest one.
     [[nodiscard]] std::string explain_unknown_key(std::string_view table, std::string_view key) const;
-    /// The same for a table, or for a key that stands above all tables.
+    /// The same for a table, or for a key outside all tables.
     [[nodiscard]] std::string explain_unknown_table(std::string_view name) const;
 
-    /// What to say about the word of a key, such as scheduler.type, when it is another tool's; empty: it is not.
+    /// What to say about a value of a key, such as scheduler.type, that is another tool's word; empty: it is none.
     [[nodiscard]] std::string explain_unknown_word(std::string_view dotted_key, std::string_view word) const;
 
   private:
@@ -57,7 +57,7 @@ class KeyTable {
     std::vector<Word> words_;
 };
 
-/// Whether an option of this name is a wish to limit the training: the ceiling is study.max_iterations.
+/// Whether an option of this name is probably meant as study.max_iterations.
 [[nodiscard]] bool means_max_iterations(std::string_view option);
 
 } // namespace ranktune::study

@@ -16,7 +16,7 @@ std::string place(const Mistake& mistake) {
     return std::to_string(mistake.line) + ":" + std::to_string(mistake.column);
 }
 
-/// A message that goes on from the key ("... is Ray Tune's name") needs no colon.
+/// A message that continues from the key ("... is Ray Tune's name") needs no colon.
 std::string sentence(const Mistake& mistake) {
     if (mistake.key.empty()) return mistake.message;
     return mistake.key + (mistake.message.starts_with("is ") ? " " : ": ") + mistake.message;
@@ -57,7 +57,7 @@ Node parse_tree(const std::string& text, const std::string& file, const std::vec
     return root;
 }
 
-/// A key that stands outside of all tables, as in `--set lr=0.1`: where one of this name belongs, or nothing.
+/// A key outside all tables, as in `--set lr=0.1`: says where a key of this name is, or nothing.
 std::string place_in_a_table(const Node& root, const std::string& name, const Node& node) {
     if (node.is(Node::Kind::table)) return "";
     for (const char* table : {"space", "trainable"})
@@ -75,7 +75,7 @@ void check_tables(const Node& root, const KeyTable& keys, Mistakes& mistakes) {
     }
 }
 
-/// `mistakes`: those that were found on the way here; all are told together.
+/// `mistakes`: those found before; all are reported together.
 StudySpec parse_tables(const Node& root, const std::string& file, const Known& known, const PathChecks& paths,
                        const RankCheck& ranks, bool trust_trainable, Mistakes& mistakes) {
     StudySpec spec;

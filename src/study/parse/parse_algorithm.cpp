@@ -24,7 +24,7 @@ std::optional<space::Value> read_string(TableReader& table, const AlgorithmOptio
     return word ? std::optional<space::Value>(option.accepted[*word]) : std::nullopt;
 }
 
-/// Nothing: not there, or wrong, which has been told.
+/// nullopt: absent or wrong; a mistake has been reported.
 std::optional<space::Value> read_value(TableReader& table, const AlgorithmOption& option) {
     constexpr double infinite = std::numeric_limits<double>::infinity();
     using Integers = std::numeric_limits<std::int64_t>;
@@ -68,7 +68,7 @@ void refuse_others(TableReader& table, const std::vector<const AlgorithmInfo*>& 
     }
 }
 
-/// A program that registers algorithms of its own has begun the study.
+/// The study was begun by a program that registers algorithms of its own.
 void refuse_unknown(TableReader& table, const std::vector<std::string_view>& names) {
     const Node* type = table.take("type");
     if (type == nullptr || !type->is(Node::Kind::string) || std::ranges::find(names, type->text) != names.end()) return;
@@ -97,7 +97,7 @@ std::optional<std::size_t> choose_algorithm(const ParseContext& context, TableRe
         refuse_others(table, algorithms, *algorithms[type.value_or(0)]);
         return type.value_or(0);
     }
-    // Without a type nobody knows which of its keys are right: only names that no type has are reported.
+    // Without a valid type, only keys that no type has are reported.
     for (const AlgorithmInfo* algorithm : algorithms)
         for (const AlgorithmOption& option : algorithm->options) static_cast<void>(table.take(option.name));
     table.finish();
@@ -135,7 +135,7 @@ void OptionReader::read(const AlgorithmOption& option) {
 }
 
 void OptionReader::check(ParseContext& context) {
-    // Those whose domains are wrong are as likely to need a coordinate, but that is not known.
+    // Parameters with a wrong domain are not counted: whether they need a coordinate is unknown.
     const auto coordinates = std::ranges::count_if(
         context.entries, [](const SpaceEntry& entry) { return entry.domain && space::has_coordinate(*entry.domain); });
     const AlgorithmCheck check{

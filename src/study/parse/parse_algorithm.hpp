@@ -16,13 +16,13 @@ namespace ranktune::study {
 /// Reads the options of one algorithm from its table.
 class OptionReader {
   public:
-    /// Reads every option, refuses those that do not apply, and asks the algorithm's own check. All arguments outlive
-    /// the reader.
+    /// Reads every option, refuses those that do not apply, and calls the algorithm's own check. All arguments must
+    /// outlive the reader.
     OptionReader(ParseContext& context, TableReader& table, const AlgorithmInfo& algorithm);
 
-    /// Of an option that is wrong or not there, the default.
+    /// A wrong or missing option has its default.
     [[nodiscard]] const space::Configuration& options() const { return options_; }
-    /// Whether the option was left out, or has a value that it takes and that the check finds nothing wrong with.
+    /// Whether the option was left out, or has a valid value that the check accepts.
     [[nodiscard]] bool is_right(std::string_view option) const;
 
   private:
@@ -37,12 +37,12 @@ class OptionReader {
     std::vector<std::string_view> wrong_;
 };
 
-/// Their names, as in `"fifo", "asha" or "median"`.
+/// The names of the algorithms, as in `"fifo", "asha" or "median"`.
 [[nodiscard]] std::string type_names(const std::vector<const AlgorithmInfo*>& algorithms);
 
-/// Reads `type`: the position of the algorithm, the first one where there is no type. Nothing when the type is wrong;
-/// then the table is done with, and only keys that no algorithm has were told. Otherwise keys that only others have
-/// are refused. Throws base::UsageError when a study that began already has an algorithm that is not among them.
+/// Reads `type`: returns the position of the algorithm; the first one if there is no type. Refuses keys that only other
+/// algorithms have. nullopt: the type is wrong; then the table is finished, and only keys that no algorithm has are
+/// reported. Throws base::UsageError when a study that has begun names an algorithm that is not among them.
 [[nodiscard]] std::optional<std::size_t> choose_algorithm(const ParseContext& context, TableReader& table,
                                                           const std::vector<const AlgorithmInfo*>& algorithms,
                                                           bool type_is_required);

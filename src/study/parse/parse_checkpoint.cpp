@@ -91,7 +91,7 @@ std::string with_rungs(const Algorithms& algorithms) {
     return either(names);
 }
 
-/// After parse_scheduler.
+/// Call after parse_scheduler.
 void parse_at_rungs(ParseContext& context, TableReader& table, bool can_save) {
     const auto at_rungs = table.boolean("at_rungs");
     if (!at_rungs) return;
@@ -103,7 +103,8 @@ void parse_at_rungs(ParseContext& context, TableReader& table, bool can_save) {
         table.refuse("at_rungs", "the trainable '" + context.info->name + "' cannot save its state");
 }
 
-/// Written by ranktune into resolved files: the tuner has to know, also where the trainable is not at hand.
+/// Written by ranktune into resolved files, because the tuner must know it even if this program does not have the
+/// trainable.
 void parse_supported(ParseContext& context, TableReader& table, bool can_save) {
     CheckpointSpec& checkpoint = context.spec.checkpoint;
     const Node* node = table.take("supported");

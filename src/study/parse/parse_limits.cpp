@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// [failure], [journal], [run] and [slurm]: what is borne, how often the journal is synced, how long ranks are waited
-// for, and what is done in view of the end of the job.
+// [failure], [journal], [run] and [slurm]: tolerated failures, journal syncs, time-outs of ranks, and the end of the
+// job.
 #include "study/parse/parse_tables.hpp"
 
 namespace ranktune::study {
 namespace {
 
-/// Three of the beats that ranks send each second (HeadOptions::heartbeat_interval): with fewer, a rank that is late
-/// by a moment would count as dead, and end the study.
+/// Three heartbeats, which ranks send each second (HeadOptions::heartbeat_interval): with fewer, a rank that is
+/// slightly late would count as dead.
 constexpr base::Duration shortest_heartbeat_timeout = std::chrono::seconds(3);
 
 } // namespace

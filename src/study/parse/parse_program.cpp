@@ -19,7 +19,7 @@ bool is_variable_name(std::string_view name) {
            std::ranges::all_of(name, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
-/// The text of a variable: what is written for a string, number or boolean.
+/// The text of a variable, given as a string, number or boolean.
 std::optional<std::string> variable_text(const Node& node, const std::string& key, Mistakes& mistakes) {
     if (node.is(Node::Kind::table) || node.is(Node::Kind::array) || node.is(Node::Kind::time)) {
         mistakes.value(node, key, "needs a string, number or boolean, not " + std::string(kind_text(node)));
@@ -137,7 +137,7 @@ void parse_program(ParseContext& context, TableReader& table) {
     context.spec.trainable.program = std::move(program);
 }
 
-/// After parse_space: the placeholders of the command are hyper-parameters.
+/// Call after parse_space: the placeholders of the command are hyper-parameters.
 void check_command(ParseContext& context) {
     if (!context.spec.trainable.program || context.trust_trainable) return;
     const Node* table = context.root.find("trainable");

@@ -13,7 +13,7 @@ constexpr std::int64_t most_ranks = 10'000'000;
 constexpr std::int64_t most_cpus = 100'000;
 constexpr Word<Bind> bind_words[] = {{"auto", Bind::automatic}, {"cores", Bind::cores}, {"none", Bind::none}};
 
-/// `{name}` -> "name"; empty: another form.
+/// `{name}` -> "name"; empty: not of this form.
 std::string parameter_of(const std::string& text) {
     if (text.size() < 3 || text.front() != '{' || text.back() != '}') return "";
     return text.substr(1, text.size() - 2);
@@ -39,7 +39,7 @@ bool gives_ranks(const space::Domain& domain) {
     return false;
 }
 
-/// More ranks than there are, as far as that is known here. `parameter`: says how many; null: `node` does.
+/// Reports a request for more ranks than there are, if that is known. `parameter`: gives the number; null: `node` does.
 void tell_missing_ranks(ParseContext& context, const Node& node, const std::string& key, const SpaceEntry* parameter) {
     if (!context.rank_check) return;
     StudySpec asks;
@@ -71,14 +71,14 @@ void check_rank_parameter(ParseContext& context, const Node& node, const std::st
             node, key, "the parameter '" + name + "' must give integers >= 1, not " + space::text(*entry->domain));
 }
 
-/// `ranks` and `gpus` say how many ranks a trial has, in the same two ways.
+/// The number of ranks of a trial, which both `ranks` and `gpus` give, as an integer or by a parameter.
 struct RankCount {
     std::uint32_t ranks = 1;
     std::string parameter; ///< "{name}"
     friend bool operator==(const RankCount&, const RankCount&) = default;
 };
 
-/// Nothing: not there, or wrong.
+/// nullopt: absent or wrong.
 std::optional<RankCount> take_count(ParseContext& context, TableReader& table, std::string_view name,
                                     std::int64_t lowest) {
     const Node* node = table.take(name);
@@ -92,7 +92,7 @@ std::optional<RankCount> take_count(ParseContext& context, TableReader& table, s
     }
     const std::string parameter = parameter_of(node->text);
     if (parameter.empty()) {
-        context.condition_names.push_back(without_braces(node->text)); // it may be meant
+        context.condition_names.push_back(without_braces(node->text)); // probably meant as a parameter
         context.mistakes.value(*node, key,
                                "needs an integer >= " + std::to_string(lowest) +
                                    ", or \"{name}\" for a parameter of [space], not " + in_quotes(node->text));

@@ -11,7 +11,8 @@ std::string without_checkpoints(const ParseContext& context) {
     return "the trainable '" + context.info->name + "' cannot save checkpoints";
 }
 
-/// Trials that pause have to save their state, unless the options say otherwise. Not told while one of these is wrong.
+/// Trials that pause must save their state, unless the options say otherwise. Not reported while one of these options
+/// is wrong.
 void check_checkpoints(const ParseContext& context, TableReader& table, const OptionReader& options) {
     if (context.info == nullptr || context.info->can_checkpoint || !needs_checkpoints(context.spec.scheduler)) return;
     const CheckpointNeed& need = *context.spec.scheduler.algorithm->needs_checkpoints;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// [searcher]: where configurations come from; and study.num_trials, which a search of the whole space fills in or takes
-// back.
+// [searcher]: where configurations come from; and study.num_trials, which a search of the whole space fills in or
+// lowers.
 #include <algorithm>
 #include <limits>
 
@@ -10,7 +10,7 @@
 namespace ranktune::study {
 namespace {
 
-/// Whoever goes through the whole space crosses all domains: each must have finitely many values.
+/// A search of the whole space crosses all domains, so each must have finitely many values.
 bool check_finite(const ParseContext& context, TableReader& table) {
     bool finite = true;
     for (const SpaceEntry& entry : context.entries) {
@@ -23,8 +23,8 @@ bool check_finite(const ParseContext& context, TableReader& table) {
     return finite;
 }
 
-/// Without study.num_trials the whole space is run once; no study can run more trials than there are configurations,
-/// so that plans and progress count those.
+/// Without study.num_trials, the whole space is run once. A larger number is lowered to the number of configurations,
+/// so that plans and progress are right.
 void count_space(ParseContext& context, TableReader& table) {
     if (!check_finite(context, table) || !context.space_is_valid) return;
     std::uint64_t size = 0;

@@ -18,12 +18,12 @@ using space::Domain;
 /// Reads the table and all nested ones.
 class SpaceReader {
   public:
-    /// `trusted`: a resolved study, whose keys are not asked for spelling mistakes.
+    /// `trusted`: a resolved study, whose keys are not checked for spelling mistakes.
     SpaceReader(Mistakes& mistakes, bool trusted) : mistakes_(mistakes), trusted_(trusted) {}
 
     void read_table(const Node& table, const std::string& prefix, const Conditions& outer);
 
-    /// Of all tables read: conditions may mention parameters that come later.
+    /// The checks for all tables read, because conditions may mention later parameters.
     [[nodiscard]] const ConditionChecks& checks() const { return checks_; }
 
   private:
@@ -67,7 +67,7 @@ bool is_condition(const Node& node) {
 
 bool is_call(const Node& node) { return node.is(Node::Kind::string) && space::looks_like_call(node.text); }
 
-/// The word of the long form that the member of a table was probably meant to be, or nothing.
+/// The key of the long form that the member was probably meant to be, or nothing.
 std::string_view meant_word(const Node& table, const Member& member) {
     if (is_near(member.key, "condition") && is_condition(member.value)) return "condition";
     if (is_near(member.key, "domain") && is_call(member.value)) return "domain";
@@ -79,7 +79,8 @@ std::string_view meant_word(const Node& table, const Member& member) {
     return {};
 }
 
-/// A table of [space] that is nearly a long form. As a nested table it would give parameters called `lr.domain`.
+/// Refuses a table of [space] that is nearly a long form: as a nested table it would give parameters such as
+/// `lr.domain`.
 bool SpaceReader::refuse_misspelt(const Node& node, const std::string& name) {
     if (trusted_) return false;
     const Node* domain = node.find("domain");
@@ -103,7 +104,7 @@ bool SpaceReader::refuse_misspelt(const Node& node, const std::string& name) {
 
 void SpaceReader::read_table(const Node& table, const std::string& prefix, const Conditions& outer) {
     Conditions inner = outer;
-    // As a string, `condition` is that of the table; in any other form it is a hyper-parameter of that name.
+    // As a string, `condition` is the condition of the table; in any other form it is a hyper-parameter of that name.
     if (const Node* node = table.find("condition"); node != nullptr && node->is(Node::Kind::string)) {
         const std::string key = "space." + prefix + "condition";
         if (prefix.empty()) {
@@ -136,7 +137,7 @@ void SpaceReader::read_entry(const Node& node, const std::string& name, const Co
         read_long_form(node, name, outer);
     } else if (node.is(Node::Kind::table)) {
         if (refuse_misspelt(node, name)) {
-            // Others may mention it.
+            // Other conditions may mention it.
             checks_.add_entry({.name = name, .domain = {}, .conditions = outer, .is_parameter = false});
         } else {
             read_table(node, name + ".", outer);
@@ -221,7 +222,7 @@ std::optional<Domain> SpaceReader::read_constant(const Node& node, const std::st
 }
 
 void SpaceReader::add(const Node& node, const std::string& name, std::optional<Domain> domain, Conditions conditions) {
-    // One that is pinned from the command line may leave conditions of the file without a case.
+    // A parameter pinned on the command line may make conditions of the file impossible; that is no mistake.
     const bool pinned = !node.override_by.empty() || (domain && std::holds_alternative<space::Constant>(*domain));
     checks_.add_entry({name, std::move(domain), std::move(conditions), pinned});
 }
@@ -236,7 +237,7 @@ const Node* find_dotted(const Node& table, std::string_view name) {
     return at;
 }
 
-/// Of all files that the domain can name.
+/// The first problem of a file that the domain can name.
 std::string first_file_problem(const ParseContext& context, const OptionInfo& option, const Domain& domain) {
     std::vector<space::Value> values;
     if (const auto* choice = std::get_if<space::Choice>(&domain)) values = choice->values;
@@ -260,7 +261,7 @@ std::string unread_text(const TrainableInfo& info, const std::string& name) {
     return why;
 }
 
-/// One parameter against the trainable: not given twice, known, and within what the option takes.
+/// Checks one parameter against the trainable: not given twice, known, and within what the option takes.
 void check_parameter(ParseContext& context, const Node& node, const SpaceEntry& parameter) {
     const std::string key = "space." + parameter.name;
     const auto among = [&](const std::vector<std::string>& names) {
@@ -286,7 +287,7 @@ void check_parameter(ParseContext& context, const Node& node, const SpaceEntry& 
     context.mistakes.key(node, key, unread_text(*context.info, parameter.name));
 }
 
-/// Those that are right by themselves.
+/// The parameters with a valid domain.
 std::vector<space::Parameter> parameters_of(const std::vector<SpaceEntry>& entries) {
     std::vector<space::Parameter> parameters;
     for (const SpaceEntry& entry : entries)
@@ -313,7 +314,7 @@ void parse_space(ParseContext& context) {
             return;
         }
     } else if (context.root.find("space") != nullptr) {
-        return; // not a table: said already
+        return; // not a table: reported already
     }
     context.names_are_known = context.space_is_valid = true;
 }

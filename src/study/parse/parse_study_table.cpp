@@ -33,7 +33,7 @@ void parse_name(TableReader& table, StudySpec& spec) {
     }
 }
 
-/// Without clocks, and with as many slots on any machine.
+/// A deterministic study needs a fixed number of slots and no clocks.
 void parse_deterministic(TableReader& table, StudySpec& spec, bool slots_are_missing) {
     spec.deterministic = table.boolean("deterministic").value_or(false);
     if (!spec.deterministic) return;

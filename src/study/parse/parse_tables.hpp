@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The tables of a study file, one function each. They fill in `spec` as far as the file allows and note every mistake.
+// The tables of a study file, one function each. They fill in `spec` as far as possible and note every mistake.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,7 +14,7 @@
 
 namespace ranktune::study {
 
-/// Of a trial. Rungs are found by multiplying: far enough from overflow.
+/// Of a trial. Far from overflow: rungs are computed by multiplying.
 inline constexpr std::int64_t most_iterations = 1'000'000'000'000'000;
 
 /// What the functions share.
@@ -28,18 +28,18 @@ struct ParseContext {
     const RankCheck& rank_check;
     std::filesystem::path directory; ///< of the study file
 
-    bool trust_trainable = false; ///< a resolved study: whoever wrote it has checked the trainable and its options
+    bool trust_trainable = false; ///< a resolved study: the trainable and its options were checked when it was written
 
     // Filled in on the way:
     const TrainableInfo* info = nullptr;        ///< of the trainable; null: unknown or wrong
     TrainableInfo program_info{};               ///< what `info` points to when the trainable is a program
-    bool has_num_trials = false;                ///< the key is there, right or wrong, or has no table
+    bool has_num_trials = false;                ///< the key is there, right or wrong, or its table is wrong
     bool has_max_iterations = false;            ///< and valid
     bool has_scheduler = false;                 ///< its type is valid
     bool space_is_valid = false;                ///< spec.space is built
-    bool names_are_known = false;               ///< `entries` has a name for everything in [space]
+    bool names_are_known = false;               ///< `entries` has every name in [space]
     std::vector<SpaceEntry> entries{};          ///< of [space], right or wrong
-    std::vector<std::string> condition_names{}; ///< parameters that conditions mention, or may be meant elsewhere
+    std::vector<std::string> condition_names{}; ///< parameters that conditions mention, or other keys may mean
     std::vector<std::string> option_keys{};     ///< options given in [trainable], right or wrong
 
     [[nodiscard]] TableReader reader(const std::string& table) const {
@@ -69,11 +69,11 @@ void parse_checkpoint(ParseContext& context);
 /// [failure], [journal], [run], [slurm].
 void parse_limits(ParseContext& context);
 
-/// Why the file that a path option names does not serve, or an empty string; `value` as in the study file.
+/// Why the file that a path option names cannot be used, or an empty string; `value` as in the study file.
 [[nodiscard]] std::string file_problem(const ParseContext& context, const OptionInfo& option,
                                        const space::Value& value);
 
-/// Says so when the trainable is known not to report this metric. `node` is the value that names it.
+/// Reports a mistake if the trainable is known not to report this metric. `node` is the value that names it.
 void check_metric(const ParseContext& context, const Node& node, const std::string& key, const std::string& metric);
 
 } // namespace ranktune::study

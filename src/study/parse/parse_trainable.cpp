@@ -74,7 +74,7 @@ void parse_option(ParseContext& context, const Node& node, const std::string& na
         note_content(context, name, context.paths.content(given.as_string()));
 }
 
-/// What a resolved file says of files that nobody looks at now.
+/// Reads [inputs] of a resolved file: the content of files that are not read now.
 void parse_inputs(ParseContext& context) {
     const Node* table = context.root.find("inputs");
     if (table == nullptr) return;

@@ -22,25 +22,25 @@ std::string written(const T& value) {
     return out.str();
 }
 
-/// Everything below is recursive, in the library too, which limits values alone.
+/// The code below and the library are recursive; the library limits the depth of values only.
 constexpr std::size_t most_levels = 64;
 
 [[noreturn]] void refuse_depth(Position at) {
     throw TomlError("tables and lists are nested more than " + std::to_string(most_levels) + " deep", at);
 }
 
-/// Refuses too many dots in a key or header, and too many brackets in each other, before the library makes a table or
-/// list of each.
+/// Refuses too many dots in a key or header, and too deeply nested brackets, before the library makes a table or list
+/// of each.
 void check_depth(std::string_view text) {
     Position at{1, 1};
     std::size_t dots = 0;
     std::size_t brackets = 0;
-    std::string_view open; // of the string or comment that we are in: what ends it
+    std::string_view open; // what ends the current string or comment
     for (std::size_t i = 0; i < text.size(); ++i, ++at.column) {
         const char c = text[i];
         if (!open.empty()) {
             if (open.front() == '"' && c == '\\') {
-                ++i; // the next one ends nothing
+                ++i; // skip the escaped character
                 ++at.column;
                 if (i == text.size() || text[i] != '\n') continue;
             } else if (text.substr(i).starts_with(open)) {
@@ -49,7 +49,7 @@ void check_depth(std::string_view text) {
                 if (open == "\n") dots = 0;
                 open = {};
             } else if (c == '\n' && open.size() == 1) {
-                open = {}; // a string that is not closed: the library says so
+                open = {}; // an unclosed string: the library reports it
             }
         } else if (c == '"' || c == '\'') {
             const std::string_view three = c == '"' ? R"(""")" : "'''";
@@ -78,7 +78,7 @@ void convert_members(const toml::table& from, Node& node, std::size_t depth) {
         member.key_at = position(key.source());
         node.members.push_back({std::string(key.str()), std::move(member)});
     }
-    // The library sorts by name; people, and the space, go by the order of the file.
+    // The library sorts by name; we need the order of the file.
     std::ranges::stable_sort(node.members, [](const auto& a, const auto& b) {
         return std::pair(a.value.key_at.line, a.value.key_at.column) <
                std::pair(b.value.key_at.line, b.value.key_at.column);
@@ -120,10 +120,10 @@ struct BareCall {
     std::size_t at = 0; ///< in its line
 };
 
-/// `loguniform(1e-4, 1.0)` where a value begins in this line, without the quotes that make it a string of TOML.
+/// Finds a value such as `loguniform(1e-4, 1.0)` in this line that lacks the quotes of a TOML string.
 std::optional<BareCall> bare_call(std::string_view line) {
     char open = 0;           // the quote of the string that we are in
-    bool value_next = false; // nothing but spaces since a sign that a value follows
+    bool value_next = false; // only spaces since a sign that a value follows
     for (std::size_t i = 0; i < line.size(); ++i) {
         const char c = line[i];
         if (open != 0) {
@@ -152,7 +152,7 @@ std::string_view line_of(std::string_view text, std::uint32_t number) {
     return text.substr(0, text.find_first_of("\r\n"));
 }
 
-/// The library's words, unless the mistake is the one that people make: a domain without its quotes.
+/// Throws the library's message, or a better one for a common mistake: a domain without quotes.
 [[noreturn]] void refuse_syntax(const std::string& text, const std::string& why, Position at) {
     const auto call = bare_call(line_of(text, at.line));
     if (!call) throw TomlError(why, at);
@@ -170,13 +170,13 @@ Node parse_or_throw(const std::string& text) {
     }
 }
 
-/// "18446744073709551615": digits, which TOML refuses when they are too many.
+/// "18446744073709551615": an integer that is too long for TOML.
 bool is_large_integer(std::string_view text) {
     if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
     return text.size() > 18 && text.front() != '0' && text.find_first_not_of("0123456789_") == std::string_view::npos;
 }
 
-/// The value of an override: TOML, or else a bare word. Something that began as TOML stays an error.
+/// The value of an override: TOML, or else a bare word. Text that begins like TOML stays an error.
 Node override_value(const std::string& value, const std::string& text) {
     std::string why;
     try {
@@ -186,7 +186,7 @@ Node override_value(const std::string& value, const std::string& text) {
     } catch (const TomlError& error) {
         why = error.what();
     }
-    // `{workers}` is how resources.ranks names a parameter: a shell would take quotes around it away.
+    // `{workers}` names a parameter in resources.ranks; a shell removes quotes around it.
     const bool placeholder = value.size() > 2 && value.front() == '{' && value.back() == '}' &&
                              value.find_first_of("=,{}\"' \t\n", 1) == value.size() - 1;
     if (value.empty() || (!placeholder && std::string_view("[{\"'").find(value[0]) != std::string_view::npos) ||
@@ -201,7 +201,7 @@ Node override_value(const std::string& value, const std::string& text) {
     return node;
 }
 
-/// Everything below a node has no place in the file.
+/// Marks a node and everything below it as not in the file.
 void forget_positions(Node& node, const std::string& text) {
     node.at = node.key_at = {};
     node.override_by = text;
@@ -219,7 +219,7 @@ std::vector<std::string> override_path(const std::string& key, const std::string
             at = &at->members[0].value;
         }
         if (at->is(Node::Kind::integer) && !path.empty()) return path;
-    } catch (const TomlError&) { // the message below says it better
+    } catch (const TomlError&) { // the message below is clearer
     }
     throw base::UsageError("override '" + text + "': '" + key + "' is not a dotted key");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A study file as a tree with positions, in the order of the file. The only door to the TOML library.
+// A study file as a tree with positions, in the order of the file. The only user of the TOML library.
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace ranktune::study {
 
-/// From 1; line 0: not in the file.
+/// Counted from 1; line 0: not in the file.
 struct Position {
     std::uint32_t line = 0;
     std::uint32_t column = 0;
@@ -39,7 +39,7 @@ struct Node {
     [[nodiscard]] Node* find(std::string_view key);
 };
 
-/// Of a table.
+/// A key of a table with its value.
 struct Member {
     std::string key;
     Node value;
@@ -57,11 +57,11 @@ class TomlError : public base::FormatError {
     Position at_;
 };
 
-/// Throws TomlError at the first place that is no TOML.
+/// Throws TomlError with the first position that is not valid TOML.
 [[nodiscard]] Node parse_toml(const std::string& text);
 
-/// Sets one value of a tree from `a.b=v`; `v` is TOML or a bare word. Throws base::UsageError when that is not its form
-/// or when the path leads through something that is not a table.
+/// Sets one value of a tree from `a.b=v`; `v` is TOML or a bare word. Throws base::UsageError for another form, or for
+/// a path through something that is not a table.
 void apply_override(Node& root, const std::string& text);
 
 } // namespace ranktune::study

@@ -28,7 +28,7 @@ inline float rational_tanh(float value) {
     q = q * s + 1.18534705686654e-04F;
     q = q * s + 2.26843463243900e-03F;
     q = q * s + 4.89352518554385e-03F;
-    return x * p / q + 0.0F; // -0 + 0 = +0: a dropped unit is the only -0
+    return x * p / q + 0.0F; // -0 + 0 = +0: only dropped units are -0
 }
 
 constexpr std::size_t lanes = 16;                  // Philox blocks computed side by side

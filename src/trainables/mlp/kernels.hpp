@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The loops of the multi-layer perceptron that are not matrix products. All matrices are row-major without gaps. Each
-// loop is compiled for several instruction sets; the best one for the CPU is chosen when the program is loaded.
+// loop is compiled for several instruction sets (multiversion.hpp).
 
 #include <array>
 #include <cstddef>
@@ -17,7 +17,7 @@ void add_bias_tanh(float* y, const float* bias, std::size_t rows, std::size_t co
 /// y[r, c] += bias[c]
 void add_bias(float* y, const float* bias, std::size_t rows, std::size_t columns);
 
-/// Probability and numbers of dropout in one layer and epoch.
+/// Probability and random stream of dropout in one layer and epoch.
 struct DropoutMask {
     std::array<std::uint32_t, 2> key{}; ///< of the Philox stream of (seed, dropout, trial, layer, epoch)
     std::uint32_t threshold = 0;        ///< a unit is dropped when its 16-bit number is below; 0: no dropout
@@ -32,8 +32,8 @@ struct DropoutMask {
 /// the others by mask.scale(). The same sample gets the same mask in any row of any rank.
 void drop(float* y, std::span<const std::uint32_t> samples, std::size_t columns, const DropoutMask& mask);
 
-/// d holds the loss's gradient by the layer's output y and becomes the one by its input; column sums of the result are
-/// written to bias_gradient. `scale` is that of the dropout applied to y, 1 without.
+/// d is the loss's gradient with respect to the layer's output y and becomes that with respect to its input;
+/// bias_gradient gets the column sums of the result. `scale`: of the dropout applied to y; 1 without dropout.
 void relu_backward(float* d, const float* y, float scale, float* bias_gradient, std::size_t rows, std::size_t columns);
 void tanh_backward(float* d, const float* y, float scale, float* bias_gradient, std::size_t rows, std::size_t columns);
 /// bias_gradient[c] = sum over r of d[r, c]

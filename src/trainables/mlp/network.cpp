@@ -75,13 +75,13 @@ std::span<float> Network::forward(std::size_t count, std::span<const DropoutMask
 
 namespace {
 
-/// Rows or columns of the weights that a product handles between two polls: some milliseconds of work on one core, in
-/// pieces of about one size. The weights are cut, not the batch: a library packs both factors anew for every product,
-/// and the weights are the larger.
+/// Rows or columns of the weights per product between two polls: some milliseconds of work on one core, in pieces of
+/// about equal size. The weights are split, not the batch: a library packs both factors for every product, and the
+/// weights are the larger factor.
 std::size_t piece(std::size_t extent, std::size_t work_each) {
     constexpr std::size_t work = 150'000'000; // multiply-adds
     constexpr std::size_t least = 128;
-    constexpr std::size_t multiple = 16; // floats of a cache line, so that pieces begin where vectors do
+    constexpr std::size_t multiple = 16; // floats of a cache line, so that pieces are aligned for vectors
     const std::size_t most = std::max(work / std::max<std::size_t>(work_each, 1), least);
     const std::size_t pieces = (extent + most - 1) / most;
     return ((extent + pieces - 1) / pieces + multiple - 1) / multiple * multiple;

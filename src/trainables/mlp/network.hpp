@@ -16,7 +16,7 @@ namespace ranktune::trainables::mlp {
 
 enum class Activation : std::uint8_t { relu, tanh };
 
-/// What a network is made of.
+/// The layers of a network.
 struct Shape {
     std::size_t features = 0;
     std::vector<std::size_t> hidden; ///< sizes of the hidden layers; may be empty
@@ -36,7 +36,7 @@ struct TensorShape {
     std::string name;
     std::vector<std::uint64_t> shape;
     std::size_t size = 0;
-    std::size_t padded = 0; ///< size rounded up to a cache line: what is stored and reduced; the rest stays zero
+    std::size_t padded = 0; ///< size rounded up to a cache line, as stored and reduced; the padding stays zero
 };
 [[nodiscard]] std::vector<TensorShape> tensors_of(const Shape& shape);
 
@@ -45,7 +45,7 @@ struct TensorShape {
 void initialise(std::span<float> values, std::size_t inputs, std::uint64_t seed, std::uint32_t trial,
                 std::uint32_t tensor);
 
-/// Forward and backward passes over blocks of rows. Owns its work space, which is allocated once.
+/// Forward and backward passes over blocks of rows. Owns its work memory, which is allocated once.
 class Network {
   public:
     /// `parameters`: per tensor, `size` floats that outlive this object. At most `rows` rows at a time.
@@ -55,12 +55,12 @@ class Network {
 
     [[nodiscard]] const Shape& shape() const { return shape_; }
     [[nodiscard]] std::size_t rows() const { return rows_; }
-    /// Where the inputs of the next forward pass go: [rows, features].
+    /// Buffer for the inputs of the next forward pass: [rows, features].
     [[nodiscard]] std::span<float> inputs() { return outputs_[0]; }
 
-    /// Computes the outputs [count, outputs] of the first `count` rows of inputs(); they may be overwritten by their
-    /// gradient. `masks`: one per hidden layer, or none; `samples`: the numbers of the rows' samples (only used with
-    /// masks).
+    /// Computes the outputs [count, outputs] of the first `count` rows of inputs(). The caller may overwrite them with
+    /// their gradient. `masks`: one per hidden layer, or none; `samples`: the numbers of the rows' samples (only used
+    /// with masks).
     std::span<float> forward(std::size_t count, std::span<const DropoutMask> masks,
                              std::span<const std::uint32_t> samples);
 
@@ -68,8 +68,9 @@ class Network {
         std::function<void(std::size_t tensor)> ready; ///< the gradient of this tensor is complete
         std::function<void()> poll;                    ///< between pieces of work
     };
-    /// From the gradient by the outputs, in the span that forward() returned, computes those of all parameters: last
-    /// tensor first, calling hooks.ready after each. With count == 0 they are zeros. Destroys what forward() stored.
+    /// Computes the gradients of all parameters from the gradient with respect to the outputs, which is in the span
+    /// that forward() returned: last tensor first, calling hooks.ready after each. With count == 0 they are zeros.
+    /// Overwrites what forward() stored.
     void backward(std::size_t count, std::span<const DropoutMask> masks, const Hooks& hooks);
 
   private:
@@ -81,7 +82,7 @@ class Network {
     std::vector<std::span<float>> gradients_;
     std::size_t rows_;
     std::vector<base::LargeVector<float>> outputs_; ///< [0] inputs, [i + 1] outputs of layer i
-    base::LargeVector<float> delta_[2];             ///< gradients by the outputs of two neighbouring layers
+    base::LargeVector<float> delta_[2]; ///< gradients with respect to the outputs of two neighbouring layers
 };
 
 } // namespace ranktune::trainables::mlp

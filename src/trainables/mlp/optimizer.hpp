@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Optimizers over one contiguous piece of memory: all parameters in one pass.
+// Optimizers over contiguous memory: all parameters in one pass.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,11 +28,10 @@ class Optimizer {
   public:
     Optimizer(const OptimizerOptions& options, std::size_t size);
 
-    /// parameters -= what the rule makes of gradients, at learning rate `lr`. Both of `size` floats; the gradients are
-    /// not changed.
+    /// Applies one step of the update rule with learning rate `lr`. Both spans have `size` floats.
     void update(std::span<float> parameters, std::span<const float> gradients, double lr);
 
-    /// The state beside the parameters, for checkpoints: name of the moment and its values.
+    /// Optimizer state for checkpoints: a moment's name and values.
     struct Moment {
         std::string name; ///< "momentum", "exp_avg" or "exp_avg_sq"
         base::LargeVector<float> values;

@@ -23,7 +23,7 @@ std::vector<std::size_t> padded_sizes(const std::vector<TensorShape>& tensors) {
     return sizes;
 }
 
-/// Where each tensor lies when they follow each other in the order of a bucket plan: the last one first.
+/// Offset of each tensor when they are laid out in the order of a bucket plan: the last one first.
 std::vector<std::size_t> places(const std::vector<TensorShape>& tensors) {
     std::vector<std::size_t> result(tensors.size());
     std::size_t begin = 0;
@@ -262,7 +262,7 @@ void Trainer::load(study::StateSource& source) {
     std::uint64_t counters[4] = {};
     source.get<std::uint64_t>("trainer.counters", counters);
     if (counters[3] == 0) throw base::FormatError("the checkpoint's gradient buckets have no size");
-    options_.bucket_floats = counters[3]; // the plan decides how sums round: keep that of the run before
+    options_.bucket_floats = counters[3]; // the plan affects rounding: keep that of the checkpoint
     reducer_.reset();
     optimizer_.set_steps(counters[0]);
     position_ = {counters[1], counters[2]};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Trainer: data-parallel training of a Network on a Dataset. Everything that depends on chance is keyed by the seed,
-// the trial and global numbers, so k ranks compute what one rank computes, but for rounding.
+// Trainer: data-parallel training of a Network on a Dataset. All random streams are keyed by the seed, the trial and
+// global numbers, so k ranks compute what one rank computes, except for rounding.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ struct TrainerOptions {
     std::vector<std::size_t> hidden{128};
     Activation activation = Activation::relu;
     double dropout = 0.0;   ///< probability, after every hidden layer
-    std::size_t batch = 64; ///< samples of a global batch, over all ranks
+    std::size_t batch = 64; ///< samples of a global batch (over all ranks)
     OptimizerOptions optimizer;
     double lr = 0.01;
     bool cosine = false;      ///< the learning rate falls to zero as half a cosine over `epochs`
@@ -35,15 +35,15 @@ struct TrainerOptions {
 /// The same on all ranks.
 struct Validation {
     double loss = 0.0;     ///< mean over the samples
-    double accuracy = 0.0; ///< classification: share of the samples that are right
+    double accuracy = 0.0; ///< classification: share of correct samples
     double rmse = 0.0;     ///< regression: root of the mean squared error, in units of the file
     double r2 = 0.0;       ///< regression: 1 - squared error / squared deviation from the mean of the val targets
 };
 
 class Trainer {
   public:
-    /// Collective: initial parameters go from rank 0 to all, and all ranks check that they have the same plan and the
-    /// same dataset. `group` must outlive this object.
+    /// Collective: rank 0 broadcasts the initial parameters, and all ranks check that plan and dataset agree. `group`
+    /// must outlive this object.
     Trainer(std::shared_ptr<const data::Dataset> dataset, TrainerOptions options, ddp::Group& group);
 
     /// Trains one epoch and returns the mean loss of its samples, as seen by the steps (dropout on). Collective. Throws
@@ -53,7 +53,7 @@ class Trainer {
     /// One step on the global batch `range` of the current epoch's order. Collective. Returns this rank's sum of
     /// losses.
     double train_batch(data::Range range);
-    /// Collective. Every rank evaluates its shard.
+    /// Every rank evaluates its shard. Collective.
     [[nodiscard]] Validation validate();
 
     [[nodiscard]] std::uint64_t epochs_done() const { return position_.epoch; }
@@ -76,7 +76,7 @@ class Trainer {
     [[nodiscard]] Shape shape() const;
     [[nodiscard]] std::size_t work_rows() const;
     void make_reducer();
-    /// Tensor i within `flat`, which is laid out as the gradients are.
+    /// Tensor i within `flat`, which has the layout of the gradients.
     template <class T>
     [[nodiscard]] std::span<T> part(std::span<T> flat, std::size_t i) const {
         return flat.subspan(place_[i], tensors_[i].size);
@@ -98,7 +98,7 @@ class Trainer {
     std::vector<TensorShape> tensors_;
     std::vector<std::size_t> place_;                ///< of each tensor within the flat layout
     std::unique_ptr<ddp::GradientReducer> reducer_; ///< made by the first step: a checkpoint may set the bucket limit
-    base::LargeVector<float> flat_;                 ///< parameters, one behind the other in plan order
+    base::LargeVector<float> flat_;                 ///< parameters, one after the other in plan order
     std::vector<std::span<float>> parameters_;
     Network network_;
     Optimizer optimizer_;

@@ -34,7 +34,7 @@ class Variables {
         else
             *same = std::move(entry);
     }
-    /// In front of what the variable has, as in a path.
+    /// Prepends to a colon-separated list.
     void prepend(std::string_view name, const std::string& value) {
         const auto same = std::ranges::find_if(entries_, [&](const auto& e) { return name_of(e) == name; });
         const std::string before = same == entries_.end() ? "" : same->substr(name.size() + 1);
@@ -92,7 +92,7 @@ void set_own(Variables& out, const ProgramFacts& facts) {
     out.set("RANKTUNE_MODE", facts.objective.mode == study::Mode::min ? "min" : "max");
 }
 
-/// Rank 0 is a worker like the others: there is no chief and no parameter server.
+/// Rank 0 is an ordinary worker: there is no chief and no parameter server.
 std::string tf_config(const ProgramFacts& facts) {
     nlohmann::ordered_json json;
     json["cluster"]["worker"] = facts.addresses;
@@ -122,15 +122,16 @@ GroupPlace place_in_group(std::span<const std::uint64_t> node_of_rank, int rank)
 
 std::vector<VariableChange> gpu_variables(const std::string& list) {
     if (list.empty()) {
-        // CUDA takes an empty list for none. The others take that for all, and a device that is not there for none.
+        // For CUDA an empty list means no device. For the others it means all, and a device that does not exist means
+        // none.
         return {{"CUDA_VISIBLE_DEVICES", ""},
                 {"HIP_VISIBLE_DEVICES", "-1"},
                 {"ROCR_VISIBLE_DEVICES", "-1"},
                 {"GPU_DEVICE_ORDINAL", "-1"},
                 {"ZE_AFFINITY_MASK", "-1"}};
     }
-    // HIP and AMD's OpenCL count only what ROCR_VISIBLE_DEVICES leaves: with both, devices would be left out twice. The
-    // last two know numbers and nothing else.
+    // HIP and AMD's OpenCL number only the devices that ROCR_VISIBLE_DEVICES leaves: setting both would filter twice.
+    // The last two accept only numbers.
     const bool numbers = list.find_first_not_of("0123456789,") == std::string::npos;
     const auto numbered = numbers ? std::optional(list) : std::nullopt;
     return {{"CUDA_VISIBLE_DEVICES", list},
@@ -157,7 +158,7 @@ std::vector<std::string> launcher_variables() {
 std::vector<std::string> program_environment(std::span<const std::string> inherited, const study::ProgramSpec& program,
                                              const ProgramFacts& facts) {
     Variables out;
-    out.set("PYTHONUNBUFFERED", "1"); // what is printed is in the log when it is printed, and after a crash
+    out.set("PYTHONUNBUFFERED", "1"); // printed text is in the log at once, also before a crash
     for (const std::string& variable : inherited) {
         const std::string_view name = name_of(variable);
         const bool kept =

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// For messages about lines: the beginning, printable.
+/// The printable beginning of a line, for error messages.
 std::string shown(std::string_view line) {
     constexpr std::size_t longest = 80;
     std::string text;
@@ -23,7 +23,7 @@ std::string shown(std::string_view line) {
     return "'" + text + (line.size() > longest ? "...'" : "'");
 }
 
-/// JSON has no NaN and no infinity, but Python and others write them: as strings they get through.
+/// JSON has no NaN and no infinity, but Python and others write them: quoted, they can be parsed.
 std::string quote_non_finite(std::string_view line) {
     constexpr std::string_view words[] = {"-Infinity", "Infinity", "NaN"};
     std::string out;
@@ -111,10 +111,10 @@ Json json_of(const space::Value& value) {
     return list;
 }
 
-/// Bytes that are no UTF-8 are replaced, never thrown about.
+/// Replaces invalid UTF-8 instead of throwing.
 std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-/// A line that is no JSON is a discarded value.
+/// Returns a discarded value for a line that is not JSON.
 Json read_line(std::string_view line) try {
     return read_json(quote_non_finite(line));
 } catch (const base::FormatError& error) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// tools/python/ranktune.py, compiled into the program: what programs in Python import.
+// tools/python/ranktune.py, which Python programs import, compiled into ranktune.
 
 #include <cstddef>
 #include <span>

@@ -21,14 +21,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// While nothing happens, turns become rarer: the cores belong to the programs.
+// While nothing happens, turns become rarer and leave the cores to the programs.
 constexpr std::chrono::microseconds shortest_turn{100};
 constexpr std::chrono::milliseconds longest_turn{50};
-constexpr int idle_share = 32; // a turn is as long as this part of the time in which nothing happened
+constexpr int idle_share = 32; // a turn lasts this fraction of the quiet time
 constexpr std::chrono::milliseconds verdict_turn{1};
 
-/// Many programs print what is wrong on standard output, and then leave with a code. What one that was killed has
-/// printed there is its usual progress.
+/// Many programs print their error on standard output and then exit with a code. The output of a killed program is only
+/// its usual progress.
 std::string failure_text(const process::ChildExit& exit, const process::Child& child) {
     std::string words = child.last_words();
     const char* where = "error";
@@ -62,10 +62,10 @@ ProgramBody::ProgramBody(const AttemptParts& parts)
       ranks_(static_cast<std::size_t>(parts.group.size())) {}
 
 ProgramBody::~ProgramBody() {
-    child_.reset(); // stops it
+    child_.reset(); // stops the program
     output_.finish();
     if (!leads() || scratch_.empty()) return;
-    // The programs of other ranks may still be about to end.
+    // Programs of other ranks may not have ended yet.
     std::error_code error;
     for (int turn = 0; turn < 5; ++turn) {
         fs::remove_all(scratch_, error);
@@ -87,7 +87,7 @@ Verb ProgramBody::train(const Report& report) {
     return order_.verb;
 }
 
-// ---- one half of a turn: what the program says
+// ---- first half of a turn: read the program's messages
 
 void ProgramBody::listen(Clock::duration patience) {
     if (child_->exited())
@@ -132,7 +132,7 @@ void ProgramBody::lead(const Report& report) {
     while (next_report() && report(current_->metrics) == Verb::go_on) {
     }
     wait_for_end();
-    exchange(); // all ranks learn that it is over
+    exchange(); // tells all ranks that the attempt is over
 }
 
 void ProgramBody::turn(Clock::duration patience) {
@@ -141,7 +141,7 @@ void ProgramBody::turn(Clock::duration patience) {
     listen(patience);
 }
 
-/// Waits for the next report of this rank's program. False: there is none, the program has ended or was given up.
+/// Waits for the next report of this rank's program. False: none, because the program has ended or was given up.
 bool ProgramBody::next_report() {
     while (queue_.empty()) {
         if (child_->exited() || leader_->stopping()) return false;
@@ -155,8 +155,7 @@ bool ProgramBody::next_report() {
     return true;
 }
 
-/// The head may have said already what the next report will be answered with: then that report is waited for, and not
-/// for ever.
+/// The head may have decided about the next report already (an interrupt): then the wait for that report is limited.
 void ProgramBody::look_for_order() {
     const auto order = port_.verdict_within(loop_.iteration() + 1, std::chrono::milliseconds(0));
     if (!order || order->verb == Verb::go_on) return;
@@ -164,7 +163,7 @@ void ProgramBody::look_for_order() {
     leader_->will_stop(Clock::now());
 }
 
-/// Until every process has ended.
+/// Waits until every process has ended.
 void ProgramBody::wait_for_end() {
     while (true) {
         if (child_->exited()) {
@@ -193,14 +192,14 @@ bool ProgramBody::others_report() const {
     return std::any_of(ranks_.begin() + 1, ranks_.end(), [](const RankFacts& rank) { return rank.reports > 0; });
 }
 
-/// What earlier attempts have found out about the other ranks, once the leader may have to wait for them.
+/// Once the leader may have to wait for other ranks: uses what earlier attempts learned about them.
 void ProgramBody::recall() {
     if (recalled_ || ranks_.size() == 1 || others_report()) return;
     recalled_ = true;
     if (studydir::lone_reports(setting_.program->directory) > 0) leader_->rank_zero_is_alone();
 }
 
-/// Lets the leader look at the ranks. Whoever is waited for is named in the log, and given up in the end.
+/// Lets the leader check the ranks. Logs whom it waits for, and gives up in the end.
 void ProgramBody::watch_ranks() {
     const auto now = Clock::now();
     ranks_[0] = own_;
@@ -222,22 +221,22 @@ void ProgramBody::watch_ranks() {
         studydir::note_lone_reports(setting_.program->directory);
     }
     if (!in_vain && leader_->in_vain()) give_up_waiting(limit, for_whom);
-    if (said_waiting_ || !since || leader_->waits_since() != since) return; // another wait begins
+    if (said_waiting_ || !since || leader_->waits_since() != since) return; // a new wait begins
     if (now - *since < std::min<ProgramLeader::Duration>(setting_.program->alone_grace, limit / 2)) return;
     said_waiting_ = true;
     note("waiting for #" + std::to_string(assignment_.start.trial.value()) + ", " + for_whom + ", for another " +
          rounded(limit - (now - *since)) + " at most");
 }
 
-/// The program hangs, or seems to: it is stopped by signal, and the state that it has now is not complete.
+/// The program seems to hang: it is stopped by signal, and its present state is incomplete.
 void ProgramBody::give_up_waiting(ProgramLeader::Duration limit, const std::string& for_whom) {
     const std::string text = "waited " + rounded(limit) + " in vain for " + for_whom +
                              "; the program is stopped by signal (a longer run.abort_grace makes the wait longer)";
     const Word& word = end_ ? *end_ : *asked_;
     if (word.verb == Verb::pause && !word.goes_on_later) throw base::Error(text);
-    // Without a report since it was asked, the head has to hear that the trial is to train on later.
+    // Without a report since the request, the head must learn that the trial has to continue later.
     if (word.verb == Verb::pause && !end_) throw CheckpointError(AttemptOutcome::unsaved, text);
-    adopted_ = true; // there is nothing to take over
+    adopted_ = true; // no state to adopt
     if (!end_) leader_->stop(word.verb, false, Clock::now());
     note(text);
 }
@@ -251,7 +250,7 @@ void ProgramBody::idle() {
     turn(Clock::duration::zero());
 }
 
-/// A program that has gone on already may be writing to what it has saved.
+/// A program that has already continued may be overwriting its checkpoint.
 Saves ProgramBody::saves() {
     if (!program().checkpoints) return Saves::never;
     if (current_->checkpoint && queue_.empty()) return Saves::now;
@@ -272,12 +271,12 @@ Word ProgramBody::tell(const Word& word, const TrialPoint& point) {
     return word;
 }
 
-/// Once every rank has made the report, what was saved for it is complete: it is copied, then the program goes on. One
-/// that cannot be kept is only said.
+/// Once every rank has made the report, the checkpoint is complete: copies it, then lets the program continue. A failed
+/// copy is only reported.
 void ProgramBody::save_at_rest(const TrialPoint& point) {
     const auto since = Clock::now();
     const std::uint64_t wanted = next().decided + 1;
-    // Ranks that were silent at earlier reports will be so at this one: only rank 0 reports.
+    // Ranks that were silent at earlier reports stay silent: only rank 0 reports.
     const auto is_here = [&](const RankFacts& rank) {
         return rank.ended || rank.reports >= wanted || (rank.reports == 0 && wanted > 1);
     };
@@ -306,12 +305,12 @@ void ProgramBody::end(const Word& word, const TrialPoint& point) {
     leader_->stop(word.verb, word.save && !current_->checkpoint && current_->can_save, Clock::now());
 }
 
-// ---- the leader: what the program has saved
+// ---- the leader: checkpoints of the program
 
-/// Every rank has made the report: what was saved for it is complete.
+/// Every rank has made the report, so the checkpoint that came with it is complete.
 void ProgramBody::keep_reported_state() {
     const bool there = end_ && end_->save && current_->checkpoint;
-    adopted_ = there || !next().save; // what was asked for comes later
+    adopted_ = there || !next().save; // a checkpoint that was asked for comes later
     if (there) adopt(*current_->checkpoint);
 }
 
@@ -343,7 +342,7 @@ void ProgramBody::adopt(const std::string& checkpoint, bool may_move) {
     }
 }
 
-// ---- the other half: what the ranks tell each other
+// ---- second half of a turn: the ranks exchange their facts
 
 /// Collective.
 void ProgramBody::exchange() {
@@ -359,15 +358,15 @@ void ProgramBody::check_end() {
     if (exit.clean()) return;
     if (!told_to_end_ && order_.end == End::go_on) {
         const std::string text = failure_text(exit, *child_);
-        // What kills like this is the kernel, short of memory, or a person; a page that cannot be read gives SIGBUS.
+        // The kernel (out of memory) or a person sends SIGKILL; a page that cannot be read gives SIGBUS.
         if (exit.signal == SIGKILL || exit.signal == SIGBUS) throw DisturbedError(text);
         throw base::Error(text);
     }
-    // Its results are in: what goes wrong while it closes down is worth a line, not the trial.
+    // All results are in: an error during shutdown is logged and does not fail the trial.
     if (exit.signal == 0) note("rank " + std::to_string(group_.rank()) + " of the trial, told to end: " + exit.text());
 }
 
-/// Collective. Sums of a vector in which each rank fills in its own part, and the leader its order.
+/// Collective. Sums a vector in which each rank fills in its own part, and the leader its order.
 void ProgramBody::tell_others() {
     if (group_.size() == 1) {
         if (port_.abort_flag().load()) throw ddp::Aborted("the trial was told to give up");
@@ -398,11 +397,11 @@ void ProgramBody::tell_others() {
     news_ = Clock::now();
 }
 
-/// A folder of its own, so that what the program has saved there before is not taken over along with it.
+/// A new folder each time, so that earlier checkpoints of the program are not adopted with it.
 std::optional<std::string> ProgramBody::save_to() const {
     if (!order_.save) return std::nullopt;
     const std::string folder = checkpoint_directory_ + "/" + std::to_string(base_ + answered_);
-    std::error_code error; // the program will tell
+    std::error_code error; // the program will report the error
     fs::create_directories(folder, error);
     return folder;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// ProgramBody: the body of a program: its process on this rank, and the turns in which the ranks of the trial tell each
-// other what their processes did.
+// ProgramBody: runs a program's process on this rank. In turns, the ranks of the trial exchange what their processes
+// did.
 
 #include <deque>
 #include <memory>
@@ -19,10 +19,10 @@
 
 namespace ranktune::trial {
 
-/// All of its work is in turns: take in what the program says, tell the other ranks what is new (one small reduction
-/// when nothing is), do what the leader's order says. So no rank ever waits for its program where another rank needs
-/// it, and a program that prints is always read. Whatever the leader waits for, it waits in turns; its reports, and
-/// only these, go through the loop. The other ranks follow its orders until the last.
+/// Works in turns: read the program's messages, exchange news with the other ranks (one small reduction when there is
+/// none), obey the leader's order. So no rank blocks on its program while another rank needs it, and the program's
+/// output is always read. The leader takes turns while it waits for anything; only its reports go through the loop. The
+/// other ranks follow its orders to the end.
 class ProgramBody final : public TrialBody {
   public:
     explicit ProgramBody(const AttemptParts& parts);
@@ -38,7 +38,7 @@ class ProgramBody final : public TrialBody {
     [[nodiscard]] std::optional<std::chrono::milliseconds> patience() const override;
     void idle() override;
     [[nodiscard]] Word tell(const Word& word, const TrialPoint& point) override;
-    void save(const TrialPoint&) override {} // `tell` has
+    void save(const TrialPoint&) override {} // `tell` has done it
     void end(const Word& word, const TrialPoint& point) override;
     void close(bool) override {}
 
@@ -56,7 +56,7 @@ class ProgramBody final : public TrialBody {
     void make_scratch();
     [[nodiscard]] trainables::ProgramFacts facts_of_attempt();
     void meet(trainables::ProgramFacts& facts);
-    // A turn, in two halves: what the program says; what the ranks tell each other
+    // A turn, in two halves: read the program's messages; exchange with the other ranks
     void listen(Clock::duration patience);
     void exchange();
     [[nodiscard]] Clock::duration until_next_turn() const;
@@ -68,7 +68,7 @@ class ProgramBody final : public TrialBody {
     void tell_others();
     void obey();
     [[nodiscard]] std::optional<std::string> save_to() const;
-    // The leader, between the two halves; each wait of its is a number of turns
+    // The leader, between the two halves; it waits by taking turns
     void lead(const Report& report);
     void turn(Clock::duration patience);
     [[nodiscard]] bool next_report();
@@ -99,30 +99,30 @@ class ProgramBody final : public TrialBody {
     process::OutputLimit output_;
     std::unique_ptr<process::Child> child_; // after output_, which it writes to
 
-    // What the program has said here
+    // What the program has said on this rank
     RankFacts own_;
-    RankFacts told_; ///< what the others know of it
+    RankFacts told_; ///< what the other ranks know of it
     std::uint64_t answered_ = 0;
     bool told_to_end_ = false; ///< by an answer or a signal
     bool said_unknown_ = false;
 
-    // What all know
+    // What all ranks know
     std::vector<RankFacts> ranks_;
     ProgramOrder order_;
     Clock::time_point news_ = Clock::now();
 
     // Leader
     std::optional<ProgramLeader> leader_;
-    std::deque<trainables::ProgramReport> queue_;      ///< reports that the loop does not know yet
-    std::optional<trainables::ProgramReport> current_; ///< the one that it knows last
-    TrialPoint point_;                                 ///< after it
-    std::optional<Word> asked_;                        ///< what the next report will be answered with
-    std::optional<Word> end_;                          ///< what `current_` is answered with, the last one
-    std::optional<std::string> saved_;                 ///< what the program answered when it was told to save
-    bool gives_state_ = false;                         ///< with some report, this or an earlier one
-    bool adopted_ = false;                             ///< there is nothing more to take over
+    std::deque<trainables::ProgramReport> queue_;      ///< reports that the loop has not seen yet
+    std::optional<trainables::ProgramReport> current_; ///< the last one that the loop has seen
+    TrialPoint point_;                                 ///< after `current_`
+    std::optional<Word> asked_;                        ///< the known answer to the next report
+    std::optional<Word> end_;                          ///< the final answer, given to `current_`
+    std::optional<std::string> saved_;                 ///< checkpoint that the program named when told to save
+    bool gives_state_ = false;                         ///< with this or an earlier report
+    bool adopted_ = false;                             ///< there is no state left to adopt
     bool said_waiting_ = false;
-    bool recalled_ = false;     ///< it was asked whether rank 0 alone reports in this study
+    bool recalled_ = false;     ///< the note about lone reports was read
     bool heard_others_ = false; ///< another rank has reported
 };
 

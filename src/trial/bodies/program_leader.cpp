@@ -40,7 +40,7 @@ void ProgramLeader::step(Time now, std::span<const RankFacts> ranks) {
 
 void ProgramLeader::begin_end(Time now, std::span<const RankFacts> ranks) {
     bool all_here = true;
-    bool only_silent = true; // those that are not here have never said anything
+    bool only_silent = true; // all missing ranks have never reported
     for (const RankFacts& rank : ranks) {
         if (rank.ended || rank.reports > order_.decided) continue;
         all_here = false;
@@ -86,7 +86,7 @@ std::string ProgramLeader::waits_for(std::span<const RankFacts> ranks) const {
 }
 
 ProgramLeader::Duration ProgramLeader::patience() const {
-    // What is longer than an iteration has a reason; three of them have none. A large state takes its time to save.
+    // One iteration may be slow for a reason; three are too long. A large state takes time to save.
     return (is_saving() ? 10 : 1) * limits_.abort_grace + 3 * longest_;
 }
 

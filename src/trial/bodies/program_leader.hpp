@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// ProgramLeader: what the ranks of a program's trial are to do, decided by its leader from what all of them have seen.
-// No process, no clock: time is an argument.
+// ProgramLeader: decides what the ranks of a program's trial do, from what all ranks have seen. No process and no
+// clock: time is an argument.
 
 #include <algorithm>
 #include <chrono>
@@ -17,15 +17,14 @@ namespace ranktune::trial {
 /// What a rank has seen of its program in this attempt.
 struct RankFacts {
     std::uint64_t reports = 0;
-    bool ended = false; ///< its process, and all that it has left behind
+    bool ended = false; ///< its process and all its children
     friend bool operator==(const RankFacts&, const RankFacts&) = default;
 };
 
-/// What all ranks do. Given by the leader, known to all at the same turn.
+/// What all ranks do. The leader decides it; all ranks learn it in the same turn.
 struct ProgramOrder {
-    /// go_on: answer reports 1 to `decided` with "continue". deliver: the next one is answered with `verb`, on all
-    /// ranks. deliver_to_first: on rank 0 alone. signal: stop the process. over: every process has ended, the attempt
-    /// is over.
+    /// go_on: answer reports 1 to `decided` with "continue". deliver: answer the next one with `verb` on all ranks.
+    /// deliver_to_first: on rank 0 alone. signal: stop the process. over: every process has ended; the attempt is over.
     enum class End : std::uint8_t { go_on, deliver, deliver_to_first, signal, over };
     std::uint64_t decided = 0;
     End end = End::go_on;
@@ -38,17 +37,16 @@ struct ProgramOrder {
 ///
 /// - `report` is collective. The verdict "pause" or "stop" is delivered when every rank has made the report that it
 ///   answers, so that no rank is left alone in a collective operation of the program's own.
-/// - A rank that has never reported while rank 0 has been told to end for `alone_grace` belongs to a program whose
-///   rank 0 alone reports: all are stopped by signal, since a lone answer would make the others hang. (Rank 0 is asked
-///   to save first when that is all it can do.) Where the study's programs are known for that (`rank_zero_is_alone`), a
-///   tenth of the longest iteration is waited for instead: a rank that is merely slow is not so far behind one that
-///   it trains with.
-/// - A program that goes on reporting after its verdict, or does not end within `abort_grace`, is stopped by signal.
-/// - When rank 0 has ended by itself, the others get `abort_grace` to do the same.
-/// - No rank is waited for without a limit once the trial is to end. The next report of any rank has to come within
-///   `abort_grace` and three times the longest iteration seen; a state has to be saved within ten times `abort_grace`
-///   and three such iterations. Otherwise all are stopped by signal: the ranks that are waited for hang.
-/// - More than `report_timeout` without a report of rank 0, unless it waits for the verdict on one: the trial fails.
+/// - If a rank still has never reported `alone_grace` after rank 0 was told to end, only rank 0 of this program
+/// reports: all are stopped by signal, because an answer to rank 0 alone would make the others hang. (If rank 0 must
+/// still save, it is asked for that first.) If the study is known for this (`rank_zero_is_alone`), the wait is a tenth
+/// of the longest iteration: a slow rank is not that far behind the ranks it trains with.
+/// - A program that continues to report after its verdict, or does not end within `abort_grace`, is stopped by signal.
+/// - When rank 0 has ended on its own, the others get `abort_grace` to do the same.
+/// - Once the trial is to end, every wait has a limit: `abort_grace` plus three times the longest iteration for a
+/// report, ten times `abort_grace` plus three iterations for saving a state. Then the ranks count as hung and all are
+/// stopped by signal.
+/// - The trial fails after `report_timeout` without a report of rank 0, unless it waits for a verdict.
 class ProgramLeader {
   public:
     using Time = std::chrono::steady_clock::time_point;
@@ -58,7 +56,7 @@ class ProgramLeader {
         Duration alone_grace = std::chrono::seconds(5);
         Duration abort_grace = std::chrono::seconds(30);
         std::optional<Duration> report_timeout = {};
-        Duration iteration{}; ///< of earlier attempts, on average; 0: there was none
+        Duration iteration{}; ///< average of earlier attempts; 0: none
     };
 
     ProgramLeader(Limits limits, Time now)
@@ -66,9 +64,9 @@ class ProgramLeader {
         limits_.alone_grace = std::min(limits_.alone_grace, limits_.abort_grace);
     }
 
-    /// In an earlier attempt of the study the other ranks were waited for in vain, and none has reported since.
+    /// In an earlier attempt of the study the other ranks never reported, nor since.
     void rank_zero_is_alone() { known_alone_ = true; }
-    /// How long ranks that have not reported in this attempt are waited for.
+    /// How long to wait for ranks that have not reported in this attempt.
     [[nodiscard]] Duration alone_grace() const;
 
     /// Rank 0 has made its next report; it is not decided yet.
@@ -76,40 +74,40 @@ class ProgramLeader {
         heard_ = now;
         longest_ = std::max(longest_, Duration(now - iteration_began_));
     }
-    /// What becomes of it is still not known, which is not the program's fault.
+    /// The report is still undecided, which is not the program's fault.
     void undecided(Time now) { heard_ = now; }
-    /// It goes on.
+    /// The verdict is to go on.
     void go_on(Time now) {
         ++order_.decided;
         heard_ = iteration_began_ = now;
     }
-    /// The next report of rank 0 will be the last of this attempt. Again: nothing.
+    /// The next report of rank 0 will be the last of this attempt. Only the first call counts.
     void will_stop(Time now) {
         if (!asked_at_) asked_at_ = now;
     }
-    /// It pauses or stops; `save`: its program is to save its state then.
+    /// The verdict is to pause or stop. `save`: the program must save its state.
     void stop(study::Verb verb, bool save, Time now);
-    /// The program has saved the state that it was asked for.
+    /// The program has saved the state that was asked for.
     void saved(Time now);
     /// Rank 0's process has ended, and all that it reported is decided.
     void done(Time now);
 
     [[nodiscard]] bool stopping() const { return stopped_at_.has_value(); }
-    /// What is to be done, as of the last `step` and what was told since.
+    /// What the ranks must do, as of the last call.
     [[nodiscard]] const ProgramOrder& order() const { return order_; }
-    /// Looks at the time and at the ranks. Throws base::Error when the time for a report is up.
+    /// Checks the time and the ranks. Throws DisturbedError after `report_timeout`.
     void step(Time now, std::span<const RankFacts> ranks);
-    /// Every process has ended and what rank 0 left is in order: the next order is the last.
+    /// Every process has ended and rank 0's results are stored: the next order is `over`.
     void close() { order_.end = ProgramOrder::End::over; }
-    /// Only rank 0 reported, and that mattered.
+    /// The program was found to report on rank 0 only.
     [[nodiscard]] bool rank_zero_alone() const { return alone_; }
-    /// A rank was waited for in vain: it hangs.
+    /// A wait reached its limit: a rank hangs.
     [[nodiscard]] bool in_vain() const { return in_vain_; }
-    /// Since when the trial has been waited for, which is to end: for a report, or for its state.
+    /// Start of the present wait, for the last report or for the state; nothing: no wait.
     [[nodiscard]] std::optional<Time> waits_since() const;
     /// "rank 1 (report 9), rank 3 (report 9)", "rank 0 (to save its state)".
     [[nodiscard]] std::string waits_for(std::span<const RankFacts> ranks) const;
-    /// How long that may take.
+    /// Limit of that wait.
     [[nodiscard]] Duration patience() const;
 
   private:
@@ -122,8 +120,8 @@ class ProgramLeader {
     Limits limits_;
     ProgramOrder order_;
     Time heard_;           ///< last report or verdict, or the start
-    Time iteration_began_; ///< that of rank 0
-    Duration longest_;     ///< iteration
+    Time iteration_began_; ///< on rank 0
+    Duration longest_;     ///< longest iteration
     std::optional<Time> asked_at_;
     std::optional<Time> stopped_at_;
     std::optional<Time> delivered_at_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a program's attempt begins: the folder of the attempt, the meeting of the ranks, the processes.
+// How a program's attempt begins: the folder of the attempt, the exchange of addresses, the processes.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 std::string text_of(const study::Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-/// What a rank tells the others about itself.
+/// What each rank tells the others about itself.
 struct Introduction {
     std::string host;
     std::vector<std::string> devices;
@@ -48,14 +48,14 @@ struct Introduction {
     }
 };
 
-/// `<trial>-<start>.<attempt>`: no two attempts of a study have the same.
+/// `<trial>-<start>.<attempt>`: unique in a study.
 std::string name_of(const study::StartTrial& start) {
     return std::to_string(start.trial.value()) + "-" + std::to_string(start.incarnation.value()) + "." +
            std::to_string(start.attempt.value());
 }
 
-/// Whether two ranks of a node call their devices by the same names, as under a cgroup per task, where each rank finds
-/// its own as "0" and no other.
+/// Whether two ranks of a node use the same device names: with a cgroup per task each rank sees only its own device, as
+/// "0".
 bool names_are_private(const std::vector<Introduction>& ranks, const std::string& host) {
     std::set<std::string> names;
     for (const Introduction& rank : ranks) {
@@ -66,8 +66,8 @@ bool names_are_private(const std::vector<Introduction>& ranks, const std::string
     return false;
 }
 
-/// What each rank has as its node. Ranks that cannot see each other's devices are on nodes of their own, as far as a
-/// program is concerned: LOCAL_RANK and LOCAL_WORLD_SIZE count the devices that it sees.
+/// A node id per rank. Ranks that cannot see each other's devices count as different nodes, because LOCAL_RANK and
+/// LOCAL_WORLD_SIZE must match the devices that a program sees.
 std::vector<std::uint64_t> nodes_of(const std::vector<Introduction>& ranks) {
     std::vector<std::uint64_t> nodes;
     for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -77,7 +77,7 @@ std::vector<std::uint64_t> nodes_of(const std::vector<Introduction>& ranks) {
     return nodes;
 }
 
-/// The devices of all ranks of the group on this rank's node, in the order of ranks: LOCAL_RANK picks one.
+/// The devices of all ranks on this rank's node, in rank order: LOCAL_RANK picks one.
 std::optional<std::string> visible_devices(const std::vector<Introduction>& ranks,
                                            const std::vector<std::uint64_t>& nodes, std::size_t own,
                                            bool job_has_gpus) {
@@ -99,7 +99,7 @@ bool on_one_host(const std::vector<Introduction>& ranks) {
 void ProgramBody::start(const study::CheckpointRef* checkpoint) {
     trainables::ProgramFacts facts = facts_of_attempt();
     if (leads()) set_up();
-    // What rank 0 alone can know.
+    // Known to rank 0 only.
     study::Bytes bytes;
     if (leads()) {
         study::Encoder out(bytes);
@@ -127,7 +127,7 @@ void ProgramBody::start(const study::CheckpointRef* checkpoint) {
         }
         leader_.emplace(limits, Clock::now());
     }
-    // A rank that does not leave within abort_grace is given up: its program has to be gone before.
+    // A rank that does not leave within abort_grace is given up: its program must be gone before that.
     const process::Child::Clock::duration grace = std::min<process::Child::Clock::duration>(
         process::Child::usual_term_grace, setting_.spec->output.abort_grace / 2);
     child_ = std::make_unique<process::Child>(
@@ -135,7 +135,7 @@ void ProgramBody::start(const study::CheckpointRef* checkpoint) {
     news_ = Clock::now();
 }
 
-/// Path of what the program once saved, every file of it verified.
+/// Path of the program's checkpoint, with every file verified.
 std::string ProgramBody::locate(const study::CheckpointRef& checkpoint) {
     try {
         return setting_.checkpoints->locate(checkpoint);
@@ -144,7 +144,7 @@ std::string ProgramBody::locate(const study::CheckpointRef& checkpoint) {
     }
 }
 
-/// What goes wrong here has nothing to do with the trial.
+/// Errors here are not the trial's fault.
 void ProgramBody::set_up() {
     try {
         make_scratch();
@@ -156,7 +156,7 @@ void ProgramBody::set_up() {
     }
 }
 
-/// A folder that lives as long as the attempt, on the study's file system, where every rank sees it.
+/// A folder for the duration of the attempt, on the study's file system, where every rank sees it.
 void ProgramBody::make_scratch() {
     const fs::path folder =
         fs::path(studydir::StudyDirectory{setting_.program->directory}.attempts()) / name_of(assignment_.start);
@@ -187,7 +187,7 @@ trainables::ProgramFacts ProgramBody::facts_of_attempt() {
     return facts;
 }
 
-/// Collective. Who is where, with which devices and ports.
+/// Collective. The ranks exchange host, devices and ports.
 void ProgramBody::meet(trainables::ProgramFacts& facts) {
     const auto own = static_cast<std::size_t>(group_.rank());
     const bool needs_port = leads() || program().tf_config;

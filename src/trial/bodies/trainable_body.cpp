@@ -10,7 +10,7 @@ namespace {
 
 using study::Verb;
 
-// The leader's word in one number, and whether the checkpoint that was taken last is written.
+// The leader's word as bits: the verb, whether the last checkpoint is written, whether to save.
 constexpr std::uint64_t verb_bits = 3;
 constexpr std::uint64_t written_bit = 4;
 constexpr std::uint64_t save_bit = 8;
@@ -18,7 +18,7 @@ static_assert(static_cast<std::uint64_t>(Verb::discard) <= verb_bits);
 
 } // namespace
 
-// ---- what both forms have alike
+// ---- both forms
 
 StateBody::StateBody(const AttemptParts& parts)
     : parts_(parts), checkpoints_(parts.setting, parts.assignment, parts.group, parts.loop.checkpoints()) {}
@@ -30,12 +30,12 @@ Saves StateBody::saves() {
     return checkpoints_.idle() ? Saves::now : Saves::at_end;
 }
 
-/// Collective. The others wait for the leader. (The leader has waited for the head alone: a reduction that does not
-/// come to its end hangs on the leader.)
+/// Collective. The others wait for the leader. (The leader's wait does not count: a reduction that does not finish is a
+/// hang of the leader.)
 std::uint64_t StateBody::leaders(std::uint64_t bits) {
     if (parts_.assignment.leads()) return parts_.group.min_max(bits).second;
     const Waiting waiting(parts_.port);
-    return parts_.group.min_max(0).second; // the leader's word wins
+    return parts_.group.min_max(0).second; // the leader's value is the maximum
 }
 
 Word StateBody::tell(const Word& word, const TrialPoint&) {
@@ -77,8 +77,8 @@ void ClassBody::start(const study::CheckpointRef* checkpoint) {
     saves_by([this](study::StateSink& sink) { trainable_->save(sink); });
 }
 
-/// Collective. Whether the trainable of the trial before goes on with this one, on all ranks; a rank that ran something
-/// else before says no.
+/// Collective. Whether the trainable of the previous trial is reused, on all ranks; a rank that ran something else
+/// before says no.
 bool ClassBody::take_over_spare() {
     if (!parts().setting.trainable->info.can_reset) return false;
     Spare spare = std::exchange(spare_, {});
@@ -121,7 +121,7 @@ Verb FunctionBody::train(const Report& report) {
     Context context(parts(), *this);
     parts().setting.trainable->function(context);
     if (error_) std::rethrow_exception(error_);
-    // All ranks must have returned for the same reason: one that still reports fails together with these.
+    // All ranks must have returned for the same reason: a rank that still reports fails together with these.
     if (told_ == Verb::go_on) parts().group.barrier();
     return told_;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The bodies of trainables of this process: an object of a class, and a function.
+// The bodies of trainables in this process: a class or a function.
 
 #include <cstddef>
 #include <exception>
@@ -16,8 +16,8 @@
 
 namespace ranktune::trial {
 
-/// What both have alike: all ranks come to the end of an iteration together, the leader's word is one reduction, and
-/// the state goes through a sink.
+/// What both forms share: all ranks end an iteration together, the leader's word is one reduction, and the state goes
+/// through a sink.
 class StateBody : public TrialBody {
   public:
     [[nodiscard]] Saves saves() override;
@@ -29,7 +29,7 @@ class StateBody : public TrialBody {
   protected:
     explicit StateBody(const AttemptParts& parts);
     [[nodiscard]] const AttemptParts& parts() const { return parts_; }
-    /// How user code saves its state; before that is known there is none.
+    /// Sets how user code saves its state; until then there is none.
     void saves_by(TrialCheckpoints::Save save) { save_state_ = std::move(save); }
     /// Collective.
     void restore(const study::CheckpointRef& checkpoint, const TrialCheckpoints::Load& load) {
@@ -48,7 +48,7 @@ class StateBody : public TrialBody {
 /// The class form: setup, load, step after step.
 class ClassBody final : public StateBody {
   public:
-    /// May take over what is in `spare`, and leaves its own object there if that may be taken over in its turn.
+    /// May reuse the object in `spare`, and leaves its own object there if it can be reused.
     ClassBody(const AttemptParts& parts, Spare& spare);
     void start(const study::CheckpointRef* checkpoint) override;
     [[nodiscard]] study::Verb train(const Report& report) override;
@@ -61,7 +61,7 @@ class ClassBody final : public StateBody {
     std::unique_ptr<trainables::Trainable> trainable_;
 };
 
-/// The function form: the function trains, and reports from within.
+/// The function form: the function trains and calls `report`.
 class FunctionBody final : public StateBody {
   public:
     explicit FunctionBody(const AttemptParts& parts);
@@ -75,9 +75,9 @@ class FunctionBody final : public StateBody {
     void checkpoints(TrialCheckpoints::Save save, const TrialCheckpoints::Load& load);
 
     const Report* report_ = nullptr;
-    const study::CheckpointRef* to_restore_ = nullptr; ///< null: none, or restored
+    const study::CheckpointRef* to_restore_ = nullptr; ///< null: nothing left to restore
     study::Verb told_ = study::Verb::go_on;
-    std::exception_ptr error_; ///< of a call to its context: counts even if the function caught it
+    std::exception_ptr error_; ///< from a call of the context; counts even if the function caught it
 };
 
 } // namespace ranktune::trial

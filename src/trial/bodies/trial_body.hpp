@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// TrialBody: what trains in an attempt on one rank, behind the loop that talks to the head: an object of a class, a
-// function, or the process of a program.
+// TrialBody: what trains in an attempt on one rank: an object of a class, a function, or the process of a program. The
+// loop around it talks to the head.
 
 #include <chrono>
 #include <cstdint>
@@ -22,37 +22,36 @@ struct TrialPoint {
     std::optional<double> value; ///< the objective; nothing when it was not reported or is not finite
 };
 
-/// What the ranks of a trial do after an iteration, as their leader says.
+/// What the ranks of a trial do after an iteration. The leader decides it.
 struct Word {
     study::Verb verb = study::Verb::go_on; ///< go_on, pause or stop
-    bool save = false;                     ///< go_on: on the way; otherwise the attempt ends with a checkpoint
-    bool goes_on_later = false; ///< a pause that may lack a checkpoint: `without_state`. Known to the leader alone
+    bool save = false;                     ///< go_on: save on the way; otherwise: the attempt ends with a checkpoint
+    bool goes_on_later = false;            ///< leader only: a pause that needs no checkpoint (`without_state`)
     friend bool operator==(const Word&, const Word&) = default;
 };
 
-/// What a verdict other than go_on means when there is no state to save. A pause at the end of the job, or of the
-/// trial's turn, is no fault of the trial: one that has no checkpoint to give pauses all the same, and goes on later
-/// from what it has.
+/// What a verdict other than go_on means when there is no state to save. A pause because the job or the trial's turn
+/// ends is not the trial's fault: a trial without a checkpoint pauses anyway and later continues from an older one.
 [[nodiscard]] constexpr Word without_state(const study::Verdict& verdict) {
     using study::Reason;
     if (verdict.verb != study::Verb::pause) return {study::Verb::stop, false, false};
     return {study::Verb::pause, false, verdict.reason == Reason::draining || verdict.reason == Reason::yielded};
 }
 
-/// What can be saved of the state after an iteration.
+/// Whether the state after an iteration can be saved.
 enum class Saves : std::uint8_t {
-    never,   ///< the trainable cannot save, and says so
-    none,    ///< it gives no state, and never gave one
-    missing, ///< it gave one after an earlier iteration, and none after this one
-    at_end,  ///< when the attempt ends here; not if the trial goes on
+    never,   ///< the trainable declares that it cannot save
+    none,    ///< it never provided a state
+    missing, ///< it provided one after an earlier iteration, but not after this one
+    at_end,  ///< only if the attempt ends here
     now      ///< also if the trial goes on
 };
 
-/// One rank's. Every call comes from the trial thread. *Collective*: on all ranks of the trial alike.
+/// On one rank. Every call comes from the trial thread. *Collective*: called on all ranks of the trial.
 ///
 /// TrialLoop calls `start`, then `train`, and `close` at the very end, also after an exception. `train` calls `report`
-/// after every iteration; inside it the leader is asked what it `saves`, then every rank is asked to `tell` and, as the
-/// word says, to `save` or to `end`:
+/// after every iteration; `report` asks the leader what it `saves`, then calls `tell` on every rank and, depending on
+/// the word, `save` or `end`:
 ///
 ///     start  train(report)
 ///              ... an iteration ...  report -> (leader: saves) tell [save]       the trial goes on
@@ -60,42 +59,41 @@ enum class Saves : std::uint8_t {
 ///            returns
 ///     close
 ///
-/// What any of them throws ends the attempt (outcome_of); the loop then calls Collective::fail.
+/// An exception from any of them ends the attempt (outcome_of); the loop then calls Collective::fail.
 class TrialBody {
   public:
-    /// What follows an iteration. Any answer but go_on: the attempt is over, return from `train`. Collective, but for
-    /// programs, of which the leader alone reports.
+    /// Returns what to do after an iteration. Any answer but go_on ends the attempt: return from `train`. Collective,
+    /// except for programs, where only the leader reports.
     using Report = std::function<study::Verb(const trainables::Metrics&)>;
 
     virtual ~TrialBody() = default;
 
-    /// Collective. Makes ready to train on from `checkpoint`; null: from the beginning. Throws CheckpointError when it
-    /// cannot be read.
+    /// Collective. Prepares training from `checkpoint`; null: from the beginning. Throws CheckpointError when it cannot
+    /// be read.
     virtual void start(const study::CheckpointRef* checkpoint) = 0;
-    /// Collective. Trains until `report` says otherwise, or until there is nothing left to train. Returns what the
-    /// trial was told in the end; go_on: nothing, it came to its end by itself.
+    /// Collective. Trains until `report` says otherwise or training is complete. Returns the last answer of `report`;
+    /// go_on: it finished on its own.
     [[nodiscard]] virtual study::Verb train(const Report& report) = 0;
 
     // ---- the leader, after an iteration
     [[nodiscard]] virtual Saves saves() = 0;
-    /// Why there is no state and how to mend it, in words that go on after "but": of Saves::none and missing.
+    /// For Saves::none and missing: why there is no state and how to mend it, as the rest of a sentence after "but".
     [[nodiscard]] virtual std::string why_no_state() const { return "there is none"; }
-    /// How long the loop may wait for the head before it calls `idle`, as often as it takes; nothing: it may wait until
-    /// the head has answered.
+    /// How long the loop may wait for the head before it calls `idle` and waits again; nothing: until the head answers.
     [[nodiscard]] virtual std::optional<std::chrono::milliseconds> patience() const { return std::nullopt; }
     virtual void idle() {}
 
     // ---- all ranks that report, after an iteration
-    /// Collective. Gives the leader's word to all ranks and returns it; on the others `word` means nothing. A body that
-    /// trains on as soon as it is told to (a program) saves before, if the word says so.
+    /// Collective. Passes the leader's word to all ranks and returns it; on the others `word` is ignored. A body that
+    /// trains on at once (a program) saves first if the word says so.
     [[nodiscard]] virtual Word tell(const Word& word, const TrialPoint& point) = 0;
-    /// Collective. Saves on the way, while the trial trains on.
+    /// Collective. Saves while the trial goes on.
     virtual void save(const TrialPoint& point) = 0;
-    /// Collective. The attempt ends after this iteration, with a checkpoint if the word says so: throws CheckpointError
+    /// Collective. The attempt ends after this iteration, with a checkpoint if the word says so. Throws CheckpointError
     /// on the leader when it cannot be written.
     virtual void end(const Word& word, const TrialPoint& point) = 0;
 
-    /// Nothing else follows. `abandoned`: the trial was given up.
+    /// The last call. `abandoned`: the trial was given up.
     virtual void close(bool abandoned) = 0;
 };
 

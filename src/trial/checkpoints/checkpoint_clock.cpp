@@ -10,10 +10,10 @@ using Interval = study::CheckpointSpec::Interval;
 
 namespace {
 
-constexpr double least_stall_s = 0.001; // below, the clock measures the machine's noise
+constexpr double least_stall_s = 0.001; // shorter times are noise
 constexpr double disk_share = 10.0;
 
-/// The trial was compared with others, and trains on. (Below a rung, and between two decision points, nobody judges.)
+/// The trial was compared with others and trains on. (Below a rung and between decision points nothing is compared.)
 bool passed_a_rung(const study::Verdict& verdict) {
     using study::Reason;
     return verdict.verb == study::Verb::go_on &&

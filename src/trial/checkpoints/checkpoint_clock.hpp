@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// CheckpointClock: after which iterations a running trial saves its state. A value: it is told the time.
+// CheckpointClock: after which iterations a running trial saves its state. A value: time is an argument.
 
 #include <optional>
 
@@ -10,21 +10,22 @@ namespace ranktune::trial {
 
 class CheckpointClock {
   public:
-    /// `between_failures`: mean time between failures of the job. `iteration` and `seconds` (training time of the
-    /// trial) from which the attempt goes on.
+    /// `between_failures`: mean time between failures of the job. The attempt starts from `iteration` and `seconds`
+    /// (training time of the trial).
     CheckpointClock(const study::CheckpointSpec& spec, base::Duration between_failures, base::Iteration iteration,
                     double seconds);
 
-    /// Whether the state after `iteration` should be saved, after which the head said `verdict`. What is due stays so
-    /// until one was taken. Called once for an iteration.
+    /// Whether to save the state after `iteration`, for which the head answered `verdict`. Stays true until `taken`.
+    /// Called once per iteration.
     [[nodiscard]] bool due(base::Iteration iteration, double seconds, const study::Verdict& verdict);
-    /// It was taken then.
+    /// The state at this point was copied.
     void taken(base::Iteration iteration, double seconds);
-    /// What the last one cost: training time that it held up, and the time until it was safe.
+    /// Cost of the last checkpoint: training time that it stalled, and time until it was written.
     void measured(double stall_s, double writing_s);
 
-    /// Training time between two, where time decides. Automatic: sqrt(2 C M), C the measured stall and M the mean time
-    /// between failures (Young, CACM 17(9), 1974), but never so short that more than a tenth of it goes to the disk.
+    /// Training time between two checkpoints, if time decides. Automatic: sqrt(2 C M), with C the measured stall and M
+    /// the mean time between failures (Young, CACM 17(9), 1974), but long enough to spend at most a tenth of it on
+    /// writing.
     [[nodiscard]] std::optional<double> interval_s() const;
 
   private:
@@ -32,8 +33,8 @@ class CheckpointClock {
     double between_failures_s_;
     base::Iteration iteration_;
     double seconds_;
-    bool is_asked_for_ = false; ///< by a verdict since the last one
-    double stall_s_ = 1.0;     ///< before the first is measured: a guess that is too high for most
+    bool is_asked_for_ = false; ///< by a verdict since the last checkpoint
+    double stall_s_ = 1.0;     ///< until measured: a guess, too high for most trials
     double writing_s_ = 0.0;
 };
 

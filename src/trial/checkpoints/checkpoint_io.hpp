@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// CheckpointIo: where the checkpoints of trials go, and where they are read.
+// CheckpointIo: where checkpoints are written and read.
 
 #include <memory>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace ranktune::trial {
 
-/// Called on the trial thread and its checkpoint writer, never by both at once; on the leader, and on every rank where
+/// Called on the trial thread and its checkpoint writer, never on both at once; on the leader, and on every rank if
 /// each saves a shard.
 class CheckpointIo {
   public:
@@ -21,11 +21,11 @@ class CheckpointIo {
                                                     const study::MemoryState& state) = 0;
     /// Throws as storage::CheckpointStore::load.
     [[nodiscard]] virtual study::MemoryState load(const study::CheckpointRef& checkpoint) = 0;
-    /// The shards of a checkpoint, to read from; on every rank. Throws as `load`, and so does what it returns.
+    /// The shards of a checkpoint for reading; on every rank. Throws as `load`, and so does the returned source.
     [[nodiscard]] virtual std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint) = 0;
-    /// Takes back what `save` wrote of a checkpoint whose other shards are not to be had. Never throws.
+    /// Removes what `save` wrote of a checkpoint whose other shards failed. Never throws.
     virtual void discard(const storage::CheckpointKey& key) noexcept = 0;
-    /// What a program saved (storage::CheckpointStore::adopt, locate).
+    /// Checkpoints of programs (storage::CheckpointStore::adopt, locate).
     [[nodiscard]] virtual study::CheckpointRef adopt(const storage::CheckpointKey& key, const std::string& source,
                                                      bool move) = 0;
     [[nodiscard]] virtual std::string locate(const study::CheckpointRef& checkpoint) = 0;

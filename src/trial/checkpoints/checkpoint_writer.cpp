@@ -49,7 +49,7 @@ void CheckpointWriter::write_now() {
     Result result;
     const auto began = std::chrono::steady_clock::now();
     try {
-        result.checkpoint = write_(*job_, state_); // both are this thread's until it gives the result
+        result.checkpoint = write_(*job_, state_); // both belong to this thread until the result is set
     } catch (const std::exception& error) {
         result.error = error.what();
     }

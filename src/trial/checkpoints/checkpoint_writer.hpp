@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// CheckpointWriter: writes a trial's state beside its training, one state at a time.
+// CheckpointWriter: writes a trial's state in the background, one state at a time.
 
 #include <condition_variable>
 #include <functional>
@@ -15,19 +15,19 @@
 
 namespace ranktune::trial {
 
-/// Used by one thread (the trial's). Its own thread starts with the first write, and the memory of a state is used
-/// again for the next one, so that taking a state is a plain copy. Destroying it waits for the write under way.
+/// Used by the trial thread. Its own thread starts with the first write. The buffer of a state is reused for the next
+/// one, so taking a state is a plain copy. The destructor waits for the write under way.
 class CheckpointWriter {
   public:
-    /// Returns when the file has its final name; throws what went wrong. Called on the writer's thread.
+    /// Returns when the file has its final name; throws on failure. Called on the writer's thread.
     using Write =
         std::function<study::CheckpointRef(const storage::CheckpointKey& key, const study::MemoryState& state)>;
 
     explicit CheckpointWriter(Write write);
 
-    /// No write is under way, and no result waits to be taken.
+    /// No write is under way, and no result is waiting.
     [[nodiscard]] bool idle() const;
-    /// An empty state to be filled, then written by `start`. Requires idle().
+    /// An empty state to fill and then write with `start`. Requires idle().
     [[nodiscard]] study::MemoryState& fresh_state();
     /// Writes the state. Requires idle().
     void start(const storage::CheckpointKey& key);
@@ -35,9 +35,9 @@ class CheckpointWriter {
     struct Result {
         study::CheckpointRef checkpoint;
         std::string error;    ///< empty: the checkpoint has its final name
-        double seconds = 0.0; ///< from start() until then
+        double seconds = 0.0; ///< since start()
     };
-    /// The result of the write, once, when there is one.
+    /// The result of the write, once it is done; nothing before that and after it was taken.
     [[nodiscard]] std::optional<Result> take();
     /// Waits for the write under way; nothing when idle().
     [[nodiscard]] std::optional<Result> wait();
@@ -48,7 +48,7 @@ class CheckpointWriter {
     Write write_;
     mutable std::mutex mutex_;
     std::condition_variable done_;
-    study::MemoryState state_; ///< the thread's while `job_` is set
+    study::MemoryState state_; ///< belongs to the thread while `job_` is set
     std::optional<storage::CheckpointKey> job_;
     std::optional<Result> result_;
     process::Background thread_;

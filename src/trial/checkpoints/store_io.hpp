@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Checkpoints of trials in the directory of a study.
+// Checkpoints of trials in a study directory.
 
 #include <chrono>
 #include <memory>
@@ -15,8 +15,8 @@ namespace ranktune::trial {
 
 class StoreIo final : public CheckpointIo {
   public:
-    /// `files` outlives this object. Reading is tried again after `pause`, and once more after four times that: a
-    /// server that changes over is back by then, and each try opens the file anew.
+    /// `files` outlives this object. A failed read is retried after `pause` and again after four times `pause`: time
+    /// for a file server to fail over. Each try opens the file again.
     StoreIo(storage::FileSystem& files, const std::string& directory, bool direct = true,
             std::chrono::milliseconds pause = std::chrono::milliseconds(500))
         : store_(files, directory, direct), pause_(pause) {}

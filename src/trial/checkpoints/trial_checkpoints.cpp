@@ -23,7 +23,7 @@ base::UsageError needs_shards(const std::string& name) {
                             "its TrainableInfo");
 }
 
-/// What one rank saves for all: nothing that the others hold parts of.
+/// For one rank that saves for all: rejects tensors that are distributed over ranks.
 class PlainSink final : public study::StateSink {
   public:
     explicit PlainSink(study::StateSink& to) : to_(to) {}
@@ -37,7 +37,7 @@ class PlainSink final : public study::StateSink {
     study::StateSink& to_;
 };
 
-/// One rank's shard: its rows, and on rank 0 what all hold the same.
+/// One rank's shard: its rows, and on rank 0 also what all ranks hold.
 class ShardSink final : public study::StateSink {
   public:
     ShardSink(study::MemoryState& to, bool leads) : to_(to), leads_(leads) {}
@@ -49,7 +49,7 @@ class ShardSink final : public study::StateSink {
     void blob(std::string_view name, std::span<const std::byte> bytes) override {
         if (leads_) to_.blob(name, bytes);
     }
-    /// Of what all ranks have to hold the same.
+    /// Digest of what all ranks must hold the same.
     [[nodiscard]] std::uint64_t digest() const { return same_.value(); }
 
   private:
@@ -58,7 +58,7 @@ class ShardSink final : public study::StateSink {
     study::StateDigest same_;
 };
 
-/// Tells what cannot be read from what a trainable asks for in vain.
+/// Tells a checkpoint that cannot be read from a tensor that does not exist.
 class ReadingSource final : public study::StateSource {
   public:
     explicit ReadingSource(study::StateSource& from) : from_(from) {}
@@ -86,7 +86,7 @@ class ReadingSource final : public study::StateSource {
     study::StateSource& from_;
 };
 
-/// Of the first rank that failed so badly, without a rank where the leader speaks for itself; empty: of none.
+/// Failure of the first rank with this value of `failed`, without a rank number for rank 0; empty: none.
 template <class ToldByRanks>
 study::Failure first_failure(const ToldByRanks& told, std::uint64_t failed) {
     for (std::uint32_t rank = 0; rank < told.size(); ++rank)
@@ -124,7 +124,7 @@ storage::CheckpointKey TrialCheckpoints::key_at(base::Iteration iteration) const
 
 // ---- loading ----
 
-/// Rank 0 reads what was written by one rank, and all load it; of shards every rank reads what it needs.
+/// Without shards rank 0 reads and broadcasts; with shards every rank reads what it needs.
 void TrialCheckpoints::restore(const study::CheckpointRef& checkpoint, const Load& load) {
     if (!checkpoint.shards.empty()) return restore_shards(checkpoint, load);
     study::MemoryState state;
@@ -156,7 +156,7 @@ void TrialCheckpoints::restore_shards(const study::CheckpointRef& checkpoint, co
     const std::uint64_t worst = group_.min_max(mine.failed).second;
     if (worst == 0) return;
     const auto told = tell(mine);
-    group_.part(); // all see the same: nobody waits for another
+    group_.part(); // all ranks see the same error: nobody waits
     const auto outcome = worst == damage ? AttemptOutcome::unreadable : AttemptOutcome::unreachable;
     const study::Failure failed = first_failure(told, worst);
     if (assignment_.leads()) throw CheckpointError(outcome, failed.message, failed.rank);
@@ -170,7 +170,7 @@ bool TrialCheckpoints::collect(bool wait) {
     return written_.has_value();
 }
 
-/// Leader. One that could not be written is only said, because training can go on.
+/// Leader. A failed write is only reported, because training can go on.
 void TrialCheckpoints::take_result(std::optional<CheckpointWriter::Result> result) {
     if (!result) return;
     schedule_.measured(stall_s_, result->seconds);
@@ -189,13 +189,13 @@ void TrialCheckpoints::settle(bool compare, bool goes_on) {
     if (assignment_.leads()) schedule_.saved(*std::exchange(written_, std::nullopt), taken_.value);
 }
 
-/// The shards are done when the last rank has written its own.
+/// The shards are complete when the last rank has written its own.
 void TrialCheckpoints::settle_shards(bool goes_on) {
     if (!own_) own_ = goes_on ? setting_.writer->take() : setting_.writer->wait();
     if (group_.min_max(own_ ? 1 : 0).first == 0) return;
     schedule_.measured(stall_s_, own_->seconds);
     agree_on(taken_digest_, taken_.iteration);
-    in_flight_ = false; // from here on another rank may have announced it
+    in_flight_ = false; // from here on another rank may have announced the checkpoint
     finish_own_shard();
 }
 
@@ -208,7 +208,7 @@ void TrialCheckpoints::finish_own_shard() {
     if (!failed.empty() && assignment_.leads()) schedule_.missed(study::describe(failed));
 }
 
-/// Collective. Announces the checkpoint, or takes back what was written of it and returns why.
+/// Collective. Announces the checkpoint, or removes what was written of it and returns why.
 study::Failure TrialCheckpoints::finish_shards(const storage::CheckpointKey& key, const Told& mine) {
     const auto told = tell(mine);
     study::Failure failed = first_failure(told, failure);
@@ -223,7 +223,7 @@ study::Failure TrialCheckpoints::finish_shards(const storage::CheckpointKey& key
     return {};
 }
 
-/// Copies the state where this rank writes it, and returns the digest of what all ranks have to hold the same.
+/// Copies what this rank writes into `state`, and returns the digest of what all ranks must hold the same.
 std::uint64_t TrialCheckpoints::copy_state(study::MemoryState& state, const Save& save) {
     ShardSink sink(state, assignment_.leads());
     save(sink);
@@ -251,7 +251,7 @@ void TrialCheckpoints::take(const TrialPoint& point, const Save& save) {
     stall_s_ = std::chrono::duration<double>(Clock::now() - before).count();
 }
 
-// ---- the last one ----
+// ---- the last checkpoint ----
 
 void TrialCheckpoints::save_last(const TrialPoint& point, const Save& save) {
     taken_ = point;
@@ -267,7 +267,7 @@ void TrialCheckpoints::save_last(const TrialPoint& point, const Save& save) {
             say(mine, failure, error.what());
         }
         const study::Failure failed = finish_shards(key, mine);
-        group_.part(); // that was the last operation
+        group_.part(); // the last operation
         if (!failed.empty() && assignment_.leads())
             throw CheckpointError(AttemptOutcome::unsaved, failed.message, failed.rank);
         return;
@@ -284,7 +284,7 @@ void TrialCheckpoints::save_last(const TrialPoint& point, const Save& save) {
     PlainSink sink(state);
     save(sink);
     agree_on(state.digest(), point.iteration);
-    group_.part(); // that was the last operation: whatever happens now strands nobody
+    group_.part(); // the last operation: later errors strand no other rank
     try {
         schedule_.saved(setting_.checkpoints->save(key, state), point.value);
     } catch (const base::Error& error) {
@@ -312,9 +312,9 @@ void TrialCheckpoints::close(bool abandoned) {
         setting_.checkpoints->discard(key_at(taken_.iteration));
 }
 
-// ---- among the ranks ----
+// ---- between the ranks ----
 
-/// Collective. What every rank tells, by rank.
+/// Collective. The values of all ranks, by rank.
 std::vector<TrialCheckpoints::Told> TrialCheckpoints::tell(const Told& mine) {
     std::vector<Told> told(static_cast<std::size_t>(group_.size()));
     told[static_cast<std::size_t>(group_.rank())] = mine;
@@ -329,7 +329,7 @@ void TrialCheckpoints::agree_on(std::uint64_t digest, base::Iteration iteration)
     if (group_.size() == 1) return;
     const auto [low, high] = group_.min_max(digest);
     if (low == high) return;
-    group_.part(); // all see the same: nobody waits for another
+    group_.part(); // all ranks see the same error: nobody waits
     throw base::Error("the ranks of the trial hold different parameters at iteration " + std::to_string(iteration));
 }
 

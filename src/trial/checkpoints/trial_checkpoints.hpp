@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// TrialCheckpoints: how the state of a trainable of this process is written and read, on one rank. Rank 0 writes for
-// all, or every rank its own shard.
+// TrialCheckpoints: writes and reads the state of a trainable in this process, on one rank. Rank 0 writes for all, or
+// every rank writes its own shard.
 
 #include <functional>
 #include <optional>
@@ -15,16 +15,16 @@
 namespace ranktune::trial {
 
 /// States are copied between two iterations and written while training goes on. A checkpoint is announced to the head
-/// when every file of it has its final name, and all ranks agree on what they hold.
+/// when all its files have their final names and all ranks agree on the state.
 class TrialCheckpoints {
   public:
     using Save = std::function<void(study::StateSink&)>;
     using Load = std::function<void(study::StateSource&)>;
 
-    /// References outlive it.
+    /// References must outlive it.
     TrialCheckpoints(const AttemptSetting& setting, const Assignment& assignment, GroupCollective& group,
                      CheckpointSchedule& schedule);
-    ~TrialCheckpoints(); ///< waits for the write under way: whoever comes next finds the writer idle
+    ~TrialCheckpoints(); ///< waits for the write under way: the next user finds the writer idle
     TrialCheckpoints(const TrialCheckpoints&) = delete;
     TrialCheckpoints& operator=(const TrialCheckpoints&) = delete;
 
@@ -32,28 +32,28 @@ class TrialCheckpoints {
     /// the others) when it cannot be read.
     void restore(const study::CheckpointRef& checkpoint, const Load& load);
 
-    /// Leader. Takes the result of the write under way, if there is one (`wait`: waits for it). Whether there is a
-    /// checkpoint that the ranks have to compare: `settle`.
+    /// Leader. Takes the result of the write under way, if it is done (`wait`: waits for it). Returns whether there is
+    /// a checkpoint for `settle` to compare.
     [[nodiscard]] bool collect(bool wait);
-    /// Leader, after `collect`: another state can be taken now.
+    /// Leader, after `collect`: another state can be taken.
     [[nodiscard]] bool idle() const;
-    /// Collective. Announces the checkpoint taken last, if it is written; waits for it unless the trial goes on. Throws
-    /// on all ranks when their states differ. `compare`: what `collect` said on the leader.
+    /// Collective. Announces the last checkpoint if it is written; waits for it unless the trial goes on. Throws on all
+    /// ranks when their states differ. `compare`: what `collect` returned on the leader.
     void settle(bool compare, bool goes_on);
-    /// Collective.
+    /// Collective. Copies the state and starts to write it.
     void take(const TrialPoint& point, const Save& save);
-    /// Collective, and the last operation of the group: saves, and announces it. Throws CheckpointError on the leader
-    /// when it cannot be written.
+    /// Collective, and the last operation of the group: saves and announces the last checkpoint. Throws CheckpointError
+    /// on the leader when it cannot be written.
     void save_last(const TrialPoint& point, const Save& save);
-    /// After everything else, also after an exception: what is still being written is announced where no other rank has
-    /// a say in it, and taken back otherwise. `abandoned`: nobody waits for it.
+    /// The last call, also after an exception. A write under way is finished and announced if this rank decides alone;
+    /// otherwise it is discarded. `abandoned`: the trial was given up.
     void close(bool abandoned);
 
   private:
-    /// What a rank tells the others about its shard. A larger `failed` outweighs a smaller one.
+    /// What each rank tells the others about its shard. The largest `failed` wins.
     static constexpr std::uint64_t failure = 1;
-    static constexpr std::uint64_t damage = 1;  ///< of reading: it does not verify
-    static constexpr std::uint64_t trouble = 2; ///< of reading: anything else
+    static constexpr std::uint64_t damage = 1;  ///< reading: the shard is damaged
+    static constexpr std::uint64_t trouble = 2; ///< reading: any other error
     struct Told {
         std::uint64_t failed = 0;
         std::uint64_t bytes = 0;
@@ -76,12 +76,12 @@ class TrialCheckpoints {
     GroupCollective& group_;
     CheckpointSchedule& schedule_;
     bool sharded_;
-    TrialPoint taken_;               ///< of the checkpoint taken last
-    std::uint64_t taken_digest_ = 0; ///< of what every rank has to hold the same; with rank 0 writing not on the leader
+    TrialPoint taken_;               ///< of the last checkpoint
+    std::uint64_t taken_digest_ = 0; ///< of what all ranks must hold the same; unused on a leader that writes for all
     double stall_s_ = 0.0;
-    std::optional<study::CheckpointRef> written_; ///< leader: has its final name, and waits to be compared
-    bool in_flight_ = false;                      ///< shards are being written, on some rank
-    std::optional<CheckpointWriter::Result> own_; ///< this rank's shard is written, or could not be
+    std::optional<study::CheckpointRef> written_; ///< leader: has its final name, not compared yet
+    bool in_flight_ = false;                      ///< some rank is still writing its shard
+    std::optional<CheckpointWriter::Result> own_; ///< this rank's shard is written, or failed
 };
 
 } // namespace ranktune::trial

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What has happened is a fact; when it takes effect says a strategy. Asynchronous studies take facts as they arrive,
-// deterministic ones in the order of logical time. What an admitted fact means is written elsewhere, once.
+// A fact is something that happened; the strategy decides when it takes effect. Asynchronous studies admit facts as
+// they arrive, deterministic ones in the order of logical time. judge.cpp decides what an admitted fact means.
 
 #include <cstdint>
 #include <deque>
@@ -38,51 +38,52 @@ struct EndFact {
 
 using Fact = std::variant<ReportFact, EndFact>;
 
-/// What a report that has just come is to the study.
+/// What the study does with a report that has just arrived.
 enum class Standing : std::uint8_t {
     next,   ///< takes effect now
-    early,  ///< is kept until its turn
-    known,  ///< was told before: trained again after a loss
-    foreign ///< nobody waits for it
+    early,  ///< kept until its turn
+    known,  ///< reported before, and trained again after a loss
+    foreign ///< stale
 };
 
-/// Which fact takes effect next, which trial gets ranks next, and when there is room for another trial.
-/// Const questions and `apply`, like everything in the core; `apply` comes after the trial's own state has changed.
+/// Which fact takes effect next, which trial gets ranks next, and when there is room for another trial. Only `apply`
+/// and `restore` change it. `apply` is called after the state of the trial has changed.
 class Admission {
   public:
     virtual ~Admission() = default;
 
     // ---- facts
     [[nodiscard]] virtual Standing standing(TrialId trial, Iteration iteration) const = 0;
-    /// The fact that takes effect now, of those that are kept; nothing: the next one has not happened yet.
+    /// The kept fact that takes effect now; nullopt: the next one has not happened yet.
     [[nodiscard]] virtual std::optional<Fact> next() const = 0;
     /// Iteration of the trial's newest report that has arrived, whether it has taken effect or not.
     [[nodiscard]] virtual Iteration received(TrialId trial) const = 0;
-    /// Iteration up to which the trial's reports have taken effect, as its newest attempt is concerned.
+    /// Iteration up to which the trial's reports have taken effect, from the view of its newest attempt.
     [[nodiscard]] virtual Iteration admitted(TrialId trial) const = 0;
     /// Reports of the trial that have arrived and not taken effect, oldest first; null: never any.
     [[nodiscard]] virtual const std::deque<study::ReportHeld>* held(TrialId trial) const = 0;
 
     // ---- work and ranks
     enum class Room : std::uint8_t { none, one, by_ranks };
-    /// Whether a trial may be created or promoted now; by_ranks: when ranks are left over.
+    /// Whether a trial may be created or promoted now; by_ranks: if ranks are left over.
     [[nodiscard]] virtual Room room() const = 0;
-    /// Some trial is under way: what a scheduler may wait for.
+    /// Whether a scheduler may wait for some trial.
     [[nodiscard]] virtual bool any_active() const = 0;
-    /// Trials that want ranks, those first that come first, until `visit` says that it has seen enough.
+    /// Visits the trials that want ranks, in order, until `visit` returns false.
     virtual void visit_line(const std::function<bool(TrialId)>& visit) const = 0;
     /// The trial wants ranks and has none.
     [[nodiscard]] virtual bool wants_ranks(TrialId trial) const = 0;
     /// The trial has ranks, but nothing to do with them before its turn comes.
     [[nodiscard]] virtual bool is_parked(TrialId trial) const = 0;
-    /// Who comes first is waited for, whatever fits; otherwise a later trial may overtake an earlier one.
+    /// The first trial in line is waited for, even if a later one fits. Otherwise a later trial may overtake an earlier
+    /// one.
     [[nodiscard]] virtual bool keeps_the_line() const = 0;
-    /// The next trial to be asked for its ranks, so that `wanted` fall free for one that comes before it (none: for one
-    /// that comes before everybody).
+    /// The next trial to ask for its ranks, so that `wanted` ranks become free for the trial `before`, which comes
+    /// before it (nullopt: a trial that comes before all others).
     [[nodiscard]] virtual std::optional<TrialId> to_yield(std::optional<TrialId> before, std::uint32_t wanted,
                                                           std::uint32_t free) const = 0;
 
-    /// The ranks of the trial will be back without further notice: it left its place, or was asked to yield.
+    /// The ranks of the trial will come back by themselves: it left its slot, or was asked to yield.
     [[nodiscard]] virtual bool is_leaving(TrialId trial) const = 0;
     [[nodiscard]] virtual bool any_leaving() const = 0;
 

@@ -8,7 +8,7 @@
 
 namespace ranktune::tuner {
 
-/// It failed, and that was not its fault: it waits again, or is over as it was told.
+/// The trial failed through no fault of its own: it waits again, or ends as it was told to.
 void ByArrival::excuse(TrialId trial) {
     if (trials_[trial].phase != TrialPhase::ending) return forget(trial);
     for (EndFact& end : ends_)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Asynchronous mode: what arrives takes effect.
+// Asynchronous mode: facts take effect as they arrive.
 
 #include "tuner/admission/admission.hpp"
 
@@ -8,7 +8,7 @@ namespace ranktune::tuner {
 
 class ByArrival final : public Admission {
   public:
-    /// `trials` outlive it.
+    /// `trials` must outlive it.
     explicit ByArrival(const Trials& trials) : trials_(trials) {}
 
     [[nodiscard]] Standing standing(TrialId trial, Iteration iteration) const override {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "schedulers/invariants.hpp"
+#include "schedulers/checks.hpp"
 #include "tuner/archive.hpp"
 #include "tuner/causes.hpp"
 
@@ -101,7 +101,7 @@ void ByTurn::apply(const study::Record& record) {
     } else if (std::holds_alternative<study::TrialClosed>(record)) {
         unslotted_.erase(*about);
         if (const std::uint32_t slot = trials_[*about].slot; slot != no_slot) {
-            if (time_.next() == slot) time_.admit(slot); // one that is closed before its turn takes no time
+            if (time_.next() == slot) time_.admit(slot); // a trial that is closed before its turn takes no time
             leave_slot(*about);
         }
     } else if (std::holds_alternative<study::YieldAsked>(record)) {
@@ -146,7 +146,7 @@ void ByTurn::keep(const study::ReportHeld& r) {
     slot.received = r.iteration;
 }
 
-/// Only ranks come back: what the trial was told, or how it ended, counts when its turn comes.
+/// Only ranks come back now: what the trial was told, or how it ended, takes effect when its turn comes.
 void ByTurn::end(const study::AttemptEnded& r) {
     set_leaving(r.trial, false);
     if (std::exchange(trials_.at(r.trial).winding, false)) return;
@@ -155,7 +155,7 @@ void ByTurn::end(const study::AttemptEnded& r) {
         time_.slot(position).end = HeldEnd{r.outcome, r.failure};
 }
 
-/// Of a trial whose turn has not come: it is tried again, as if nothing had been.
+/// Forgets a failure that has not taken effect yet: the trial is tried again.
 void ByTurn::forget_failure(TrialId id) {
     const std::uint32_t position = trials_[id].slot;
     if (position == no_slot) return;
@@ -171,7 +171,7 @@ void ByTurn::enter_slot(TrialId id) {
     refresh(id);
 }
 
-/// The slot is free, for the study to fill; a failed trial that was given another chance comes first.
+/// Frees the slot. A reopened trial gets it first.
 void ByTurn::leave_slot(TrialId id) {
     time_.leave(std::exchange(trials_.at(id).slot, no_slot));
     if (!unslotted_.empty()) enter_slot(*unslotted_.begin());
@@ -221,7 +221,7 @@ void ByTurn::restore(study::Decoder& in) {
     }
 }
 
-/// Trials know their slots and slots their trials, and who needs ranks or holds them idly is known.
+/// Trials and slots refer to each other, and the lists of trials that need or idly hold ranks are right.
 void ByTurn::check_invariants() const {
     const auto& slots = time_.slots();
     std::uint32_t returning = 0;

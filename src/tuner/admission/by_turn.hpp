@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Deterministic mode: what arrives is kept until its turn, and takes effect in the one order that the study file
-// determines, whatever the number of ranks and however long things take (docs/developer/determinism.md).
+// Deterministic mode: facts are kept until their turn and take effect in the one order that the study file determines,
+// for any number of ranks and any timing (docs/developer/determinism.md).
 
 #include <set>
 
@@ -12,7 +12,7 @@ namespace ranktune::tuner {
 
 class ByTurn final : public Admission {
   public:
-    /// `trials` outlive it.
+    /// `trials` must outlive it.
     ByTurn(const study::StudySpec& spec, Trials& trials) : trials_(trials), time_(spec.max_concurrent) {}
 
     [[nodiscard]] Standing standing(TrialId trial, Iteration iteration) const override;
@@ -27,8 +27,8 @@ class ByTurn final : public Admission {
     [[nodiscard]] bool wants_ranks(TrialId trial) const override;
     [[nodiscard]] bool is_parked(TrialId trial) const override;
     [[nodiscard]] bool keeps_the_line() const override { return true; }
-    /// Groups that wait for their turn, the latest first, save their state and give their ranks back. (Not before they
-    /// wait: what they train until then is never in vain, and a state costs time.)
+    /// Groups that wait for their turn, the latest first, save their state and give their ranks back. (Groups that
+    /// still train are not asked: their work is never wasted, and saving a state costs time.)
     [[nodiscard]] std::optional<TrialId> to_yield(std::optional<TrialId> before, std::uint32_t wanted,
                                                   std::uint32_t free) const override;
     [[nodiscard]] bool is_leaving(TrialId trial) const override { return leaving_.contains(trial); }
@@ -50,12 +50,12 @@ class ByTurn final : public Admission {
     void refresh(TrialId id);
     [[nodiscard]] const LogicalSlot* slot_of(TrialId id) const;
 
-    Trials& trials_; ///< of which it keeps `slot`
+    Trials& trials_; ///< this class maintains their `slot`
     LogicalTime time_;
     bool draining_ = false;     ///< nothing takes effect until the next incarnation
-    std::set<TrialId> leaving_; ///< hold ranks that will be back without further notice: winding, or asked to yield
+    std::set<TrialId> leaving_; ///< hold ranks that will come back by themselves: winding, or asked to yield
     // Derived.
-    std::set<TrialId> unslotted_; ///< wait for a slot: failed trials that were given another chance
+    std::set<TrialId> unslotted_; ///< reopened trials that wait for a slot
     std::uint32_t returning_ = 0; ///< ranks of `leaving_`
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Logical time of a deterministic study: slots with clocks, units with keys, and what was delivered before its turn.
+// Logical time of a deterministic study: slots with clocks, units with keys, and reports that came before their turn.
 
 #include <cstdint>
 #include <deque>
@@ -30,12 +30,12 @@ struct HeldEnd {
     Failure failure;
 };
 
-/// One of the study's `max_concurrent` places for trials. It knows nothing of ranks.
+/// One of the study's `max_concurrent` places for trials. Independent of ranks.
 struct LogicalSlot {
-    std::optional<TrialId> trial; ///< none: there was nothing to give it
+    std::optional<TrialId> trial; ///< nullopt: empty
     double clock = 0.0;           ///< time of the last admitted unit
     Iteration received = 0;       ///< newest report of the trial, admitted or held
-    std::deque<ReportHeld> held;  ///< ascending iterations, all behind the trial's last admitted one
+    std::deque<ReportHeld> held;  ///< ascending iterations, all after the last admitted one
     std::optional<HeldEnd> end;   ///< after all of `held`
 };
 
@@ -47,7 +47,7 @@ class LogicalTime {
     /// `slots` empty slots at time 0.
     explicit LogicalTime(std::uint32_t slots = 0) : slots_(slots) { rebuild(); }
 
-    /// Of the last admitted unit. A slot that was empty goes on from here.
+    /// Time of the last admitted unit. An empty slot starts from here.
     [[nodiscard]] double now() const { return now_; }
     [[nodiscard]] const std::vector<LogicalSlot>& slots() const { return slots_; }
     [[nodiscard]] LogicalSlot& slot(std::uint32_t position) { return slots_.at(position); }
@@ -59,9 +59,9 @@ class LogicalTime {
 
     /// Puts a trial into the lowest empty slot and returns it. Requires has_empty_slot().
     std::uint32_t enter(TrialId trial, Iteration received);
-    /// Admits the unit of a busy slot: its clock, and the time, become those of the key.
+    /// Admits the unit of a busy slot: the slot's clock and the time become the end of the unit.
     void admit(std::uint32_t position);
-    /// The trial of a busy slot leaves it; what it delivered beyond is dropped.
+    /// The trial of a busy slot leaves it; its held reports are dropped.
     void leave(std::uint32_t position);
 
     // Which busy slots wait for ranks, and which have ranks but nothing to do with them until their turn comes.
@@ -71,7 +71,7 @@ class LogicalTime {
     [[nodiscard]] const std::set<UnitKey>& needy() const { return needy_; }
     [[nodiscard]] const std::set<UnitKey>& parked() const { return parked_; }
 
-    /// What a snapshot kept: `now` and `slots`. Nobody is needy or parked yet.
+    /// Sets what a snapshot kept. No slot is needy or parked yet.
     void restored(double now, std::vector<LogicalSlot> slots);
 
   private:

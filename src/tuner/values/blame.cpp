@@ -75,13 +75,13 @@ void Blame::heard(TrialId id, TrialState& t, const Trials& trials, const Occupan
     if (!t.reported) early_failures_ = 0;
     if (!t.unheard) return;
     t.unheard = false;
-    // (Nobody of the row has reported: `since` is when it was started.)
+    // (No trial of the row has reported, so `since` is its start.)
     std::erase_if(in_a_row_, [&](TrialId failed) { return occupancy.began_before(failed, trials[failed], id, t); });
 }
 
 void Blame::got_on(TrialId id, TrialState& t, Iteration iteration, const Placement& placement) {
     hosts_[placement.worker(t.ranks.front()).host].well = true;
-    if (t.deaths > 0 && iteration > t.died_at) clear_of_suspicion(id, t); // it got past the place
+    if (t.deaths > 0 && iteration > t.died_at) clear_of_suspicion(id, t); // it got further than at the death
 }
 
 void Blame::attempt_ended(TrialId id, TrialState& t, AttemptOutcome outcome, const std::string& message,
@@ -96,8 +96,8 @@ void Blame::attempt_ended(TrialId id, TrialState& t, AttemptOutcome outcome, con
     if (saying.clears_trial) clear_of_suspicion(id, t);
 }
 
-/// Configurations that cannot work fail on every host in the same words; a bad host has words of its own.
-/// (A trial that cannot be set up again and again says no more than different ones.)
+/// Bad configurations fail on every host with the same message; a bad host has messages of its own. (Every attempt that
+/// cannot be set up counts, also of the same trial.)
 void Blame::note_on(std::uint32_t host, TrialId id, bool unstarted, const std::string& message) {
     const std::uint64_t digest = digest_of_words(message);
     auto known = std::ranges::find(words_, digest, &FailureWords::digest);
@@ -144,7 +144,7 @@ void Blame::forgive(TrialState& t) {
 
 void Blame::job_died(Trials& trials) {
     std::vector<TrialId> ran;
-    bool tried = false; // a suspect was being tried: the others ran beside it because they are above suspicion
+    bool tried = false; // a suspect was being tried; only cleared trials ran beside it
     for (std::uint32_t i = 0; i < trials.size(); ++i) {
         const TrialPhase phase = trials[i].phase;
         if (phase != TrialPhase::running && phase != TrialPhase::ending) continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whose fault it was: what deaths of the job, failures on hosts and failures one after the other say about trials,
-// hosts and the surroundings of the study.
+// Finds the cause of failures: what deaths of the job, failures on hosts and failures in a row say about trials, hosts
+// and the surroundings of the study.
 
 #include <cstdint>
 #include <optional>
@@ -18,11 +18,11 @@ namespace ranktune::tuner {
 
 /// Deaths of the job at which a trial ran before it is suspected.
 inline constexpr std::uint32_t deaths_to_suspect = 2;
-/// Deaths of the job while a suspect was tried alone, after which it is failed.
+/// Deaths of the job while a suspect was tried alone, after which it is closed as failed.
 inline constexpr std::uint32_t deaths_to_convict = 2;
 /// Different trials that fail in a row on a host before it is taken out of service.
 inline constexpr std::size_t failures_to_retire = 3;
-/// Different things that failures say, which are remembered in an incarnation.
+/// Different failure messages that are remembered in an incarnation.
 inline constexpr std::size_t max_failure_words = 256;
 /// Trials that fail before any trial has reported, after which the study stops.
 inline constexpr std::uint64_t max_early_failures = 8;
@@ -32,50 +32,50 @@ struct HostRecord {
     bool well = false; ///< a trial has reported from here
     struct Failure {
         TrialId trial;
-        std::uint64_t words = 0; ///< digest of what was said, without numbers
+        std::uint64_t words = 0; ///< digest of the message without digits
         bool unstarted = false;  ///< ranktune could not set the attempt up
     };
-    /// In a row, in words that no other host has said: of different trials, and every attempt that could not be set up.
+    /// Failures in a row with messages that no other host had: of different trials, and every attempt that could not be
+    /// set up.
     std::vector<Failure> failed;
 };
 
-/// What failures said in this incarnation: what comes from several hosts is no host's fault.
+/// Failure messages of this incarnation: a message from several hosts is no host's fault.
 struct FailureWords {
     std::uint64_t digest = 0;
-    std::uint32_t host = 0; ///< that said it first
-    bool elsewhere = false; ///< another one has said it too
+    std::uint32_t host = 0; ///< the first host that had it
+    bool elsewhere = false; ///< another host had it, too
 };
 
 class Blame {
   public:
     [[nodiscard]] const std::vector<HostRecord>& hosts() const { return hosts_; } ///< positions of Placement::hosts()
-    /// Ran at too many deaths of the job, and are not over.
+    /// Trials that ran at too many deaths of the job and are not over.
     [[nodiscard]] const std::set<TrialId>& suspects() const { return suspects_; }
     [[nodiscard]] std::uint64_t early_failures() const { return early_failures_; }
-    /// Failed unheard, and no trial was heard since the first of them failed.
+    /// Trials that failed before a report, with no report of any trial since the first of them failed.
     [[nodiscard]] const std::vector<TrialId>& in_a_row() const { return in_a_row_; }
-    [[nodiscard]] std::uint64_t deaths_alone() const {
-        return deaths_alone_;
-    } ///< of the job, while a suspect was tried
-    /// A host on which one trial after the other fails, while trials get on elsewhere, is at fault and not the trials.
-    /// (Where ranktune itself fails, no trial has to get on elsewhere first: no configuration can be the cause.)
+    /// Deaths of the job while a suspect was tried.
+    [[nodiscard]] std::uint64_t deaths_alone() const { return deaths_alone_; }
+    /// A host on which one trial after the other fails while trials run well elsewhere is at fault. (If ranktune itself
+    /// fails there, no trial needs to run well elsewhere: a configuration cannot be the cause.)
     [[nodiscard]] bool is_bad(std::uint32_t host, const Placement& placement) const;
-    /// Those that failed on the host, once each.
+    /// The trials that failed on the host, each once.
     [[nodiscard]] std::vector<TrialId> failed_on(std::uint32_t host) const;
-    /// Only this host has said so far that the trial could not be set up.
+    /// Whether the trial could not be set up on this host, with a message that no other host had.
     [[nodiscard]] bool alone_says(std::uint32_t host, TrialId trial) const;
-    /// What most of the failures in a row said, once: for people.
+    /// The message about failures in a row, with their most frequent cause.
     [[nodiscard]] std::string row_message(const Trials& trials, std::size_t limit) const;
-    /// An error that comes again at the same iteration with the same words would come a third time.
+    /// Whether the trial failed before at this iteration with this message. A third attempt would fail the same way.
     [[nodiscard]] static bool is_the_same(const TrialState& t, Iteration at, const std::string& message);
 
     // ---- mutators
     void begin(std::size_t hosts);
     void forget_row() { early_failures_ = 0, in_a_row_.clear(); }
-    /// The trial has yet to be heard.
+    /// No report of the trial has counted yet.
     static void begin_silence(TrialState& t) { t.unheard = true; }
-    /// A report of the trial takes effect. A first one tells how things were when its trial was started, and nothing
-    /// about those that were started later. Before its times change.
+    /// A report of the trial takes effect. A first report clears the trials of the row that were started no later than
+    /// this one. Call before the times of the trial change.
     void heard(TrialId id, TrialState& t, const Trials& trials, const Occupancy& occupancy);
     void got_on(TrialId id, TrialState& t, Iteration iteration, const Placement& placement);
     void attempt_ended(TrialId id, TrialState& t, AttemptOutcome outcome, const std::string& message,

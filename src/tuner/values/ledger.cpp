@@ -13,7 +13,7 @@ using study::Rank;
 
 namespace {
 
-/// "s0.s2.s5" -> {"s0", "s0.s2", "s0.s2.s5"}: the switches around a host, the outermost first, by names of their own.
+/// "s0.s2.s5" -> {"s0", "s0.s2", "s0.s2.s5"}: the switches above a host, the outermost first, by unique names.
 std::vector<std::string> switches_around(const std::string& switches) {
     std::vector<std::string> names;
     for (std::size_t at = switches.find('.'); at != std::string::npos; at = switches.find('.', at + 1))
@@ -31,7 +31,7 @@ std::set<std::string> divided_hosts(const std::vector<study::RankInfo>& workers)
     return divided;
 }
 
-/// Where a rank is, or belongs, among descending ones.
+/// The position of a rank in a descending list, present or not.
 template <class Ranks>
 auto position(Ranks& ranks, Rank rank) {
     return std::ranges::lower_bound(ranks, rank, std::ranges::greater{});
@@ -60,7 +60,7 @@ void Ledger::reset(const std::vector<study::RankInfo>& workers) {
         PlaceIndex place = 0;
         std::size_t level = levels_.size(); // of a switch by its depth: those next to the hosts are looked at first
         for (const auto& name : switches_around(worker.switches)) place = inside(place, "switch " + name, --level);
-        // A host in one piece counts as a domain.
+        // A host with a single domain counts as a domain.
         const bool in_pieces = divided.contains(worker.host);
         place = inside(place, "host " + worker.host, in_pieces ? 1 : 0);
         if (in_pieces) place = inside(place, "domain " + std::to_string(worker.domain) + " of " + worker.host, 0);
@@ -139,7 +139,7 @@ Ledger::PlaceIndex Ledger::place_of(Rank rank) const {
     return place_by_rank_[rank.value()];
 }
 
-/// So many ranks more (or fewer) are free in a place and in all those around it.
+/// Adds to the number of free ranks in a place and in all places around it.
 void Ledger::add(PlaceIndex place, std::int32_t ranks) {
     while (place != 0) {
         Place& here = places_[place];
@@ -159,7 +159,7 @@ void Ledger::recount(Places& places, PlaceIndex place, std::uint32_t before, std
     }
     auto node = places.extract({before, place});
     if (after == 0) return;
-    node.value().ranks = after; // goes to its new place without an allocation
+    node.value().ranks = after; // reuses the node: no allocation
     places.insert(std::move(node));
 }
 

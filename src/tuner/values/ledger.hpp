@@ -11,9 +11,9 @@
 
 namespace ranktune::tuner {
 
-/// Free ranks, by place: NUMA domains within hosts within switches. `plan` is pure and depends on the set of free ranks
-/// alone, never on the order in which they fell free. No operation depends on the number of trials; each is
-/// O(depth * log places + ranks of the place moved).
+/// Free ranks, by place: NUMA domains within hosts within switches. `plan` is pure and depends only on the set of free
+/// ranks, not on the order in which they became free. No operation depends on the number of trials; each is O(depth *
+/// log places + ranks of the place moved).
 class Ledger {
   public:
     /// All of `workers` are free. Places are numbered in order of their first rank.
@@ -21,11 +21,11 @@ class Ledger {
 
     [[nodiscard]] std::uint32_t free() const { return free_; }
     [[nodiscard]] std::uint32_t alive() const { return alive_; }
-    /// Ranks for a group of `size`, ascending: from the NUMA domain that fits it most tightly; if none does, from such
-    /// a host; then from such a switch, the lower ones first; otherwise from the whole job. Ties go to the place that
-    /// was numbered first. Within a place that has others in it, from those with most free ranks, so that the group is
-    /// cut into few parts; within one that has none, the lowest ranks. Empty when fewer than `size` are free. Requires
-    /// size > 0.
+    /// Ranks for a group of `size`, ascending: from the NUMA domain that fits most tightly; if none fits, from such a
+    /// host; then from such a switch, lower ones first; otherwise from the whole job. Ties go to the place that was
+    /// numbered first. Within a place, inner places with the most free ranks come first, so that the group is split
+    /// into few parts; in an innermost place, the lowest ranks. Empty when fewer than `size` are free. Requires size >
+    /// 0.
     [[nodiscard]] std::vector<study::Rank> plan(std::uint32_t size) const;
     /// Requires that `rank` is free.
     void take(study::Rank rank);
@@ -56,7 +56,7 @@ class Ledger {
         std::size_t level = 0; ///< in `levels_`
         std::uint32_t free = 0;
         std::set<Free, WidestFirst> within; ///< the places in it
-        /// Free ones, where no place lies in it. Descending: the lowest are taken first, and a host has few.
+        /// Free ranks of an innermost place, descending, because the lowest are taken first.
         std::vector<study::Rank> ranks;
     };
     template <class Places>
@@ -67,7 +67,7 @@ class Ledger {
 
     std::vector<Place> places_;             ///< the first: the whole job
     std::vector<PlaceIndex> place_by_rank_; ///< position: rank
-    /// Where to look for a place that fits: domains, hosts, switches upwards.
+    /// Places by level, in the order of the search: domains, hosts, switches upwards.
     std::vector<std::set<Free, TightestFirst>> levels_;
     std::uint32_t free_ = 0;
     std::uint32_t alive_ = 0;

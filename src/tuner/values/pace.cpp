@@ -6,10 +6,10 @@
 namespace ranktune::tuner {
 namespace {
 
-/// Before a checkpoint was measured.
+/// Assumed until a checkpoint is measured.
 constexpr double unmeasured_saving_s = 10.0;
 
-/// What is slower than before counts at once; what is faster, little by little.
+/// Follows slower measurements at once, and faster ones gradually.
 void follow(double& estimate, double measured, double share) {
     if (!std::isfinite(measured) || measured < 0.0) return;
     estimate = measured >= estimate ? measured : estimate + share * (measured - estimate);
@@ -54,7 +54,7 @@ void Pace::learn_from_report(TrialState& t, StudyTime at, Iteration iteration, d
     if (iteration <= t.attempt_iteration || trained <= 0.0) return;
     const double pace = trained / static_cast<double>(iteration - t.attempt_iteration);
     follow(t.pace, pace, 0.25);
-    // What was assumed before the first report of all was no measurement.
+    // Before the first report of the study the value was an assumption, not a measurement.
     if (first) iteration_ = 0.0;
     follow(iteration_, pace, 1.0 / 16.0);
 }

@@ -35,22 +35,22 @@ class Placement {
     [[nodiscard]] std::uint32_t alive() const { return ledger_.alive(); } ///< and in service
     /// Ascending; empty when fewer than `size` are free. See Ledger::plan.
     [[nodiscard]] std::vector<Rank> plan(std::uint32_t size) const { return ledger_.plan(size); }
-    /// May get a trial when it is free.
+    /// Whether the worker gets trials when it is free.
     [[nodiscard]] bool serves(const WorkerState& worker) const { return worker.alive && !hosts_[worker.host].retired; }
-    /// Of these ranks, those that live.
+    /// Those of `ranks` that are alive.
     [[nodiscard]] std::vector<Rank> living(const std::vector<Rank>& ranks) const;
-    /// The host of all of them; nothing: they lie on several.
+    /// The host of all `ranks`; nullopt: several hosts.
     [[nodiscard]] std::optional<std::uint32_t> only_host_of(const std::vector<Rank>& ranks) const;
     /// Ranks in service on other hosts.
     [[nodiscard]] std::uint32_t ranks_beside(std::uint32_t host) const;
 
-    // ---- mutators; all throw base::FormatError for what cannot be
+    // ---- mutators; all throw base::FormatError for an impossible change
     void begin(const std::vector<RankInfo>& workers);
     void take(TrialId trial, const std::vector<Rank>& ranks);
     void release(TrialId trial, const std::vector<Rank>& ranks);
     /// Returns the trial that held the rank.
     std::optional<TrialId> lose(Rank rank);
-    /// Returns its position.
+    /// Returns the position of the host.
     std::uint32_t retire(const std::string& host);
 
     template <class Archive>

@@ -10,10 +10,11 @@
 namespace ranktune::tuner {
 namespace {
 
-/// A trial that may go on keeps a second one, in case that the newest cannot be read.
+/// A trial that may go on keeps a second checkpoint, in case the newest cannot be read.
 constexpr std::size_t newest_of_active = 2;
 
-/// Pointers into one trial's list, best first. Without a value comes last; of equal ones the newer first.
+/// Pointers into one trial's list, best first. Checkpoints without a value come last; of equal ones, the newer comes
+/// first.
 std::vector<const CheckpointRef*> ranked(const std::vector<CheckpointRef>& all, Mode mode) {
     std::vector<const CheckpointRef*> pointers;
     for (const auto& checkpoint : all) pointers.push_back(&checkpoint);
@@ -55,7 +56,7 @@ const CheckpointRef* Retention::of_no_use(const TrialState& t, const study::Stud
     if (all.size() <= newest) return nullptr;
     const bool trains = !is_final(t.phase) && t.phase != TrialPhase::paused;
     const std::size_t best = trains || is_result ? spec.checkpoint.keep : 0;
-    // Of all, the newest ones too: they may be the best already.
+    // Ranked among all, including the newest: they may be the best.
     std::vector<const CheckpointRef*> kept;
     if (best > 0) kept = ranked(all, spec.objective.mode);
     kept.resize(std::min(kept.size(), best));
@@ -105,8 +106,8 @@ void Retention::pin(TrialId id, const TrialState& t) {
 void Retention::list(TrialId id, const TrialState& t, const study::StudySpec& spec) {
     if (!t.takeovers.empty() || pinned_by_.contains(id)) pin(id, t);
     if (!spec.checkpoint.max_bytes) return;
-    // By its state alone, so that a head that was restored has the same list. (What a place on it depends on does not
-    // change while a trial is paused.)
+    // Depends only on the state, so that a restored head has the same list. (The order does not change while a trial is
+    // paused.)
     const Evictable entry{t.iteration, study::score(t.last, spec.objective.mode), id};
     if (is_evictable(t))
         evictable_.insert(entry);

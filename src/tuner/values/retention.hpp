@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which checkpoints stay. Every question looks at one trial's own list, so its cost does not grow with the study.
+// Which checkpoints are kept. Every query looks at the list of one trial, so its cost does not grow with the study.
 
 #include <cstdint>
 #include <map>
@@ -16,20 +16,20 @@ namespace ranktune::tuner {
 
 class Retention {
   public:
-    /// The trial whose checkpoints are the study's result: the best one, as of the last time that it saved.
+    /// The trial whose checkpoints are the study's result: the trial that was best when it last saved.
     [[nodiscard]] const std::optional<TrialId>& keeper() const { return keeper_; }
     [[nodiscard]] bool ever_saved() const { return ever_saved_; } ///< a checkpoint of some trial was committed
     [[nodiscard]] std::uint64_t bytes() const { return bytes_; }  ///< of all that are committed and not released
 
-    /// The first of the trial's checkpoints that is of no more use. While a trial may go on, its newest two stay, which
-    /// include the one that it starts from; none once it paused at a rung that it cannot leave upwards (`hopeless`).
-    /// Besides, the best checkpoint.keep by the objective of one that trains, and of the study's result. A failed trial
-    /// may be resumed from its newest (--resume-errored), and others may go on from that of one that `donates`.
+    /// The first checkpoint of the trial that is no longer needed; null: none. A trial that may go on keeps its newest
+    /// two, which include the one that it starts from; a trial paused at a rung that it cannot be promoted from
+    /// (`hopeless`) keeps none. A trial that trains, and the study's result, also keep the best checkpoint.keep by the
+    /// objective. A failed trial keeps its newest (--resume-errored), as does one that `donates`
+    /// its state to others.
     [[nodiscard]] const CheckpointRef* of_no_use(const TrialState& t, const study::StudySpec& spec, bool hopeless,
                                                  bool is_result, bool donates) const;
-    /// With checkpoint.max_bytes exceeded: of the paused trials that have checkpoints, and come after `last`, the next
-    /// whose checkpoints go. Running and starting trials need theirs. One that is promoted after all starts again from
-    /// scratch.
+    /// If checkpoint.max_bytes is exceeded, the paused trial whose checkpoints are released next. Running and starting
+    /// trials need theirs. An evicted trial that is promoted after all starts from scratch.
     struct Evictable {
         Iteration iteration = 0; ///< what is cheap to train again goes first
         double score = 0.0;      ///< then the worst
@@ -42,7 +42,7 @@ class Retention {
     [[nodiscard]] std::optional<TrialId> to_evict(const study::StudySpec& spec, const Trials& trials,
                                                   const std::optional<TrialId>& best) const;
 
-    /// Another trial goes on from it.
+    /// Whether another trial goes on from this checkpoint.
     [[nodiscard]] bool is_pinned(const std::string& path) const { return pins_.contains(path); }
 
     // ---- mutators
@@ -50,7 +50,7 @@ class Retention {
     /// Throws base::FormatError when there is no such checkpoint.
     void released(TrialState& t, const std::string& path);
     void keep(TrialId id) { keeper_ = id; }
-    /// To be called whenever the phase or the checkpoints of a trial have changed.
+    /// Call whenever the phase or the checkpoints of a trial have changed.
     void list(TrialId id, const TrialState& t, const study::StudySpec& spec);
     void list_all(const Trials& trials, const study::StudySpec& spec);
 
@@ -71,7 +71,7 @@ class Retention {
     std::uint64_t bytes_ = 0;
     // Derived.
     std::set<Evictable> evictable_;                         ///< empty without checkpoint.max_bytes
-    std::map<std::string, std::set<TrialId>> pins_;         ///< who depends on whose checkpoint, by its path
+    std::map<std::string, std::set<TrialId>> pins_;         ///< trials that depend on a checkpoint, by its path
     std::map<TrialId, std::vector<std::string>> pinned_by_; ///< the same the other way round
 };
 

@@ -23,17 +23,17 @@ struct Takeover {
     Iteration iteration = 0; ///< of the trial, as of the verdict
     Donor donor;
     space::Configuration before; ///< its own, up to `iteration`
-    bool settled = false;        ///< it has two checkpoints of its own since, and needs the donor's no longer
+    bool settled = false;        ///< it has two checkpoints of its own since, and no longer needs the donor's
 };
 
-/// One trial. What every report touches comes first, so that a report meets one or two cache lines.
+/// One trial. Fields that every report touches come first, so that a report touches one or two cache lines.
 struct TrialState {
     TrialPhase phase = TrialPhase::waiting;
     bool reported = false;
     bool abandoned = false;          ///< its ranks were told to give up (a member was lost)
-    bool at_fault = false;           ///< and that by its own fault: its code hung
+    bool at_fault = false;           ///< abandoned by its own fault: its code hung
     bool silent = true;              ///< no report of the newest attempt yet
-    bool unheard = true;             ///< no report has counted since it began, or began again
+    bool unheard = true;             ///< no report has counted since it began or was reopened
     bool winding = false;            ///< deterministic: left its slot, but the ranks of its attempt are not back yet
     Reason closed_by = Reason::none; ///< placed here to fill padding, as is `overtaken`
     Attempt attempt;                 ///< newest; zero: never started
@@ -41,14 +41,14 @@ struct TrialState {
     Iteration iteration = 0;         ///< highest one accepted; not taken back when an attempt starts from a checkpoint
     Iteration attempt_iteration = 0; ///< last one of the newest attempt (where it started, before its first report)
     Iteration decision_point = 0;    ///< iteration at which the newest attempt waits for a verdict
-    Iteration unsaved = 0;           ///< iterations that its newest pause gave up for want of a checkpoint
+    Iteration unsaved = 0;           ///< iterations lost at its newest pause for lack of a checkpoint
     double seconds = 0.0;            ///< training time up to `iteration`
-    double pace = 0.0;               ///< seconds that an iteration may take; 0: nobody knows
+    double pace = 0.0;               ///< seconds that an iteration may take; 0: unknown
     StudyTime since;                 ///< of the newest attempt: its start, then its last report
     double last = 0.0;               ///< objective of the last report; NaN before the first
     double best = 0.0;               ///< best finite objective; NaN: none
     Iteration best_iteration = 0;
-    Verdict verdict; ///< last one; while ending or paused: the one it obeys
+    Verdict verdict; ///< the last one; while ending or paused, the one that it obeys
 
     std::uint32_t wanted_ranks = 1;
     std::uint32_t bracket = 0;
@@ -56,7 +56,7 @@ struct TrialState {
     std::uint32_t losses = 0;         ///< attempts lost with their ranks
     std::uint32_t failures = 0;       ///< attempts that ended with an exception
     Iteration failed_at = 0;          ///< last report of the newest of those
-    std::uint64_t failure_digest = 0; ///< of its message: is the next one the same?
+    std::uint64_t failure_digest = 0; ///< of its message, to recognise a repetition
     std::uint32_t deaths = 0;         ///< of the job while it ran, since it last got further than at one of them
     std::uint32_t deaths_alone = 0;   ///< of these, while it was tried as a suspect
     Iteration died_at = 0;            ///< highest iteration it had reported at one of them
@@ -102,9 +102,9 @@ struct Start {
 /// The state that the trial took over last is lost: neither the trial nor the donor has a checkpoint of it.
 [[nodiscard]] bool is_stranded(const TrialState& trial);
 
-/// Of a trial's checkpoints the one to use: the best by the objective, the newest of equal ones; null: it has none.
+/// The checkpoint of the trial to use: the best by the objective, the newest of equal ones; null: none.
 [[nodiscard]] const CheckpointRef* best_checkpoint(const TrialState& trial, Mode mode);
-/// Whether worker ranks are taken by this trial.
+/// Whether the trial holds worker ranks.
 [[nodiscard]] inline bool holds_ranks(const TrialState& trial) {
     return trial.phase == TrialPhase::running || trial.phase == TrialPhase::ending || trial.winding;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// All trials of a study: their phases, who waits, and which is the best.
+// All trials of a study, with their phases and which of them wait.
 
 #include <set>
 
@@ -14,7 +14,7 @@ class Trials {
   public:
     using Table = std::vector<TrialState, base::LargeAllocator<TrialState>>;
 
-    /// Moving all trials again and again while their table grows would cost more than deciding about them.
+    /// Reserves memory: moving all trials while the table grows would cost more than deciding about them.
     void reserve(std::size_t count) { table_.reserve(count); }
 
     [[nodiscard]] std::size_t size() const { return table_.size(); }
@@ -34,7 +34,7 @@ class Trials {
     [[nodiscard]] TrialState& at(TrialId id);
     void add(TrialState trial);
     void set_phase(TrialId id, TrialPhase phase);
-    /// From the table alone, after `restore`.
+    /// Restores the table and derives the rest.
     template <class Archive>
     void restore(Archive& archive) {
         archive(table_);

@@ -210,7 +210,7 @@ TEST_CASE("a scheduler that breaks a rule is found out", "[schedulers][contract]
     finds(Fault::forgets, "a restored scheduler");
     finds(Fault::answers_anew, "the same question gets the same answer");
     finds(Fault::pauses, "fits the verb");
-    finds(Fault::ends_late, "decisions lie ahead");
+    finds(Fault::ends_late, "the next decision point lies ahead");
     finds(Fault::throws, "no number");
     finds(Fault::takes_anything, "a snapshot of another version is refused");
     finds(Fault::name, "the scheduler has the name of its description");
@@ -232,7 +232,7 @@ TEST_CASE("a scheduler that exploits against a rule is found out", "[schedulers]
         INFO(found);
         CHECK(found.find(rule) != std::string::npos);
     };
-    finds(Fault::denies, "who says so beforehand exploits");
+    finds(Fault::denies, "only a scheduler whose exploits() is true exploits trials");
     finds(Fault::itself, "a donor is another trial of the study");
     finds(Fault::outside, "the configuration of an exploit lies in the space");
     finds(Fault::answers_anew, "the same question gets the same answer");

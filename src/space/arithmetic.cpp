@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "space/multiples.hpp"
+#include "space/arithmetic.hpp"
 
 #include <array>
 #include <cassert>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr double exact_limit = 0x1p53; ///< up to here every whole number is a double
 
-/// Powers of ten that are doubles.
+/// The powers of ten that a double holds exactly.
 constexpr std::array<double, 23> powers = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                            1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
@@ -23,7 +23,7 @@ Multiples::Multiples(double quantum) : quantum_(quantum) {
     std::array<char, 32> text{};
     const char* const end =
         std::to_chars(text.data(), text.data() + text.size(), quantum, std::chars_format::scientific).ptr;
-    // d.ddde-NN: the digits without the point, and how many of them stand behind it.
+    // d.ddde-NN: the digits without the point, and how many of them follow it.
     double digits = 0.0;
     int behind = 0;
     const char* at = text.data();
@@ -61,6 +61,13 @@ double Multiples::floor(double x) const {
     double k = std::ceil(x / quantum_) + 1.0;
     while (at(k) > x) k -= 1.0;
     return k;
+}
+
+Steps steps(const IntRange& range) {
+    // Rounded towards the inside; C++ division rounds towards zero.
+    const std::int64_t first = range.lower / range.quantum + (range.lower % range.quantum > 0 ? 1 : 0);
+    const std::int64_t last = range.upper / range.quantum - (range.upper % range.quantum < 0 ? 1 : 0);
+    return {first, last};
 }
 
 } // namespace ranktune::space

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The multiples of a quantum as a person would write them.
+// Arithmetic of domains: multiples of a quantum, sizes of cross products.
+
+#include <cstdint>
+
+#include "ranktune/space/domain.hpp"
 
 namespace ranktune::space {
 
@@ -24,5 +28,29 @@ class Multiples {
     double digits_ = 0.0; ///< quantum = digits / scale, both whole numbers; 0: no such short form
     double scale_ = 1.0;
 };
+
+/// The multiples k x quantum inside an integer range: k = first ... last; first > last: there is none.
+struct Steps {
+    std::int64_t first;
+    std::int64_t last;
+
+    /// 0: 2^64
+    [[nodiscard]] std::uint64_t count() const {
+        return static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first) + 1;
+    }
+    [[nodiscard]] std::int64_t at(std::uint64_t index) const {
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(first) + index);
+    }
+};
+
+/// Requires a quantum >= 1.
+[[nodiscard]] Steps steps(const IntRange& range);
+
+/// a x b, at most 2^63.
+[[nodiscard]] constexpr std::uint64_t saturating_product(std::uint64_t a, std::uint64_t b) {
+    constexpr std::uint64_t most = std::uint64_t{1} << 63;
+    if (a == 0 || b == 0) return 0;
+    return a > most / b ? most : a * b;
+}
 
 } // namespace ranktune::space

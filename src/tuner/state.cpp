@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/verdict.hpp"
+#include "tuner/state.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -14,6 +14,23 @@ double allowed(const State& state, const study::FailureSpec& limits) {
 }
 
 } // namespace
+
+bool would_be_started_again(const State& state) {
+    return state.draining && (state.drain_reason == Reason::deadline || state.drain_reason == Reason::draining);
+}
+
+base::Duration mean_time_between_failures(const State& state, const study::CheckpointSpec& spec) {
+    const base::Duration seen = spec.mean_time_between_failures + state.now.time_since_epoch();
+    return seen / static_cast<base::Duration::rep>(1 + state.interruptions);
+}
+
+std::optional<StudyTime> last_start(const State& state) { return state.pace.last_start(); }
+
+std::uint64_t progress_of(const State& state) {
+    std::uint64_t figure = state.blame.deaths_alone();
+    for (const TrialState& trial : state.trials) figure += trial.iteration + (is_final(trial.phase) ? 1U : 0U);
+    return figure;
+}
 
 bool too_many_failed(const State& state, const study::FailureSpec& limits) {
     return static_cast<double>(state.in(study::TrialPhase::failed)) > allowed(state, limits);

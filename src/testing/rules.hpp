@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The rules of the contract suites: stating one, and collecting those that an algorithm breaks.
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ranktune/space/search_space.hpp"
+
+namespace ranktune::testing {
+
+/// Throws std::logic_error with the broken rule.
+inline void require(bool holds, const std::string& rule) {
+    if (!holds) throw std::logic_error(rule);
+}
+
+/// Whether the configuration is in the space: each parameter is present exactly if its condition holds, with a value
+/// from its domain, in file order, and nothing else.
+[[nodiscard]] inline bool lies_in(const space::SearchSpace& space, const space::Configuration& configuration) {
+    std::size_t next = 0;
+    for (const space::Parameter& p : space.parameters()) {
+        const bool active = !p.condition || p.condition->holds(configuration);
+        if (active != configuration.contains(p.name)) return false;
+        if (!active) continue;
+        if (next == configuration.entries().size() || configuration.entries()[next].name != p.name) return false;
+        if (!space::contains(p.domain, configuration.entries()[next].value)) return false;
+        ++next;
+    }
+    return next == configuration.entries().size();
+}
+
+/// Collects the rules that an algorithm breaks: each once, with the settings that broke it first.
+class BrokenRules {
+  public:
+    /// Calls `check`; the message of its exception is the broken rule.
+    template <class Check>
+    void look(const std::string& where, Check check) {
+        try {
+            check();
+        } catch (const std::exception& error) {
+            const std::string rule = error.what();
+            if (std::ranges::find(seen_, rule) != seen_.end()) return;
+            seen_.push_back(rule);
+            texts_.push_back(where + ": " + rule);
+        }
+    }
+    [[nodiscard]] std::vector<std::string> take() { return std::move(texts_); }
+
+  private:
+    std::vector<std::string> seen_;
+    std::vector<std::string> texts_;
+};
+
+} // namespace ranktune::testing
