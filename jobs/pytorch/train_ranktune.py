@@ -44,6 +44,7 @@ def main():
         state = torch.load(args.resume)
         net.load_state_dict(state["net"])
         optimizer.load_state_dict(state["optimizer"])
+        optimizer.param_groups[0].update(lr=args.lr, momentum=args.momentum)
         epoch = state["epoch"]
 
     while epoch < args.epochs:

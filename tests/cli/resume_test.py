@@ -12,6 +12,7 @@ import time
 import unittest
 
 from cli_test import PROGRAM, TIMEOUT, Case, environment, sys
+from kills import Kills
 
 STUDY = """[study]
 name = "long"
@@ -66,15 +67,9 @@ while True:
 """
 
 
-class Resume(Case):
+class Resume(Kills, Case):
     def study(self, seconds=0.1, scheduler="fifo", more=""):
         self.write("long.toml", STUDY.format(seconds=seconds, scheduler=scheduler, more=more))
-
-    def wait_until(self, condition, what):
-        deadline = time.monotonic() + TIMEOUT
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, what)
-            time.sleep(0.05)
 
     def wait_for_a_commit(self, directory="long"):
         """Until the file `status` knows of reports that have reached the disk, and a later report says so, too."""
@@ -103,24 +98,6 @@ class Resume(Case):
         self.kill_all()
         process.wait()
         process.stdout.close()
-
-    def kill_all(self):
-        """kill -9 of every process in this test's directory."""
-        while pids := [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if self.is_mine(pid)]:
-            for pid in pids:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-            time.sleep(0.05)
-
-    def is_mine(self, pid):
-        try:
-            with open(f"/proc/{pid}/stat") as file:
-                dead = file.read().rsplit(")", 1)[1].split()[0] in "ZX"
-            return not dead and os.readlink(f"/proc/{pid}/cwd") == str(self.cwd)
-        except (FileNotFoundError, PermissionError, ProcessLookupError):
-            return False
 
     def status(self, directory="long"):
         done = subprocess.run([PROGRAM, "status", directory, "-f", "json"], cwd=self.cwd, env=environment(),

@@ -73,8 +73,9 @@ class StudyByHand {
     }
     void saved(std::uint32_t trial, base::Iteration iteration, std::optional<double> value = {}) {
         const std::string path = "checkpoints/" + std::to_string(trial) + "/" + std::to_string(iteration) + "-1.1.h5";
-        step(study::CheckpointSaved{
-            base::TrialId{trial}, attempt(trial), base::Incarnation{1}, {iteration, path, 4096, 0xabc, value}});
+        study::CheckpointRef checkpoint{iteration, path, 4096, 0xabc, value};
+        checkpoint.generation = state(trial).generation();
+        step(study::CheckpointSaved{base::TrialId{trial}, attempt(trial), base::Incarnation{1}, checkpoint});
     }
     void over(std::uint32_t trial, study::AttemptOutcome outcome, study::Failure failure = {}) {
         step(study::AttemptOver{base::TrialId{trial}, attempt(trial), base::Incarnation{1}, outcome,

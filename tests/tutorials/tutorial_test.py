@@ -10,6 +10,7 @@ where there is no PyTorch.
 """
 import argparse
 import difflib
+import json
 import os
 import pathlib
 import re
@@ -150,6 +151,14 @@ def check_continuation(shell, study, promoted):
           f"trial {row['trial']}, started {starts} times, has the curve of an unbroken run: {in_study} {by_hand}")
 
 
+def check_population(shell, program):
+    """Every member trained to the end, and some took over from others."""
+    whole = json.loads(shell.run(f"cd jobs/pytorch; {shlex.quote(str(program))} export pytorch-pbt --format json"))
+    check({trial["state"] for trial in whole["trials"]} == {"finished"}, "pytorch-pbt: all members are finished")
+    takeovers = [taken for trial in whole["trials"] for taken in trial.get("takeovers", [])]
+    check(takeovers, f"pytorch-pbt: {len(takeovers)} takeovers")
+
+
 def torch_version(python):
     """(version of PyTorch, has the torchrun that needs -r 1 -t 1)"""
     probe = subprocess.run([python, "-c", "import h5py, sys, torch; print(torch.__version__, sys.version_info >= (3, 11))"],
@@ -203,6 +212,7 @@ def main():
         check_study(job / "pytorch-stop", promotes=False)
         check("trial" in (job / "trials.csv").read_text(), "trials.csv is there")
         check_continuation(shell, job / "pytorch", promoted)
+        check_population(shell, arguments.program)
     return 0
 
 

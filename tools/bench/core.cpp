@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cost of the tuning core alone: ASHA (promote, eta 3, rungs 1 3 9 27) over n trials, without MPI and disks. Measures
-// the CPU time of creating and decoding each report, the step, and encoding its records. One line per case: the median
-// of the repetitions.
-//   bench_core [REPETITIONS [TRIALS [random|rising|falling]]]
+// Cost of the tuning core alone over n trials, without MPI and disks: ASHA (promote, eta 3, rungs 1 3 9 27), or another
+// scheduler. Measures the CPU time of creating and decoding each report, the step, and encoding its records. One line
+// per case: the median of the repetitions.
+//   bench_core [REPETITIONS [TRIALS [random|rising|falling [asha|median|fifo|pbt]]]]      0: all numbers of trials
 
 #include <algorithm>
 #include <cstdint>
@@ -35,7 +35,7 @@ constexpr std::uint32_t workers = 256;
 /// reports would be at a rung. With 9 iterations it is a third, similar to the other cases.
 base::Iteration ceiling_for(Values values) { return values == Values::rising ? 9 : 27; }
 
-study::StudySpec make_spec(std::uint32_t trials, Values values) {
+study::StudySpec make_spec(std::uint32_t trials, Values values, std::string_view scheduler) {
     study::StudySpec spec;
     spec.name = "core";
     spec.objective = {"loss", study::Mode::min};
@@ -50,7 +50,8 @@ study::StudySpec make_spec(std::uint32_t trials, Values values) {
     }
     spec.space = space::SearchSpace(std::move(parameters));
     spec.searcher = searchers::chosen("random");
-    spec.scheduler = schedulers::chosen("asha");
+    spec.scheduler = scheduler == "pbt" ? schedulers::chosen("pbt", {{"interval", 3}}) : schedulers::chosen(scheduler);
+    if (scheduler == "pbt") spec.scheduler.explore = {{"lr0", {0.8, 1.2}}, {"lr1", {0.8, 1.2}}};
     return spec;
 }
 
@@ -59,6 +60,16 @@ struct Running {
     base::Attempt attempt;
     base::Iteration next = 1;
 };
+
+study::CheckpointSaved saved(const study::Decide& decide, std::uint32_t generation) {
+    study::CheckpointRef checkpoint{
+        .iteration = decide.iteration,
+        .path = std::to_string(decide.trial.value()) + "/" + std::to_string(decide.iteration),
+        .bytes = 1,
+        .digest = 1};
+    checkpoint.generation = generation;
+    return {decide.trial, decide.attempt, base::Incarnation{1}, std::move(checkpoint)};
+}
 
 struct Result {
     std::uint64_t reports = 0;
@@ -80,9 +91,9 @@ std::size_t allocated() {
 }
 
 /// `weighed`: also measures memory. That is slow with many free blocks, so it is not part of the timing.
-Result run(std::uint32_t trials, Values values, bool weighed = false) {
+Result run(std::uint32_t trials, Values values, std::string_view scheduler, bool weighed = false) {
     const std::size_t memory_before = weighed ? allocated() : 0;
-    tuner::Tuner tuner(make_spec(trials, values));
+    tuner::Tuner tuner(make_spec(trials, values, scheduler));
     tuner::Output out;
     tuner.create("bench", "bench", "bench", out);
     study::Began began;
@@ -112,16 +123,16 @@ Result run(std::uint32_t trials, Values values, bool weighed = false) {
         bool ended = false;
         for (const auto& command : out.commands) {
             if (const auto* start = std::get_if<study::StartTrial>(&command)) {
-                const auto* from = std::get_if<study::CheckpointRef>(&start->from);
-                running.push_back({start->trial, start->attempt, from == nullptr ? 1 : from->iteration + 1});
+                running.push_back({start->trial, start->attempt, start->iteration + 1});
             } else if (const auto* decide = std::get_if<study::Decide>(&command)) {
-                if (decide->verdict.verb == study::Verb::go_on) {
+                const bool trains = decide->verdict.verb == study::Verb::go_on;
+                const bool gives_up = scheduler == "pbt" && decide->verdict.verb == study::Verb::discard;
+                if ((!trains && !gives_up) || decide->verdict.reason == study::Reason::published)
+                    inbox.push_back(
+                        {base::from_ns(now), saved(*decide, tuner.state().trial(decide->trial).generation())});
+                if (trains) {
                     running.push_back({decide->trial, decide->attempt, decide->iteration + 1});
                 } else {
-                    inbox.push_back(
-                        {base::from_ns(now),
-                         study::CheckpointSaved{
-                             decide->trial, decide->attempt, base::Incarnation{1}, {decide->iteration, "c", 1, 1}}});
                     const auto outcome = decide->verdict.verb == study::Verb::pause ? study::AttemptOutcome::paused
                                                                                     : study::AttemptOutcome::stopped;
                     inbox.push_back(
@@ -176,7 +187,9 @@ int main(int argc, char** argv) {
     const int repetitions = argc > 1 ? std::max(1, std::atoi(argv[1])) : 5;
     std::vector<std::uint32_t> sizes{1000, 10000, 100000};
     if (argc > 2) sizes = {static_cast<std::uint32_t>(std::max(1, std::atoi(argv[2])))};
+    if (argc > 2 && sizes.front() == 1 && std::string_view(argv[2]) == "0") sizes = {1000, 10000, 100000};
     const std::string_view only = argc > 3 ? argv[3] : "";
+    const std::string_view scheduler = argc > 4 ? argv[4] : "asha";
     if (!only.empty() && std::ranges::find(value_names, only) == std::end(value_names)) {
         std::fprintf(stderr, "values are random, rising or falling, not '%s'\n", argv[3]);
         return 2;
@@ -194,13 +207,13 @@ int main(int argc, char** argv) {
                 const double before = bench::cpu_seconds();
                 std::uint64_t reports = 0;
                 for (std::uint32_t k = 0; k < inner; ++k) {
-                    result = run(trials, values);
+                    result = run(trials, values, scheduler);
                     reports += result.reports;
                 }
                 rates.push_back(static_cast<double>(reports) / (bench::cpu_seconds() - before));
             }
             std::sort(rates.begin(), rates.end());
-            result = run(trials, values, true);
+            result = run(trials, values, scheduler, true);
             std::printf("%8u %8s %12llu %9.0f%% %16.0f %14.0f %14.1f\n", trials,
                         value_names[static_cast<int>(values)].data(), static_cast<unsigned long long>(result.reports),
                         100.0 * static_cast<double>(result.at_rung) / static_cast<double>(result.reports),

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Population-based training, as a user sees it: population_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+import json
+import os
+import random
+import subprocess
+import time
+import unittest
+
+from cli_test import PROGRAM, TIMEOUT, Case, environment
+from kills import Kills
+
+STUDY = """[study]
+name = "population"
+metric = "score"
+mode = "max"
+num_trials = 6
+max_iterations = 12
+seed = 1
+[trainable]
+command = "python3 train.py {{args}}"
+[resources]
+ranks = {ranks}
+[space]
+lr = "loguniform(1e-3, 1.0)"
+width = {width}
+[scheduler]
+type = "pbt"
+interval = 2
+[scheduler.explore]
+lr = [0.5, 2.0]
+"""
+
+# Its state is the list of everything that it was trained with, so that a state of one member that went on with the
+# hyper-parameters of another one would show.
+TRAIN = """
+import argparse, json, os, time
+import ranktune
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float)
+parser.add_argument("--width", type=int)
+args = parser.parse_args()
+me = ranktune.context()
+history = json.load(open(ranktune.checkpoint())) if ranktune.checkpoint() else []
+def save(folder):
+    path = os.path.join(folder, "state.json")
+    if me.rank == 0:
+        json.dump(history, open(path, "w"))
+    return path
+while True:
+    time.sleep(0.05)
+    history.append(args.lr)
+    if me.rank == 0:
+        path = os.path.join(os.environ["TRACES"], os.environ["RANKTUNE_TRIAL"])
+        json.dump(history, open(path + ".new", "w"))
+        os.replace(path + ".new", path)
+    score = sum(min(lr, 0.1 * 0.1 / lr) for lr in history)
+    ranktune.report(score=score, checkpoint=save)
+"""
+
+
+class Population(Kills, Case):
+    def study(self, ranks="1", width="1"):
+        self.write("population.toml", STUDY.format(ranks=ranks, width=width))
+        self.write("train.py", TRAIN)
+        self.traces = self.cwd / "traces"
+        self.traces.mkdir()
+        os.environ["TRACES"] = str(self.traces)
+
+    def command(self, workers=3):
+        return [PROGRAM, "run", "population.toml", "--local", str(workers)]
+
+    def check(self):
+        """Every member was trained to the end, with what the journal says and nothing else."""
+        whole = self.exported("population")
+        self.assertEqual([trial["state"] for trial in whole["trials"]], ["finished"] * 6)
+        takeovers = 0
+        for trial in whole["trials"]:
+            self.assertEqual(trial["iterations"], 12)
+            schedule = trial.get("schedule",
+                                 [{"from": 0, "to": 12, "configuration": trial["configuration"]}])
+            told = [stretch["configuration"]["lr"] for stretch in schedule
+                    for _ in range(stretch["from"], stretch["to"])]
+            self.assertEqual(json.loads((self.traces / str(trial["id"])).read_text()), told, trial["id"])
+            takeovers += len(trial.get("takeovers", []))
+        out, _ = self.ranktune("replay", "population", "--verify")
+        self.assertIn("verified", out)
+        return whole, takeovers
+
+    def test_members_take_over_from_each_other_and_every_view_says_so(self):
+        self.study()
+        out, _ = self.ranktune(*self.command()[1:])
+        self.assertRegex(out, r"(?m)^plan +6 trials · population-based training$")
+        whole, takeovers = self.check()
+        self.assertGreater(takeovers, 3)
+        out, _ = self.ranktune("status", "population")
+        self.assertRegex(out, r"took over")
+        self.assertRegex(out, r"#\d@\d+ \(\d\)")
+        taken = next(trial for trial in whole["trials"] if trial.get("takeovers"))
+        out, _ = self.ranktune("logs", "population", str(taken["id"]))
+        self.assertRegex(out, r"takes over iteration \d+ of #\d, lr \S+ -> \S+")
+        self.assertRegex(out, r"started .*from iteration \d+ of #\d")
+        out, _ = self.ranktune("best", "population")
+        best = max(whole["trials"], key=lambda trial: trial["best"]["value"])
+        self.assertIn(f"#{best['id']}", out)
+        if best.get("takeovers"):
+            self.assertRegex(out, r"(?m)^schedule +0-\d+ as #\d +lr=")
+
+    def test_groups_of_different_sizes_take_over_from_each_other(self):
+        self.study(ranks='"{width}"', width="[1, 2]")
+        self.ranktune(*self.command(4)[1:])
+        whole, _ = self.check()
+        widths = {trial["id"]: trial["configuration"]["width"] for trial in whole["trials"]}
+        self.assertEqual(set(widths.values()), {1, 2})
+        pairs = {(widths[trial["id"]], widths[taken["donor"]])
+                 for trial in whole["trials"] for taken in trial.get("takeovers", [])}
+        self.assertTrue(pairs & {(1, 2), (2, 1)}, pairs)
+
+    def test_no_kill_leaves_a_mixture_of_two_members(self):
+        self.study()
+        dice = random.Random(1)
+        for _ in range(5):
+            process = subprocess.Popen(self.command(), cwd=self.cwd, env=environment(TRACES=str(self.traces)),
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+            journal = self.cwd / "population" / "journal"
+            self.wait_until(lambda: process.poll() is not None or list(self.cwd.glob("population/journal*")), journal)
+            time.sleep(dice.uniform(0.2, 1.2))  # any moment serves
+            self.kill_all()
+            process.wait(TIMEOUT)
+        self.ranktune(*self.command()[1:])
+        self.check()
+
+
+if __name__ == "__main__":
+    import sys
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

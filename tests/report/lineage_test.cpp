@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people see of a population: whose weights a trial has, and what they were trained with.
+#include "report/lineage.hpp"
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "report/life.hpp"
+#include "report/screens.hpp"
+#include "study_by_hand.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using namespace ranktune::report;
+using ranktune::report::testing::StudyByHand;
+
+namespace {
+
+std::string population(base::Iteration max_iterations) {
+    return R"toml([study]
+name = "population"
+metric = "score"
+mode = "max"
+num_trials = 4
+seed = 1
+max_iterations = )toml" +
+           std::to_string(max_iterations) + R"toml(
+[trainable]
+name = "any"
+[space]
+lr = "uniform(0.1, 10.0)"
+[scheduler]
+type = "pbt"
+interval = 2
+resample_probability = 0.0
+explore.lr = [0.5, 2.0]
+)toml";
+}
+
+/// All but the last one report `score` for themselves, in the order of their scores.
+void report_all(StudyByHand& study, base::Iteration iteration, const std::vector<std::uint32_t>& best_first) {
+    double score = 1.0;
+    for (const std::uint32_t trial : best_first) {
+        study.report(trial, iteration, score);
+        if (score == 1.0) study.saved(trial, iteration);
+        score -= 0.1;
+    }
+}
+
+std::string text_of(const std::vector<Stretch>& stretches) {
+    std::string text;
+    for (const Stretch& each : stretches)
+        text += "#" + std::to_string(each.trial.value()) + " " + std::to_string(each.from) + "-" +
+                std::to_string(each.to) + " lr " + each.configuration->at("lr").text() + "\n";
+    return text;
+}
+
+struct Taken : StudyByHand {
+    Taken() : StudyByHand(population(9)) {
+        began(4);
+        for (std::uint32_t trial = 0; trial < 4; ++trial) lr.push_back(state(trial).configuration.at("lr").text());
+        // #0 takes over #3 at 2, and with it comes to the top; then #1 takes over #0 at 4.
+        for (const std::uint32_t trial : {0U, 1U, 2U, 3U}) report(trial, 1, 0.0);
+        report_all(*this, 2, {3, 2, 1, 0});
+        over(0, study::AttemptOutcome::stopped);
+        for (const std::uint32_t trial : {0U, 1U, 2U, 3U}) report(trial, 3, 0.0);
+        report_all(*this, 4, {0, 3, 2, 1});
+        over(1, study::AttemptOutcome::stopped);
+        report(1, 5, 2.0);
+    }
+    [[nodiscard]] std::string now(std::uint32_t trial) { return state(trial).configuration.at("lr").text(); }
+    std::vector<std::string> lr; ///< at the beginning
+};
+
+} // namespace
+
+TEST_CASE("The lineage of a trial goes back through those that it took over from", "[report][pbt]") {
+    Taken study;
+    REQUIRE(study.state(0).generation() == 1);
+    REQUIRE(study.state(1).generation() == 1);
+    const auto of = [&](std::uint32_t trial, base::Iteration iteration) {
+        return text_of(lineage(study.tuner.state(), base::TrialId(trial), iteration));
+    };
+    CHECK(of(2, 4) == "#2 0-4 lr " + study.lr[2] + "\n");
+    CHECK(of(0, 2) == "#0 0-2 lr " + study.lr[0] + "\n"); // before its takeover
+    CHECK(of(0, 4) == "#3 0-2 lr " + study.lr[3] + "\n#0 2-4 lr " + study.now(0) + "\n");
+    CHECK(of(1, 5) ==
+          "#3 0-2 lr " + study.lr[3] + "\n#0 2-4 lr " + study.now(0) + "\n#1 4-5 lr " + study.now(1) + "\n");
+}
+
+TEST_CASE("The life of a trial says what it took over, and what changed", "[report][pbt]") {
+    Taken study;
+    TrialLife life(study::TrialId{1}, "score");
+    for (const auto& record : study.records) life.add(record);
+    std::string told;
+    for (const auto& line : life.lines()) told += line + "\n";
+    INFO(told);
+    CHECK(told.find("exploit: takes over the state of #0 at iteration 4") != std::string::npos);
+    CHECK(told.find("takes over iteration 4 of #0, lr ") != std::string::npos);
+    CHECK(told.find("attempt 2 started on n0 (w2), from iteration 4 of #0") != std::string::npos);
+}
+
+TEST_CASE("The best trial of a population is shown with its schedule", "[report][pbt]") {
+    Taken study;
+    const std::string screen = best_screen(study.tuner, "population", {}, false);
+    INFO(screen);
+    CHECK(screen.find("schedule  0-2 as #3  lr=") != std::string::npos);
+    CHECK(screen.find("          2-4 as #0  lr=") != std::string::npos);
+    CHECK(screen.find("          4-5 as #1  lr=") != std::string::npos);
+    CHECK(screen.find("judge the weights on data that it has") != std::string::npos);
+    const std::string table = live_table(study.tuner, {}, {});
+    INFO(table);
+    CHECK(table.find("took over") != std::string::npos);
+    CHECK(table.find("#0@4 (1)") != std::string::npos);
+    CHECK(table.find("#3@2 (1)") != std::string::npos);
+}
