@@ -156,6 +156,15 @@ std::string scheduler_table(const study::Algorithms& algorithms) {
 }
 
 std::string commented_table(const study::SearcherInfo& searcher) { return commented("searcher", searcher); }
-std::string commented_table(const study::SchedulerInfo& scheduler) { return commented("scheduler", scheduler); }
+std::string commented_table(const study::SchedulerInfo& scheduler) {
+    std::string text = commented("scheduler", scheduler);
+    if (scheduler.explores)
+        text += "\n[scheduler.explore]\n" +
+                comment(
+                    "A line for each hyper-parameter that changes while a trial trains: NAME = \"perturb\", "
+                    "\"resample\", or a list of factors such as [0.8, 1.2].") +
+                "lr = \"perturb\"\n";
+    return text;
+}
 
 } // namespace ranktune::report
