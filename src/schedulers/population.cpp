@@ -26,10 +26,12 @@ constexpr double level_of_t_test = 0.05;
 /// Draws for a donor before all that are possible are counted.
 constexpr int hasty_draws = 32;
 
-/// As in Ray: ceil(n q), and never more than half of them.
-std::size_t group_size(std::size_t members, double quantile) {
+/// As in Ray: ceil(n q), and never more than half of them. While others are still to come it is floor(n q): the second
+/// to arrive is not among the worst of its population for being worse than the first.
+std::size_t group_size(std::size_t members, double quantile, bool all_are_there) {
     if (members <= 1) return 0;
-    const auto size = static_cast<std::size_t>(std::ceil(static_cast<double>(members) * quantile));
+    const double share = static_cast<double>(members) * quantile;
+    const auto size = static_cast<std::size_t>(all_are_there ? std::ceil(share) : std::floor(share));
     return std::min(size, members / 2);
 }
 
@@ -86,7 +88,8 @@ Population::Standing Population::standing_of(const Report& report) const {
         --standing.members;
         if (study::better({own.score, report.trial}, entry)) --standing.position;
     }
-    standing.group = group_size(standing.members, options_.quantile);
+    const bool all = options_.compare == Compare::latest || standing.members + over_ >= options_.members;
+    standing.group = group_size(standing.members, options_.quantile, all);
     return standing;
 }
 

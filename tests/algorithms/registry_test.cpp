@@ -148,10 +148,10 @@ TEST_CASE("mistakes in its options are reported like those in options of built-i
     CHECK(mistake(begin + "eta = 3\n") == "13:1 scheduler.eta: is a key of type \"asha\" only\n");
     CHECK(mistake("[scheduler]\ntype = \"fifo\"\ngrace = 3\n") ==
           "13:1 scheduler.grace: is a key of type \"median\" or \"idle\" only\n");
-    CHECK(
-        mistake("[scheduler]\ntype = \"lazy\"\n") ==
-        "12:8 scheduler.type: unknown value \"lazy\"; accepted: \"fifo\", \"asha\", \"median\" or \"idle\"; here it is "
-        "called \"idle\"\n");
+    CHECK(mistake("[scheduler]\ntype = \"lazy\"\n") ==
+          "12:8 scheduler.type: unknown value \"lazy\"; accepted: \"fifo\", \"asha\", \"median\", \"pbt\" or \"idle\"; "
+          "here it is "
+          "called \"idle\"\n");
     CHECK(mistake(begin + "[checkpoint]\nat_rungs = true\n") ==
           "14:1 checkpoint.at_rungs: only scheduler.type = \"asha\" has rungs\n");
 }

@@ -93,7 +93,7 @@ class Population(Kills, Case):
         out, _ = self.ranktune(*self.command()[1:])
         self.assertRegex(out, r"(?m)^plan +6 trials · population-based training$")
         whole, takeovers = self.check()
-        self.assertGreater(takeovers, 3)
+        self.assertGreater(takeovers, 0)
         out, _ = self.ranktune("status", "population")
         self.assertRegex(out, r"took over")
         self.assertRegex(out, r"#\d@\d+ \(\d\)")

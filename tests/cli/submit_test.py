@@ -210,10 +210,10 @@ def a_chain_that_is_refused_halfway():
     assert "scancel" not in error and not (place.path / "other" / "submit" / "jobs").exists()
     # Nobody knows.
     place.fake("sbatch", "#!/bin/sh\nkill -9 $$")
-    has(place.submit(*words, "-o", "other", code=2).stderr, "it was killed; look with squeue whether it took the job")
+    has(place.submit(*words, "-o", "other", code=2).stderr, "it was killed; check with squeue whether it took the job")
     # Nor is there a number that could be.
     place.fake("sbatch", "#!/bin/sh\nexit 0")
-    has(place.submit(*words, "-o", "other", code=2).stderr, "sbatch gave no number of a job")
+    has(place.submit(*words, "-o", "other", code=2).stderr, "sbatch gave no job number: ")
 
 
 def followers():

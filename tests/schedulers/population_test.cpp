@@ -261,7 +261,9 @@ TEST_CASE("Equal scores move nobody, and what is not finite is no donor", "[sche
     Members members(population_of(4, 100, {{"interval", 10}}));
     members.report(0, 10, -5.0);
     members.save(0, 10);
-    CHECK(members.report(1, 10, std::nan("")).verb == Verb::exploit);
+    members.report(1, 10, std::nan(""));
+    members.report(2, 10, std::nan(""));
+    CHECK(members.report(3, 10, std::nan("")).verb == Verb::exploit);
 }
 
 TEST_CASE("Groups have the sizes of Ray's", "[schedulers][pbt]") {
@@ -290,6 +292,20 @@ TEST_CASE("Groups have the sizes of Ray's", "[schedulers][pbt]") {
     CHECK(exploits(8, 0.25) == 2);
     CHECK(exploits(10, 0.2) == 2);
     CHECK(exploits(5, 0.5) == 2); // ceil(2.5) = 3 is more than half of them
+}
+
+TEST_CASE("The first to arrive at a ready point are not the worst of their population for being compared with few",
+          "[schedulers][pbt]") {
+    // While others are to come the groups of n have floor(n / 4) members: of three nobody exploits.
+    Members members(population_of(8, 100, {{"interval", 10}}));
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        CHECK(members.report(i, 10, -1.0 * i).verb == Verb::go_on);
+        members.save(i, 10);
+    }
+    CHECK(members.report(3, 10, -3.0).verb == Verb::exploit);
+    for (std::uint32_t i = 4; i < 7; ++i) CHECK(members.report(i, 10, -0.5).verb == Verb::go_on);
+    // The last one to come meets groups of ceil(8 / 4).
+    CHECK(members.report(7, 10, -2.5).verb == Verb::exploit);
 }
 
 TEST_CASE("Scores are compared at equal iterations: a slow member is not judged against what others became later",

@@ -45,6 +45,7 @@ struct Follower {
         std::vector<study::Donor> donors;                 ///< of each generation but the first
         base::Iteration exploited_at = 0;
     };
+    std::string kept; ///< the hyper-parameter that stays each member's own
     std::map<base::TrialId, Member> members;
     std::map<std::string, std::pair<base::TrialId, std::uint32_t>> checkpoints; ///< whose, of which generation
     std::size_t exploits = 0;
@@ -69,7 +70,8 @@ struct Follower {
         // The newest of what the donor is, not of what it was before an exploit of its own.
         CHECK(saved.second == members[r.donor.trial].donors.size());
         const auto& donors = members[r.donor.trial].configurations.back();
-        CHECK(r.configuration.at("width").as_int() == member.configurations.back().at("width").as_int());
+        const auto& whose = kept.empty() ? donors : member.configurations.back();
+        CHECK(r.configuration.at("width").as_int() == whose.at("width").as_int());
         if (donors.at("width").as_int() != r.configuration.at("width").as_int()) ++between_sizes;
         member.configurations.push_back(r.configuration);
         member.donors.push_back(r.donor);
@@ -100,8 +102,9 @@ struct Follower {
     void see_one(const Other&) {}
 };
 
-Follower follow(const Lives& lives) {
+Follower follow(const Lives& lives, const std::string& kept) {
     Follower follower;
+    follower.kept = kept;
     lives.journal.for_each([&](const study::Record& record) { follower.see(record); });
     return follower;
 }
@@ -114,11 +117,11 @@ struct Totals {
     std::size_t turns = 0;
 };
 
-void check(const Lives& lives, Totals& totals) {
+void check(const Lives& lives, const std::string& kept, Totals& totals) {
     for (const std::string& problem : lives.problems) UNSCOPED_INFO(problem);
     CHECK(lives.problems.empty());
     CHECK(lives.outcome == study::StudyOutcome::ok);
-    const Follower follower = follow(lives);
+    const Follower follower = follow(lives, kept);
     totals.exploits += follower.exploits;
     totals.from_donors += follower.from_donors;
     totals.undone += follower.undone;
@@ -155,7 +158,7 @@ TEST_CASE("A population gets to its end, whoever dies, and nobody trains a mixtu
         Lives lives;
         lives.run([&] { return std::make_unique<tuner::Tuner>(spec); }, options,
                   {after(0.9 + 0.1 * static_cast<double>(seed)), 5s});
-        check(lives, totals);
+        check(lives, spec.resources.ranks_parameter, totals);
     }
     // Otherwise the cases are too tame to mean anything.
     CHECK(totals.exploits > 200);

@@ -21,7 +21,7 @@ inline std::vector<TrainableInfo> known_trainables() {
         .description = "multi-layer perceptron",
         .options = {{.name = "data", .kind = Kind::path, .required = true, .description = "HDF5 file"},
                     {.name = "lr", .kind = Kind::number, .description = "", .low = 0.0, .may_change = true},
-                    {.name = "batch_size", .kind = Kind::integer, .description = "", .low = 1.0},
+                    {.name = "batch_size", .kind = Kind::integer, .description = "", .low = 1.0, .may_change = true},
                     {.name = "hidden", .kind = Kind::integer_list, .description = "", .low = 1.0},
                     {.name = "optimizer", .kind = Kind::string, .description = "", .accepted = {"sgd", "adam"}},
                     {.name = "momentum", .kind = Kind::number, .description = "", .low = 0.0, .high = 1.0},

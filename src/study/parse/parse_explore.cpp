@@ -10,7 +10,7 @@
 namespace ranktune::study {
 namespace {
 
-constexpr const char* takes = "takes \"perturb\", \"resample\", or a list of factors such as [0.8, 1.2]";
+constexpr const char* explore_takes = "takes \"perturb\", \"resample\", or a list of factors such as [0.8, 1.2]";
 
 /// Nothing: wrong, which has been told.
 std::optional<std::vector<double>> read_factors(ParseContext& context, const Node& node, const std::string& key) {
@@ -26,7 +26,7 @@ std::optional<std::vector<double>> read_factors(ParseContext& context, const Nod
     const std::string got = node.is(Node::Kind::string)  ? in_quotes(node.text)
                             : node.is(Node::Kind::array) ? "this list"
                                                          : std::string(kind_text(node));
-    context.mistakes.value(node, key, std::string(takes) + ", not " + got);
+    context.mistakes.value(node, key, std::string(explore_takes) + ", not " + got);
     return std::nullopt;
 }
 

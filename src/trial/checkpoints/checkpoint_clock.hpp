@@ -34,7 +34,7 @@ class CheckpointClock {
     base::Iteration iteration_;
     double seconds_;
     bool is_asked_for_ = false; ///< by a verdict since the last checkpoint
-    double stall_s_ = 1.0;     ///< until measured: a guess, too high for most trials
+    double stall_s_ = 1.0;      ///< until measured: a guess, too high for most trials
     double writing_s_ = 0.0;
 };
 
