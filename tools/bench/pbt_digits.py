@@ -3,7 +3,7 @@
 """Population-based training against random search at equal epochs, on jobs/digits-pbt: for each seed both studies, and the
 loss of the best weights of each on test data that neither has seen.
 
-usage: tools/bench/pbt_digits.py RANKTUNE [SEEDS=20]
+usage: tools/bench/pbt_digits.py RANKTUNE [SEEDS=20 [FIRST=101]]
 Needs python3-h5py and python3-numpy. Ends with 1 when population-based training wins fewer than three seeds in four.
 """
 
@@ -63,10 +63,11 @@ def best(ranktune, study, seed, folder):
 def main():
     ranktune = pathlib.Path(sys.argv[1]).resolve()
     seeds = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+    first = int(sys.argv[3]) if len(sys.argv) > 3 else 101
     won = 0
     print("seed   pbt: val loss  test loss  test accuracy  epochs   random: the same")
     with tempfile.TemporaryDirectory() as name:
-        for seed in range(1, seeds + 1):
+        for seed in range(first, first + seeds):
             pbt, random = (best(ranktune, study, seed, pathlib.Path(name)) for study in ("digits-pbt", "random"))
             won += pbt[0] < random[0]
             print(f"{seed:4}   " + "   ".join(f"{value:.4f}  {loss:.4f}  {accuracy:.4f}  {epochs}"
