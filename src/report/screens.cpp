@@ -4,6 +4,7 @@
 #include "report/screens.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "ranktune/base/text.hpp"
 #include "report/endings.hpp"
@@ -243,14 +244,22 @@ std::string end_sentence(const tuner::Tuner& tuner, const FilesInfo& files) {
 }
 
 /// With population-based training the result is no point but a schedule.
-std::string schedule_text(const tuner::State& state, study::TrialId trial, const Style& style) {
+std::string schedule_text(const tuner::State& state, study::TrialId trial, const std::string& directory,
+                          const Style& style) {
+    constexpr std::size_t most = 8;
+    const auto stretches = lineage(state, trial, state.trial(trial).best_iteration);
+    if (stretches.size() < 2) return "";
     std::string text;
     study::Iteration trained = 0;
-    for (const Stretch& stretch : lineage(state, trial, state.trial(trial).best_iteration)) {
-        const std::string where =
-            fmt::format("{}-{} as #{}", trained, trained + stretch.length(), stretch.trial.value());
+    for (std::size_t i = 0; i < stretches.size(); ++i) {
+        const Stretch& stretch = stretches[i];
+        const study::Iteration begin = std::exchange(trained, trained + stretch.length());
+        if (i + most < stretches.size()) continue;
+        if (i > 0 && i + most == stretches.size())
+            text += prose("schedule", fmt::format("0-{} in {} earlier stretches; all:", begin, i), style) +
+                    labelled("", command_text({"export", directory, "--format", "json"}));
+        const std::string where = fmt::format("{}-{} as #{}", begin, trained, stretch.trial.value());
         text += prose(text.empty() ? "schedule" : "", where + "  " + configuration_text(*stretch.configuration), style);
-        trained += stretch.length();
     }
     return text + prose("",
                         "The value is the best of many that were chosen by it: judge the weights on data that it has "
@@ -274,7 +283,7 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
                              style);
     for (const auto& entry : tuner::best_configuration(best).entries())
         text += prose("", entry.name + " = " + unbroken(entry.value.text()), style);
-    if (!best.takeovers.empty()) text += schedule_text(state, *state.best, style);
+    text += schedule_text(state, *state.best, directory, style);
     const auto* checkpoint = tuner::best_checkpoint(best, tuner.spec().objective.mode);
     text +=
         prose("weights",

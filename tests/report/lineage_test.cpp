@@ -115,3 +115,27 @@ TEST_CASE("The best trial of a population is shown with its schedule", "[report]
     CHECK(table.find("#0@4 (1)") != std::string::npos);
     CHECK(table.find("#3@2 (1)") != std::string::npos);
 }
+
+TEST_CASE("A long schedule is shown from its end", "[report][pbt]") {
+    StudyByHand study(population(60));
+    study.began(4);
+    // The last one of each point takes over the first one.
+    for (base::Iteration iteration = 1; iteration <= 58; ++iteration) {
+        const std::uint32_t worst = (iteration / 2) % 4;
+        double score = static_cast<double>(iteration);
+        for (std::uint32_t k = 1; k <= 4; ++k) {
+            const std::uint32_t trial = (worst + k) % 4;
+            study.report(trial, iteration, score);
+            if (iteration % 2 == 0 && k == 1) study.saved(trial, iteration);
+            score -= 0.1;
+        }
+        if (study.state(worst).phase == study::TrialPhase::ending) study.over(worst, study::AttemptOutcome::stopped);
+    }
+    const auto stretches = lineage(study.tuner.state(), *study.tuner.state().best, 58);
+    REQUIRE(stretches.size() > 8);
+    const std::string screen = best_screen(study.tuner, "population", {}, false);
+    INFO(screen);
+    CHECK(screen.find(std::to_string(stretches.size() - 8) + " earlier stretches; all:") != std::string::npos);
+    CHECK(screen.find("ranktune export population --format json") != std::string::npos);
+    CHECK(screen.find("-58 as #" + std::to_string(study.tuner.state().best->value())) != std::string::npos);
+}
