@@ -147,7 +147,7 @@ void Tuner::apply_one(const study::TrialStarted& r) {
     }
     state_.placement.take(r.trial, r.ranks);
     set_phase(r.trial, TrialPhase::running);
-    slowest_ = std::max(slowest_, t.pace);
+    note_pace(0.0, t.pace);
     if (admission_->keeps_the_line()) return;
     const auto& waiting = state_.trials.waiting();
     for (auto earlier = waiting.begin(); earlier != waiting.end() && *earlier < r.trial; ++earlier)
@@ -162,9 +162,16 @@ void Tuner::receive(TrialId id, StudyTime at, Iteration iteration, double second
     if (iteration > t.attempt_iteration) state_.iterations += iteration - t.attempt_iteration;
     t.attempt_iteration = iteration;
     state_.blame.got_on(id, t, iteration, state_.placement);
-    if (t.pace > slowest_)
-        slowest_ = t.pace;
-    else if (pace >= slowest_ && t.pace < pace)
+    note_pace(pace, t.pace);
+}
+
+/// A trial that trains is known to need `after` seconds for an iteration, in place of `before`; 0: it does not train.
+/// Only a deadline asks for the slowest one.
+void Tuner::note_pace(double before, double after) {
+    if (!state_.pace.deadline()) return;
+    if (after > slowest_)
+        slowest_ = after;
+    else if (before >= slowest_ && after < before)
         slowest_ = slowest_running();
 }
 
@@ -234,7 +241,7 @@ void Tuner::apply_one(const study::CheckpointReleased& r) {
 void Tuner::apply_one(const study::AttemptEnded& r) {
     TrialState& t = trial(r.trial);
     state_.placement.release(r.trial, t.ranks);
-    if (t.pace >= slowest_) slowest_ = slowest_running();
+    note_pace(t.pace, 0.0);
     const bool by_scheduler = t.verdict.verb != Verb::go_on && t.verdict.reason != Reason::draining;
     if (r.outcome == AttemptOutcome::paused && state_.draining && !by_scheduler && spec_.checkpoint.supported)
         state_.pace.learn_from_pause(t, spec_.trainable.program.has_value(), trained_up_to(nullptr));
@@ -295,7 +302,7 @@ void Tuner::apply_one(const study::RankLost& r) {
     t.abandoned = true;
     t.at_fault = t.at_fault || r.guilty;
     if (r.guilty) t.failure = {r.why};
-    if (t.pace >= slowest_) slowest_ = slowest_running();
+    note_pace(t.pace, 0.0);
 }
 
 void Tuner::apply_one(const study::DrainBegan& r) {
@@ -347,7 +354,10 @@ void Tuner::apply_one(const study::TrialReopened& r) {
     set_phase(r.trial, TrialPhase::waiting);
 }
 
-void Tuner::apply_one(const study::DeadlineSet& r) { state_.pace.set_deadline(r.deadline); }
+void Tuner::apply_one(const study::DeadlineSet& r) {
+    state_.pace.set_deadline(r.deadline);
+    slowest_ = r.deadline ? slowest_running() : 0.0;
+}
 
 void Tuner::apply_one(const study::JobDied& r) {
     bool over = false;

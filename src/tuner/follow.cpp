@@ -34,8 +34,8 @@ Before Tuner::look(const study::Record& record) const {
     Before before;
     before.keeper = state_.retention.keeper();
     before.draining = state_.draining;
-    if (const auto about = trial_of(record); about && about->value() < state_.trials.size())
-        before.donors = donors_of(state_.trials[*about]);
+    const auto about = scheduler_->exploits() ? trial_of(record) : std::nullopt;
+    if (about && about->value() < state_.trials.size()) before.donors = donors_of(state_.trials[*about]);
     if (const auto* report = std::get_if<study::Reported>(&record)) {
         const TrialState& t = state_.trials[report->trial];
         before.was_ending = t.phase == TrialPhase::ending;
@@ -259,14 +259,13 @@ void Tuner::follow(const study::Record& record, const Before& before, Round& rou
     std::visit(following, record);
     const auto& keeper = state_.retention.keeper();
     if (before.keeper && before.keeper != keeper) following.retain(*before.keeper);
-    const auto about = trial_of(record);
-    if (!before.donors.empty() && donors_of(state_.trials[*about]) != before.donors)
+    if (!before.donors.empty() && donors_of(state_.trials[*trial_of(record)]) != before.donors)
         for (const TrialId donor : before.donors) following.retain(donor);
     for (const TrialId id : scheduler_->fell_out())
         if (state_.trials[id].phase == TrialPhase::paused) following.retain(id);
     // Pushed last, so done first: it pins the checkpoint of the donor before anything is released.
     if (round.exploit && std::holds_alternative<study::Reported>(record))
-        round.push(TakeOver{*std::exchange(round.exploit, std::nullopt)});
+        round.push(TakeOver{std::make_unique<study::Exploited>(*std::exchange(round.exploit, std::nullopt))});
 }
 
 /// When the study ends for a cause outside its trials, those that failed in a row do not count as failed.

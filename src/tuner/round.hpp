@@ -3,6 +3,7 @@
 // One round of the core: an event and a stack of tasks. A task yields records until it has none left; tasks that follow
 // from a record are done before older ones.
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -55,8 +56,7 @@ struct Reopen {
 };
 /// The trial was told to exploit another one.
 struct TakeOver {
-    study::Exploited record;
-    bool done = false;
+    std::unique_ptr<study::Exploited> record; ///< null: written. (It is large, and tasks are moved often.)
 };
 /// The state that the trial took over last cannot be read, or is lost with its own checkpoints.
 struct UndoExploit {

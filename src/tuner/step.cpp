@@ -28,6 +28,7 @@ void Tuner::reopen(TrialId id, bool from_scratch, StudyTime now, Output& out) {
 
 void Tuner::step(const study::Event& event, Output& out) {
     Round round(std::max(event.now, state_.now), &event);
+    round.todo.swap(spare_);
     std::visit(
         [&](const auto& body) {
             using Body = std::decay_t<decltype(body)>;
@@ -42,6 +43,7 @@ void Tuner::step(const study::Event& event, Output& out) {
     round.push(Take{});
     run(round, out);
     if (round.stale) ++out.stale;
+    round.todo.swap(spare_); // empty
 }
 
 void Tuner::run(Round& round, Output& out) {

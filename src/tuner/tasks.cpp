@@ -93,8 +93,8 @@ Tuner::Next Tuner::decide(Reopen& task, Round& round) const {
 }
 
 Tuner::Next Tuner::decide(TakeOver& task, Round&) const {
-    if (std::exchange(task.done, true)) return {};
-    return task.record;
+    if (!task.record) return {};
+    return std::move(*std::exchange(task.record, nullptr));
 }
 
 /// The trial goes on with its own earlier state and configuration, never with a mixture.

@@ -97,7 +97,7 @@ void Tuner::restore(study::Decoder& in) {
     objective_.reset();
     for (std::size_t i = 0; i < state_.metrics.size(); ++i)
         if (state_.metrics[i] == spec_.objective.metric) objective_ = MetricId{static_cast<std::uint16_t>(i)};
-    slowest_ = slowest_running();
+    slowest_ = state_.pace.deadline() ? slowest_running() : 0.0;
 }
 
 std::optional<searchers::Searcher::Preparation> Tuner::preparation(std::uint64_t number) const {
@@ -153,7 +153,8 @@ void Tuner::check_invariants() const {
     require(state_.trials.size() <= spec_.num_trials, "more trials than study.num_trials");
     require(held + state_.placement.free() == state_.placement.alive(),
             "a rank is held by a trial that does not list it");
-    require(slowest_ == slowest_running(), "the slowest of the trials that run is another one");
+    require(!state_.pace.deadline() || slowest_ == slowest_running(),
+            "the slowest of the trials that run is another one");
     if (!state_.ended) return;
     require(state_.in(TrialPhase::running) + state_.in(TrialPhase::ending) == 0,
             "the study ended while trials have ranks");

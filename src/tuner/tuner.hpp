@@ -125,6 +125,7 @@ class Tuner {
     void set_phase(TrialId id, TrialPhase phase);
     void set_decision_point(TrialId id, Iteration from);
     void rest(TrialId id);
+    void note_pace(double before, double after);
     void receive(TrialId id, StudyTime at, Iteration iteration, double seconds, double before);
     void take_value(TrialId id, Iteration iteration, double value);
     void lose_determinism();
@@ -221,10 +222,11 @@ class Tuner {
     Occupancy occupancy_;
     State state_;
     std::unique_ptr<Admission> admission_;
-    bool learns_; ///< the searcher reads the table of observations
+    bool learns_;             ///< the searcher reads the table of observations
+    std::vector<Task> spare_; ///< empty: memory of the round before
     // Derived.
     std::optional<MetricId> objective_; ///< the number of the study's metric
-    double slowest_ = 0.0;              ///< seconds of the slowest iteration among the trials that run
+    double slowest_ = 0.0; ///< seconds of the slowest iteration among the trials that run; 0 without a deadline
 };
 
 } // namespace ranktune::tuner
