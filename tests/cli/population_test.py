@@ -28,6 +28,7 @@ width = {width}
 [scheduler]
 type = "pbt"
 interval = 2
+compare = "latest"
 [scheduler.explore]
 lr = [0.5, 2.0]
 """
