@@ -48,15 +48,8 @@ Population::Population(const Options& options, const study::Objective& objective
     if (options.compare == Compare::latest) rankings_.resize(1);
 }
 
-const Population::Member& Population::member(TrialId trial) const {
-    if (trial.value() >= members_.size())
-        throw base::FormatError("a record names trial " + std::to_string(trial.value()) + ", which was never created");
-    return members_[trial.value()];
-}
-
-Population::Member& Population::member(TrialId trial) {
-    return const_cast<Member&>(static_cast<const Population*>(this)->member(trial));
-}
+const Population::Member& Population::member(TrialId trial) const { return slot_of(members_, trial); }
+Population::Member& Population::member(TrialId trial) { return slot_of(members_, trial); }
 
 bool Population::is_ready_point(Iteration iteration) const {
     return iteration % options_.interval == 0 && iteration >= options_.burn_in && iteration < options_.ceiling;
@@ -100,6 +93,11 @@ const Population::Saved* Population::publication(const Member& member) {
     return newest == all.rend() ? nullptr : &*newest;
 }
 
+base::RngStream Population::stream(base::Purpose purpose, const Report& report) const {
+    return {options_.seed, purpose, report.trial.value(),
+            static_cast<std::uint32_t>(report.iteration / options_.interval)};
+}
+
 bool Population::is_better(const study::Ranked& entry, const Report& report) const {
     if (entry.trial == report.trial || !(entry.score > report.score.rank())) return false;
     if (options_.selection != Selection::t_test) return true;
@@ -123,11 +121,9 @@ Population::Choice Population::choose_above(const Report& report, const Standing
     const std::size_t size =
         std::min(ranking.size(),
                  standing.group + (old_score && ranking.position({own.score, report.trial}) < standing.group ? 1 : 0));
-    if (size == 0 || !is_better(ranking.best(), report)) {
-        if (size < 2 || !is_better(ranking[1], report)) return {}; // all scores are equal
-    }
-    base::RngStream random(options_.seed, base::Purpose::exploit, report.trial.value(),
-                           static_cast<std::uint32_t>(report.iteration / options_.interval));
+    // The best may be that old score; where the next is no better either, all scores are equal.
+    if (!is_better(ranking.best(), report) && !(size > 1 && is_better(ranking[1], report))) return {};
+    base::RngStream random = stream(base::Purpose::exploit, report);
     const auto serves = [&](std::size_t position) {
         const study::Ranked& entry = ranking[position];
         return is_better(entry, report) && publication(member(entry.trial)) != nullptr;
@@ -146,8 +142,7 @@ Population::Choice Population::choose_above(const Report& report, const Standing
 /// One of the others, each with the same probability.
 Population::Choice Population::choose_opponent(const Report& report) const {
     const Ranking& ranking = *ranking_at(report.iteration);
-    base::RngStream random(options_.seed, base::Purpose::exploit, report.trial.value(),
-                           static_cast<std::uint32_t>(report.iteration / options_.interval));
+    base::RngStream random = stream(base::Purpose::exploit, report);
     if (ranking.size() == 0 || (ranking.size() == 1 && ranking.best().trial == report.trial)) return {};
     const study::Ranked* opponent = nullptr;
     while (opponent == nullptr || opponent->trial == report.trial) opponent = &ranking[random.below(ranking.size())];
@@ -193,8 +188,7 @@ Exploit Population::exploit(const Report& report) const {
     const Choice choice = choose(report, standing_of(report));
     if (!choice.donor) throw std::logic_error("pbt: a member that exploits nobody was asked whom");
     const Member& donor = member(*choice.donor);
-    base::RngStream random(options_.seed, base::Purpose::explore, report.trial.value(),
-                           static_cast<std::uint32_t>(report.iteration / options_.interval));
+    base::RngStream random = stream(base::Purpose::explore, report);
     return {*choice.donor, publication(donor)->iteration,
             explored(space_, donor.configuration, explore_, options_.resample, kept_,
                      member(report.trial).configuration, random)};

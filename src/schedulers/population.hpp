@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "ranktune/base/rng.hpp"
 #include "ranktune/schedulers/objective_reader.hpp"
 #include "ranktune/schedulers/scheduler.hpp"
 #include "ranktune/space/search_space.hpp"
@@ -122,6 +123,8 @@ class Population final : public Scheduler {
     [[nodiscard]] Choice choose_opponent(const Report& report) const;
     /// Null: nothing that others could take over.
     [[nodiscard]] static const Saved* publication(const Member& member);
+    /// Of this trial at this ready point.
+    [[nodiscard]] base::RngStream stream(base::Purpose purpose, const Report& report) const;
     [[nodiscard]] bool is_better(const study::Ranked& entry, const Report& report) const;
     /// Of the members that wait, one that has trained less than so far; nothing: nobody has.
     [[nodiscard]] std::optional<base::Iteration> waits_behind(base::Iteration iteration, bool contended) const;
