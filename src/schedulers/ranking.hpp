@@ -29,6 +29,13 @@ class Ranking {
     [[nodiscard]] const study::Ranked& best() const { return blocks_.front().front(); }
     [[nodiscard]] const study::Ranked& worst() const { return blocks_.back().back(); }
 
+    /// Calls `visit(const study::Ranked&)` for every entry, the best first.
+    template <class Visit>
+    void for_each(Visit visit) const {
+        for (const Block& block : blocks_)
+            for (const study::Ranked& entry : block) visit(entry);
+    }
+
     void snapshot(study::Encoder& out) const;
     /// Throws base::FormatError.
     void restore(study::Decoder& in);

@@ -39,6 +39,8 @@ READERS_OF_MODE = {
     "src/sim/deterministic.cpp": EVERYWHERE,             # makes deterministic studies
     "src/schedulers/asha.cpp": {"make_asha"},            # a trial counts as paused from the verdict on
     "src/schedulers/median.cpp": {"make_median"},        # likewise
+    "src/schedulers/hyperband.cpp": {"make_hyperband"},  # likewise
+    "src/schedulers/topk.cpp": {"make_topk"},            # likewise
     "src/testing/scheduler_world.cpp": {"spec_of"},      # the contract has studies of both kinds
     "src/study/change.cpp": EVERYWHERE,                  # which keys may change
     "src/study/parse/parse_scheduler.cpp": EVERYWHERE,   # which schedulers do not go with it

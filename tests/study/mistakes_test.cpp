@@ -372,14 +372,18 @@ TEST_CASE("mistakes of [searcher]", "[study]") {
 TEST_CASE("mistakes of [scheduler]", "[study]") {
     const std::string only_asha = " is a key of type \"asha\" only";
     const std::vector<Case> cases = {
-        {"type = \"hyperband\"\n",
-         "13:8 scheduler.type: unknown value \"hyperband\"; accepted: \"fifo\", \"asha\", "
-         "\"median\" or \"pbt\""},
+        {"type = \"genetic\"\n",
+         "13:8 scheduler.type: unknown value \"genetic\"; accepted: \"fifo\", \"asha\", "
+         "\"median\", \"pbt\", \"hyperband\" or \"topk\""},
+        {"type = \"HyperBandScheduler\"\n",
+         "13:8 scheduler.type: unknown value \"HyperBandScheduler\"; accepted: \"fifo\", \"asha\", "
+         "\"median\", \"pbt\", \"hyperband\" or \"topk\"; here it is called \"hyperband\""},
         {"type = \"asynchyperband\"\n",
          "13:8 scheduler.type: unknown value \"asynchyperband\"; accepted: \"fifo\", \"asha\", "
-         "\"median\" or \"pbt\"; here it is called \"asha\""},
-        {"eta = 3\n", "12:1 scheduler.type: missing; \"fifo\", \"asha\", \"median\" or \"pbt\""},
-        {"type = \"fifo\"\neta = 3\n", "14:1 scheduler.eta: is a key of type \"asha\" only"},
+         "\"median\", \"pbt\", \"hyperband\" or \"topk\"; here it is called \"asha\""},
+        {"eta = 3\n",
+         "12:1 scheduler.type: missing; \"fifo\", \"asha\", \"median\", \"pbt\", \"hyperband\" or \"topk\""},
+        {"type = \"fifo\"\neta = 3\n", "14:1 scheduler.eta: is a key of type \"asha\" or \"hyperband\" only"},
         {"type = \"fifo\"\ngrace = 3\n", "14:1 scheduler.grace: is a key of type \"median\" only"},
         {"type = \"median\"\nbrackets = 3\n", "14:1 scheduler.brackets: is a key of type \"asha\" only"},
         {"type = \"asha\"\nhard_stop = true\n", "14:1 scheduler.hard_stop: is a key of type \"median\" only"},
@@ -434,11 +438,13 @@ TEST_CASE("mistakes of [scheduler]", "[study]") {
         {"type = \"median\"\nmin_samples_required = 3\n",
          "14:1 scheduler.min_samples_required: is Ray Tune's name; here: min_samples"},
         {"type = 3\neta = 3\ncolor = 2\n",
-         "13:8 scheduler.type: needs \"fifo\", \"asha\", \"median\" or \"pbt\", not an integer (3)\n15:1 "
+         "13:8 scheduler.type: needs \"fifo\", \"asha\", \"median\", \"pbt\", \"hyperband\" or \"topk\", not an "
+         "integer (3)\n15:1 "
          "scheduler.color: "
          "unknown key; "
          "known: type, variant, rule, eta, first_rung, brackets, finish_top, restart_paused, stop_last_trials, grace, "
-         "min_samples, hard_stop, interval, burn_in, selection, quantile, compare, resample_probability, explore"},
+         "min_samples, hard_stop, interval, burn_in, selection, quantile, compare, resample_probability, table, first, "
+         "k, explore"},
     };
     for (const Case& c : cases) {
         Parts parts;
@@ -530,7 +536,8 @@ TEST_CASE("mistakes of [checkpoint]", "[study]") {
         {"[checkpoint]\nfrequency = 5\n",
          "13:1 checkpoint.frequency: unknown key; known: interval, mean_time_between_failures, at_rungs, "
          "supported, keep, max_bytes, direct"},
-        {"[checkpoint]\nat_rungs = true\n", "13:1 checkpoint.at_rungs: only scheduler.type = \"asha\" has rungs"},
+        {"[checkpoint]\nat_rungs = true\n",
+         "13:1 checkpoint.at_rungs: only scheduler.type = \"asha\", \"hyperband\" or \"topk\" has rungs"},
         {"[checkpoint]\nsupported = false\n",
          "13:13 checkpoint.supported: the trainable 'mlp' can save its state; leave this key out"},
         {"[checkpoint]\nkeep = 0\n", "13:8 checkpoint.keep: needs an integer from 1 to 1000, not 0"},
