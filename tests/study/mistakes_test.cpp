@@ -374,12 +374,12 @@ TEST_CASE("mistakes of [scheduler]", "[study]") {
     const std::vector<Case> cases = {
         {"type = \"hyperband\"\n",
          "13:8 scheduler.type: unknown value \"hyperband\"; accepted: \"fifo\", \"asha\", "
-         "\"median\" or \"pbt\""},
+         "\"median\", \"pbt\" or \"pasha\""},
         {"type = \"asynchyperband\"\n",
          "13:8 scheduler.type: unknown value \"asynchyperband\"; accepted: \"fifo\", \"asha\", "
-         "\"median\" or \"pbt\"; here it is called \"asha\""},
-        {"eta = 3\n", "12:1 scheduler.type: missing; \"fifo\", \"asha\", \"median\" or \"pbt\""},
-        {"type = \"fifo\"\neta = 3\n", "14:1 scheduler.eta: is a key of type \"asha\" only"},
+         "\"median\", \"pbt\" or \"pasha\"; here it is called \"asha\""},
+        {"eta = 3\n", "12:1 scheduler.type: missing; \"fifo\", \"asha\", \"median\", \"pbt\" or \"pasha\""},
+        {"type = \"fifo\"\neta = 3\n", "14:1 scheduler.eta: is a key of type \"asha\" or \"pasha\" only"},
         {"type = \"fifo\"\ngrace = 3\n", "14:1 scheduler.grace: is a key of type \"median\" only"},
         {"type = \"median\"\nbrackets = 3\n", "14:1 scheduler.brackets: is a key of type \"asha\" only"},
         {"type = \"asha\"\nhard_stop = true\n", "14:1 scheduler.hard_stop: is a key of type \"median\" only"},
@@ -416,6 +416,16 @@ TEST_CASE("mistakes of [scheduler]", "[study]") {
          "study.max_iterations (27); at most 3"},
         {"type = \"asha\"\nvariant = \"stop\"\nrule = \"ray\"\neta = 1.01\n",
          "16:7 scheduler.eta: gives more than 64 rungs up to study.max_iterations (27)"},
+        {"type = \"asha\"\nvariant = \"stop\"\nrule = \"ray\"\nallotment = \"budget\"\n",
+         "16:13 scheduler.allotment: \"budget\" needs whole rungs; with rule \"ray\" only \"ray\" is possible"},
+        {"type = \"asha\"\nvariant = \"stop\"\ndelayed = true\n",
+         "15:1 scheduler.delayed: is a key of variant \"promote\" only"},
+        {"type = \"pasha\"\neta = 1\n", "14:7 scheduler.eta: needs an integer from 2 to 1000000, not 1"},
+        {"type = \"pasha\"\nfirst_rung = 28\n",
+         "14:14 scheduler.first_rung: 28 is above the ceiling study.max_iterations (27)"},
+        {"type = \"pasha\"\nepsilon = 0.1\n", "14:1 scheduler.epsilon: is a key of ranking \"fixed\" only"},
+        {"type = \"pasha\"\nranking = \"fixed\"\nepsilon = -0.1\n",
+         "15:11 scheduler.epsilon: needs a number >= 0, not -0.1"},
         {"type = \"asha\"\nbrackets = 0\n", "14:12 scheduler.brackets: needs an integer from 1 to 64, not 0"},
         {"type = \"asha\"\nfinish_top = -1\n", "14:14 scheduler.finish_top: needs an integer >= 0, not -1"},
         {"type = \"asha\"\ngrace_period = 1\n",
@@ -434,11 +444,12 @@ TEST_CASE("mistakes of [scheduler]", "[study]") {
         {"type = \"median\"\nmin_samples_required = 3\n",
          "14:1 scheduler.min_samples_required: is Ray Tune's name; here: min_samples"},
         {"type = 3\neta = 3\ncolor = 2\n",
-         "13:8 scheduler.type: needs \"fifo\", \"asha\", \"median\" or \"pbt\", not an integer (3)\n15:1 "
+         "13:8 scheduler.type: needs \"fifo\", \"asha\", \"median\", \"pbt\" or \"pasha\", not an integer (3)\n15:1 "
          "scheduler.color: "
          "unknown key; "
-         "known: type, variant, rule, eta, first_rung, brackets, finish_top, restart_paused, stop_last_trials, grace, "
-         "min_samples, hard_stop, interval, burn_in, selection, quantile, compare, resample_probability, explore"},
+         "known: type, variant, rule, eta, first_rung, brackets, allotment, finish_top, delayed, restart_paused, "
+         "stop_last_trials, grace, min_samples, hard_stop, interval, burn_in, selection, quantile, compare, "
+         "resample_probability, ranking, epsilon, explore"},
     };
     for (const Case& c : cases) {
         Parts parts;
@@ -530,7 +541,8 @@ TEST_CASE("mistakes of [checkpoint]", "[study]") {
         {"[checkpoint]\nfrequency = 5\n",
          "13:1 checkpoint.frequency: unknown key; known: interval, mean_time_between_failures, at_rungs, "
          "supported, keep, max_bytes, direct"},
-        {"[checkpoint]\nat_rungs = true\n", "13:1 checkpoint.at_rungs: only scheduler.type = \"asha\" has rungs"},
+        {"[checkpoint]\nat_rungs = true\n",
+         "13:1 checkpoint.at_rungs: only scheduler.type = \"asha\" or \"pasha\" has rungs"},
         {"[checkpoint]\nsupported = false\n",
          "13:13 checkpoint.supported: the trainable 'mlp' can save its state; leave this key out"},
         {"[checkpoint]\nkeep = 0\n", "13:8 checkpoint.keep: needs an integer from 1 to 1000, not 0"},
