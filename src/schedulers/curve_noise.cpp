@@ -53,16 +53,24 @@ void CurveNoise::restart(base::Iteration above) {
 
 std::optional<double> CurveNoise::estimate() {
     if (std::ranges::find(is_new_, true) == is_new_.end()) return estimate_;
-    std::vector<double> distances;
-    for (std::size_t j = 1; j < counted_.size(); ++j) {
-        for (std::size_t i = 0; i < j; ++i) {
+    bool changed = false;
+    for (std::size_t k = 0; k < counted_.size(); ++k) {
+        if (!is_new_[k]) continue;
+        for (std::size_t other = 0; other < counted_.size(); ++other) {
+            if (other == k) continue;
+            const std::size_t i = std::min(k, other);
+            const std::size_t j = std::max(k, other);
             Pair& pair = pairs_[first_pair(j) + i];
-            if (is_new_[i] || is_new_[j]) compare(pair, counted_[i], counted_[j]);
-            if (pair.beyond && pair.orders >= 3) distances.push_back(pair.distance);
+            compare(pair, counted_[i], counted_[j]);
+            changed = changed || (pair.beyond && pair.orders >= 3);
         }
     }
     is_new_.assign(is_new_.size(), false);
-    if (!distances.empty()) estimate_ = percentile_90(std::move(distances));
+    if (!changed) return estimate_;
+    std::vector<double> distances;
+    for (const Pair& pair : pairs_)
+        if (pair.beyond && pair.orders >= 3) distances.push_back(pair.distance);
+    estimate_ = percentile_90(std::move(distances));
     return estimate_;
 }
 
