@@ -17,18 +17,19 @@ using study::Ranked;
 using study::Reason;
 using study::Verb;
 
-std::vector<std::size_t> rung_counts(const AshaPromote::Options& options) {
-    std::vector<std::size_t> counts;
-    for (std::uint32_t b = 0; b < options.brackets; ++b) {
-        counts.push_back(integer_levels(options.first_rung, options.eta, options.ceiling, b).size());
-    }
-    return counts;
+std::vector<std::vector<base::Iteration>> all_levels(const AshaPromote::Options& options) {
+    std::vector<std::vector<base::Iteration>> levels;
+    for (std::uint32_t b = 0; b < options.brackets; ++b)
+        levels.push_back(integer_levels(options.first_rung, options.eta, options.ceiling, b));
+    return levels;
 }
 
 } // namespace
 
 AshaPromote::AshaPromote(const Options& options, const study::Objective& objective)
-    : options_(options), objective_(objective), draw_(options.seed, rung_counts(options)) {
+    : options_(options),
+      objective_(objective),
+      bracket_of_(bracket_choice(options.allotment, options.seed, all_levels(options), options.eta)) {
     assert(options.eta >= 2 && options.brackets >= 1 && options.brackets <= 255);
     const BestCount count(BestCount::Rule::floor, options.eta);
     for (std::uint32_t b = 0; b < options.brackets; ++b) {
@@ -67,10 +68,17 @@ study::Verdict AshaPromote::decide(const Report& report, bool contended) const {
 
     const Ranked entry{report.score.rank(), report.trial};
     const auto entries = static_cast<double>(here.entries.size() + 1);
-    const bool chosen = !contended && here.entries.would_be_in_best(entry) &&
-                        (!here.promotable || study::better(entry, here.paused.top())) && !promotable_above(here.level);
+    const bool chosen =
+        !contended && here.entries.would_be_in_best(entry) && may_promote(here, here.entries.size() + 1) &&
+        (!top_among_best(here) || study::better(entry, here.paused.top())) && !promotable_above(here.level);
     if (!chosen) return {Verb::pause, Reason::rung, level, entries};
     return {Verb::go_on, Reason::in_top, static_cast<double>(here.entries.next_best_count()), entries};
+}
+
+/// Whether the rung, with so many entries, may promote one of its best.
+bool AshaPromote::may_promote(const Rung& rung, std::size_t entries) const {
+    if (rung.index >= options_.top) return false;
+    return !options_.delayed || entries / options_.eta > rung.promoted;
 }
 
 bool AshaPromote::promotable_above(base::Iteration level) const {
@@ -114,7 +122,7 @@ Work AshaPromote::next(const Pool& pool) const {
         const Rung& to = rungs_[first_[from.bracket] + from.index + 1U];
         return Promotion{upwards.entry->trial, from.level, to.level, Reason::promoted};
     }
-    if (pool.can_create) return Create{draw_(pool.trial)};
+    if (pool.can_create) return Create{bracket_of_(pool.trial)};
     if (completed_ + finishing_ >= options_.finish_top) return NothingLeft{};
     // Finish only when nothing else is left: all active trials are finishing already.
     if (pool.active && active_ != finishing_) return Wait{};
@@ -127,6 +135,12 @@ base::Iteration AshaPromote::next_decision_point(base::TrialId trial, base::Iter
     const Slot& at = slot(trial);
     if (at.finishing) return std::max(options_.ceiling, current + 1);
     return std::max(rung(at).level, current + 1);
+}
+
+std::optional<std::size_t> AshaPromote::enters(base::TrialId trial, base::Iteration iteration) const {
+    const Slot& at = slot(trial);
+    if (at.finishing || at.entered || iteration < rung(at).level) return std::nullopt;
+    return at.rung;
 }
 
 std::vector<Scheduler::RungView> AshaPromote::rungs() const {
@@ -245,7 +259,9 @@ void AshaPromote::enter(Slot& at, base::TrialId trial, double score) {
 
 /// The trial leaves its rung for the next one.
 void AshaPromote::promote(Slot& at) {
-    ++rung(at).promoted;
+    Rung& from = rung(at);
+    ++from.promoted;
+    if (options_.delayed) refresh(from);
     ++at.rung;
     at.entered = at.told = false;
     at.score = 0.0;
@@ -320,9 +336,13 @@ void AshaPromote::drop_left(Rung& rung) const {
 /// those below it are not either. It stops there, because at the end of a study all paused trials are closed one after
 /// the other, and keeping the best of the rest on top would cost O(log n) for each.
 void AshaPromote::refresh(Rung& rung) const {
-    const auto top_is_among_best = [&] { return !rung.paused.empty() && rung.entries.in_best(rung.paused.top()); };
-    while (top_is_among_best() && !waits_at(rung.paused.top(), rung)) rung.paused.pop();
-    rung.promotable = top_is_among_best();
+    while (top_among_best(rung) && !waits_at(rung.paused.top(), rung)) rung.paused.pop();
+    rung.promotable = top_among_best(rung) && may_promote(rung, rung.entries.size());
+}
+
+void AshaPromote::raise_top(std::size_t top) {
+    options_.top = top;
+    for (Rung& each : rungs_) refresh(each);
 }
 
 } // namespace ranktune::schedulers

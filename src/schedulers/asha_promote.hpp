@@ -4,6 +4,7 @@
 // algorithm 2), with brackets.
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -29,6 +30,10 @@ namespace ranktune::schedulers {
 ///
 /// A trial goes on in place, without pausing, when no other trial waits for ranks and `next` would have chosen it.
 ///
+/// Option `delayed` (D-ASHA: Li, Shen et al., "Hyper-Tune", VLDB 2022, as in the authors' code): a rung of which p
+/// trials have been promoted promotes another one only if it has at least eta * (p + 1) entries. So never more than
+/// floor(n / eta) are promoted, however often the best of the rung change.
+///
 /// Cost per report: between rungs one look-up; at a rung O(log entries). Memory: 16 bytes per trial, per entry of a
 /// rung, per pause, and for each of the best num_trials / eta of a rung; up to twice that, because the arrays double.
 class AshaPromote final : public Scheduler {
@@ -41,10 +46,14 @@ class AshaPromote final : public Scheduler {
         /// When nothing else is left, the best paused trials of the highest rung go straight to the ceiling, until this
         /// many trials have reached it. 0: as in the paper.
         std::uint32_t finish_top = 1;
+        bool delayed = false;
+        Allotment allotment = Allotment::ray; ///< of new trials to brackets
         std::uint64_t seed = 0;
         std::uint32_t num_trials = std::numeric_limits<std::uint32_t>::max(); ///< of the study, at most
         /// A trial that is told to pause counts as paused at once, not only from the end of its attempt.
         bool pause_at_verdict = false;
+        /// Trials are promoted up to the rung of this index (see `raise_top`); finish_top goes beyond it.
+        std::size_t top = std::numeric_limits<std::size_t>::max();
     };
     AshaPromote(const Options& options, const study::Objective& objective);
 
@@ -61,6 +70,18 @@ class AshaPromote final : public Scheduler {
     void check_invariants() const override;
     [[nodiscard]] bool pauses() const override { return true; }
     [[nodiscard]] std::vector<RungView> rungs() const override;
+
+    // For schedulers that use this one.
+
+    /// The index, in its bracket, of the rung at which a report will be entered; null: it will not be, or the trial is
+    /// on its way to the ceiling by finish_top.
+    [[nodiscard]] std::optional<std::size_t> enters(base::TrialId trial, base::Iteration iteration) const;
+    [[nodiscard]] bool finishing(base::TrialId trial) const { return slot(trial).finishing; }
+    [[nodiscard]] double score(const study::Reported& record) const {
+        return objective_.score(objective_.value(record));
+    }
+    /// Trials are promoted up to the rung of index `top` from now on. Not part of a snapshot: set it before `restore`.
+    void raise_top(std::size_t top);
 
   private:
     /// A trial. `rung` is the one that it heads for or, once entered, stands at.
@@ -79,8 +100,8 @@ class AshaPromote final : public Scheduler {
         std::uint8_t bracket = 0;
         std::uint8_t index = 0;
         bool last = false;
-        /// The top of `paused` is among the best entries, so `next` may promote it. (If the best paused trial is not
-        /// among them, no other one is.)
+        /// The top of `paused` is among the best entries and the rung may promote, so `next` may promote it. (If the
+        /// best paused trial is not among them, no other one is.)
         bool promotable = false;
         std::uint64_t promoted = 0;
         RankedSplit entries;
@@ -96,6 +117,10 @@ class AshaPromote final : public Scheduler {
     [[nodiscard]] const Rung& rung(const Slot& slot) const { return rungs_[first_[slot.bracket] + slot.rung]; }
     [[nodiscard]] Rung& rung(const Slot& slot) { return rungs_[first_[slot.bracket] + slot.rung]; }
     [[nodiscard]] bool waits_at(const study::Ranked& entry, const Rung& rung) const;
+    [[nodiscard]] bool top_among_best(const Rung& rung) const {
+        return !rung.paused.empty() && rung.entries.in_best(rung.paused.top());
+    }
+    [[nodiscard]] bool may_promote(const Rung& rung, std::size_t entries) const;
     [[nodiscard]] bool promotable_above(base::Iteration level) const;
     [[nodiscard]] const study::Ranked* best_waiting(const Rung& rung) const;
     struct Candidate {
@@ -132,7 +157,7 @@ class AshaPromote final : public Scheduler {
     std::vector<std::size_t> first_; ///< position of each bracket's first rung in rungs_
     std::vector<std::size_t> order_; ///< rungs that can promote, highest level first, then lower bracket
     std::vector<Slot> slots_;        ///< position is the TrialId
-    BracketDraw draw_;
+    std::function<std::uint32_t(base::TrialId)> bracket_of_;
     std::uint64_t active_ = 0;    ///< trials neither paused at a rung nor closed
     std::uint64_t finishing_ = 0; ///< trials on their way to the ceiling by finish_top
     std::uint64_t completed_ = 0; ///< trials that reported at the ceiling

@@ -158,7 +158,7 @@ void AshaPromote::check_rungs() const {
         holds(paused == counts[i].paused, "would never promote a trial that is paused there");
         holds(each.paused.valid(), "has its paused trials out of order");
         holds(!each.promotable || waits_at(each.paused.top(), each), "would promote a trial that has left");
-        holds(each.promotable == (!each.paused.empty() && each.entries.in_best(each.paused.top())),
+        holds(each.promotable == (top_among_best(each) && may_promote(each, each.entries.size())),
               "does not know whether it can promote");
     }
     for (const Rung& each : rungs_) {

@@ -26,10 +26,10 @@ std::vector<base::Iteration> levels_of(const AshaStop::Options& options, std::ui
                           options.ceiling, bracket);
 }
 
-std::vector<std::size_t> rung_counts(const AshaStop::Options& options) {
-    std::vector<std::size_t> counts;
-    for (std::uint32_t b = 0; b < options.brackets; ++b) counts.push_back(levels_of(options, b).size());
-    return counts;
+std::vector<std::vector<base::Iteration>> all_levels(const AshaStop::Options& options) {
+    std::vector<std::vector<base::Iteration>> levels;
+    for (std::uint32_t b = 0; b < options.brackets; ++b) levels.push_back(levels_of(options, b));
+    return levels;
 }
 
 /// Bits 0 .. count-1.
@@ -40,8 +40,12 @@ std::uint64_t lowest_bits(std::size_t count) {
 } // namespace
 
 AshaStop::AshaStop(const Options& options, const study::Objective& objective)
-    : options_(options), objective_(objective), draw_(options.seed, rung_counts(options)) {
+    : options_(options),
+      objective_(objective),
+      bracket_of_(bracket_choice(options.allotment, options.seed, all_levels(options),
+                                 static_cast<std::uint64_t>(options.eta))) {
     assert(options.brackets >= 1 && options.brackets <= 255);
+    assert(options.allotment == Allotment::ray || options.rule == Rule::floor);
     if (options_.rule == Rule::floor) options_.stop_last_trials = true;
     const BestCount count(options_.rule == Rule::ray ? BestCount::Rule::quantile : BestCount::Rule::at_least_one,
                           options.eta);

@@ -3,6 +3,7 @@
 // ASHA without pauses: at a rung a trial goes on or is stopped, by one of two rules.
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "ranktune/schedulers/objective_reader.hpp"
@@ -39,6 +40,7 @@ class AshaStop final : public Scheduler {
         std::uint32_t brackets = 1;   ///< 1 .. 255; bracket b starts at first_rung * eta^b
         bool stop_last_trials = true; ///< ray only
         std::uint64_t seed = 0;
+        Allotment allotment = Allotment::ray; ///< of new trials to brackets; floor only
     };
     /// Throws base::UsageError when a bracket has more than max_rungs rungs.
     AshaStop(const Options& options, const study::Objective& objective);
@@ -46,7 +48,7 @@ class AshaStop final : public Scheduler {
     [[nodiscard]] std::string_view name() const override { return "asha"; }
     [[nodiscard]] study::Verdict decide(const Report& report, bool contended) const override;
     [[nodiscard]] Work next(const Pool& pool) const override {
-        return pool.can_create ? Work(Create{draw_(pool.trial)}) : Work(NothingLeft{});
+        return pool.can_create ? Work(Create{bracket_of_(pool.trial)}) : Work(NothingLeft{});
     }
     [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override;
     void apply(const study::Record& record) override;
@@ -91,7 +93,7 @@ class AshaStop final : public Scheduler {
     std::vector<Rung> rungs_;        ///< bracket by bracket, ascending levels
     std::vector<std::size_t> first_; ///< position of each bracket's first rung in rungs_; one more at the end
     std::vector<Slot> slots_;        ///< position is the TrialId
-    BracketDraw draw_;
+    std::function<std::uint32_t(base::TrialId)> bracket_of_;
 };
 
 } // namespace ranktune::schedulers

@@ -57,6 +57,50 @@ std::uint32_t BracketDraw::operator()(base::TrialId trial) const {
     return static_cast<std::uint32_t>(found - cumulative_.begin());
 }
 
+BracketRounds::BracketRounds(const std::vector<std::uint64_t>& trials) {
+    assert(!trials.empty());
+    std::uint64_t sum = 0;
+    for (const std::uint64_t count : trials) {
+        assert(count >= 1);
+        sum += count;
+        cumulative_.push_back(sum);
+    }
+}
+
+std::uint32_t BracketRounds::operator()(base::TrialId trial) const {
+    const std::uint64_t at = trial.value() % cumulative_.back();
+    const auto found = std::upper_bound(cumulative_.begin(), cumulative_.end(), at);
+    return static_cast<std::uint32_t>(found - cumulative_.begin());
+}
+
+std::vector<std::uint64_t> budget_round(const std::vector<std::vector<base::Iteration>>& levels, std::uint64_t eta) {
+    assert(!levels.empty());
+    // B / c = rungs * ceiling * eta^K / (sum of level_k * eta^(K - k)): 128 bits suffice for ceilings up to 10^16.
+    __extension__ using Wide = unsigned __int128;
+    std::vector<std::uint64_t> trials;
+    for (const std::vector<base::Iteration>& rungs : levels) {
+        assert(!rungs.empty());
+        Wide cost = 0;
+        Wide scale = 1; // eta^k
+        for (std::size_t k = 0; k < rungs.size(); ++k) {
+            if (k > 0) scale *= eta;
+            cost = (k == 0 ? 0 : cost * eta) + rungs[k];
+        }
+        const Wide budget = Wide{levels.front().size()} * rungs.back() * scale;
+        trials.push_back(static_cast<std::uint64_t>((budget + cost - 1) / cost));
+    }
+    return trials;
+}
+
+std::function<std::uint32_t(base::TrialId)> bracket_choice(Allotment allotment, std::uint64_t seed,
+                                                           const std::vector<std::vector<base::Iteration>>& levels,
+                                                           std::uint64_t eta) {
+    if (allotment == Allotment::budget) return BracketRounds(budget_round(levels, eta));
+    std::vector<std::size_t> rungs;
+    for (const auto& bracket : levels) rungs.push_back(bracket.size());
+    return BracketDraw(seed, rungs);
+}
+
 void merge(std::vector<Scheduler::RungView>& views, const Scheduler::RungView& rung) {
     const auto at = std::ranges::lower_bound(views, rung.iteration, {}, &Scheduler::RungView::iteration);
     if (at == views.end() || at->iteration != rung.iteration) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "ranktune/base/ids.hpp"
@@ -36,6 +37,38 @@ class BracketDraw {
     std::uint64_t seed_;
     std::vector<double> cumulative_; ///< ascending, the last one is the sum of all weights
 };
+
+/// The brackets in turn, so that each gets the same budget: of every round, the first trials[0] trials go to bracket 0,
+/// the next trials[1] to bracket 1, ... Rounds follow each other. A function of the trial's number alone.
+class BracketRounds {
+  public:
+    /// `trials`: of each bracket in a round, at least one each; see budget_round.
+    explicit BracketRounds(const std::vector<std::uint64_t>& trials);
+    [[nodiscard]] std::uint32_t operator()(base::TrialId trial) const;
+
+  private:
+    std::vector<std::uint64_t> cumulative_;
+};
+
+/// Trials of each bracket in one round of HyperBand (Li et al., JMLR 18, 2018, algorithm 1), for any integer levels: a
+/// bracket has the budget B = (rungs of bracket 0) * ceiling. One trial costs c = sum over its rungs k of
+/// level_k / eta^k, because one in eta goes on, and each rung counts from iteration 0, as in the paper. ceil(B / c)
+/// trials, in integers. With levels R / eta^s ... R this is the paper's ceil((s_max + 1) / (s + 1) * eta^s).
+///
+///   R = 81, eta 3, five brackets: {81, 34, 15, 8, 5}
+[[nodiscard]] std::vector<std::uint64_t> budget_round(const std::vector<std::vector<base::Iteration>>& levels,
+                                                      std::uint64_t eta);
+
+/// How new trials are shared among brackets.
+enum class Allotment : std::uint8_t {
+    ray,   ///< BracketDraw
+    budget ///< BracketRounds of budget_round
+};
+
+/// The bracket of each new trial. `levels`: of each bracket; `eta`: for `budget` only.
+[[nodiscard]] std::function<std::uint32_t(base::TrialId)> bracket_choice(
+    Allotment allotment, std::uint64_t seed, const std::vector<std::vector<base::Iteration>>& levels,
+    std::uint64_t eta);
 
 /// Adds a rung of another bracket to `views`, which are sorted by iteration: to the one at the same iteration, or as a
 /// new one.

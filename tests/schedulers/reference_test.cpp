@@ -53,7 +53,8 @@ study::StudySpec study_for(const std::string& variant, const std::string& rule, 
 class PromoteByTheBook {
   public:
     explicit PromoteByTheBook(const study::StudySpec& spec)
-        : eta_(static_cast<std::size_t>(spec.scheduler.options.at("eta").as_double())) {
+        : eta_(static_cast<std::size_t>(spec.scheduler.options.at("eta").as_double())),
+          delayed_(spec.scheduler.options.at("delayed").as_bool()) {
         const auto brackets = static_cast<std::uint32_t>(spec.scheduler.options.at("brackets").as_int());
         for (std::uint32_t b = 0; b < brackets; ++b) {
             levels_.push_back(integer_levels(1, eta_, spec.max_iterations, b));
@@ -107,6 +108,7 @@ class PromoteByTheBook {
                                                                           : std::vector<Ranked>{};
         const Ranked own{score, trial};
         if (!among(here, own, (here.size() + 1) / eta_) || promotable(levels[t.rung] + 1)) return Verb::pause;
+        if (delayed_ && promoted(t.bracket, t.rung) >= (here.size() + 1) / eta_) return Verb::pause;
         for (const Ranked& other : here) { // a paused trial that is better goes first
             if (waits(other, t.bracket, t.rung) && study::better(other, own)) return Verb::pause;
         }
@@ -130,6 +132,10 @@ class PromoteByTheBook {
         const Trial& t = trials_.at(entry.trial);
         return t.paused && t.bracket == bracket && t.rung == rung;
     }
+    [[nodiscard]] std::size_t promoted(std::uint32_t bracket, std::size_t rung) const {
+        return static_cast<std::size_t>(std::ranges::count_if(
+            trials_, [&](const auto& entry) { return entry.second.bracket == bracket && entry.second.rung > rung; }));
+    }
     [[nodiscard]] std::optional<Ranked> promotable(Iteration from_level) const {
         std::optional<Ranked> best;
         Iteration level = 0;
@@ -140,6 +146,7 @@ class PromoteByTheBook {
             const auto index = static_cast<std::size_t>(std::find(levels.begin(), levels.end(), at) - levels.begin());
             auto all = sorted(rung->second);
             all.resize(all.size() / eta_);
+            if (delayed_ && promoted(bracket, index) >= all.size()) continue;
             for (const Ranked& entry : all) {
                 if (!waits(entry, bracket, index) || (best && !study::better(entry, *best))) continue;
                 best = entry;
@@ -150,6 +157,7 @@ class PromoteByTheBook {
     }
 
     std::size_t eta_;
+    bool delayed_;
     std::vector<std::vector<Iteration>> levels_;
     std::map<Key, std::vector<Ranked>> rungs_;
     std::map<base::TrialId, Trial> trials_;
@@ -175,8 +183,9 @@ std::size_t replay(const study::StudySpec& spec, std::uint64_t seed, Compare com
 
 TEST_CASE("ASHA promote agrees with the paper's algorithm done by sorting", "[schedulers]") {
     for (const std::uint32_t brackets : {1U, 3U}) {
-        for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-            const auto spec = study_for("promote", "floor", seed % 2 == 0 ? 2 : 3, 14, brackets);
+        for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+            auto spec = study_for("promote", "floor", seed % 2 == 0 ? 2 : 3, 14, brackets);
+            set_option(spec.scheduler, {"delayed", seed > 20});
             PromoteByTheBook book(spec);
             const auto compared = replay(spec, seed, [&](Scheduler& scheduler, const study::Record& record) {
                 bool at_rung = false;

@@ -374,16 +374,18 @@ TEST_CASE("mistakes of [scheduler]", "[study]") {
     const std::vector<Case> cases = {
         {"type = \"genetic\"\n",
          "13:8 scheduler.type: unknown value \"genetic\"; accepted: \"fifo\", \"asha\", "
-         "\"median\", \"pbt\", \"hyperband\" or \"topk\""},
+         "\"median\", \"hyperband\", \"pasha\", \"pbt\" or \"topk\""},
         {"type = \"HyperBandScheduler\"\n",
          "13:8 scheduler.type: unknown value \"HyperBandScheduler\"; accepted: \"fifo\", \"asha\", "
-         "\"median\", \"pbt\", \"hyperband\" or \"topk\"; here it is called \"hyperband\""},
+         "\"median\", \"hyperband\", \"pasha\", \"pbt\" or \"topk\"; here it is called \"hyperband\""},
         {"type = \"asynchyperband\"\n",
          "13:8 scheduler.type: unknown value \"asynchyperband\"; accepted: \"fifo\", \"asha\", "
-         "\"median\", \"pbt\", \"hyperband\" or \"topk\"; here it is called \"asha\""},
+         "\"median\", \"hyperband\", \"pasha\", \"pbt\" or \"topk\"; here it is called \"asha\""},
         {"eta = 3\n",
-         "12:1 scheduler.type: missing; \"fifo\", \"asha\", \"median\", \"pbt\", \"hyperband\" or \"topk\""},
-        {"type = \"fifo\"\neta = 3\n", "14:1 scheduler.eta: is a key of type \"asha\" or \"hyperband\" only"},
+         "12:1 scheduler.type: missing; \"fifo\", \"asha\", \"median\", \"hyperband\", \"pasha\", \"pbt\" or "
+         "\"topk\""},
+        {"type = \"fifo\"\neta = 3\n",
+         "14:1 scheduler.eta: is a key of type \"asha\", \"hyperband\" or \"pasha\" only"},
         {"type = \"fifo\"\ngrace = 3\n", "14:1 scheduler.grace: is a key of type \"median\" only"},
         {"type = \"median\"\nbrackets = 3\n", "14:1 scheduler.brackets: is a key of type \"asha\" only"},
         {"type = \"asha\"\nhard_stop = true\n", "14:1 scheduler.hard_stop: is a key of type \"median\" only"},
@@ -420,6 +422,16 @@ TEST_CASE("mistakes of [scheduler]", "[study]") {
          "study.max_iterations (27); at most 3"},
         {"type = \"asha\"\nvariant = \"stop\"\nrule = \"ray\"\neta = 1.01\n",
          "16:7 scheduler.eta: gives more than 64 rungs up to study.max_iterations (27)"},
+        {"type = \"asha\"\nvariant = \"stop\"\nrule = \"ray\"\nallotment = \"budget\"\n",
+         "16:13 scheduler.allotment: \"budget\" needs whole rungs; with rule \"ray\" only \"ray\" is possible"},
+        {"type = \"asha\"\nvariant = \"stop\"\ndelayed = true\n",
+         "15:1 scheduler.delayed: is a key of variant \"promote\" only"},
+        {"type = \"pasha\"\neta = 1\n", "14:7 scheduler.eta: needs an integer from 2 to 1000000, not 1"},
+        {"type = \"pasha\"\nfirst_rung = 28\n",
+         "14:14 scheduler.first_rung: 28 is above the ceiling study.max_iterations (27)"},
+        {"type = \"pasha\"\nepsilon = 0.1\n", "14:1 scheduler.epsilon: is a key of ranking \"fixed\" only"},
+        {"type = \"pasha\"\nranking = \"fixed\"\nepsilon = -0.1\n",
+         "15:11 scheduler.epsilon: needs a number >= 0, not -0.1"},
         {"type = \"asha\"\nbrackets = 0\n", "14:12 scheduler.brackets: needs an integer from 1 to 64, not 0"},
         {"type = \"asha\"\nfinish_top = -1\n", "14:14 scheduler.finish_top: needs an integer >= 0, not -1"},
         {"type = \"asha\"\ngrace_period = 1\n",
@@ -438,13 +450,14 @@ TEST_CASE("mistakes of [scheduler]", "[study]") {
         {"type = \"median\"\nmin_samples_required = 3\n",
          "14:1 scheduler.min_samples_required: is Ray Tune's name; here: min_samples"},
         {"type = 3\neta = 3\ncolor = 2\n",
-         "13:8 scheduler.type: needs \"fifo\", \"asha\", \"median\", \"pbt\", \"hyperband\" or \"topk\", not an "
+         "13:8 scheduler.type: needs \"fifo\", \"asha\", \"median\", \"hyperband\", \"pasha\", \"pbt\" or \"topk\", "
+         "not an "
          "integer (3)\n15:1 "
          "scheduler.color: "
          "unknown key; "
-         "known: type, variant, rule, eta, first_rung, brackets, finish_top, restart_paused, stop_last_trials, grace, "
-         "min_samples, hard_stop, interval, burn_in, selection, quantile, compare, resample_probability, table, first, "
-         "k, explore"},
+         "known: type, variant, rule, eta, first_rung, brackets, allotment, finish_top, delayed, restart_paused, "
+         "stop_last_trials, grace, min_samples, hard_stop, table, ranking, epsilon, interval, burn_in, selection, "
+         "quantile, compare, resample_probability, first, k, explore"},
     };
     for (const Case& c : cases) {
         Parts parts;
@@ -537,7 +550,7 @@ TEST_CASE("mistakes of [checkpoint]", "[study]") {
          "13:1 checkpoint.frequency: unknown key; known: interval, mean_time_between_failures, at_rungs, "
          "supported, keep, max_bytes, direct"},
         {"[checkpoint]\nat_rungs = true\n",
-         "13:1 checkpoint.at_rungs: only scheduler.type = \"asha\", \"hyperband\" or \"topk\" has rungs"},
+         "13:1 checkpoint.at_rungs: only scheduler.type = \"asha\", \"hyperband\", \"pasha\" or \"topk\" has rungs"},
         {"[checkpoint]\nsupported = false\n",
          "13:13 checkpoint.supported: the trainable 'mlp' can save its state; leave this key out"},
         {"[checkpoint]\nkeep = 0\n", "13:8 checkpoint.keep: needs an integer from 1 to 1000, not 0"},

@@ -27,6 +27,8 @@ namespace {
 std::vector<Settings> more_settings(const std::string& name) {
     if (name == "asha")
         return {{{"eta", 2}, {"brackets", 5}, {"finish_top", 3}},
+                {{"eta", 2}, {"brackets", 3}, {"allotment", "budget"}, {"delayed", true}},
+                {{"variant", "stop"}, {"eta", 2}, {"brackets", 3}, {"allotment", "budget"}},
                 {{"variant", "stop"}, {"eta", 2}, {"first_rung", 2}, {"brackets", 3}},
                 // The last brackets have no rungs.
                 {{"variant", "stop"},
@@ -35,6 +37,7 @@ std::vector<Settings> more_settings(const std::string& name) {
                  {"first_rung", 0.7},
                  {"brackets", 12},
                  {"stop_last_trials", false}}};
+    if (name == "pasha") return {{{"eta", 2}}, {{"eta", 2}, {"ranking", "fixed"}, {"epsilon", 0.3}, {"finish_top", 3}}};
     if (name == "median") return {{{"grace", 2.5}}, {{"grace", 0}, {"min_samples", 1}, {"hard_stop", false}}};
     return {};
 }
