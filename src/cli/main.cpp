@@ -68,6 +68,13 @@ constexpr const char* submit_footer = R"(Examples:
 The same line again goes on with the study. Accounts, modules and the like stand in a site file:
 /etc/ranktune/site.toml (or $RANKTUNE_SITE) and ~/.config/ranktune/site.toml.)";
 
+constexpr const char* simulate_footer = R"(Examples:
+  ranktune simulate digits.toml --groups 32                     writes digits-simulated/, for status, best and export
+  ranktune simulate digits.toml --groups 32 --sweep scheduler.type=asha,median,fifo --seeds 20
+  ranktune simulate digits.toml --groups 256 --hours 8 --model model.toml
+
+Nothing is trained: learning curves are power laws. --model changes them, times and failures.)";
+
 template <class Enum>
 using Names = std::map<std::string, Enum>;
 const Names<Format> formats{{"text", Format::text}, {"json", Format::json}};
@@ -151,6 +158,7 @@ class App {
         add_algorithms();
         add_validate();
         add_submit();
+        add_simulate();
         add_hosts();
         add_doctor();
         add_stop_and_replay();
@@ -181,7 +189,8 @@ class App {
         }
         const int code = verb_();
         const auto called = [this](const char* name) { return app_.got_subcommand(name); };
-        const bool has_effects = called("submit") || called("stop") || called("init") || called("checkpoint");
+        const bool has_effects =
+            called("submit") || called("stop") || called("init") || called("checkpoint") || called("simulate");
         return checked_output(code, runs_study_ || has_effects);
     }
 
@@ -406,6 +415,40 @@ class App {
             verb_ = [this] { return submit(submit_, invocation_); };
         });
     }
+    void add_simulate() {
+        auto* verb = app_.add_subcommand("simulate", "What a study would do on so many groups, in virtual time");
+        verb->footer(simulate_footer);
+        add_study(verb, simulate_.study);
+        add_overrides(verb, overrides_);
+        verb->add_option("--groups", simulate_.groups, "Groups of ranks that train side by side")
+            ->required()
+            ->type_name("N")
+            ->transform(whole_number(1, "a number of groups, 1 at least"));
+        verb->add_option("--hours", simulate_.hours, "Virtual time after which the study ends (as study.time_budget)")
+            ->type_name("H")
+            ->check(CLI::Range(1e-3, 1e6));
+        verb->add_option("--model", simulate_.model, "Learning curves, times and failures (TOML; default: built in)")
+            ->type_name("FILE")
+            ->check(no_empty_path());
+        auto* sweep = verb->add_option("--sweep", simulate_.sweeps,
+                                       "Values of a key to compare in a table; may be repeated: all combinations")
+                          ->type_name("KEY=A,B,...")
+                          ->allow_extra_args(false);
+        auto* seeds = verb->add_option("--seeds", simulate_.seeds, "So many seeds, from study.seed on, as a table")
+                          ->type_name("K")
+                          ->transform(whole_number(1, "a number of seeds, 1 at least"));
+        auto* output = verb->add_option("-o,--output", simulate_.directory,
+                                        "Directory of the simulated study (default: ./<study.name>-simulated)")
+                           ->type_name("DIR")
+                           ->check(no_empty_path());
+        auto* fresh =
+            verb->add_flag("--fresh", simulate_.fresh, "An existing directory is renamed to DIR~1, DIR~2, ...");
+        for (auto* table : {sweep, seeds}) table->excludes(output)->excludes(fresh);
+        verb->callback([this, verb] {
+            simulate_.overrides = overrides_.in_order(*verb);
+            verb_ = [this] { return simulate(simulate_); };
+        });
+    }
     void add_hosts() {
         auto* verb = app_.add_subcommand("hosts", "The hosts of this job, one line per task (for the job scripts)");
         verb->group(""); // not in the list
@@ -505,6 +548,7 @@ class App {
     Invocation invocation_;
     RunArguments run_;
     SubmitArguments submit_;
+    SimulateArguments simulate_;
     ReplayArguments replay_;
     SuperviseArguments supervise_;
     Overrides overrides_;

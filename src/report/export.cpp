@@ -197,19 +197,20 @@ namespace {
 std::vector<std::string> export_study_and_trials(const LoadedStudy study, std::ostream& out) {
     const auto& state = study.tuner->state();
     const auto& spec = study.tuner->spec();
-    const Json about = {{"name", spec.name},
-                        {"uuid", state.uuid},
-                        {"version", state.version},
-                        {"metric", spec.objective.metric},
-                        {"mode", spec.objective.mode == study::Mode::max ? "max" : "min"},
-                        {"num_trials", spec.num_trials},
-                        {"max_iterations", spec.max_iterations},
-                        {"seed", spec.seed},
-                        {"starts", study.began},
-                        {"ended", state.ended},
-                        {"exit_code", state.ended ? Json(static_cast<int>(state.outcome)) : Json(nullptr)},
-                        {"outcome", state.end_message},
-                        {"best_trial", state.best ? Json(state.best->value()) : Json(nullptr)}};
+    Json about = {{"name", spec.name},
+                  {"uuid", state.uuid},
+                  {"version", state.version},
+                  {"metric", spec.objective.metric},
+                  {"mode", spec.objective.mode == study::Mode::max ? "max" : "min"},
+                  {"num_trials", spec.num_trials},
+                  {"max_iterations", spec.max_iterations},
+                  {"seed", spec.seed},
+                  {"starts", study.began},
+                  {"ended", state.ended},
+                  {"exit_code", state.ended ? Json(static_cast<int>(state.outcome)) : Json(nullptr)},
+                  {"outcome", state.end_message},
+                  {"best_trial", state.best ? Json(state.best->value()) : Json(nullptr)}};
+    if (!state.simulation.empty()) about["simulated"] = state.simulation;
     out << "{\n \"schema\": 1,\n \"study\": " << text_at(about, 1);
     ArrayWriter trials(out, "trials");
     const std::vector<std::size_t> order = by_trial(study);

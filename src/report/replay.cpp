@@ -155,7 +155,7 @@ class Verifier {
         if (const auto* created = std::get_if<study::StudyCreated>(&record)) {
             tuner_ = std::make_unique<tuner::Tuner>(
                 study::parse_resolved_study(created->spec, file_, algorithms::known_algorithms()));
-            tuner_->create(created->uuid, created->spec, created->version, out);
+            tuner_->create(created->uuid, created->spec, created->version, out, created->simulation);
             return;
         }
         if (!tuner_) throw base::FormatError("the journal does not begin with its study");

@@ -11,6 +11,7 @@
 #include "report/lineage.hpp"
 #include "report/next_steps.hpp"
 #include "report/plan.hpp"
+#include "report/simulated.hpp"
 
 #include <fmt/format.h>
 
@@ -270,20 +271,24 @@ std::string schedule_text(const tuner::State& state, study::TrialId trial, const
 std::string best_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style,
                         bool weights_missing) {
     const auto& state = tuner.state();
+    const std::string mark = simulated_text(state);
+    const std::string simulated = mark.empty() ? "" : paragraph(mark, style);
     if (!state.best)
-        return encoded(paragraph("no trial has reported a finite " + tuner.spec().objective.metric +
-                                     "; what there is: " + unbroken(command_text({"status", directory})),
-                                 style),
+        return encoded(simulated + paragraph("no trial has reported a finite " + tuner.spec().objective.metric +
+                                                 "; what there is: " + unbroken(command_text({"status", directory})),
+                                             style),
                        style);
     const TrialState& best = state.trial(*state.best);
-    std::string text = prose("best",
-                             fmt::format("#{}  {} {} at iteration {} of {}{}{}", state.best->value(),
-                                         tuner.spec().objective.metric, metric_text(best.best), best.best_iteration,
-                                         tuner.spec().max_iterations, style.dot(), study::name(best.phase)),
-                             style);
+    std::string text =
+        simulated + prose("best",
+                          fmt::format("#{}  {} {} at iteration {} of {}{}{}", state.best->value(),
+                                      tuner.spec().objective.metric, metric_text(best.best), best.best_iteration,
+                                      tuner.spec().max_iterations, style.dot(), study::name(best.phase)),
+                          style);
     for (const auto& entry : tuner::best_configuration(best).entries())
         text += prose("", entry.name + " = " + unbroken(entry.value.text()), style);
     text += schedule_text(state, *state.best, directory, style);
+    if (!simulated.empty()) return encoded(std::move(text), style); // there are no weights
     const auto* checkpoint = tuner::best_checkpoint(best, tuner.spec().objective.mode);
     text +=
         prose("weights",

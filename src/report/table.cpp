@@ -9,6 +9,7 @@
 #include "report/next_steps.hpp"
 #include "report/plan.hpp"
 #include "report/screens.hpp"
+#include "report/simulated.hpp"
 
 #include <fmt/format.h>
 
@@ -202,6 +203,7 @@ std::string counts_line(const tuner::State& state, bool interrupted, const Style
 std::string head_lines(const tuner::Tuner& tuner, const Live& live, const Style& style) {
     std::string text = title_line(tuner, live, style) + "\n" + progress_line(tuner, live, style) + "\n" +
                        counts_line(tuner.state(), live.interrupted, style) + "\n";
+    if (const std::string mark = simulated_text(tuner.state()); !mark.empty()) text += fit(mark, style.width) + "\n";
     for (const std::string& line : stopping_lines(live, style.width)) text += line + "\n";
     for (const std::string& line : checkpoint_lines(live, style.width)) text += paint(line, Tone::bad, style) + "\n";
     if (const std::string mark = deterministic_text(tuner.state()); !mark.empty())

@@ -160,6 +160,10 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
     if (!opened.tuner) return opened; // a segment without a record: the study begins now
     opened.is_new = false;
     const auto& state = opened.tuner->state();
+    if (!state.simulation.empty())
+        throw base::UsageError("'" + directory +
+                               "' holds a simulated study, of which no trial was ever trained: give " +
+                               "the study another directory with -o, or --fresh, which moves the simulated one aside");
     opened.changes = study::differences(opened.tuner->spec(), spec);
     refuse_changes(opened, spec, directory);
     if (request.errored != OpenRequest::Errored::leave)

@@ -72,6 +72,7 @@ void Tuner::apply_one(const study::StudyCreated& r) {
     if (!state_.uuid.empty()) impossible("the study is created twice");
     state_.uuid = r.uuid;
     state_.version = r.version;
+    state_.simulation = r.simulation;
     if (!spec_.checkpoint.supported) state_.pace.set_stretch(trained_up_to(nullptr));
 }
 

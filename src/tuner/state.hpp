@@ -28,7 +28,8 @@ struct Ticket {
 struct State {
     std::string uuid;
     std::string version;
-    std::string wall_time; ///< when this incarnation began
+    std::string simulation; ///< StudyCreated::simulation
+    std::string wall_time;  ///< when this incarnation began
     Incarnation incarnation;
     StudyTime now;                    ///< of the last record
     StudyTime began;                  ///< of this incarnation

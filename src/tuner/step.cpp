@@ -8,9 +8,10 @@
 
 namespace ranktune::tuner {
 
-void Tuner::create(const std::string& uuid, const std::string& resolved_spec, const std::string& version, Output& out) {
+void Tuner::create(const std::string& uuid, const std::string& resolved_spec, const std::string& version, Output& out,
+                   const std::string& simulation) {
     Round round{state_.now};
-    commit(study::StudyCreated{uuid, resolved_spec, base::digest_of(resolved_spec), version}, round, out);
+    commit(study::StudyCreated{uuid, resolved_spec, base::digest_of(resolved_spec), version, simulation}, round, out);
     run(round, out);
 }
 

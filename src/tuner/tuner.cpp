@@ -19,7 +19,7 @@
 namespace ranktune::tuner {
 namespace {
 
-constexpr std::uint8_t snapshot_version = 10;
+constexpr std::uint8_t snapshot_version = 11;
 
 std::unique_ptr<Admission> make_admission(const study::StudySpec& spec, Trials& trials) {
     if (spec.deterministic) return std::make_unique<ByTurn>(spec, trials);
@@ -33,7 +33,7 @@ void state_fields(Archive& archive, S& s) {
     each(s.uuid, s.version, s.wall_time, s.incarnation, s.now, s.began, s.metrics, s.reports, s.records, s.iterations,
          s.interruptions, s.scored, s.best, s.suggested, s.next_ticket, s.tickets, s.draining, s.drain_began,
          s.drain_reason, s.drain_message, s.drain_by, s.ended, s.outcome, s.end_reason, s.end_message,
-         s.deterministic_until);
+         s.deterministic_until, s.simulation);
     Pace::fields(archive, s.pace);
     Blame::fields(archive, s.blame);
     Retention::fields(archive, s.retention);

@@ -56,8 +56,9 @@ class Tuner {
     Tuner(const Tuner&) = delete;
     Tuner& operator=(const Tuner&) = delete;
 
-    /// The first record of a new study.
-    void create(const std::string& uuid, const std::string& resolved_spec, const std::string& version, Output& out);
+    /// The first record of a new study. `simulation`: what is simulated, in words; empty: a real study.
+    void create(const std::string& uuid, const std::string& resolved_spec, const std::string& version, Output& out,
+                const std::string& simulation = {});
     /// Between two lives (after `apply` of the journal, before Began): the study file changed. Only keys that may
     /// change take effect. Throws base::FormatError when `resolved_spec` cannot be parsed.
     void change(const std::string& resolved_spec, const std::string& version, StudyTime now, Output& out);

@@ -145,16 +145,15 @@ TEST_CASE("mistakes in its options are reported like those in options of built-i
     CHECK(mistake(begin + "mood = \"eager\"\nhurry = 9\n") == "14:1 scheduler.hurry: is Speedy's name; here: haste\n");
     CHECK(mistake(begin + "grace = -1\n") == "13:9 scheduler.grace: needs an integer >= 0, not -1\n");
     CHECK(mistake(begin + "labell = \"x\"\n") == "13:1 scheduler.labell: unknown key; did you mean 'label'?\n");
-    CHECK(mistake(begin + "eta = 3\n") == "13:1 scheduler.eta: is a key of type \"asha\" or \"hyperband\" only\n");
+    CHECK(mistake(begin + "eta = 3\n") ==
+          "13:1 scheduler.eta: is a key of type \"asha\", \"hyperband\" or \"pasha\" only\n");
     CHECK(mistake("[scheduler]\ntype = \"fifo\"\ngrace = 3\n") ==
           "13:1 scheduler.grace: is a key of type \"median\" or \"idle\" only\n");
     CHECK(mistake("[scheduler]\ntype = \"lazy\"\n") ==
-          "12:8 scheduler.type: unknown value \"lazy\"; accepted: \"fifo\", \"asha\", \"median\", \"pbt\", "
-          "\"hyperband\", \"topk\" or \"idle\"; "
-          "here it is "
-          "called \"idle\"\n");
+          "12:8 scheduler.type: unknown value \"lazy\"; accepted: \"fifo\", \"asha\", \"median\", \"hyperband\", "
+          "\"pasha\", \"pbt\", \"topk\" or \"idle\"; here it is called \"idle\"\n");
     CHECK(mistake(begin + "[checkpoint]\nat_rungs = true\n") ==
-          "14:1 checkpoint.at_rungs: only scheduler.type = \"asha\", \"hyperband\" or \"topk\" has rungs\n");
+          "14:1 checkpoint.at_rungs: only scheduler.type = \"asha\", \"hyperband\", \"pasha\" or \"topk\" has rungs\n");
 }
 
 TEST_CASE("a scheduler that always pauses needs a trainable that can save", "[algorithms]") {

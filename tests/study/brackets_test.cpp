@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mistakes in the options of HyperBand and of topk.
+// Mistakes in the options of HyperBand, PASHA and topk.
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,7 +11,7 @@ using namespace ranktune;
 using namespace ranktune::study;
 using namespace ranktune::study::testing;
 
-TEST_CASE("mistakes in the options of hyperband and topk", "[study]") {
+TEST_CASE("mistakes in the options of hyperband, pasha and topk", "[study]") {
     const std::vector<std::pair<std::string, std::string>> cases = {
         {"type = \"hyperband\"\neta = 2.5\n",
          "14:7 scheduler.eta: needs an integer from 2 to 1000000, not a float (2.5)"},
@@ -21,6 +21,12 @@ TEST_CASE("mistakes in the options of hyperband and topk", "[study]") {
         {"type = \"hyperband\"\nfirst_rung = 28\n",
          "14:14 scheduler.first_rung: 28 is above the ceiling study.max_iterations (27)"},
         {"type = \"hyperband\"\nbrackets = 2\n", "14:1 scheduler.brackets: is a key of type \"asha\" only"},
+        {"type = \"pasha\"\neta = 1\n", "14:7 scheduler.eta: needs an integer from 2 to 1000000, not 1"},
+        {"type = \"pasha\"\nfirst_rung = 28\n",
+         "14:14 scheduler.first_rung: 28 is above the ceiling study.max_iterations (27)"},
+        {"type = \"pasha\"\nepsilon = 0.1\n", "14:1 scheduler.epsilon: is a key of ranking \"fixed\" only"},
+        {"type = \"pasha\"\nranking = \"fixed\"\nepsilon = -0.1\n",
+         "15:11 scheduler.epsilon: needs a number >= 0, not -0.1"},
         {"type = \"topk\"\nk = 0\n", "14:5 scheduler.k: needs an integer >= 1, not 0"},
         {"type = \"topk\"\nfirst = 27\n",
          "14:9 scheduler.first: 27 is not below the ceiling study.max_iterations (27): every trial would be trained to "

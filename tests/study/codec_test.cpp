@@ -46,6 +46,7 @@ std::vector<Record> examples() {
     std::vector<Record> records{
         StudyCreated{},
         StudyCreated{odd_text, std::string(100000, 's'), max64, "0.1.0"},
+        StudyCreated{"u", "s", 1, "0.1.0", odd_text},
         IncarnationBegan{},
         IncarnationBegan{Incarnation(max32),
                          last_time,

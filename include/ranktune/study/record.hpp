@@ -16,9 +16,10 @@ namespace ranktune::study {
 /// First record of a study.
 struct StudyCreated {
     std::string uuid;
-    std::string spec;         ///< the resolved study file (TOML): replay parses it again
-    std::uint64_t digest = 0; ///< XXH64 of `spec`
-    std::string version;      ///< of the program that created it
+    std::string spec;            ///< the resolved study file (TOML): replay parses it again
+    std::uint64_t digest = 0;    ///< XXH64 of `spec`
+    std::string version;         ///< of the program that created it
+    std::string simulation = {}; ///< what was simulated, in words; empty: a real study
     friend bool operator==(const StudyCreated&, const StudyCreated&) = default;
 };
 

@@ -40,6 +40,8 @@ int extract_checkpoint(const CheckpointArguments& arguments) {
     const auto list = [&] {
         study.emplace(report::load_study(files, arguments.directory));
         const auto& state = study->tuner->state();
+        if (!state.simulation.empty())
+            throw base::UsageError("'" + arguments.directory + "' holds a simulated study, which has no weights");
         id = report::trial_named(state, arguments.trial, arguments.directory);
         const auto& trial = state.trial(id);
         if (trial.checkpoints.empty() && state.best == id)

@@ -14,6 +14,7 @@
 #include "report/load.hpp"
 #include "report/replay.hpp"
 #include "report/screens.hpp"
+#include "report/simulated.hpp"
 #include "report/text.hpp"
 #include "tuner/resume.hpp"
 
@@ -57,6 +58,7 @@ int verify(const ReplayArguments& arguments, const Replayed& study) {
     }
     std::cout << fmt::format("verified: {} records, {} decisions made again, {} snapshots\n", result.records,
                              result.decisions, result.snapshots);
+    if (const auto mark = report::simulated_text(study.tuner->state()); !mark.empty()) std::cout << mark << "\n";
     if (result.foreign > 0)
         std::cout << report::counted(result.foreign, "snapshot") << " of another version not compared\n";
     if (result.rounded > 0)

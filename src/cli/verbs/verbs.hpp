@@ -98,6 +98,20 @@ int best(const std::string& directory, Format format);
 int logs(const std::string& directory, const std::string& trial);
 int export_study(const std::string& directory, Format format, const std::string& table, const std::string& output);
 
+struct SimulateArguments {
+    std::string study;
+    std::vector<std::string> overrides;
+    std::string directory; ///< -o; empty: ./<name>-simulated
+    std::uint32_t groups = 0;
+    double hours = 0.0;              ///< of virtual time; 0: no limit but the study's own
+    std::string model;               ///< file; empty: the defaults
+    std::vector<std::string> sweeps; ///< `key=a,b,c`
+    std::uint32_t seeds = 1;         ///< more than 1: a table, as with `sweeps`
+    bool fresh = false;
+};
+/// Returns 0, however the simulated study ended.
+int simulate(const SimulateArguments& arguments);
+
 /// Returns 0 when nothing is wrong, else 1. `clean`: first removes what killed ranks have left behind.
 int doctor(const std::string& directory, Format format, bool clean);
 int support(const std::string& directory, const std::string& output);

@@ -22,6 +22,7 @@
 #include "report/load.hpp"
 #include "report/next_steps.hpp"
 #include "report/screens.hpp"
+#include "report/simulated.hpp"
 #include "report/stopping.hpp"
 #include "report/text.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
@@ -113,6 +114,7 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::stri
                                    {"num_trials", study.tuner->spec().num_trials},
                                    {"reports", state.reports},
                                    {"iterations", state.iterations}};
+    if (!state.simulation.empty()) root["simulated"] = state.simulation;
     root["exit_code"] =
         state.ended ? nlohmann::ordered_json(static_cast<int>(state.outcome)) : nlohmann::ordered_json(nullptr);
     if (interrupted)
@@ -170,7 +172,7 @@ int status(const std::string& directory, Format format, bool all) {
     std::cout << report::lone_reports_text(studydir::lone_reports(directory), style);
     const auto& state = study.tuner->state();
     const bool stopped = state.ended ? !tuner::is_over(state) : live.interrupted;
-    if (stopped)
+    if (stopped && state.simulation.empty())
         std::cout << report::paragraph(
             "stopped, goes on with: " + report::unbroken(report::command_text({"run", directory})), style);
     if (study.journal.cut_bytes > 0)
@@ -186,9 +188,11 @@ int best(const std::string& directory, Format format) {
     const auto study = load_state(directory);
     const bool missing = best_is_missing(study, directory);
     if (format == Format::json) {
-        auto best = summary(study, directory)["best"];
-        if (missing) best["checkpoint_missing"] = true;
-        print({{"schema", 1}, {"best", best}});
+        const auto all = summary(study, directory);
+        nlohmann::ordered_json root = {{"schema", 1}, {"best", all["best"]}};
+        if (missing) root["best"]["checkpoint_missing"] = true;
+        if (all.contains("simulated")) root["simulated"] = all["simulated"];
+        print(root);
     } else {
         std::cout << report::best_screen(*study.tuner, directory, detect_terminal().style, missing);
     }
@@ -204,6 +208,8 @@ int logs(const std::string& directory, const std::string& word) {
     const bool terminal = isatty(STDOUT_FILENO) != 0;
     const auto shown = [&](const std::string& text) { return terminal ? report::escaped(text) : text; };
     const report::Style style = detect_terminal().style;
+    if (const auto mark = report::simulated_text(study.tuner->state()); !mark.empty())
+        std::cout << report::paragraph(mark, style);
     std::cout << report::paragraph(
         fmt::format("trial #{}: {}, iteration {}", trial, study::name(state.phase), state.iteration), style);
     const auto& metric = study.tuner->spec().objective.metric;
@@ -240,6 +246,8 @@ int export_study(const std::string& directory, Format format, const std::string&
     const MissingRecords missing(directory);
     auto study = report::load_study(files, directory); // not load_state: a large snapshot takes more memory
     const bool incomplete = missing.tell(study.journal);
+    if (const auto mark = report::simulated_text(study.tuner->state()); !mark.empty() && format == Format::csv)
+        std::cerr << mark << "\n"; // a table has no place for it
     const std::uint64_t records = study.journal.records;
     const report::EachReport each_report = [&](const auto& visit) {
         report::read_reports(files, directory, records, visit);

@@ -186,7 +186,15 @@ std::string explain_later(View dotted) {
 
 std::span<const std::string_view> accepted_tables() { return tables; }
 
-KeyTable::KeyTable(const Algorithms& algorithms) {
+KeyTable::KeyTable(std::vector<std::string> keys) : keys_(std::move(keys)), of_study_(false) {
+    for (const std::string& key : keys_)
+        if (const View table = table_of(key); std::ranges::find(tables_, table) == tables_.end())
+            tables_.emplace_back(table);
+}
+
+bool KeyTable::has_table(View name) const { return std::ranges::find(tables_, name) != tables_.end(); }
+
+KeyTable::KeyTable(const Algorithms& algorithms) : tables_(std::begin(tables), std::end(tables)) {
     for (const char* word : {"maximize", "maximise"}) words_.push_back({"study.mode", word, "max"});
     for (const char* word : {"minimize", "minimise"}) words_.push_back({"study.mode", word, "min"});
     for (const View key : fixed_keys) {
@@ -232,10 +240,16 @@ std::vector<View> KeyTable::same_name_elsewhere(View key) const {
     return found;
 }
 
-std::string KeyTable::explain_unknown_key(View table, View key) const {
-    const std::string dotted = std::string(table) + "." + std::string(key);
+/// A key of a later version, or of another tool; empty: neither. `table` is empty for a key outside all tables.
+std::string KeyTable::explain_other(View table, View key) const {
+    if (!of_study_) return "";
+    const std::string dotted = (table.empty() ? "" : std::string(table) + ".") + std::string(key);
     if (std::string text = explain_later(dotted); !text.empty()) return text;
-    if (std::string text = explain_foreign(table, key); !text.empty()) return text;
+    return explain_foreign(table, key);
+}
+
+std::string KeyTable::explain_unknown_key(View table, View key) const {
+    if (std::string text = explain_other(table, key); !text.empty()) return text;
     if (const auto elsewhere = same_name_elsewhere(key); !elsewhere.empty())
         return "unknown key here; it belongs to " + base::join(elsewhere, " or ");
     std::vector<View> here;
@@ -247,16 +261,15 @@ std::string KeyTable::explain_unknown_key(View table, View key) const {
 }
 
 std::string KeyTable::explain_unknown_table(View name) const {
-    if (std::string text = explain_later(name); !text.empty()) return text;
-    if (std::string text = explain_foreign("", name); !text.empty()) return text;
+    if (std::string text = explain_other("", name); !text.empty()) return text;
     // A table that differs in one letter comes before keys of the same name.
-    for (const View known : tables)
-        if (base::edit_distance(name, known) <= 1) return "unknown table; did you mean [" + std::string(known) + "]?";
+    for (const std::string& known : tables_)
+        if (base::edit_distance(name, known) <= 1) return "unknown table; did you mean [" + known + "]?";
     if (const auto elsewhere = same_name_elsewhere(name); !elsewhere.empty())
         return "unknown table; did you mean the key " + base::join(elsewhere, " or ") + "?";
-    if (const View best = base::nearest(name, std::span<const View>(tables)); !best.empty())
+    if (const View best = base::nearest(name, std::span<const std::string>(tables_)); !best.empty())
         return "unknown table; did you mean [" + std::string(best) + "]?";
-    return "unknown table; known: " + base::join(std::span<const View>(tables));
+    return "unknown table; known: " + base::join(tables_);
 }
 
 std::string KeyTable::explain_unknown_word(View dotted_key, View word) const {

@@ -19,10 +19,14 @@ namespace ranktune::study {
 class KeyTable {
   public:
     explicit KeyTable(const Algorithms& algorithms);
+    /// The keys of another file than a study file (`table.key`), for which other tools have no names.
+    explicit KeyTable(std::vector<std::string> keys);
 
     /// Every accepted key, `table.key`, except those of [space] and the options of a trainable in [trainable].
     /// docs/reference/study-file.md describes each; a test compares.
     [[nodiscard]] const std::vector<std::string>& keys() const { return keys_; }
+    /// Whether a key lies in this table.
+    [[nodiscard]] bool has_table(std::string_view name) const;
 
     /// What to say about `table.key`, which is not accepted: another tool's name, a key of a later version, a key of
     /// another table, or the nearest one.
@@ -52,7 +56,11 @@ class KeyTable {
     [[nodiscard]] std::string explain_foreign(std::string_view table, std::string_view name) const;
     [[nodiscard]] std::vector<std::string_view> same_name_elsewhere(std::string_view key) const;
 
+    [[nodiscard]] std::string explain_other(std::string_view table, std::string_view key) const;
+
     std::vector<std::string> keys_;
+    std::vector<std::string> tables_;
+    bool of_study_ = true; ///< other tools have names for the keys of a study file
     std::vector<ForeignOption> foreign_options_;
     std::vector<Word> words_;
 };

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/simulated.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "report/next_steps.hpp"
+
+namespace ranktune::report {
+namespace {
+
+std::string time_text(double seconds) { return std::isfinite(seconds) ? short_duration(seconds) : "never"; }
+std::string hours_text(double hours) { return fmt::format("{:.1f}", hours); }
+std::string share_text(double share) { return fmt::format("{:.1f} %", 100.0 * share); }
+
+template <class Text>
+std::string cell(const simulate::Quartiles& quartiles, const Text& text) {
+    return fmt::format("{} ({} to {})", text(quartiles.median), text(quartiles.low), text(quartiles.high));
+}
+
+} // namespace
+
+std::string simulated_text(const tuner::State& state) {
+    return state.simulation.empty() ? "" : "simulated: " + state.simulation + "; no trial was trained";
+}
+
+std::string simulated_screen(const simulate::Setup& setup, const simulate::Figures& figures,
+                             const std::string& directory, const Style& style) {
+    const auto& spec = setup.spec;
+    std::string text = paragraph(fmt::format("{} simulated: {}, {}, {}", spec.name, simulate::description(setup),
+                                             counted(figures.trials, "trial"), counted(figures.reports, "report")),
+                                 style);
+    text +=
+        prose("time", fmt::format("{}, {} core-hours", short_duration(figures.seconds), hours_text(figures.core_hours)),
+              style);
+    text += prose("workers", share_text(figures.utilisation()) + " training", style);
+    if (!std::isnan(figures.best))
+        text += prose("best",
+                      fmt::format("{} {} without noise; best reachable {}", spec.objective.metric,
+                                  metric_text(figures.best), metric_text(figures.best_reachable)),
+                      style);
+    text += prose("near best",
+                  figures.near_best_s ? "within 1 % of the best reachable after " + short_duration(*figures.near_best_s)
+                                      : std::string("never within 1 % of the best reachable"),
+                  style);
+    text += labelled("trials", command_text({"status", directory}));
+    text += labelled("result", command_text({"best", directory}));
+    return encoded(std::move(text), style);
+}
+
+std::string sweep_table(std::span<const simulate::Axis> axes, std::span<const simulate::SweepRow> rows,
+                        const simulate::Setup& setup) {
+    std::vector<std::vector<std::string>> table(1);
+    for (const auto& axis : axes) table[0].push_back(axis.key);
+    for (const char* title : {"best", "to 1 %", "reached", "core-hours", "utilisation"}) table[0].emplace_back(title);
+    table[0][axes.size()] += " " + setup.spec.objective.metric;
+    for (const auto& row : rows) {
+        auto& line = table.emplace_back(row.values);
+        line.push_back(cell(row.best, metric_text));
+        line.push_back(cell(row.near_best_s, time_text));
+        line.push_back(fmt::format("{}/{}", row.reached, row.seeds));
+        line.push_back(cell(row.core_hours, hours_text));
+        line.push_back(cell(row.utilisation, share_text));
+    }
+    std::vector<std::size_t> widths(table[0].size());
+    for (const auto& line : table)
+        for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], display_width(line[i]));
+    std::string text;
+    for (const auto& line : table) {
+        std::string out;
+        for (std::size_t i = 0; i < line.size(); ++i) out += (i == 0 ? "" : "  ") + pad_right(line[i], widths[i]);
+        text += out.substr(0, out.find_last_not_of(' ') + 1) + "\n";
+    }
+    const std::uint32_t seeds = rows.empty() ? 0 : rows.front().seeds;
+    return text + fmt::format("simulated: {}; median (first to third quartile) over {}\n", simulate::description(setup),
+                              counted(seeds, "seed"));
+}
+
+} // namespace ranktune::report

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulate/driver.hpp"
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ranktune/study/codec.hpp"
+#include "setups.hpp"
+#include "support/catch.hpp"
+#include "tuner/tuner.hpp"
+
+using namespace ranktune;
+using namespace ranktune::simulate;
+using simulate::testing::exact;
+using simulate::testing::spec;
+
+namespace {
+
+/// Keeps the records, and lets a second core apply them.
+struct Twin final : study::RecordSink {
+    explicit Twin(const study::StudySpec& spec) : tuner(spec) {}
+    void append(const std::vector<study::Record>& batch) override {
+        for (const auto& record : batch) tuner.apply(record);
+        records.insert(records.end(), batch.begin(), batch.end());
+    }
+    template <class T>
+    [[nodiscard]] std::size_t count() const {
+        std::size_t n = 0;
+        for (const auto& record : records) n += std::holds_alternative<T>(record) ? 1 : 0;
+        return n;
+    }
+    tuner::Tuner tuner;
+    std::vector<study::Record> records;
+};
+
+/// Simulates, and checks the state at the end.
+Figures run(const Setup& setup, Twin& twin) {
+    const Figures figures = simulate::simulate(setup, "uuid", "test", &twin);
+    twin.tuner.check_invariants();
+    CHECK(tuner::is_over(twin.tuner.state()));
+    CHECK(twin.tuner.state().simulation == description(setup));
+    CHECK(twin.tuner.state().reports == figures.reports);
+    return figures;
+}
+Figures run(const Setup& setup) {
+    Twin twin(setup.spec);
+    return run(setup, twin);
+}
+
+constexpr const char* fifo = "[scheduler]\ntype = \"fifo\"\n";
+constexpr const char* asha = "[scheduler]\ntype = \"asha\"\neta = 3\n";
+constexpr const char* pbt = "[scheduler]\ntype = \"pbt\"\ninterval = 3\n[scheduler.explore]\nx = [0.8, 1.2]\n";
+
+} // namespace
+
+TEST_CASE("a FIFO study that fits exactly keeps every rank training", "[simulate]") {
+    const Setup setup{
+        spec("num_trials = 8\nmax_iterations = 5", std::string("[resources]\nranks = 2\ncpus_per_rank = 3\n") + fifo),
+        exact(), 4};
+    const Figures figures = run(setup);
+    CHECK(figures.ranks == 8);
+    CHECK(figures.reports == 40);
+    CHECK(figures.seconds == 10.0); // two rounds of five iterations of one second
+    CHECK(figures.training_s == 80.0);
+    CHECK(figures.utilisation() == 1.0);
+    CHECK(figures.core_hours == Approx(10.0 / 3600.0 * 8 * 3));
+}
+
+TEST_CASE("starts and checkpoints take their time", "[simulate]") {
+    Setup setup{spec("num_trials = 1\nmax_iterations = 4", fifo), exact(), 1};
+    setup.model.time.start = 10.0;
+    setup.model.time.checkpoint = 2.0;
+    const Figures figures = run(setup);
+    CHECK(figures.seconds == 10.0 + 4.0 + 2.0);
+    CHECK(figures.training_s == 4.0);
+    CHECK(figures.utilisation() == Approx(4.0 / 16.0));
+}
+
+TEST_CASE("stragglers and slow configurations take longer", "[simulate]") {
+    Setup setup{spec("num_trials = 4\nmax_iterations = 5", fifo), exact(), 4};
+    setup.model.time.stragglers = 1.0;
+    setup.model.time.straggler_factor = 3.0;
+    CHECK(run(setup).seconds == 15.0);
+    setup.model.time.stragglers = 0.0;
+    setup.model.time.spread = 0.5;
+    const double seconds = run(setup).seconds; // the slowest of four
+    CHECK(seconds > 5.0 * std::exp(-0.5));
+    CHECK(seconds < 5.0 * std::exp(0.5));
+    CHECK(seconds != 5.0);
+}
+
+TEST_CASE("the same setup gives the same records, another seed others", "[simulate]") {
+    Setup setup{spec("num_trials = 30\nmax_iterations = 9", asha), Model{}, 4};
+    setup.model.failures.rate = 0.1;
+    const auto bytes_of = [&] {
+        Twin twin(setup.spec);
+        run(setup, twin);
+        study::Bytes bytes;
+        study::encode(twin.records, bytes);
+        return bytes;
+    };
+    const auto first = bytes_of();
+    CHECK(first == bytes_of());
+    setup.spec.seed = 2;
+    CHECK(first != bytes_of());
+}
+
+TEST_CASE("schedulers run to their ends", "[simulate]") {
+    for (const char* scheduler :
+         {fifo, asha, "[scheduler]\ntype = \"asha\"\nvariant = \"stop\"\n", "[scheduler]\ntype = \"median\"\n", pbt}) {
+        for (const std::uint32_t groups : {1U, 4U, 50U}) {
+            INFO(scheduler << groups);
+            Setup setup{
+                spec("num_trials = 20\nmax_iterations = 9", std::string("[failure]\ntolerate = 1.0\n") + scheduler),
+                Model{}, groups};
+            setup.model.failures.rate = 0.02;
+            Twin twin(setup.spec);
+            const Figures figures = run(setup, twin);
+            CHECK(figures.trials == 20);
+            CHECK(figures.outcome == study::StudyOutcome::ok);
+            CHECK(figures.utilisation() > 0.0);
+            CHECK(figures.utilisation() <= 1.0);
+            CHECK(figures.best <= 0.95);
+            CHECK(figures.best > 0.1);
+        }
+    }
+}
+
+TEST_CASE("a deterministic study runs, too", "[simulate]") {
+    const Setup setup{spec("num_trials = 20\nmax_iterations = 9\ndeterministic = true\nmax_concurrent = 4", asha),
+                      Model{}, 4};
+    CHECK(run(setup).trials == 20);
+}
+
+TEST_CASE("a trial that exploits goes on from the quality of its donor", "[simulate]") {
+    const Setup setup{spec("num_trials = 8\nmax_iterations = 30", pbt), exact(), 8};
+    Twin twin(setup.spec);
+    run(setup, twin);
+    REQUIRE(twin.count<study::Exploited>() > 0);
+    // The first report after an exploit is near the donor's at its checkpoint, not near the trial's own.
+    std::map<std::uint32_t, std::vector<double>> values;
+    std::map<std::uint32_t, double> expected;
+    int compared = 0;
+    for (const auto& record : twin.records) {
+        if (const auto* report = std::get_if<study::Reported>(&record)) {
+            const std::uint32_t trial = report->trial.value();
+            const double value = report->metrics.front().value;
+            if (expected.contains(trial)) {
+                CHECK(std::abs(value - expected[trial]) < std::abs(value - values[trial].back()));
+                expected.erase(trial);
+                ++compared;
+            }
+            values[trial].push_back(value);
+        } else if (const auto* taken = std::get_if<study::Exploited>(&record)) {
+            expected[taken->trial.value()] = *taken->donor.checkpoint.value;
+        }
+    }
+    CHECK(compared > 0);
+}
+
+TEST_CASE("an exploit takes its own time", "[simulate]") {
+    Setup setup{spec("num_trials = 8\nmax_iterations = 30", pbt), exact(), 8};
+    const double without = run(setup).seconds;
+    setup.model.time.exploit = 7.0;
+    CHECK(run(setup).seconds > without);
+}
+
+TEST_CASE("a resumed trial has the curve of one that was never paused", "[simulate]") {
+    const Setup setup{spec("num_trials = 27\nmax_iterations = 27", asha), exact(), 3};
+    Twin twin(setup.spec);
+    run(setup, twin);
+    const Setup whole{spec("num_trials = 27\nmax_iterations = 27", fifo), exact(), 3};
+    Twin straight(whole.spec);
+    run(whole, straight);
+    std::map<std::pair<std::uint32_t, base::Iteration>, double> values;
+    for (const auto& record : straight.records)
+        if (const auto* report = std::get_if<study::Reported>(&record))
+            values[{report->trial.value(), report->iteration}] = report->metrics.front().value;
+    std::size_t resumed = 0;
+    for (const auto& record : twin.records) {
+        const auto* report = std::get_if<study::Reported>(&record);
+        if (report == nullptr) continue;
+        CHECK(report->metrics.front().value ==
+              Approx(values.at({report->trial.value(), report->iteration})).margin(1e-9));
+        if (report->attempt.value() > 1) ++resumed;
+    }
+    CHECK(resumed > 0);
+}
+
+TEST_CASE("trials fail at the rate of the model", "[simulate]") {
+    Setup setup{spec("num_trials = 1000\nmax_iterations = 10", std::string("[failure]\ntolerate = 1.0\n") + fifo),
+                Model{}, 50};
+    setup.model.failures.rate = 0.1;
+    Twin twin(setup.spec);
+    run(setup, twin);
+    const auto failed = twin.tuner.state().in(study::TrialPhase::failed);
+    CHECK(failed > 60); // 100, standard deviation 9.5
+    CHECK(failed < 140);
+
+    setup.spec.failure.max_failures = 5;
+    Twin retried(setup.spec);
+    run(setup, retried);
+    CHECK(retried.tuner.state().in(study::TrialPhase::failed) < failed / 4);
+}
+
+TEST_CASE("the time budget ends a study in virtual time", "[simulate]") {
+    Setup setup{spec("num_trials = 100\nmax_iterations = 10", fifo), exact(), 2};
+    setup.spec.time_budget = std::chrono::seconds(35);
+    const Figures figures = simulate::simulate(setup, "uuid", "test", nullptr);
+    CHECK(figures.seconds >= 35.0);
+    CHECK(figures.seconds <= 37.0);
+    CHECK(figures.trials == 8);
+}
+
+TEST_CASE("a loss falls, and the best reachable is a loss", "[simulate]") {
+    auto min = spec("num_trials = 30\nmax_iterations = 9", fifo);
+    min.objective.mode = study::Mode::min;
+    const Figures figures = simulate::simulate({min, Model{}, 4}, "uuid", "test", nullptr);
+    CHECK(figures.best >= 0.05);
+    CHECK(figures.best_reachable >= 0.05);
+    CHECK(figures.best_reachable < 0.5);
+    CHECK(figures.best < 0.6);
+}
+
+TEST_CASE("the time to the best is that of the best trial's report", "[simulate]") {
+    Setup setup{spec("num_trials = 200\nmax_iterations = 20", fifo), exact(), 10};
+    const Figures figures = simulate::simulate(setup, "uuid", "test", nullptr);
+    REQUIRE(figures.near_best_s);
+    CHECK(*figures.near_best_s <= figures.seconds);
+    CHECK(*figures.near_best_s == std::floor(*figures.near_best_s)); // reports come every second
+    CHECK(figures.best >= 0.99 * figures.best_reachable);
+}

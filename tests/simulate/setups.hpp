@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Small studies to simulate.
+
+#include <cstdint>
+#include <string>
+
+#include "ranktune/study/parse.hpp"
+#include "simulate/driver.hpp"
+#include "support/known.hpp"
+
+namespace ranktune::simulate::testing {
+
+/// `study`: more keys of [study]; `more`: further tables.
+[[nodiscard]] inline study::StudySpec spec(const std::string& study, const std::string& more = "") {
+    const std::string text = "[study]\nname = \"virtual\"\nmetric = \"score\"\nmode = \"max\"\nseed = 1\n" + study +
+                             "\n[trainable]\nname = \"any\"\n[space]\nx = \"uniform(0, 1)\"\ny = \"uniform(0, 1)\"\n" +
+                             more;
+    return study::parse_study(text, "virtual.toml", {},
+                              ranktune::testing::known({ranktune::testing::any_trainable("any")}));
+}
+
+/// Iterations of exactly one second, nothing else takes time, no noise.
+[[nodiscard]] inline Model exact() {
+    Model model;
+    model.time = {.iteration = 1.0,
+                  .spread = 0.0,
+                  .jitter = 0.0,
+                  .stragglers = 0.0,
+                  .straggler_factor = 1.0,
+                  .start = 0.0,
+                  .checkpoint = 0.0,
+                  .exploit = 0.0};
+    model.curves.noise = 0.0;
+    return model;
+}
+
+} // namespace ranktune::simulate::testing
