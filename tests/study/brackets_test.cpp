@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mistakes in the options of HyperBand, PASHA and topk.
+// Mistakes in the options of HyperBand, PASHA, topk and of ASHA's brackets.
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +27,10 @@ TEST_CASE("mistakes in the options of hyperband, pasha and topk", "[study]") {
         {"type = \"pasha\"\nepsilon = 0.1\n", "14:1 scheduler.epsilon: is a key of ranking \"fixed\" only"},
         {"type = \"pasha\"\nranking = \"fixed\"\nepsilon = -0.1\n",
          "15:11 scheduler.epsilon: needs a number >= 0, not -0.1"},
+        {"type = \"asha\"\nvariant = \"stop\"\nrule = \"ray\"\nallotment = \"budget\"\n",
+         "16:13 scheduler.allotment: \"budget\" needs whole rungs; with rule \"ray\" only \"ray\" is possible"},
+        {"type = \"asha\"\nvariant = \"stop\"\ndelayed = true\n",
+         "15:1 scheduler.delayed: is a key of variant \"promote\" only"},
         {"type = \"topk\"\nk = 0\n", "14:5 scheduler.k: needs an integer >= 1, not 0"},
         {"type = \"topk\"\nfirst = 27\n",
          "14:9 scheduler.first: 27 is not below the ceiling study.max_iterations (27): every trial would be trained to "
