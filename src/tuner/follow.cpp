@@ -34,7 +34,7 @@ Before Tuner::look(const study::Record& record) const {
     Before before;
     before.keeper = state_.retention.keeper();
     before.draining = state_.draining;
-    const auto about = scheduler_->exploits() ? trial_of(record) : std::nullopt;
+    const auto about = exploits_ ? trial_of(record) : std::nullopt;
     if (about && about->value() < state_.trials.size()) before.donors = donors_of(state_.trials[*about]);
     if (const auto* report = std::get_if<study::Reported>(&record)) {
         const TrialState& t = state_.trials[report->trial];
@@ -226,9 +226,9 @@ void Tuner::Following::operator()(const study::RankLost&) const {
 void Tuner::Following::operator()(const study::JobDied& r) const {
     // To be done after the next incarnation has begun.
     for (const TrialId id : state.blame.suspects())
-        if (state.trials[id].deaths_alone >= deaths_to_convict) round.push_below(Convict{id});
+        if (state.trials[id].deaths_alone >= deaths_to_convict) round.push(Convict{id});
     for (auto entry = r.notes.rbegin(); entry != r.notes.rend(); ++entry)
-        if (!entry->retry) round.push_below(Convict{entry->note.trial});
+        if (!entry->retry) round.push(Convict{entry->note.trial});
 }
 
 void Tuner::Following::operator()(const study::IncarnationBegan&) const {

@@ -42,8 +42,8 @@ std::optional<Verdict> threshold_reached(const study::StopSpec& stop, const Repo
 
 std::optional<Verdict> plateau_reached(const study::StudySpec& spec, const TrialState& trial, const ReportFact& fact,
                                        const std::vector<std::string>& names) {
-    if (!spec.stop.plateau || fact.iteration < spec.stop.plateau->grace) return std::nullopt;
     const auto& plateau = *spec.stop.plateau;
+    if (fact.iteration < plateau.grace) return std::nullopt;
     const auto value = value_of(fact, names, plateau.metric);
     if (!value) return std::nullopt;
     const auto mode = spec.objective.mode;
@@ -59,7 +59,7 @@ std::optional<Verdict> plateau_reached(const study::StudySpec& spec, const Trial
 
 } // namespace
 
-study::Reported Tuner::judged(ReportFact fact, Round& round) const {
+study::Reported Tuner::judged(ReportFact&& fact, Round& round) const {
     round.exploit.reset();
     const Verdict verdict = verdict_on(fact, round);
     return {fact.trial, fact.attempt, round.now, fact.iteration, fact.seconds, std::move(fact.metrics), verdict};
@@ -76,7 +76,8 @@ Verdict Tuner::verdict_on(const ReportFact& fact, Round& round) const {
         return {Verb::stop, Reason::max_iterations, static_cast<double>(spec_.max_iterations), 0.0};
     if (!spec_.stop.metrics.empty())
         if (const auto verdict = threshold_reached(spec_.stop, fact, state_.metrics)) return *verdict;
-    if (const auto verdict = plateau_reached(spec_, t, fact, state_.metrics)) return *verdict;
+    if (spec_.stop.plateau)
+        if (const auto verdict = plateau_reached(spec_, t, fact, state_.metrics)) return *verdict;
     if (spec_.stop.trial_time) {
         const double limit = base::to_seconds(*spec_.stop.trial_time);
         if (fact.seconds >= limit) return {Verb::stop, Reason::trial_time, fact.seconds, limit};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// One round of the core: an event and a stack of tasks. A task yields records until it has none left; tasks that follow
-// from a record are done before older ones.
+// One round of the core: the records of an event, then a stack of tasks. A task yields records until it has none left;
+// tasks that follow from a record are done before older ones.
 
 #include <memory>
 #include <string>
@@ -15,10 +15,6 @@
 
 namespace ranktune::tuner {
 
-/// The event itself.
-struct Take {
-    bool done = false;
-};
 /// Ends the attempt of a trial whose leader is gone.
 struct EndAttempt {
     TrialId trial;
@@ -85,8 +81,8 @@ struct End {
     std::uint32_t next = 0; ///< trial to be closed
 };
 
-using Task = std::variant<Take, EndAttempt, Retain, Release, Evict, Close, Drain, CountFailure, Reopen, TakeOver,
-                          UndoExploit, JudgeHost, JudgeSetUp, Convict, Fill, End>;
+using Task = std::variant<EndAttempt, Retain, Release, Evict, Close, Drain, CountFailure, Reopen, TakeOver, UndoExploit,
+                          JudgeHost, JudgeSetUp, Convict, Fill, End>;
 
 /// The state that a record is about to change, where something follows from the change.
 struct Before {
@@ -104,10 +100,9 @@ struct Before {
 };
 
 struct Round {
-    explicit Round(StudyTime at, const study::Event* what = nullptr) : now(at), event(what) {}
+    explicit Round(StudyTime at) : now(at) {}
 
     StudyTime now;
-    const study::Event* event;               ///< null: between two lives
     std::vector<Task> todo;                  ///< the last one first
     bool stale = false;                      ///< the event is of a past incarnation or attempt
     bool death_told = false;                 ///< the record of a death has been written
@@ -116,11 +111,6 @@ struct Round {
     template <class T>
     void push(T task) {
         todo.emplace_back(std::move(task));
-    }
-    /// Done after the current task.
-    template <class T>
-    void push_below(T task) {
-        todo.emplace(todo.empty() ? todo.end() : todo.end() - 1, std::move(task));
     }
 };
 

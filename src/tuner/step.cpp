@@ -11,24 +11,26 @@ namespace ranktune::tuner {
 void Tuner::create(const std::string& uuid, const std::string& resolved_spec, const std::string& version, Output& out,
                    const std::string& simulation) {
     Round round{state_.now};
-    commit(study::StudyCreated{uuid, resolved_spec, base::digest_of(resolved_spec), version, simulation}, round, out);
+    const std::uint64_t digest = base::digest_of(resolved_spec);
+    commit(out.records.emplace_back(study::StudyCreated{uuid, resolved_spec, digest, version, simulation}), round, out);
     run(round, out);
 }
 
 void Tuner::change(const std::string& resolved_spec, const std::string& version, StudyTime now, Output& out) {
     Round round{now};
-    commit(study::StudyChanged{now, resolved_spec, base::digest_of(resolved_spec), version}, round, out);
+    commit(out.records.emplace_back(study::StudyChanged{now, resolved_spec, base::digest_of(resolved_spec), version}),
+           round, out);
     run(round, out);
 }
 
 void Tuner::reopen(TrialId id, bool from_scratch, StudyTime now, Output& out) {
     Round round{now};
-    commit(study::TrialReopened{id, now, from_scratch}, round, out);
+    commit(out.records.emplace_back(study::TrialReopened{id, now, from_scratch}), round, out);
     run(round, out);
 }
 
 void Tuner::step(const study::Event& event, Output& out) {
-    Round round(std::max(event.now, state_.now), &event);
+    Round round(std::max(event.now, state_.now));
     round.todo.swap(spare_);
     std::visit(
         [&](const auto& body) {
@@ -41,30 +43,37 @@ void Tuner::step(const study::Event& event, Output& out) {
             if constexpr (frees_ranks) round.push(Fill{});
         },
         event.body);
-    round.push(Take{});
+    take_in(event, round, out);
     run(round, out);
     if (round.stale) ++out.stale;
     round.todo.swap(spare_); // empty
 }
 
-void Tuner::run(Round& round, Output& out) {
-    while (auto record = next(round)) commit(std::move(*record), round, out);
-}
-
-Tuner::Next Tuner::next(Round& round) const {
-    while (!round.todo.empty()) {
-        auto record = std::visit([&](auto& task) { return decide(task, round); }, round.todo.back());
-        if (record) return record;
-        round.todo.pop_back();
+/// The event's own records. The definition of a metric and the death of a job come before another one.
+void Tuner::take_in(const study::Event& event, Round& round, Output& out) {
+    bool another = true;
+    while (another) {
+        Next record = std::visit([&](const auto& body) { return take(body, round); }, event.body);
+        if (!record) return;
+        another =
+            std::holds_alternative<study::MetricDefined>(*record) || std::holds_alternative<study::JobDied>(*record);
+        commit(out.records.emplace_back(*std::move(record)), round, out); // large: moved once, to where it stays
     }
-    return {};
 }
 
-void Tuner::commit(study::Record record, Round& round, Output& out) {
+void Tuner::run(Round& round, Output& out) {
+    while (!round.todo.empty()) {
+        if (Next record = std::visit([&](auto& task) { return decide(task, round); }, round.todo.back()))
+            commit(out.records.emplace_back(*std::move(record)), round, out);
+        else
+            round.todo.pop_back();
+    }
+}
+
+void Tuner::commit(const study::Record& record, Round& round, Output& out) {
     const Before before = look(record);
     apply(record);
     follow(record, before, round, out);
-    out.records.push_back(std::move(record));
 }
 
 } // namespace ranktune::tuner

@@ -25,15 +25,6 @@ bool Tuner::is_current(TrialId id, Attempt attempt, Incarnation incarnation) con
     return t.attempt == attempt && holds_ranks(t);
 }
 
-Tuner::Next Tuner::decide(Take& task, Round& round) const {
-    if (task.done) return {};
-    Next record = std::visit([&](const auto& body) { return take(body, round); }, round.event->body);
-    // The definition of a metric and the death of a job come before the record of the event.
-    task.done = !record || !(std::holds_alternative<study::MetricDefined>(*record) ||
-                             std::holds_alternative<study::JobDied>(*record));
-    return record;
-}
-
 Tuner::Next Tuner::take(const study::Began& event, Round& round) const {
     if (event.death && !round.death_told) {
         round.death_told = true;

@@ -52,8 +52,9 @@ Tuner::Tuner(study::StudySpec spec, std::unique_ptr<schedulers::Scheduler> sched
       scheduler_(scheduler ? std::move(scheduler) : schedulers::make_scheduler(spec_)),
       occupancy_(spec_),
       admission_(make_admission(spec_, state_.trials)),
-      learns_(searcher_->learns()) {
-    if (scheduler_->exploits() && !(occupancy_.can_exploit() && spec_.checkpoint.supported))
+      learns_(searcher_->learns()),
+      exploits_(scheduler_->exploits()) {
+    if (exploits_ && !(occupancy_.can_exploit() && spec_.checkpoint.supported))
         throw base::UsageError("scheduler " + std::string(scheduler_->name()) +
                                " has trials take over the checkpoints of others: that needs a trainable that saves " +
                                "them, and a study that is not deterministic");

@@ -132,13 +132,12 @@ class Tuner {
     void lose_determinism();
 
     // ---- step.cpp: the round.
+    void take_in(const study::Event& event, Round& round, Output& out);
     void run(Round& round, Output& out);
-    void commit(study::Record record, Round& round, Output& out);
-    [[nodiscard]] Next next(Round& round) const;
+    void commit(const study::Record& record, Round& round, Output& out);
     [[nodiscard]] bool is_current(TrialId id, Attempt attempt, Incarnation incarnation) const;
 
     // ---- take.cpp: events into their own records.
-    Next decide(Take& task, Round& round) const;
     Next take(const study::Began& event, Round& round) const;
     Next take(const study::ReportArrived& event, Round& round) const;
     Next take(const study::CheckpointSaved& event, Round& round) const;
@@ -156,7 +155,7 @@ class Tuner {
     [[nodiscard]] study::DrainBegan for_want_of_time(StudyTime now) const;
 
     // ---- judge.cpp: what an admitted fact means.
-    [[nodiscard]] study::Reported judged(ReportFact fact, Round& round) const;
+    [[nodiscard]] study::Reported judged(ReportFact&& fact, Round& round) const;
     [[nodiscard]] std::optional<study::Exploited> takeover(const ReportFact& fact, const schedulers::Exploit& wanted,
                                                            StudyTime now) const;
     [[nodiscard]] study::TrialClosed judged(const EndFact& fact, StudyTime now) const;
@@ -224,6 +223,7 @@ class Tuner {
     State state_;
     std::unique_ptr<Admission> admission_;
     bool learns_;             ///< the searcher reads the table of observations
+    bool exploits_;           ///< the scheduler has trials take over the state of others
     std::vector<Task> spare_; ///< empty: memory of the round before
     // Derived.
     std::optional<MetricId> objective_; ///< the number of the study's metric

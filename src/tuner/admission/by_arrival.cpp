@@ -38,6 +38,7 @@ void ByArrival::visit_line(const std::function<bool(TrialId)>& visit) const {
 }
 
 void ByArrival::apply(const study::Record& record) {
+    if (std::holds_alternative<study::Reported>(record)) return; // most records
     if (const auto* ended = std::get_if<study::AttemptEnded>(&record)) {
         if (!ended->retry && ends_trial(ended->outcome))
             ends_.push_back({ended->trial, ended->outcome, ended->failure});

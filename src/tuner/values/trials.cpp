@@ -37,12 +37,7 @@ bool is_stranded(const TrialState& trial) {
            own_checkpoint(trial, trial.generation()) == nullptr;
 }
 
-const TrialState& Trials::at(TrialId id) const {
-    if (id.value() >= table_.size()) impossible(named(id) + " was never created");
-    return table_[id.value()];
-}
-
-TrialState& Trials::at(TrialId id) { return const_cast<TrialState&>(std::as_const(*this).at(id)); }
+void Trials::unknown(TrialId id) { impossible(named(id) + " was never created"); }
 
 void Trials::add(TrialState trial) {
     if (!table_.empty()) trial.configuration.share_names(table_.back().configuration);

@@ -3,6 +3,7 @@
 // All trials of a study, with their phases and which of them wait.
 
 #include <set>
+#include <utility>
 
 #include "ranktune/base/huge_pages.hpp"
 #include "tuner/values/trial_state.hpp"
@@ -25,13 +26,16 @@ class Trials {
     [[nodiscard]] const TrialState& operator[](std::size_t position) const { return table_[position]; }
     [[nodiscard]] const TrialState& operator[](TrialId id) const { return table_[id.value()]; }
     /// Throws base::FormatError: a record is about a trial that was never created.
-    [[nodiscard]] const TrialState& at(TrialId id) const;
+    [[nodiscard]] const TrialState& at(TrialId id) const {
+        if (id.value() >= table_.size()) unknown(id);
+        return table_[id.value()];
+    }
     [[nodiscard]] std::uint64_t in(TrialPhase phase) const { return count_[static_cast<std::size_t>(phase)]; }
     /// Those in phase `waiting`, ascending.
     [[nodiscard]] const std::set<TrialId>& waiting() const { return waiting_; }
 
     // ---- mutators
-    [[nodiscard]] TrialState& at(TrialId id);
+    [[nodiscard]] TrialState& at(TrialId id) { return const_cast<TrialState&>(std::as_const(*this).at(id)); }
     void add(TrialState trial);
     void set_phase(TrialId id, TrialPhase phase);
     /// Restores the table and derives the rest.
@@ -48,6 +52,7 @@ class Trials {
     void check_invariants() const;
 
   private:
+    [[noreturn]] static void unknown(TrialId id);
     void recount();
 
     Table table_;
