@@ -8,7 +8,7 @@
 namespace ranktune::group {
 
 WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const process::ProcessClock& clock,
-                       process::Waker& waker, process::SignalReader* signals, const std::function<void()>& each_round) {
+                       process::Waker& waker, process::SignalReader* signals, const std::function<bool()>& each_round) {
     using namespace std::chrono_literals;
     process::AdaptiveNap naps(50us, 2000us);
     while (!worker.end()) {
@@ -23,8 +23,9 @@ WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const 
             while (const auto signal = signals->poll()) worker.on_stop_request(*signal, clock.now());
         if (worker.end()) break;
         worker.on_tick(clock.now());
-        if (each_round) each_round();
+        const bool soon = each_round && each_round();
         const auto now = std::chrono::steady_clock::now();
+        if (soon) naps.busy(now);
         if (busy)
             naps.busy(now);
         else if (waker.nap(process::nap_until(worker.wake_at(), clock.now(), naps.next(now)),

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "group/hang_trace.hpp"
+#include "group/peer_io.hpp"
 #include "process/environment.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/study/parse.hpp"
@@ -29,15 +30,18 @@ trial::DeviceGrant devices_for(const study::StudySpec& spec, trial::DeviceGrant 
 class WorkerRunner final : public trial::Runner {
   public:
     WorkerRunner(study::StudySpec spec, storage::FileSystem& files, const std::string& directory, trial::FormGroup form,
-                 const std::string& host, trial::DeviceGrant devices, WorkerLog& log, process::Waker& waker)
+                 const std::string& host, trial::DeviceGrant devices, WorkerLog& log, process::Waker& waker,
+                 comm::BlockExchange* exchange)
         : spec_(std::move(spec)),
-          io_(files, directory, spec_.checkpoint.direct),
+          disk_(files, directory, spec_.checkpoint.direct),
+          memory_(with_memory(exchange, log)),
           program_{process::environment_entries(), directory, host,
                    [&log](base::TrialId trial, std::string_view line) {
                        log.write_output(std::to_string(trial.value()), std::string(line));
                    }},
           thread_(
-              {&spec_, trainable_of(spec_), std::move(form), &io_, devices_for(spec_, std::move(devices)), &program_},
+              {&spec_, trainable_of(spec_), std::move(form), checkpoints(), devices_for(spec_, std::move(devices)),
+               &program_},
               [&waker] { waker.wake(); },
               [&log](base::TrialId trial, std::string_view line) {
                   log.write(base::LogLevel::info, "trial",
@@ -55,8 +59,18 @@ class WorkerRunner final : public trial::Runner {
     trial::TrialThread& thread() { return thread_; }
 
   private:
+    /// Null unless trials of the study may take over states of others.
+    std::unique_ptr<PeerIo> with_memory(comm::BlockExchange* exchange, WorkerLog& log) {
+        if (exchange == nullptr || !spec_.scheduler.algorithm->explores) return nullptr;
+        return std::make_unique<PeerIo>(disk_, *exchange, log.rank(), [&log](std::string_view line) {
+            log.write(base::LogLevel::info, "state", {{"text", std::string(line)}});
+        });
+    }
+    trial::CheckpointIo* checkpoints() { return memory_ ? static_cast<trial::CheckpointIo*>(memory_.get()) : &disk_; }
+
     study::StudySpec spec_;
-    trial::StoreIo io_;
+    trial::StoreIo disk_;
+    std::unique_ptr<PeerIo> memory_;
     trial::ProgramSetting program_;
     trial::TrialThread thread_; // last: uses all of the above
 };
@@ -84,15 +98,16 @@ void trace_trial(trial::Runner* runner, WorkerLog& log) {
 }
 
 MakeRunner make_trial_runner(storage::FileSystem& files, trial::FormGroup form, std::string host, WorkerLog& log,
-                             process::Waker& waker, trial::DeviceGrant devices, OnStudy on_study) {
+                             process::Waker& waker, trial::DeviceGrant devices, OnStudy on_study,
+                             comm::BlockExchange* exchange) {
     return [&files, form = std::move(form), host = std::move(host), &log, &waker, devices = std::move(devices),
-            on_study = std::move(on_study)](const wire::Welcome& welcome) -> std::unique_ptr<trial::Runner> {
+            on_study = std::move(on_study), exchange](const wire::Welcome& welcome) -> std::unique_ptr<trial::Runner> {
         log.open(studydir::StudyDirectory{welcome.directory}.worker_log(host));
         auto spec = study::parse_study(welcome.study, welcome.directory + "/resolved.toml", {},
                                        {trainables::known_trainables(), algorithms::known_algorithms()});
         if (on_study) on_study(spec);
         return std::make_unique<WorkerRunner>(std::move(spec), files, welcome.directory, form, host, devices, log,
-                                              waker);
+                                              waker, exchange);
     };
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "comm/exchange/block_exchange.hpp"
 #include "group/worker_machine.hpp"
 #include "process/wake.hpp"
 #include "ranktune/base/log.hpp"
@@ -39,10 +40,11 @@ class WorkerLog final : public base::LogSink {
 using OnStudy = std::function<void(const study::StudySpec&)>;
 
 /// Makes a rank's runner: parses the study that the head sent, finds its trainable, opens the worker log. `form` makes
-/// groups; `log` and `waker` outlive the runner; `devices` were granted to this rank.
+/// groups; `log`, `waker` and `exchange` outlive the runner; `devices` were granted to this rank. `exchange`: for
+/// studies whose trials take over the state of others; null: always through files.
 [[nodiscard]] MakeRunner make_trial_runner(storage::FileSystem& files, trial::FormGroup form, std::string host,
                                            WorkerLog& log, process::Waker& waker, trial::DeviceGrant devices = {},
-                                           OnStudy on_study = {});
+                                           OnStudy on_study = {}, comm::BlockExchange* exchange = nullptr);
 
 /// Logs the stack of a trial thread that does not return, before the process is given up. `runner` is from
 /// `make_trial_runner`, or null.

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "comm/exchange/block_exchange.hpp"
 #include "comm/transport/mpi_transport.hpp"
 #include "comm/transport/shared.hpp"
 #include "group/mpi_groups.hpp"
@@ -46,8 +47,8 @@ void show_own_gpus(const std::vector<std::string>& gpus) {
     }
 }
 
-int run_worker(comm::Transport& wire, comm::GroupFactory& groups, process::SignalReader& signals,
-               const head::RunOptions& options) {
+int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExchange& exchange,
+               process::SignalReader& signals, const head::RunOptions& options) {
     comm::SharedTransport transport(wire);
     group::WorkerOptions worker_options;
     worker_options.rank = transport.rank();
@@ -66,7 +67,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, process::Signa
     };
     group::MakeRunner make_runner = group::make_trial_runner(
         storage::posix_file_system(), group::make_mpi_groups(groups), worker_options.host, log, waker,
-        {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus}, bind);
+        {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus}, bind, &exchange);
     group::WorkerMachine worker(
         worker_options, outbox,
         [&](const wire::Welcome& welcome) {
@@ -81,6 +82,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, process::Signa
         const auto key = worker.working_on();
         studydir::note_attempt(key);
         output.drain(key.attempt.value() == 0 ? std::nullopt : std::optional(key.trial));
+        return exchange.serve();
     });
     keep_alive.stop();
     if (end.guilty) studydir::leave_crash_note(end.message.c_str());
@@ -96,12 +98,13 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, process::Signa
 
 int run_study(const comm::mpi::Environment& environment, const head::RunOptions& options) {
     process::SignalReader signals(options.signal_meanings);
-    auto transport = comm::make_mpi_transport(environment); // collective, like `groups`
+    auto transport = comm::make_mpi_transport(environment); // collective, like `groups` and `exchange`
     if (options.wrap) transport = options.wrap(std::move(transport));
     comm::GroupFactory groups(environment);
+    comm::BlockExchange exchange(environment);
     if (environment.rank() != 0) {
         show_own_gpus(options.layout.gpus_of(transport->rank()));
-        return run_worker(*transport, groups, signals, options);
+        return run_worker(*transport, groups, exchange, signals, options);
     }
     if (options.refused) {
         head::send_all_away(*transport, *options.refused, "");

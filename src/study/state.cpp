@@ -135,15 +135,18 @@ void MemoryState::reset() {
 
 void MemoryState::tensor(const TensorInfo& info, base::ConstBuffer values) {
     check_values(info, values);
-    if (std::ranges::any_of(tensors_,
-                            [&](const Tensor& t) { return t.info.name == info.name && overlap(t.info, info); }))
-        throw base::UsageError("tensor '" + info.name + "' is saved twice");
-    StateBytes bytes = memory(values.bytes());
+    const std::span<std::byte> bytes = add(info);
     if (values.place().is_host())
         copy_to_state(values.host_bytes(), bytes.data());
     else
         base::copy(values, base::Buffer::of_bytes(bytes, info.type));
-    tensors_.push_back({info, std::move(bytes)});
+}
+
+std::span<std::byte> MemoryState::add(const TensorInfo& info) {
+    if (std::ranges::any_of(tensors_,
+                            [&](const Tensor& t) { return t.info.name == info.name && overlap(t.info, info); }))
+        throw base::UsageError("tensor '" + info.name + "' is saved twice");
+    return tensors_.emplace_back(info, memory(bytes_of(info))).bytes;
 }
 
 void MemoryState::blob(std::string_view name, std::span<const std::byte> bytes) {

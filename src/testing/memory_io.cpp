@@ -13,20 +13,20 @@ std::string path_of(const storage::CheckpointKey& key) {
 
 } // namespace
 
-study::CheckpointRef MemoryIo::save(const storage::CheckpointKey& key, const study::MemoryState& state) {
+study::CheckpointRef MemoryIo::save(const storage::CheckpointKey& key, const State& state) {
     const std::string path = path_of(key);
-    put(path, state);
-    return {key.iteration, path, state.bytes(), state.digest()};
+    put(path, *state);
+    return {key.iteration, path, state->bytes(), state->digest()};
 }
 
-study::MemoryState MemoryIo::load(const study::CheckpointRef& checkpoint) {
+study::MemoryState MemoryIo::load(const study::CheckpointRef& checkpoint, const Ranks&) {
     const std::lock_guard lock(mutex_);
     const auto found = states_.find(checkpoint.path);
     if (found == states_.end()) throw base::Error("no checkpoint " + checkpoint.path);
     return found->second;
 }
 
-std::unique_ptr<study::StateSource> MemoryIo::open_shards(const study::CheckpointRef& checkpoint) {
+std::unique_ptr<study::StateSource> MemoryIo::open_shards(const study::CheckpointRef& checkpoint, const Ranks&) {
     return std::make_unique<study::MemoryState>(all_of(checkpoint));
 }
 

@@ -65,15 +65,27 @@ Verdict Tuner::as_told(TrialId id, const Verdict& verdict) const {
     return told;
 }
 
+/// The ranks of a donor, whose memory may hold its last checkpoint, if all of them live. (They need not: another trial
+/// may have come to them since, and the checkpoint also lies on disk.)
+std::vector<Rank> Tuner::holders_of(const study::StartFrom& from) const {
+    const auto* donor = std::get_if<Donor>(&from);
+    if (donor == nullptr) return {};
+    const auto& ranks = state_.trials[donor->trial].ranks;
+    const auto lives = [&](Rank rank) { return state_.placement.knows(rank) && state_.placement.worker(rank).alive; };
+    return std::ranges::all_of(ranks, lives) ? ranks : std::vector<Rank>{};
+}
+
 study::StartTrial Tuner::start_command(TrialId id) const {
     const TrialState& t = state_.trials[id];
     Start start = start_of(t);
+    std::vector<Rank> holders = holders_of(start.from);
     return {.trial = id,
             .attempt = t.attempt,
             .incarnation = state_.incarnation,
             .ranks = t.ranks,
             .configuration = t.configuration,
             .from = std::move(start.from),
+            .holders = std::move(holders),
             .generation = t.generation(),
             .iteration = start.iteration,
             .seconds = t.seconds,

@@ -211,6 +211,7 @@ class Tuner {
     [[nodiscard]] Before look(const study::Record& record) const;
     struct Following;
     void follow(const study::Record& record, const Before& before, Round& round, Output& out) const;
+    [[nodiscard]] std::vector<Rank> holders_of(const study::StartFrom& from) const;
     [[nodiscard]] study::StartTrial start_command(TrialId id) const;
     void reopen_row(Round& round) const;
     [[nodiscard]] std::string reason_to_end(const study::AttemptEnded& record) const;

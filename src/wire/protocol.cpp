@@ -178,6 +178,7 @@ void put(Encoder& out, const study::StartTrial& m) {
     put_ranks(out, m.ranks);
     study::encode(m.configuration, out);
     study::encode(m.from, out);
+    put_ranks(out, m.holders);
     out.varint(m.generation);
     out.varint(m.iteration);
     out.f64(m.seconds);
@@ -190,6 +191,7 @@ void get(Decoder& in, study::StartTrial& m) {
     if (m.ranks.empty()) throw base::FormatError("a start message names no ranks");
     m.configuration = study::decode_configuration(in);
     m.from = study::decode_start_from(in);
+    get_ranks(in, m.holders);
     m.generation = get_id<base::Attempt>(in).value();
     m.iteration = in.varint();
     m.seconds = in.f64();

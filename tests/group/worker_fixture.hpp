@@ -89,7 +89,8 @@ inline study::StartTrial start_of(const wire::AttemptKey& key, std::vector<Rank>
             .incarnation = key.incarnation,
             .ranks = std::move(ranks),
             .configuration = {},
-            .from = study::Fresh{}};
+            .from = study::Fresh{},
+            .holders = {}};
 }
 inline study::Abandon abandon_of(const wire::AttemptKey& key, std::vector<Rank> living) {
     return {key.trial, key.attempt, key.incarnation, std::move(living)};

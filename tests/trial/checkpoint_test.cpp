@@ -143,16 +143,16 @@ TEST_CASE("a trial that passes a rung saves there, and nowhere else, if that is 
 TEST_CASE("a state is written while the caller goes on, and its memory is reused", "[trial]") {
     std::promise<void> disk;
     std::vector<double> written;
-    CheckpointWriter writer([&](const storage::CheckpointKey& key, const study::MemoryState& state) {
+    CheckpointWriter writer([&](const storage::CheckpointKey& key, const CheckpointIo::State& state) {
         if (written.empty()) disk.get_future().wait();
         if (key.iteration == 2) throw base::Error("no space left on device");
         double value = 0.0;
-        study::MemoryState copy = state;
+        study::MemoryState copy = *state;
         copy.get<double>("x", std::span(&value, 1));
         written.push_back(value);
-        return study::CheckpointRef{key.iteration, "path", state.bytes(), state.digest()};
+        return study::CheckpointRef{key.iteration, "path", state->bytes(), state->digest()};
     });
-    const auto put = [&](double value) { writer.fresh_state().put<double>("x", std::span(&value, 1)); };
+    const auto put = [&](double value) { writer.fresh_state()->put<double>("x", std::span(&value, 1)); };
     CHECK(writer.idle());
     CHECK(!writer.wait());
     put(1.0);

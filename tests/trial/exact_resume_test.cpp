@@ -63,7 +63,7 @@ TEST_CASE("mlp resumed from a file is bit for bit the mlp that was never interru
         REQUIRE(whole.saved.size() == 1);
         REQUIRE(second.saved.size() == 1);
         CHECK(second.reports.front().iteration == 3);
-        CHECK(same_bytes(trial.store.load(whole.saved[0]), trial.store.load(second.saved[0])));
+        CHECK(same_bytes(trial.store.load(whole.saved[0], {}), trial.store.load(second.saved[0], {})));
         CHECK(second.reports.back().metrics == whole.reports.back().metrics);
 
         // From a checkpoint that was written during training.
@@ -73,7 +73,7 @@ TEST_CASE("mlp resumed from a file is bit for bit the mlp that was never interru
         trial.cluster.spec().checkpoint.interval = study::CheckpointSpec::Interval::none;
         REQUIRE(along.saved.size() >= 2);
         const RankLog third = trial.train(ranks, 4, along.saved.front());
-        CHECK(same_bytes(trial.store.load(whole.saved[0]), trial.store.load(third.saved[0])));
+        CHECK(same_bytes(trial.store.load(whole.saved[0], {}), trial.store.load(third.saved[0], {})));
     }
 }
 

@@ -27,7 +27,7 @@ using ranktune::testing::any_trainable;
 /// Checkpoints in memory, shared by all ranks; writes can be refused, checkpoints damaged.
 class MemoryStore final : public trial::CheckpointIo {
   public:
-    study::CheckpointRef save(const storage::CheckpointKey& key, const study::MemoryState& state) override {
+    study::CheckpointRef save(const storage::CheckpointKey& key, const State& state) override {
         {
             const std::lock_guard lock(mutex_);
             if (refuse_ || (key.shards != 0 && refused_shard_ == key.shard)) {
@@ -37,15 +37,16 @@ class MemoryStore final : public trial::CheckpointIo {
         }
         return memory_.save(key, state);
     }
-    study::MemoryState load(const study::CheckpointRef& checkpoint) override {
+    study::MemoryState load(const study::CheckpointRef& checkpoint, const Ranks& holders) override {
         {
             const std::lock_guard lock(mutex_);
             if (damaged_ == checkpoint.path) throw storage::DamageError(checkpoint.path + " is damaged");
         }
-        return memory_.load(checkpoint);
+        return memory_.load(checkpoint, holders);
     }
-    std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint) override {
-        return memory_.open_shards(checkpoint);
+    std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint,
+                                                    const Ranks& holders) override {
+        return memory_.open_shards(checkpoint, holders);
     }
     void discard(const storage::CheckpointKey& key) noexcept override { memory_.discard(key); }
     study::CheckpointRef adopt(const storage::CheckpointKey& key, const std::string& source, bool move) override {

@@ -127,9 +127,21 @@ TEST_CASE("A trial takes over the state and the configuration of another one", "
     REQUIRE(pair.sent<study::StartTrial>().size() == 1);
     const auto start = pair.sent<study::StartTrial>()[0];
     CHECK(std::get<Donor>(start.from) == exploited.donor);
+    CHECK(start.holders == pair.trial(1).ranks); // who trains on, and has it in memory
     CHECK(start.iteration == 3);
     CHECK(start.generation == 1);
     CHECK(start.configuration == exploited.configuration);
+}
+
+TEST_CASE("Nobody asks dead ranks for a donor's state", "[tuner]") {
+    Pair pair;
+    pair.exploit();
+    pair.step(study::RankGone{pair.trial(1).ranks.front(), "it is gone"});
+    pair.over(0, AttemptOutcome::stopped);
+    REQUIRE(pair.sent<study::StartTrial>().size() == 1);
+    const auto start = pair.sent<study::StartTrial>()[0];
+    REQUIRE(std::holds_alternative<Donor>(start.from));
+    CHECK(start.holders.empty());
 }
 
 TEST_CASE("A donor's checkpoint is kept until the other trial has two of its own", "[tuner]") {

@@ -126,7 +126,7 @@ void asynchronous(const std::string& directory, int rounds) {
     std::vector<float> copy(source.size());
     storage::CheckpointStore store(storage::posix_file_system(), directory);
     trial::CheckpointWriter writer(
-        [&](const storage::CheckpointKey& key, const study::MemoryState& state) { return store.save(key, state); });
+        [&](const storage::CheckpointKey& key, const auto& state) { return store.save(key, *state); });
     std::vector<double> stall;
     std::vector<double> plain;
     std::vector<double> ratio;
@@ -136,7 +136,7 @@ void asynchronous(const std::string& directory, int rounds) {
         std::memcpy(copy.data(), source.data(), bytes);
         const double copied = now_s() - before_copy;
         const double began = now_s();
-        fill(writer.fresh_state(), bytes, source);
+        fill(*writer.fresh_state(), bytes, source);
         writer.start({base::TrialId(1), static_cast<base::Iteration>(i), base::Incarnation(1), base::Attempt(1)});
         const double stalled = now_s() - began;
         const auto result = writer.wait();

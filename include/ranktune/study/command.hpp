@@ -21,6 +21,8 @@ struct StartTrial {
     std::vector<Rank> ranks; ///< ascending; the first leads
     space::Configuration configuration;
     StartFrom from;
+    /// Ranks of the donor, in the order of its group, as far as they may have its state in memory; empty: from disk.
+    std::vector<Rank> holders;
     std::uint32_t generation = 0; ///< of the trial, for its checkpoints
     Iteration iteration = 0;      ///< at which the trial goes on; its own, not that of a donor
     double seconds = 0.0;         ///< training time of earlier attempts, as far as it counts

@@ -154,6 +154,9 @@ class MemoryState final : public StateSink, public StateSource {
     [[nodiscard]] std::vector<std::byte> blob(std::string_view name) override;
     [[nodiscard]] std::vector<TensorInfo> tensors() const override;
 
+    /// Adds a tensor and returns its memory, which the caller fills. Throws as `tensor`.
+    [[nodiscard]] std::span<std::byte> add(const TensorInfo& info);
+
     [[nodiscard]] const std::vector<Tensor>& stored_tensors() const { return tensors_; }
     [[nodiscard]] const std::vector<Blob>& stored_blobs() const { return blobs_; }
     [[nodiscard]] std::uint64_t bytes() const;

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ranktune/study/state.hpp"
 #include "ranktune/study/vocabulary.hpp"
@@ -16,13 +17,16 @@ namespace ranktune::trial {
 class CheckpointIo {
   public:
     virtual ~CheckpointIo() = default;
+    using State = std::shared_ptr<const study::MemoryState>;
+    using Ranks = std::vector<base::Rank>;
+
     /// Returns when the file has its final name. Throws base::IoError.
-    [[nodiscard]] virtual study::CheckpointRef save(const storage::CheckpointKey& key,
-                                                    const study::MemoryState& state) = 0;
-    /// Throws as storage::CheckpointStore::load.
-    [[nodiscard]] virtual study::MemoryState load(const study::CheckpointRef& checkpoint) = 0;
+    [[nodiscard]] virtual study::CheckpointRef save(const storage::CheckpointKey& key, const State& state) = 0;
+    /// `holders`: ranks that may have it in memory (StartTrial::holders). Throws as storage::CheckpointStore::load.
+    [[nodiscard]] virtual study::MemoryState load(const study::CheckpointRef& checkpoint, const Ranks& holders) = 0;
     /// The shards of a checkpoint for reading; on every rank. Throws as `load`, and so does the returned source.
-    [[nodiscard]] virtual std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint) = 0;
+    [[nodiscard]] virtual std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint,
+                                                                          const Ranks& holders) = 0;
     /// Removes what `save` wrote of a checkpoint whose other shards failed. Never throws.
     virtual void discard(const storage::CheckpointKey& key) noexcept = 0;
     /// Checkpoints of programs (storage::CheckpointStore::adopt, locate).

@@ -5,8 +5,34 @@
 #include <chrono>
 #include <exception>
 #include <utility>
+#include <vector>
 
 namespace ranktune::trial {
+
+struct StatePool::Free {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<study::MemoryState>> states;
+};
+
+StatePool::StatePool() : free_(std::make_shared<Free>()) {}
+
+std::shared_ptr<study::MemoryState> StatePool::take() {
+    std::unique_ptr<study::MemoryState> state;
+    {
+        const std::lock_guard lock(free_->mutex);
+        if (!free_->states.empty()) {
+            state = std::move(free_->states.back());
+            free_->states.pop_back();
+        }
+    }
+    if (!state) state = std::make_unique<study::MemoryState>();
+    state->reset();
+    return {state.release(), [free = free_](study::MemoryState* unused) {
+                std::unique_ptr<study::MemoryState> back(unused);
+                const std::lock_guard lock(free->mutex);
+                free->states.push_back(std::move(back));
+            }};
+}
 
 CheckpointWriter::CheckpointWriter(Write write)
     : write_(std::move(write)), thread_([this] {
@@ -19,9 +45,10 @@ bool CheckpointWriter::idle() const {
     return !job_ && !result_;
 }
 
-study::MemoryState& CheckpointWriter::fresh_state() {
+const std::shared_ptr<study::MemoryState>& CheckpointWriter::fresh_state() {
     assert(idle());
-    state_.reset();
+    state_.reset(); // first, so that its memory can be used again
+    state_ = pool_.take();
     return state_;
 }
 

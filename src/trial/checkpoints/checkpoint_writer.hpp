@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -15,20 +16,31 @@
 
 namespace ranktune::trial {
 
-/// Used by the trial thread. Its own thread starts with the first write. The buffer of a state is reused for the next
-/// one, so taking a state is a plain copy. The destructor waits for the write under way.
+/// Memory of states that nobody uses any more, so that taking the next one is a plain copy.
+class StatePool {
+  public:
+    StatePool();
+    /// An empty state. Its memory comes back here with the last reference to it. Any thread.
+    [[nodiscard]] std::shared_ptr<study::MemoryState> take();
+
+  private:
+    struct Free;
+    std::shared_ptr<Free> free_;
+};
+
+/// Used by the trial thread. Its own thread starts with the first write. The destructor waits for the write under way.
 class CheckpointWriter {
   public:
     /// Returns when the file has its final name; throws on failure. Called on the writer's thread.
-    using Write =
-        std::function<study::CheckpointRef(const storage::CheckpointKey& key, const study::MemoryState& state)>;
+    using Write = std::function<study::CheckpointRef(const storage::CheckpointKey& key,
+                                                     const std::shared_ptr<const study::MemoryState>& state)>;
 
     explicit CheckpointWriter(Write write);
 
     /// No write is under way, and no result is waiting.
     [[nodiscard]] bool idle() const;
     /// An empty state to fill and then write with `start`. Requires idle().
-    [[nodiscard]] study::MemoryState& fresh_state();
+    [[nodiscard]] const std::shared_ptr<study::MemoryState>& fresh_state();
     /// Writes the state. Requires idle().
     void start(const storage::CheckpointKey& key);
 
@@ -48,7 +60,8 @@ class CheckpointWriter {
     Write write_;
     mutable std::mutex mutex_;
     std::condition_variable done_;
-    study::MemoryState state_; ///< belongs to the thread while `job_` is set
+    StatePool pool_;
+    std::shared_ptr<study::MemoryState> state_; ///< belongs to the thread while `job_` is set
     std::optional<storage::CheckpointKey> job_;
     std::optional<Result> result_;
     process::Background thread_;

@@ -20,13 +20,13 @@ class StoreIo final : public CheckpointIo {
     StoreIo(storage::FileSystem& files, const std::string& directory, bool direct = true,
             std::chrono::milliseconds pause = std::chrono::milliseconds(500))
         : store_(files, directory, direct), pause_(pause) {}
-    study::CheckpointRef save(const storage::CheckpointKey& key, const study::MemoryState& state) override {
-        return store_.save(key, state);
+    study::CheckpointRef save(const storage::CheckpointKey& key, const State& state) override {
+        return store_.save(key, *state);
     }
-    study::MemoryState load(const study::CheckpointRef& checkpoint) override {
+    study::MemoryState load(const study::CheckpointRef& checkpoint, const Ranks&) override {
         return patiently([&] { return store_.load(checkpoint); });
     }
-    std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint) override {
+    std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint, const Ranks&) override {
         return patiently([&] { return store_.open_shards(checkpoint); });
     }
     void discard(const storage::CheckpointKey& key) noexcept override { store_.discard(key); }

@@ -130,7 +130,7 @@ void TrialCheckpoints::restore(const study::CheckpointRef& checkpoint, const Loa
     study::MemoryState state;
     if (assignment_.leads()) {
         try {
-            state = setting_.checkpoints->load(checkpoint);
+            state = setting_.checkpoints->load(checkpoint, assignment_.start.holders);
         } catch (const base::Error& error) {
             throw CheckpointError(outcome_of_reading(error), error.what());
         }
@@ -144,7 +144,7 @@ void TrialCheckpoints::restore_shards(const study::CheckpointRef& checkpoint, co
     try {
         std::unique_ptr<study::StateSource> source;
         try {
-            source = setting_.checkpoints->open_shards(checkpoint);
+            source = setting_.checkpoints->open_shards(checkpoint, assignment_.start.holders);
         } catch (const base::Error& error) {
             throw CheckpointError(outcome_of_reading(error), error.what());
         }
@@ -235,11 +235,11 @@ void TrialCheckpoints::take(const TrialPoint& point, const Save& save) {
     taken_ = point;
     schedule_.taken(point);
     if (sharded_) {
-        taken_digest_ = copy_state(setting_.writer->fresh_state(), save);
+        taken_digest_ = copy_state(*setting_.writer->fresh_state(), save);
         in_flight_ = true;
         setting_.writer->start(key_at(point.iteration));
     } else if (assignment_.leads()) {
-        PlainSink sink(setting_.writer->fresh_state());
+        PlainSink sink(*setting_.writer->fresh_state());
         save(sink);
         setting_.writer->start(key_at(point.iteration));
     } else {
@@ -257,8 +257,8 @@ void TrialCheckpoints::save_last(const TrialPoint& point, const Save& save) {
     taken_ = point;
     const auto key = key_at(point.iteration);
     if (sharded_) {
-        auto& state = setting_.writer->fresh_state();
-        agree_on(copy_state(state, save), point.iteration);
+        const auto& state = setting_.writer->fresh_state();
+        agree_on(copy_state(*state, save), point.iteration);
         Told mine;
         try {
             const auto shard = setting_.checkpoints->save(key, state);
@@ -280,10 +280,10 @@ void TrialCheckpoints::save_last(const TrialPoint& point, const Save& save) {
         group_.part();
         return;
     }
-    auto& state = setting_.writer->fresh_state();
-    PlainSink sink(state);
+    const auto& state = setting_.writer->fresh_state();
+    PlainSink sink(*state);
     save(sink);
-    agree_on(state.digest(), point.iteration);
+    agree_on(state->digest(), point.iteration);
     group_.part(); // the last operation: later errors strand no other rank
     try {
         schedule_.saved(setting_.checkpoints->save(key, state), point.value);

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// BlockExchange: ranks read large blocks of memory of other ranks, which train on meanwhile.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/mpi/environment.hpp"
+#include "ranktune/base/ids.hpp"
+
+namespace ranktune::comm {
+
+/// On a communicator of its own: a transport copies messages, limits them to 2 GiB and delivers them in order. Here the
+/// receiver asks for pieces, a few at a time, which arrive where they stay, whatever comes before or after them. One
+/// thread calls `serve`, another one (at a time) `ask` and `fetch`. No call waits for a dead rank for longer than
+/// `patience`.
+class BlockExchange {
+  public:
+    /// What a rank offers under a key. `owner` keeps the bytes alive and unchanged. Block 0 describes the others.
+    struct Offer {
+        std::shared_ptr<const void> owner;
+        std::vector<std::span<const std::byte>> blocks;
+    };
+    using Find = std::function<std::optional<Offer>(std::string_view key)>;
+
+    struct Settings {
+        std::size_t piece = std::size_t{64} << 20; ///< largest message, in bytes; less than 2 GiB
+        std::size_t in_flight = 4;                 ///< pieces that a receiver asks for at a time
+        std::chrono::milliseconds patience{5000};  ///< without a piece, until the other rank counts as silent
+    };
+
+    /// Collective over all ranks; so is destruction while MPI is alive. Must not outlive the environment.
+    explicit BlockExchange(const mpi::Environment& environment);
+    BlockExchange(const mpi::Environment& environment, Settings settings);
+    ~BlockExchange();
+    BlockExchange(const BlockExchange&) = delete;
+    BlockExchange& operator=(const BlockExchange&) = delete;
+
+    // ---- the rank that has the bytes
+    /// `find` is called by `serve`. Before that, every request is refused.
+    void offer(Find find);
+    /// Answers what has arrived and returns at once. Whether a transfer is under way: call again after a short nap.
+    /// (Without a nap, this would take the core from a trial that trains.)
+    bool serve();
+
+    // ---- the rank that wants them
+    enum class Answer : std::uint8_t {
+        done,
+        refused, ///< the other rank does not have it (any more)
+        silent   ///< no answer within `patience`
+    };
+    /// Block 0 of `key` on rank `from`.
+    [[nodiscard]] Answer ask(base::Rank from, std::string_view key, std::vector<std::byte>& description);
+    /// Part of a block, from `offset` (bytes) on.
+    struct Part {
+        std::uint32_t block = 0;
+        std::uint64_t offset = 0;
+        std::span<std::byte> into;
+    };
+    /// Fills all parts, or fails. `owner` keeps their memory alive: after a failure MPI may still write to it, and it
+    /// stays as long as the process.
+    [[nodiscard]] Answer fetch(base::Rank from, std::string_view key, std::span<const Part> parts,
+                               const std::shared_ptr<const void>& owner);
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace ranktune::comm

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "group/peer_io.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ranktune/base/error.hpp"
+#include "studydir/environment_facts.hpp"
+#include "trial/checkpoints/state_exchange.hpp"
+
+namespace ranktune::group {
+namespace {
+
+using Answer = comm::BlockExchange::Answer;
+using Clock = std::chrono::steady_clock;
+
+std::string rank_text(base::Rank rank) { return "rank " + std::to_string(rank.value()); }
+
+/// Why a holder did not give a state, for the log.
+std::string no_memory_text(base::Rank holder, Answer answer) {
+    return rank_text(holder) + (answer == Answer::refused ? " does not have it any more" : " does not answer");
+}
+
+/// Asks for the form of a state. nullopt: `why` says why not.
+std::optional<trial::StateForm> form_of(comm::BlockExchange& exchange, base::Rank holder, const std::string& path,
+                                        std::uint64_t digest, std::string& why) {
+    std::vector<std::byte> description;
+    const Answer answer = exchange.ask(holder, path, description);
+    if (answer != Answer::done) {
+        why = no_memory_text(holder, answer);
+        return {};
+    }
+    const auto all = std::span<const std::byte>(description);
+    const std::size_t form_bytes = all.size() - std::min(all.size(), sizeof digest);
+    if (study::Decoder(all.subspan(form_bytes)).u64() != digest) {
+        why = rank_text(holder) + " has another state of this name";
+        return {};
+    }
+    return trial::decode_form(all.first(form_bytes));
+}
+
+/// The shards of a state in the memory of its holders. What cannot be had there comes from `disk`.
+class PeerShards final : public study::StateSource {
+  public:
+    struct Shard {
+        base::Rank holder;
+        std::string path;
+        trial::StateForm form;
+    };
+    using OpenDisk = std::function<std::unique_ptr<study::StateSource>()>;
+
+    PeerShards(comm::BlockExchange& exchange, std::vector<Shard> shards, OpenDisk open_disk)
+        : exchange_(exchange), shards_(std::move(shards)), open_disk_(std::move(open_disk)) {}
+
+    void tensor(const study::TensorInfo& info, base::Buffer values) override {
+        if (disk_ || !copied(info, values)) disk().tensor(info, values);
+    }
+    [[nodiscard]] std::vector<std::byte> blob(std::string_view name) override {
+        for (const Shard& shard : shards_)
+            for (const auto& blob : shard.form.blobs)
+                if (blob.name == name) return blob.bytes;
+        return disk().blob(name); // it knows how to complain
+    }
+    [[nodiscard]] std::vector<study::TensorInfo> tensors() const override {
+        std::vector<study::TensorInfo> infos;
+        for (const Shard& shard : shards_)
+            infos.insert(infos.end(), shard.form.tensors.begin(), shard.form.tensors.end());
+        return infos;
+    }
+
+  private:
+    study::StateSource& disk() {
+        if (!disk_) disk_ = open_disk_();
+        return *disk_;
+    }
+
+    /// False: it is not all there, or is not what `info` says.
+    bool copied(const study::TensorInfo& info, base::Buffer values) {
+        if (values.type() != info.type || values.bytes() != study::bytes_of(info)) return false;
+        const bool rows = info.layout == study::Layout::sharded;
+        std::uint64_t found = 0;
+        for (const Shard& shard : shards_) {
+            for (std::uint32_t i = 0; i < shard.form.tensors.size(); ++i) {
+                const study::TensorInfo& part = shard.form.tensors[i];
+                if (part.name != info.name) continue;
+                if (part.type != info.type || part.shape != info.shape || part.layout != info.layout) return false;
+                const auto wanted = rows ? shared_rows(part, info) : part;
+                if (rows && wanted.rows == 0) continue;
+                if (!copied_part(shard, i, part, wanted, info, values)) return false;
+                found += rows ? wanted.rows : 1;
+            }
+        }
+        return found == (rows ? info.rows : 1);
+    }
+
+    /// The rows that both have.
+    static study::TensorInfo shared_rows(const study::TensorInfo& part, const study::TensorInfo& info) {
+        study::TensorInfo shared = part;
+        shared.first_row = std::max(part.first_row, info.first_row);
+        const std::uint64_t end = std::min(part.first_row + part.rows, info.first_row + info.rows);
+        shared.rows = end > shared.first_row ? end - shared.first_row : 0;
+        return shared;
+    }
+
+    /// Through memory of its own: after a failure MPI may still write there.
+    bool copied_part(const Shard& shard, std::uint32_t tensor, const study::TensorInfo& part,
+                     const study::TensorInfo& wanted, const study::TensorInfo& info, base::Buffer values) {
+        const auto bytes = std::make_shared<study::StateBytes>(study::bytes_of(wanted));
+        const std::uint64_t row = wanted.layout == study::Layout::sharded ? bytes->size() / wanted.rows : 0;
+        const comm::BlockExchange::Part block{tensor + 1, (wanted.first_row - part.first_row) * row, *bytes};
+        if (exchange_.fetch(shard.holder, shard.path, std::span(&block, 1), bytes) != Answer::done) return false;
+        const auto got = base::ConstBuffer::of_bytes(*bytes, info.type);
+        if (wanted.layout == study::Layout::sharded)
+            study::copy_rows(wanted, got, info, values);
+        else
+            base::copy(got, values);
+        return true;
+    }
+
+    comm::BlockExchange& exchange_;
+    std::vector<Shard> shards_;
+    OpenDisk open_disk_;
+    std::unique_ptr<study::StateSource> disk_; ///< from the first failure on
+};
+
+} // namespace
+
+PeerIo::PeerIo(trial::CheckpointIo& disk, comm::BlockExchange& exchange, base::Rank rank, Log log)
+    : disk_(disk), exchange_(exchange), rank_(rank), log_(std::move(log)) {
+    exchange_.offer([this](std::string_view path) { return shelf_.offer(path); });
+}
+
+study::CheckpointRef PeerIo::save(const storage::CheckpointKey& key, const State& state) {
+    const study::CheckpointRef saved = disk_.save(key, state);
+    shelf_.put(key.shards == 0 ? saved.path : storage::shard_path(saved.path, key.shard), saved.digest, state);
+    return saved;
+}
+
+study::MemoryState PeerIo::load(const study::CheckpointRef& checkpoint, const Ranks& holders) {
+    if (holders.empty()) return disk_.load(checkpoint, holders);
+    const auto state = from_memory(checkpoint.path, checkpoint.digest, holders.front());
+    return state ? std::move(*state) : disk_.load(checkpoint, holders);
+}
+
+/// Null: it has to be read from disk.
+std::shared_ptr<study::MemoryState> PeerIo::from_memory(const std::string& path, std::uint64_t digest,
+                                                        base::Rank holder) {
+    const auto began = Clock::now();
+    const auto state = std::make_shared<study::MemoryState>();
+    if (holder == rank_) {
+        const auto mine = shelf_.find(path);
+        if (!mine) return nullptr;
+        for (const auto& tensor : mine->stored_tensors())
+            static_cast<study::StateSink&>(*state).tensor(tensor.info, tensor.values());
+        for (const auto& blob : mine->stored_blobs()) state->blob(blob.name, blob.bytes);
+    } else {
+        std::string why;
+        const auto form = form_of(exchange_, holder, path, digest, why);
+        Answer answer = Answer::refused;
+        if (form) {
+            std::vector<comm::BlockExchange::Part> parts;
+            for (const auto& info : form->tensors)
+                parts.push_back({static_cast<std::uint32_t>(parts.size() + 1), 0, state->add(info)});
+            answer = exchange_.fetch(holder, path, parts, state);
+            if (answer != Answer::done) why = no_memory_text(holder, answer);
+        }
+        if (answer != Answer::done) {
+            log_(path + " is read from disk: " + why);
+            return nullptr;
+        }
+        for (const auto& blob : form->blobs) state->blob(blob.name, blob.bytes);
+    }
+    char seconds[32];
+    std::snprintf(seconds, sizeof seconds, "%.3f s", std::chrono::duration<double>(Clock::now() - began).count());
+    log_(path + " came from the memory of " + rank_text(holder) + ": " + studydir::binary_size(state->bytes()) +
+         " in " + seconds);
+    return state;
+}
+
+std::unique_ptr<study::StateSource> PeerIo::open_shards(const study::CheckpointRef& checkpoint, const Ranks& holders) {
+    const auto open_disk = [this, checkpoint, holders] { return disk_.open_shards(checkpoint, holders); };
+    if (holders.size() != checkpoint.shards.size()) return open_disk();
+    std::vector<PeerShards::Shard> shards;
+    for (std::uint32_t k = 0; k < holders.size(); ++k) {
+        const std::string path = storage::shard_path(checkpoint.path, k);
+        std::string why;
+        auto form = form_of(exchange_, holders[k], path, checkpoint.shards[k], why);
+        if (!form) {
+            log_(checkpoint.path + " is read from disk: " + why);
+            return open_disk();
+        }
+        shards.push_back({holders[k], path, std::move(*form)});
+    }
+    log_(checkpoint.path + " comes from the memory of " + std::to_string(holders.size()) + " ranks");
+    return std::make_unique<PeerShards>(exchange_, std::move(shards), open_disk);
+}
+
+} // namespace ranktune::group

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// PeerIo: checkpoints on disk, whose states are also read from the memory of the ranks that wrote them.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "comm/exchange/block_exchange.hpp"
+#include "group/state_shelf.hpp"
+#include "trial/checkpoints/checkpoint_io.hpp"
+
+namespace ranktune::group {
+
+/// Every state still goes to disk: memory is the shorter way to the same bytes. What a holder does not have, or does
+/// not send in time, is read from the file. States of any number of ranks reach groups of any other size.
+class PeerIo final : public trial::CheckpointIo {
+  public:
+    using Log = std::function<void(std::string_view)>;
+
+    /// References must outlive it. From now on `exchange` offers what this rank saves. `log` gets one line for each
+    /// state that was wanted from memory; called on the trial thread.
+    PeerIo(trial::CheckpointIo& disk, comm::BlockExchange& exchange, base::Rank rank, Log log);
+
+    [[nodiscard]] study::CheckpointRef save(const storage::CheckpointKey& key, const State& state) override;
+    [[nodiscard]] study::MemoryState load(const study::CheckpointRef& checkpoint, const Ranks& holders) override;
+    [[nodiscard]] std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint,
+                                                                  const Ranks& holders) override;
+    void discard(const storage::CheckpointKey& key) noexcept override { disk_.discard(key); }
+    [[nodiscard]] study::CheckpointRef adopt(const storage::CheckpointKey& key, const std::string& source,
+                                             bool move) override {
+        return disk_.adopt(key, source, move);
+    }
+    [[nodiscard]] std::string locate(const study::CheckpointRef& checkpoint) override {
+        return disk_.locate(checkpoint);
+    }
+
+  private:
+    [[nodiscard]] std::shared_ptr<study::MemoryState> from_memory(const std::string& path, std::uint64_t digest,
+                                                                  base::Rank holder);
+
+    trial::CheckpointIo& disk_;
+    comm::BlockExchange& exchange_;
+    base::Rank rank_;
+    Log log_;
+    StateShelf shelf_;
+};
+
+} // namespace ranktune::group
