@@ -13,7 +13,7 @@ constexpr std::uint8_t halving_version = 1;
 
 // One byte per trial: its phase and these.
 constexpr std::uint8_t phase_bits = 3;
-constexpr std::uint8_t entered_bit = 4;
+constexpr std::uint8_t entered_flag = 4;
 constexpr std::uint8_t failed_bit = 8;
 
 void require_equal(const Ranking& kept, const Ranking& right, const char* what) {
@@ -40,7 +40,7 @@ void Halving::snapshot(study::Encoder& out) const {
     objective_.snapshot(out);
     out.varint(slots_.size());
     for (const Slot& at : slots_) {
-        out.u8(static_cast<std::uint8_t>(static_cast<std::uint8_t>(at.phase) | (at.entered ? entered_bit : 0) |
+        out.u8(static_cast<std::uint8_t>(static_cast<std::uint8_t>(at.phase) | (at.entered ? entered_flag : 0) |
                                          (at.failed ? failed_bit : 0)));
         out.u8(at.rung);
         out.varint(at.bracket);
@@ -72,7 +72,7 @@ void Halving::read_slots(study::Decoder& in) {
         const std::uint8_t bits = in.u8();
         require_format(bits < 2 * failed_bit, who, "has a phase that there is not");
         at.phase = static_cast<Phase>(bits & phase_bits);
-        at.entered = (bits & entered_bit) != 0;
+        at.entered = (bits & entered_flag) != 0;
         at.failed = (bits & failed_bit) != 0;
         at.rung = in.u8();
         const std::uint64_t here = in.varint();

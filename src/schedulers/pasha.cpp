@@ -62,7 +62,7 @@ std::vector<study::AlgorithmOption> pasha_options() {
 }
 
 /// The options, typed.
-ProgressiveAsha::Options options_of(const study::StudySpec& spec) {
+ProgressiveAsha::Options pasha_options(const study::StudySpec& spec) {
     const space::Configuration& options = spec.scheduler.options;
     ProgressiveAsha::Options typed{.first_rung = static_cast<base::Iteration>(options.at("first_rung").as_int()),
                                    .eta = static_cast<std::uint32_t>(options.at("eta").as_int()),
@@ -84,7 +84,7 @@ void check_pasha(const study::AlgorithmCheck& check) {
 
 /// ASHA's plan: as if the top rose to the ceiling at once. While rankings are stable PASHA trains less.
 study::SchedulerPlan plan_pasha(const study::StudySpec& spec) {
-    const ProgressiveAsha::Options options = options_of(spec);
+    const ProgressiveAsha::Options options = pasha_options(spec);
     study::SchedulerPlan plan = plan_rungs(spec, {.eta = static_cast<double>(options.eta),
                                                   .first_rung = static_cast<double>(options.first_rung),
                                                   .finish_top = options.finish_top});
@@ -103,7 +103,7 @@ study::SchedulerInfo describe_pasha() {
     info.options = pasha_options();
     info.check = check_pasha;
     info.make = [](const study::StudySpec& spec) {
-        return std::make_unique<ProgressiveAsha>(options_of(spec), spec.objective);
+        return std::make_unique<ProgressiveAsha>(pasha_options(spec), spec.objective);
     };
     info.needs_checkpoints = study::CheckpointNeed{
         .when = {{"restart_paused", false}},

@@ -122,11 +122,13 @@ class Population(Kills, Case):
         self.study()
         dice = random.Random(1)
         for _ in range(5):
+            began = time.time()
             process = subprocess.Popen(self.command(), cwd=self.cwd, env=environment(TRACES=str(self.traces)),
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-            journal = self.cwd / "population" / "journal"
-            self.wait_until(lambda: process.poll() is not None or list(self.cwd.glob("population/journal*")), journal)
-            time.sleep(dice.uniform(0.2, 1.2))  # any moment serves
+            # A trial that never reports between two deaths would count as the one that kills the job.
+            self.wait_until(lambda: process.poll() is not None or
+                            any(each.stat().st_mtime > began for each in self.traces.glob("[0-9]")), "a report")
+            time.sleep(dice.uniform(0.2, 1.0))  # any moment serves
             self.kill_all()
             process.wait(TIMEOUT)
         self.ranktune(*self.command()[1:])

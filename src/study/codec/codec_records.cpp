@@ -44,14 +44,14 @@ void put(const StudyCreated& r, RecordEncoder& out) {
     out.string(r.spec);
     out.u64(r.digest);
     out.string(r.version);
-    if (!r.simulation.empty()) out.string(r.simulation);
+    out.string(r.simulation);
 }
 void get(StudyCreated& r, Decoder& in) {
     r.uuid = in.string();
     r.spec = in.string();
     r.digest = in.u64();
     r.version = in.string();
-    if (!in.empty()) r.simulation = in.string();
+    r.simulation = in.string();
 }
 
 void put(const IncarnationBegan& r, RecordEncoder& out) {
