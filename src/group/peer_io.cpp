@@ -43,8 +43,8 @@ std::optional<trial::StateForm> form_of(comm::BlockExchange& exchange, base::Ran
     return trial::decode_form(all.first(form_bytes));
 }
 
-/// The shards of a state in the memory of its holders. What cannot be had there comes from `disk`.
-class PeerShards final : public study::StateSource {
+/// A state in the memory of its holders, in shards or whole. What cannot be had there comes from disk.
+class PeerSource final : public study::StateSource {
   public:
     struct Shard {
         base::Rank holder;
@@ -53,7 +53,7 @@ class PeerShards final : public study::StateSource {
     };
     using OpenDisk = std::function<std::unique_ptr<study::StateSource>()>;
 
-    PeerShards(comm::BlockExchange& exchange, std::vector<Shard> shards, OpenDisk open_disk)
+    PeerSource(comm::BlockExchange& exchange, std::vector<Shard> shards, OpenDisk open_disk)
         : exchange_(exchange), shards_(std::move(shards)), open_disk_(std::move(open_disk)) {}
 
     void tensor(const study::TensorInfo& info, base::Buffer values) override {
@@ -106,19 +106,19 @@ class PeerShards final : public study::StateSource {
         return shared;
     }
 
-    /// Through memory of its own: after a failure MPI may still write there.
     bool copied_part(const Shard& shard, std::uint32_t tensor, const study::TensorInfo& part,
                      const study::TensorInfo& wanted, const study::TensorInfo& info, base::Buffer values) {
-        const auto bytes = std::make_shared<study::StateBytes>(study::bytes_of(wanted));
-        const std::uint64_t row = wanted.layout == study::Layout::sharded ? bytes->size() / wanted.rows : 0;
-        const comm::BlockExchange::Part block{tensor + 1, (wanted.first_row - part.first_row) * row, *bytes};
-        if (exchange_.fetch(shard.holder, shard.path, std::span(&block, 1), bytes) != Answer::done) return false;
-        const auto got = base::ConstBuffer::of_bytes(*bytes, info.type);
-        if (wanted.layout == study::Layout::sharded)
-            study::copy_rows(wanted, got, info, values);
-        else
-            base::copy(got, values);
-        return true;
+        const std::size_t element = base::size_of(info.type);
+        const std::uint64_t bytes = study::bytes_of(wanted);
+        const std::uint64_t row = wanted.layout == study::Layout::sharded ? bytes / wanted.rows : 0;
+        const std::uint64_t first =
+            wanted.layout == study::Layout::sharded ? (wanted.first_row - info.first_row) * row : 0;
+        const auto take = [&](std::uint64_t at, std::span<const std::byte> piece) {
+            base::copy(base::ConstBuffer::of_bytes(piece, info.type),
+                       values.part((first + at) / element, piece.size() / element));
+        };
+        return exchange_.stream(shard.holder, shard.path, tensor + 1, (wanted.first_row - part.first_row) * row, bytes,
+                                take) == Answer::done;
     }
 
     comm::BlockExchange& exchange_;
@@ -129,14 +129,16 @@ class PeerShards final : public study::StateSource {
 
 } // namespace
 
-PeerIo::PeerIo(trial::CheckpointIo& disk, comm::BlockExchange& exchange, base::Rank rank, Log log)
-    : disk_(disk), exchange_(exchange), rank_(rank), log_(std::move(log)) {
+PeerIo::PeerIo(trial::CheckpointIo& disk, comm::BlockExchange& exchange, base::Rank rank, std::uint64_t keep_bytes,
+               Log log)
+    : disk_(disk), exchange_(exchange), rank_(rank), log_(std::move(log)), shelf_(keep_bytes) {
     exchange_.offer([this](std::string_view path) { return shelf_.offer(path); });
 }
 
 study::CheckpointRef PeerIo::save(const storage::CheckpointKey& key, const State& state) {
     const study::CheckpointRef saved = disk_.save(key, state);
-    shelf_.put(key.shards == 0 ? saved.path : storage::shard_path(saved.path, key.shard), saved.digest, state);
+    shelf_.put(key.trial, key.shards == 0 ? saved.path : storage::shard_path(saved.path, key.shard), saved.digest,
+               state);
     return saved;
 }
 
@@ -153,7 +155,10 @@ std::shared_ptr<study::MemoryState> PeerIo::from_memory(const std::string& path,
     const auto state = std::make_shared<study::MemoryState>();
     if (holder == rank_) {
         const auto mine = shelf_.find(path);
-        if (!mine) return nullptr;
+        if (!mine) {
+            log_(path + " is read from disk: " + no_memory_text(holder, Answer::refused));
+            return nullptr;
+        }
         for (const auto& tensor : mine->stored_tensors())
             static_cast<study::StateSink&>(*state).tensor(tensor.info, tensor.values());
         for (const auto& blob : mine->stored_blobs()) state->blob(blob.name, blob.bytes);
@@ -176,27 +181,33 @@ std::shared_ptr<study::MemoryState> PeerIo::from_memory(const std::string& path,
     }
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%.3f s", std::chrono::duration<double>(Clock::now() - began).count());
-    log_(path + " came from the memory of " + rank_text(holder) + ": " + studydir::binary_size(state->bytes()) +
+    log_(path + " comes from the memory of " + rank_text(holder) + ": " + studydir::binary_size(state->bytes()) +
          " in " + seconds);
     return state;
 }
 
-std::unique_ptr<study::StateSource> PeerIo::open_shards(const study::CheckpointRef& checkpoint, const Ranks& holders) {
-    const auto open_disk = [this, checkpoint, holders] { return disk_.open_shards(checkpoint, holders); };
-    if (holders.size() != checkpoint.shards.size()) return open_disk();
-    std::vector<PeerShards::Shard> shards;
-    for (std::uint32_t k = 0; k < holders.size(); ++k) {
-        const std::string path = storage::shard_path(checkpoint.path, k);
+std::unique_ptr<study::StateSource> PeerIo::open(const study::CheckpointRef& checkpoint, const Ranks& holders) {
+    const auto open_disk = [this, checkpoint] { return disk_.open(checkpoint, {}); };
+    const bool whole = checkpoint.shards.empty();
+    if (holders.empty() || (!whole && holders.size() != checkpoint.shards.size())) return open_disk();
+    // One round trip for each tensor is too many where all of them fit into one message.
+    if (whole && (holders.front() == rank_ || checkpoint.bytes <= exchange_.settings().piece))
+        return std::make_unique<study::MemoryState>(load(checkpoint, holders));
+    std::vector<PeerSource::Shard> shards;
+    for (std::uint32_t k = 0; k < (whole ? 1 : holders.size()); ++k) {
+        const std::string path = whole ? checkpoint.path : storage::shard_path(checkpoint.path, k);
         std::string why;
-        auto form = form_of(exchange_, holders[k], path, checkpoint.shards[k], why);
+        auto form = form_of(exchange_, holders[k], path, whole ? checkpoint.digest : checkpoint.shards[k], why);
         if (!form) {
             log_(checkpoint.path + " is read from disk: " + why);
             return open_disk();
         }
         shards.push_back({holders[k], path, std::move(*form)});
     }
-    log_(checkpoint.path + " comes from the memory of " + std::to_string(holders.size()) + " ranks");
-    return std::make_unique<PeerShards>(exchange_, std::move(shards), open_disk);
+    log_(checkpoint.path + " comes from the memory of " +
+         (shards.size() == 1 ? rank_text(holders.front()) : std::to_string(shards.size()) + " ranks") + ": " +
+         studydir::binary_size(checkpoint.bytes));
+    return std::make_unique<PeerSource>(exchange_, std::move(shards), open_disk);
 }
 
 } // namespace ranktune::group

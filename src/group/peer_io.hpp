@@ -19,14 +19,15 @@ class PeerIo final : public trial::CheckpointIo {
   public:
     using Log = std::function<void(std::string_view)>;
 
-    /// References must outlive it. From now on `exchange` offers what this rank saves. `log` gets one line for each
-    /// state that was wanted from memory; called on the trial thread.
-    PeerIo(trial::CheckpointIo& disk, comm::BlockExchange& exchange, base::Rank rank, Log log);
+    /// References must outlive it. From now on `exchange` offers what this rank saves, up to `keep_bytes` of it. `log`
+    /// gets one line for each state that was wanted from memory; called on the trial thread.
+    PeerIo(trial::CheckpointIo& disk, comm::BlockExchange& exchange, base::Rank rank, std::uint64_t keep_bytes,
+           Log log);
 
     [[nodiscard]] study::CheckpointRef save(const storage::CheckpointKey& key, const State& state) override;
     [[nodiscard]] study::MemoryState load(const study::CheckpointRef& checkpoint, const Ranks& holders) override;
-    [[nodiscard]] std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint,
-                                                                  const Ranks& holders) override;
+    [[nodiscard]] std::unique_ptr<study::StateSource> open(const study::CheckpointRef& checkpoint,
+                                                           const Ranks& holders) override;
     void discard(const storage::CheckpointKey& key) noexcept override { disk_.discard(key); }
     [[nodiscard]] study::CheckpointRef adopt(const storage::CheckpointKey& key, const std::string& source,
                                              bool move) override {

@@ -12,7 +12,8 @@
 namespace ranktune::group {
 
 /// Runs a worker to its end. `signals` may be null (several workers in one process). `each_round`, if set, is called in
-/// every round of the loop; true: the next round comes soon. Flushes the transport's last messages, for at most two seconds.
+/// every round of the loop; true: the next round comes soon. Flushes the transport's last messages, for at most two
+/// seconds.
 [[nodiscard]] WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker,
                                      const process::ProcessClock& clock, process::Waker& waker,
                                      process::SignalReader* signals, const std::function<bool()>& each_round = {});

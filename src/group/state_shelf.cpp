@@ -1,35 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "group/state_shelf.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "trial/checkpoints/state_exchange.hpp"
 
 namespace ranktune::group {
 
-void StateShelf::put(const std::string& path, std::uint64_t digest, State state) {
+void StateShelf::put(base::TrialId trial, const std::string& path, std::uint64_t digest, State state) {
     study::Bytes description;
     trial::encode_form(*state, description);
     study::Encoder(description).u64(digest);
-    auto kept = std::make_shared<const Kept>(Kept{path, std::move(description), std::move(state)});
+    const auto entry = std::make_shared<const Kept>(Kept{trial, path, std::move(description), std::move(state)});
+    std::vector<Entry> dropped; // freed after the lock
     const std::lock_guard lock(mutex_);
-    kept_.swap(kept); // the old state is freed after the lock
+    const auto drop = [&](std::deque<Entry>::iterator at) {
+        bytes_ -= (*at)->state->bytes();
+        dropped.push_back(std::move(*at));
+        kept_.erase(at);
+    };
+    const auto older = std::ranges::find(kept_, trial, [](const Entry& each) { return each->trial; });
+    if (older != kept_.end()) drop(older);
+    bytes_ += entry->state->bytes();
+    while (!kept_.empty() && bytes_ > most_bytes_) drop(kept_.begin());
+    kept_.push_back(entry);
+}
+
+StateShelf::Entry StateShelf::entry(std::string_view path) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(kept_, path, [](const Entry& each) { return std::string_view(each->path); });
+    return found == kept_.end() ? nullptr : *found;
 }
 
 StateShelf::State StateShelf::find(std::string_view path) const {
-    const std::lock_guard lock(mutex_);
-    return kept_ && kept_->path == path ? kept_->state : nullptr;
+    const Entry found = entry(path);
+    return found ? found->state : nullptr;
 }
 
 std::optional<comm::BlockExchange::Offer> StateShelf::offer(std::string_view path) const {
-    std::shared_ptr<const Kept> kept;
-    {
-        const std::lock_guard lock(mutex_);
-        kept = kept_;
-    }
-    if (!kept || kept->path != path) return {};
-    comm::BlockExchange::Offer offer{kept, {kept->description}};
-    for (const auto& tensor : kept->state->stored_tensors()) offer.blocks.emplace_back(tensor.bytes);
+    const Entry found = entry(path);
+    if (!found) return {};
+    comm::BlockExchange::Offer offer{found, {found->description}};
+    for (const auto& tensor : found->state->stored_tensors()) offer.blocks.emplace_back(tensor.bytes);
     return offer;
 }
 

@@ -31,10 +31,10 @@ class WorkerRunner final : public trial::Runner {
   public:
     WorkerRunner(study::StudySpec spec, storage::FileSystem& files, const std::string& directory, trial::FormGroup form,
                  const std::string& host, trial::DeviceGrant devices, WorkerLog& log, process::Waker& waker,
-                 comm::BlockExchange* exchange)
+                 MemoryWay memory)
         : spec_(std::move(spec)),
           disk_(files, directory, spec_.checkpoint.direct),
-          memory_(with_memory(exchange, log)),
+          memory_(with_memory(memory, log)),
           program_{process::environment_entries(), directory, host,
                    [&log](base::TrialId trial, std::string_view line) {
                        log.write_output(std::to_string(trial.value()), std::string(line));
@@ -60,11 +60,12 @@ class WorkerRunner final : public trial::Runner {
 
   private:
     /// Null unless trials of the study may take over states of others.
-    std::unique_ptr<PeerIo> with_memory(comm::BlockExchange* exchange, WorkerLog& log) {
-        if (exchange == nullptr || !spec_.scheduler.algorithm->explores) return nullptr;
-        return std::make_unique<PeerIo>(disk_, *exchange, log.rank(), [&log](std::string_view line) {
-            log.write(base::LogLevel::info, "state", {{"text", std::string(line)}});
-        });
+    std::unique_ptr<PeerIo> with_memory(MemoryWay way, WorkerLog& log) {
+        if (way.exchange == nullptr || !spec_.scheduler.algorithm->explores) return nullptr;
+        return std::make_unique<PeerIo>(disk_, *way.exchange, log.rank(), way.keep_bytes,
+                                        [&log](std::string_view line) {
+                                            log.write(base::LogLevel::info, "state", {{"text", std::string(line)}});
+                                        });
     }
     trial::CheckpointIo* checkpoints() { return memory_ ? static_cast<trial::CheckpointIo*>(memory_.get()) : &disk_; }
 
@@ -98,16 +99,15 @@ void trace_trial(trial::Runner* runner, WorkerLog& log) {
 }
 
 MakeRunner make_trial_runner(storage::FileSystem& files, trial::FormGroup form, std::string host, WorkerLog& log,
-                             process::Waker& waker, trial::DeviceGrant devices, OnStudy on_study,
-                             comm::BlockExchange* exchange) {
+                             process::Waker& waker, trial::DeviceGrant devices, OnStudy on_study, MemoryWay memory) {
     return [&files, form = std::move(form), host = std::move(host), &log, &waker, devices = std::move(devices),
-            on_study = std::move(on_study), exchange](const wire::Welcome& welcome) -> std::unique_ptr<trial::Runner> {
+            on_study = std::move(on_study), memory](const wire::Welcome& welcome) -> std::unique_ptr<trial::Runner> {
         log.open(studydir::StudyDirectory{welcome.directory}.worker_log(host));
         auto spec = study::parse_study(welcome.study, welcome.directory + "/resolved.toml", {},
                                        {trainables::known_trainables(), algorithms::known_algorithms()});
         if (on_study) on_study(spec);
         return std::make_unique<WorkerRunner>(std::move(spec), files, welcome.directory, form, host, devices, log,
-                                              waker, exchange);
+                                              waker, memory);
     };
 }
 

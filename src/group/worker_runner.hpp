@@ -39,12 +39,18 @@ class WorkerLog final : public base::LogSink {
 /// Called once the study is known and the log is open.
 using OnStudy = std::function<void(const study::StudySpec&)>;
 
+/// How states get from the memory of one rank to that of another.
+struct MemoryWay {
+    comm::BlockExchange* exchange = nullptr; ///< outlives the runner; null: only through files
+    std::uint64_t keep_bytes = 0;            ///< what this rank keeps for others
+};
+
 /// Makes a rank's runner: parses the study that the head sent, finds its trainable, opens the worker log. `form` makes
-/// groups; `log`, `waker` and `exchange` outlive the runner; `devices` were granted to this rank. `exchange`: for
-/// studies whose trials take over the state of others; null: always through files.
+/// groups; `log` and `waker` outlive the runner; `devices` were granted to this rank. `memory`: for
+/// studies whose trials take over the state of others.
 [[nodiscard]] MakeRunner make_trial_runner(storage::FileSystem& files, trial::FormGroup form, std::string host,
                                            WorkerLog& log, process::Waker& waker, trial::DeviceGrant devices = {},
-                                           OnStudy on_study = {}, comm::BlockExchange* exchange = nullptr);
+                                           OnStudy on_study = {}, MemoryWay memory = {});
 
 /// Logs the stack of a trial thread that does not return, before the process is given up. `runner` is from
 /// `make_trial_runner`, or null.

@@ -3,9 +3,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <random>
 
 namespace ranktune::process {
@@ -35,6 +38,22 @@ std::string host_name() {
     char buffer[256] = {};
     if (gethostname(buffer, sizeof buffer - 1) != 0) return "localhost";
     return buffer;
+}
+
+std::uint64_t memory_bytes() {
+    std::uint64_t bytes =
+        static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    std::ifstream groups("/proc/self/cgroup");
+    for (std::string line; std::getline(groups, line);) {
+        if (!line.starts_with("0::/")) continue;
+        // A limit may be set on any group above.
+        for (std::filesystem::path group = "/sys/fs/cgroup" + line.substr(3); group != "/sys/fs/cgroup" && group != "/";
+             group = group.parent_path()) {
+            std::uint64_t limit = 0;
+            if (std::ifstream(group / "memory.max") >> limit) bytes = std::min(bytes, limit);
+        }
+    }
+    return bytes;
 }
 
 std::string slurm_job() { return environment_variable("SLURM_JOB_ID"); }

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -47,6 +48,13 @@ void show_own_gpus(const std::vector<std::string>& gpus) {
     }
 }
 
+/// What a rank may keep in memory for other ranks: a quarter of its share of the node.
+std::uint64_t memory_for_states(const layout::Layout& layout, base::Rank rank) {
+    const auto& nodes = layout.nodes;
+    const auto ranks = rank.value() < nodes.size() ? std::ranges::count(nodes, nodes[rank.value()]) : 1;
+    return process::memory_bytes() / 4 / static_cast<std::uint64_t>(std::max<std::ptrdiff_t>(ranks, 1));
+}
+
 int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExchange& exchange,
                process::SignalReader& signals, const head::RunOptions& options) {
     comm::SharedTransport transport(wire);
@@ -65,9 +73,10 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
             layout::bind_as_planned(layout::plan_binding(options.layout, spec.resources), worker_options.rank);
         if (!problem.empty()) log.write(base::LogLevel::warning, "bind", {{"problem", problem}});
     };
-    group::MakeRunner make_runner = group::make_trial_runner(
-        storage::posix_file_system(), group::make_mpi_groups(groups), worker_options.host, log, waker,
-        {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus}, bind, &exchange);
+    group::MakeRunner make_runner =
+        group::make_trial_runner(storage::posix_file_system(), group::make_mpi_groups(groups), worker_options.host, log,
+                                 waker, {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus},
+                                 bind, {&exchange, memory_for_states(options.layout, worker_options.rank)});
     group::WorkerMachine worker(
         worker_options, outbox,
         [&](const wire::Welcome& welcome) {

@@ -26,7 +26,7 @@ study::MemoryState MemoryIo::load(const study::CheckpointRef& checkpoint, const 
     return found->second;
 }
 
-std::unique_ptr<study::StateSource> MemoryIo::open_shards(const study::CheckpointRef& checkpoint, const Ranks&) {
+std::unique_ptr<study::StateSource> MemoryIo::open(const study::CheckpointRef& checkpoint, const Ranks&) {
     return std::make_unique<study::MemoryState>(all_of(checkpoint));
 }
 

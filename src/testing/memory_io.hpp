@@ -16,8 +16,8 @@ class MemoryIo final : public trial::CheckpointIo {
     [[nodiscard]] study::CheckpointRef save(const storage::CheckpointKey& key, const State& state) override;
     /// Throws base::Error when there is none.
     [[nodiscard]] study::MemoryState load(const study::CheckpointRef& checkpoint, const Ranks&) override;
-    [[nodiscard]] std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint,
-                                                                  const Ranks&) override;
+    [[nodiscard]] std::unique_ptr<study::StateSource> open(const study::CheckpointRef& checkpoint,
+                                                           const Ranks&) override;
     void discard(const storage::CheckpointKey& key) noexcept override;
     [[nodiscard]] study::CheckpointRef adopt(const storage::CheckpointKey& key, const std::string& source,
                                              bool move) override;

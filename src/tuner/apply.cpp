@@ -101,6 +101,7 @@ void Tuner::apply_one(const study::IncarnationBegan& r) {
         if (t.phase == TrialPhase::paused && t.verdict.reason == Reason::draining) set_phase(id, TrialPhase::waiting);
     }
     slowest_ = 0.0;
+    holders_.clear(); // new processes
 }
 
 void Tuner::apply_one(const study::MetricDefined& r) {
@@ -226,6 +227,7 @@ void Tuner::apply_one(const study::CheckpointCommitted& r) {
     TrialState& t = trial(r.trial);
     state_.pace.learn_from_checkpoint(t, r.at, r.checkpoint.iteration);
     state_.retention.committed(t, r.checkpoint);
+    if (exploits_) holders_[r.trial] = t.ranks;
     const auto own = std::ranges::count(t.checkpoints, t.generation(), &CheckpointRef::generation);
     if (own >= 2)
         for (Takeover& each : t.takeovers) each.settled = true;

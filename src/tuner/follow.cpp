@@ -65,12 +65,13 @@ Verdict Tuner::as_told(TrialId id, const Verdict& verdict) const {
     return told;
 }
 
-/// The ranks of a donor, whose memory may hold its last checkpoint, if all of them live. (They need not: another trial
-/// may have come to them since, and the checkpoint also lies on disk.)
+/// The ranks whose memory may hold a donor's newest checkpoint, if all of them live. (They may have dropped it: it also
+/// lies on disk.)
 std::vector<Rank> Tuner::holders_of(const study::StartFrom& from) const {
     const auto* donor = std::get_if<Donor>(&from);
-    if (donor == nullptr) return {};
-    const auto& ranks = state_.trials[donor->trial].ranks;
+    const auto found = donor == nullptr ? holders_.end() : holders_.find(donor->trial);
+    if (found == holders_.end()) return {};
+    const auto& ranks = found->second;
     const auto lives = [&](Rank rank) { return state_.placement.knows(rank) && state_.placement.worker(rank).alive; };
     return std::ranges::all_of(ranks, lives) ? ranks : std::vector<Rank>{};
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ranktune/schedulers/scheduler.hpp"
@@ -226,6 +227,8 @@ class Tuner {
     bool learns_;             ///< the searcher reads the table of observations
     bool exploits_;           ///< the scheduler has trials take over the state of others
     std::vector<Task> spare_; ///< empty: memory of the round before
+    /// The ranks that wrote a trial's newest checkpoint in this incarnation; only where trials take over states.
+    std::unordered_map<TrialId, std::vector<Rank>> holders_;
     // Derived.
     std::optional<MetricId> objective_; ///< the number of the study's metric
     double slowest_ = 0.0; ///< seconds of the slowest iteration among the trials that run; 0 without a deadline

@@ -50,7 +50,7 @@ class Node {
           world_(comm::mpi::Communicator::world().duplicate()),
           exchange_(test::world(), {4096, 4, 5s}),
           disk_(storage::posix_file_system(), std::filesystem::absolute(directory).string()),
-          io(disk_, exchange_, rank_of(test::world().rank()),
+          io(disk_, exchange_, rank_of(test::world().rank()), 1 << 20,
              [this](std::string_view line) { lines.emplace_back(line); }),
           thread_([this] {
               while (!quit_.load())
@@ -146,7 +146,7 @@ TEST_CASE("a state comes from the memory of the rank that saved it, without its 
     state.get<double>("weights", std::span(weights), {rows, columns});
     CHECK(weights == rows_of(0, rows));
     CHECK(state.blob("text").size() == 3);
-    CHECK(node.says("came from the memory of rank 0"));
+    CHECK(node.says("comes from the memory of rank 0"));
 }
 
 TEST_CASE("a state that its holder has given up comes from disk", "[peer-io][mpi]") {
@@ -180,8 +180,7 @@ TEST_CASE("shards of any number of ranks reach any other number of ranks from me
             node.barrier();
             // All ranks of the launch are the ranks of the group that takes it.
             const auto [first, count] = share(test::world().rank(), size);
-            const auto source =
-                node.io.open_shards(checkpoint, on_disk ? std::vector<base::Rank>{} : first_ranks(donors));
+            const auto source = node.io.open(checkpoint, on_disk ? std::vector<base::Rank>{} : first_ranks(donors));
             std::vector<double> mine(count * columns);
             source->get_rows<double>("weights", std::span(mine), {rows, columns}, first, count);
             CHECK(mine == rows_of(first, count));
@@ -199,7 +198,7 @@ TEST_CASE("shards that are gone from memory in the middle are read from disk", "
     Node node("gone");
     const int size = test::world().size();
     const auto checkpoint = saved_in_shards(node, size);
-    const auto source = node.io.open_shards(checkpoint, first_ranks(size));
+    const auto source = node.io.open(checkpoint, first_ranks(size));
     node.barrier();
     static_cast<void>(saved_by_first(node, 9, 0.0)); // rank 0 now holds another state
     std::vector<double> all(rows * columns);

@@ -44,9 +44,9 @@ class MemoryStore final : public trial::CheckpointIo {
         }
         return memory_.load(checkpoint, holders);
     }
-    std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint,
-                                                    const Ranks& holders) override {
-        return memory_.open_shards(checkpoint, holders);
+    std::unique_ptr<study::StateSource> open(const study::CheckpointRef& checkpoint, const Ranks& holders) override {
+        if (checkpoint.shards.empty()) return std::make_unique<study::MemoryState>(load(checkpoint, holders));
+        return memory_.open(checkpoint, holders);
     }
     void discard(const storage::CheckpointKey& key) noexcept override { memory_.discard(key); }
     study::CheckpointRef adopt(const storage::CheckpointKey& key, const std::string& source, bool move) override {

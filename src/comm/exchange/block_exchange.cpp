@@ -35,13 +35,32 @@ struct Sending {
     std::shared_ptr<const void> owner;
 };
 
+/// A piece, and where it is to lie.
+struct Wanted {
+    std::uint32_t block = 0;
+    std::uint64_t offset = 0;
+    std::span<std::byte> into;
+};
+
 /// A piece that was asked for.
 struct Receiving {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Request asking = MPI_REQUEST_NULL;
     std::vector<std::byte> question;
-    std::size_t bytes = 0;
+    Wanted wanted;
 };
+
+/// Memory that pieces arrive in. Not initialised: pages that are never used cost nothing.
+struct Landing {
+    std::byte* add(std::size_t size) {
+        slots.emplace_back(new std::byte[size]); // NOLINT: make_unique would write zeros
+        return slots.back().get();
+    }
+    std::vector<std::unique_ptr<std::byte[]>> slots;
+    std::vector<std::byte*> free;
+};
+
+constexpr std::size_t most_pieces = 64; // under way to a receiver, however small
 
 using Clock = std::chrono::steady_clock;
 
@@ -62,15 +81,19 @@ struct BlockExchange::Impl {
     std::string key; ///< of `found`
     std::optional<Offer> found;
     std::list<Sending> sending;
-    // ask, fetch
+    // ask, fetch, stream
     int next_tag = 0;
+    std::shared_ptr<Landing> landing; ///< null while a stream uses it, and after a failure
 
     void answer(const std::vector<std::byte>& question, int to);
     void drive_sends() {
         std::erase_if(sending, [](Sending& each) { return is_done(each.request); });
     }
     [[nodiscard]] bool take_request();
-    void start(Receiving& piece, int from, std::string_view wanted, RequestHeader header, std::byte* into);
+    void start(Receiving& piece, int from, std::string_view wanted_key, const Wanted& wanted, int tag);
+    template <class Next, class Arrived>
+    [[nodiscard]] Answer receive(int peer, std::string_view wanted_key, Next&& next, Arrived&& arrived,
+                                 const std::shared_ptr<const void>& owner);
     [[nodiscard]] int new_tag() {
         next_tag = (next_tag + 1) % answer_tags;
         return first_answer_tag + next_tag;
@@ -90,6 +113,8 @@ BlockExchange::~BlockExchange() {
     impl_->world.leak(); // MPI still reads the blocks
     bury(std::make_shared<std::list<Sending>>(std::move(impl_->sending)));
 }
+
+const BlockExchange::Settings& BlockExchange::settings() const { return impl_->settings; }
 
 // ---- the rank that has the bytes
 
@@ -146,15 +171,16 @@ void BlockExchange::Impl::answer(const std::vector<std::byte>& question, int to)
 
 // ---- the rank that wants them
 
-/// `into`: null if the answer is to be probed for.
-void BlockExchange::Impl::start(Receiving& piece, int from, std::string_view wanted, RequestHeader header,
-                                std::byte* into) {
-    piece.bytes = header.bytes;
-    piece.question.resize(sizeof header + wanted.size());
+/// Without a place to lie, the answer is to be probed for.
+void BlockExchange::Impl::start(Receiving& piece, int from, std::string_view wanted_key, const Wanted& wanted,
+                                int tag) {
+    piece.wanted = wanted;
+    const RequestHeader header{wanted.offset, wanted.into.size(), wanted.block, tag};
+    piece.question.resize(sizeof header + wanted_key.size());
     std::memcpy(piece.question.data(), &header, sizeof header);
-    std::memcpy(piece.question.data() + sizeof header, wanted.data(), wanted.size());
-    if (into != nullptr)
-        mpi::check(MPI_Irecv(into, static_cast<int>(header.bytes), MPI_BYTE, from, header.answer_tag, world.get(),
+    std::memcpy(piece.question.data() + sizeof header, wanted_key.data(), wanted_key.size());
+    if (!wanted.into.empty())
+        mpi::check(MPI_Irecv(wanted.into.data(), static_cast<int>(wanted.into.size()), MPI_BYTE, from, tag, world.get(),
                              &piece.request),
                    "MPI_Irecv");
     mpi::check(MPI_Isend(piece.question.data(), static_cast<int>(piece.question.size()), MPI_BYTE, from, request_tag,
@@ -165,16 +191,15 @@ void BlockExchange::Impl::start(Receiving& piece, int from, std::string_view wan
 BlockExchange::Answer BlockExchange::ask(base::Rank from, std::string_view key, std::vector<std::byte>& description) {
     const int peer = static_cast<int>(from.value());
     auto asked = std::make_shared<Receiving>();
-    RequestHeader header;
-    header.answer_tag = impl_->new_tag();
-    impl_->start(*asked, peer, key, header, nullptr);
+    const int tag = impl_->new_tag();
+    impl_->start(*asked, peer, key, {}, tag);
     const auto until = Clock::now() + impl_->settings.patience;
     Backoff backoff;
     while (true) {
         int flag = 0;
         MPI_Message message = MPI_MESSAGE_NULL;
         MPI_Status status;
-        mpi::check(MPI_Improbe(peer, header.answer_tag, impl_->world.get(), &flag, &message, &status), "MPI_Improbe");
+        mpi::check(MPI_Improbe(peer, tag, impl_->world.get(), &flag, &message, &status), "MPI_Improbe");
         if (flag != 0) {
             int size = 0;
             MPI_Get_count(&status, MPI_BYTE, &size);
@@ -193,36 +218,78 @@ BlockExchange::Answer BlockExchange::ask(base::Rank from, std::string_view key, 
 
 BlockExchange::Answer BlockExchange::fetch(base::Rank from, std::string_view key, std::span<const Part> parts,
                                            const std::shared_ptr<const void>& owner) {
-    struct Transfer {
+    std::size_t part = 0;
+    std::uint64_t asked = 0; ///< bytes of `part`
+    const auto next = [&]() -> std::optional<Wanted> {
+        while (part < parts.size() && asked == parts[part].into.size()) {
+            ++part;
+            asked = 0;
+        }
+        if (part == parts.size()) return {};
+        const auto left = parts[part].into.subspan(asked);
+        const Wanted wanted{parts[part].block, parts[part].offset + asked,
+                            left.first(std::min(left.size(), impl_->settings.piece))};
+        asked += wanted.into.size();
+        return wanted;
+    };
+    return impl_->receive(
+        static_cast<int>(from.value()), key, next, [](const Wanted&) {}, owner);
+}
+
+BlockExchange::Answer BlockExchange::stream(base::Rank from, std::string_view key, std::uint32_t block,
+                                            std::uint64_t offset, std::uint64_t bytes, const Take& take) {
+    const std::size_t piece = impl_->settings.piece;
+    // A free buffer is there whenever `receive` asks for more: so many pieces are under way at most.
+    auto landing = std::exchange(impl_->landing, nullptr);
+    if (!landing) landing = std::make_shared<Landing>();
+    const std::size_t slots = std::min<std::uint64_t>(impl_->settings.in_flight, (bytes + piece - 1) / piece);
+    while (landing->free.size() < slots) landing->free.push_back(landing->add(piece));
+    std::uint64_t asked = 0;
+    const auto next = [&]() -> std::optional<Wanted> {
+        if (asked == bytes || landing->free.empty()) return {};
+        const std::size_t size = std::min<std::uint64_t>(bytes - asked, piece);
+        const Wanted wanted{block, offset + asked, std::span(landing->free.back(), size)};
+        landing->free.pop_back();
+        asked += size;
+        return wanted;
+    };
+    const auto arrived = [&](const Wanted& wanted) {
+        take(wanted.offset - offset, wanted.into);
+        landing->free.push_back(wanted.into.data());
+    };
+    const Answer answer = impl_->receive(static_cast<int>(from.value()), key, next, arrived, landing);
+    if (answer == Answer::done) impl_->landing = std::move(landing);
+    return answer;
+}
+
+/// Asks for what `next` returns until it returns nothing, and hands what has arrived to `arrived`.
+template <class Next, class Arrived>
+BlockExchange::Answer BlockExchange::Impl::receive(int peer, std::string_view wanted_key, Next&& next,
+                                                   Arrived&& arrived, const std::shared_ptr<const void>& owner) {
+    struct Transfer : std::enable_shared_from_this<Transfer> {
         std::list<Receiving> pieces; ///< addresses must not change
         std::shared_ptr<const void> owner;
     };
-    const int peer = static_cast<int>(from.value());
     const auto transfer = std::make_shared<Transfer>();
     transfer->owner = owner;
-    std::size_t part = 0;
-    std::uint64_t done = 0; ///< bytes of `part` that were asked for
-    const auto ask_for_more = [&] {
-        while (part < parts.size() && transfer->pieces.size() < impl_->settings.in_flight) {
-            const auto left = parts[part].into.subspan(done);
-            RequestHeader header{parts[part].offset + done, std::min(left.size(), impl_->settings.piece),
-                                 parts[part].block, impl_->new_tag()};
-            if (header.bytes > 0) impl_->start(transfer->pieces.emplace_back(), peer, key, header, left.data());
-            done += header.bytes;
-            if (done < parts[part].into.size()) continue;
-            ++part;
-            done = 0;
-        }
+    const auto bury_rest = [](Transfer* unfinished) {
+        if (!unfinished->pieces.empty()) bury(unfinished->shared_from_this());
     };
-    const auto give_up = [&](Answer answer) {
-        bury(transfer);
-        return answer;
+    const std::unique_ptr<Transfer, decltype(bury_rest)> end(transfer.get(), bury_rest); // whatever happens
+    std::size_t under_way = 0; ///< bytes
+    const auto ask_for_more = [&] {
+        while (under_way < settings.in_flight * settings.piece && transfer->pieces.size() < most_pieces) {
+            const std::optional<Wanted> wanted = next();
+            if (!wanted) return;
+            under_way += wanted->into.size();
+            start(transfer->pieces.emplace_back(), peer, wanted_key, *wanted, new_tag());
+        }
     };
     auto heard = Clock::now();
     Backoff backoff;
     ask_for_more();
     while (!transfer->pieces.empty()) {
-        bool arrived = false;
+        bool any = false;
         for (auto piece = transfer->pieces.begin(); piece != transfer->pieces.end();) {
             int flag = 0;
             MPI_Status status;
@@ -233,19 +300,22 @@ BlockExchange::Answer BlockExchange::fetch(base::Rank from, std::string_view key
             }
             int size = 0;
             MPI_Get_count(&status, MPI_BYTE, &size);
-            if (static_cast<std::size_t>(size) != piece->bytes) return give_up(Answer::refused);
+            const Wanted got = piece->wanted;
+            if (static_cast<std::size_t>(size) != got.into.size()) return Answer::refused;
             while (!is_done(piece->asking)) {
             } // small and answered: it has left
             piece = transfer->pieces.erase(piece);
-            arrived = true;
+            under_way -= got.into.size();
+            arrived(got);
+            ask_for_more(); // before the next one is looked for: the other rank always has something to do
+            any = true;
         }
-        if (arrived) {
-            ask_for_more();
+        if (any) {
             heard = Clock::now();
             backoff.reset();
             continue;
         }
-        if (Clock::now() - heard >= impl_->settings.patience) return give_up(Answer::silent);
+        if (Clock::now() - heard >= settings.patience) return Answer::silent;
         backoff.pause();
     }
     return Answer::done;

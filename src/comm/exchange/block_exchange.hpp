@@ -32,8 +32,8 @@ class BlockExchange {
     using Find = std::function<std::optional<Offer>(std::string_view key)>;
 
     struct Settings {
-        std::size_t piece = std::size_t{64} << 20; ///< largest message, in bytes; less than 2 GiB
-        std::size_t in_flight = 4;                 ///< pieces that a receiver asks for at a time
+        std::size_t piece = std::size_t{64} << 20; ///< largest message, in bytes: a multiple of 16, less than 2 GiB
+        std::size_t in_flight = 4;                 ///< largest messages that a receiver waits for at a time
         std::chrono::milliseconds patience{5000};  ///< without a piece, until the other rank counts as silent
     };
 
@@ -43,6 +43,8 @@ class BlockExchange {
     ~BlockExchange();
     BlockExchange(const BlockExchange&) = delete;
     BlockExchange& operator=(const BlockExchange&) = delete;
+
+    [[nodiscard]] const Settings& settings() const;
 
     // ---- the rank that has the bytes
     /// `find` is called by `serve`. Before that, every request is refused.
@@ -69,6 +71,13 @@ class BlockExchange {
     /// stays as long as the process.
     [[nodiscard]] Answer fetch(base::Rank from, std::string_view key, std::span<const Part> parts,
                                const std::shared_ptr<const void>& owner);
+    /// Bytes that arrived: where they lie in what was asked for, and what they are. Not in order.
+    using Take = std::function<void(std::uint64_t at, std::span<const std::byte> bytes)>;
+    /// `bytes` bytes of a block from `offset` on, piece by piece, through memory of the exchange: for memory that must
+    /// not be written to after a failure, and without a second copy of everything. The memory (`in_flight` pieces) is
+    /// kept for the next time.
+    [[nodiscard]] Answer stream(base::Rank from, std::string_view key, std::uint32_t block, std::uint64_t offset,
+                                std::uint64_t bytes, const Take& take);
 
   private:
     struct Impl;

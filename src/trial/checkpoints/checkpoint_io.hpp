@@ -24,9 +24,10 @@ class CheckpointIo {
     [[nodiscard]] virtual study::CheckpointRef save(const storage::CheckpointKey& key, const State& state) = 0;
     /// `holders`: ranks that may have it in memory (StartTrial::holders). Throws as storage::CheckpointStore::load.
     [[nodiscard]] virtual study::MemoryState load(const study::CheckpointRef& checkpoint, const Ranks& holders) = 0;
-    /// The shards of a checkpoint for reading; on every rank. Throws as `load`, and so does the returned source.
-    [[nodiscard]] virtual std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint,
-                                                                          const Ranks& holders) = 0;
+    /// The same, for a rank that needs a part of the state (its shards), or has no other rank to pass it on to: it need
+    /// not be held in memory as a whole. Throws as `load`, and so does the returned source.
+    [[nodiscard]] virtual std::unique_ptr<study::StateSource> open(const study::CheckpointRef& checkpoint,
+                                                                   const Ranks& holders) = 0;
     /// Removes what `save` wrote of a checkpoint whose other shards failed. Never throws.
     virtual void discard(const storage::CheckpointKey& key) noexcept = 0;
     /// Checkpoints of programs (storage::CheckpointStore::adopt, locate).

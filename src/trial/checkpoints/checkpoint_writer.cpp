@@ -9,6 +9,12 @@
 
 namespace ranktune::trial {
 
+namespace {
+
+constexpr std::size_t most_free = 2; // one is filled while another one is written
+
+} // namespace
+
 struct StatePool::Free {
     std::mutex mutex;
     std::vector<std::unique_ptr<study::MemoryState>> states;
@@ -30,7 +36,7 @@ std::shared_ptr<study::MemoryState> StatePool::take() {
     return {state.release(), [free = free_](study::MemoryState* unused) {
                 std::unique_ptr<study::MemoryState> back(unused);
                 const std::lock_guard lock(free->mutex);
-                free->states.push_back(std::move(back));
+                if (free->states.size() < most_free) free->states.push_back(std::move(back));
             }};
 }
 

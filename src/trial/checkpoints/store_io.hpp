@@ -26,7 +26,8 @@ class StoreIo final : public CheckpointIo {
     study::MemoryState load(const study::CheckpointRef& checkpoint, const Ranks&) override {
         return patiently([&] { return store_.load(checkpoint); });
     }
-    std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint, const Ranks&) override {
+    std::unique_ptr<study::StateSource> open(const study::CheckpointRef& checkpoint, const Ranks& holders) override {
+        if (checkpoint.shards.empty()) return std::make_unique<study::MemoryState>(load(checkpoint, holders));
         return patiently([&] { return store_.open_shards(checkpoint); });
     }
     void discard(const storage::CheckpointKey& key) noexcept override { store_.discard(key); }

@@ -127,6 +127,7 @@ storage::CheckpointKey TrialCheckpoints::key_at(base::Iteration iteration) const
 /// Without shards rank 0 reads and broadcasts; with shards every rank reads what it needs.
 void TrialCheckpoints::restore(const study::CheckpointRef& checkpoint, const Load& load) {
     if (!checkpoint.shards.empty()) return restore_shards(checkpoint, load);
+    if (group_.size() == 1) return read(checkpoint, load);
     study::MemoryState state;
     if (assignment_.leads()) {
         try {
@@ -139,17 +140,22 @@ void TrialCheckpoints::restore(const study::CheckpointRef& checkpoint, const Loa
     load(state);
 }
 
+/// Gives `load` what this rank can read on demand.
+void TrialCheckpoints::read(const study::CheckpointRef& checkpoint, const Load& load) {
+    std::unique_ptr<study::StateSource> source;
+    try {
+        source = setting_.checkpoints->open(checkpoint, assignment_.start.holders);
+    } catch (const base::Error& error) {
+        throw CheckpointError(outcome_of_reading(error), error.what());
+    }
+    ReadingSource reading(*source);
+    load(reading);
+}
+
 void TrialCheckpoints::restore_shards(const study::CheckpointRef& checkpoint, const Load& load) {
     Told mine;
     try {
-        std::unique_ptr<study::StateSource> source;
-        try {
-            source = setting_.checkpoints->open_shards(checkpoint, assignment_.start.holders);
-        } catch (const base::Error& error) {
-            throw CheckpointError(outcome_of_reading(error), error.what());
-        }
-        ReadingSource reading(*source);
-        load(reading);
+        read(checkpoint, load);
     } catch (const CheckpointError& error) {
         say(mine, error.outcome() == AttemptOutcome::unreadable ? damage : trouble, error.what());
     }

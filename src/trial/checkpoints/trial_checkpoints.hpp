@@ -61,6 +61,7 @@ class TrialCheckpoints {
         char error[232] = {};
     };
 
+    void read(const study::CheckpointRef& checkpoint, const Load& load);
     void restore_shards(const study::CheckpointRef& checkpoint, const Load& load);
     void take_result(std::optional<CheckpointWriter::Result> result);
     void settle_shards(bool goes_on);

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// States that are kept in memory for other ranks.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "group/state_shelf.hpp"
+#include "support/catch.hpp"
+#include "trial/checkpoints/checkpoint_writer.hpp"
+#include "trial/checkpoints/state_exchange.hpp"
+
+namespace ranktune::group {
+namespace {
+
+std::shared_ptr<study::MemoryState> state_of(std::size_t doubles, double value = 1.0) {
+    auto state = std::make_shared<study::MemoryState>();
+    const std::vector<double> values(doubles, value);
+    state->put<double>("x", std::span<const double>(values));
+    return state;
+}
+
+} // namespace
+
+TEST_CASE("The newest state of each trial is kept, the oldest goes when there is no room", "[group]") {
+    StateShelf shelf(3000);
+    shelf.put(base::TrialId{1}, "a", 1, state_of(100)); // 800 bytes each
+    shelf.put(base::TrialId{2}, "b", 2, state_of(100));
+    shelf.put(base::TrialId{3}, "c", 3, state_of(100));
+    CHECK(shelf.find("a") != nullptr);
+    shelf.put(base::TrialId{1}, "d", 4, state_of(100)); // in place of a
+    CHECK(shelf.find("a") == nullptr);
+    CHECK(shelf.find("b") != nullptr);
+    shelf.put(base::TrialId{4}, "e", 5, state_of(100)); // b is the oldest
+    CHECK(shelf.find("b") == nullptr);
+    for (const char* path : {"c", "d", "e"}) CHECK(shelf.find(path) != nullptr);
+    shelf.put(base::TrialId{5}, "f", 6, state_of(1000)); // larger than all the room: alone
+    CHECK(shelf.find("f") != nullptr);
+    for (const char* path : {"c", "d", "e"}) CHECK(shelf.find(path) == nullptr);
+}
+
+TEST_CASE("What is offered is the form, the digest and the tensors of a state", "[group]") {
+    StateShelf shelf(1000);
+    const auto state = state_of(10, 2.5);
+    shelf.put(base::TrialId{1}, "a", 0x0102030405060708, state);
+    CHECK(!shelf.offer("b"));
+    const auto offer = shelf.offer("a");
+    REQUIRE(offer);
+    REQUIRE(offer->blocks.size() == 2);
+    CHECK(offer->blocks[1].data() == state->stored_tensors()[0].bytes.data());
+    const auto form = trial::decode_form(offer->blocks[0].first(offer->blocks[0].size() - 8));
+    REQUIRE(form.tensors.size() == 1);
+    CHECK(form.tensors[0] == state->stored_tensors()[0].info);
+    CHECK(study::Decoder(offer->blocks[0].last(8)).u64() == 0x0102030405060708);
+}
+
+TEST_CASE("An offer outlives the shelf's own hold, and memory comes back to its pool", "[group]") {
+    trial::StatePool pool;
+    StateShelf shelf(1 << 20);
+    const void* memory = nullptr;
+    std::optional<comm::BlockExchange::Offer> offer;
+    {
+        const auto state = pool.take();
+        const std::vector<double> values(1000, 1.0);
+        state->put<double>("x", std::span<const double>(values));
+        memory = state->stored_tensors()[0].bytes.data();
+        shelf.put(base::TrialId{1}, "a", 1, state);
+    }
+    offer = shelf.offer("a");
+    shelf.put(base::TrialId{1}, "b", 2, state_of(1));
+    CHECK(shelf.find("a") == nullptr);
+    CHECK(offer->blocks[1].data() == memory); // somebody still reads it
+    const auto meanwhile = pool.take();
+    const std::vector<double> other(1000, 2.0);
+    meanwhile->put<double>("x", std::span<const double>(other));
+    CHECK(meanwhile->stored_tensors()[0].bytes.data() != memory);
+    offer.reset();
+    const auto again = pool.take();
+    again->put<double>("x", std::span<const double>(other));
+    CHECK(again->stored_tensors()[0].bytes.data() == memory);
+}
+
+} // namespace ranktune::group
