@@ -50,6 +50,8 @@ class PeerSource final : public study::StateSource {
         base::Rank holder;
         std::string path;
         trial::StateForm form;
+        std::unique_ptr<comm::BlockExchange::Reader> reader = nullptr; ///< of whole tensors, in order
+        std::uint32_t next = 0;                                        ///< tensor that it gives
     };
     using OpenDisk = std::function<std::unique_ptr<study::StateSource>()>;
 
@@ -83,7 +85,7 @@ class PeerSource final : public study::StateSource {
         if (values.type() != info.type || values.bytes() != study::bytes_of(info)) return false;
         const bool rows = info.layout == study::Layout::sharded;
         std::uint64_t found = 0;
-        for (const Shard& shard : shards_) {
+        for (Shard& shard : shards_) {
             for (std::uint32_t i = 0; i < shard.form.tensors.size(); ++i) {
                 const study::TensorInfo& part = shard.form.tensors[i];
                 if (part.name != info.name) continue;
@@ -106,19 +108,36 @@ class PeerSource final : public study::StateSource {
         return shared;
     }
 
-    bool copied_part(const Shard& shard, std::uint32_t tensor, const study::TensorInfo& part,
-                     const study::TensorInfo& wanted, const study::TensorInfo& info, base::Buffer values) {
+    bool copied_part(Shard& shard, std::uint32_t tensor, const study::TensorInfo& part, const study::TensorInfo& wanted,
+                     const study::TensorInfo& info, base::Buffer values) {
         const std::size_t element = base::size_of(info.type);
         const std::uint64_t bytes = study::bytes_of(wanted);
-        const std::uint64_t row = wanted.layout == study::Layout::sharded ? bytes / wanted.rows : 0;
-        const std::uint64_t first =
-            wanted.layout == study::Layout::sharded ? (wanted.first_row - info.first_row) * row : 0;
+        const bool rows = wanted.layout == study::Layout::sharded;
+        const std::uint64_t row = rows ? bytes / wanted.rows : 0;
+        const std::uint64_t first = rows ? (wanted.first_row - info.first_row) * row : 0;
         const auto take = [&](std::uint64_t at, std::span<const std::byte> piece) {
             base::copy(base::ConstBuffer::of_bytes(piece, info.type),
                        values.part((first + at) / element, piece.size() / element));
         };
-        return exchange_.stream(shard.holder, shard.path, tensor + 1, (wanted.first_row - part.first_row) * row, bytes,
-                                take) == Answer::done;
+        if (!rows && in_order(shard, tensor)) return shard.reader->next(take) == Answer::done;
+        comm::BlockExchange::Reader reader(exchange_, shard.holder, shard.path,
+                                           {{tensor + 1, (wanted.first_row - part.first_row) * row, bytes}});
+        return reader.next(take) == Answer::done;
+    }
+
+    /// Whole tensors usually come in the order in which they were saved: they are read ahead, until one does not.
+    bool in_order(Shard& shard, std::uint32_t tensor) {
+        if (tensor == 0 && !shard.reader) {
+            std::vector<comm::BlockExchange::Reader::Range> ranges;
+            for (const auto& info : shard.form.tensors) {
+                if (info.layout != study::Layout::replicated) break;
+                ranges.push_back({static_cast<std::uint32_t>(ranges.size() + 1), 0, study::bytes_of(info)});
+            }
+            shard.reader = std::make_unique<comm::BlockExchange::Reader>(exchange_, shard.holder, shard.path, ranges);
+        }
+        if (!shard.reader || shard.next != tensor) return false;
+        ++shard.next;
+        return true;
     }
 
     comm::BlockExchange& exchange_;
@@ -190,8 +209,7 @@ std::unique_ptr<study::StateSource> PeerIo::open(const study::CheckpointRef& che
     const auto open_disk = [this, checkpoint] { return disk_.open(checkpoint, {}); };
     const bool whole = checkpoint.shards.empty();
     if (holders.empty() || (!whole && holders.size() != checkpoint.shards.size())) return open_disk();
-    // One round trip for each tensor is too many where all of them fit into one message.
-    if (whole && (holders.front() == rank_ || checkpoint.bytes <= exchange_.settings().piece))
+    if (whole && holders.front() == rank_) // no messages to itself
         return std::make_unique<study::MemoryState>(load(checkpoint, holders));
     std::vector<PeerSource::Shard> shards;
     for (std::uint32_t k = 0; k < (whole ? 1 : holders.size()); ++k) {
@@ -202,7 +220,7 @@ std::unique_ptr<study::StateSource> PeerIo::open(const study::CheckpointRef& che
             log_(checkpoint.path + " is read from disk: " + why);
             return open_disk();
         }
-        shards.push_back({holders[k], path, std::move(*form)});
+        shards.push_back({.holder = holders[k], .path = path, .form = std::move(*form)});
     }
     log_(checkpoint.path + " comes from the memory of " +
          (shards.size() == 1 ? rank_text(holders.front()) : std::to_string(shards.size()) + " ranks") + ": " +

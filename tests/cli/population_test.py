@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from cli_test import PROGRAM, TIMEOUT, Case, environment
+from cli_test import PROGRAM, SOURCES, TIMEOUT, Case, environment
 from kills import Kills
 
 STUDY = """[study]
@@ -117,6 +117,20 @@ class Population(Kills, Case):
         pairs = {(widths[trial["id"]], widths[taken["donor"]])
                  for trial in whole["trials"] for taken in trial.get("takeovers", [])}
         self.assertTrue(pairs & {(1, 2), (2, 1)}, pairs)
+
+    def test_states_of_trainables_come_from_memory(self):
+        job = SOURCES / "jobs" / "digits-pbt"
+        self.ranktune("run", str(job / "digits-pbt.toml"), "--local", "4", "study.num_trials=4", "study.max_iterations=12",
+                      "study.name=memory")
+        whole = self.exported("memory")
+        takeovers = sum(len(trial.get("takeovers", [])) for trial in whole["trials"])
+        self.assertGreater(takeovers, 0)
+        lines = "".join(path.read_text() for path in (self.cwd / "memory" / "logs").iterdir())
+        from_memory = lines.count("comes from the memory of rank")
+        self.assertGreater(from_memory, 0)
+        self.assertGreaterEqual(from_memory + lines.count("is read from disk"), takeovers)
+        out, _ = self.ranktune("replay", "memory", "--verify")
+        self.assertIn("verified", out)
 
     def test_no_kill_leaves_a_mixture_of_two_members(self):
         self.study()

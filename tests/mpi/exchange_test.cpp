@@ -96,13 +96,19 @@ TEST_CASE("every rank reads the blocks of every other, in pieces, while it answe
             const Offered expected(peer);
             CHECK(got->one == expected.blocks[0]);
             CHECK(got->two == expected.blocks[1]);
-            // the same through the exchange's memory
-            Bytes streamed(100'000);
-            const auto take = [&](std::uint64_t at, std::span<const std::byte> bytes) {
-                std::ranges::copy(bytes, streamed.begin() + static_cast<std::ptrdiff_t>(at));
-            };
-            CHECK(serving.exchange.stream(rank_of(peer), "state", 1, 0, 100'000, take) == Answer::done);
-            CHECK(streamed == Offered(peer).blocks[0]);
+            // the same in order, read ahead through the exchange's memory
+            comm::BlockExchange::Reader reader(serving.exchange, rank_of(peer), "state",
+                                               {{2, 0, 7}, {1, 0, 100'000}, {1, 5, 0}, {1, 99'000, 1000}});
+            for (const Bytes& range : {expected.blocks[1], expected.blocks[0], Bytes{},
+                                       Bytes(expected.blocks[0].end() - 1000, expected.blocks[0].end())}) {
+                Bytes read;
+                const auto take = [&](std::uint64_t at, std::span<const std::byte> bytes) {
+                    CHECK(at == read.size());
+                    read.insert(read.end(), bytes.begin(), bytes.end());
+                };
+                CHECK(reader.next(take) == Answer::done);
+                CHECK(read == range);
+            }
             // a part of a block
             Bytes some(10);
             const comm::BlockExchange::Part middle[] = {{1, 500, some}};
@@ -122,7 +128,8 @@ TEST_CASE("what a rank does not have is refused", "[exchange][mpi]") {
     CHECK(serving.exchange.fetch(peer, "another", unknown_key, got) == Answer::refused);
     const comm::BlockExchange::Part unknown_block[] = {{3, 0, got->two}};
     CHECK(serving.exchange.fetch(peer, "state", unknown_block, got) == Answer::refused);
-    CHECK(serving.exchange.stream(peer, "state", 1, 99'999, 2, [](auto, auto) {}) == Answer::refused);
+    comm::BlockExchange::Reader over_the_end(serving.exchange, peer, "state", {{1, 99'999, 2}});
+    CHECK(over_the_end.next([](auto, auto) {}) == Answer::refused);
     const comm::BlockExchange::Part beyond_the_end[] = {{2, 1, got->two}};
     CHECK(serving.exchange.fetch(peer, "state", beyond_the_end, got) == Answer::refused);
 }

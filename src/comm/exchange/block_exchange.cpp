@@ -50,16 +50,6 @@ struct Receiving {
     Wanted wanted;
 };
 
-/// Memory that pieces arrive in. Not initialised: pages that are never used cost nothing.
-struct Landing {
-    std::byte* add(std::size_t size) {
-        slots.emplace_back(new std::byte[size]); // NOLINT: make_unique would write zeros
-        return slots.back().get();
-    }
-    std::vector<std::unique_ptr<std::byte[]>> slots;
-    std::vector<std::byte*> free;
-};
-
 constexpr std::size_t most_pieces = 64; // under way to a receiver, however small
 
 using Clock = std::chrono::steady_clock;
@@ -81,9 +71,9 @@ struct BlockExchange::Impl {
     std::string key; ///< of `found`
     std::optional<Offer> found;
     std::list<Sending> sending;
-    // ask, fetch, stream
+    // ask, fetch, Reader
     int next_tag = 0;
-    std::shared_ptr<Landing> landing; ///< null while a stream uses it, and after a failure
+    std::unique_ptr<std::byte[]> landing; ///< of readers; null while one uses it, and after a failure
 
     void answer(const std::vector<std::byte>& question, int to);
     void drive_sends() {
@@ -91,8 +81,8 @@ struct BlockExchange::Impl {
     }
     [[nodiscard]] bool take_request();
     void start(Receiving& piece, int from, std::string_view wanted_key, const Wanted& wanted, int tag);
-    template <class Next, class Arrived>
-    [[nodiscard]] Answer receive(int peer, std::string_view wanted_key, Next&& next, Arrived&& arrived,
+    template <class Next>
+    [[nodiscard]] Answer receive(int peer, std::string_view wanted_key, Next&& next,
                                  const std::shared_ptr<const void>& owner);
     [[nodiscard]] int new_tag() {
         next_tag = (next_tag + 1) % answer_tags;
@@ -113,8 +103,6 @@ BlockExchange::~BlockExchange() {
     impl_->world.leak(); // MPI still reads the blocks
     bury(std::make_shared<std::list<Sending>>(std::move(impl_->sending)));
 }
-
-const BlockExchange::Settings& BlockExchange::settings() const { return impl_->settings; }
 
 // ---- the rank that has the bytes
 
@@ -232,40 +220,13 @@ BlockExchange::Answer BlockExchange::fetch(base::Rank from, std::string_view key
         asked += wanted.into.size();
         return wanted;
     };
-    return impl_->receive(
-        static_cast<int>(from.value()), key, next, [](const Wanted&) {}, owner);
+    return impl_->receive(static_cast<int>(from.value()), key, next, owner);
 }
 
-BlockExchange::Answer BlockExchange::stream(base::Rank from, std::string_view key, std::uint32_t block,
-                                            std::uint64_t offset, std::uint64_t bytes, const Take& take) {
-    const std::size_t piece = impl_->settings.piece;
-    // A free buffer is there whenever `receive` asks for more: so many pieces are under way at most.
-    auto landing = std::exchange(impl_->landing, nullptr);
-    if (!landing) landing = std::make_shared<Landing>();
-    const std::size_t slots = std::min<std::uint64_t>(impl_->settings.in_flight, (bytes + piece - 1) / piece);
-    while (landing->free.size() < slots) landing->free.push_back(landing->add(piece));
-    std::uint64_t asked = 0;
-    const auto next = [&]() -> std::optional<Wanted> {
-        if (asked == bytes || landing->free.empty()) return {};
-        const std::size_t size = std::min<std::uint64_t>(bytes - asked, piece);
-        const Wanted wanted{block, offset + asked, std::span(landing->free.back(), size)};
-        landing->free.pop_back();
-        asked += size;
-        return wanted;
-    };
-    const auto arrived = [&](const Wanted& wanted) {
-        take(wanted.offset - offset, wanted.into);
-        landing->free.push_back(wanted.into.data());
-    };
-    const Answer answer = impl_->receive(static_cast<int>(from.value()), key, next, arrived, landing);
-    if (answer == Answer::done) impl_->landing = std::move(landing);
-    return answer;
-}
-
-/// Asks for what `next` returns until it returns nothing, and hands what has arrived to `arrived`.
-template <class Next, class Arrived>
+/// Asks for what `next` returns until it returns nothing.
+template <class Next>
 BlockExchange::Answer BlockExchange::Impl::receive(int peer, std::string_view wanted_key, Next&& next,
-                                                   Arrived&& arrived, const std::shared_ptr<const void>& owner) {
+                                                   const std::shared_ptr<const void>& owner) {
     struct Transfer : std::enable_shared_from_this<Transfer> {
         std::list<Receiving> pieces; ///< addresses must not change
         std::shared_ptr<const void> owner;
@@ -276,7 +237,7 @@ BlockExchange::Answer BlockExchange::Impl::receive(int peer, std::string_view wa
         if (!unfinished->pieces.empty()) bury(unfinished->shared_from_this());
     };
     const std::unique_ptr<Transfer, decltype(bury_rest)> end(transfer.get(), bury_rest); // whatever happens
-    std::size_t under_way = 0; ///< bytes
+    std::size_t under_way = 0;                                                           ///< bytes
     const auto ask_for_more = [&] {
         while (under_way < settings.in_flight * settings.piece && transfer->pieces.size() < most_pieces) {
             const std::optional<Wanted> wanted = next();
@@ -306,7 +267,6 @@ BlockExchange::Answer BlockExchange::Impl::receive(int peer, std::string_view wa
             } // small and answered: it has left
             piece = transfer->pieces.erase(piece);
             under_way -= got.into.size();
-            arrived(got);
             ask_for_more(); // before the next one is looked for: the other rank always has something to do
             any = true;
         }
@@ -318,6 +278,100 @@ BlockExchange::Answer BlockExchange::Impl::receive(int peer, std::string_view wa
         if (Clock::now() - heard >= settings.patience) return Answer::silent;
         backoff.pause();
     }
+    return Answer::done;
+}
+
+// ---- in a given order
+
+/// The pieces lie in a ring, in the order in which they were asked for.
+struct BlockExchange::Reader::Transfer {
+    std::unique_ptr<std::byte[]> ring;
+    std::size_t size = 0;
+    std::size_t write = 0;       ///< where the next piece goes
+    std::list<Receiving> pieces; ///< addresses must not change
+};
+
+BlockExchange::Reader::Reader(BlockExchange& exchange, base::Rank from, std::string key, std::vector<Range> ranges)
+    : impl_(*exchange.impl_),
+      from_(static_cast<int>(from.value())),
+      key_(std::move(key)),
+      ranges_(std::move(ranges)),
+      transfer_(std::make_shared<Transfer>()) {
+    transfer_->size = impl_.settings.in_flight * impl_.settings.piece;
+    transfer_->ring = std::move(impl_.landing);
+    // Not initialised: pages that are never used cost nothing.
+    if (!transfer_->ring) transfer_->ring.reset(new std::byte[transfer_->size]); // NOLINT: make_unique writes zeros
+    ask_for_more();
+}
+
+BlockExchange::Reader::~Reader() {
+    if (transfer_->pieces.empty())
+        impl_.landing = std::move(transfer_->ring);
+    else
+        bury(transfer_); // MPI may still write there
+}
+
+/// Null: there is none before the oldest piece is used.
+std::byte* BlockExchange::Reader::room_for(std::size_t bytes) {
+    Transfer& t = *transfer_;
+    constexpr std::size_t line = 64;
+    const std::size_t need = (bytes + line - 1) / line * line;
+    const std::size_t oldest =
+        t.pieces.empty() ? 0 : static_cast<std::size_t>(t.pieces.front().wanted.into.data() - t.ring.get());
+    if (t.pieces.empty()) t.write = 0;
+    const bool wrapped = !t.pieces.empty() && t.write <= oldest;
+    if (wrapped ? t.write + need > oldest : t.write + need > t.size) {
+        if (wrapped || t.pieces.empty() || need > oldest) return nullptr;
+        t.write = 0;
+    }
+    std::byte* const room = t.ring.get() + t.write;
+    t.write += need;
+    return room;
+}
+
+void BlockExchange::Reader::ask_for_more() {
+    while (asked_range_ < ranges_.size() && transfer_->pieces.size() < most_pieces) {
+        const Range& range = ranges_[asked_range_];
+        if (asked_bytes_ == range.bytes) {
+            ++asked_range_;
+            asked_bytes_ = 0;
+            continue;
+        }
+        const std::size_t size = std::min<std::uint64_t>(range.bytes - asked_bytes_, impl_.settings.piece);
+        std::byte* const room = room_for(size);
+        if (room == nullptr) return;
+        const Wanted wanted{range.block, range.offset + asked_bytes_, {room, size}};
+        impl_.start(transfer_->pieces.emplace_back(), from_, key_, wanted, impl_.new_tag());
+        asked_bytes_ += size;
+    }
+}
+
+BlockExchange::Answer BlockExchange::Reader::next(const Take& take) {
+    const Range& range = ranges_.at(at_);
+    std::uint64_t done = 0;
+    while (done < range.bytes) {
+        Receiving& piece = transfer_->pieces.front();
+        const auto until = Clock::now() + impl_.settings.patience;
+        MPI_Status status;
+        Backoff backoff;
+        for (int flag = 0; flag == 0;) {
+            mpi::check(MPI_Test(&piece.request, &flag, &status), "MPI_Test");
+            if (flag != 0) break;
+            if (Clock::now() >= until) return Answer::silent;
+            backoff.pause();
+        }
+        int size = 0;
+        MPI_Get_count(&status, MPI_BYTE, &size);
+        const auto bytes = piece.wanted.into;
+        if (static_cast<std::size_t>(size) != bytes.size()) return Answer::refused;
+        while (!is_done(piece.asking)) {
+        } // small and answered: it has left
+        take(done, bytes);
+        done += bytes.size();
+        transfer_->pieces.pop_front();
+        ask_for_more();
+    }
+    ++at_;
     return Answer::done;
 }
 

@@ -20,8 +20,8 @@ namespace ranktune::comm {
 
 /// On a communicator of its own: a transport copies messages, limits them to 2 GiB and delivers them in order. Here the
 /// receiver asks for pieces, a few at a time, which arrive where they stay, whatever comes before or after them. One
-/// thread calls `serve`, another one (at a time) `ask` and `fetch`. No call waits for a dead rank for longer than
-/// `patience`.
+/// thread calls `serve`, another one (at a time) `ask`, `fetch` and a Reader. No call waits for a dead rank for longer
+/// than `patience`.
 class BlockExchange {
   public:
     /// What a rank offers under a key. `owner` keeps the bytes alive and unchanged. Block 0 describes the others.
@@ -43,8 +43,6 @@ class BlockExchange {
     ~BlockExchange();
     BlockExchange(const BlockExchange&) = delete;
     BlockExchange& operator=(const BlockExchange&) = delete;
-
-    [[nodiscard]] const Settings& settings() const;
 
     // ---- the rank that has the bytes
     /// `find` is called by `serve`. Before that, every request is refused.
@@ -71,17 +69,46 @@ class BlockExchange {
     /// stays as long as the process.
     [[nodiscard]] Answer fetch(base::Rank from, std::string_view key, std::span<const Part> parts,
                                const std::shared_ptr<const void>& owner);
-    /// Bytes that arrived: where they lie in what was asked for, and what they are. Not in order.
-    using Take = std::function<void(std::uint64_t at, std::span<const std::byte> bytes)>;
-    /// `bytes` bytes of a block from `offset` on, piece by piece, through memory of the exchange: for memory that must
-    /// not be written to after a failure, and without a second copy of everything. The memory (`in_flight` pieces) is
-    /// kept for the next time.
-    [[nodiscard]] Answer stream(base::Rank from, std::string_view key, std::uint32_t block, std::uint64_t offset,
-                                std::uint64_t bytes, const Take& take);
+    class Reader;
 
   private:
     struct Impl;
     std::unique_ptr<Impl> impl_;
+};
+
+/// Reads ranges of blocks in a given order, and asks for the next ones while this one is used: through memory of the
+/// exchange, for memory that must not be written to after a failure, and without a second copy of everything. That
+/// memory (`in_flight` pieces, as far as they are used) is kept for the next reader. The exchange outlives it.
+class BlockExchange::Reader {
+  public:
+    struct Range {
+        std::uint32_t block = 0;
+        std::uint64_t offset = 0;
+        std::uint64_t bytes = 0;
+    };
+    Reader(BlockExchange& exchange, base::Rank from, std::string key, std::vector<Range> ranges);
+    ~Reader();
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+
+    /// A piece, and where in its range it begins.
+    using Take = std::function<void(std::uint64_t at, std::span<const std::byte> bytes)>;
+    /// Hands the next range to `take`, piece by piece, in order. After another answer than `done`: no further call.
+    [[nodiscard]] Answer next(const Take& take);
+
+  private:
+    struct Transfer;
+    void ask_for_more();
+    [[nodiscard]] std::byte* room_for(std::size_t bytes);
+
+    Impl& impl_;
+    int from_;
+    std::string key_;
+    std::vector<Range> ranges_;
+    std::size_t at_ = 0;            ///< range that `next` gives
+    std::size_t asked_range_ = 0;   ///< range that is asked for
+    std::uint64_t asked_bytes_ = 0; ///< of it
+    std::shared_ptr<Transfer> transfer_;
 };
 
 } // namespace ranktune::comm
