@@ -155,7 +155,7 @@ PeerIo::PeerIo(trial::CheckpointIo& disk, comm::BlockExchange& exchange, base::R
 }
 
 study::CheckpointRef PeerIo::save(const storage::CheckpointKey& key, const State& state) {
-    const study::CheckpointRef saved = disk_.save(key, state);
+    study::CheckpointRef saved = disk_.save(key, state);
     shelf_.put(key.trial, key.shards == 0 ? saved.path : storage::shard_path(saved.path, key.shard), saved.digest,
                state);
     return saved;
@@ -171,7 +171,7 @@ study::MemoryState PeerIo::load(const study::CheckpointRef& checkpoint, const Ra
 std::shared_ptr<study::MemoryState> PeerIo::from_memory(const std::string& path, std::uint64_t digest,
                                                         base::Rank holder) {
     const auto began = Clock::now();
-    const auto state = std::make_shared<study::MemoryState>();
+    auto state = std::make_shared<study::MemoryState>();
     if (holder == rank_) {
         const auto mine = shelf_.find(path);
         if (!mine) {

@@ -15,7 +15,7 @@ void StateShelf::put(base::TrialId trial, const std::string& path, std::uint64_t
     const auto entry = std::make_shared<const Kept>(Kept{trial, path, std::move(description), std::move(state)});
     std::vector<Entry> dropped; // freed after the lock
     const std::lock_guard lock(mutex_);
-    const auto drop = [&](std::deque<Entry>::iterator at) {
+    const auto drop = [&](const std::deque<Entry>::iterator& at) {
         bytes_ -= (*at)->state->bytes();
         dropped.push_back(std::move(*at));
         kept_.erase(at);
