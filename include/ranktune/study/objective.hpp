@@ -37,9 +37,9 @@ class Score {
 
     /// Worst.
     Score() = default;
-    /// One objective; larger is better.
+    /// One objective; larger is better. NOLINTNEXTLINE(google-explicit-constructor)
     Score(double value, bool is_feasible = true)
-        : feasible(is_feasible), size_(1), values_{value} {} // NOLINT: a number is a score
+        : feasible(is_feasible), size_(1), values_{value} {} // implicit, because a number is a score
     /// At most max_objectives values; larger is better in each.
     Score(std::span<const double> values, bool is_feasible)
         : feasible(is_feasible), size_(static_cast<std::uint8_t>(std::min(values.size(), max_objectives))) {
