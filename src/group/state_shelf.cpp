@@ -8,6 +8,12 @@
 
 namespace ranktune::group {
 
+namespace {
+
+constexpr std::ptrdiff_t most_of_a_trial = 2; // as on disk: others may still ask for the one before
+
+} // namespace
+
 void StateShelf::put(base::TrialId trial, const std::string& path, std::uint64_t digest, State state) {
     study::Bytes description;
     trial::encode_form(*state, description);
@@ -20,8 +26,8 @@ void StateShelf::put(base::TrialId trial, const std::string& path, std::uint64_t
         dropped.push_back(std::move(*at));
         kept_.erase(at);
     };
-    const auto older = std::ranges::find(kept_, trial, [](const Entry& each) { return each->trial; });
-    if (older != kept_.end()) drop(older);
+    const auto trial_of = [](const Entry& each) { return each->trial; };
+    if (std::ranges::count(kept_, trial, trial_of) >= most_of_a_trial) drop(std::ranges::find(kept_, trial, trial_of));
     bytes_ += entry->state->bytes();
     while (!kept_.empty() && bytes_ > most_bytes_) drop(kept_.begin());
     kept_.push_back(entry);

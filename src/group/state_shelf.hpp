@@ -17,8 +17,8 @@
 
 namespace ranktune::group {
 
-/// Holds the state of the newest checkpoint that this rank has written of each trial, as far as they fit; those that it
-/// has held longest go first. Thread-safe.
+/// Holds the states of the newest two checkpoints that this rank has written of each trial, as far as they fit; those
+/// that it has held longest go first. Thread-safe.
 class StateShelf {
   public:
     using State = std::shared_ptr<const study::MemoryState>;

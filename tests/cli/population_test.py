@@ -120,8 +120,8 @@ class Population(Kills, Case):
 
     def test_states_of_trainables_come_from_memory(self):
         job = SOURCES / "jobs" / "digits-pbt"
-        self.ranktune("run", str(job / "digits-pbt.toml"), "--local", "4", "study.num_trials=4", "study.max_iterations=12",
-                      "study.name=memory")
+        self.ranktune("run", str(job / "digits-pbt.toml"), "--local", "4", "study.num_trials=8", "study.max_iterations=24",
+                      "scheduler.interval=4", "checkpoint.interval=none", "study.name=memory")
         whole = self.exported("memory")
         takeovers = sum(len(trial.get("takeovers", [])) for trial in whole["trials"])
         self.assertGreater(takeovers, 0)
