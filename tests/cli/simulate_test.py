@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ranktune simulate`: its study directory in every view, its tables, its errors: simulate_test.py PROGRAM SOURCE_ROOT [TEST...]"""
 import json
+import subprocess
 import sys
 import unittest
 
-from cli_test import TINY, Case
+from cli_test import PROGRAM, SOURCES, TINY, Case, environment
 
 # A program may change its hyper-parameters while it trains.
 POPULATION = TINY.replace('builtin = "curve"', 'command = "true {args}"').replace('type = "asha"', 'type = "pbt"\ninterval = 1\n[scheduler.explore]\nlr = [0.8, 1.2]')
@@ -117,6 +118,14 @@ class Simulate(Case):
         self.assertRegex(self.ranktune(*words, "--seeds", "2")[0].splitlines()[0], r"utilisation +jobs +repeated$")
         self.write("faults.toml", "[trial]\nrate = 0.1\n")
         self.assertIn("  1:2  trial: unknown table; did you mean [trials]?", self.ranktune(*words, code=2)[1])
+
+    def test_the_comparison_in_the_guide_runs(self):
+        done = subprocess.run([sys.executable, SOURCES / "tools/campaign/choose.py", PROGRAM, "--seeds", "2", "--groups", "4", "--only",
+                               "grid, all to the end;asha, promote;pbt"], capture_output=True, text=True, timeout=300, env=environment())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = [line.split(" | ") for line in done.stdout.splitlines()[2:]]
+        self.assertEqual([line[1] for line in lines], ["grid, all to the end", "asha, promote", "pbt"])
+        self.assertTrue(all(line[3].endswith("/2") and line[5][0].isdigit() for line in lines), lines)
 
     def test_hours_end_the_study(self):
         self.write()
