@@ -71,9 +71,10 @@ The same line again goes on with the study. Accounts, modules and the like stand
 constexpr const char* simulate_footer = R"(Examples:
   ranktune simulate digits.toml --groups 32                     writes digits-simulated/, for status, best and export
   ranktune simulate digits.toml --groups 32 --sweep scheduler.type=asha,median,fifo --seeds 20
-  ranktune simulate digits.toml --groups 256 --hours 8 --model model.toml
+  ranktune simulate digits.toml --groups 256 --hours 8 --model model.toml --faults faults.toml
+  ranktune simulate digits.toml --groups 16 --model digits      with the curves and times of the study in digits/
 
-Nothing is trained: learning curves are power laws. --model changes them, times and failures.)";
+Nothing is trained: learning curves are power laws, a table of yours, or those of an earlier study.)";
 
 template <class Enum>
 using Names = std::map<std::string, Enum>;
@@ -427,7 +428,11 @@ class App {
         verb->add_option("--hours", simulate_.hours, "Virtual time after which the study ends (as study.time_budget)")
             ->type_name("H")
             ->check(CLI::Range(1e-3, 1e6));
-        verb->add_option("--model", simulate_.model, "Learning curves, times and failures (TOML; default: built in)")
+        verb->add_option("--model", simulate_.model,
+                         "Learning curves and times (TOML; default: built in), or the directory of an earlier study")
+            ->type_name("PATH")
+            ->check(no_empty_path());
+        verb->add_option("--faults", simulate_.faults, "Failures, and how long jobs are (TOML; default: nothing fails)")
             ->type_name("FILE")
             ->check(no_empty_path());
         auto* sweep = verb->add_option("--sweep", simulate_.sweeps,

@@ -1,72 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Learning curves: power laws, as functions of (seed, point of the configuration in the unit cube, iteration).
+// Learning curves of simulated trials: by a power law (power_laws.hpp) or measured (recorded_curves.hpp).
 
 #include <cstdint>
-#include <vector>
+#include <memory>
+#include <optional>
 
-#include "ranktune/space/search_space.hpp"
-#include "ranktune/study/objective.hpp"
-#include "ranktune/study/spec.hpp"
-#include "simulate/model.hpp"
+#include "ranktune/base/ids.hpp"
+#include "ranktune/space/configuration.hpp"
 
 namespace ranktune::simulate {
+
+struct Setup;
 
 /// How far the state of a trial is, measured in iterations of the configuration in force.
 struct Progress {
     double iterations = 0.0; ///< 0: untrained
-    double lead = 0.0;       ///< quality above the configuration's limit, left over from another configuration
+    double lead = 0.0;       ///< quality above the curve, left over from another configuration; may be negative
 };
 
-/// How one configuration learns: quality(t) = limit - gap * t^-speed.
-struct Curve {
-    double limit = 0.0;
-    double gap = 0.0;
-    double speed = 1.0;
-    double slowness = 1.0; ///< factor of the time of its iterations
-    std::uint32_t key = 0; ///< of its noise
+/// What one iteration gives by chance, and how long it takes on a rank that is no straggler.
+struct Step {
+    double noise = 0.0; ///< of the quality that is reported
+    double seconds = 0.0;
+};
 
+/// How one configuration learns. Of two qualities the larger one is better.
+class Curve {
+  public:
+    Curve() = default;
+    Curve(const Curve&) = delete;
+    Curve& operator=(const Curve&) = delete;
+    virtual ~Curve() = default;
     /// Without noise. Requires progress.iterations > 0.
-    [[nodiscard]] double quality(const Progress& progress) const;
-    /// The progress of a state of this quality. Inverse of `quality`: a state keeps its quality when the configuration
-    /// changes, and moves on from there towards the new limit.
-    [[nodiscard]] Progress progress_at(double quality) const;
+    [[nodiscard]] virtual double quality(const Progress& progress) const = 0;
+    /// The progress of a state of this quality that was trained with another configuration: it keeps its quality and
+    /// moves on along this curve.
+    [[nodiscard]] virtual Progress progress_at(double quality) const = 0;
+    /// The progress of a state that had this quality after `iterations` on this curve.
+    [[nodiscard]] virtual Progress resumed(double quality, double iterations) const = 0;
+    /// The iteration that follows `progress`; it is number `iteration` of its trial.
+    [[nodiscard]] virtual Step step(const Progress& progress, base::Iteration iteration) const = 0;
+    /// False: no data reach so far.
+    [[nodiscard]] virtual bool is_known(const Progress&) const { return true; }
 };
 
-/// What happens by chance in one iteration.
-struct Chance {
-    double noise = 0.0; ///< of the quality
-    double time = 1.0;  ///< factor
+/// From configurations to measured ones, in the unit cube: root mean square over the coordinates, from 0 to 1.
+struct Distances {
+    double median = 0.0;
+    double largest = 0.0;
 };
 
 class Curves {
   public:
-    /// The model is copied; `spec` may go.
-    Curves(const CurveModel& curves, const TimeModel& time, const study::StudySpec& spec);
+    Curves() = default;
+    Curves(const Curves&) = delete;
+    Curves& operator=(const Curves&) = delete;
+    virtual ~Curves() = default;
 
-    [[nodiscard]] Curve curve(const space::Configuration& configuration) const;
-    /// One iteration of training.
-    void advance(Progress& progress) const;
-    [[nodiscard]] Chance chance(const Curve& curve, base::Iteration iteration) const;
-    /// The study's metric for a quality: the quality itself, or 1 - quality where smaller is better.
-    [[nodiscard]] double metric(double quality) const { return mode_ == study::Mode::max ? quality : 1.0 - quality; }
-    /// The best quality, without noise, that 4,096 random configurations have after study.max_iterations.
-    [[nodiscard]] double best_reachable() const;
-    [[nodiscard]] std::uint64_t seed() const { return seed_; }
-
-    /// One coordinate in [0, 1] per parameter that can vary, in the order of the study file; of a grid, the position in
-    /// its list. 0.5 for a parameter that the configuration lacks.
-    [[nodiscard]] std::vector<double> point(const space::Configuration& configuration) const;
-
-  private:
-    CurveModel model_;
-    TimeModel time_;
-    space::SearchSpace space_;
-    study::Mode mode_;
-    base::Iteration ceiling_;
-    std::uint64_t seed_;
-    std::vector<double> optimum_; ///< where the limit is highest
-    std::vector<double> weight_;  ///< of each coordinate, sum 1
+    /// Called once for each configuration of a trial.
+    [[nodiscard]] virtual std::shared_ptr<const Curve> curve(const space::Configuration& configuration) = 0;
+    /// The study's metric for a quality.
+    [[nodiscard]] virtual double metric(double quality) const = 0;
+    /// Quality.
+    [[nodiscard]] virtual double best_reachable() const = 0;
+    /// Over all calls of `curve`. nullopt: the curves are not measured, or do not depend on configurations.
+    [[nodiscard]] virtual std::optional<Distances> distances() const { return std::nullopt; }
 };
+
+/// The curves that the setup asks for. `setup` may go. Throws base::UsageError when its recordings do not fit its
+/// study.
+[[nodiscard]] std::unique_ptr<Curves> make_curves(const Setup& setup);
 
 } // namespace ranktune::simulate

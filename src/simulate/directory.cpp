@@ -33,11 +33,13 @@ class Kept final : public study::RecordSink {
             if (const auto* ended = std::get_if<study::StudyEnded>(&record)) end_ = *ended;
     }
 
-    void write(storage::FileSystem& files, const std::string& directory, const std::string& uuid) const {
+    void write(storage::FileSystem& files, const std::string& directory, const std::string& uuid,
+               std::uint32_t jobs) const {
         base::NullLog log;
         storage::JournalOptions options;
         options.directory = directory;
         options.uuid = uuid;
+        options.incarnation = jobs;
         options.writer = {"simulated", "", 0};
         const std::uint64_t frames = 2 + count_ / records_of_a_frame;
         options.first_segment_bytes = std::max(smallest_segment, std::bit_ceil(bytes_.size() + 64 * frames + 8192));
@@ -61,7 +63,7 @@ class Kept final : public study::RecordSink {
   private:
     study::Bytes bytes_;
     std::uint64_t count_ = 0;
-    study::StudyEnded end_;
+    study::StudyEnded end_{{}, study::StudyOutcome::resumable, study::Reason::lost, "the last job failed"};
 };
 
 /// The same for the same study.
@@ -98,7 +100,8 @@ Figures simulate_to(storage::FileSystem& files, const Setup& setup, const Direct
     make_place(files, request);
     const studydir::StudyDirectory place{request.directory};
     const std::string resolved = study::resolved_toml(setup.spec);
-    const std::string uuid = uuid_of(description(setup) + resolved + request.model_text);
+    const std::string curves = setup.recordings ? setup.recordings->identity : "";
+    const std::string uuid = uuid_of(description(setup) + resolved + request.model_text + request.fault_text + curves);
     Kept kept;
     const Figures figures = simulate(setup, uuid, request.version, &kept);
 
@@ -106,12 +109,15 @@ Figures simulate_to(storage::FileSystem& files, const Setup& setup, const Direct
     studydir::publish_text(files, place.resolved_file(), resolved, false);
     if (!request.model_text.empty())
         studydir::publish_text(files, place.path + "/model.toml", request.model_text, false);
-    kept.write(files, request.directory, uuid);
+    if (!request.fault_text.empty())
+        studydir::publish_text(files, place.path + "/faults.toml", request.fault_text, false);
+    kept.write(files, request.directory, uuid, figures.jobs);
     studydir::OutcomeFile outcome;
     outcome.outcome = figures.outcome;
     outcome.reason = studydir::end_words(kept.end().reason, kept.end().message) + " (simulated)";
     outcome.progress = figures.reports > 0;
     outcome.reports = figures.reports;
+    outcome.start = figures.jobs;
     outcome.time = "1970-01-01T00:00:00Z";
     outcome.cause = studydir::end_cause(figures.outcome, kept.end().reason);
     outcome.records = kept.count();

@@ -1,28 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The model of `ranktune simulate`: how trials learn, how long everything takes, what fails. Read from a TOML file; the
-// defaults stand here, docs/reference/simulate.md describes each key.
+// The model of `ranktune simulate`: how trials learn and how long everything takes. Read from a TOML file; the defaults
+// stand here, docs/reference/simulate.md describes each key.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ranktune::simulate {
 
-/// [curves]. Quality is between 0 and 1, larger is better. After t iterations with one configuration it is
-/// limit - gap * t^-speed, three numbers that depend on the configuration.
+/// [curves]. By default power laws: quality is between 0 and 1, larger is better. After t iterations with one
+/// configuration it is limit - gap * t^-speed, three numbers that depend on the configuration.
 struct CurveModel {
+    std::string file;                  ///< a table of measured curves (CSV, HDF5)
+    std::string study;                 ///< the directory of an earlier study, whose journal has the curves
     double best = 0.95;                ///< limit of the best configuration
     double worst = 0.45;               ///< limit of the worst one
+    double skew = 2.0;                 ///< 1: limits are spread evenly between these; larger: more good ones
     double start = 0.1;                ///< lowest quality after one iteration
-    double roughness = 0.02;           ///< how much limits of neighbouring configurations differ
-    double slowest = 0.3;              ///< smallest exponent
-    double fastest = 1.0;              ///< largest exponent
+    double roughness = 0.005;          ///< how much limits of neighbouring configurations differ
+    double slowest = 0.5;              ///< smallest exponent
+    double fastest = 1.5;              ///< largest exponent
     double crossing = 0.5;             ///< 1: the better the limit, the slower; 0: limit and speed are independent
     double noise = 0.005;              ///< standard deviation of a report
-    double forgetting = 0.2;           ///< share of a lead over the limit that one iteration loses (after an exploit)
-    std::optional<std::uint64_t> seed; ///< of the curves; nullopt: study.seed
+    double forgetting = 0.2;           ///< share of a lead over the curve that one iteration loses (after an exploit)
+    std::optional<std::uint64_t> seed; ///< of all that is drawn here and of failures; nullopt: study.seed
+
+    [[nodiscard]] bool is_measured() const { return !file.empty() || !study.empty(); }
 };
 
 /// [time], in seconds.
@@ -35,11 +42,10 @@ struct TimeModel {
     double start = 10.0;           ///< from the assignment of ranks to the first iteration
     double checkpoint = 2.0;       ///< to write one
     double exploit = 5.0;          ///< as `start`, with the state of another trial
-};
+    double report = 0.0;           ///< between two iterations
 
-/// [failures].
-struct FailureModel {
-    double rate = 0.0; ///< probability that a trial fails once on its way to study.max_iterations
+    std::vector<std::string> given = {}; ///< keys that the model file names
+    [[nodiscard]] bool gives(std::string_view key) const { return std::ranges::find(given, key) != given.end(); }
 };
 
 /// [cluster].
@@ -50,7 +56,6 @@ struct ClusterModel {
 struct Model {
     CurveModel curves;
     TimeModel time;
-    FailureModel failures;
     ClusterModel cluster;
 };
 

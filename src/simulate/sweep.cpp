@@ -78,6 +78,12 @@ SweepRow summarise(std::vector<std::string> values, std::span<const Figures> see
         over_seeds([](const Figures& f) { return f.near_best_s.value_or(std::numeric_limits<double>::infinity()); });
     row.core_hours = over_seeds([](const Figures& f) { return f.core_hours; });
     row.utilisation = over_seeds([](const Figures& f) { return f.utilisation(); });
+    row.repeated = over_seeds([](const Figures& f) { return f.repeated(); });
+    row.jobs = over_seeds([](const Figures& f) { return static_cast<double>(f.jobs); });
+    row.beyond = over_seeds([](const Figures& f) { return f.extrapolation ? f.extrapolation->beyond : NAN; });
+    row.distance = over_seeds([](const Figures& f) {
+        return f.extrapolation && f.extrapolation->distances ? f.extrapolation->distances->median : NAN;
+    });
     row.seeds = static_cast<std::uint32_t>(seeds.size());
     row.reached = static_cast<std::uint32_t>(
         std::ranges::count_if(seeds, [](const Figures& f) { return f.near_best_s.has_value(); }));

@@ -38,6 +38,10 @@ struct SweepRow {
     Quartiles near_best_s;           ///< Figures::near_best_s; infinite: never
     Quartiles core_hours;
     Quartiles utilisation;
+    Quartiles repeated; ///< share of the training that was lost and done again
+    Quartiles jobs;
+    Quartiles beyond;   ///< Extrapolation::beyond; NaN: curves are not measured
+    Quartiles distance; ///< Distances::median; NaN: there is none
     std::uint32_t seeds = 0;
     std::uint32_t reached = 0; ///< seeds with a near_best_s
 };

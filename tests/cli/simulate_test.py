@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ranktune simulate`: its study directory in every view, its tables, its errors: simulate_test.py PROGRAM SOURCE_ROOT [TEST...]"""
 import json
+import subprocess
 import sys
 import unittest
 
-from cli_test import TINY, Case
+from cli_test import PROGRAM, SOURCES, TINY, Case, environment
 
 # A program may change its hyper-parameters while it trains.
 POPULATION = TINY.replace('builtin = "curve"', 'command = "true {args}"').replace('type = "asha"', 'type = "pbt"\ninterval = 1\n[scheduler.explore]\nlr = [0.8, 1.2]')
@@ -76,6 +77,55 @@ class Simulate(Case):
         self.assertIn("--groups is required", self.ranktune("simulate", "tiny.toml", code=2)[1])
         self.ranktune(*groups, "--sweep", "scheduler.eta=2,3", "-o", "here", code=2)
         self.assertIn("at least", self.ranktune("simulate", "tiny.toml", "--groups", "0", code=2)[1])
+
+    def test_curves_come_from_an_earlier_study(self):
+        self.write()
+        self.ranktune("simulate", "tiny.toml", "--groups", "2", "-o", "earlier")
+        out, _ = self.ranktune("simulate", "tiny.toml", "--groups", "4", "--model", "earlier", "-o", "later")
+        self.assertIn("4 groups of 1 rank, with the curves of the study in earlier", out)
+        self.assertRegex(out, r"6 curves of the study in earlier; \d+\.\d % of the reports beyond their\s+data; the nearest configuration 0\.00 away")
+        self.assertEqual(json.loads(self.ranktune("status", "later", "--format", "json")[0])["simulated"],
+                         "4 groups of 1 rank, with the curves of the study in earlier")
+        self.write("model.toml", '[curves]\nstudy = "earlier"\n[time]\nstart = 100\n')
+        out, _ = self.ranktune("simulate", "tiny.toml", "--groups", "4", "--model", "model.toml", "--seeds", "3")
+        self.assertRegex(out.splitlines()[0], r"utilisation +beyond data +distance$")
+        self.assertIn("with the curves of the study in earlier; median", out)
+        self.assertIn("holds no study", self.ranktune("simulate", "tiny.toml", "--groups", "4", "--model", ".", code=2)[1])
+
+    def test_curves_come_from_a_table(self):
+        self.write()
+        (self.cwd / "data").mkdir()
+        rows = [f"{c},{i},{1 - 1 / (i + c)},{i * (c + 1)},{10 ** -c}" for c in range(3) for i in (1, 2, 3)]
+        self.write("data/curves.csv", "\n".join(["curve,iteration,score,seconds,lr", *rows, ""]))
+        self.write("data/model.toml", '[curves]\nfile = "curves.csv"\n[time]\nstart = 0\ncheckpoint = 0\n')
+        out, _ = self.ranktune("simulate", "tiny.toml", "scheduler.type=fifo", "--groups", "6", "--model", "data/model.toml")
+        self.assertIn("3 curves of data/curves.csv; 0.0 % of the reports", out)
+        values = {round(trial["best"]["value"], 6) for trial in self.exported("tiny-simulated")["trials"]}
+        self.assertLessEqual(values, {round(1 - 1 / (3 + c), 6) for c in range(3)})
+        self.write("data/curves.csv", "curve,iteration,loss\n1,1,1\n")
+        message = self.ranktune("simulate", "tiny.toml", "--groups", "6", "--model", "data/model.toml", "--fresh", code=2)[1]
+        self.assertIn("data/curves.csv:1: there is no column 'score' (the study's metric)", message)
+
+    def test_faults_and_walltime_make_several_jobs(self):
+        self.write()
+        self.write("faults.toml", '[trials]\nrate = 0.1\n[ranks]\nmean_time_to_failure = "10m"\n[job]\nwalltime = "5m"\nwait = "1h"\n')
+        words = ["simulate", "tiny.toml", "failure.tolerate=1.0", "--groups", "2", "--faults", "faults.toml"]
+        out, _ = self.ranktune(*words, "-o", "faulty")
+        self.assertIn("tiny simulated: 2 groups of 1 rank, with failures", out)
+        self.assertRegex(out, r"jobs +\d+ jobs, \d+h\d+m waiting for them; \d+ ranks? lost; \d+\.\d % of the training\s+repeated")
+        self.assertIn("verified: ", self.ranktune("replay", "faulty", "--verify")[0])
+        self.assertEqual((self.cwd / "faulty/faults.toml").read_text(), (self.cwd / "faults.toml").read_text())
+        self.assertRegex(self.ranktune(*words, "--seeds", "2")[0].splitlines()[0], r"utilisation +jobs +repeated$")
+        self.write("faults.toml", "[trial]\nrate = 0.1\n")
+        self.assertIn("  1:2  trial: unknown table; did you mean [trials]?", self.ranktune(*words, code=2)[1])
+
+    def test_the_comparison_in_the_guide_runs(self):
+        done = subprocess.run([sys.executable, SOURCES / "tools/campaign/choose.py", PROGRAM, "--seeds", "2", "--groups", "4", "--only",
+                               "grid, all to the end;asha, promote;pbt"], capture_output=True, text=True, timeout=300, env=environment())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = [line.split(" | ") for line in done.stdout.splitlines()[2:]]
+        self.assertEqual([line[1] for line in lines], ["grid, all to the end", "asha, promote", "pbt"])
+        self.assertTrue(all(line[3].endswith("/2") and line[5][0].isdigit() for line in lines), lines)
 
     def test_hours_end_the_study(self):
         self.write()

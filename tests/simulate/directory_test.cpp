@@ -31,7 +31,7 @@ TEST_CASE("views can read the directory of a simulated study", "[simulate]") {
     auto& files = storage::posix_file_system();
     const Setup setup = small();
     const std::string directory = place.path() + "/s";
-    const Figures figures = simulate_to(files, setup, {directory, "text", "[time]\n", "test"});
+    const Figures figures = simulate_to(files, setup, {directory, "text", "[time]\n", "", "test"});
     const auto study = report::load_study(files, directory);
     CHECK(study.tuner->state().reports == figures.reports);
     CHECK(study.tuner->state().ended);
@@ -48,7 +48,7 @@ TEST_CASE("the same setup gives the same files", "[simulate]") {
     auto& files = storage::posix_file_system();
     const Setup setup = small();
     for (const char* name : {"/a", "/b"})
-        static_cast<void>(simulate_to(files, setup, {place.path() + name, "text", "", "test"}));
+        static_cast<void>(simulate_to(files, setup, {place.path() + name, "text", "", "", "test"}));
     for (const char* name : {"/journal/000001.h5", "/outcome", "/resolved.toml"}) {
         INFO(name);
         CHECK(storage::read_text(files, place.path() + "/a" + name) ==
@@ -61,11 +61,11 @@ TEST_CASE("a run refuses a simulated study, and a simulation a directory in use"
     auto& files = storage::posix_file_system();
     const Setup setup = small();
     const std::string directory = place.path() + "/s";
-    static_cast<void>(simulate_to(files, setup, {directory, "text", "", "test"}));
+    static_cast<void>(simulate_to(files, setup, {directory, "text", "", "", "test"}));
     CHECK_THROWS_WITH(studydir::open_study(files, directory, setup.spec, {}),
                       Catch::Matchers::Contains("holds a simulated study"));
     CHECK(studydir::open_study(files, directory, setup.spec, {.fresh = true}).is_new);
-    CHECK_THROWS_AS(simulate_to(files, setup, {directory, "text", "", "test"}), base::UsageError);
-    static_cast<void>(simulate_to(files, setup, {directory, "text", "", "test", true}));
+    CHECK_THROWS_AS(simulate_to(files, setup, {directory, "text", "", "", "test"}), base::UsageError);
+    static_cast<void>(simulate_to(files, setup, {directory, "text", "", "", "test", true}));
     CHECK(files.exists(directory + "~1/outcome"));
 }

@@ -15,25 +15,9 @@ using namespace ranktune;
 using namespace ranktune::simulate;
 using simulate::testing::exact;
 using simulate::testing::spec;
+using simulate::testing::Twin;
 
 namespace {
-
-/// Keeps the records, and lets a second core apply them.
-struct Twin final : study::RecordSink {
-    explicit Twin(const study::StudySpec& spec) : tuner(spec) {}
-    void append(const std::vector<study::Record>& batch) override {
-        for (const auto& record : batch) tuner.apply(record);
-        records.insert(records.end(), batch.begin(), batch.end());
-    }
-    template <class T>
-    [[nodiscard]] std::size_t count() const {
-        std::size_t n = 0;
-        for (const auto& record : records) n += std::holds_alternative<T>(record) ? 1 : 0;
-        return n;
-    }
-    tuner::Tuner tuner;
-    std::vector<study::Record> records;
-};
 
 /// Simulates, and checks the state at the end.
 Figures run(const Setup& setup, Twin& twin) {
@@ -93,7 +77,7 @@ TEST_CASE("stragglers and slow configurations take longer", "[simulate]") {
 
 TEST_CASE("the same setup gives the same records, another seed others", "[simulate]") {
     Setup setup{spec("num_trials = 30\nmax_iterations = 9", asha), Model{}, 4};
-    setup.model.failures.rate = 0.1;
+    setup.faults.trial_rate = 0.1;
     const auto bytes_of = [&] {
         Twin twin(setup.spec);
         run(setup, twin);
@@ -115,7 +99,7 @@ TEST_CASE("schedulers run to their ends", "[simulate]") {
             Setup setup{
                 spec("num_trials = 20\nmax_iterations = 9", std::string("[failure]\ntolerate = 1.0\n") + scheduler),
                 Model{}, groups};
-            setup.model.failures.rate = 0.02;
+            setup.faults.trial_rate = 0.02;
             Twin twin(setup.spec);
             const Figures figures = run(setup, twin);
             CHECK(figures.trials == 20);
@@ -192,7 +176,7 @@ TEST_CASE("a resumed trial has the curve of one that was never paused", "[simula
 TEST_CASE("trials fail at the rate of the model", "[simulate]") {
     Setup setup{spec("num_trials = 1000\nmax_iterations = 10", std::string("[failure]\ntolerate = 1.0\n") + fifo),
                 Model{}, 50};
-    setup.model.failures.rate = 0.1;
+    setup.faults.trial_rate = 0.1;
     Twin twin(setup.spec);
     run(setup, twin);
     const auto failed = twin.tuner.state().in(study::TrialPhase::failed);
@@ -231,4 +215,10 @@ TEST_CASE("the time to the best is that of the best trial's report", "[simulate]
     CHECK(*figures.near_best_s <= figures.seconds);
     CHECK(*figures.near_best_s == std::floor(*figures.near_best_s)); // reports come every second
     CHECK(figures.best >= 0.99 * figures.best_reachable);
+}
+
+TEST_CASE("the time between two iterations is the model's", "[simulate]") {
+    Setup setup{spec("num_trials = 1\nmax_iterations = 5", fifo), exact(), 1};
+    setup.model.time.report = 0.5;
+    CHECK(run(setup).seconds == 5.0 + 4 * 0.5);
 }

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "ranktune/study/parse.hpp"
+#include "simulate/faults.hpp"
 #include "support/catch.hpp"
 
 using namespace ranktune;
@@ -24,14 +25,16 @@ std::string refusal(const std::string& text) {
 
 TEST_CASE("a model file changes what it names", "[simulate]") {
     const auto model = simulate::parse_model(
-        "[curves]\nseed = 3\nnoise = 0\n[time]\niteration = 2\n[failures]\nrate = 0.1\n"
+        "[curves]\nseed = 3\nnoise = 0\n[time]\niteration = 2\nreport = 0.5\n"
         "[cluster]\nranks_per_host = 4\n",
         "model.toml");
     CHECK(model.curves.seed == 3);
     CHECK(model.curves.noise == 0.0);
     CHECK(model.curves.best == 0.95);
     CHECK(model.time.iteration == 2.0);
-    CHECK(model.failures.rate == 0.1);
+    CHECK(model.time.report == 0.5);
+    CHECK(model.time.gives("report"));
+    CHECK_FALSE(model.time.gives("start"));
     CHECK(model.cluster.ranks_per_host == 4);
 }
 
@@ -50,12 +53,50 @@ TEST_CASE("mistakes in a model file are named with line and column", "[simulate]
     CHECK(refusal("[time]\ntimeout = 3\n").find("Optuna") == std::string::npos);
 }
 
-TEST_CASE("the reference describes every key of a model file", "[simulate]") {
+TEST_CASE("measured curves have no power law", "[simulate]") {
+    const auto model = simulate::parse_model("[curves]\nfile = \"c.csv\"\nforgetting = 0.5\nseed = 3\n", "model.toml");
+    CHECK(model.curves.file == "c.csv");
+    CHECK(model.curves.is_measured());
+    CHECK(model.curves.forgetting == 0.5);
+    CHECK(refusal("[curves]\nstudy = \"d\"\nnoise = 0.1\n").find("3:1  curves.noise: describes power laws") !=
+          std::string::npos);
+    CHECK(refusal("[curves]\nstudy = \"d\"\nfile = \"c.csv\"\n").find("curves come from one of them") !=
+          std::string::npos);
+}
+
+TEST_CASE("a file of failures", "[simulate]") {
+    const auto faults = simulate::parse_faults(
+        "[trials]\nrate = 0.1\n[ranks]\nmean_time_to_failure = \"2000h\"\n[job]\nmean_time_to_failure = \"2d\"\n"
+        "walltime = \"8h\"\nwait = \"30m\"\njobs = 7\n",
+        "faults.toml");
+    CHECK(faults == simulate::FaultModel{0.1, 7.2e6, 172800.0, 28800.0, 1800.0, 7});
+    CHECK(faults.has_jobs());
+    CHECK_FALSE(simulate::parse_faults("[trials]\nrate = 0.1\n", "").has_jobs());
+    CHECK(simulate::parse_faults("", "") == simulate::FaultModel{});
+    const auto refused = [](const std::string& text) {
+        try {
+            static_cast<void>(simulate::parse_faults(text, "faults.toml"));
+        } catch (const study::StudyFileError& error) {
+            return std::string(error.what());
+        }
+        return std::string("accepted");
+    };
+    CHECK(refused("[job]\nwaltime = \"8h\"\n").find("2:1  job.waltime: unknown key; did you mean 'walltime'?") !=
+          std::string::npos);
+    CHECK(refused("[job]\nwait = \"8h\"\n").find("2:8  job.wait: needs job.walltime") != std::string::npos);
+    CHECK(refused("[trials]\nrate = 1\n").find("needs a number from 0 to 0.999") != std::string::npos);
+}
+
+TEST_CASE("the reference describes every key of the files of a simulation", "[simulate]") {
     std::ifstream file(std::string(RANKTUNE_SOURCE_ROOT) + "/docs/reference/simulate.md");
     std::stringstream page;
     page << file.rdbuf();
     for (const std::string& key : simulate::model_keys()) {
         INFO(key);
         CHECK(page.str().find("`" + key.substr(key.find('.') + 1) + "`") != std::string::npos);
+    }
+    for (const std::string& key : simulate::fault_keys()) {
+        INFO(key);
+        CHECK(page.str().find("`" + key + "`") != std::string::npos);
     }
 }

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "ranktune/study/parse.hpp"
 #include "simulate/driver.hpp"
 #include "support/known.hpp"
+#include "tuner/tuner.hpp"
 
 namespace ranktune::simulate::testing {
 
@@ -34,5 +36,22 @@ namespace ranktune::simulate::testing {
     model.curves.noise = 0.0;
     return model;
 }
+
+/// Keeps the records, and lets a second core apply them.
+struct Twin final : study::RecordSink {
+    explicit Twin(const study::StudySpec& spec) : tuner(spec) {}
+    void append(const std::vector<study::Record>& batch) override {
+        for (const auto& record : batch) tuner.apply(record);
+        records.insert(records.end(), batch.begin(), batch.end());
+    }
+    template <class T>
+    [[nodiscard]] std::size_t count() const {
+        std::size_t n = 0;
+        for (const auto& record : records) n += std::holds_alternative<T>(record) ? 1 : 0;
+        return n;
+    }
+    tuner::Tuner tuner;
+    std::vector<study::Record> records;
+};
 
 } // namespace ranktune::simulate::testing

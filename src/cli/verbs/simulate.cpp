@@ -2,7 +2,9 @@
 // simulate: a study on a virtual cluster, as a study directory or as a table.
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -22,19 +24,65 @@ namespace {
 /// Far above any cluster, and numbers of ranks still fit into 32 bits.
 constexpr std::uint64_t most_ranks = 16'000'000;
 
-std::string model_text(const SimulateArguments& arguments) {
-    if (arguments.model.empty()) return {};
+/// What the options ask for, beside the study.
+struct Inputs {
+    simulate::Model model;
+    std::string model_text; ///< empty: no file
+    simulate::FaultModel faults;
+    std::string fault_text;
+};
+
+std::string text_of(const std::string& path, const std::string& what) {
+    if (path.empty()) return {};
     try {
-        return storage::read_text(storage::posix_file_system(), arguments.model);
+        return storage::read_text(storage::posix_file_system(), path);
     } catch (const base::IoError& error) {
-        throw base::UsageError("cannot read the model file '" + arguments.model + "': " + error.code().message());
+        throw base::UsageError("cannot read the " + what + " '" + path + "': " + error.code().message());
     }
 }
 
+bool is_directory(const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::is_directory(path, ignored);
+}
+
+/// A directory in place of a model file is that of an earlier study. Paths in the file are relative to it.
+Inputs inputs_of(const SimulateArguments& arguments) {
+    Inputs inputs;
+    inputs.fault_text = text_of(arguments.faults, "file of failures");
+    inputs.faults = simulate::parse_faults(inputs.fault_text, arguments.faults);
+    if (is_directory(arguments.model)) {
+        inputs.model.curves.study = arguments.model;
+        return inputs;
+    }
+    inputs.model_text = text_of(arguments.model, "model file");
+    inputs.model = simulate::parse_model(inputs.model_text, arguments.model);
+    const auto place = std::filesystem::path(arguments.model).parent_path();
+    for (std::string* path : {&inputs.model.curves.file, &inputs.model.curves.study})
+        if (!path->empty()) *path = (place / *path).string();
+    return inputs;
+}
+
+std::shared_ptr<const simulate::Recordings> recordings_of(const simulate::CurveModel& curves,
+                                                          const study::StudySpec& spec) {
+    if (!curves.is_measured()) return nullptr;
+    const std::string& metric = spec.objective.metric;
+    if (!curves.study.empty())
+        return std::make_shared<simulate::Recordings>(
+            simulate::read_study(storage::posix_file_system(), curves.study, metric));
+    std::vector<std::string> parameters;
+    for (const auto& parameter : spec.space.parameters())
+        if (!std::holds_alternative<space::Constant>(parameter.domain)) parameters.push_back(parameter.name);
+    if (curves.file.ends_with(".h5") || curves.file.ends_with(".hdf5"))
+        return std::make_shared<simulate::Recordings>(simulate::read_hdf5(curves.file, metric, parameters));
+    return std::make_shared<simulate::Recordings>(
+        simulate::read_csv(text_of(curves.file, "table of curves"), curves.file, metric, parameters));
+}
+
 /// `hours` may only shorten the study.
-simulate::Setup setup_for(const SimulateArguments& arguments, const study::StudySpec& spec,
-                          const simulate::Model& model) {
-    simulate::Setup setup{spec, model, arguments.groups};
+simulate::Setup setup_for(const SimulateArguments& arguments, const study::StudySpec& spec, const Inputs& inputs,
+                          std::shared_ptr<const simulate::Recordings> recordings) {
+    simulate::Setup setup{spec, inputs.model, arguments.groups, inputs.faults, std::move(recordings)};
     if (arguments.hours > 0.0) {
         const auto budget =
             std::chrono::duration_cast<base::Duration>(std::chrono::duration<double>(arguments.hours * 3600.0));
@@ -45,19 +93,20 @@ simulate::Setup setup_for(const SimulateArguments& arguments, const study::Study
     return setup;
 }
 
-int one_study(const SimulateArguments& arguments, const simulate::Model& model, std::string model_file) {
+int one_study(const SimulateArguments& arguments, const Inputs& inputs) {
     const StudyInput input = read_study(arguments.study, arguments.overrides);
     const std::string shown = arguments.directory.empty() ? input.spec.name + "-simulated" : arguments.directory;
     refuse_directory(shown, arguments.study, input, arguments.fresh);
-    const simulate::Setup setup = setup_for(arguments, input.spec, model);
+    const simulate::Setup setup =
+        setup_for(arguments, input.spec, inputs, recordings_of(inputs.model.curves, input.spec));
     const auto figures = simulate::simulate_to(
         storage::posix_file_system(), setup,
-        {absolute_directory(shown), input.text, std::move(model_file), version(), arguments.fresh});
+        {absolute_directory(shown), input.text, inputs.model_text, inputs.fault_text, version(), arguments.fresh});
     std::cout << report::simulated_screen(setup, figures, shown, detect_terminal().style);
     return 0;
 }
 
-int table(const SimulateArguments& arguments, const simulate::Model& model) {
+int table(const SimulateArguments& arguments, const Inputs& inputs) {
     std::vector<simulate::Axis> axes;
     for (const std::string& text : arguments.sweeps) axes.push_back(simulate::parse_axis(text));
     const auto all = simulate::combinations(axes);
@@ -65,7 +114,10 @@ int table(const SimulateArguments& arguments, const simulate::Model& model) {
     for (const auto& values : all) {
         std::vector<std::string> overrides = arguments.overrides;
         for (std::size_t i = 0; i < axes.size(); ++i) overrides.push_back(axes[i].key + "=" + values[i]);
-        setups.push_back(setup_for(arguments, read_study(arguments.study, overrides).spec, model));
+        const auto spec = read_study(arguments.study, overrides).spec;
+        setups.push_back(
+            setup_for(arguments, spec, inputs,
+                      setups.empty() ? recordings_of(inputs.model.curves, spec) : setups.front().recordings));
     }
     std::vector<simulate::SweepRow> rows;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -85,10 +137,9 @@ int table(const SimulateArguments& arguments, const simulate::Model& model) {
 
 int simulate(const SimulateArguments& arguments) {
     return or_trouble([&] {
-        std::string text = model_text(arguments);
-        const simulate::Model model = simulate::parse_model(text, arguments.model);
-        if (arguments.sweeps.empty() && arguments.seeds == 1) return one_study(arguments, model, std::move(text));
-        return table(arguments, model);
+        const Inputs inputs = inputs_of(arguments);
+        if (arguments.sweeps.empty() && arguments.seeds == 1) return one_study(arguments, inputs);
+        return table(arguments, inputs);
     });
 }
 

@@ -104,7 +104,8 @@ struct SimulateArguments {
     std::string directory; ///< -o; empty: ./<name>-simulated
     std::uint32_t groups = 0;
     double hours = 0.0;              ///< of virtual time; 0: no limit but the study's own
-    std::string model;               ///< file; empty: the defaults
+    std::string model;               ///< file, or directory of a study; empty: the defaults
+    std::string faults;              ///< file; empty: nothing fails
     std::vector<std::string> sweeps; ///< `key=a,b,c`
     std::uint32_t seeds = 1;         ///< more than 1: a table, as with `sweeps`
     bool fresh = false;
