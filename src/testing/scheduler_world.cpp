@@ -45,6 +45,7 @@ bool fits(const Verdict& verdict) {
         case Reason::unpublished:
             return verdict.verb == Verb::go_on;
         case Reason::turn:
+        case Reason::scheduled:
         case Reason::rung:
             return verdict.verb == Verb::pause;
         case Reason::not_in_top:
@@ -123,24 +124,20 @@ void World::take_over(const schedulers::Report& report, Verdict& verdict, bool d
     require(exploit.donor != report.trial && exploit.donor.value() < trials_.size(),
             "a donor is another trial of the study");
     require(lies_in(driver_.spec().space, exploit.configuration), "the configuration of an exploit lies in the space");
-    const study::CheckpointRef* checkpoint = draining ? nullptr : checkpoint_of(exploit);
-    if (checkpoint != nullptr)
-        takeover_ = study::Exploited{report.trial,
-                                     {},
-                                     report.iteration,
-                                     {exploit.donor, *checkpoint},
-                                     trials_[report.trial.value()].generation + 1,
-                                     exploit.configuration};
+    if (!draining) takeover_ = takeover_of(report.trial, report.iteration, exploit);
     verdict = {takeover_ ? Verb::exploit : Verb::go_on, takeover_ ? Reason::exploited : Reason::no_donor,
                static_cast<double>(exploit.donor.value()), static_cast<double>(exploit.iteration)};
 }
 
-/// Null: the donor has no checkpoint of that iteration.
-const study::CheckpointRef* World::checkpoint_of(const schedulers::Exploit& exploit) const {
+/// nullopt: the donor has no checkpoint of that iteration.
+std::optional<study::Exploited> World::takeover_of(TrialId trial, Iteration iteration,
+                                                   const schedulers::Exploit& exploit) const {
     const auto& all = trials_[exploit.donor.value()].checkpoints;
     const auto found =
         std::find_if(all.rbegin(), all.rend(), [&](const auto& each) { return each.iteration == exploit.iteration; });
-    return found == all.rend() ? nullptr : &*found;
+    if (found == all.rend()) return {};
+    return study::Exploited{
+        trial, {}, iteration, {exploit.donor, *found}, trials_[trial.value()].generation + 1, exploit.configuration};
 }
 
 schedulers::Work World::ask_next(const schedulers::Pool& pool) {
@@ -213,8 +210,7 @@ bool World::fill() {
     const TrialId next{static_cast<std::uint32_t>(trials_.size())};
     const schedulers::Work work = ask_next({can_create, active, next});
     if (const auto* promotion = std::get_if<schedulers::Promotion>(&work)) {
-        trials_[promotion->trial.value()].phase = Phase::waiting;
-        apply(study::TrialPromoted{promotion->trial, {}, promotion->from, promotion->target, promotion->reason});
+        promote(*promotion);
         return true;
     }
     const auto* create = std::get_if<schedulers::Create>(&work);
@@ -224,6 +220,24 @@ bool World::fill() {
     apply(study::TrialCreated{next, {}, 1, create->bracket, create->target, {}, trials_.back().configuration});
     require(driver_.scheduler().next_decision_point(next, 0) > 0, "the next decision point lies ahead");
     return true;
+}
+
+/// A paused trial may go on from another state than the one it paused with.
+void World::promote(const schedulers::Promotion& promotion) {
+    Trial& t = trials_[promotion.trial.value()];
+    const schedulers::Scheduler& scheduler = driver_.scheduler();
+    const auto exploit = scheduler.exploits() ? scheduler.exploit_at(promotion) : std::nullopt;
+    require(!exploit || !twin_ || twin_->exploit_at(promotion) == exploit, "a restored scheduler exploits the same");
+    takeover_.reset();
+    if (exploit) {
+        require(exploit->donor.value() < trials_.size(), "a donor is a trial of the study");
+        require(lies_in(driver_.spec().space, exploit->configuration),
+                "the configuration of an exploit lies in the space");
+        takeover_ = takeover_of(promotion.trial, t.iteration, *exploit);
+    }
+    t.phase = Phase::waiting;
+    apply(study::TrialPromoted{promotion.trial, {}, promotion.from, promotion.target, promotion.reason});
+    if (takeover_) take(promotion.trial);
 }
 
 void World::start(TrialId trial) {
@@ -307,9 +321,13 @@ void World::report(TrialId trial) {
 
 /// The group stops without saving; the next one starts from the donor's checkpoint and keeps counting iterations.
 void World::exploit(TrialId trial) {
+    trials_[trial.value()].phase = Phase::leaving;
+    take(trial);
+}
+
+void World::take(TrialId trial) {
     Trial& t = trials_[trial.value()];
     ++exploits_;
-    t.phase = Phase::leaving;
     t.takeovers.push_back({t.start, t.configuration});
     t.start = t.iteration;
     t.configuration = takeover_->configuration;

@@ -65,18 +65,21 @@ class World {
     };
 
     bool fill();
+    void promote(const schedulers::Promotion& promotion);
     void start(base::TrialId trial);
     void restart();
     void advance(base::TrialId trial);
     void report(base::TrialId trial);
     void exploit(base::TrialId trial);
+    void take(base::TrialId trial);
     void save(base::TrialId trial);
     void attempt_over(base::TrialId trial, study::AttemptOutcome outcome);
     void close(base::TrialId trial, study::TrialPhase phase, study::Reason reason);
     void apply(const study::Record& record);
     study::Verdict ask(const schedulers::Report& report, bool contended, bool draining);
     void take_over(const schedulers::Report& report, study::Verdict& verdict, bool draining);
-    const study::CheckpointRef* checkpoint_of(const schedulers::Exploit& exploit) const;
+    std::optional<study::Exploited> takeover_of(base::TrialId trial, base::Iteration iteration,
+                                                const schedulers::Exploit& exploit) const;
     schedulers::Work ask_next(const schedulers::Pool& pool);
     bool chance(double probability) { return random_.uniform() < probability; }
     std::vector<base::TrialId> in(std::initializer_list<Phase> phases) const;

@@ -388,7 +388,8 @@ void Tuner::apply_one(const study::Exploited& r) {
     if (r.generation != t.generation() + 1)
         impossible("the generations of " + named(r.trial) + " are not 1, 2, 3, ...");
     t.takeovers.push_back({r.iteration, r.donor, std::move(t.configuration), false});
-    t.configuration = r.configuration; // its group keeps the old ranks until it has ended
+    t.configuration = r.configuration;
+    if (!holds_ranks(t)) t.wanted_ranks = spec_.ranks_for(t.configuration); // otherwise at the end of its attempt
     state_.retention.list(r.trial, t, spec_);
 }
 

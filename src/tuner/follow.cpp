@@ -264,7 +264,8 @@ void Tuner::follow(const study::Record& record, const Before& before, Round& rou
     for (const TrialId id : scheduler_->fell_out())
         if (state_.trials[id].phase == TrialPhase::paused) following.retain(id);
     // Pushed last, so done first: it pins the checkpoint of the donor before anything is released.
-    if (round.exploit && std::holds_alternative<study::Reported>(record))
+    if (round.exploit &&
+        (std::holds_alternative<study::Reported>(record) || std::holds_alternative<study::TrialPromoted>(record)))
         round.push(TakeOver{std::make_unique<study::Exploited>(*std::exchange(round.exploit, std::nullopt))});
 }
 

@@ -118,6 +118,20 @@ class Population(Kills, Case):
                  for trial in whole["trials"] for taken in trial.get("takeovers", [])}
         self.assertTrue(pairs & {(1, 2), (2, 1)}, pairs)
 
+    def test_a_member_is_repeated_from_scratch_with_its_schedule(self):
+        self.study()
+        self.ranktune(*self.command()[1:])
+        whole, _ = self.check()
+        trial = next(trial for trial in whole["trials"] if trial.get("takeovers"))["id"]
+        trace = json.loads((self.traces / str(trial)).read_text())
+        again, _ = self.ranktune("replay", "population", "--schedule", str(trial))
+        self.assertIn("[scheduler.schedule]", again)
+        self.write("again.toml", again)
+        self.ranktune("run", "again.toml", "--local", "1")
+        self.assertEqual(json.loads((self.traces / "0").read_text()), trace)
+        out, _ = self.ranktune("replay", f"population-trial-{trial}", "--verify")
+        self.assertIn("verified", out)
+
     def test_no_kill_leaves_a_mixture_of_two_members(self):
         self.study()
         dice = random.Random(1)

@@ -94,7 +94,10 @@ class Scheduler {
     [[nodiscard]] virtual Exploit exploit(const Report&) const {
         throw std::logic_error(std::string(name()) + " exploits nobody");
     }
-    /// `decide` may say Verb::exploit: the trainable must save checkpoints, and the study cannot be deterministic.
+    /// Whether a trial that this promotion of `next` lets go on does so from another state, and with another
+    /// configuration: the state is a committed checkpoint, of another trial or its own. Only asked if `exploits`.
+    [[nodiscard]] virtual std::optional<Exploit> exploit_at(const Promotion&) const { return {}; }
+    /// Trials take over states: the trainable must save checkpoints, and the study cannot be deterministic.
     [[nodiscard]] virtual bool exploits() const { return false; }
     /// Whether others may still want to take over a trial that has ended: until they may not, its newest checkpoint
     /// stays.

@@ -228,12 +228,12 @@ struct YieldAsked {
     friend bool operator==(const YieldAsked&, const YieldAsked&) = default;
 };
 
-/// Follows the verdict `exploit`: the trial takes over the state of `donor` and has this configuration from now on. It
-/// keeps counting its own iterations from `iteration`.
+/// Follows the verdict `exploit`, or TrialPromoted: the trial takes over the state of `donor` (of another trial, or one
+/// of its own) and has this configuration from now on. It keeps counting its own iterations from `iteration`.
 struct Exploited {
     TrialId trial;
     StudyTime at;
-    Iteration iteration = 0; ///< of the trial, as of its verdict
+    Iteration iteration = 0; ///< of the trial, as of its verdict or promotion
     Donor donor;
     std::uint32_t generation = 1; ///< of the trial from now on
     space::Configuration configuration;

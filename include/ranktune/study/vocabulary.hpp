@@ -76,7 +76,8 @@ enum class Reason : std::uint8_t {
     published = 37,         ///< goes on, and saves its state for others; a = its place among b members
     kept = 38,              ///< goes on with its state; a = its place among b members
     unpublished = 39,       ///< goes on: none of the better ones has saved its state; a = its place among b members
-    turn = 40               ///< gives its ranks to a trial that has trained less; a = iterations of that trial
+    turn = 40,              ///< gives its ranks to a trial that has trained less; a = iterations of that trial
+    scheduled = 41          ///< saves its state, to go on with other hyper-parameters; a = its iteration
 };
 
 /// Who or what asks a study to stop. Codes are written to the journal: append only.
