@@ -46,7 +46,8 @@ class World {
     [[nodiscard]] std::uint64_t exploits() const { return exploits_; }
 
   private:
-    enum class Phase : std::uint8_t { waiting, running, pausing, stopping, leaving, paused, closed };
+    /// held: its report waits at a barrier, with or without ranks.
+    enum class Phase : std::uint8_t { waiting, running, pausing, stopping, leaving, paused, held, closed };
     /// A trial's state before it exploited another.
     struct Before {
         base::Iteration start = 0;
@@ -58,6 +59,8 @@ class World {
         base::Iteration iteration = 0;
         base::Iteration start = 0; ///< first iteration of its next attempt
         study::Verdict verdict;
+        study::ReportHeld report; ///< while held
+        double value = 0.0;       ///< in it
         space::Configuration configuration;
         std::uint32_t generation = 0;
         std::vector<study::CheckpointRef> checkpoints; ///< newest last
@@ -70,6 +73,9 @@ class World {
     void restart();
     void advance(base::TrialId trial);
     void report(base::TrialId trial);
+    void hold(base::TrialId trial, double value);
+    bool judge_held();
+    study::Reported record_of(base::TrialId trial, double value);
     void exploit(base::TrialId trial);
     void take(base::TrialId trial);
     void save(base::TrialId trial);
@@ -92,6 +98,7 @@ class World {
     std::vector<Trial> trials_;
     std::vector<study::Record> records_;
     std::optional<study::Exploited> takeover_; ///< applied after the present report
+    base::Iteration released_ = 0;             ///< newest barrier whose reports have been judged
     std::uint64_t saves_ = 0;
     std::uint64_t exploits_ = 0;
     std::uint64_t iterations_ = 0;

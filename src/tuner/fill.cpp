@@ -130,8 +130,12 @@ bool Tuner::room_for_one_more() const {
 }
 
 Tuner::Next Tuner::place(StudyTime now) const {
-    if (!admission_->keeps_the_line() && (state_.placement.free() == 0 || !room_for_one_more())) return {};
-    return suspects_come_first() ? place_suspect(now) : place_in_line(now);
+    const std::uint32_t free = state_.placement.free();
+    const bool full = !admission_->keeps_the_line() && !room_for_one_more();
+    if (admission_->keeps_the_line() || (free > 0 && !full))
+        if (Next record = suspects_come_first() ? place_suspect(now) : place_in_line(now)) return record;
+    if (const auto idle = admission_->surplus(free, full)) return study::YieldAsked{*idle, now};
+    return {};
 }
 
 bool Tuner::is_training(TrialId id) const {

@@ -52,6 +52,8 @@ READERS_OF_MODE = {
     "src/tuner/apply.cpp": {"lose_determinism"},         # the mark deterministic_until
     "src/tuner/admission/by_arrival.cpp": {"ByArrival"},
     "src/tuner/admission/by_arrival.hpp": {"ByArrival"},
+    "src/tuner/admission/by_barrier.cpp": {"ByBarrier"},
+    "src/tuner/admission/by_barrier.hpp": {"ByBarrier"},
     "src/tuner/admission/by_turn.cpp": {"ByTurn"},
     "src/tuner/admission/by_turn.hpp": {"ByTurn"},
     "src/tuner/admission/occupancy.hpp": {"Occupancy"},

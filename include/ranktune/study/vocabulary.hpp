@@ -63,7 +63,7 @@ enum class Reason : std::uint8_t {
     parameters_differ = 24, ///< the ranks of a trial hold different parameters
     unsaved = 25,           ///< a checkpoint could not be written
     deadline = 26,          ///< the job ends before more could be done
-    yielded = 27,           ///< deterministic mode: gives its ranks to a trial whose turn comes earlier
+    yielded = 27,           ///< gives its ranks to a trial whose turn comes earlier
     unread_parameter = 28,  ///< the first trial never looked at a parameter of the study file
     unreachable = 29,       ///< a checkpoint could not be read, but is not known to be damaged
     unstarted = 30,         ///< ranktune could not set up an attempt: an input or output error of its own
