@@ -491,6 +491,11 @@ class App {
             ->transform(whole_number(1, "a number of records, 1 at least"));
         again->add_flag("--logical-digest", replay_.logical_digest,
                         "Print a digest of suggestions, outcomes and decisions, without times, hosts and attempts");
+        again->add_option("--schedule", replay_.schedule, "Print a study file that repeats a trial's hyper-parameters")
+            ->type_name("TRIAL")
+            ->excludes("--verify")
+            ->excludes("--logical-digest")
+            ->transform(trial_or_best());
         again->callback([this] {
             verb_ = [this] {
                 replay_.directory = directory_of(study_);

@@ -164,6 +164,12 @@ std::string commented_table(const study::SchedulerInfo& scheduler) {
                     "A line for each hyper-parameter that changes while a trial trains: NAME = \"perturb\", "
                     "\"resample\", or a list of factors such as [0.8, 1.2].") +
                 "lr = \"perturb\"\n";
+    if (scheduler.schedules)
+        text += "\n[scheduler.schedule]\n" +
+                comment(
+                    "A line for each hyper-parameter that changes while a trial trains: NAME = [[iterations, value], "
+                    "...]. After so many iterations it has this value.") +
+                "lr = [[1, 0.05]]\n";
     return text;
 }
 

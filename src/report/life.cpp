@@ -38,7 +38,8 @@ void TrialLife::tell(const study::TrialStarted& start) {
     if (const auto* checkpoint = std::get_if<study::CheckpointRef>(&start.from))
         text += fmt::format("from iteration {}", checkpoint->iteration);
     else if (const auto* donor = std::get_if<study::Donor>(&start.from))
-        text += fmt::format("from iteration {} of #{}", donor->checkpoint.iteration, donor->trial.value());
+        text += fmt::format("from iteration {}", donor->checkpoint.iteration) +
+                (donor->trial == start.trial ? "" : fmt::format(" of #{}", donor->trial.value()));
     else
         text += "from scratch";
     line(start.at, text);
@@ -63,8 +64,10 @@ void TrialLife::tell(const study::TrialCreated& created) {
 }
 
 void TrialLife::tell(const study::Exploited& exploited) {
-    std::string text = fmt::format("takes over iteration {} of #{}", exploited.donor.checkpoint.iteration,
-                                   exploited.donor.trial.value());
+    const study::Iteration iteration = exploited.donor.checkpoint.iteration;
+    std::string text = exploited.donor.trial == exploited.trial
+                           ? fmt::format("goes on from iteration {}", iteration)
+                           : fmt::format("takes over iteration {} of #{}", iteration, exploited.donor.trial.value());
     for (const auto& entry : exploited.configuration.entries()) {
         const auto* before = configuration_.find(entry.name);
         if (before != nullptr && *before == entry.value) continue;

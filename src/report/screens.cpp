@@ -244,12 +244,14 @@ std::string end_sentence(const tuner::Tuner& tuner, const FilesInfo& files) {
     return text + errors_text(tuner, files.directory);
 }
 
-/// With population-based training the result is no point but a schedule.
+/// With population-based training the result is no point but a schedule. (So is that of the scheduler `schedule`, where
+/// a trial takes over only states of its own.)
 std::string schedule_text(const tuner::State& state, study::TrialId trial, const std::string& directory,
                           const Style& style) {
     constexpr std::size_t most = 8;
     const auto stretches = lineage(state, trial, state.trial(trial).best_iteration);
     if (stretches.size() < 2) return "";
+    const bool alone = std::ranges::all_of(stretches, [&](const Stretch& each) { return each.trial == trial; });
     std::string text;
     study::Iteration trained = 0;
     for (std::size_t i = 0; i < stretches.size(); ++i) {
@@ -259,9 +261,11 @@ std::string schedule_text(const tuner::State& state, study::TrialId trial, const
         if (i > 0 && i + most == stretches.size())
             text += prose("schedule", fmt::format("0-{} in {} earlier stretches; all:", begin, i), style) +
                     labelled("", command_text({"export", directory, "--format", "json"}));
-        const std::string where = fmt::format("{}-{} as #{}", begin, trained, stretch.trial.value());
+        const std::string where =
+            fmt::format("{}-{}", begin, trained) + (alone ? "" : fmt::format(" as #{}", stretch.trial.value()));
         text += prose(text.empty() ? "schedule" : "", where + "  " + configuration_text(*stretch.configuration), style);
     }
+    if (alone) return text;
     return text + prose("",
                         "The value is the best of many that were chosen by it: judge the weights on data that it has "
                         "not seen.",

@@ -84,7 +84,11 @@ std::vector<Column> columns_for(const tuner::Tuner& tuner, const std::vector<stu
         }
         columns.push_back(std::move(column));
     }
-    const bool any = std::ranges::any_of(shown, [&](study::TrialId id) { return !state.trial(id).takeovers.empty(); });
+    // A trial on a schedule of its own takes over nobody else's state.
+    const bool any = std::ranges::any_of(shown, [&](study::TrialId id) {
+        const TrialState& trial = state.trial(id);
+        return !trial.takeovers.empty() && trial.takeovers.back().donor.trial != id;
+    });
     if (any) {
         Column took{"took over", true};
         for (const auto id : shown) took.cells.push_back(takeover_text(state.trial(id)));

@@ -57,6 +57,14 @@ std::vector<study::AlgorithmOption> pbt_options() {
              "Which scores are compared. `equal_iteration`: those at the same ready point, of the trials that "
              "have been there. `latest`: the newest of each, so that fast trials have an edge, as in Ray.",
          .accepted = {"equal_iteration", "latest"}},
+        {.name = "synchronous",
+         .kind = Kind::boolean,
+         .standard = false,
+         .description = "Every ready point is a barrier: the trials that train wait for each other there, and are "
+                        "judged together. One that fails, ends or loses its ranks is not waited for. With more trials "
+                        "than groups of ranks, trials that wait give their ranks to others.",
+         .only_with = study::OptionValue{"compare", "equal_iteration"},
+         .foreign_names = {{"Ray Tune", "synch"}}},
         {.name = "resample_probability",
          .kind = Kind::number,
          .standard = 0.25,
@@ -67,17 +75,19 @@ std::vector<study::AlgorithmOption> pbt_options() {
 }
 
 /// The options, typed.
-Population::Options options_of(const study::StudySpec& spec) {
+Population::Options population_options(const study::StudySpec& spec) {
     const space::Configuration& options = spec.scheduler.options;
     const std::string& selection = options.at("selection").as_string();
+    const bool latest = options.at("compare").as_string() == "latest";
     return {.interval = static_cast<base::Iteration>(options.at("interval").as_int()),
             .burn_in = static_cast<base::Iteration>(options.at("burn_in").as_int()),
             .quantile = options.at("quantile").as_double(),
             .selection = selection == "truncation"   ? Population::Selection::truncation
                          : selection == "tournament" ? Population::Selection::tournament
                                                      : Population::Selection::t_test,
-            .compare = options.at("compare").as_string() == "latest" ? Population::Compare::latest
-                                                                     : Population::Compare::equal_iteration,
+            .compare = latest ? Population::Compare::latest : Population::Compare::equal_iteration,
+            .synchronous = !latest && options.at("synchronous").as_bool(),
+            .pauses_to_save = spec.trainable.program.has_value(),
             .resample = options.at("resample_probability").as_double(),
             .ceiling = spec.max_iterations,
             .members = spec.num_trials,
@@ -98,8 +108,10 @@ void check_pbt(const study::AlgorithmCheck& check) {
 }
 
 study::SchedulerPlan plan_pbt(const study::StudySpec& spec) {
-    study::SchedulerPlan plan{.words = "population-based training",
-                              .paused_checkpoints = 2 * std::uint64_t{spec.num_trials}};
+    const bool synchronous = population_options(spec).synchronous;
+    study::SchedulerPlan plan{
+        .words = synchronous ? "synchronous population-based training" : "population-based training",
+        .paused_checkpoints = 2 * std::uint64_t{spec.num_trials}};
     if (spec.num_trials < 2)
         plan.warning = "a population of one: nobody takes over anything; raise study.num_trials (10 to 80 are usual)";
     return plan;
@@ -118,8 +130,8 @@ study::SchedulerInfo describe_pbt() {
     info.check = check_pbt;
     info.explores = true;
     info.make = [](const study::StudySpec& spec) {
-        return std::make_unique<Population>(options_of(spec), spec.objective, spec.space, spec.scheduler.explore,
-                                            spec.resources.ranks_parameter);
+        return std::make_unique<Population>(population_options(spec), spec.objective, spec.space,
+                                            spec.scheduler.explore, spec.resources.ranks_parameter);
     };
     info.needs_checkpoints = study::CheckpointNeed{.instead = "use \"asha\" with variant \"stop\", or \"fifo\""};
     info.plan = plan_pbt;

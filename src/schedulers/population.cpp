@@ -21,7 +21,7 @@ using base::TrialId;
 using study::Reason;
 using study::Verb;
 
-constexpr std::uint8_t population_version = 1;
+constexpr std::uint8_t population_version = 2;
 constexpr double level_of_t_test = 0.05;
 /// Draws for a donor before all that are possible are counted.
 constexpr int hasty_draws = 32;
@@ -75,22 +75,26 @@ Population::Standing Population::standing_of(const Report& report) const {
     if (ranking == nullptr) return {};
     const Member& own = member(report.trial);
     const study::Ranked entry{report.score.rank(), report.trial};
-    Standing standing{ranking->position(entry), ranking->size() + 1, 0};
+    // A report that is held is among them already.
+    Standing standing{ranking->position(entry), ranking->size() + (own.held ? 0 : 1), 0};
     // Among the newest scores there is one of its own, which this one will replace.
     if (options_.compare == Compare::latest && own.judged > 0) {
         --standing.members;
         if (study::better({own.score, report.trial}, entry)) --standing.position;
     }
-    const bool all = options_.compare == Compare::latest || standing.members + over_ >= options_.members;
+    const bool all = options_.compare == Compare::latest || own.held || standing.members + over_ >= options_.members;
     standing.group = group_size(standing.members, options_.quantile, all);
     return standing;
 }
 
-const Population::Saved* Population::publication(const Member& member) {
-    const auto& all = member.saved;
-    const auto newest = std::find_if(all.rbegin(), all.rend(),
-                                     [&](const Saved& each) { return each.generation == member.generation(); });
-    return newest == all.rend() ? nullptr : &*newest;
+const Population::Saved* Population::publication(const Member& member) const {
+    const Saved* newest = nullptr;
+    for (const Saved& each : member.saved) {
+        if (each.generation != member.generation()) continue;
+        newest = &each;
+        if (options_.synchronous && each.iteration == member.judged) break;
+    }
+    return newest;
 }
 
 base::RngStream Population::stream(base::Purpose purpose, const Report& report) const {
@@ -102,8 +106,16 @@ bool Population::is_better(const study::Ranked& entry, const Report& report) con
     if (entry.trial == report.trial || !(entry.score > report.score.rank())) return false;
     if (options_.selection != Selection::t_test) return true;
     std::vector<double> own = member(report.trial).window;
-    own.push_back(report.score.rank());
+    if (!member(report.trial).held) own.push_back(report.score.rank());
     return models::welch_p_value(member(entry.trial).window, own) < level_of_t_test;
+}
+
+/// At a barrier all choices are made at once.
+Population::Choice Population::choice_of(const Report& report, const Standing& standing) const {
+    const Member& own = member(report.trial);
+    Choice choice = own.held && report.iteration == barrier_ ? own.choice : choose(report, standing);
+    if (choice.donor && publication(member(*choice.donor)) == nullptr) choice.donor.reset();
+    return choice;
 }
 
 Population::Choice Population::choose(const Report& report, const Standing& standing) const {
@@ -126,7 +138,7 @@ Population::Choice Population::choose_above(const Report& report, const Standing
     base::RngStream random = stream(base::Purpose::exploit, report);
     const auto serves = [&](std::size_t position) {
         const study::Ranked& entry = ranking[position];
-        return is_better(entry, report) && publication(member(entry.trial)) != nullptr;
+        return is_better(entry, report) && can_donate(entry.trial, report.iteration);
     };
     for (int draw = 0; draw < hasty_draws; ++draw) {
         const std::size_t position = random.below(size);
@@ -147,11 +159,14 @@ Population::Choice Population::choose_opponent(const Report& report) const {
     const study::Ranked* opponent = nullptr;
     while (opponent == nullptr || opponent->trial == report.trial) opponent = &ranking[random.below(ranking.size())];
     if (!is_better(*opponent, report)) return {};
-    const bool published = publication(member(opponent->trial)) != nullptr;
-    return {true, published ? std::optional(opponent->trial) : std::nullopt};
+    if (const Member& at = member(opponent->trial); at.held && at.judged == report.iteration)
+        if (const Choice choice = choose_opponent(held_report(opponent->trial)); choice.donor) return choice;
+    const bool donates = can_donate(opponent->trial, report.iteration);
+    return {true, donates ? std::optional(opponent->trial) : std::nullopt};
 }
 
 std::optional<Iteration> Population::waits_behind(Iteration iteration, bool contended) const {
+    if (options_.synchronous) return {}; // whoever waits at a barrier gives its ranks back there
     if (members_.size() < options_.members) return Iteration{0};
     std::optional<Iteration> least;
     if (!paused_.empty()) least = paused_.begin()->first;
@@ -169,9 +184,10 @@ study::Verdict Population::decide(const Report& report, bool contended) const {
         return {Verb::stop, Reason::max_iterations, static_cast<double>(options_.ceiling)};
     const Member& own = member(report.trial);
     if (own.phase == Phase::told) return {Verb::pause, Reason::turn, static_cast<double>(own.iteration)};
-    if (!is_ready_point(report.iteration) || report.iteration <= own.judged) return {Verb::go_on, Reason::below_rung};
+    const bool judged = report.iteration <= own.judged && !own.held;
+    if (!is_ready_point(report.iteration) || judged) return {Verb::go_on, Reason::below_rung};
     const Standing standing = standing_of(report);
-    const Choice choice = choose(report, standing);
+    const Choice choice = choice_of(report, standing);
     if (choice.donor) return {Verb::exploit, Reason::none};
     if (const auto behind = waits_behind(report.iteration, contended))
         return {Verb::pause, Reason::turn, static_cast<double>(*behind)};
@@ -185,7 +201,7 @@ study::Verdict Population::decide(const Report& report, bool contended) const {
 }
 
 Exploit Population::exploit(const Report& report) const {
-    const Choice choice = choose(report, standing_of(report));
+    const Choice choice = choice_of(report, standing_of(report));
     if (!choice.donor) throw std::logic_error("pbt: a member that exploits nobody was asked whom");
     const Member& donor = member(*choice.donor);
     base::RngStream random = stream(base::Purpose::explore, report);
@@ -218,8 +234,15 @@ void Population::set_phase(TrialId trial, Phase phase) {
 }
 
 void Population::apply(const study::Record& record) {
+    apply_one(record);
+    if (!followers_.empty()) look_at_donors(record);
+}
+
+void Population::apply_one(const study::Record& record) {
     if (const auto* report = std::get_if<study::Reported>(&record)) {
         reported(*report);
+    } else if (const auto* early = std::get_if<study::ReportHeld>(&record)) {
+        held(*early);
     } else if (const auto* metric = std::get_if<study::MetricDefined>(&record)) {
         objective_.apply(*metric);
     } else if (const auto* trial = std::get_if<study::TrialCreated>(&record)) {
@@ -260,19 +283,28 @@ void Population::created(const study::TrialCreated& record) {
     waiting_.insert({0, record.trial});
 }
 
-void Population::reported(const study::Reported& record) {
-    Member& at = member(record.trial);
-    const double score = objective_.score(objective_.value(record));
-    if (record.iteration > at.iteration) {
+void Population::arrived(TrialId trial, Iteration iteration, double score) {
+    Member& at = member(trial);
+    if (iteration > at.iteration) {
         const Phase phase = at.phase;
-        set_phase(record.trial, Phase::running); // out of its queue, whose order changes
-        at.iteration = record.iteration;
-        set_phase(record.trial, phase);
+        set_phase(trial, Phase::running); // out of its queue, whose order changes
+        at.iteration = iteration;
+        set_phase(trial, phase);
         if (at.window.size() == window) at.window.erase(at.window.begin());
         at.window.push_back(score);
     }
-    if (is_ready_point(record.iteration) && record.iteration > at.judged)
-        ranked(at, record.trial, record.iteration, score);
+    if (is_ready_point(iteration) && iteration > at.judged) ranked(at, trial, iteration, score);
+}
+
+void Population::reported(const study::Reported& record) {
+    Member& at = member(record.trial);
+    if (at.held) {
+        const bool leaves = record.verdict.verb == Verb::stop; // alone, whoever else is there
+        if (!leaves && record.iteration > barrier_) begin_verdicts(record.iteration);
+        release(record.trial);
+    } else {
+        arrived(record.trial, record.iteration, objective_.score(objective_.value(record)));
+    }
     if (record.verdict.verb == Verb::stop && at.phase == Phase::told) set_phase(record.trial, Phase::running);
     if (record.verdict.verb == Verb::pause && record.verdict.reason == Reason::turn)
         set_phase(record.trial, Phase::told);
@@ -320,6 +352,7 @@ void Population::closed(const study::TrialClosed& record) {
     if (is_over(at.phase))
         throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is closed twice");
     const bool failed = record.phase == study::TrialPhase::failed;
+    release(record.trial);
     set_phase(record.trial, failed ? Phase::failed : Phase::closed);
     if (!failed || options_.compare != Compare::latest || at.judged == 0) return;
     rankings_.front().erase({at.score, record.trial});
@@ -338,6 +371,7 @@ void Population::snapshot(study::Encoder& out) const {
     out.u8(population_version);
     objective_.snapshot(out);
     out.varint(options_.interval);
+    out.varint(barrier_);
     out.varint(members_.size());
     for (const Member& at : members_) {
         study::encode(at.configuration, out);
@@ -355,6 +389,9 @@ void Population::snapshot(study::Encoder& out) const {
         out.varint(at.judged);
         out.f64(at.score);
         out.u8(static_cast<std::uint8_t>(at.phase));
+        out.boolean(at.held);
+        out.boolean(at.choice.wanted);
+        out.varint(at.choice.donor ? at.choice.donor->value() + 1ULL : 0ULL);
     }
     out.varint(rankings_.size());
     for (const Ranking& ranking : rankings_) ranking.snapshot(out);
@@ -364,11 +401,19 @@ void Population::restore(study::Decoder& in) {
     require_format(in.u8() == population_version, "pbt", "has another version");
     objective_.restore(in);
     require_format(in.varint() == options_.interval, "pbt", "has another interval");
+    barrier_ = in.varint();
+    held_.clear();
+    ready_.clear();
+    followers_.clear();
     members_.clear();
     waiting_.clear();
     paused_.clear();
     over_ = 0;
     for (std::size_t n = in.count(); n > 0; --n) restore_member(in);
+    for (const Member& at : members_)
+        require_format(!at.choice.donor || at.choice.donor->value() < members_.size(), "pbt", "has an unknown donor");
+    for (const auto& [iteration, trial] : held_)
+        if (iteration == barrier_) list_follower(trial);
     rankings_.assign(in.count(), Ranking{});
     for (Ranking& ranking : rankings_) ranking.restore(in);
     require_format(options_.compare != Compare::latest || rankings_.size() == 1, "pbt", "has no ranking");
@@ -398,7 +443,12 @@ void Population::restore_member(study::Decoder& in) {
     const std::uint8_t phase = in.u8();
     require_format(phase <= static_cast<std::uint8_t>(Phase::failed), "pbt", "has a phase that there is not");
     at.phase = static_cast<Phase>(phase);
+    at.held = in.boolean();
+    at.choice.wanted = in.boolean();
+    if (const std::uint64_t donor = in.varint(); donor > 0)
+        at.choice.donor = TrialId(static_cast<std::uint32_t>(donor - 1));
     const TrialId trial{static_cast<std::uint32_t>(members_.size() - 1)};
+    if (at.held) held_.insert({at.judged, trial});
     if (Queue* queue = queue_of(at.phase)) queue->insert({at.iteration, trial});
     if (is_over(at.phase)) ++over_;
 }
@@ -426,6 +476,7 @@ void Population::check_invariants() const {
     }
     require(options_.compare != Compare::latest || rankings_.front().size() == judged,
             "pbt: a member is missing in the ranking");
+    check_barrier();
     const auto count = [&](Phase phase) {
         return static_cast<std::size_t>(std::ranges::count(members_, phase, &Member::phase));
     };

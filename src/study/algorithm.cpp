@@ -9,6 +9,7 @@
 #include "study/algorithm_options.hpp"
 #include "study/explore.hpp"
 #include "study/options.hpp"
+#include "study/schedule.hpp"
 
 namespace ranktune::study {
 namespace {
@@ -76,6 +77,20 @@ void check_explored(const SchedulerSpec& scheduler, const StudySpec& study) {
         const std::string problem =
             parameter == nullptr ? "is not in the space" : explore_problem(each, *parameter, study.resources, nullptr);
         if (!problem.empty()) throw base::UsageError("scheduler.explore." + each.name + ": " + problem);
+    }
+}
+
+void check_scheduled(const SchedulerSpec& scheduler, const StudySpec& study) {
+    if (scheduler.algorithm->schedules == scheduler.schedule.empty())
+        throw base::UsageError("scheduler.schedule: '" + scheduler.algorithm->name +
+                               (scheduler.schedule.empty() ? "' needs hyper-parameters and the iterations at which "
+                                                             "they change"
+                                                           : "' changes nothing at given iterations"));
+    for (const Scheduled& each : scheduler.schedule) {
+        const space::Parameter* parameter = study.space.find(each.name);
+        std::string problem = parameter == nullptr ? "is not in the space" : changes_problem(each);
+        if (problem.empty()) problem = schedule_problem(each, *parameter, nullptr);
+        if (!problem.empty()) throw base::UsageError("scheduler.schedule." + each.name + ": " + problem);
     }
 }
 
@@ -175,6 +190,7 @@ bool needs_checkpoints(const SchedulerSpec& scheduler) {
 void check_options(const SchedulerSpec& scheduler, const StudySpec& study) {
     check_options(scheduler.algorithm.get(), scheduler.options, "scheduler", study);
     check_explored(scheduler, study);
+    check_scheduled(scheduler, study);
 }
 void check_options(const SearcherSpec& searcher, const StudySpec& study) {
     check_options(searcher.algorithm.get(), searcher.options, "searcher", study);

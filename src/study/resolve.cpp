@@ -172,6 +172,19 @@ void write_explore(const SchedulerSpec& scheduler, Writer& out) {
     }
 }
 
+/// `lr = [[10, 0.05], [20, 0.01]]`
+void write_schedule(const SchedulerSpec& scheduler, Writer& out) {
+    if (scheduler.schedule.empty()) return;
+    out.table("scheduler.schedule");
+    for (const Scheduled& each : scheduler.schedule) {
+        std::string changes;
+        for (const Scheduled::Change& change : each.changes)
+            changes +=
+                (changes.empty() ? "[" : ", [") + std::to_string(change.after) + ", " + text_of(change.value) + "]";
+        out.line(each.name, "[" + changes + "]");
+    }
+}
+
 void write_stop(const StopSpec& stop, Writer& out) {
     if (!stop.metrics.empty() || stop.trial_time) out.table("stop");
     if (!stop.metrics.empty()) {
@@ -244,6 +257,7 @@ std::string resolved(const StudySpec& spec, bool with_bounds) {
     write_algorithm("searcher", *spec.searcher.algorithm, spec.searcher.options, out);
     write_algorithm("scheduler", *spec.scheduler.algorithm, spec.scheduler.options, out);
     write_explore(spec.scheduler, out);
+    write_schedule(spec.scheduler, out);
     write_stop(spec.stop, out);
     write_limits(spec, out);
     if (!spec.trainable.inputs.empty()) out.table("inputs");

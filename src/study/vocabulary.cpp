@@ -119,6 +119,8 @@ std::string describe(Reason reason, double a, double b) {
         case Reason::turn:
             return "gives its ranks to a trial that has trained less (" + number(a) +
                    (a == 1.0 ? " iteration)" : " iterations)");
+        case Reason::scheduled:
+            return "saves its state after iteration " + number(a) + " and goes on with other hyper-parameters";
         default:
             return "reason " + std::to_string(static_cast<unsigned>(reason)) + " (of a newer version)";
     }

@@ -167,6 +167,7 @@ study::StudySpec study_with(const study::SchedulerInfo& info, const Settings& se
     spec.searcher = searchers::chosen("random");
     spec.scheduler = study::chosen(std::make_shared<const study::SchedulerInfo>(info), settings);
     if (info.explores) spec.scheduler.explore = {{"lr", {0.8, 1.2}}, {"width", {}}};
+    if (info.schedules) spec.scheduler.schedule = {{"lr", {{2, 0.5}, {7, 0.05}}}, {"width", {{2, 3}}}};
     return spec;
 }
 

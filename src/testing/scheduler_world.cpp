@@ -45,6 +45,7 @@ bool fits(const Verdict& verdict) {
         case Reason::unpublished:
             return verdict.verb == Verb::go_on;
         case Reason::turn:
+        case Reason::scheduled:
         case Reason::rung:
             return verdict.verb == Verb::pause;
         case Reason::not_in_top:
@@ -123,24 +124,20 @@ void World::take_over(const schedulers::Report& report, Verdict& verdict, bool d
     require(exploit.donor != report.trial && exploit.donor.value() < trials_.size(),
             "a donor is another trial of the study");
     require(lies_in(driver_.spec().space, exploit.configuration), "the configuration of an exploit lies in the space");
-    const study::CheckpointRef* checkpoint = draining ? nullptr : checkpoint_of(exploit);
-    if (checkpoint != nullptr)
-        takeover_ = study::Exploited{report.trial,
-                                     {},
-                                     report.iteration,
-                                     {exploit.donor, *checkpoint},
-                                     trials_[report.trial.value()].generation + 1,
-                                     exploit.configuration};
+    if (!draining) takeover_ = takeover_of(report.trial, report.iteration, exploit);
     verdict = {takeover_ ? Verb::exploit : Verb::go_on, takeover_ ? Reason::exploited : Reason::no_donor,
                static_cast<double>(exploit.donor.value()), static_cast<double>(exploit.iteration)};
 }
 
-/// Null: the donor has no checkpoint of that iteration.
-const study::CheckpointRef* World::checkpoint_of(const schedulers::Exploit& exploit) const {
+/// nullopt: the donor has no checkpoint of that iteration.
+std::optional<study::Exploited> World::takeover_of(TrialId trial, Iteration iteration,
+                                                   const schedulers::Exploit& exploit) const {
     const auto& all = trials_[exploit.donor.value()].checkpoints;
     const auto found =
         std::find_if(all.rbegin(), all.rend(), [&](const auto& each) { return each.iteration == exploit.iteration; });
-    return found == all.rend() ? nullptr : &*found;
+    if (found == all.rend()) return {};
+    return study::Exploited{
+        trial, {}, iteration, {exploit.donor, *found}, trials_[trial.value()].generation + 1, exploit.configuration};
 }
 
 schedulers::Work World::ask_next(const schedulers::Pool& pool) {
@@ -181,12 +178,13 @@ void World::run() {
     // Far more steps than any study of this size needs.
     const std::uint64_t limit = 100ULL * (options_.trials + 1) * (driver_.spec().max_iterations + 1);
     for (std::uint64_t step = 0; step < limit; ++step) {
-        while (busy().size() < options_.slots && fill()) {
+        while ((busy().size() < options_.slots && fill()) || judge_held()) {
         }
         const auto training = busy();
         if (training.empty()) {
             require(in({Phase::waiting}).empty() && trials_.size() == options_.trials,
                     "every trial is made and started");
+            require(in({Phase::held}).empty(), "every report at a barrier is judged");
             for (const TrialId trial : in({Phase::paused})) close(trial, TrialPhase::stopped, Reason::not_promoted);
             require(!std::holds_alternative<schedulers::Promotion>(ask_next({.can_create = false, .active = false})),
                     "nothing goes on after the end");
@@ -213,8 +211,7 @@ bool World::fill() {
     const TrialId next{static_cast<std::uint32_t>(trials_.size())};
     const schedulers::Work work = ask_next({can_create, active, next});
     if (const auto* promotion = std::get_if<schedulers::Promotion>(&work)) {
-        trials_[promotion->trial.value()].phase = Phase::waiting;
-        apply(study::TrialPromoted{promotion->trial, {}, promotion->from, promotion->target, promotion->reason});
+        promote(*promotion);
         return true;
     }
     const auto* create = std::get_if<schedulers::Create>(&work);
@@ -224,6 +221,24 @@ bool World::fill() {
     apply(study::TrialCreated{next, {}, 1, create->bracket, create->target, {}, trials_.back().configuration});
     require(driver_.scheduler().next_decision_point(next, 0) > 0, "the next decision point lies ahead");
     return true;
+}
+
+/// A paused trial may go on from another state than the one it paused with.
+void World::promote(const schedulers::Promotion& promotion) {
+    Trial& t = trials_[promotion.trial.value()];
+    const schedulers::Scheduler& scheduler = driver_.scheduler();
+    const auto exploit = scheduler.exploits() ? scheduler.exploit_at(promotion) : std::nullopt;
+    require(!exploit || !twin_ || twin_->exploit_at(promotion) == exploit, "a restored scheduler exploits the same");
+    takeover_.reset();
+    if (exploit) {
+        require(exploit->donor.value() < trials_.size(), "a donor is a trial of the study");
+        require(lies_in(driver_.spec().space, exploit->configuration),
+                "the configuration of an exploit lies in the space");
+        takeover_ = takeover_of(promotion.trial, t.iteration, *exploit);
+    }
+    t.phase = Phase::waiting;
+    apply(study::TrialPromoted{promotion.trial, {}, promotion.from, promotion.target, promotion.reason});
+    if (takeover_) take(promotion.trial);
 }
 
 void World::start(TrialId trial) {
@@ -254,7 +269,12 @@ void World::restart() {
 
 void World::advance(TrialId trial) {
     Trial& t = trials_[trial.value()];
-    if (t.phase == Phase::paused || t.phase == Phase::waiting) { // it has counted as paused since the verdict
+    if (t.phase == Phase::held && !chance(options_.failure) && !chance(options_.loss)) {
+        if (chance(0.5)) return;
+        save(trial); // it gives its ranks to others
+        t.holds_ranks = false;
+        apply(study::AttemptEnded{trial, base::Attempt(1), {}, AttemptOutcome::paused, false, {}});
+    } else if (t.phase == Phase::paused || t.phase == Phase::waiting) { // it has counted as paused since the verdict
         t.holds_ranks = false;
         apply(study::AttemptEnded{trial, base::Attempt(1), {}, AttemptOutcome::paused, false, {}});
     } else if (chance(options_.failure)) {
@@ -274,6 +294,9 @@ void World::report(TrialId trial) {
     ++iterations_;
     const double value = options_.value(trial, iteration, random_);
     const auto ceiling = driver_.spec().max_iterations;
+    const schedulers::Scheduler& scheduler = driver_.scheduler();
+    if (scheduler.synchronous() && iteration > released_ && scheduler.is_barrier(trial, iteration))
+        return hold(trial, value);
     const bool draining = t.phase == Phase::pausing && t.verdict.reason == Reason::draining;
     const schedulers::Report report{trial, iteration, study::score(value, driver_.spec().objective.mode),
                                     std::isnan(value)};
@@ -289,9 +312,8 @@ void World::report(TrialId trial) {
         verdict = ask(report, true, true);
         if (verdict.verb == Verb::go_on) verdict = {Verb::pause, Reason::draining};
     }
-    study::Reported record{trial, base::Attempt(1), {}, iteration, 0.0, {{study::MetricId(0), 0.5}}, verdict};
-    if (!(std::isnan(value) && chance(0.5)))
-        record.metrics.push_back({study::MetricId(1), value}); // or not reported at all
+    study::Reported record = record_of(trial, value);
+    record.verdict = verdict;
     apply(record);
     require(driver_.scheduler().next_decision_point(trial, iteration) > iteration,
             "the next decision point lies ahead");
@@ -305,11 +327,73 @@ void World::report(TrialId trial) {
     if (verdict.verb == Verb::go_on && chance(options_.save)) save(trial);
 }
 
+study::Reported World::record_of(TrialId trial, double value) {
+    study::Reported record{trial, base::Attempt(1), {}, trials_[trial.value()].iteration, 0.0, {}, {}};
+    record.metrics.push_back({study::MetricId(0), 0.5});
+    if (!(std::isnan(value) && chance(0.5)))
+        record.metrics.push_back({study::MetricId(1), value}); // or not reported at all
+    return record;
+}
+
+// ---- barriers
+
+void World::hold(TrialId trial, double value) {
+    Trial& t = trials_[trial.value()];
+    const study::Reported record = record_of(trial, value);
+    t.report = {trial, base::Attempt(1), {}, record.iteration, 0.0, record.metrics};
+    t.value = value;
+    t.phase = Phase::held;
+    apply(t.report);
+}
+
+/// When all trials have got to the barrier, judges one of the reports that are held there.
+bool World::judge_held() {
+    const schedulers::Scheduler& scheduler = driver_.scheduler();
+    const auto all = in({Phase::held});
+    if (all.empty()) return false;
+    Iteration barrier = trials_[all.front().value()].report.iteration;
+    for (const TrialId trial : all) barrier = std::min(barrier, trials_[trial.value()].report.iteration);
+    const auto coming = in({Phase::waiting, Phase::running, Phase::pausing, Phase::stopping, Phase::leaving});
+    if (barrier > released_ && (!coming.empty() || trials_.size() < options_.trials)) return false;
+    const auto next = scheduler.next_verdict(barrier);
+    require(!twin_ || twin_->next_verdict(barrier) == next, "a restored scheduler gives the same next verdict");
+    if (!next) {
+        require(!busy().empty(), "verdicts at a barrier wait for trials that train");
+        return false;
+    }
+    Trial& t = trials_.at(next->value());
+    require(t.phase == Phase::held && t.report.iteration == barrier, "a verdict is on a report at this barrier");
+    released_ = std::max(released_, barrier);
+    const schedulers::Report report{*next, barrier, study::score(t.value, driver_.spec().objective.mode),
+                                    std::isnan(t.value)};
+    Verdict verdict = ask(report, false, false);
+    require(verdict.verb == Verb::go_on || verdict.verb == Verb::exploit, "a trial at a barrier goes on, or exploits");
+    if (chance(options_.stopper)) verdict = {Verb::stop, Reason::metric_threshold, t.value, 0.5};
+    apply(study::Reported{*next, base::Attempt(1), {}, barrier, 0.0, t.report.metrics, verdict});
+    t.verdict = verdict;
+    t.phase = t.holds_ranks ? Phase::running : Phase::waiting;
+    if (verdict.verb == Verb::exploit) {
+        if (t.holds_ranks) t.phase = Phase::leaving;
+        take(*next);
+    } else if (verdict.verb == Verb::stop && t.holds_ranks) {
+        t.phase = Phase::stopping;
+    } else if (verdict.verb == Verb::stop) {
+        close(*next, TrialPhase::stopped, verdict.reason);
+    } else if (t.holds_ranks && chance(options_.save)) {
+        save(*next);
+    }
+    return true;
+}
+
 /// The group stops without saving; the next one starts from the donor's checkpoint and keeps counting iterations.
 void World::exploit(TrialId trial) {
+    trials_[trial.value()].phase = Phase::leaving;
+    take(trial);
+}
+
+void World::take(TrialId trial) {
     Trial& t = trials_[trial.value()];
     ++exploits_;
-    t.phase = Phase::leaving;
     t.takeovers.push_back({t.start, t.configuration});
     t.start = t.iteration;
     t.configuration = takeover_->configuration;
@@ -334,6 +418,7 @@ void World::save(TrialId trial) {
 void World::attempt_over(TrialId trial, AttemptOutcome outcome) {
     Trial& t = trials_[trial.value()];
     const bool told_to_pause = t.phase == Phase::pausing;
+    const bool held = t.phase == Phase::held;
     if (outcome == AttemptOutcome::paused && told_to_pause) save(trial);
     t.holds_ranks = false;
     apply(study::AttemptEnded{trial, base::Attempt(1), {}, outcome, outcome == AttemptOutcome::lost, {}});
@@ -346,7 +431,7 @@ void World::attempt_over(TrialId trial, AttemptOutcome outcome) {
         case AttemptOutcome::unstarted:
         case AttemptOutcome::stateless:
             if (t.phase == Phase::stopping) return close(trial, TrialPhase::stopped, t.verdict.reason);
-            t.phase = told_to_pause ? Phase::paused : Phase::waiting;
+            t.phase = told_to_pause ? Phase::paused : held ? Phase::held : Phase::waiting;
             break;
         case AttemptOutcome::stopped:
         case AttemptOutcome::finished:

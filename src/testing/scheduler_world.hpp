@@ -46,7 +46,8 @@ class World {
     [[nodiscard]] std::uint64_t exploits() const { return exploits_; }
 
   private:
-    enum class Phase : std::uint8_t { waiting, running, pausing, stopping, leaving, paused, closed };
+    /// held: its report waits at a barrier, with or without ranks.
+    enum class Phase : std::uint8_t { waiting, running, pausing, stopping, leaving, paused, held, closed };
     /// A trial's state before it exploited another.
     struct Before {
         base::Iteration start = 0;
@@ -58,6 +59,8 @@ class World {
         base::Iteration iteration = 0;
         base::Iteration start = 0; ///< first iteration of its next attempt
         study::Verdict verdict;
+        study::ReportHeld report; ///< while held
+        double value = 0.0;       ///< in it
         space::Configuration configuration;
         std::uint32_t generation = 0;
         std::vector<study::CheckpointRef> checkpoints; ///< newest last
@@ -65,18 +68,24 @@ class World {
     };
 
     bool fill();
+    void promote(const schedulers::Promotion& promotion);
     void start(base::TrialId trial);
     void restart();
     void advance(base::TrialId trial);
     void report(base::TrialId trial);
+    void hold(base::TrialId trial, double value);
+    bool judge_held();
+    study::Reported record_of(base::TrialId trial, double value);
     void exploit(base::TrialId trial);
+    void take(base::TrialId trial);
     void save(base::TrialId trial);
     void attempt_over(base::TrialId trial, study::AttemptOutcome outcome);
     void close(base::TrialId trial, study::TrialPhase phase, study::Reason reason);
     void apply(const study::Record& record);
     study::Verdict ask(const schedulers::Report& report, bool contended, bool draining);
     void take_over(const schedulers::Report& report, study::Verdict& verdict, bool draining);
-    const study::CheckpointRef* checkpoint_of(const schedulers::Exploit& exploit) const;
+    std::optional<study::Exploited> takeover_of(base::TrialId trial, base::Iteration iteration,
+                                                const schedulers::Exploit& exploit) const;
     schedulers::Work ask_next(const schedulers::Pool& pool);
     bool chance(double probability) { return random_.uniform() < probability; }
     std::vector<base::TrialId> in(std::initializer_list<Phase> phases) const;
@@ -89,6 +98,7 @@ class World {
     std::vector<Trial> trials_;
     std::vector<study::Record> records_;
     std::optional<study::Exploited> takeover_; ///< applied after the present report
+    base::Iteration released_ = 0;             ///< newest barrier whose reports have been judged
     std::uint64_t saves_ = 0;
     std::uint64_t exploits_ = 0;
     std::uint64_t iterations_ = 0;

@@ -78,6 +78,7 @@ std::vector<Settings> combinations(const study::AlgorithmInfo& info) {
 /// One hyper-parameter, for those that explore.
 void explore_one(study::SchedulerSpec& scheduler) {
     if (scheduler.algorithm->explores) scheduler.explore = {{"lr", {}}};
+    if (scheduler.algorithm->schedules) scheduler.schedule = {{"lr", {{1, 0.5}}}};
 }
 void explore_one(study::SearcherSpec&) {}
 

@@ -65,7 +65,8 @@ void Tuner::rest(TrialId id) {
     if (!t.takeovers.empty()) t.wanted_ranks = spec_.ranks_for(t.configuration);
     if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return;
     const bool told_to_pause = t.phase == TrialPhase::ending && t.verdict.verb == Verb::pause;
-    set_phase(id, told_to_pause ? TrialPhase::paused : TrialPhase::waiting);
+    const bool pauses = told_to_pause || admission_->at_barrier(id);
+    set_phase(id, pauses ? TrialPhase::paused : TrialPhase::waiting);
 }
 
 void Tuner::apply_one(const study::StudyCreated& r) {
@@ -97,8 +98,9 @@ void Tuner::apply_one(const study::IncarnationBegan& r) {
             rest(id);
         }
         t.winding = false;
-        // A pause for the end of the job is no verdict on the trial: it goes on.
-        if (t.phase == TrialPhase::paused && t.verdict.reason == Reason::draining) set_phase(id, TrialPhase::waiting);
+        // A pause for the end of the job is no verdict on the trial: it goes on, or waits at its barrier.
+        const bool goes_on = t.verdict.reason == Reason::draining && !admission_->at_barrier(id);
+        if (t.phase == TrialPhase::paused && goes_on) set_phase(id, TrialPhase::waiting);
     }
     slowest_ = 0.0;
     holders_.clear(); // new processes
@@ -208,6 +210,9 @@ void Tuner::apply_one(const study::Reported& r) {
             t.window.push_back(metric.value);
         }
     }
+    const bool trains_on = r.verdict.verb == Verb::go_on || r.verdict.verb == Verb::exploit;
+    if (trains_on && t.phase == TrialPhase::paused) // it had given its ranks back at a barrier
+        return set_phase(r.trial, TrialPhase::waiting);
     if (r.verdict.verb == Verb::go_on) return;
     if (!occupancy_.ends_with_verdict()) {
         if (t.phase == TrialPhase::running) set_phase(r.trial, TrialPhase::ending);
@@ -259,7 +264,8 @@ void Tuner::apply_one(const study::AttemptEnded& r) {
     if (costs == Costs::failure) state_.blame.note_failure(t, admission_->received(r.trial), r.failure.message);
     if (!occupancy_.ends_with_verdict()) t.failure = r.failure;
     const bool exploits = t.phase == TrialPhase::ending && t.verdict.verb == Verb::exploit;
-    if (r.outcome == AttemptOutcome::paused && !exploits && !occupancy_.ends_with_verdict()) {
+    const bool yields = admission_->is_leaving(r.trial) || admission_->at_barrier(r.trial);
+    if (r.outcome == AttemptOutcome::paused && !exploits && !yields && !occupancy_.ends_with_verdict()) {
         // The interrupt overtook the answer to the last report: the trial goes on like others that the end of a job
         // paused.
         if (t.verdict.verb == Verb::go_on) t.verdict = {Verb::pause, Reason::draining, 0.0, 0.0};
@@ -390,7 +396,8 @@ void Tuner::apply_one(const study::Exploited& r) {
     if (r.generation != t.generation() + 1)
         impossible("the generations of " + named(r.trial) + " are not 1, 2, 3, ...");
     t.takeovers.push_back({r.iteration, r.donor, std::move(t.configuration), false});
-    t.configuration = r.configuration; // its group keeps the old ranks until it has ended
+    t.configuration = r.configuration;
+    if (!holds_ranks(t)) t.wanted_ranks = spec_.ranks_for(t.configuration); // otherwise at the end of its attempt
     state_.retention.list(r.trial, t, spec_);
 }
 

@@ -24,7 +24,7 @@ Tuner::Next Tuner::decide(Fill&, Round& round) const {
         const bool has_room =
             room == Admission::Room::one || (room == Admission::Room::by_ranks && ranks_are_left_over(round.now));
         if (has_room)
-            if (auto work = next_work(round.now)) return work;
+            if (auto work = next_work(round)) return work;
         if (auto ticket = open_ticket(round.now)) return ticket;
     }
     // Nothing takes effect before a slot that waits for its suggestion has a trial: that would change the order.
@@ -51,13 +51,16 @@ schedulers::Pool Tuner::pool() const {
 }
 
 /// Promotes a paused trial or makes a new one.
-Tuner::Next Tuner::next_work(StudyTime now) const {
+Tuner::Next Tuner::next_work(Round& round) const {
     const schedulers::Pool known = pool();
     const schedulers::Work work = scheduler_->next(known);
-    if (const auto* promotion = std::get_if<schedulers::Promotion>(&work))
-        return study::TrialPromoted{promotion->trial, now, promotion->from, promotion->target, promotion->reason};
+    if (const auto* promotion = std::get_if<schedulers::Promotion>(&work)) {
+        if (const auto wanted = exploits_ ? scheduler_->exploit_at(*promotion) : std::nullopt)
+            round.exploit = takeover(promotion->trial, state_.trials[promotion->trial].iteration, *wanted, round.now);
+        return study::TrialPromoted{promotion->trial, round.now, promotion->from, promotion->target, promotion->reason};
+    }
     const auto* create = std::get_if<schedulers::Create>(&work);
-    return create != nullptr && known.can_create ? new_trial(*create, now) : Next{};
+    return create != nullptr && known.can_create ? new_trial(*create, round.now) : Next{};
 }
 
 /// Takes the oldest ticket that is ready, or a suggestion of the searcher.
@@ -127,8 +130,12 @@ bool Tuner::room_for_one_more() const {
 }
 
 Tuner::Next Tuner::place(StudyTime now) const {
-    if (!admission_->keeps_the_line() && (state_.placement.free() == 0 || !room_for_one_more())) return {};
-    return suspects_come_first() ? place_suspect(now) : place_in_line(now);
+    const std::uint32_t free = state_.placement.free();
+    const bool full = !admission_->keeps_the_line() && !room_for_one_more();
+    if (admission_->keeps_the_line() || (free > 0 && !full))
+        if (Next record = suspects_come_first() ? place_suspect(now) : place_in_line(now)) return record;
+    if (const auto idle = admission_->surplus(free, full)) return study::YieldAsked{*idle, now};
+    return {};
 }
 
 bool Tuner::is_training(TrialId id) const {

@@ -148,6 +148,10 @@ void Tuner::Following::operator()(const study::Reported& r) const {
     if (stirs || tuner.admission_->keeps_the_line()) round.push(Fill{});
     if (r.verdict.reason == Reason::missing_metric && !state.scored)
         round.push(Drain{Reason::missing_metric, tuner.missing_metric_message(r)});
+    // At a barrier it may have given its ranks back.
+    const bool gone = r.verdict.verb == Verb::stop && !holds_ranks(t) && !tuner.admission_->has_ended(r.trial);
+    if (gone && !tuner.occupancy_.ends_with_verdict())
+        round.push(Close{r.trial, phase_after(r.verdict.reason), r.verdict, {}});
     if (!tuner.occupancy_.ends_with_verdict()) return;
     if (r.verdict.verb == Verb::stop) round.push(Close{r.trial, phase_after(r.verdict.reason), r.verdict, {}});
     if (r.verdict.verb == Verb::pause && !t.winding) {
@@ -159,6 +163,7 @@ void Tuner::Following::operator()(const study::Reported& r) const {
 void Tuner::Following::operator()(const study::ReportHeld&) const { round.push(Fill{}); }
 
 void Tuner::Following::operator()(const study::CheckpointCommitted& r) const {
+    if (tuner.scheduler_->synchronous()) round.push(Fill{}); // a verdict may wait for it
     // Wait if it is about to pause: it may be the trial to evict.
     if (state.trials[r.trial].phase == TrialPhase::running) round.push(Evict{});
     retain(r.trial);
@@ -277,7 +282,8 @@ void Tuner::follow(const study::Record& record, const Before& before, Round& rou
     for (const TrialId id : scheduler_->fell_out())
         if (state_.trials[id].phase == TrialPhase::paused) following.retain(id);
     // Pushed last, so done first: it pins the checkpoint of the donor before anything is released.
-    if (round.exploit && std::holds_alternative<study::Reported>(record))
+    if (round.exploit &&
+        (std::holds_alternative<study::Reported>(record) || std::holds_alternative<study::TrialPromoted>(record)))
         round.push(TakeOver{std::make_unique<study::Exploited>(*std::exchange(round.exploit, std::nullopt))});
 }
 
@@ -313,7 +319,7 @@ std::vector<study::Command> Tuner::pending_commands() const {
         }
         if (t.phase == TrialPhase::running && t.attempt_iteration == start_of(t).iteration) {
             commands.emplace_back(start_command(id));
-        } else {
+        } else if (!admission_->at_barrier(id)) {
             const Iteration next = t.verdict.verb == Verb::go_on ? t.decision_point : 0;
             commands.emplace_back(
                 study::Decide{id, t.attempt, state_.incarnation, t.attempt_iteration, as_told(id, t.verdict), next});

@@ -68,6 +68,8 @@ study::Reported Tuner::judged(ReportFact&& fact, Round& round) const {
 Verdict Tuner::verdict_on(const ReportFact& fact, Round& round) const {
     const TrialState& t = state_.trials[fact.trial];
     if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return t.verdict;
+    if (admission_->has_ended(fact.trial))
+        return {Verb::stop, Reason::none, 0.0, 0.0}; // the record that follows says why
     const auto objective = std::ranges::find_if(
         fact.metrics, [&](const study::MetricValue& metric) { return objective_ && metric.id == *objective_; });
     const bool missing = objective == fact.metrics.end();
@@ -91,7 +93,7 @@ Verdict Tuner::verdict_on(const ReportFact& fact, Round& round) const {
     if (verdict.verb == Verb::exploit) {
         const schedulers::Exploit wanted = scheduler_->exploit(report);
         const bool waits = !state_.draining; // while draining the trial pauses anyway
-        if (waits) round.exploit = takeover(fact, wanted, round.now);
+        if (waits) round.exploit = takeover(fact.trial, fact.iteration, wanted, round.now);
         verdict.verb = round.exploit ? Verb::exploit : Verb::go_on;
         verdict.reason = round.exploit ? Reason::exploited : Reason::no_donor;
         verdict.a = static_cast<double>(wanted.donor.value());
@@ -101,8 +103,8 @@ Verdict Tuner::verdict_on(const ReportFact& fact, Round& round) const {
     return verdict;
 }
 
-/// nullopt: the donor has no such checkpoint.
-std::optional<study::Exploited> Tuner::takeover(const ReportFact& fact, const schedulers::Exploit& wanted,
+/// nullopt: the donor has no such checkpoint. `iteration` of the trial.
+std::optional<study::Exploited> Tuner::takeover(TrialId id, Iteration iteration, const schedulers::Exploit& wanted,
                                                 StudyTime now) const {
     if (wanted.donor.value() >= state_.trials.size()) return {};
     const auto& all = state_.trials[wanted.donor].checkpoints;
@@ -110,8 +112,7 @@ std::optional<study::Exploited> Tuner::takeover(const ReportFact& fact, const sc
         std::find_if(all.rbegin(), all.rend(), [&](const auto& each) { return each.iteration == wanted.iteration; });
     if (found == all.rend()) return {};
     return study::Exploited{
-        fact.trial,          now, fact.iteration, {wanted.donor, *found}, state_.trials[fact.trial].generation() + 1,
-        wanted.configuration};
+        id, now, iteration, {wanted.donor, *found}, state_.trials[id].generation() + 1, wanted.configuration};
 }
 
 /// How a trial without a further attempt ends.

@@ -50,7 +50,7 @@ struct Reopen {
     TrialId trial;
     bool from_scratch = false;
 };
-/// The trial was told to exploit another one.
+/// The trial was told to exploit another one, or goes on from another state than it paused with.
 struct TakeOver {
     std::unique_ptr<study::Exploited> record; ///< null: written. (It is large, and tasks are moved often.)
 };
@@ -106,7 +106,7 @@ struct Round {
     std::vector<Task> todo;                  ///< the last one first
     bool stale = false;                      ///< the event is of a past incarnation or attempt
     bool death_told = false;                 ///< the record of a death has been written
-    std::optional<study::Exploited> exploit; ///< of the current verdict
+    std::optional<study::Exploited> exploit; ///< of the current verdict or promotion
 
     template <class T>
     void push(T task) {

@@ -135,8 +135,8 @@ bool Tuner::may_retry(TrialId id, const std::string& message) const {
 Told Tuner::told(TrialId id) const {
     const TrialState& t = state_.trials[id];
     if (t.winding) return Told::out;
-    if (admission_->is_leaving(id)) return Told::yield;
-    if (t.phase != TrialPhase::ending) return Told::go_on; // the verdict is from an earlier attempt
+    if (t.phase != TrialPhase::ending) // the verdict is from an earlier attempt
+        return admission_->is_leaving(id) ? Told::yield : Told::go_on;
     if (t.verdict.verb == Verb::exploit) return Told::exploit;
     return t.verdict.verb == Verb::pause ? Told::pause : Told::stop;
 }

@@ -11,6 +11,7 @@
 #include "schedulers/checks.hpp"
 #include "searchers/built_in.hpp"
 #include "tuner/admission/by_arrival.hpp"
+#include "tuner/admission/by_barrier.hpp"
 #include "tuner/admission/by_turn.hpp"
 #include "tuner/archive.hpp"
 #include "tuner/causes.hpp"
@@ -21,9 +22,11 @@ namespace {
 
 constexpr std::uint8_t snapshot_version = 11;
 
-std::unique_ptr<Admission> make_admission(const study::StudySpec& spec, Trials& trials) {
-    if (spec.deterministic) return std::make_unique<ByTurn>(spec, trials);
-    return std::make_unique<ByArrival>(trials);
+std::unique_ptr<Admission> make_admission(const study::StudySpec& spec, State& state,
+                                          const schedulers::Scheduler& scheduler) {
+    if (spec.deterministic) return std::make_unique<ByTurn>(spec, state.trials);
+    if (scheduler.synchronous()) return std::make_unique<ByBarrier>(state.trials, state.placement, scheduler);
+    return std::make_unique<ByArrival>(state.trials);
 }
 
 /// The fields of the state that a snapshot holds, apart from those that save themselves.
@@ -51,7 +54,7 @@ Tuner::Tuner(study::StudySpec spec, std::unique_ptr<schedulers::Scheduler> sched
       searcher_(searcher ? std::move(searcher) : searchers::make_searcher(spec_)),
       scheduler_(scheduler ? std::move(scheduler) : schedulers::make_scheduler(spec_)),
       occupancy_(spec_),
-      admission_(make_admission(spec_, state_.trials)),
+      admission_(make_admission(spec_, state_, *scheduler_)),
       learns_(searcher_->learns()),
       exploits_(scheduler_->exploits()) {
     if (exploits_ && !(occupancy_.can_exploit() && spec_.checkpoint.supported))
@@ -146,8 +149,9 @@ void Tuner::check_invariants() const {
         if (holds) require(t.ranks.size() == t.wanted_ranks, named(id) + " has another number of ranks than it wants");
         require(t.reported || std::isnan(t.best), named(id) + " has a best value but no report");
         if (!std::isnan(t.best) && (!best || study::better(ranked(id), ranked(*best)))) best = id;
-        require(t.verdict.verb != Verb::go_on || t.phase != TrialPhase::paused || !t.reported,
-                named(id) + " is paused although it was told to go on");
+        require(
+            t.verdict.verb != Verb::go_on || t.phase != TrialPhase::paused || !t.reported || admission_->at_barrier(id),
+            named(id) + " is paused although it was told to go on");
         if (is_final(t.phase)) require(t.closed_by != Reason::none, named(id) + " is closed without a reason");
     }
     require(best == state_.best, "the best trial is not the best");

@@ -157,8 +157,8 @@ class Tuner {
 
     // ---- judge.cpp: what an admitted fact means.
     [[nodiscard]] study::Reported judged(ReportFact&& fact, Round& round) const;
-    [[nodiscard]] std::optional<study::Exploited> takeover(const ReportFact& fact, const schedulers::Exploit& wanted,
-                                                           StudyTime now) const;
+    [[nodiscard]] std::optional<study::Exploited> takeover(TrialId id, Iteration iteration,
+                                                           const schedulers::Exploit& wanted, StudyTime now) const;
     [[nodiscard]] study::TrialClosed judged(const EndFact& fact, StudyTime now) const;
     [[nodiscard]] Next judged(Fact& fact, Round& round) const;
     [[nodiscard]] Verdict verdict_on(const ReportFact& fact, Round& round) const;
@@ -186,7 +186,7 @@ class Tuner {
 
     // ---- fill.cpp: new work, and who gets free ranks.
     Next decide(Fill& task, Round& round) const;
-    [[nodiscard]] Next next_work(StudyTime now) const;
+    [[nodiscard]] Next next_work(Round& round) const;
     [[nodiscard]] Next new_trial(const schedulers::Create& create, StudyTime now) const;
     [[nodiscard]] Next open_ticket(StudyTime now) const;
     [[nodiscard]] std::size_t tickets_wanted() const;

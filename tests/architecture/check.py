@@ -43,6 +43,7 @@ READERS_OF_MODE = {
     "src/schedulers/hyperband.cpp": {"make_hyperband"},  # likewise
     "src/schedulers/topk.cpp": {"make_topk"},            # likewise
     "src/testing/scheduler_world.cpp": {"spec_of"},      # the contract has studies of both kinds
+    "src/report/repeat.cpp": {"repeated"},               # one trial needs no order
     "src/study/change.cpp": EVERYWHERE,                  # which keys may change
     "src/study/parse/parse_scheduler.cpp": EVERYWHERE,   # which schedulers do not go with it
     "src/study/parse/parse_stop.cpp": EVERYWHERE,              # refuses keys that contradict it
@@ -51,6 +52,8 @@ READERS_OF_MODE = {
     "src/tuner/apply.cpp": {"lose_determinism"},         # the mark deterministic_until
     "src/tuner/admission/by_arrival.cpp": {"ByArrival"},
     "src/tuner/admission/by_arrival.hpp": {"ByArrival"},
+    "src/tuner/admission/by_barrier.cpp": {"ByBarrier"},
+    "src/tuner/admission/by_barrier.hpp": {"ByBarrier"},
     "src/tuner/admission/by_turn.cpp": {"ByTurn"},
     "src/tuner/admission/by_turn.hpp": {"ByTurn"},
     "src/tuner/admission/occupancy.hpp": {"Occupancy"},

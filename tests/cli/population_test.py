@@ -28,7 +28,7 @@ width = {width}
 [scheduler]
 type = "pbt"
 interval = 2
-compare = "latest"
+{mode}
 [scheduler.explore]
 lr = [0.5, 2.0]
 """
@@ -62,8 +62,8 @@ while True:
 
 
 class Population(Kills, Case):
-    def study(self, ranks="1", width="1"):
-        self.write("population.toml", STUDY.format(ranks=ranks, width=width))
+    def study(self, ranks="1", width="1", mode='compare = "latest"'):
+        self.write("population.toml", STUDY.format(ranks=ranks, width=width, mode=mode))
         self.write("train.py", TRAIN)
         self.traces = self.cwd / "traces"
         self.traces.mkdir()
@@ -132,8 +132,38 @@ class Population(Kills, Case):
         out, _ = self.ranktune("replay", "memory", "--verify")
         self.assertIn("verified", out)
 
-    def test_no_kill_leaves_a_mixture_of_two_members(self):
+    def test_members_wait_for_each_other_at_barriers(self):
+        self.study(mode="synchronous = true")
+        out, _ = self.ranktune(*self.command()[1:])
+        self.assertRegex(out, r"(?m)^plan +6 trials · synchronous population-based training$")
+        whole, takeovers = self.check()
+        self.assertGreater(takeovers, 0)
+        for trial in whole["trials"]:
+            for taken in trial.get("takeovers", []):  # the state that the donor had at the same barrier
+                self.assertEqual(taken["donor_iteration"], taken["iteration"], trial["id"])
+
+    def test_a_member_is_repeated_from_scratch_with_its_schedule(self):
         self.study()
+        self.ranktune(*self.command()[1:])
+        whole, _ = self.check()
+        trial = next(trial for trial in whole["trials"] if trial.get("takeovers"))["id"]
+        trace = json.loads((self.traces / str(trial)).read_text())
+        again, _ = self.ranktune("replay", "population", "--schedule", str(trial))
+        self.assertIn("[scheduler.schedule]", again)
+        self.write("again.toml", again)
+        self.ranktune("run", "again.toml", "--local", "1")
+        self.assertEqual(json.loads((self.traces / "0").read_text()), trace)
+        out, _ = self.ranktune("replay", f"population-trial-{trial}", "--verify")
+        self.assertIn("verified", out)
+
+    def test_no_kill_leaves_a_mixture_of_two_members(self):
+        self.kill_at_random('compare = "latest"')
+
+    def test_no_kill_at_a_barrier_leaves_a_mixture_of_two_members(self):
+        self.kill_at_random("synchronous = true")
+
+    def kill_at_random(self, mode):
+        self.study(mode=mode)
         dice = random.Random(1)
         for _ in range(5):
             began = time.time()

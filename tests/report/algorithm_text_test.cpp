@@ -55,25 +55,27 @@ TEST_CASE("the reference page has the tables of the algorithms", "[report]") {
 
 TEST_CASE("the commented table of every algorithm is its default, also when the comments are taken away", "[report]") {
     const auto parsed = [](const std::string& table) {
-        const std::string changes = table.find("explore") == std::string::npos ? "" : "lr = \"uniform(0.1, 1)\"\n";
+        const std::string changes = table.find("lr = ") == std::string::npos ? "" : "lr = \"uniform(0.01, 1)\"\n";
         return study::resolved_toml(study::parse_study(begin + changes + table, "/s.toml", {},
                                                        ranktune::testing::known({ranktune::testing::any_trainable()})));
     };
     const auto check = [&](const std::string& kind, const auto& info, const space::Configuration& options,
-                           bool explores) {
+                           const std::string& required) {
         INFO(info.name);
         const std::string table = report::commented_table(info);
-        const std::string plain =
-            parsed("[" + kind + "]\ntype = \"" + info.name + "\"\n" + (explores ? "explore.lr = \"perturb\"\n" : ""));
+        const std::string plain = parsed("[" + kind + "]\ntype = \"" + info.name + "\"\n" + required);
         CHECK(parsed(table) == plain);
         const std::string all = uncommented(table, info, options);
         CHECK((info.options.empty() || all != table));
         CHECK(parsed(all) == plain);
     };
     for (const auto& searcher : built_in_algorithms().searchers)
-        check("searcher", *searcher, study::chosen(searcher).options, false);
+        check("searcher", *searcher, study::chosen(searcher).options, "");
     for (const auto& scheduler : built_in_algorithms().schedulers)
-        check("scheduler", *scheduler, study::chosen(scheduler).options, scheduler->explores);
+        check("scheduler", *scheduler, study::chosen(scheduler).options,
+              scheduler->explores    ? "explore.lr = \"perturb\"\n"
+              : scheduler->schedules ? "schedule.lr = [[1, 0.05]]\n"
+                                     : "");
 }
 
 TEST_CASE("every option of every algorithm is told on a terminal", "[report]") {

@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "report/life.hpp"
+#include "report/repeat.hpp"
 #include "report/screens.hpp"
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"
 
 using namespace ranktune;
 using namespace ranktune::report;
+using ranktune::report::testing::rising;
 using ranktune::report::testing::StudyByHand;
 
 namespace {
@@ -138,4 +140,92 @@ TEST_CASE("A long schedule is shown from its end", "[report][pbt]") {
     CHECK(screen.find(std::to_string(stretches.size() - 8) + " earlier stretches; all:") != std::string::npos);
     CHECK(screen.find("ranktune export population --format json") != std::string::npos);
     CHECK(screen.find("-58 as #" + std::to_string(study.tuner.state().best->value())) != std::string::npos);
+}
+
+TEST_CASE("A trial that repeats a member has its configurations at the same iterations", "[report][pbt]") {
+    Taken study;
+    const std::string text = study::resolved_toml(repeated(study.tuner, base::TrialId(1)));
+    INFO(text);
+    CHECK(text.find("name = \"population-trial-1\"") != std::string::npos);
+    CHECK(text.find("[scheduler.schedule]\nlr = [[2, " + study.now(0) + "], [4, " + study.now(1) + "]]\n") !=
+          std::string::npos);
+    StudyByHand again(text); // as a user's study file
+    again.began(1);
+    again.play_out(rising);
+    const auto stretches = lineage(study.tuner.state(), base::TrialId(1), 5);
+    CHECK(again.state(0).phase == study::TrialPhase::finished);
+    CHECK(again.state(0).iteration == 5);
+    base::Iteration trained = 0;
+    for (const Stretch& stretch : stretches)
+        for (base::Iteration i = 0; i < stretch.length(); ++i)
+            CHECK(tuner::configuration_at(again.state(0), ++trained) == *stretch.configuration);
+    CHECK(trained == 5);
+    // It is shown as a schedule of its own.
+    TrialLife life(study::TrialId{0}, "score");
+    for (const auto& record : again.records) life.add(record);
+    std::string told;
+    for (const auto& line : life.lines()) told += line + "\n";
+    INFO(told);
+    CHECK(told.find("goes on from iteration 2, lr ") != std::string::npos);
+    CHECK(told.find("attempt 2 started on n1 (w1), from iteration 2\n") != std::string::npos);
+    const std::string screen = best_screen(again.tuner, "again", {}, false);
+    INFO(screen);
+    CHECK(screen.find("schedule  0-2  lr=") != std::string::npos);
+    CHECK(screen.find("judge the") == std::string::npos);
+    CHECK(live_table(again.tuner, {}, {}).find("took over") == std::string::npos);
+}
+
+TEST_CASE("A trial that took over nothing is repeated as it is", "[report][pbt]") {
+    Taken study;
+    const study::StudySpec spec = repeated(study.tuner, base::TrialId(2));
+    CHECK(spec.scheduler.algorithm->name == "fifo");
+    CHECK(spec.max_iterations == 4);
+    StudyByHand again(study::resolved_toml(spec));
+    again.began(1);
+    CHECK(again.state(0).configuration == study.state(2).configuration);
+    StudyByHand fresh(population(9));
+    fresh.began(4);
+    CHECK_THROWS_AS(static_cast<void>(repeated(fresh.tuner, base::TrialId(0))), base::UsageError);
+}
+
+TEST_CASE("A trial is repeated with the hyper-parameters that appear and vanish", "[report][pbt]") {
+    std::string text = population(9);
+    const std::string plain = "lr = \"uniform(0.1, 10.0)\"\n";
+    text.replace(text.find(plain), plain.size(),
+                 plain +
+                     "method = [\"adam\", \"sgd\"]\n"
+                     "momentum = { domain = \"uniform(0, 1)\", condition = \"method == 'sgd'\" }\n"
+                     "unused = { value = 3, condition = \"method == 'sgd' and lr > 20\" }\n"
+                     "size = [[8, 8], [16, 16]]\n");
+    StudyByHand study(text + "explore.method = \"resample\"\n");
+    study.began(1);
+    const space::Value size = study.state(0).configuration.at("size");
+    const auto with = [&](double lr, const char* method, std::optional<double> momentum) {
+        space::Configuration configuration;
+        configuration.set("lr", lr);
+        configuration.set("method", method);
+        if (momentum) configuration.set("momentum", *momentum);
+        configuration.set("size", size);
+        return configuration;
+    };
+    const space::Configuration first = study.state(0).configuration;
+    std::vector<space::Configuration> all{first,
+                                          with(1.5, "adam", {}),
+                                          with(1.5, "sgd", 0.25),
+                                          with(2.5, "sgd", 0.5),
+                                          with(2.5, "adam", {}),
+                                          with(2.5, "sgd", 0.5)};
+    for (std::uint32_t i = 1; i < all.size(); ++i) {
+        study.report(0, i, 1.0);
+        study.saved(0, i);
+        const auto& state = study.state(0).checkpoints.back();
+        study.tuner.apply(study::Exploited{base::TrialId(0), {}, i, {base::TrialId(0), state}, i, all[i]});
+    }
+    study.report(0, all.size(), 1.0);
+    const std::string file = study::resolved_toml(repeated(study.tuner, base::TrialId(0)));
+    INFO(file);
+    StudyByHand again(file);
+    again.began(1);
+    again.play_out(rising);
+    for (std::uint32_t i = 0; i < all.size(); ++i) CHECK(tuner::configuration_at(again.state(0), i + 1) == all[i]);
 }

@@ -118,6 +118,7 @@ std::string Player::play(const std::string& command, const std::string& body) {
             const bool saves = pauses || best;
             if (saves) {
                 study::CheckpointRef checkpoint{iteration, checkpoint_name(trial, iteration), 1, 1};
+                checkpoint.generation = live_->state().trial(base::TrialId{trial}).generation();
                 if (word != "-" && std::isfinite(value_of(word))) checkpoint.value = value_of(word);
                 event(study::CheckpointSaved{base::TrialId{trial}, attempt(), incarnation(), checkpoint}, text);
             }
@@ -127,6 +128,7 @@ std::string Player::play(const std::string& command, const std::string& body) {
     } else if (verb == "saved") {
         words >> trial >> iteration;
         study::CheckpointRef checkpoint{iteration, checkpoint_name(trial, iteration), 1, 1};
+        checkpoint.generation = live_->state().trial(base::TrialId{trial}).generation();
         if (words >> word) checkpoint.value = value_of(word);
         event(study::CheckpointSaved{base::TrialId{trial}, attempt(), incarnation(), checkpoint}, text);
     } else if (verb == "over") {

@@ -28,9 +28,10 @@ struct Lives {
         tuner::Output created;
         tuner->create("00000000-0000-4000-8000-000000000000", "", "sim", created);
         journal.append(created.records);
+        const auto of_workers = options.deaths; // in every life
         for (std::uint32_t life = 0; life <= deaths.size(); ++life) {
             options.incarnation = base::Incarnation{life + 1};
-            options.deaths.clear();
+            options.deaths = of_workers;
             if (life < deaths.size()) options.deaths.emplace_back(base::head_rank, deaths[life]);
             const ClusterResult result = run_cluster(options, *tuner, journal, files);
             problems.insert(problems.end(), result.problems.begin(), result.problems.end());

@@ -167,3 +167,101 @@ TEST_CASE("A population gets to its end, whoever dies, and nobody trains a mixtu
     CHECK(totals.between_sizes > 20);
     CHECK(totals.turns > 100);
 }
+
+namespace {
+
+/// What a journal says of barriers: nobody goes on before all have arrived that can.
+struct Barriers {
+    static constexpr base::Iteration interval = 3;
+    std::map<base::Iteration, std::size_t> held;     ///< how many reports, at each barrier
+    std::map<base::Iteration, std::size_t> verdicts; ///< on these
+    std::size_t exact = 0;                           ///< exploits of the donor's state at the same barrier
+    std::size_t other = 0;                           ///< of one that it had before, or (who comes late) after
+    std::size_t yields = 0;
+
+    void see(const study::Record& record) {
+        if (const auto* early = std::get_if<study::ReportHeld>(&record)) {
+            CHECK(early->iteration % interval == 0);
+            CHECK(verdicts[early->iteration] == 0); // who comes later is judged at once
+            ++held[early->iteration];
+        } else if (const auto* report = std::get_if<study::Reported>(&record)) {
+            const bool at_barrier = report->iteration % interval == 0 && report->iteration < 30;
+            if (at_barrier && report->verdict.reason != study::Reason::below_rung) ++verdicts[report->iteration];
+        } else if (const auto* takeover = std::get_if<study::Exploited>(&record)) {
+            ++(takeover->donor.checkpoint.iteration == takeover->iteration ? exact : other);
+        } else if (std::holds_alternative<study::YieldAsked>(record)) {
+            ++yields;
+        }
+    }
+};
+
+Barriers barriers_of(const Lives& lives) {
+    Barriers barriers;
+    lives.journal.for_each([&](const study::Record& record) { barriers.see(record); });
+    return barriers;
+}
+
+} // namespace
+
+TEST_CASE("In a synchronous population nobody goes on before all are there, on any number of ranks", "[sim][pbt]") {
+    const char* selections[] = {"truncation", "tournament", "t_test"};
+    const std::pair<std::uint32_t, bool> cases[] = {{1, false}, {5, false}, {5, true}, {12, false}, {12, true}};
+    for (const auto& [workers, program] : cases) { // a program saves its state only when it pauses
+        for (const char* selection : selections) {
+            INFO(workers << " workers, " << selection << (program ? ", a program" : ""));
+            study::StudySpec spec = population(12, {{"interval", 3}, {"selection", selection}, {"synchronous", true}});
+            if (program) spec.trainable.program.emplace();
+            ClusterOptions options;
+            options.workers = workers;
+            Lives lives;
+            lives.run([&] { return std::make_unique<tuner::Tuner>(spec); }, options, {});
+            Totals totals;
+            check(lives, "", totals);
+            const Barriers barriers = barriers_of(lives);
+            CHECK(barriers.held.size() == 9); // 3, 6, ... 27
+            for (const auto& [iteration, reports] : barriers.held) {
+                CHECK(reports == 12);
+                CHECK(barriers.verdicts.at(iteration) == 12);
+            }
+            // Whoever takes over a member takes the state that it has at this barrier.
+            CHECK(barriers.other == 0);
+            if (std::string(selection) == "t_test") continue;
+            CHECK(barriers.exact > 10);
+            CHECK((barriers.yields > 0) == (workers < 12 || program));
+        }
+    }
+}
+
+TEST_CASE("A synchronous population gets to its end, whoever dies at a barrier or on the way", "[sim][pbt]") {
+    Totals totals;
+    std::size_t held = 0;
+    std::size_t late = 0;
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+        INFO("seed " << seed);
+        const char* selections[] = {"truncation", "tournament", "t_test"};
+        study::StudySpec spec =
+            population(12, {{"interval", 3}, {"selection", selections[seed % 3]}, {"synchronous", true}});
+        spec.seed = seed;
+        if (seed % 4 < 2) spec.resources.ranks_parameter = "width"; // groups of 1 to 3 ranks
+        if (seed % 7 == 0) spec.max_concurrent = 4;
+        ClusterOptions options;
+        options.workers = seed % 5 == 0 ? 36 : 6; // all members at once, or in turns
+        options.seed = seed;
+        options.curve.unreadable_rate = 0.05;
+        options.curve.fate = seed;
+        if (seed % 2 == 0) options.deaths.emplace_back(base::Rank{2}, 4s);
+        Lives lives;
+        lives.run([&] { return std::make_unique<tuner::Tuner>(spec); }, options,
+                  {after(0.9 + 0.1 * static_cast<double>(seed)), 5s});
+        check(lives, spec.resources.ranks_parameter, totals);
+        for (const auto& [iteration, reports] : barriers_of(lives).held) {
+            held += reports;
+            late += 12 - reports;
+        }
+    }
+    CHECK(totals.exploits > 200);
+    CHECK(totals.from_donors > 200);
+    CHECK(totals.between_sizes > 20);
+    CHECK(held > 5000);
+    CHECK(late > 0);
+}

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ranktune/study/codec.hpp"
 #include "ranktune/study/objective.hpp"
@@ -21,14 +22,8 @@ class ObjectiveReader {
         if (record.name == objective_.metric) id_ = record.id;
     }
     /// As reported; NaN when the report lacks the objective.
-    [[nodiscard]] double value(const study::Reported& record) const {
-        if (id_) {
-            for (const auto& metric : record.metrics) {
-                if (metric.id == *id_) return metric.value;
-            }
-        }
-        return std::numeric_limits<double>::quiet_NaN();
-    }
+    [[nodiscard]] double value(const study::Reported& record) const { return value_in(record.metrics); }
+    [[nodiscard]] double value(const study::ReportHeld& record) const { return value_in(record.metrics); }
     /// Turned so that larger is better; non-finite is worst.
     [[nodiscard]] double score(double value) const { return study::score(value, objective_.mode); }
 
@@ -40,6 +35,15 @@ class ObjectiveReader {
     }
 
   private:
+    [[nodiscard]] double value_in(const std::vector<study::MetricValue>& metrics) const {
+        if (id_) {
+            for (const auto& metric : metrics) {
+                if (metric.id == *id_) return metric.value;
+            }
+        }
+        return std::numeric_limits<double>::quiet_NaN();
+    }
+
     study::Objective objective_;
     std::optional<study::MetricId> id_;
 };

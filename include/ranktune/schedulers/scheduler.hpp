@@ -94,11 +94,26 @@ class Scheduler {
     [[nodiscard]] virtual Exploit exploit(const Report&) const {
         throw std::logic_error(std::string(name()) + " exploits nobody");
     }
-    /// `decide` may say Verb::exploit: the trainable must save checkpoints, and the study cannot be deterministic.
+    /// Whether a trial that this promotion of `next` lets go on does so from another state, and with another
+    /// configuration: the state is a committed checkpoint, of another trial or its own. Only asked if `exploits`.
+    [[nodiscard]] virtual std::optional<Exploit> exploit_at(const Promotion&) const { return {}; }
+    /// Trials take over states: the trainable must save checkpoints, and the study cannot be deterministic.
     [[nodiscard]] virtual bool exploits() const { return false; }
     /// Whether others may still want to take over a trial that has ended: until they may not, its newest checkpoint
     /// stays.
     [[nodiscard]] virtual bool donates(base::TrialId) const { return false; }
+    /// Some reports are judged together, when all trials that train have got as far (barriers).
+    [[nodiscard]] virtual bool synchronous() const { return false; }
+    /// Whether the trial's report at this iteration, a decision point, is held until the others have got there (record
+    /// ReportHeld) and judged then. Only asked if `synchronous`. A trial that is lost on its way is not waited for: its
+    /// report may be judged at once, after those of the others.
+    [[nodiscard]] virtual bool is_barrier(base::TrialId, base::Iteration) const { return false; }
+    /// All trials that are waited for have reported at this barrier: whose held report is judged next. nullopt: the
+    /// verdicts on those that are left wait for a checkpoint of another trial. They must not wait for one that has no
+    /// ranks, or has got to its next barrier.
+    [[nodiscard]] virtual std::optional<base::TrialId> next_verdict(base::Iteration) const { return {}; }
+    /// Trials at this barrier whose state verdicts wait for, and that only save it when they pause: they are asked to.
+    [[nodiscard]] virtual std::vector<base::TrialId> to_save(base::Iteration) const { return {}; }
     /// The next iteration, greater than `current`, at which a trial must wait for the verdict.
     [[nodiscard]] virtual base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const = 0;
     /// Throws base::FormatError when the record does not fit the state (a trial that was never created).

@@ -114,7 +114,8 @@ struct SchedulerInfo : AlgorithmInfo {
     std::function<std::unique_ptr<schedulers::Scheduler>(const StudySpec& study)> make;
     std::optional<CheckpointNeed> needs_checkpoints; ///< nullopt: never pauses a trial
     bool has_rungs = false;                          ///< judges trials at rungs (checkpoint.at_rungs)
-    bool explores = false; ///< changes hyper-parameters during training: needs [scheduler.explore]
+    bool explores = false;  ///< changes hyper-parameters during training: needs [scheduler.explore]
+    bool schedules = false; ///< changes them at given iterations: needs [scheduler.schedule]
     std::function<SchedulerPlan(const StudySpec& study)> plan; ///< may be empty: `SchedulerPlan{}`
 };
 
@@ -136,6 +137,18 @@ struct Explored {
 /// Factors of `NAME = "perturb"` (Jaderberg et al. 2017, section 4.1).
 inline constexpr double perturb_factors[] = {0.8, 1.2};
 
+/// The values of a hyper-parameter while a trial trains: an entry of [scheduler.schedule].
+struct Scheduled {
+    struct Change {
+        Iteration after = 0; ///< so many iterations the trial has this value
+        space::Value value;
+        friend bool operator==(const Change&, const Change&) = default;
+    };
+    std::string name;            ///< of the hyper-parameter
+    std::vector<Change> changes; ///< ascending; before the first one the value is that of the trial's configuration
+    friend bool operator==(const Scheduled&, const Scheduled&) = default;
+};
+
 /// The algorithms that a study file may name. The first of each kind is the default.
 struct Algorithms {
     std::vector<std::shared_ptr<const SchedulerInfo>> schedulers = {};
@@ -147,7 +160,8 @@ struct Algorithms {
 struct SchedulerSpec {
     std::shared_ptr<const SchedulerInfo> algorithm;
     space::Configuration options;
-    std::vector<Explored> explore = {}; ///< in the order of the study file; only where `algorithm->explores`
+    std::vector<Explored> explore = {};   ///< in the order of the study file; only where `algorithm->explores`
+    std::vector<Scheduled> schedule = {}; ///< likewise; only where `algorithm->schedules`
 };
 /// [searcher], likewise.
 struct SearcherSpec {
@@ -171,8 +185,8 @@ void set_option(SchedulerSpec& scheduler, const OptionValue& value);
 /// Whether trials that this scheduler pauses must have saved their state.
 [[nodiscard]] bool needs_checkpoints(const SchedulerSpec& scheduler);
 
-/// Throws base::UsageError if an option, or an explored hyper-parameter, is wrong for this study, or if there is no
-/// algorithm.
+/// Throws base::UsageError if an option, or an explored or scheduled hyper-parameter, is wrong for this study, or if
+/// there is no algorithm.
 void check_options(const SchedulerSpec& scheduler, const StudySpec& study);
 void check_options(const SearcherSpec& searcher, const StudySpec& study);
 

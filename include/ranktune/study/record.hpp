@@ -186,7 +186,8 @@ struct DeadlineSet {
     friend bool operator==(const DeadlineSet&, const DeadlineSet&) = default;
 };
 
-/// Deterministic mode: a report whose turn has not come. It is kept until the record Reported admits it.
+/// A report whose turn has not come (deterministic mode), or that is judged together with those of other trials (a
+/// synchronous scheduler). It is kept until the record Reported admits it.
 struct ReportHeld {
     TrialId trial;
     Attempt attempt;
@@ -220,20 +221,20 @@ struct HostRetired {
     friend bool operator==(const HostRetired&, const HostRetired&) = default;
 };
 
-/// Deterministic mode: the group of a trial whose turn has not come was asked to save its state and to give its ranks
-/// to a trial whose turn comes earlier.
+/// The group of a trial whose report is held was asked to save its state and to give its ranks to another trial: one
+/// whose turn comes earlier (deterministic mode), or that is still on its way (a synchronous scheduler).
 struct YieldAsked {
     TrialId trial;
     StudyTime at;
     friend bool operator==(const YieldAsked&, const YieldAsked&) = default;
 };
 
-/// Follows the verdict `exploit`: the trial takes over the state of `donor` and has this configuration from now on. It
-/// keeps counting its own iterations from `iteration`.
+/// Follows the verdict `exploit`, or TrialPromoted: the trial takes over the state of `donor` (of another trial, or one
+/// of its own) and has this configuration from now on. It keeps counting its own iterations from `iteration`.
 struct Exploited {
     TrialId trial;
     StudyTime at;
-    Iteration iteration = 0; ///< of the trial, as of its verdict
+    Iteration iteration = 0; ///< of the trial, as of its verdict or promotion
     Donor donor;
     std::uint32_t generation = 1; ///< of the trial from now on
     space::Configuration configuration;

@@ -63,7 +63,7 @@ enum class Reason : std::uint8_t {
     parameters_differ = 24, ///< the ranks of a trial hold different parameters
     unsaved = 25,           ///< a checkpoint could not be written
     deadline = 26,          ///< the job ends before more could be done
-    yielded = 27,           ///< deterministic mode: gives its ranks to a trial whose turn comes earlier
+    yielded = 27,           ///< gives its ranks to a trial whose turn comes earlier
     unread_parameter = 28,  ///< the first trial never looked at a parameter of the study file
     unreachable = 29,       ///< a checkpoint could not be read, but is not known to be damaged
     unstarted = 30,         ///< ranktune could not set up an attempt: an input or output error of its own
@@ -76,7 +76,8 @@ enum class Reason : std::uint8_t {
     published = 37,         ///< goes on, and saves its state for others; a = its place among b members
     kept = 38,              ///< goes on with its state; a = its place among b members
     unpublished = 39,       ///< goes on: none of the better ones has saved its state; a = its place among b members
-    turn = 40               ///< gives its ranks to a trial that has trained less; a = iterations of that trial
+    turn = 40,              ///< gives its ranks to a trial that has trained less; a = iterations of that trial
+    scheduled = 41          ///< saves its state, to go on with other hyper-parameters; a = its iteration
 };
 
 /// Who or what asks a study to stop. Codes are written to the journal: append only.

@@ -11,7 +11,9 @@
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
 #include "ranktune/algorithms/registry.hpp"
+#include "ranktune/study/parse.hpp"
 #include "report/load.hpp"
+#include "report/repeat.hpp"
 #include "report/replay.hpp"
 #include "report/screens.hpp"
 #include "report/simulated.hpp"
@@ -67,10 +69,23 @@ int verify(const ReplayArguments& arguments, const Replayed& study) {
     return study.newest_missing ? 1 : 0;
 }
 
+/// Returns the exit code.
+int print_schedule(const ReplayArguments& arguments, const Replayed& study) {
+    const auto trial = report::trial_named(study.tuner->state(), arguments.schedule, arguments.directory);
+    const study::StudySpec spec = report::repeated(*study.tuner, trial);
+    std::cout << fmt::format("# Trains one trial from scratch as trial #{} of the study {} was trained.\n",
+                             trial.value(), study.tuner->spec().name);
+    if (const auto mark = report::simulated_text(study.tuner->state()); !mark.empty())
+        std::cout << "# " << mark << "\n";
+    std::cout << study::resolved_toml(spec);
+    return study.newest_missing ? 1 : 0;
+}
+
 } // namespace
 
 int replay(const ReplayArguments& arguments) {
     const Replayed study = replayed(arguments);
+    if (!arguments.schedule.empty()) return print_schedule(arguments, study);
     if (arguments.logical_digest) {
         std::cout << fmt::format("{:016x}\n", study.digest.value());
         if (const auto mark = report::deterministic_text(study.tuner->state()); !mark.empty())

@@ -89,6 +89,7 @@ struct ReplayArguments {
     bool verify = false;
     bool logical_digest = false;
     std::optional<std::uint64_t> until; ///< records
+    std::string schedule;               ///< a trial; empty: none
 };
 int replay(const ReplayArguments& arguments);
 // From here on, `directory` is the study directory, never its file.

@@ -41,6 +41,7 @@ constexpr View fixed_keys[] = {
     "searcher.type",
     "scheduler.type",
     "scheduler.explore",
+    "scheduler.schedule",
     "stop.metric",
     "stop.time",
     "stop.plateau",

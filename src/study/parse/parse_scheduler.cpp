@@ -42,7 +42,12 @@ void parse_scheduler(ParseContext& context) {
         table.complain("type", in_quotes(scheduler.algorithm->name) +
                                    " does not go with study.deterministic: which states trials have saved when another "
                                    "one wants to go on from them depends on time");
+    if (scheduler.algorithm->schedules && context.spec.deterministic)
+        table.complain("type", in_quotes(scheduler.algorithm->name) +
+                                   " does not go with study.deterministic: a trial goes on with other values when its "
+                                   "state is saved, which depends on time");
     parse_explore(context, table);
+    parse_schedule(context, table);
     table.finish();
 }
 

@@ -64,6 +64,8 @@ void parse_searcher(ParseContext& context);
 void parse_scheduler(ParseContext& context);
 /// The part of parse_scheduler for [scheduler.explore].
 void parse_explore(ParseContext& context, TableReader& scheduler);
+/// The part of parse_scheduler for [scheduler.schedule].
+void parse_schedule(ParseContext& context, TableReader& scheduler);
 void parse_stop(ParseContext& context);
 void parse_checkpoint(ParseContext& context);
 /// [failure], [journal], [run], [slurm].

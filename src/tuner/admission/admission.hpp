@@ -63,6 +63,11 @@ class Admission {
     /// Reports of the trial that have arrived and not taken effect, oldest first; null: never any.
     [[nodiscard]] virtual const std::deque<study::ReportHeld>* held(TrialId trial) const = 0;
 
+    /// Its newest report is held until others have reported, too; until then it wants no ranks.
+    [[nodiscard]] virtual bool at_barrier(TrialId) const { return false; }
+    /// It has ended by itself, which takes effect after what it reported before.
+    [[nodiscard]] virtual bool has_ended(TrialId) const { return false; }
+
     // ---- work and ranks
     enum class Room : std::uint8_t { none, one, by_ranks };
     /// Whether a trial may be created or promoted now; by_ranks: if ranks are left over.
@@ -82,6 +87,11 @@ class Admission {
     /// before it (nullopt: a trial that comes before all others).
     [[nodiscard]] virtual std::optional<TrialId> to_yield(std::optional<TrialId> before, std::uint32_t wanted,
                                                           std::uint32_t free) const = 0;
+
+    /// A trial to ask for its ranks because it has nothing to do with them, and others in line have, or because its
+    /// state is wanted, and it only saves that when it pauses. `free`: ranks;
+    /// `full`: the study has as many trials with ranks as it may.
+    [[nodiscard]] virtual std::optional<TrialId> surplus(std::uint32_t, bool) const { return {}; }
 
     /// The ranks of the trial will come back by themselves: it left its slot, or was asked to yield.
     [[nodiscard]] virtual bool is_leaving(TrialId trial) const = 0;

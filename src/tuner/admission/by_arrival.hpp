@@ -6,7 +6,7 @@
 
 namespace ranktune::tuner {
 
-class ByArrival final : public Admission {
+class ByArrival : public Admission {
   public:
     /// `trials` must outlive it.
     explicit ByArrival(const Trials& trials) : trials_(trials) {}
@@ -18,6 +18,8 @@ class ByArrival final : public Admission {
     [[nodiscard]] Iteration received(TrialId trial) const override { return trials_[trial].attempt_iteration; }
     [[nodiscard]] Iteration admitted(TrialId trial) const override { return trials_[trial].attempt_iteration; }
     [[nodiscard]] const std::deque<study::ReportHeld>* held(TrialId) const override { return nullptr; }
+
+    [[nodiscard]] bool has_ended(TrialId trial) const override;
 
     [[nodiscard]] Room room() const override { return ends_.empty() ? Room::by_ranks : Room::none; }
     [[nodiscard]] bool any_active() const override;
@@ -38,13 +40,13 @@ class ByArrival final : public Admission {
     void restore(study::Decoder&) override { ends_.clear(); }
     void check_invariants() const override;
 
-  private:
-    [[nodiscard]] bool has_ended(TrialId trial) const;
-    void excuse(TrialId trial);
-    void forget(TrialId trial);
-
+  protected:
     const Trials& trials_;
     std::vector<EndFact> ends_; ///< of this step
+
+  private:
+    void excuse(TrialId trial);
+    void forget(TrialId trial);
 };
 
 } // namespace ranktune::tuner
