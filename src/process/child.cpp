@@ -189,7 +189,7 @@ bool Child::read_control() {
 }
 
 void Child::send(std::string_view line) {
-    if (unsent_.size() + line.size() > longest_backlog) return;
+    if (!unsent_.empty() && unsent_.size() + line.size() > longest_backlog) return;
     unsent_ += line;
     flush();
 }

@@ -49,7 +49,8 @@ class Child {
     bool wait(Clock::duration patience);
     /// The next message line. Throws base::FormatError when it is too long.
     [[nodiscard]] std::optional<std::string> next_line() { return messages_.next(); }
-    /// Sends as soon as the program reads; never blocks. Drops messages once more than a MiB is unread.
+    /// Sends as soon as the program reads; never blocks. Drops a message while more than a MiB would be unread with it,
+    /// but never the only one.
     void send(std::string_view line);
     /// Sends TERM to the program and its descendants now, KILL after the grace. A second call does nothing.
     void stop();

@@ -65,7 +65,7 @@ class Looks {
 /// The body for the kind of trainable: program, class or function.
 std::unique_ptr<TrialBody> make_body(const AttemptParts& parts, Spare& spare) {
     const AttemptSetting& setting = parts.setting;
-    if (setting.spec->trainable.program) return std::make_unique<ProgramBody>(parts);
+    if (setting.spec->trainable.program) return std::make_unique<ProgramBody>(parts, spare);
     if (setting.trainable->factory) return std::make_unique<ClassBody>(parts, spare);
     return std::make_unique<FunctionBody>(parts);
 }

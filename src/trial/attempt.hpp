@@ -14,6 +14,7 @@
 #include "ranktune/study/spec.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "trial/attempt_port.hpp"
+#include "trial/bodies/kept_program.hpp"
 #include "trial/checkpoints/checkpoint_io.hpp"
 #include "trial/checkpoints/checkpoint_writer.hpp"
 #include "trial/runner.hpp"
@@ -40,6 +41,7 @@ struct ProgramSetting {
     /// Called on the trial thread with one line that a program printed.
     std::function<void(base::TrialId, std::string_view)> output;
     std::chrono::milliseconds alone_grace{5000}; ///< see ProgramLeader
+    std::chrono::milliseconds unclaimed{10000};  ///< see KeptProgram
 };
 
 /// What is the same for all attempts.
@@ -53,10 +55,12 @@ struct AttemptSetting {
     CheckpointWriter* writer = nullptr; ///< writes to `checkpoints` for this thread's attempts; idle between attempts
 };
 
-/// The trainable of the previous attempt, if that ended well: the next attempt may reuse it (Trainable::reset_config).
+/// What the previous attempt has left for the next one: a trainable, if the attempt ended well and it may be reused
+/// (Trainable::reset_config), or a program that waits to exploit.
 struct Spare {
     std::unique_ptr<trainables::Trainable> trainable;
     int size = 0; ///< ranks of its trial
+    std::unique_ptr<KeptProgram> program = {};
 };
 
 /// Runs the attempt to its end. Never throws. Outcomes other than the regular ones, each with a message: `failed` for

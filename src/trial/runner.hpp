@@ -38,7 +38,8 @@ struct RunnerSaved {
 struct RunnerUnsaved {
     std::string why;
 };
-/// Every rank, once per start: no user code of this attempt runs here any more.
+/// Every rank, once per start: no user code of this attempt runs here any more. (A program may wait in its last report
+/// for the next attempt.)
 struct RunnerEnded {
     study::AttemptOutcome outcome = study::AttemptOutcome::finished;
     study::Failure failure;

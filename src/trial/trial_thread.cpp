@@ -125,11 +125,24 @@ std::optional<study::Verdict> TrialThread::verdict_within(base::Iteration iterat
     return verdict_on(iteration);
 }
 
+/// Returns when there is an assignment, or the thread has to end. Looks after a program that waits meanwhile.
+void TrialThread::await_assignment(std::unique_lock<std::mutex>& lock, Spare& spare) {
+    constexpr std::chrono::milliseconds turn{20};
+    const auto is_called = [this] { return quit_ || (assignment_ && !taken_); };
+    while (spare.program) {
+        if (changed_.wait_for(lock, turn, is_called)) return;
+        lock.unlock();
+        if (!spare.program->tend()) spare.program.reset();
+        lock.lock();
+    }
+    changed_.wait(lock, is_called);
+}
+
 void TrialThread::main() {
     Spare spare; // created and destroyed on this thread, like all user objects
     std::unique_lock lock(mutex_);
     while (true) {
-        changed_.wait(lock, [this] { return quit_ || (assignment_ && !taken_); });
+        await_assignment(lock, spare);
         if (!assignment_ || taken_) return;
         taken_ = true;
         const Assignment assignment = *assignment_;

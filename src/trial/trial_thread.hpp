@@ -46,6 +46,7 @@ class TrialThread final : public Runner, private AttemptPort {
 
   private:
     void main();
+    void await_assignment(std::unique_lock<std::mutex>& lock, Spare& spare);
     void push(RunnerEvent event);
     [[nodiscard]] study::Verdict verdict_on(base::Iteration iteration) const;
 

@@ -194,11 +194,21 @@ Tuner::Next Tuner::place_in_line(StudyTime now) const {
     return record;
 }
 
+/// A trial that exploits gets the ranks that it had, if they are still free: its program may wait there.
+std::vector<Rank> Tuner::ranks_for(const TrialState& t, const study::StartFrom& from) const {
+    const Placement& placement = state_.placement;
+    const bool had_them = t.since > state_.began && t.ranks.size() == t.wanted_ranks; // in this incarnation
+    const bool again = std::holds_alternative<study::Donor>(from) && had_them && placement.are_free(t.ranks);
+    return again ? t.ranks : placement.plan(t.wanted_ranks);
+}
+
 study::TrialStarted Tuner::started(TrialId id, StudyTime now) const {
     constexpr std::uint32_t whole = 1000;
     const TrialState& t = state_.trials[id];
     const std::uint32_t gpus = spec_.resources.gpus == study::GpuUse::one_per_rank ? whole : 0;
-    return {id, t.attempt.next(), now, state_.placement.plan(t.wanted_ranks), start_of(t).from, gpus};
+    study::StartFrom from = start_of(t).from;
+    std::vector<Rank> ranks = ranks_for(t, from);
+    return {id, t.attempt.next(), now, std::move(ranks), std::move(from), gpus};
 }
 
 // ---- time

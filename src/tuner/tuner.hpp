@@ -196,6 +196,7 @@ class Tuner {
     [[nodiscard]] Next place_suspect(StudyTime now) const;
     [[nodiscard]] Next place_in_line(StudyTime now) const;
     [[nodiscard]] study::TrialStarted started(TrialId id, StudyTime now) const;
+    [[nodiscard]] std::vector<Rank> ranks_for(const TrialState& t, const study::StartFrom& from) const;
     [[nodiscard]] bool suspects_come_first() const;
     [[nodiscard]] bool is_training(TrialId id) const;
     [[nodiscard]] bool waits_for_ranks(TrialId id) const;

@@ -4,6 +4,8 @@
 import json
 import os
 import random
+import shutil
+import signal
 import subprocess
 import time
 import unittest
@@ -60,11 +62,44 @@ while True:
     ranktune.report(score=score, checkpoint=save)
 """
 
+# The same, but told to exploit it goes on in its process.
+STAYS = """
+import argparse, json, os, time
+import ranktune
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float)
+parser.add_argument("--width", type=int)
+lr = parser.parse_args().lr
+me = ranktune.context()
+history = json.load(open(ranktune.checkpoint())) if ranktune.checkpoint() else []
+traces = os.environ["TRACES"]
+if me.rank == 0:
+    print(os.getpid(), me.trial, file=open(os.path.join(traces, "starts"), "a"))
+state = os.path.join(me.checkpoint_dir, "state.json")
+while True:
+    time.sleep(0.05)
+    history.append(lr)
+    if me.rank == 0:
+        for path in (os.path.join(traces, str(me.trial)), state):
+            json.dump(history, open(path + ".new", "w"))
+            os.replace(path + ".new", path)
+    score = sum(min(lr, 0.1 * 0.1 / lr) for lr in history)
+    told = ranktune.report(score=score, checkpoint=state, exploits=True)
+    if isinstance(told, ranktune.Exploit):
+        lr = told.config.lr
+        history = json.load(open(told.checkpoint))
+"""
 
-class Population(Kills, Case):
+
+class Members(Kills, Case):
+    """What the tests of a population share."""
+    members = 6
+    ceiling = 12
+    program = TRAIN
+
     def study(self, ranks="1", width="1", mode='compare = "latest"'):
         self.write("population.toml", STUDY.format(ranks=ranks, width=width, mode=mode))
-        self.write("train.py", TRAIN)
+        self.write("train.py", self.program)
         self.traces = self.cwd / "traces"
         self.traces.mkdir()
         os.environ["TRACES"] = str(self.traces)
@@ -75,12 +110,12 @@ class Population(Kills, Case):
     def check(self):
         """Every member was trained to the end, with what the journal says and nothing else."""
         whole = self.exported("population")
-        self.assertEqual([trial["state"] for trial in whole["trials"]], ["finished"] * 6)
+        self.assertEqual([trial["state"] for trial in whole["trials"]], ["finished"] * self.members)
         takeovers = 0
         for trial in whole["trials"]:
-            self.assertEqual(trial["iterations"], 12)
+            self.assertEqual(trial["iterations"], self.ceiling)
             schedule = trial.get("schedule",
-                                 [{"from": 0, "to": 12, "configuration": trial["configuration"]}])
+                                 [{"from": 0, "to": self.ceiling, "configuration": trial["configuration"]}])
             told = [stretch["configuration"]["lr"] for stretch in schedule
                     for _ in range(stretch["from"], stretch["to"])]
             self.assertEqual(json.loads((self.traces / str(trial["id"])).read_text()), told, trial["id"])
@@ -88,6 +123,41 @@ class Population(Kills, Case):
         out, _ = self.ranktune("replay", "population", "--verify")
         self.assertIn("verified", out)
         return whole, takeovers
+
+    def take_over_between_sizes(self):
+        self.study(ranks='"{width}"', width="[1, 2]")
+        self.ranktune(*self.command(4)[1:])
+        whole, _ = self.check()
+        widths = {trial["id"]: trial["configuration"]["width"] for trial in whole["trials"]}
+        self.assertEqual(set(widths.values()), {1, 2})
+        pairs = {(widths[trial["id"]], widths[taken["donor"]])
+                 for trial in whole["trials"] for taken in trial.get("takeovers", [])}
+        self.assertTrue(pairs & {(1, 2), (2, 1)}, pairs)
+
+    def kill_at_random(self, **study):
+        self.study(**study)
+        dice = random.Random(1)
+        for _ in range(5):
+            process = self.started(self.command())
+            time.sleep(dice.uniform(0.2, 1.0))  # any moment serves
+            self.kill_all()
+            process.wait(TIMEOUT)
+        self.ranktune(*self.command()[1:])
+        self.check()
+
+    def started(self, command):
+        """A run in which a trial has reported. (A trial that never reports between two deaths counts as the one that kills
+        the job.)"""
+        began = time.time()
+        process = subprocess.Popen(command, cwd=self.cwd, env=environment(TRACES=str(self.traces)),
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        self.wait_until(lambda: process.poll() is not None or
+                        any(each.stat().st_mtime > began for each in self.traces.glob("[0-9]")), "a report")
+        return process
+
+
+class Population(Members):
+    """Programs that are started again, and trainables."""
 
     def test_members_take_over_from_each_other_and_every_view_says_so(self):
         self.study()
@@ -109,14 +179,7 @@ class Population(Kills, Case):
             self.assertRegex(out, r"(?m)^schedule +0-\d+ as #\d +lr=")
 
     def test_groups_of_different_sizes_take_over_from_each_other(self):
-        self.study(ranks='"{width}"', width="[1, 2]")
-        self.ranktune(*self.command(4)[1:])
-        whole, _ = self.check()
-        widths = {trial["id"]: trial["configuration"]["width"] for trial in whole["trials"]}
-        self.assertEqual(set(widths.values()), {1, 2})
-        pairs = {(widths[trial["id"]], widths[taken["donor"]])
-                 for trial in whole["trials"] for taken in trial.get("takeovers", [])}
-        self.assertTrue(pairs & {(1, 2), (2, 1)}, pairs)
+        self.take_over_between_sizes()
 
     def test_states_of_trainables_come_from_memory(self):
         job = SOURCES / "jobs" / "digits-pbt"
@@ -157,26 +220,75 @@ class Population(Kills, Case):
         self.assertIn("verified", out)
 
     def test_no_kill_leaves_a_mixture_of_two_members(self):
-        self.kill_at_random('compare = "latest"')
+        self.kill_at_random()
 
     def test_no_kill_at_a_barrier_leaves_a_mixture_of_two_members(self):
-        self.kill_at_random("synchronous = true")
+        self.kill_at_random(mode="synchronous = true")
 
-    def kill_at_random(self, mode):
-        self.study(mode=mode)
-        dice = random.Random(1)
-        for _ in range(5):
-            began = time.time()
-            process = subprocess.Popen(self.command(), cwd=self.cwd, env=environment(TRACES=str(self.traces)),
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-            # A trial that never reports between two deaths would count as the one that kills the job.
-            self.wait_until(lambda: process.poll() is not None or
-                            any(each.stat().st_mtime > began for each in self.traces.glob("[0-9]")), "a report")
-            time.sleep(dice.uniform(0.2, 1.0))  # any moment serves
+
+class Stayers(Members):
+    """Programs that take over the state of others without being started again. Four members, that exploit often."""
+    members = 4
+    program = STAYS
+
+    def command(self, workers=4):
+        return super().command(workers) + [f"study.num_trials={self.members}", f"study.max_iterations={self.ceiling}",
+                                           "scheduler.interval=1", "failure.max_failures=100"]
+
+    def starts(self):
+        """(pid, trial) of every start of a program."""
+        path = self.traces / "starts"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [tuple(map(int, line.split())) for line in lines if len(line.split()) == 2]
+
+    def test_members_take_over_from_each_other_and_every_view_says_so(self):
+        for ranks, self.members in ((1, 4), (2, 2)):
+            with self.subTest(ranks=ranks):
+                self.study(str(ranks))
+                self.ranktune(*self.command(4)[1:])
+                _, takeovers = self.check()
+                self.assertGreater(takeovers, 2)
+                self.assertEqual(sorted(trial for _, trial in self.starts()), list(range(self.members)))
+                for path in (self.cwd / "population", self.traces):
+                    shutil.rmtree(path)
+
+    def test_groups_of_different_sizes_take_over_from_each_other(self):
+        self.members = 6
+        self.take_over_between_sizes()
+
+    def test_no_kill_leaves_a_mixture_of_two_members(self):
+        self.kill_at_random()
+
+    def test_no_kill_of_a_program_or_of_a_worker_leaves_a_mixture_of_two_members(self):
+        self.ceiling = 60
+        self.study()
+        dice = random.Random(2)
+        killed = 0
+        while killed < 8:
+            process = self.started(self.command())
+            while process.poll() is None and killed < 8:
+                time.sleep(dice.uniform(0.02, 0.3))
+                programs = [pid for pid, _ in self.starts() if self.is_mine(pid)]
+                victims = programs if dice.random() < 0.8 else self.workers_of(programs)
+                if victims:
+                    os.kill(dice.choice(victims), signal.SIGKILL)
+                    killed += 1
+            self.assertNotEqual(process.poll(), 0, "the study is too short for this test")
             self.kill_all()
             process.wait(TIMEOUT)
         self.ranktune(*self.command()[1:])
         self.check()
+
+    def workers_of(self, programs):
+        """The processes that have started these."""
+        workers = set()
+        for pid in programs:
+            try:
+                with open(f"/proc/{pid}/stat") as file:
+                    workers.add(int(file.read().rsplit(")", 1)[1].split()[1]))
+            except (FileNotFoundError, ProcessLookupError):
+                pass
+        return [pid for pid in sorted(workers) if self.is_mine(pid)]
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ struct Programs {
                       const std::lock_guard lock(mutex);
                       output.emplace_back(line);
                   },
+                  60s,
                   60s}, // see below
           cluster(ranks, {}, &setting, &io) {
         fs::create_directory(home.path() + "/python");

@@ -63,6 +63,35 @@ TEST_CASE("a verdict is delivered when every rank has made the report", "[trial]
     CHECK(scene.leader.order().end == End::over);
 }
 
+TEST_CASE("processes are kept for an exploit if every rank waits and can exploit", "[trial]") {
+    Scene scene(2);
+    scene.all_report(3);
+    scene.leader.go_on(scene.now);
+    scene.leader.go_on(scene.now);
+    for (auto& rank : scene.ranks) rank.exploits = true;
+    bool exploits = true;
+    SECTION("one rank is late") { scene.ranks[1].reports = 2; }
+    SECTION("one rank cannot") { scene.ranks[1].exploits = false; }
+    SECTION("one rank has ended") { scene.ranks[1].ended = true; }
+    SECTION("one rank has gone on without its answer") { scene.ranks[1].reports = 4; }
+    SECTION("the trial stops") { exploits = false; }
+    SECTION("so they are kept") {
+        scene.leader.stop(Verb::stop, false, scene.now, true);
+        CHECK(scene.after() == End::keep);
+        CHECK(scene.leader.order() == ProgramOrder{2, End::keep, Verb::stop, false});
+        CHECK(scene.after(24h) == End::keep);
+        return;
+    }
+    scene.leader.stop(Verb::stop, false, scene.now, exploits);
+    if (scene.ranks[1].reports == 2) {
+        CHECK(scene.after() == End::go_on);
+        scene.ranks[1].reports = 3;
+        CHECK(scene.after() == End::keep);
+    } else {
+        CHECK(scene.after() == (scene.ranks[1].reports == 4 ? End::signal : End::deliver));
+    }
+}
+
 TEST_CASE("a rank whose program has ended is not waited for", "[trial]") {
     Scene scene(2);
     scene.ranks[0].reports = 1;

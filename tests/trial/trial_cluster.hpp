@@ -128,6 +128,7 @@ class TrialCluster {
         start_.decision_point = decision_point;
         start_.between_failures = std::chrono::hours(24);
         if (const auto* own = std::get_if<study::CheckpointRef>(&from)) start_.iteration = own->iteration;
+        start_.generation = generation;
         start_.from = std::move(from);
         for (int r = 0; r < ranks; ++r) start_.ranks.push_back(rank(r));
         return start_;
@@ -194,6 +195,7 @@ class TrialCluster {
     trainables::Registration& trainable() { return trainable_; }
 
     space::Configuration configuration;
+    std::uint32_t generation = 0;
     std::vector<RankLog> logs;
 
   private:

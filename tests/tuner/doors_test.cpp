@@ -33,16 +33,16 @@ lr = "loguniform(0.01, 1.0)"
 max_failures = 1
 )toml";
 
-study::StudySpec spec_of(const std::string& more = {}) {
-    return study::parse_study(study_text + more, "doors.toml", {},
+study::StudySpec spec_of(const std::string& more = {}, const std::vector<std::string>& overrides = {}) {
+    return study::parse_study(study_text + more, "doors.toml", overrides,
                               ranktune::testing::known({ranktune::testing::any_trainable("any")}));
 }
 
 /// Two trials side by side, that are compared every third iteration.
 class Pair {
   public:
-    explicit Pair(const std::string& more = {})
-        : tuner(std::make_unique<Tuner>(spec_of(more), std::make_unique<ToyPopulation>(2, 3, 9), nullptr)) {
+    explicit Pair(const std::string& more = {}, const std::vector<std::string>& overrides = {})
+        : tuner(std::make_unique<Tuner>(spec_of(more, overrides), std::make_unique<ToyPopulation>(2, 3, 9), nullptr)) {
         tuner->create("uuid", study::resolved_toml(tuner->spec()), "test", out);
         step(study::Began{base::Incarnation{1}, {{base::Rank{1}, "n0"}, {base::Rank{2}, "n1"}}, "", {}});
     }
@@ -142,6 +142,27 @@ TEST_CASE("Nobody asks dead ranks for a donor's state", "[tuner]") {
     const auto start = pair.sent<study::StartTrial>()[0];
     REQUIRE(std::holds_alternative<Donor>(start.from));
     CHECK(start.holders.empty());
+}
+
+TEST_CASE("A trial that exploits keeps its ranks, though lower ones are free", "[tuner]") {
+    Pair pair({}, {"study.num_trials=2"});
+    pair.report(0, 3, 0.9);
+    pair.saved(0, 3);
+    pair.report(1, 3, 0.1);
+    REQUIRE(pair.trial(1).generation() == 1);
+    pair.report(0, 9, 1.0);
+    pair.over(0, AttemptOutcome::stopped);
+    bool lost = false;
+    SECTION("they are free") {}
+    SECTION("they are gone") {
+        pair.step(study::RankGone{base::Rank{2}, "silent", false});
+        lost = true;
+    }
+    if (!lost) pair.over(1, AttemptOutcome::stopped);
+    const auto starts = pair.sent<study::StartTrial>();
+    REQUIRE(starts.size() == 1);
+    CHECK(starts[0].trial == TrialId{1});
+    CHECK(starts[0].ranks == std::vector{base::Rank{lost ? 1U : 2U}});
 }
 
 TEST_CASE("A donor's checkpoint is kept until the other trial has two of its own", "[tuner]") {

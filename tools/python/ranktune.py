@@ -27,7 +27,7 @@ import sys
 import threading
 from typing import Any, Callable, Mapping, Optional, Union
 
-__all__ = ["Config", "Context", "TrialEnded", "checkpoint", "config", "context", "report"]
+__all__ = ["Config", "Context", "Exploit", "TrialEnded", "checkpoint", "config", "context", "report"]
 
 Checkpoint = Union[str, "os.PathLike[str]", Callable[[str], Any]]
 
@@ -61,6 +61,31 @@ class Config(dict):  # type: ignore[type-arg]
         self[name] = value
 
 
+class Exploit:
+    """Returned by report(..., exploits=True) when the trial takes over the state of another one: load `checkpoint`, use the
+    values of `config`, and train on. True like the answer to go on. From then on config() and checkpoint() return the same.
+    The next report() of rank 0 fails if the program has read only one of the two, or neither."""
+
+    def __init__(self, config: Config, checkpoint: str) -> None:
+        self._config = config
+        self._checkpoint = checkpoint
+
+    @property
+    def config(self) -> Config:
+        """The configuration from now on, without the defaults of earlier calls of ranktune.config()."""
+        _unread.discard("config")
+        return self._config
+
+    @property
+    def checkpoint(self) -> str:
+        """Path of the checkpoint (file or folder) of the other trial."""
+        _unread.discard("checkpoint")
+        return self._checkpoint
+
+    def __repr__(self) -> str:
+        return f"Exploit(config={self._config!r}, checkpoint={self._checkpoint!r})"
+
+
 class Context:
     """Facts about the trial of this process. Outside of a study: rank and size from the environment; study, trial and
     the like are None."""
@@ -68,13 +93,13 @@ class Context:
     study: Optional[str]  # name
     study_dir: Optional[str]
     trial: Optional[int]  # number, from 0
-    attempt: int  # number of the start of this trial, from 1
+    attempt: int  # number of the attempt of this trial, from 1
     iteration: int  # iterations completed so far, by all attempts
     iterations: Optional[int]  # the study's ceiling
     rank: int  # of this process within the trial
     world_size: int
     local_rank: int  # on this node, among the ranks of the trial
-    checkpoint_dir: Optional[str]  # writable folder of this attempt, the same for all ranks
+    checkpoint_dir: Optional[str]  # writable folder of this program, the same for all ranks
     seed: int  # of the study
     metric: Optional[str]  # what the study optimises
     mode: Optional[str]  # "min" or "max"
@@ -102,8 +127,9 @@ def config(**defaults: Any) -> Config:
     """The trial's configuration, with `defaults` for parameters that the study does not have (nested tables as dicts).
     Outside of a study: the defaults. May be called by any process, any number of times."""
     path = os.environ.get("RANKTUNE_CONFIG")
-    values = {}
-    if path is not None:
+    values = _config or {}
+    _unread.discard("config")
+    if _config is None and path is not None:
         with open(path, encoding="utf-8") as file:
             values = json.load(file)
     return _merged(defaults, values)
@@ -112,6 +138,7 @@ def config(**defaults: Any) -> Config:
 def checkpoint() -> Optional[str]:
     """Path of the checkpoint (file or folder) to resume from, saved at context().iteration; None when the trial starts from
     scratch."""
+    _unread.discard("checkpoint")
     return os.environ.get("RANKTUNE_CHECKPOINT") or None
 
 
@@ -121,7 +148,7 @@ def context() -> Context:
 
 
 def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Optional[Checkpoint] = None,
-           exit: bool = True, **more: Any) -> bool:
+           exit: bool = True, exploits: bool = False, **more: Any) -> Union[bool, Exploit]:
     """Reports the metrics of one iteration and waits for the decision. Every rank of the trial calls it equally often,
     and gets the same answer. Only the metrics and the checkpoint path of rank 0 are used; other ranks may call report()
     without arguments.
@@ -133,8 +160,11 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
                      unless each rank writes its own file. It may return the path of what it saved.
     exit          -- when the trial is paused or stopped: True raises TrialEnded, a SystemExit, on every rank; False
                      makes report() return False.
+    exploits      -- population-based training: True, on every rank, if the program can take over the state of another
+                     trial without being started again. report() may then return an Exploit.
 
-    Returns True to go on. Outside of a study rank 0 prints the metrics, nothing is saved, and the answer is True.
+    Returns True to go on; an Exploit, which is true as well, to go on from another state. Outside of a study rank 0 prints
+    the metrics, nothing is saved, and the answer is True.
     """
     global _reports
     rank = _number_of("RANK", 0)
@@ -150,12 +180,21 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
     if exit and threading.current_thread() is not threading.main_thread():
         raise RuntimeError("ranktune.report() was called outside of the main thread, where it cannot end the process; "
                            "use report(..., exit=False) and end the training when it returns False")
+    if _unread and rank == 0:
+        raise RuntimeError("the last ranktune.report() returned an Exploit, and the program did not read its "
+                           f"{' and its '.join(sorted(_unread))}: the trial goes on with the state and the configuration "
+                           "of another one. Load the checkpoint and use the configuration, or leave out exploits=True")
     message: dict = {"report": {name: _number(name, value) for name, value in values.items()} if rank == 0 else {}}
     if callable(checkpoint):
         message["can_save"] = True
     elif checkpoint is not None and rank == 0:
         message["checkpoint"] = _existing(checkpoint)
-    decision = _the_link().decide(message, checkpoint if callable(checkpoint) else None, rank)
+    if exploits:
+        message["exploits"] = True
+    answer = _the_link().decide(message, checkpoint if callable(checkpoint) else None, rank)
+    decision = str(answer["decision"])
+    if decision == "exploit":
+        return _exploit(answer)
     _reports += 1
     if decision == "continue":
         return True
@@ -166,7 +205,9 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
 
 # ---- implementation ----------------------------------------------------------------------------------------------------
 
-_reports = 0  # made by this process
+_reports = 0  # made by this process in this attempt
+_config: Optional[Mapping[str, Any]] = None  # since an exploit; before it, in the file
+_unread: set = set()  # of the last Exploit: "config", "checkpoint"
 _link: Optional["_Link"] = None
 _forked = False
 _making_link = threading.Lock()
@@ -187,12 +228,12 @@ class _Link:
         self.busy = False
         self.lock = threading.RLock()
 
-    def decide(self, message: Mapping[str, Any], save: Optional[Callable[[str], Any]], rank: int) -> str:
+    def decide(self, message: Mapping[str, Any], save: Optional[Callable[[str], Any]], rank: int) -> Mapping[str, Any]:
         with self.lock:
             if self.busy:
                 raise RuntimeError("ranktune.report() was called within ranktune.report(): by a signal handler?")
             if self.ended is not None:
-                return self.ended
+                return {"decision": self.ended}
             self.busy = True
             try:
                 return self._decide(message, save, rank)
@@ -201,29 +242,35 @@ class _Link:
             finally:
                 self.busy = False
 
-    def _decide(self, message: Mapping[str, Any], save: Optional[Callable[[str], Any]], rank: int) -> str:
+    def _decide(self, message: Mapping[str, Any], save: Optional[Callable[[str], Any]], rank: int) -> Mapping[str, Any]:
         line = _line(message)
         if self.owed > 0 and not self.sent:
             self.owed -= 1  # an exception interrupted a report before its first byte: drop it
         elif self.outgoing:
             self._flush()
-        self.outgoing, self.sent, self.owed = line, [], self.owed + 1
-        self._flush()
-        answer: Mapping[str, Any] = {}
-        while self.owed > 0:
-            answer = self._answer()
-            self.owed -= 1
-        decision = answer["decision"]
-        if decision == "continue":
-            return "continue"
+        answer = self._owed_answer()  # to the interrupted report: unless it is to go on, nothing else is reported
+        if answer["decision"] == "continue":
+            self.outgoing, self.sent, self.owed = line, [], self.owed + 1
+            self._flush()
+            answer = self._owed_answer()
+        if answer["decision"] in ("continue", "exploit"):
+            return answer
         folder = answer.get("save_to")
         if folder is not None and save is not None:
             saved = _saved(save, folder)
             if rank == 0:
                 self.outgoing, self.sent = _line({"checkpoint": saved}), []
                 self._flush()
-        self.ended = str(decision)
-        return self.ended
+        self.ended = str(answer["decision"])
+        return answer
+
+    def _owed_answer(self) -> Mapping[str, Any]:
+        """Reads the answers that are owed, up to one that is not to go on."""
+        answer: Mapping[str, Any] = {"decision": "continue"}
+        while self.owed > 0 and answer["decision"] == "continue":
+            answer = self._answer()
+            self.owed -= 1
+        return answer
 
     def _flush(self) -> None:
         """Sends the rest of the message. A signal handler may raise at any point: extend(map()) sends and records the
@@ -247,18 +294,29 @@ class _Link:
             if not isinstance(message, dict):
                 raise RuntimeError(f"the control descriptor gave {line[:80]!r}, which is no message of ranktune; does "
                                    "something else in this program read or write it?")
-            if message.get("decision") in ("continue", "pause", "stop"):
+            if message.get("decision") in ("continue", "pause", "stop", "exploit"):
                 return message
             if "decision" in message:
                 raise RuntimeError(f"this ranktune.py does not know the decision '{message['decision']}': it is older "
                                    "than the ranktune that runs the study; delete the copy that was imported: "
                                    + __file__)
 
-    def _gone(self) -> str:
+    def _gone(self) -> Mapping[str, Any]:
         print("ranktune: the study is gone (its end of the control descriptor was closed); ending this process",
               file=sys.stderr, flush=True)
         self.ended = "stop"
-        return self.ended
+        return {"decision": self.ended}
+
+
+def _exploit(answer: Mapping[str, Any]) -> Exploit:
+    """Everything that says which attempt this is changes, also for the processes that this one starts."""
+    global _reports, _config
+    _reports, _config = 0, answer["config"]
+    for variable, value in (("ITERATION", answer["iteration"]), ("ATTEMPT", answer["attempt"]),
+                            ("CHECKPOINT", answer["checkpoint"])):
+        os.environ["RANKTUNE_" + variable] = str(value)
+    _unread.update(("config", "checkpoint"))
+    return Exploit(_merged({}, answer["config"]), answer["checkpoint"])
 
 
 def _in_study() -> bool:

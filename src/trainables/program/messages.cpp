@@ -81,6 +81,8 @@ ProgramReport parse_report(const Json& message, std::vector<std::string>& unknow
             if (!value.is_null()) report.checkpoint = text_of(value, "checkpoint");
         } else if (key == "can_save") {
             report.can_save = value.is_boolean() && value.get<bool>();
+        } else if (key == "exploits") {
+            report.exploits = value.is_boolean() && value.get<bool>();
         } else if (key == "iteration") {
             if (value.is_number_unsigned()) report.iteration = value.get<base::Iteration>();
         } else {
@@ -109,6 +111,12 @@ Json json_of(const space::Value& value) {
     Json list = Json::array();
     for (const auto& item : value.as_list()) list.push_back(json_of(item));
     return list;
+}
+
+Json json_of(const space::Configuration& configuration) {
+    Json json = Json::object();
+    for (const auto& [name, value] : configuration.entries()) add_nested(json, name, json_of(value));
+    return json;
 }
 
 /// Replaces invalid UTF-8 instead of throwing.
@@ -146,10 +154,19 @@ std::string decision_line(study::Verb verb, base::Iteration iteration, const std
     return text_of(line) + "\n";
 }
 
+std::string exploit_line(base::Iteration iteration, base::Attempt attempt, const std::string& checkpoint,
+                         const space::Configuration& configuration) {
+    Json line;
+    line["decision"] = "exploit";
+    line["iteration"] = iteration;
+    line["attempt"] = attempt.value();
+    line["checkpoint"] = checkpoint;
+    line["config"] = json_of(configuration);
+    return text_of(line) + "\n";
+}
+
 std::string configuration_json(const space::Configuration& configuration) {
-    Json json = Json::object();
-    for (const auto& [name, value] : configuration.entries()) add_nested(json, name, json_of(value));
-    return text_of(json) + "\n";
+    return text_of(json_of(configuration)) + "\n";
 }
 
 std::optional<std::string> LineBuffer::next() {

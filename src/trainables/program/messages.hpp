@@ -18,8 +18,10 @@ namespace ranktune::trainables {
 /// An iteration is complete on this rank.
 struct ProgramReport {
     Metrics metrics;
-    std::optional<std::string> checkpoint;    ///< already saved state after this iteration
-    bool can_save = false;                    ///< the program saves when it is told to pause
+    std::optional<std::string> checkpoint; ///< already saved state after this iteration
+    bool can_save = false;                 ///< the program saves when it is told to pause
+    bool exploits =
+        false; ///< told to exploit, the program goes on in the same process, with the state that it is given
     std::optional<base::Iteration> iteration; ///< by the program's count
 };
 /// The program has saved the state that it was asked for.
@@ -38,6 +40,11 @@ using ProgramMessage = std::variant<ProgramReport, ProgramSaved, ProgramLog>;
 /// The answer to a report, with its newline. discard is sent as stop.
 [[nodiscard]] std::string decision_line(study::Verb verb, base::Iteration iteration,
                                         const std::optional<std::string>& save_to = {});
+
+/// The answer to a report with `exploits`, with its newline: the program goes on from `checkpoint` with
+/// `configuration`. `iteration`: completed so far.
+[[nodiscard]] std::string exploit_line(base::Iteration iteration, base::Attempt attempt, const std::string& checkpoint,
+                                       const space::Configuration& configuration);
 
 /// The configuration as JSON: nested names as nested objects.
 [[nodiscard]] std::string configuration_json(const space::Configuration& configuration);

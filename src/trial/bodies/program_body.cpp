@@ -50,29 +50,18 @@ std::string rounded(std::chrono::nanoseconds time) {
 
 } // namespace
 
-ProgramBody::ProgramBody(const AttemptParts& parts)
+ProgramBody::ProgramBody(const AttemptParts& parts, Spare& spare)
     : setting_(parts.setting),
       assignment_(parts.assignment),
       configuration_(parts.configuration),
       group_(parts.group),
       port_(parts.port),
       loop_(parts.loop),
+      spare_(spare),
       base_(parts.assignment.first_iteration()),
-      output_({}, [this](std::string_view line) { setting_.program->output(assignment_.start.trial, line); }),
       ranks_(static_cast<std::size_t>(parts.group.size())) {}
 
-ProgramBody::~ProgramBody() {
-    child_.reset(); // stops the program
-    output_.finish();
-    if (!leads() || scratch_.empty()) return;
-    // Programs of other ranks may not have ended yet.
-    std::error_code error;
-    for (int turn = 0; turn < 5; ++turn) {
-        fs::remove_all(scratch_, error);
-        if (!error) return;
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-}
+ProgramBody::~ProgramBody() = default;
 
 Verb ProgramBody::train(const Report& report) {
     if (leads()) {
@@ -84,17 +73,19 @@ Verb ProgramBody::train(const Report& report) {
         } while (!is_over());
     }
     group_.part(); // all ranks leave after the same exchange
+    // (A process that has gone on in the meantime is stopped like one that ignores its verdict.)
+    if (order_.end == End::keep && own_.reports == order_.decided + 1) keep_process();
     return order_.verb;
 }
 
 // ---- first half of a turn: read the program's messages
 
 void ProgramBody::listen(Clock::duration patience) {
-    if (child_->exited())
+    if (child().exited())
         std::this_thread::sleep_for(patience);
     else
-        child_->wait(patience);
-    while (const auto line = child_->next_line()) take_line(*line);
+        child().wait(patience);
+    while (const auto line = child().next_line()) take_line(*line);
 }
 
 ProgramBody::Clock::duration ProgramBody::until_next_turn() const {
@@ -116,6 +107,7 @@ void ProgramBody::take_line(const std::string& line) {
 
 void ProgramBody::on_message(trainables::ProgramReport report) {
     ++own_.reports;
+    own_.exploits = report.exploits;
     if (leads() && !leader_->stopping()) queue_.push_back(std::move(report));
 }
 
@@ -144,7 +136,7 @@ void ProgramBody::turn(Clock::duration patience) {
 /// Waits for the next report of this rank's program. False: none, because the program has ended or was given up.
 bool ProgramBody::next_report() {
     while (queue_.empty()) {
-        if (child_->exited() || leader_->stopping()) return false;
+        if (child().exited() || leader_->stopping()) return false;
         look_for_order();
         turn(until_next_turn());
     }
@@ -166,12 +158,13 @@ void ProgramBody::look_for_order() {
 /// Waits until every process has ended.
 void ProgramBody::wait_for_end() {
     while (true) {
-        if (child_->exited()) {
+        if (child().exited()) {
             need_a_report();
             leader_->done(Clock::now());
         }
         watch_ranks();
         if (next().end != End::go_on && !adopted_) keep_reported_state();
+        if (next().end == End::keep) return;
         if (std::ranges::all_of(ranks_, [](const RankFacts& rank) { return rank.ended; })) break;
         exchange();
         listen(until_next_turn());
@@ -182,7 +175,7 @@ void ProgramBody::wait_for_end() {
 }
 
 void ProgramBody::need_a_report() const {
-    if (base_ > 0 || own_.reports > 0 || !child_->exited()->clean() || told_to_end_) return;
+    if (base_ > 0 || own_.reports > 0 || !child().exited()->clean() || told_to_end_) return;
     throw base::Error("the program ended without a single report: each iteration ends with report(" +
                       setting_.spec->objective.metric + "=...); " + process::documentation_page("guides/programs.md") +
                       " shows how");
@@ -203,7 +196,7 @@ void ProgramBody::recall() {
 void ProgramBody::watch_ranks() {
     const auto now = Clock::now();
     ranks_[0] = own_;
-    ranks_[0].ended = child_->exited().has_value();
+    ranks_[0].ended = child().exited().has_value();
     if (!heard_others_ && others_report()) {
         heard_others_ = true;
         studydir::forget_lone_reports(setting_.program->directory);
@@ -298,11 +291,16 @@ void ProgramBody::save_at_rest(const TrialPoint& point) {
     loop_.checkpoints().measured(seconds, seconds);
 }
 
+/// A trial that is given up starts again elsewhere: nothing waits for it.
+void ProgramBody::close(bool abandoned) {
+    if (abandoned) spare_.program.reset();
+}
+
 void ProgramBody::end(const Word& word, const TrialPoint& point) {
     end_ = word;
     point_ = point;
     queue_.clear();
-    leader_->stop(word.verb, word.save && !current_->checkpoint && current_->can_save, Clock::now());
+    leader_->stop(word.verb, word.save && !current_->checkpoint && current_->can_save, Clock::now(), word.exploits);
 }
 
 // ---- the leader: checkpoints of the program
@@ -352,12 +350,12 @@ void ProgramBody::exchange() {
 }
 
 void ProgramBody::check_end() {
-    if (own_.ended || !child_->exited()) return;
+    if (own_.ended || !child().exited()) return;
     own_.ended = true;
-    const process::ChildExit& exit = *child_->exited();
+    const process::ChildExit& exit = *child().exited();
     if (exit.clean()) return;
     if (!told_to_end_ && order_.end == End::go_on) {
-        const std::string text = failure_text(exit, *child_);
+        const std::string text = failure_text(exit, child());
         // The kernel (out of memory) or a person sends SIGKILL; a page that cannot be read gives SIGBUS.
         if (exit.signal == SIGKILL || exit.signal == SIGBUS) throw DisturbedError(text);
         throw base::Error(text);
@@ -378,21 +376,25 @@ void ProgramBody::tell_others() {
     const bool news = own_ != told_ || (leads() && next() != order_);
     if (group_.min_max(news ? 1 : 0).second == 0) return;
     constexpr std::size_t head = 4;
-    std::vector<double> words(head + 2 * ranks_.size(), 0.0);
+    constexpr std::size_t width = 3;
+    std::vector<double> words(head + width * ranks_.size(), 0.0);
     if (leads()) {
         words[0] = static_cast<double>(next().decided);
         words[1] = static_cast<double>(next().end);
         words[2] = static_cast<double>(next().verb);
         words[3] = next().save ? 1.0 : 0.0;
     }
-    const std::size_t mine = head + 2 * static_cast<std::size_t>(group_.rank());
+    const std::size_t mine = head + width * static_cast<std::size_t>(group_.rank());
     words[mine] = static_cast<double>(own_.reports);
     words[mine + 1] = own_.ended ? 1.0 : 0.0;
+    words[mine + 2] = own_.exploits ? 1.0 : 0.0;
     group_.all_reduce(words);
     order_ = {static_cast<std::uint64_t>(words[0]), static_cast<End>(words[1]), static_cast<Verb>(words[2]),
               words[3] != 0.0};
-    for (std::size_t r = 0; r < ranks_.size(); ++r)
-        ranks_[r] = {static_cast<std::uint64_t>(words[head + 2 * r]), words[head + 2 * r + 1] != 0.0};
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+        const double* facts = &words[head + width * r];
+        ranks_[r] = {static_cast<std::uint64_t>(facts[0]), facts[1] != 0.0, facts[2] != 0.0};
+    }
     told_ = own_;
     news_ = Clock::now();
 }
@@ -408,16 +410,16 @@ std::optional<std::string> ProgramBody::save_to() const {
 
 void ProgramBody::obey() {
     for (; answered_ < std::min(own_.reports, order_.decided); ++answered_)
-        child_->send(trainables::decision_line(Verb::go_on, base_ + answered_ + 1));
+        child().send(trainables::decision_line(Verb::go_on, base_ + answered_ + 1));
     const bool told = order_.end == End::deliver || (order_.end == End::deliver_to_first && leads());
     if (told && answered_ == order_.decided && own_.reports > order_.decided) {
         ++answered_;
         told_to_end_ = true;
-        child_->send(trainables::decision_line(order_.verb, base_ + answered_, save_to()));
+        child().send(trainables::decision_line(order_.verb, base_ + answered_, save_to()));
     }
     if (order_.end == End::signal) {
         told_to_end_ = true;
-        child_->stop();
+        child().stop();
     }
 }
 

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "process/child.hpp"
-#include "process/output_limit.hpp"
 #include "trainables/program/environment.hpp"
 #include "trainables/program/messages.hpp"
 #include "trial/attempt_context.hpp"
 #include "trial/bodies/program_leader.hpp"
+#include "trial/bodies/program_process.hpp"
 #include "trial/bodies/trial_body.hpp"
 
 namespace ranktune::trial {
@@ -25,7 +25,8 @@ namespace ranktune::trial {
 /// other ranks follow its orders to the end.
 class ProgramBody final : public TrialBody {
   public:
-    explicit ProgramBody(const AttemptParts& parts);
+    /// May take over the process in `spare`, and leaves its own process there if that waits to exploit.
+    ProgramBody(const AttemptParts& parts, Spare& spare);
     ~ProgramBody() override;
     ProgramBody(const ProgramBody&) = delete;
     ProgramBody& operator=(const ProgramBody&) = delete;
@@ -40,20 +41,30 @@ class ProgramBody final : public TrialBody {
     [[nodiscard]] Word tell(const Word& word, const TrialPoint& point) override;
     void save(const TrialPoint&) override {} // `tell` has done it
     void end(const Word& word, const TrialPoint& point) override;
-    void close(bool) override {}
+    void close(bool abandoned) override;
 
   private:
     using Clock = process::Child::Clock;
 
     [[nodiscard]] bool leads() const { return assignment_.leads(); }
     [[nodiscard]] const study::ProgramSpec& program() const { return *setting_.spec->trainable.program; }
-    [[nodiscard]] bool is_over() const { return order_.end == ProgramOrder::End::over; }
+    [[nodiscard]] bool is_over() const {
+        return order_.end == ProgramOrder::End::over || order_.end == ProgramOrder::End::keep;
+    }
+    [[nodiscard]] process::Child& child() const { return process_->child(); }
     /// What the leader will say at the next exchange.
     [[nodiscard]] const ProgramOrder& next() const { return leader_ ? leader_->order() : order_; }
     // Preparation
     [[nodiscard]] std::string locate(const study::CheckpointRef& checkpoint);
+    [[nodiscard]] bool processes_stay();
+    void prepare_process();
     void set_up();
     void make_scratch();
+    void start_process(const std::string& checkpoint);
+    void go_on_with_process(const std::string& checkpoint);
+    void keep_process();
+    [[nodiscard]] Clock::duration term_grace() const;
+    [[nodiscard]] std::string config_path() const { return scratch_ + "/config.json"; }
     [[nodiscard]] trainables::ProgramFacts facts_of_attempt();
     void meet(trainables::ProgramFacts& facts);
     // A turn, in two halves: read the program's messages; exchange with the other ranks
@@ -63,7 +74,7 @@ class ProgramBody final : public TrialBody {
     void take_line(const std::string& line);
     void on_message(trainables::ProgramReport report);
     void on_message(trainables::ProgramSaved saved);
-    void on_message(const trainables::ProgramLog& log) { print(log.text); }
+    void on_message(const trainables::ProgramLog& log) { process_->print(log.text); }
     void check_end();
     void tell_others();
     void obey();
@@ -84,7 +95,6 @@ class ProgramBody final : public TrialBody {
     void adopt(const std::string& checkpoint, bool may_move = true);
     [[nodiscard]] bool others_report() const;
 
-    void print(std::string_view line) { output_.line(line); }
     void note(std::string_view line) { port_.log(assignment_.start.trial, line); }
 
     const AttemptSetting& setting_;
@@ -93,11 +103,11 @@ class ProgramBody final : public TrialBody {
     GroupCollective& group_;
     AttemptPort& port_;
     TrialLoop& loop_;
+    Spare& spare_;
     base::Iteration base_; ///< iterations completed before this attempt
-    std::string scratch_;  ///< folder of this attempt
+    std::string scratch_;  ///< folder of the program
     std::string checkpoint_directory_;
-    process::OutputLimit output_;
-    std::unique_ptr<process::Child> child_; // after output_, which it writes to
+    std::unique_ptr<ProgramProcess> process_;
 
     // What the program has said on this rank
     RankFacts own_;

@@ -14,9 +14,10 @@ ProgramLeader::Duration ProgramLeader::alone_grace() const {
     return std::min(std::max<Duration>(longest_ / 10, least), limits_.alone_grace);
 }
 
-void ProgramLeader::stop(study::Verb verb, bool save, Time now) {
+void ProgramLeader::stop(study::Verb verb, bool save, Time now, bool exploits) {
     order_.verb = verb;
     order_.save = save;
+    exploits_ = exploits;
     stopped_at_ = heard_ = now;
 }
 
@@ -35,7 +36,8 @@ void ProgramLeader::step(Time now, std::span<const RankFacts> ranks) {
     if (order_.end == End::deliver || order_.end == End::deliver_to_first) watch_end(now, ranks);
     give_up_if_late(now);
     if (order_.end == End::go_on && done_at_ && now - *done_at_ >= limits_.abort_grace) order_.end = End::signal;
-    if (order_.end != End::signal && order_.end != End::over) check_timeout(now, ranks);
+    const bool is_settled = order_.end == End::signal || order_.end == End::over || order_.end == End::keep;
+    if (!is_settled) check_timeout(now, ranks);
 }
 
 void ProgramLeader::begin_end(Time now, std::span<const RankFacts> ranks) {
@@ -46,7 +48,12 @@ void ProgramLeader::begin_end(Time now, std::span<const RankFacts> ranks) {
         all_here = false;
         only_silent = only_silent && rank.reports == 0;
     }
-    if (all_here) {
+    const auto waits = [&](const RankFacts& rank) {
+        return !rank.ended && rank.exploits && rank.reports == order_.decided + 1;
+    };
+    if (all_here && exploits_ && std::ranges::all_of(ranks, waits)) {
+        order_.end = End::keep;
+    } else if (all_here) {
         order_.end = End::deliver;
         delivered_at_ = now;
     } else if (only_silent && now - *stopped_at_ >= alone_grace()) {

@@ -17,7 +17,8 @@ namespace ranktune::trial {
 /// What a rank has seen of its program in this attempt.
 struct RankFacts {
     std::uint64_t reports = 0;
-    bool ended = false; ///< its process and all its children
+    bool ended = false;    ///< its process and all its children
+    bool exploits = false; ///< its last report says that the process can go on with another state
     friend bool operator==(const RankFacts&, const RankFacts&) = default;
 };
 
@@ -25,7 +26,8 @@ struct RankFacts {
 struct ProgramOrder {
     /// go_on: answer reports 1 to `decided` with "continue". deliver: answer the next one with `verb` on all ranks.
     /// deliver_to_first: on rank 0 alone. signal: stop the process. over: every process has ended; the attempt is over.
-    enum class End : std::uint8_t { go_on, deliver, deliver_to_first, signal, over };
+    /// keep: the attempt is over, the processes wait for the answer, and the next attempt may give it.
+    enum class End : std::uint8_t { go_on, deliver, deliver_to_first, signal, over, keep };
     std::uint64_t decided = 0;
     End end = End::go_on;
     study::Verb verb = study::Verb::go_on;
@@ -37,6 +39,7 @@ struct ProgramOrder {
 ///
 /// - `report` is collective. The verdict "pause" or "stop" is delivered when every rank has made the report that it
 ///   answers, so that no rank is left alone in a collective operation of the program's own.
+/// - If the trial exploits, and every rank's last report says that its process can do so, the processes are kept.
 /// - If a rank still has never reported `alone_grace` after rank 0 was told to end, only rank 0 of this program
 /// reports: all are stopped by signal, because an answer to rank 0 alone would make the others hang. (If rank 0 must
 /// still save, it is asked for that first.) If the study is known for this (`rank_zero_is_alone`), the wait is a tenth
@@ -85,8 +88,9 @@ class ProgramLeader {
     void will_stop(Time now) {
         if (!asked_at_) asked_at_ = now;
     }
-    /// The verdict is to pause or stop. `save`: the program must save its state.
-    void stop(study::Verb verb, bool save, Time now);
+    /// The verdict is to pause or stop. `save`: the program must save its state. `exploits`: the next attempt begins at
+    /// once, from the state of a donor.
+    void stop(study::Verb verb, bool save, Time now, bool exploits = false);
     /// The program has saved the state that was asked for.
     void saved(Time now);
     /// Rank 0's process has ended, and all that it reported is decided.
@@ -126,6 +130,7 @@ class ProgramLeader {
     std::optional<Time> stopped_at_;
     std::optional<Time> delivered_at_;
     std::optional<Time> done_at_;
+    bool exploits_ = false;
     bool saved_ = false;
     bool known_alone_ = false;
     bool alone_ = false;

@@ -97,7 +97,8 @@ bool on_one_host(const std::vector<Introduction>& ranks) {
 } // namespace
 
 void ProgramBody::start(const study::CheckpointRef* checkpoint) {
-    trainables::ProgramFacts facts = facts_of_attempt();
+    const bool stays = processes_stay();
+    if (!stays) prepare_process();
     if (leads()) set_up();
     // Known to rank 0 only.
     study::Bytes bytes;
@@ -109,15 +110,12 @@ void ProgramBody::start(const study::CheckpointRef* checkpoint) {
     const std::string shared = share(group_, text_of(bytes));
     study::Decoder in(std::as_bytes(std::span(shared)));
     scratch_ = in.string();
-    if (std::string path = in.string(); !path.empty()) facts.checkpoint = std::move(path);
+    const std::string path = in.string();
     checkpoint_directory_ = scratch_ + "/checkpoint";
-    facts.config_path = scratch_ + "/config.json";
-    facts.checkpoint_directory = checkpoint_directory_;
-    meet(facts);
-
-    const study::CommandTemplate command(program());
-    const auto words = command.expand({configuration_, facts.config_path, facts.iterations});
-    const auto environment = trainables::program_environment(setting_.program->environment, program(), facts);
+    if (stays)
+        go_on_with_process(path);
+    else
+        start_process(path);
     if (leads()) {
         ProgramLeader::Limits limits{setting_.program->alone_grace, setting_.spec->output.abort_grace,
                                      setting_.spec->failure.report_timeout};
@@ -127,12 +125,60 @@ void ProgramBody::start(const study::CheckpointRef* checkpoint) {
         }
         leader_.emplace(limits, Clock::now());
     }
-    // A rank that does not leave within abort_grace is given up: its program must be gone before that.
-    const process::Child::Clock::duration grace = std::min<process::Child::Clock::duration>(
-        process::Child::usual_term_grace, setting_.spec->output.abort_grace / 2);
-    child_ = std::make_unique<process::Child>(
-        words, environment, program().directory, [this](std::string_view line) { print(line); }, grace);
     news_ = Clock::now();
+}
+
+/// Collective. Whether the processes of the attempt before go on in this one, on all ranks.
+bool ProgramBody::processes_stay() {
+    if (!std::holds_alternative<study::Donor>(assignment_.start.from)) return false; // the same on all ranks
+    const bool here = spare_.program && spare_.program->waits_for(assignment_);
+    return group_.min_max(here ? 1 : 0).first == 1;
+}
+
+/// For a new process. Ends the one that waits here for another attempt.
+void ProgramBody::prepare_process() {
+    if (spare_.program) {
+        spare_.program->dismiss([this] {
+            port_.progressed();
+            return !port_.abort_flag().load();
+        });
+        spare_.program.reset();
+    }
+    process_ = std::make_unique<ProgramProcess>([output = setting_.program->output, trial = assignment_.start.trial](
+                                                    std::string_view line) { output(trial, line); });
+}
+
+/// Collective.
+void ProgramBody::start_process(const std::string& checkpoint) {
+    trainables::ProgramFacts facts = facts_of_attempt();
+    if (!checkpoint.empty()) facts.checkpoint = checkpoint;
+    facts.config_path = config_path();
+    facts.checkpoint_directory = checkpoint_directory_;
+    meet(facts);
+    const study::CommandTemplate command(program());
+    const auto words = command.expand({configuration_, facts.config_path, facts.iterations});
+    const auto environment = trainables::program_environment(setting_.program->environment, program(), facts);
+    process_->start(words, environment, program().directory, term_grace());
+}
+
+/// Answers the last report of the attempt before.
+void ProgramBody::go_on_with_process(const std::string& checkpoint) {
+    process_ = std::move(*std::exchange(spare_.program, nullptr)).take();
+    child().send(trainables::exploit_line(base_, assignment_.start.attempt, checkpoint, configuration_));
+    if (leads()) note("the program stays alive and takes over the new state");
+}
+
+/// The attempt is over, and the process waits for its answer.
+void ProgramBody::keep_process() {
+    const Clock::duration to_end = setting_.spec->output.abort_grace;
+    spare_.program = std::make_unique<KeptProgram>(
+        std::move(process_), assignment_, base_ + order_.decided + 1,
+        KeptProgram::Limits{std::min<Clock::duration>(setting_.program->unclaimed, to_end), to_end, term_grace()});
+}
+
+/// A rank that does not leave within abort_grace is given up: its program must be gone before that.
+ProgramBody::Clock::duration ProgramBody::term_grace() const {
+    return std::min<Clock::duration>(process::Child::usual_term_grace, setting_.spec->output.abort_grace / 2);
 }
 
 /// Path of the program's checkpoint, with every file verified.
@@ -144,10 +190,15 @@ std::string ProgramBody::locate(const study::CheckpointRef& checkpoint) {
     }
 }
 
-/// Errors here are not the trial's fault.
+/// Errors here are not the trial's fault. A process that stays alive finds its new configuration where the old one was.
 void ProgramBody::set_up() {
     try {
-        make_scratch();
+        if (process_)
+            make_scratch();
+        else
+            scratch_ = spare_.program->folder();
+        studydir::publish_text(storage::posix_file_system(), config_path(),
+                               trainables::configuration_json(configuration_), false);
         const studydir::StudyDirectory directory{setting_.program->directory};
         auto& files = storage::posix_file_system();
         static_cast<void>(files.open(directory.python_module(), storage::FileSystem::Open::read));
@@ -156,7 +207,7 @@ void ProgramBody::set_up() {
     }
 }
 
-/// A folder for the duration of the attempt, on the study's file system, where every rank sees it.
+/// A folder for the duration of the process, on the study's file system, where every rank sees it.
 void ProgramBody::make_scratch() {
     const fs::path folder =
         fs::path(studydir::StudyDirectory{setting_.program->directory}.attempts()) / name_of(assignment_.start);
@@ -165,8 +216,7 @@ void ProgramBody::make_scratch() {
     storage::posix_file_system().make_below(setting_.program->directory,
                                             "attempts/" + name_of(assignment_.start) + "/checkpoint");
     scratch_ = folder.string();
-    studydir::publish_text(storage::posix_file_system(), scratch_ + "/config.json",
-                           trainables::configuration_json(configuration_), false);
+    process_->own(scratch_);
 }
 
 trainables::ProgramFacts ProgramBody::facts_of_attempt() {

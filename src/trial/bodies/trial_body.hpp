@@ -27,6 +27,7 @@ struct Word {
     study::Verb verb = study::Verb::go_on; ///< go_on, pause or stop
     bool save = false;                     ///< go_on: save on the way; otherwise: the attempt ends with a checkpoint
     bool goes_on_later = false;            ///< leader only: a pause that needs no checkpoint (`without_state`)
+    bool exploits = false; ///< leader only: the trial is started again at once, from the state of a donor
     friend bool operator==(const Word&, const Word&) = default;
 };
 
@@ -34,8 +35,9 @@ struct Word {
 /// ends is not the trial's fault: a trial without a checkpoint pauses anyway and later continues from an older one.
 [[nodiscard]] constexpr Word without_state(const study::Verdict& verdict) {
     using study::Reason;
-    if (verdict.verb != study::Verb::pause) return {study::Verb::stop, false, false};
-    return {study::Verb::pause, false, verdict.reason == Reason::draining || verdict.reason == Reason::yielded};
+    if (verdict.verb != study::Verb::pause)
+        return {study::Verb::stop, false, false, verdict.reason == Reason::exploited};
+    return {study::Verb::pause, false, verdict.reason == Reason::draining || verdict.reason == Reason::yielded, false};
 }
 
 /// Whether the state after an iteration can be saved.

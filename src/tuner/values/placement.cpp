@@ -10,6 +10,10 @@
 
 namespace ranktune::tuner {
 
+bool Placement::are_free(const std::vector<Rank>& ranks) const {
+    return std::ranges::all_of(ranks, [this](Rank rank) { return knows(rank) && ledger_.is_free(rank); });
+}
+
 std::vector<Rank> Placement::living(const std::vector<Rank>& ranks) const {
     std::vector<Rank> alive;
     std::ranges::copy_if(ranks, std::back_inserter(alive), [&](Rank rank) { return worker(rank).alive; });

@@ -37,6 +37,8 @@ class Placement {
     [[nodiscard]] std::vector<Rank> plan(std::uint32_t size) const { return ledger_.plan(size); }
     /// Whether the worker gets trials when it is free.
     [[nodiscard]] bool serves(const WorkerState& worker) const { return worker.alive && !hosts_[worker.host].retired; }
+    /// All of `ranks` are free.
+    [[nodiscard]] bool are_free(const std::vector<Rank>& ranks) const;
     /// Those of `ranks` that are alive.
     [[nodiscard]] std::vector<Rank> living(const std::vector<Rank>& ranks) const;
     /// The host of all `ranks`; nullopt: several hosts.
