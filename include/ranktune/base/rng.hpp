@@ -22,6 +22,7 @@ enum class Purpose : std::uint32_t {
     curve = 9,      ///< synthetic learning curves (tests, simulator)
     exploit = 10,   ///< whom a trial takes over from; draw = its ready point
     explore = 11,   ///< and with which hyper-parameters; draw = its ready point
+    suggest = 12,   ///< suggestions of searchers that learn; trial = number of the suggestion
 };
 
 /// Purposes from here on belong to users of the library; no version of ranktune uses them.

@@ -51,6 +51,11 @@ class GrowingList {
                             pieces_.begin() + static_cast<std::ptrdiff_t>((list.size_ + piece - 1) / piece));
         return list;
     }
+    /// Whether `earlier` is a copy or a part of this list, as it was earlier: O(1), without comparing elements.
+    [[nodiscard]] bool continues(const GrowingList& earlier) const {
+        if (earlier.size_ == 0) return true;
+        return size_ >= earlier.size_ && pieces_.front() == earlier.pieces_.front();
+    }
 
   private:
     static constexpr std::size_t piece = 256;
@@ -79,6 +84,9 @@ class Observations {
     [[nodiscard]] std::size_t dimensions() const { return dimensions_; }
     /// The table as it was when it had `lines` lines.
     [[nodiscard]] Observations first(std::size_t lines) const;
+    /// Whether this is the same table as `earlier`, a copy or a view of it, with at least as many lines. O(1). Tables
+    /// that were restored are tables of their own. A searcher that has read `earlier` need not read its lines again.
+    [[nodiscard]] bool continues(const Observations& earlier) const { return lines_.continues(earlier.lines_); }
 
     // ---- for the owner of the table
     /// A new trial, or a new configuration of a trial.

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "searchers/bohb.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "models/kernel_density.hpp"
+#include "ranktune/study/spec.hpp"
+
+namespace ranktune::searchers {
+
+study::SearcherInfo describe_bohb();
+
+namespace {
+
+using Kind = study::OptionInfo::Kind;
+
+/// Of unordered choices the number of values, of everything else 0.
+std::vector<std::uint32_t> levels_of(const space::SearchSpace& space) {
+    std::vector<std::uint32_t> levels;
+    for (const space::Parameter& parameter : space.parameters()) {
+        if (!space::has_coordinate(parameter.domain)) continue;
+        const auto* choice = std::get_if<space::Choice>(&parameter.domain);
+        const bool category = choice != nullptr && !choice->ordered;
+        levels.push_back(category ? static_cast<std::uint32_t>(choice->values.size()) : 0);
+    }
+    return levels;
+}
+
+double level_at(double unit, std::uint32_t levels) { return std::min(std::floor(unit * levels), levels - 1.0); }
+double unit_at(double level, std::uint32_t levels) { return (level + 0.5) / levels; }
+
+} // namespace
+
+std::optional<GoodAndBad> split(std::size_t points, std::size_t finite, std::size_t min_points, std::size_t dimensions,
+                                std::uint32_t top_n_percent) {
+    if (finite < min_points) return std::nullopt;
+    const std::size_t good = std::max(min_points, std::min(points * top_n_percent / 100, finite));
+    const std::size_t wanted = std::max(min_points, points * (100 - top_n_percent) / 100);
+    const std::size_t bad = std::min(wanted, points - good);
+    if (good <= dimensions || bad <= dimensions) return std::nullopt;
+    return GoodAndBad{good, bad};
+}
+
+void impute(std::vector<double>& rows, std::span<const std::uint32_t> levels, base::RngStream& random) {
+    const std::size_t columns = levels.size();
+    const std::vector<double> given = rows;
+    for (std::size_t begin = 0; begin < rows.size(); begin += columns) {
+        const std::span<double> row(&rows[begin], columns);
+        for (std::size_t j = 0; j < columns; ++j) {
+            if (!std::isnan(row[j])) continue;
+            std::vector<std::size_t> donors;
+            for (std::size_t other = 0; other < given.size(); other += columns)
+                if (!std::isnan(given[other + j])) donors.push_back(other);
+            if (donors.empty()) {
+                row[j] = levels[j] == 0 ? random.uniform() : static_cast<double>(random.below(levels[j]));
+                continue;
+            }
+            const std::size_t donor = donors[random.below(donors.size())];
+            for (std::size_t k = j; k < columns; ++k)
+                if (std::isnan(row[k])) row[k] = given[donor + k];
+        }
+    }
+}
+
+BohbSearcher::BohbSearcher(const space::SearchSpace& space, std::uint64_t seed, const Options& options)
+    : space_(space),
+      seed_(seed),
+      options_(options),
+      levels_(levels_of(space)),
+      results_([min = std::max(options.min_points_in_model, space.dimensions() + 1), d = space.dimensions(),
+                percent = options.top_n_percent](std::size_t points, std::size_t finite) {
+          return split(points, finite, min, d, percent).has_value();
+      }) {
+    options_.min_points_in_model = std::max(options.min_points_in_model, space.dimensions() + 1);
+}
+
+std::optional<space::Configuration> BohbSearcher::suggest(std::uint64_t index, const Observations& seen) const {
+    const auto number = static_cast<std::uint32_t>(index);
+    base::RngStream random(seed_, base::Purpose::suggest, number);
+    if (random.uniform() >= options_.random_fraction && space_.dimensions() > 0) {
+        if (const auto point = from_model(seen, random)) return space_.decode(*point, index);
+    }
+    return space_.sample(seed_, base::TrialId{number});
+}
+
+std::vector<double> BohbSearcher::rows(std::span<const LargestBudget::Point> points, const Observations& seen,
+                                       base::RngStream& random) const {
+    std::vector<double> rows;
+    rows.reserve(points.size() * levels_.size());
+    for (const LargestBudget::Point& each : points) {
+        const std::vector<double> unit = seen.point(each.number);
+        for (std::size_t j = 0; j < unit.size(); ++j)
+            rows.push_back(levels_[j] == 0 || std::isnan(unit[j]) ? unit[j] : level_at(unit[j], levels_[j]));
+    }
+    impute(rows, levels_, random);
+    return rows;
+}
+
+std::optional<std::vector<double>> BohbSearcher::from_model(const Observations& seen, base::RngStream& random) const {
+    results_.read(seen);
+    const std::vector<LargestBudget::Point> points = results_.points();
+    const auto finite = std::ranges::count_if(points, [](const auto& each) { return std::isfinite(each.score); });
+    const auto parts = split(points.size(), static_cast<std::size_t>(finite), options_.min_points_in_model,
+                             space_.dimensions(), options_.top_n_percent);
+    if (!parts) return std::nullopt;
+    const auto best = std::span(points).first(parts->good);
+    const auto others = std::span(points).subspan(parts->good, parts->bad);
+    const models::KernelDensity good(rows(best, seen, random), levels_, options_.min_bandwidth);
+    const models::KernelDensity bad(rows(others, seen, random), levels_, options_.min_bandwidth);
+
+    const double floor = std::log(1e-32);
+    double most = -std::numeric_limits<double>::infinity();
+    std::vector<double> chosen;
+    for (std::uint32_t i = 0; i < options_.num_samples; ++i) {
+        std::vector<double> point = good.draw_near(random, options_.bandwidth_factor);
+        const double gain = std::max(good.log_density(point), floor) - std::max(bad.log_density(point), floor);
+        if (gain <= most) continue;
+        most = gain;
+        chosen = std::move(point);
+    }
+    for (std::size_t j = 0; j < chosen.size(); ++j)
+        if (levels_[j] > 0) chosen[j] = unit_at(chosen[j], levels_[j]);
+    return chosen;
+}
+
+namespace {
+
+std::vector<study::AlgorithmOption> bohb_options() {
+    return {
+        {.name = "min_points_in_model",
+         .kind = Kind::integer,
+         .standard = 0,
+         .description = "The fewest points of each of the two densities. 0: d + 1, the smallest possible number, where "
+                        "d counts the parameters of the space that are neither grids nor constants.",
+         .low = 0.0,
+         .high = 1e6},
+        {.name = "top_n_percent",
+         .kind = Kind::integer,
+         .standard = 15,
+         .description = "Share of the points that are good, in percent.",
+         .low = 1.0,
+         .high = 99.0},
+        {.name = "num_samples",
+         .kind = Kind::integer,
+         .standard = 64,
+         .description = "How many points are drawn for a suggestion, of which the best is taken.",
+         .low = 1.0,
+         .high = 1e4},
+        {.name = "random_fraction",
+         .kind = Kind::number,
+         .standard = 1.0 / 3.0,
+         .description = "Share of the suggestions that are random.",
+         .low = 0.0,
+         .high = 1.0},
+        {.name = "bandwidth_factor",
+         .kind = Kind::number,
+         .standard = 3.0,
+         .description = "Points are drawn with so many times the bandwidth of the good points.",
+         .low = 1e-3,
+         .high = 1e3},
+        {.name = "min_bandwidth",
+         .kind = Kind::number,
+         .standard = 1e-3,
+         .description = "The smallest bandwidth; coordinates lie between 0 and 1.",
+         .low = 1e-9,
+         .high = 1.0},
+    };
+}
+
+void check_bohb(const study::AlgorithmCheck& check) {
+    if (!check.reads_file || !check.is_right("min_points_in_model")) return;
+    const std::int64_t points = check.options.at("min_points_in_model").as_int();
+    const std::size_t least = check.coordinates + 1;
+    if (points == 0 || static_cast<std::size_t>(points) >= least) return;
+    check.complain("min_points_in_model", std::to_string(points) + " points are too few for a density over " +
+                                              std::to_string(check.coordinates) + " parameters; use 0, or at least " +
+                                              std::to_string(least));
+}
+
+std::unique_ptr<Searcher> make_bohb(const study::StudySpec& spec) {
+    const space::Configuration& options = spec.searcher.options;
+    const auto whole = [&](std::string_view name) { return static_cast<std::uint32_t>(options.at(name).as_int()); };
+    return std::make_unique<BohbSearcher>(
+        spec.space, spec.seed,
+        BohbSearcher::Options{.min_points_in_model = whole("min_points_in_model"),
+                              .top_n_percent = whole("top_n_percent"),
+                              .num_samples = whole("num_samples"),
+                              .random_fraction = options.at("random_fraction").as_double(),
+                              .bandwidth_factor = options.at("bandwidth_factor").as_double(),
+                              .min_bandwidth = options.at("min_bandwidth").as_double()});
+}
+
+} // namespace
+
+study::SearcherInfo describe_bohb() {
+    study::SearcherInfo info;
+    info.name = "bohb";
+    info.description =
+        "the model of BOHB (Falkner et al., ICML 2018): kernel densities of good and bad configurations, "
+        "for the scheduler `hyperband` or `asha`.";
+    info.options = bohb_options();
+    info.foreign_names = {"TuneBOHB"};
+    info.check = check_bohb;
+    info.make = make_bohb;
+    return info;
+}
+
+} // namespace ranktune::searchers
