@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// A searcher that learns in the head's loop (BOHB), in simulated jobs whose processes are killed.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lives.hpp"
+#include "schedulers/built_in.hpp"
+#include "searchers/built_in.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using namespace ranktune::sim;
+using namespace std::chrono_literals;
+
+namespace {
+
+study::StudySpec bohb_study(bool deterministic) {
+    study::StudySpec spec;
+    spec.name = "learning";
+    spec.objective = {"score", study::Mode::max};
+    spec.seed = 5;
+    spec.num_trials = 40;
+    spec.max_iterations = 9;
+    spec.space = space::SearchSpace({{"lr", space::FloatRange{0.01, 1.0, true, 0.0}, {}},
+                                     {"width", space::IntRange{1, 64, false, 1}, {}},
+                                     {"kind", space::Choice{{"a", "b"}}, {}}});
+    spec.searcher = searchers::chosen("bohb");
+    spec.scheduler = schedulers::chosen("hyperband");
+    spec.failure.tolerate = 1.0;
+    spec.failure.max_losses = 100;
+    spec.deterministic = deterministic;
+    spec.max_concurrent = 3;
+    return spec;
+}
+
+Make maker(const study::StudySpec& spec) {
+    return [&spec] { return std::make_unique<tuner::Tuner>(spec); };
+}
+
+void check_life(const Lives& lives) {
+    for (const std::string& problem : lives.problems) UNSCOPED_INFO(problem);
+    CHECK(lives.problems.empty());
+    CHECK(lives.outcome == study::StudyOutcome::ok);
+}
+
+} // namespace
+
+TEST_CASE("BOHB's suggestions follow from the records before them, whatever is killed", "[sim][bohb]") {
+    const study::StudySpec spec = bohb_study(false);
+    std::size_t learned = 0;
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+        INFO("seed " << seed);
+        ClusterOptions options;
+        options.workers = 3;
+        options.seed = seed;
+        options.curve.fate = seed;
+        options.curve.save_every = 1;
+        if (seed % 2 == 0) options.deaths.emplace_back(base::Rank{2}, 4s);
+        Lives lives;
+        lives.run(maker(spec), options, {1500ms + 100ms * seed, 3s});
+        check_life(lives);
+        // Another core reads the records; another searcher, which was never asked before, is asked at each trial.
+        tuner::Tuner reader(spec);
+        lives.journal.for_each([&](const study::Record& record) {
+            if (const auto* created = std::get_if<study::TrialCreated>(&record)) {
+                const auto& state = reader.state();
+                const auto fresh = searchers::make_searcher(spec);
+                CHECK(fresh->suggest(state.suggested, state.observations) == created->configuration);
+                learned += created->configuration != spec.space.sample(spec.seed, created->trial) ? 1 : 0;
+            }
+            reader.apply(record);
+        });
+    }
+    CHECK(learned > 60); // of 240
+}
+
+TEST_CASE("A deterministic study with BOHB and HyperBand is the same on any number of ranks", "[sim][bohb]") {
+    const study::StudySpec spec = bohb_study(true);
+    std::vector<std::string> expected;
+    for (const std::uint32_t workers : {1U, 2U, 3U, 5U}) {
+        for (const bool killed : {false, true}) {
+            INFO(workers << " workers" << (killed ? ", with kills" : ""));
+            ClusterOptions options;
+            options.workers = workers;
+            options.seed = 100 + workers;
+            options.curve.fate = 1;
+            Lives lives;
+            lives.run(maker(spec), options,
+                      killed ? std::vector<base::Duration>{700ms, 1500ms, 2s} : std::vector<base::Duration>{});
+            check_life(lives);
+            std::vector<std::string> decided;
+            for (const auto& trial : lives.all<study::TrialCreated>()) decided.push_back(trial.configuration.text());
+            if (expected.empty()) expected = decided;
+            CHECK(decided == expected);
+        }
+    }
+    CHECK(expected.size() == 40);
+}
