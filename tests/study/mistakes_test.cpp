@@ -328,13 +328,14 @@ TEST_CASE("mistakes between [space] and the trainable", "[study]") {
 
 TEST_CASE("mistakes of [searcher]", "[study]") {
     const std::vector<Case> cases = {
-        {"type = \"tpe\"\n", "13:8 searcher.type: unknown value \"tpe\"; accepted: \"random\", \"grid\" or \"sobol\""},
+        {"type = \"tpe\"\n",
+         "13:8 searcher.type: unknown value \"tpe\"; accepted: \"random\", \"grid\", \"sobol\" or \"bohb\""},
         {"type = \"rnadom\"\n",
-         "13:8 searcher.type: unknown value \"rnadom\"; accepted: \"random\", \"grid\" or \"sobol\"; did "
+         "13:8 searcher.type: unknown value \"rnadom\"; accepted: \"random\", \"grid\", \"sobol\" or \"bohb\"; did "
          "you mean \"random\"?"},
         {"type = \"qmc\"\n",
-         "13:8 searcher.type: unknown value \"qmc\"; accepted: \"random\", \"grid\" or \"sobol\"; here it is called "
-         "\"sobol\""},
+         "13:8 searcher.type: unknown value \"qmc\"; accepted: \"random\", \"grid\", \"sobol\" or \"bohb\"; here "
+         "it is called \"sobol\""},
         {"type = \"random\"\nscramble = true\n", "14:1 searcher.scramble: is a key of type \"sobol\" only"},
         {"scramble = true\n", "13:1 searcher.scramble: is a key of type \"sobol\" only"},
         {"type = \"sobol\"\nscramble = 1\n", "14:12 searcher.scramble: needs true or false, not an integer (1)"},
