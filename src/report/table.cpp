@@ -86,8 +86,8 @@ std::vector<Column> columns_for(const tuner::Tuner& tuner, const std::vector<stu
     }
     // A trial on a schedule of its own takes over nobody else's state.
     const bool any = std::ranges::any_of(shown, [&](study::TrialId id) {
-        const TrialState& trial = state.trial(id);
-        return !trial.takeovers.empty() && trial.takeovers.back().donor.trial != id;
+        const auto& takeovers = state.trial(id).takeovers;
+        return !takeovers.empty() && takeovers.back().donor.trial != id;
     });
     if (any) {
         Column took{"took over", true};
