@@ -146,8 +146,8 @@ class Members(Kills, Case):
         self.check()
 
     def started(self, command):
-        """A run in which a trial has reported. (A trial that never reports between two deaths counts as the one that kills
-        the job.)"""
+        """A run in which a trial has reported. (A trial that never reports between two deaths counts as the one that
+        kills the job.)"""
         began = time.time()
         process = subprocess.Popen(command, cwd=self.cwd, env=environment(TRACES=str(self.traces)),
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
