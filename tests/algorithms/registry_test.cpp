@@ -151,7 +151,7 @@ TEST_CASE("mistakes in its options are reported like those in options of built-i
           "13:1 scheduler.grace: is a key of type \"median\" or \"idle\" only\n");
     CHECK(mistake("[scheduler]\ntype = \"lazy\"\n") ==
           "12:8 scheduler.type: unknown value \"lazy\"; accepted: \"fifo\", \"asha\", \"median\", \"hyperband\", "
-          "\"pasha\", \"pbt\", \"topk\" or \"idle\"; here it is called \"idle\"\n");
+          "\"pasha\", \"pbt\", \"schedule\", \"topk\" or \"idle\"; here it is called \"idle\"\n");
     CHECK(mistake(begin + "[checkpoint]\nat_rungs = true\n") ==
           "14:1 checkpoint.at_rungs: only scheduler.type = \"asha\", \"hyperband\", \"pasha\" or \"topk\" has rungs\n");
 }

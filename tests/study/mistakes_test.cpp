@@ -375,16 +375,16 @@ TEST_CASE("mistakes of [scheduler]", "[study]") {
     const std::vector<Case> cases = {
         {"type = \"genetic\"\n",
          "13:8 scheduler.type: unknown value \"genetic\"; accepted: \"fifo\", \"asha\", "
-         "\"median\", \"hyperband\", \"pasha\", \"pbt\" or \"topk\""},
+         "\"median\", \"hyperband\", \"pasha\", \"pbt\", \"schedule\" or \"topk\""},
         {"type = \"HyperBandScheduler\"\n",
          "13:8 scheduler.type: unknown value \"HyperBandScheduler\"; accepted: \"fifo\", \"asha\", "
-         "\"median\", \"hyperband\", \"pasha\", \"pbt\" or \"topk\"; here it is called \"hyperband\""},
+         "\"median\", \"hyperband\", \"pasha\", \"pbt\", \"schedule\" or \"topk\"; here it is called \"hyperband\""},
         {"type = \"asynchyperband\"\n",
          "13:8 scheduler.type: unknown value \"asynchyperband\"; accepted: \"fifo\", \"asha\", "
-         "\"median\", \"hyperband\", \"pasha\", \"pbt\" or \"topk\"; here it is called \"asha\""},
+         "\"median\", \"hyperband\", \"pasha\", \"pbt\", \"schedule\" or \"topk\"; here it is called \"asha\""},
         {"eta = 3\n",
-         "12:1 scheduler.type: missing; \"fifo\", \"asha\", \"median\", \"hyperband\", \"pasha\", \"pbt\" or "
-         "\"topk\""},
+         "12:1 scheduler.type: missing; \"fifo\", \"asha\", \"median\", \"hyperband\", \"pasha\", \"pbt\", "
+         "\"schedule\" or \"topk\""},
         {"type = \"fifo\"\neta = 3\n",
          "14:1 scheduler.eta: is a key of type \"asha\", \"hyperband\" or \"pasha\" only"},
         {"type = \"fifo\"\ngrace = 3\n", "14:1 scheduler.grace: is a key of type \"median\" only"},
@@ -441,14 +441,15 @@ TEST_CASE("mistakes of [scheduler]", "[study]") {
         {"type = \"median\"\nmin_samples_required = 3\n",
          "14:1 scheduler.min_samples_required: is Ray Tune's name; here: min_samples"},
         {"type = 3\neta = 3\ncolor = 2\n",
-         "13:8 scheduler.type: needs \"fifo\", \"asha\", \"median\", \"hyperband\", \"pasha\", \"pbt\" or \"topk\", "
+         "13:8 scheduler.type: needs \"fifo\", \"asha\", \"median\", \"hyperband\", \"pasha\", \"pbt\", \"schedule\" "
+         "or \"topk\", "
          "not an "
          "integer (3)\n15:1 "
          "scheduler.color: "
          "unknown key; "
          "known: type, variant, rule, eta, first_rung, brackets, allotment, finish_top, delayed, restart_paused, "
          "stop_last_trials, grace, min_samples, hard_stop, table, ranking, epsilon, interval, burn_in, selection, "
-         "quantile, compare, resample_probability, first, k, explore"},
+         "quantile, compare, synchronous, resample_probability, first, k, explore, schedule"},
     };
     for (const Case& c : cases) {
         Parts parts;

@@ -192,6 +192,7 @@ TEST_CASE("whatever all trials report, a scheduler of the library trains one of 
             INFO(info->name);
             study::SchedulerSpec scheduler = study::chosen(info, settings);
             if (info->explores) scheduler.explore = {{"lr", {0.8, 1.2}}};
+            if (info->schedules) scheduler.schedule = {{"lr", {{2, 0.5}}}};
             for (const auto mode : {study::Mode::min, study::Mode::max}) {
                 // Of equal values one is the best: ties go to somebody.
                 for (const double value : {std::nan(""), infinity, -infinity, 0.0, 1e308, -1e308, 5e-324})
