@@ -2,8 +2,6 @@
 #include "group/peer_io.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,14 +14,8 @@ namespace ranktune::group {
 namespace {
 
 using Answer = comm::BlockExchange::Answer;
-using Clock = std::chrono::steady_clock;
 
 std::string rank_text(base::Rank rank) { return "rank " + std::to_string(rank.value()); }
-
-/// Why a holder did not give a state, for the log.
-std::string no_memory_text(base::Rank holder, Answer answer) {
-    return rank_text(holder) + (answer == Answer::refused ? " does not have it any more" : " does not answer");
-}
 
 /// Asks for the form of a state. nullopt: `why` says why not.
 std::optional<trial::StateForm> form_of(comm::BlockExchange& exchange, base::Rank holder, const std::string& path,
@@ -31,7 +23,7 @@ std::optional<trial::StateForm> form_of(comm::BlockExchange& exchange, base::Ran
     std::vector<std::byte> description;
     const Answer answer = exchange.ask(holder, path, description);
     if (answer != Answer::done) {
-        why = no_memory_text(holder, answer);
+        why = rank_text(holder) + (answer == Answer::refused ? " does not have it any more" : " does not answer");
         return {};
     }
     const auto all = std::span<const std::byte>(description);
@@ -43,8 +35,10 @@ std::optional<trial::StateForm> form_of(comm::BlockExchange& exchange, base::Ran
     return trial::decode_form(all.first(form_bytes));
 }
 
+} // namespace
+
 /// A state in the memory of its holders, in shards or whole. What cannot be had there comes from disk.
-class PeerSource final : public study::StateSource {
+class PeerIo::Source final : public study::StateSource {
   public:
     struct Shard {
         base::Rank holder;
@@ -55,7 +49,7 @@ class PeerSource final : public study::StateSource {
     };
     using OpenDisk = std::function<std::unique_ptr<study::StateSource>()>;
 
-    PeerSource(comm::BlockExchange& exchange, std::vector<Shard> shards, OpenDisk open_disk)
+    Source(comm::BlockExchange& exchange, std::vector<Shard> shards, OpenDisk open_disk)
         : exchange_(exchange), shards_(std::move(shards)), open_disk_(std::move(open_disk)) {}
 
     void tensor(const study::TensorInfo& info, base::Buffer values) override {
@@ -72,6 +66,16 @@ class PeerSource final : public study::StateSource {
         for (const Shard& shard : shards_)
             infos.insert(infos.end(), shard.form.tensors.begin(), shard.form.tensors.end());
         return infos;
+    }
+
+    /// All of it.
+    [[nodiscard]] study::MemoryState whole() {
+        study::MemoryState state;
+        for (const study::TensorInfo& info : tensors())
+            tensor(info, base::Buffer::of_bytes(state.add(info), info.type));
+        for (const Shard& shard : shards_)
+            for (const auto& blob : shard.form.blobs) state.blob(blob.name, blob.bytes);
+        return state;
     }
 
   private:
@@ -146,11 +150,8 @@ class PeerSource final : public study::StateSource {
     std::unique_ptr<study::StateSource> disk_; ///< from the first failure on
 };
 
-} // namespace
-
-PeerIo::PeerIo(trial::CheckpointIo& disk, comm::BlockExchange& exchange, base::Rank rank, std::uint64_t keep_bytes,
-               Log log)
-    : disk_(disk), exchange_(exchange), rank_(rank), log_(std::move(log)), shelf_(keep_bytes) {
+PeerIo::PeerIo(trial::CheckpointIo& disk, comm::BlockExchange& exchange, std::uint64_t keep_bytes, Log log)
+    : disk_(disk), exchange_(exchange), log_(std::move(log)), shelf_(keep_bytes) {
     exchange_.offer([this](std::string_view path) { return shelf_.offer(path); });
 }
 
@@ -162,70 +163,35 @@ study::CheckpointRef PeerIo::save(const storage::CheckpointKey& key, const State
 }
 
 study::MemoryState PeerIo::load(const study::CheckpointRef& checkpoint, const Ranks& holders) {
-    if (holders.empty()) return disk_.load(checkpoint, holders);
-    const auto state = from_memory(checkpoint.path, checkpoint.digest, holders.front());
-    return state ? std::move(*state) : disk_.load(checkpoint, holders);
-}
-
-/// Null: it has to be read from disk.
-std::shared_ptr<study::MemoryState> PeerIo::from_memory(const std::string& path, std::uint64_t digest,
-                                                        base::Rank holder) {
-    const auto began = Clock::now();
-    auto state = std::make_shared<study::MemoryState>();
-    if (holder == rank_) {
-        const auto mine = shelf_.find(path);
-        if (!mine) {
-            log_(path + " is read from disk: " + no_memory_text(holder, Answer::refused));
-            return nullptr;
-        }
-        for (const auto& tensor : mine->stored_tensors())
-            static_cast<study::StateSink&>(*state).tensor(tensor.info, tensor.values());
-        for (const auto& blob : mine->stored_blobs()) state->blob(blob.name, blob.bytes);
-    } else {
-        std::string why;
-        const auto form = form_of(exchange_, holder, path, digest, why);
-        Answer answer = Answer::refused;
-        if (form) {
-            std::vector<comm::BlockExchange::Part> parts;
-            for (const auto& info : form->tensors)
-                parts.push_back({static_cast<std::uint32_t>(parts.size() + 1), 0, state->add(info)});
-            answer = exchange_.fetch(holder, path, parts, state);
-            if (answer != Answer::done) why = no_memory_text(holder, answer);
-        }
-        if (answer != Answer::done) {
-            log_(path + " is read from disk: " + why);
-            return nullptr;
-        }
-        for (const auto& blob : form->blobs) state->blob(blob.name, blob.bytes);
-    }
-    char seconds[32];
-    std::snprintf(seconds, sizeof seconds, "%.3f s", std::chrono::duration<double>(Clock::now() - began).count());
-    log_(path + " comes from the memory of " + rank_text(holder) + ": " + studydir::binary_size(state->bytes()) +
-         " in " + seconds);
-    return state;
+    const auto source = from_memory(checkpoint, holders);
+    return source ? source->whole() : disk_.load(checkpoint, {});
 }
 
 std::unique_ptr<study::StateSource> PeerIo::open(const study::CheckpointRef& checkpoint, const Ranks& holders) {
-    const auto open_disk = [this, checkpoint] { return disk_.open(checkpoint, {}); };
+    if (auto source = from_memory(checkpoint, holders)) return source;
+    return disk_.open(checkpoint, {});
+}
+
+/// Null: it has to be read from disk.
+std::unique_ptr<PeerIo::Source> PeerIo::from_memory(const study::CheckpointRef& checkpoint, const Ranks& holders) {
     const bool whole = checkpoint.shards.empty();
-    if (holders.empty() || (!whole && holders.size() != checkpoint.shards.size())) return open_disk();
-    if (whole && holders.front() == rank_) // no messages to itself
-        return std::make_unique<study::MemoryState>(load(checkpoint, holders));
-    std::vector<PeerSource::Shard> shards;
+    if (holders.empty() || (!whole && holders.size() != checkpoint.shards.size())) return nullptr;
+    std::vector<Source::Shard> shards;
     for (std::uint32_t k = 0; k < (whole ? 1 : holders.size()); ++k) {
         const std::string path = whole ? checkpoint.path : storage::shard_path(checkpoint.path, k);
         std::string why;
         auto form = form_of(exchange_, holders[k], path, whole ? checkpoint.digest : checkpoint.shards[k], why);
         if (!form) {
             log_(checkpoint.path + " is read from disk: " + why);
-            return open_disk();
+            return nullptr;
         }
         shards.push_back({.holder = holders[k], .path = path, .form = std::move(*form)});
     }
     log_(checkpoint.path + " comes from the memory of " +
          (shards.size() == 1 ? rank_text(holders.front()) : std::to_string(shards.size()) + " ranks") + ": " +
          studydir::binary_size(checkpoint.bytes));
-    return std::make_unique<PeerSource>(exchange_, std::move(shards), open_disk);
+    return std::make_unique<Source>(exchange_, std::move(shards),
+                                    [this, checkpoint] { return disk_.open(checkpoint, {}); });
 }
 
 } // namespace ranktune::group

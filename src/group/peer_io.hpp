@@ -21,8 +21,7 @@ class PeerIo final : public trial::CheckpointIo {
 
     /// References must outlive it. From now on `exchange` offers what this rank saves, up to `keep_bytes` of it. `log`
     /// gets one line for each state that was wanted from memory; called on the trial thread.
-    PeerIo(trial::CheckpointIo& disk, comm::BlockExchange& exchange, base::Rank rank, std::uint64_t keep_bytes,
-           Log log);
+    PeerIo(trial::CheckpointIo& disk, comm::BlockExchange& exchange, std::uint64_t keep_bytes, Log log);
 
     [[nodiscard]] study::CheckpointRef save(const storage::CheckpointKey& key, const State& state) override;
     [[nodiscard]] study::MemoryState load(const study::CheckpointRef& checkpoint, const Ranks& holders) override;
@@ -38,12 +37,11 @@ class PeerIo final : public trial::CheckpointIo {
     }
 
   private:
-    [[nodiscard]] std::shared_ptr<study::MemoryState> from_memory(const std::string& path, std::uint64_t digest,
-                                                                  base::Rank holder);
+    class Source;
+    [[nodiscard]] std::unique_ptr<Source> from_memory(const study::CheckpointRef& checkpoint, const Ranks& holders);
 
     trial::CheckpointIo& disk_;
     comm::BlockExchange& exchange_;
-    base::Rank rank_;
     Log log_;
     StateShelf shelf_;
 };

@@ -33,20 +33,14 @@ void StateShelf::put(base::TrialId trial, const std::string& path, std::uint64_t
     kept_.push_back(entry);
 }
 
-StateShelf::Entry StateShelf::entry(std::string_view path) const {
-    const std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find(kept_, path, [](const Entry& each) { return std::string_view(each->path); });
-    return found == kept_.end() ? nullptr : *found;
-}
-
-StateShelf::State StateShelf::find(std::string_view path) const {
-    const Entry found = entry(path);
-    return found ? found->state : nullptr;
-}
-
 std::optional<comm::BlockExchange::Offer> StateShelf::offer(std::string_view path) const {
-    const Entry found = entry(path);
-    if (!found) return {};
+    Entry found;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto at = std::ranges::find(kept_, path, [](const Entry& each) { return std::string_view(each->path); });
+        if (at == kept_.end()) return {};
+        found = *at;
+    }
     comm::BlockExchange::Offer offer{found, {found->description}};
     for (const auto& tensor : found->state->stored_tensors()) offer.blocks.emplace_back(tensor.bytes);
     return offer;

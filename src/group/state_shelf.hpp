@@ -27,9 +27,8 @@ class StateShelf {
     explicit StateShelf(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
     /// `path` of the checkpoint (of this rank's shard) of `trial`; `digest` of the state in it.
     void put(base::TrialId trial, const std::string& path, std::uint64_t digest, State state);
-    /// Null if it is not there (any more).
-    [[nodiscard]] State find(std::string_view path) const;
-    /// What another rank gets: the form of the state and the digest (8 bytes), then its tensors in order.
+    /// What another rank gets: the form of the state and the digest (8 bytes), then its tensors in order. nullopt: it
+    /// is not there (any more).
     [[nodiscard]] std::optional<comm::BlockExchange::Offer> offer(std::string_view path) const;
 
   private:
@@ -40,8 +39,6 @@ class StateShelf {
         State state;
     };
     using Entry = std::shared_ptr<const Kept>;
-
-    [[nodiscard]] Entry entry(std::string_view path) const;
 
     std::uint64_t most_bytes_;
     mutable std::mutex mutex_;

@@ -62,7 +62,7 @@ class WorkerRunner final : public trial::Runner {
     /// Null unless trials of the study may take over states of others.
     std::unique_ptr<PeerIo> with_memory(MemoryWay way, WorkerLog& log) {
         if (way.exchange == nullptr || !spec_.scheduler.algorithm->explores) return nullptr;
-        return std::make_unique<PeerIo>(disk_, *way.exchange, log.rank(), way.keep_bytes,
+        return std::make_unique<PeerIo>(disk_, *way.exchange, process::memory_bytes() / 4 / way.ranks_of_node,
                                         [&log](std::string_view line) {
                                             log.write(base::LogLevel::info, "state", {{"text", std::string(line)}});
                                         });

@@ -42,7 +42,7 @@ using OnStudy = std::function<void(const study::StudySpec&)>;
 /// How states get from the memory of one rank to that of another.
 struct MemoryWay {
     comm::BlockExchange* exchange = nullptr; ///< outlives the runner; null: only through files
-    std::uint64_t keep_bytes = 0;            ///< what this rank keeps for others
+    std::uint32_t ranks_of_node = 1;         ///< that share its memory; each keeps up to a quarter of its share
 };
 
 /// Makes a rank's runner: parses the study that the head sent, finds its trainable, opens the worker log. `form` makes

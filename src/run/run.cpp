@@ -48,11 +48,10 @@ void show_own_gpus(const std::vector<std::string>& gpus) {
     }
 }
 
-/// What a rank may keep in memory for other ranks: a quarter of its share of the node.
-std::uint64_t memory_for_states(const layout::Layout& layout, base::Rank rank) {
+/// Ranks on the node of `rank`, itself included.
+std::uint32_t ranks_beside(const layout::Layout& layout, base::Rank rank) {
     const auto& nodes = layout.nodes;
-    const auto ranks = rank.value() < nodes.size() ? std::ranges::count(nodes, nodes[rank.value()]) : 1;
-    return process::memory_bytes() / 4 / static_cast<std::uint64_t>(std::max<std::ptrdiff_t>(ranks, 1));
+    return rank.value() < nodes.size() ? static_cast<std::uint32_t>(std::ranges::count(nodes, nodes[rank.value()])) : 1;
 }
 
 int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExchange& exchange,
@@ -76,7 +75,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     group::MakeRunner make_runner =
         group::make_trial_runner(storage::posix_file_system(), group::make_mpi_groups(groups), worker_options.host, log,
                                  waker, {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus},
-                                 bind, {&exchange, memory_for_states(options.layout, worker_options.rank)});
+                                 bind, {&exchange, ranks_beside(options.layout, worker_options.rank)});
     group::WorkerMachine worker(
         worker_options, outbox,
         [&](const wire::Welcome& welcome) {

@@ -25,20 +25,20 @@ TEST_CASE("The newest two states of each trial are kept, the oldest goes when th
     StateShelf shelf(3000);
     shelf.put(base::TrialId{1}, "0", 0, state_of(10));  // 80 bytes
     shelf.put(base::TrialId{1}, "a", 1, state_of(100)); // 800 bytes each
-    CHECK(shelf.find("0") != nullptr);
+    CHECK(shelf.offer("0"));
     shelf.put(base::TrialId{2}, "b", 2, state_of(100));
     shelf.put(base::TrialId{3}, "c", 3, state_of(100));
     shelf.put(base::TrialId{1}, "d", 4, state_of(10)); // in place of 0
-    CHECK(shelf.find("0") == nullptr);
-    for (const char* path : {"a", "b", "c", "d"}) CHECK(shelf.find(path) != nullptr);
+    CHECK(!shelf.offer("0"));
+    for (const char* path : {"a", "b", "c", "d"}) CHECK(shelf.offer(path));
     shelf.put(base::TrialId{4}, "e", 5, state_of(100)); // a is the oldest
-    CHECK(shelf.find("a") == nullptr);
+    CHECK(!shelf.offer("a"));
     shelf.put(base::TrialId{4}, "g", 5, state_of(100)); // b is the oldest
-    CHECK(shelf.find("b") == nullptr);
-    for (const char* path : {"c", "d", "e", "g"}) CHECK(shelf.find(path) != nullptr);
+    CHECK(!shelf.offer("b"));
+    for (const char* path : {"c", "d", "e", "g"}) CHECK(shelf.offer(path));
     shelf.put(base::TrialId{5}, "f", 6, state_of(1000)); // larger than all the room: alone
-    CHECK(shelf.find("f") != nullptr);
-    for (const char* path : {"c", "d", "e", "g"}) CHECK(shelf.find(path) == nullptr);
+    CHECK(shelf.offer("f"));
+    for (const char* path : {"c", "d", "e", "g"}) CHECK(!shelf.offer(path));
 }
 
 TEST_CASE("What is offered is the form, the digest and the tensors of a state", "[group]") {
@@ -71,7 +71,7 @@ TEST_CASE("An offer outlives the shelf's own hold, and memory comes back to its 
     offer = shelf.offer("a");
     shelf.put(base::TrialId{1}, "b", 2, state_of(1));
     shelf.put(base::TrialId{1}, "c", 3, state_of(1));
-    CHECK(shelf.find("a") == nullptr);
+    CHECK(!shelf.offer("a"));
     CHECK(offer->blocks[1].data() == memory); // somebody still reads it
     const auto meanwhile = pool.take();
     const std::vector<double> other(1000, 2.0);

@@ -53,15 +53,14 @@ class Serving {
         });
     }
     ~Serving() {
-        // Nobody stops answering before all have asked.
-        MPI_Request done = MPI_REQUEST_NULL;
-        MPI_Ibarrier(world_.get(), &done);
-        for (int flag = 0; flag == 0;) {
-            MPI_Test(&done, &flag, MPI_STATUS_IGNORE);
-            std::this_thread::sleep_for(50us);
-        }
+        all_are_here(); // nobody stops answering before all have asked
         quit_.store(true);
         thread_.join();
+    }
+    void all_are_here() {
+        MPI_Request done = MPI_REQUEST_NULL;
+        MPI_Ibarrier(world_.get(), &done);
+        for (int flag = 0; flag == 0; std::this_thread::sleep_for(50us)) MPI_Test(&done, &flag, MPI_STATUS_IGNORE);
     }
 
     comm::BlockExchange exchange;
@@ -75,10 +74,28 @@ class Serving {
 
 base::Rank rank_of(int rank) { return base::Rank{static_cast<std::uint32_t>(rank)}; }
 
-struct Fetched {
-    Bytes one = Bytes(100'000);
-    Bytes two = Bytes(7);
+using Ranges = std::vector<comm::BlockExchange::Reader::Range>;
+
+struct Read {
+    Answer answer = Answer::done; ///< the first that is not `done`
+    std::vector<Bytes> ranges;
 };
+
+/// Everything that `ranges` name, in order.
+Read read(comm::BlockExchange& exchange, base::Rank from, const char* key, const Ranges& ranges) {
+    comm::BlockExchange::Reader reader(exchange, from, key, ranges);
+    Read all;
+    for (std::size_t i = 0; i < ranges.size() && all.answer == Answer::done; ++i) {
+        Bytes& range = all.ranges.emplace_back();
+        all.answer = reader.next([&](std::uint64_t at, std::span<const std::byte> bytes) {
+            CHECK(at == range.size());
+            range.insert(range.end(), bytes.begin(), bytes.end());
+        });
+    }
+    return all;
+}
+
+base::Rank next_rank() { return rank_of((test::world().rank() + 1) % test::world().size()); }
 
 } // namespace
 
@@ -90,71 +107,50 @@ TEST_CASE("every rank reads the blocks of every other, in pieces, while it answe
             CHECK(serving.exchange.ask(rank_of(peer), "state", description) == Answer::done);
             CHECK(std::string(reinterpret_cast<const char*>(description.data()), description.size()) ==
                   "rank " + std::to_string(peer));
-            const auto got = std::make_shared<Fetched>();
-            const comm::BlockExchange::Part parts[] = {{1, 0, got->one}, {2, 0, got->two}};
-            CHECK(serving.exchange.fetch(rank_of(peer), "state", parts, got) == Answer::done);
             const Offered expected(peer);
-            CHECK(got->one == expected.blocks[0]);
-            CHECK(got->two == expected.blocks[1]);
-            // the same in order, read ahead through the exchange's memory
-            comm::BlockExchange::Reader reader(serving.exchange, rank_of(peer), "state",
-                                               {{2, 0, 7}, {1, 0, 100'000}, {1, 5, 0}, {1, 99'000, 1000}});
-            for (const Bytes& range : {expected.blocks[1], expected.blocks[0], Bytes{},
-                                       Bytes(expected.blocks[0].end() - 1000, expected.blocks[0].end())}) {
-                Bytes read;
-                const auto take = [&](std::uint64_t at, std::span<const std::byte> bytes) {
-                    CHECK(at == read.size());
-                    read.insert(read.end(), bytes.begin(), bytes.end());
-                };
-                CHECK(reader.next(take) == Answer::done);
-                CHECK(read == range);
-            }
-            // a part of a block
-            Bytes some(10);
-            const comm::BlockExchange::Part middle[] = {{1, 500, some}};
-            CHECK(serving.exchange.fetch(rank_of(peer), "state", middle, nullptr) == Answer::done);
-            CHECK(some == Bytes(expected.blocks[0].begin() + 500, expected.blocks[0].begin() + 510));
+            const Bytes& one = expected.blocks[0];
+            const Bytes& two = expected.blocks[1];
+            const Read got = read(serving.exchange, rank_of(peer), "state",
+                                  {{1, 0, 100'000}, {2, 0, 7}, {1, 5, 0}, {1, 99'000, 1000}, {1, 500, 10}});
+            CHECK(got.answer == Answer::done);
+            CHECK(got.ranges ==
+                  std::vector<Bytes>{
+                      one, two, {}, Bytes(one.end() - 1000, one.end()), Bytes(one.begin() + 500, one.begin() + 510)});
         }
     }
 }
 
 TEST_CASE("what a rank does not have is refused", "[exchange][mpi]") {
     Serving serving({1000, 4, 5s});
-    const base::Rank peer = rank_of((test::world().rank() + 1) % test::world().size());
     Bytes description;
-    CHECK(serving.exchange.ask(peer, "another", description) == Answer::refused);
-    const auto got = std::make_shared<Fetched>();
-    const comm::BlockExchange::Part unknown_key[] = {{1, 0, got->one}};
-    CHECK(serving.exchange.fetch(peer, "another", unknown_key, got) == Answer::refused);
-    const comm::BlockExchange::Part unknown_block[] = {{3, 0, got->two}};
-    CHECK(serving.exchange.fetch(peer, "state", unknown_block, got) == Answer::refused);
-    comm::BlockExchange::Reader over_the_end(serving.exchange, peer, "state", {{1, 99'999, 2}});
-    CHECK(over_the_end.next([](auto, auto) {}) == Answer::refused);
-    const comm::BlockExchange::Part beyond_the_end[] = {{2, 1, got->two}};
-    CHECK(serving.exchange.fetch(peer, "state", beyond_the_end, got) == Answer::refused);
+    CHECK(serving.exchange.ask(next_rank(), "another", description) == Answer::refused);
+    const auto answer = [&](const char* key, const Ranges& ranges) {
+        return read(serving.exchange, next_rank(), key, ranges).answer;
+    };
+    CHECK(answer("another", {{1, 0, 100'000}}) == Answer::refused);
+    CHECK(answer("state", {{3, 0, 7}}) == Answer::refused); // no such block
+    CHECK(answer("state", {{1, 99'999, 2}}) == Answer::refused);
+    CHECK(answer("state", {{2, 1, 7}}) == Answer::refused); // beyond the end
 }
 
-TEST_CASE("the offered bytes stay alive until they have left", "[exchange][mpi]") {
+TEST_CASE("the offered bytes stay alive until they have left, and no longer", "[exchange][mpi]") {
     Serving serving({1000, 2, 5s});
-    const base::Rank peer = rank_of((test::world().rank() + 1) % test::world().size());
-    const auto got = std::make_shared<Fetched>();
-    const comm::BlockExchange::Part parts[] = {{1, 0, got->one}};
-    CHECK(serving.exchange.fetch(peer, "state", parts, got) == Answer::done);
-    const std::weak_ptr<Offered> watched = serving.offered;
-    CHECK(watched.use_count() >= 1);
-    CHECK(got->one == Offered(static_cast<int>(peer.value())).blocks[0]);
+    const Read got = read(serving.exchange, next_rank(), "state", {{1, 0, 100'000}});
+    CHECK(got.answer == Answer::done);
+    CHECK(got.ranges[0] == Offered(static_cast<int>(next_rank().value())).blocks[0]);
+    serving.all_are_here();
+    for (int i = 0; i < 1000 && serving.offered.use_count() > 1; ++i) std::this_thread::sleep_for(5ms);
+    CHECK(serving.offered.use_count() == 1);
 }
 
 TEST_CASE("a rank that does not answer is given up", "[exchange][mpi]") {
     if (test::world().size() < 2) return;
     comm::BlockExchange silent(test::world(), {1000, 4, 50ms}); // nobody serves
-    const std::size_t before = comm::buried();
+    std::size_t before = comm::buried();
     Bytes description;
-    const base::Rank peer = rank_of((test::world().rank() + 1) % test::world().size());
-    CHECK(silent.ask(peer, "state", description) == Answer::silent);
-    const auto got = std::make_shared<Fetched>();
-    const comm::BlockExchange::Part parts[] = {{1, 0, got->one}};
-    CHECK(silent.fetch(peer, "state", parts, got) == Answer::silent);
+    CHECK(silent.ask(next_rank(), "state", description) == Answer::silent);
     CHECK(comm::buried() > before);
-    CHECK(got.use_count() == 2); // its memory stays: an answer may still come
+    before = comm::buried();
+    CHECK(read(silent, next_rank(), "state", {{1, 0, 100'000}}).answer == Answer::silent);
+    CHECK(comm::buried() > before); // its memory stays: an answer may still come
 }

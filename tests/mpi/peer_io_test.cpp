@@ -50,8 +50,7 @@ class Node {
           world_(comm::mpi::Communicator::world().duplicate()),
           exchange_(test::world(), {4096, 4, 5s}),
           disk_(storage::posix_file_system(), std::filesystem::absolute(directory).string()),
-          io(disk_, exchange_, rank_of(test::world().rank()), 1 << 20,
-             [this](std::string_view line) { lines.emplace_back(line); }),
+          io(disk_, exchange_, 1 << 20, [this](std::string_view line) { lines.emplace_back(line); }),
           thread_([this] {
               while (!quit_.load())
                   if (!exchange_.serve()) std::this_thread::sleep_for(50us);

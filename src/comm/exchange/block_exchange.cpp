@@ -71,7 +71,7 @@ struct BlockExchange::Impl {
     std::string key; ///< of `found`
     std::optional<Offer> found;
     std::list<Sending> sending;
-    // ask, fetch, Reader
+    // ask, Reader
     int next_tag = 0;
     std::unique_ptr<std::byte[]> landing; ///< of readers; null while one uses it, and after a failure
 
@@ -81,9 +81,6 @@ struct BlockExchange::Impl {
     }
     [[nodiscard]] bool take_request();
     void start(Receiving& piece, int from, std::string_view wanted_key, const Wanted& wanted, int tag);
-    template <class Next>
-    [[nodiscard]] Answer receive(int peer, std::string_view wanted_key, Next&& next,
-                                 const std::shared_ptr<const void>& owner);
     [[nodiscard]] int new_tag() {
         next_tag = (next_tag + 1) % answer_tags;
         return first_answer_tag + next_tag;
@@ -109,6 +106,7 @@ BlockExchange::~BlockExchange() {
 void BlockExchange::offer(Find find) { impl_->find = std::move(find); }
 
 bool BlockExchange::serve() {
+    if (!impl_->find) return false;
     impl_->drive_sends();
     bool busy = false;
     while (impl_->take_request()) busy = true;
@@ -138,7 +136,7 @@ void BlockExchange::Impl::answer(const std::vector<std::byte>& question, int to)
     const std::string_view wanted(reinterpret_cast<const char*>(question.data()) + sizeof header,
                                   question.size() - sizeof header);
     if (!found || key != wanted) {
-        found = find ? find(wanted) : std::nullopt;
+        found = find(wanted);
         key = wanted;
     }
     std::span<const std::byte> bytes;
@@ -202,83 +200,6 @@ BlockExchange::Answer BlockExchange::ask(base::Rank from, std::string_view key, 
         }
         backoff.pause();
     }
-}
-
-BlockExchange::Answer BlockExchange::fetch(base::Rank from, std::string_view key, std::span<const Part> parts,
-                                           const std::shared_ptr<const void>& owner) {
-    std::size_t part = 0;
-    std::uint64_t asked = 0; ///< bytes of `part`
-    const auto next = [&]() -> std::optional<Wanted> {
-        while (part < parts.size() && asked == parts[part].into.size()) {
-            ++part;
-            asked = 0;
-        }
-        if (part == parts.size()) return {};
-        const auto left = parts[part].into.subspan(asked);
-        const Wanted wanted{parts[part].block, parts[part].offset + asked,
-                            left.first(std::min(left.size(), impl_->settings.piece))};
-        asked += wanted.into.size();
-        return wanted;
-    };
-    return impl_->receive(static_cast<int>(from.value()), key, next, owner);
-}
-
-/// Asks for what `next` returns until it returns nothing.
-template <class Next>
-BlockExchange::Answer BlockExchange::Impl::receive(int peer, std::string_view wanted_key, Next&& next,
-                                                   const std::shared_ptr<const void>& owner) {
-    struct Transfer : std::enable_shared_from_this<Transfer> {
-        std::list<Receiving> pieces; ///< addresses must not change
-        std::shared_ptr<const void> owner;
-    };
-    const auto transfer = std::make_shared<Transfer>();
-    transfer->owner = owner;
-    const auto bury_rest = [](Transfer* unfinished) {
-        if (!unfinished->pieces.empty()) bury(unfinished->shared_from_this());
-    };
-    const std::unique_ptr<Transfer, decltype(bury_rest)> end(transfer.get(), bury_rest); // whatever happens
-    std::size_t under_way = 0;                                                           ///< bytes
-    const auto ask_for_more = [&] {
-        while (under_way < settings.in_flight * settings.piece && transfer->pieces.size() < most_pieces) {
-            const std::optional<Wanted> wanted = next();
-            if (!wanted) return;
-            under_way += wanted->into.size();
-            start(transfer->pieces.emplace_back(), peer, wanted_key, *wanted, new_tag());
-        }
-    };
-    auto heard = Clock::now();
-    Backoff backoff;
-    ask_for_more();
-    while (!transfer->pieces.empty()) {
-        bool any = false;
-        for (auto piece = transfer->pieces.begin(); piece != transfer->pieces.end();) {
-            int flag = 0;
-            MPI_Status status;
-            mpi::check(MPI_Test(&piece->request, &flag, &status), "MPI_Test");
-            if (flag == 0) {
-                ++piece;
-                continue;
-            }
-            int size = 0;
-            MPI_Get_count(&status, MPI_BYTE, &size);
-            const Wanted got = piece->wanted;
-            if (static_cast<std::size_t>(size) != got.into.size()) return Answer::refused;
-            while (!is_done(piece->asking)) {
-            } // small and answered: it has left
-            piece = transfer->pieces.erase(piece);
-            under_way -= got.into.size();
-            ask_for_more(); // before the next one is looked for: the other rank always has something to do
-            any = true;
-        }
-        if (any) {
-            heard = Clock::now();
-            backoff.reset();
-            continue;
-        }
-        if (Clock::now() - heard >= settings.patience) return Answer::silent;
-        backoff.pause();
-    }
-    return Answer::done;
 }
 
 // ---- in a given order

@@ -19,8 +19,8 @@
 namespace ranktune::comm {
 
 /// On a communicator of its own: a transport copies messages, limits them to 2 GiB and delivers them in order. Here the
-/// receiver asks for pieces, a few at a time, which arrive where they stay, whatever comes before or after them. One
-/// thread calls `serve`, another one (at a time) `ask`, `fetch` and a Reader. No call waits for a dead rank for longer
+/// receiver asks for pieces, a few at a time, which arrive in memory that waits for them. One
+/// thread calls `serve`, another one (at a time) `ask` and a Reader. No call waits for a dead rank for longer
 /// than `patience`.
 class BlockExchange {
   public:
@@ -45,7 +45,7 @@ class BlockExchange {
     BlockExchange& operator=(const BlockExchange&) = delete;
 
     // ---- the rank that has the bytes
-    /// `find` is called by `serve`. Before that, every request is refused.
+    /// `find` is called by `serve`, which does nothing before that.
     void offer(Find find);
     /// Answers what has arrived and returns at once. Whether a transfer is under way: call again after a short nap.
     /// (Without a nap, this would take the core from a trial that trains.)
@@ -59,16 +59,7 @@ class BlockExchange {
     };
     /// Block 0 of `key` on rank `from`.
     [[nodiscard]] Answer ask(base::Rank from, std::string_view key, std::vector<std::byte>& description);
-    /// Part of a block, from `offset` (bytes) on.
-    struct Part {
-        std::uint32_t block = 0;
-        std::uint64_t offset = 0;
-        std::span<std::byte> into;
-    };
-    /// Fills all parts, or fails. `owner` keeps their memory alive: after a failure MPI may still write to it, and it
-    /// stays as long as the process.
-    [[nodiscard]] Answer fetch(base::Rank from, std::string_view key, std::span<const Part> parts,
-                               const std::shared_ptr<const void>& owner);
+    /// The other blocks.
     class Reader;
 
   private:
