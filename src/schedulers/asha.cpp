@@ -10,6 +10,7 @@
 #include "schedulers/asha_plan.hpp"
 #include "schedulers/asha_promote.hpp"
 #include "schedulers/asha_stop.hpp"
+#include "schedulers/rung_options.hpp"
 
 namespace ranktune::schedulers {
 
@@ -110,14 +111,7 @@ std::vector<study::AlgorithmOption> asha_options() {
              .description = "D-ASHA: of a rung with n entries never more than floor(n / eta) are promoted, also when "
                             "better ones arrive later.",
              .only_with = {{"variant", "promote"}}},
-            {.name = "restart_paused",
-             .kind = Kind::boolean,
-             .standard = false,
-             .description =
-                 "Needed with a trainable that cannot save checkpoints: promoted trials are trained again from "
-                 "the beginning.",
-             .only_with = {{"variant", "promote"}},
-             .may_change = true},
+            restart_paused_option("promoted trials", study::OptionValue{"variant", "promote"}),
             {.name = "stop_last_trials",
              .kind = Kind::boolean,
              .standard = true,
@@ -151,13 +145,9 @@ void check_numbers(const study::AlgorithmCheck& check, const AshaSettings& asha)
 
 /// The rungs against the ceiling.
 void check_rungs(const study::AlgorithmCheck& check, const AshaSettings& asha) {
-    if (!check.max_iterations || !check.is_right("first_rung")) return;
+    if (!check.max_iterations || !check.is_right("first_rung") || !check_ceiling(check, "first_rung")) return;
     const auto ceiling = static_cast<double>(*check.max_iterations);
     const std::string ceiling_text = "study.max_iterations (" + std::to_string(*check.max_iterations) + ")";
-    if (asha.first_rung > ceiling) {
-        check.complain("first_rung", space::number_text(asha.first_rung) + " is above the ceiling " + ceiling_text);
-        return;
-    }
     if (!check.is_right("variant") || !check.is_right("rule") || !check.is_right("eta")) return;
     if (asha.ray) {
         // Ray Tune allows brackets without a rung: their trials run to the end. Only the number of rungs has a limit.

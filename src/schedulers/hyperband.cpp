@@ -9,6 +9,7 @@
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/spec.hpp"
 #include "schedulers/halving.hpp"
+#include "schedulers/rung_options.hpp"
 
 namespace ranktune::schedulers {
 
@@ -21,31 +22,16 @@ using Kind = study::OptionInfo::Kind;
 
 std::vector<study::AlgorithmOption> hyperband_options() {
     return {
-        {.name = "eta",
-         .kind = Kind::integer,
-         .standard = 3,
-         .description = "One in `eta` of a rung goes on.",
-         .low = 2.0,
-         .high = 1e6},
-        {.name = "first_rung",
-         .kind = Kind::integer,
-         .standard = 1,
-         .description = "The fewest iterations that a trial is trained for before it is compared: brackets begin at "
-                        "`study.max_iterations` divided by powers of eta, not below this.",
-         .low = 1.0,
-         .high = 1e15},
+        eta_option("One in `eta` of a rung goes on."),
+        first_rung_option("The fewest iterations that a trial is trained for before it is compared: brackets begin at "
+                          "`study.max_iterations` divided by powers of eta, not below this."),
         {.name = "table",
          .kind = Kind::string,
          .standard = "formula",
          .description = "Trials of bracket s. `formula`: ceil((s_max + 1) eta^s / (s + 1)), as in the paper. `floor`: "
                         "floor((s_max + 1) / (s + 1)) eta^s, as in HpBandSter, DEHB and NePS.",
          .accepted = {"formula", "floor"}},
-        {.name = "restart_paused",
-         .kind = Kind::boolean,
-         .standard = false,
-         .description = "Needed with a trainable that cannot save checkpoints: promoted trials are trained again from "
-                        "the beginning.",
-         .may_change = true},
+        restart_paused_option("promoted trials"),
     };
 }
 
@@ -54,14 +40,6 @@ std::vector<BracketShape> brackets_of(const study::StudySpec& spec) {
     return hyperband_brackets(static_cast<base::Iteration>(options.at("first_rung").as_int()),
                               static_cast<std::uint64_t>(options.at("eta").as_int()), spec.max_iterations,
                               options.at("table").as_string() == "floor" ? BracketTable::floor : BracketTable::formula);
-}
-
-void check_hyperband(const study::AlgorithmCheck& check) {
-    if (!check.max_iterations || !check.is_right("first_rung")) return;
-    const auto first = static_cast<std::uint64_t>(check.options.at("first_rung").as_int());
-    if (first <= *check.max_iterations) return;
-    check.complain("first_rung", std::to_string(first) + " is above the ceiling study.max_iterations (" +
-                                     std::to_string(*check.max_iterations) + ")");
 }
 
 // ---- the plan
@@ -137,7 +115,7 @@ study::SchedulerInfo describe_hyperband() {
         "and few iterations, or with few and many.";
     info.options = hyperband_options();
     info.foreign_names = {"HyperBandScheduler", "HyperbandPruner", "HpBandSter"};
-    info.check = check_hyperband;
+    info.check = [](const study::AlgorithmCheck& check) { check_ceiling(check, "first_rung"); };
     info.make = make_hyperband;
     info.needs_checkpoints = study::CheckpointNeed{
         .when = {{"restart_paused", false}},

@@ -11,6 +11,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/spec.hpp"
 #include "schedulers/checks.hpp"
+#include "schedulers/rung_options.hpp"
 
 namespace ranktune::schedulers {
 namespace {
@@ -263,10 +264,7 @@ std::vector<study::AlgorithmOption> median_options() {
 }
 
 void check_median(const study::AlgorithmCheck& check) {
-    const double grace = check.options.at("grace").as_double();
-    if (!check.reads_file || !check.max_iterations || grace <= static_cast<double>(*check.max_iterations)) return;
-    check.complain("grace", space::number_text(grace) + " is above the ceiling study.max_iterations (" +
-                                std::to_string(*check.max_iterations) + "); it counts iterations");
+    if (check.reads_file) check_ceiling(check, "grace", "; it counts iterations");
 }
 
 std::unique_ptr<Scheduler> make_median(const study::StudySpec& spec) {

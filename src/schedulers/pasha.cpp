@@ -2,12 +2,11 @@
 // PASHA as a study file names it. The algorithm is in progressive_asha.cpp.
 #include <limits>
 #include <memory>
-#include <string>
 
-#include "ranktune/base/text.hpp"
 #include "ranktune/study/spec.hpp"
 #include "schedulers/asha_plan.hpp"
 #include "schedulers/progressive_asha.hpp"
+#include "schedulers/rung_options.hpp"
 
 namespace ranktune::schedulers {
 
@@ -19,19 +18,9 @@ using Kind = study::OptionInfo::Kind;
 
 std::vector<study::AlgorithmOption> pasha_options() {
     return {
-        {.name = "eta",
-         .kind = Kind::integer,
-         .standard = 3,
-         .description = "One in `eta` goes on.",
-         .low = 2.0,
-         .high = 1e6},
-        {.name = "first_rung",
-         .kind = Kind::integer,
-         .standard = 1,
-         .description = "Iterations at the first rung; rungs are at first_rung x eta^k below `study.max_iterations`, "
-                        "then that ceiling. Trials go to the second rung at first.",
-         .low = 1.0,
-         .high = 1e15},
+        eta_option("One in `eta` goes on."),
+        first_rung_option("Iterations at the first rung; rungs are at first_rung x eta^k below "
+                          "`study.max_iterations`, then that ceiling. Trials go to the second rung at first."),
         {.name = "ranking",
          .kind = Kind::string,
          .standard = "soft",
@@ -52,17 +41,12 @@ std::vector<study::AlgorithmOption> pasha_options() {
          .description = "When nothing else is left, so many of the best paused trials are trained to the end.",
          .low = 1.0,
          .high = static_cast<double>(std::numeric_limits<std::int32_t>::max())},
-        {.name = "restart_paused",
-         .kind = Kind::boolean,
-         .standard = false,
-         .description = "Needed with a trainable that cannot save checkpoints: promoted trials are trained again from "
-                        "the beginning.",
-         .may_change = true},
+        restart_paused_option("promoted trials"),
     };
 }
 
 /// The options, typed.
-ProgressiveAsha::Options pasha_options(const study::StudySpec& spec) {
+ProgressiveAsha::Options pasha_settings(const study::StudySpec& spec) {
     const space::Configuration& options = spec.scheduler.options;
     ProgressiveAsha::Options typed{.first_rung = static_cast<base::Iteration>(options.at("first_rung").as_int()),
                                    .eta = static_cast<std::uint32_t>(options.at("eta").as_int()),
@@ -74,17 +58,9 @@ ProgressiveAsha::Options pasha_options(const study::StudySpec& spec) {
     return typed;
 }
 
-void check_pasha(const study::AlgorithmCheck& check) {
-    if (!check.max_iterations || !check.is_right("first_rung")) return;
-    const auto first = static_cast<base::Iteration>(check.options.at("first_rung").as_int());
-    if (first > *check.max_iterations)
-        check.complain("first_rung", std::to_string(first) + " is above the ceiling study.max_iterations (" +
-                                         std::to_string(*check.max_iterations) + ")");
-}
-
 /// ASHA's plan: as if the top rose to the ceiling at once. While rankings are stable PASHA trains less.
 study::SchedulerPlan plan_pasha(const study::StudySpec& spec) {
-    const ProgressiveAsha::Options options = pasha_options(spec);
+    const ProgressiveAsha::Options options = pasha_settings(spec);
     study::SchedulerPlan plan = plan_rungs(spec, {.eta = static_cast<double>(options.eta),
                                                   .first_rung = static_cast<double>(options.first_rung),
                                                   .finish_top = options.finish_top});
@@ -101,9 +77,9 @@ study::SchedulerInfo describe_pasha() {
         "ASHA with a ceiling that rises only while the ranking of the best trials still changes (Bohdal "
         "et al., ICLR 2023).";
     info.options = pasha_options();
-    info.check = check_pasha;
+    info.check = [](const study::AlgorithmCheck& check) { check_ceiling(check, "first_rung"); };
     info.make = [](const study::StudySpec& spec) {
-        return std::make_unique<ProgressiveAsha>(pasha_options(spec), spec.objective);
+        return std::make_unique<ProgressiveAsha>(pasha_settings(spec), spec.objective);
     };
     info.needs_checkpoints = study::CheckpointNeed{
         .when = {{"restart_paused", false}},

@@ -10,6 +10,7 @@
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/spec.hpp"
 #include "schedulers/halving.hpp"
+#include "schedulers/rung_options.hpp"
 
 namespace ranktune::schedulers {
 
@@ -34,12 +35,7 @@ std::vector<study::AlgorithmOption> topk_options() {
          .description = "So many of the best are then trained to the end.",
          .low = 1.0,
          .high = static_cast<double>(std::numeric_limits<std::int32_t>::max())},
-        {.name = "restart_paused",
-         .kind = Kind::boolean,
-         .standard = false,
-         .description = "Needed with a trainable that cannot save checkpoints: the best trials are trained again from "
-                        "the beginning.",
-         .may_change = true},
+        restart_paused_option("the best trials"),
     };
 }
 

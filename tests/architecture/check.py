@@ -38,7 +38,7 @@ READERS_OF_MODE = {
     "src/cli/main.cpp": EVERYWHERE,                      # --deterministic
     "src/sim/deterministic.cpp": EVERYWHERE,             # makes deterministic studies
     "src/schedulers/asha.cpp": {"make_asha"},            # a trial counts as paused from the verdict on
-    "src/schedulers/pasha.cpp": {"pasha_options"},          # likewise
+    "src/schedulers/pasha.cpp": {"pasha_settings"},        # likewise
     "src/schedulers/median.cpp": {"make_median"},        # likewise
     "src/schedulers/hyperband.cpp": {"make_hyperband"},  # likewise
     "src/schedulers/topk.cpp": {"make_topk"},            # likewise

@@ -109,6 +109,22 @@ Follower follow(const Lives& lives, const std::string& kept) {
     return follower;
 }
 
+/// The study with this seed among failures of all kinds: unreadable checkpoints, a dead worker, two dead heads.
+Lives harsh_lives(study::StudySpec& spec, std::uint64_t seed) {
+    spec.seed = seed;
+    if (seed % 4 < 2) spec.resources.ranks_parameter = "width"; // groups of 1 to 3 ranks
+    ClusterOptions options;
+    options.workers = seed % 5 == 0 ? 36 : 6; // all members at once, or in turns
+    options.seed = seed;
+    options.curve.unreadable_rate = 0.05;
+    options.curve.fate = seed;
+    if (seed % 2 == 0) options.deaths.emplace_back(base::Rank{2}, 4s);
+    Lives lives;
+    lives.run([&] { return std::make_unique<tuner::Tuner>(spec); }, options,
+              {after(0.9 + 0.1 * static_cast<double>(seed)), 5s});
+    return lives;
+}
+
 struct Totals {
     std::size_t exploits = 0;
     std::size_t from_donors = 0;
@@ -147,17 +163,7 @@ TEST_CASE("A population gets to its end, whoever dies, and nobody trains a mixtu
         study::StudySpec spec = population(12, {{"interval", 3},
                                                 {"selection", selections[seed % 3]},
                                                 {"compare", seed % 2 == 0 ? "equal_iteration" : "latest"}});
-        spec.seed = seed;
-        if (seed % 4 < 2) spec.resources.ranks_parameter = "width"; // groups of 1 to 3 ranks
-        ClusterOptions options;
-        options.workers = seed % 5 == 0 ? 36 : 6; // all members at once, or in turns
-        options.seed = seed;
-        options.curve.unreadable_rate = 0.05;
-        options.curve.fate = seed;
-        if (seed % 2 == 0) options.deaths.emplace_back(base::Rank{2}, 4s);
-        Lives lives;
-        lives.run([&] { return std::make_unique<tuner::Tuner>(spec); }, options,
-                  {after(0.9 + 0.1 * static_cast<double>(seed)), 5s});
+        const Lives lives = harsh_lives(spec, seed);
         check(lives, spec.resources.ranks_parameter, totals);
     }
     // Otherwise the cases are too tame to mean anything.
@@ -241,18 +247,8 @@ TEST_CASE("A synchronous population gets to its end, whoever dies at a barrier o
         const char* selections[] = {"truncation", "tournament", "t_test"};
         study::StudySpec spec =
             population(12, {{"interval", 3}, {"selection", selections[seed % 3]}, {"synchronous", true}});
-        spec.seed = seed;
-        if (seed % 4 < 2) spec.resources.ranks_parameter = "width"; // groups of 1 to 3 ranks
         if (seed % 7 == 0) spec.max_concurrent = 4;
-        ClusterOptions options;
-        options.workers = seed % 5 == 0 ? 36 : 6; // all members at once, or in turns
-        options.seed = seed;
-        options.curve.unreadable_rate = 0.05;
-        options.curve.fate = seed;
-        if (seed % 2 == 0) options.deaths.emplace_back(base::Rank{2}, 4s);
-        Lives lives;
-        lives.run([&] { return std::make_unique<tuner::Tuner>(spec); }, options,
-                  {after(0.9 + 0.1 * static_cast<double>(seed)), 5s});
+        const Lives lives = harsh_lives(spec, seed);
         check(lives, spec.resources.ranks_parameter, totals);
         for (const auto& [iteration, reports] : barriers_of(lives).held) {
             held += reports;
