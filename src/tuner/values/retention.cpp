@@ -90,17 +90,20 @@ void Retention::released(TrialState& t, const std::string& path) {
 }
 
 void Retention::pin(TrialId id, const TrialState& t) {
-    if (const auto before = pinned_by_.find(id); before != pinned_by_.end()) {
-        for (const std::string& path : before->second) {
-            const auto pin = pins_.find(path);
-            pin->second.erase(id);
-            if (pin->second.empty()) pins_.erase(pin);
-        }
+    const std::vector<const Donor*> donors = depends_on(t);
+    const auto path_of = [](const Donor* donor) -> const std::string& { return donor->checkpoint.path; };
+    const auto before = pinned_by_.find(id);
+    if (before == pinned_by_.end() && donors.empty()) return;
+    if (before != pinned_by_.end() && std::ranges::equal(before->second, donors, {}, {}, path_of)) return;
+    for (const Donor* donor : donors) ++pins_[path_of(donor)];
+    if (before != pinned_by_.end()) {
+        for (const std::string& path : before->second)
+            if (const auto pin = pins_.find(path); --pin->second == 0) pins_.erase(pin);
         pinned_by_.erase(before);
     }
-    for (const Donor* donor : depends_on(t)) {
-        if (pins_[donor->checkpoint.path].insert(id).second) pinned_by_[id].push_back(donor->checkpoint.path);
-    }
+    if (donors.empty()) return;
+    std::vector<std::string>& paths = pinned_by_[id];
+    for (const Donor* donor : donors) paths.push_back(path_of(donor));
 }
 
 void Retention::list(TrialId id, const TrialState& t, const study::StudySpec& spec) {

@@ -3,10 +3,10 @@
 // Which checkpoints are kept. Every query looks at the list of one trial, so its cost does not grow with the study.
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ranktune/study/spec.hpp"
@@ -70,9 +70,9 @@ class Retention {
     bool ever_saved_ = false;
     std::uint64_t bytes_ = 0;
     // Derived.
-    std::set<Evictable> evictable_;                         ///< empty without checkpoint.max_bytes
-    std::map<std::string, std::set<TrialId>> pins_;         ///< trials that depend on a checkpoint, by its path
-    std::map<TrialId, std::vector<std::string>> pinned_by_; ///< the same the other way round
+    std::set<Evictable> evictable_;                       ///< empty without checkpoint.max_bytes
+    std::unordered_map<std::string, std::uint32_t> pins_; ///< how often trials depend on a checkpoint, by its path
+    std::unordered_map<TrialId, std::vector<std::string>> pinned_by_; ///< the paths that a trial depends on, if any
 };
 
 } // namespace ranktune::tuner
