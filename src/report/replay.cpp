@@ -259,6 +259,14 @@ void LogicalDigest::add(const Record& record) {
         study::Encoder out(trials_.at(promoted->trial.value()).decisions);
         out.varint(promoted->from);
         out.varint(promoted->target);
+    } else if (const auto* takeover = std::get_if<study::Exploited>(&record)) {
+        study::Encoder out(trials_.at(takeover->trial.value()).decisions);
+        out.varint(takeover->iteration);
+        out.varint(takeover->donor.trial.value());
+        out.varint(takeover->donor.checkpoint.iteration);
+        study::encode(takeover->configuration, out);
+    } else if (const auto* undone = std::get_if<study::ExploitUndone>(&record)) {
+        study::Encoder(trials_.at(undone->trial.value()).decisions).varint(undone->generation);
     } else if (const auto* closed = std::get_if<study::TrialClosed>(&record)) {
         trials_.at(closed->trial.value()).phase = closed->phase;
         trials_.at(closed->trial.value()).reason = closed->reason;

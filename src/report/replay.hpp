@@ -35,7 +35,8 @@ struct Verification {
                                           const std::string& version, const std::string& directory, const Style& style);
 
 /// Digest of a study's results: per trial its configuration, the metrics at every iteration (from the first report of
-/// that iteration), decisions on it, and how it ended. Times, hosts, ranks, attempts and starts are left out.
+/// that iteration), decisions on it, what it took over, and how it ended. Times, hosts, ranks, attempts and starts are
+/// left out.
 class LogicalDigest {
   public:
     void add(const study::Record& record);

@@ -21,7 +21,7 @@ using base::TrialId;
 using study::Reason;
 using study::Verb;
 
-constexpr std::uint8_t population_version = 2;
+constexpr std::uint8_t population_version = 3;
 constexpr double level_of_t_test = 0.05;
 /// Draws for a donor before all that are possible are counted.
 constexpr int hasty_draws = 32;
@@ -45,6 +45,7 @@ Population::Population(const Options& options, const study::Objective& objective
       explore_(std::move(explore)),
       kept_(std::move(kept)) {
     assert(options.interval >= 1 && options.quantile > 0.0 && options.quantile <= 0.5);
+    assert(!(options.by_turn && options.synchronous));
     if (options.compare == Compare::latest) rankings_.resize(1);
 }
 
@@ -89,8 +90,11 @@ Population::Standing Population::standing_of(const Report& report) const {
 
 const Population::Saved* Population::publication(const Member& member) const {
     const Saved* newest = nullptr;
+    // (What it saves before its next ready point is a state that it has taken over itself.)
+    if (options_.by_turn && member.judged_as != member.generation()) return newest;
     for (const Saved& each : member.saved) {
         if (each.generation != member.generation()) continue;
+        if (options_.by_turn && each.iteration != member.judged) continue;
         newest = &each;
         if (options_.synchronous && each.iteration == member.judged) break;
     }
@@ -174,9 +178,16 @@ std::optional<Iteration> Population::waits_behind(Iteration iteration, bool cont
     return least && *least < iteration ? least : std::nullopt;
 }
 
-bool Population::donates(TrialId trial) const {
+std::optional<Iteration> Population::donated(TrialId trial) const {
     const Member& at = member(trial);
-    return at.phase == Phase::closed && over_ < options_.members && publication(at) != nullptr;
+    if (over_ >= options_.members) return {};
+    if (!options_.by_turn && at.phase != Phase::closed) return {}; // of those that train, the newest serves
+    const Saved* saved = publication(at);
+    return saved == nullptr ? std::nullopt : std::optional(saved->iteration);
+}
+
+bool Population::saves_first(TrialId trial, Iteration iteration) const {
+    return options_.by_turn && is_ready_point(iteration) && iteration > member(trial).judged;
 }
 
 study::Verdict Population::decide(const Report& report, bool contended) const {
@@ -242,7 +253,7 @@ void Population::apply_one(const study::Record& record) {
     if (const auto* report = std::get_if<study::Reported>(&record)) {
         reported(*report);
     } else if (const auto* early = std::get_if<study::ReportHeld>(&record)) {
-        held(*early);
+        if (!options_.by_turn) held(*early); // otherwise it only waits for its turn
     } else if (const auto* metric = std::get_if<study::MetricDefined>(&record)) {
         objective_.apply(*metric);
     } else if (const auto* trial = std::get_if<study::TrialCreated>(&record)) {
@@ -307,7 +318,7 @@ void Population::reported(const study::Reported& record) {
     }
     if (record.verdict.verb == Verb::stop && at.phase == Phase::told) set_phase(record.trial, Phase::running);
     if (record.verdict.verb == Verb::pause && record.verdict.reason == Reason::turn)
-        set_phase(record.trial, Phase::told);
+        set_phase(record.trial, options_.by_turn ? Phase::paused : Phase::told);
 }
 
 void Population::ranked(Member& at, TrialId trial, Iteration iteration, double score) {
@@ -320,6 +331,7 @@ void Population::ranked(Member& at, TrialId trial, Iteration iteration, double s
         rankings_[point].insert({score, trial});
     }
     at.judged = iteration;
+    at.judged_as = at.generation();
     at.score = score;
 }
 
@@ -387,6 +399,7 @@ void Population::snapshot(study::Encoder& out) const {
         for (const double score : at.window) out.f64(score);
         out.varint(at.iteration);
         out.varint(at.judged);
+        out.varint(at.judged_as);
         out.f64(at.score);
         out.u8(static_cast<std::uint8_t>(at.phase));
         out.boolean(at.held);
@@ -439,6 +452,7 @@ void Population::restore_member(study::Decoder& in) {
     for (std::size_t i = 0; i < scores; ++i) at.window.push_back(in.f64());
     at.iteration = in.varint();
     at.judged = in.varint();
+    at.judged_as = static_cast<std::uint32_t>(in.varint());
     at.score = in.f64();
     const std::uint8_t phase = in.u8();
     require_format(phase <= static_cast<std::uint8_t>(Phase::failed), "pbt", "has a phase that there is not");

@@ -62,7 +62,10 @@ class Population final : public Scheduler {
         double quantile = 0.25; ///< in (0, 0.5]
         Selection selection = Selection::truncation;
         Compare compare = Compare::equal_iteration;
-        bool synchronous = false;    ///< requires equal_iteration
+        bool synchronous = false; ///< requires equal_iteration
+        /// Deterministic studies: a member has saved its state of a ready point when it is judged there, others take
+        /// over that one, and a member that is told to pause is paused. Requires not `synchronous`.
+        bool by_turn = false;
         bool pauses_to_save = false; ///< a program gives a checkpoint with its report, before the verdict on it
         double resample = 0.25;      ///< probability that an explored hyper-parameter is drawn anew
         base::Iteration ceiling = 1;
@@ -80,7 +83,8 @@ class Population final : public Scheduler {
     [[nodiscard]] Exploit exploit(const Report& report) const override;
     [[nodiscard]] bool exploits() const override { return true; }
     [[nodiscard]] bool pauses() const override { return true; }
-    [[nodiscard]] bool donates(base::TrialId trial) const override;
+    [[nodiscard]] std::optional<base::Iteration> donated(base::TrialId trial) const override;
+    [[nodiscard]] bool saves_first(base::TrialId trial, base::Iteration iteration) const override;
     [[nodiscard]] Work next(const Pool& pool) const override;
     [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override;
     [[nodiscard]] bool synchronous() const override { return options_.synchronous; }
@@ -112,6 +116,7 @@ class Population final : public Scheduler {
         std::vector<double> window;               ///< last scores of this generation, the oldest first
         base::Iteration iteration = 0;            ///< highest that was reported
         base::Iteration judged = 0;               ///< its newest ready point; 0: none
+        std::uint32_t judged_as = 0;              ///< its generation there
         double score = 0.0;                       ///< at that ready point
         Phase phase = Phase::waiting;
         bool held = false; ///< its report of `judged` waits at the barrier

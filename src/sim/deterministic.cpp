@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "ranktune/base/digest.hpp"
+#include "schedulers/built_in.hpp"
 #include "sim/draw.hpp"
 #include "sim/memory_journal.hpp"
 
@@ -42,6 +43,13 @@ class Sequence {
             head(out, 4, closed->trial);
             out.u8(static_cast<std::uint8_t>(closed->phase));
             out.u8(static_cast<std::uint8_t>(closed->reason));
+        } else if (const auto* takeover = std::get_if<study::Exploited>(&record)) {
+            head(out, 5, takeover->trial);
+            out.varint(takeover->iteration);
+            out.varint(takeover->donor.trial.value());
+            out.varint(takeover->donor.checkpoint.iteration);
+            study::encode(takeover->configuration, out);
+            ++takeovers_;
         } else if (std::holds_alternative<study::ReportHeld>(record)) {
             ++held_;
         } else if (const auto* ended = std::get_if<study::AttemptEnded>(&record)) {
@@ -56,6 +64,7 @@ class Sequence {
     }
     [[nodiscard]] std::uint64_t reports() const { return reports_; }
     [[nodiscard]] std::uint64_t held() const { return held_; }
+    [[nodiscard]] std::uint64_t takeovers() const { return takeovers_; }
     [[nodiscard]] std::uint64_t unreadable() const { return unreadable_; }
     [[nodiscard]] std::uint64_t unreachable() const { return unreachable_; }
 
@@ -68,6 +77,7 @@ class Sequence {
     std::vector<std::string> metrics_;
     std::uint64_t reports_ = 0;
     std::uint64_t held_ = 0;
+    std::uint64_t takeovers_ = 0;
     std::uint64_t unreadable_ = 0;
     std::uint64_t unreachable_ = 0;
 };
@@ -104,7 +114,7 @@ Sequence run(const study::StudySpec& spec, const std::vector<ClusterOptions>& li
     }
     const tuner::State& state = tuner->state();
     if (!state.ended || state.outcome == StudyOutcome::resumable)
-        result.problems.push_back(name + "the study did not end");
+        result.problems.push_back(name + "the study did not end: " + state.end_message);
     if (state.deterministic_until) result.problems.push_back(name + "the study is marked as disturbed");
     for (const auto& trial : state.trials)
         for (const auto& checkpoint : trial.checkpoints)
@@ -135,12 +145,13 @@ std::vector<ClusterOptions> draw_lives(base::RngStream& rng, const study::StudyS
             draw_deaths(rng, life);
         else
             life.curve.stuck_rate = 0.0;
+        // What others take over must be there; a study in which it is not says so.
+        if (spec.scheduler.algorithm->explores) life.curve.unreadable_rate = 0.0;
     }
     return lives;
 }
 
-void run_all(std::uint64_t seed, std::uint32_t variants, DeterministicResult& result) {
-    const study::StudySpec spec = draw_deterministic_spec(seed);
+void run_all(const study::StudySpec& spec, std::uint64_t seed, std::uint32_t variants, DeterministicResult& result) {
     result.description = scheduler_text(spec.scheduler) + ", " + std::to_string(spec.num_trials) + " trials, R " +
                          std::to_string(spec.max_iterations) + ", " + std::to_string(spec.max_concurrent) +
                          " slots, <= " + std::to_string(spec.max_ranks_per_trial()) + " ranks per trial";
@@ -156,6 +167,7 @@ void run_all(std::uint64_t seed, std::uint32_t variants, DeterministicResult& re
     const Sequence reference = run(spec, {calm}, result);
     result.digest = reference.digest();
     result.admitted = reference.reports();
+    result.takeovers = reference.takeovers();
     for (std::uint32_t v = 0; v < variants && result.problems.empty(); ++v) {
         const Sequence other = run(spec, draw_lives(rng, spec, seed, behaviour, v == 0), result);
         if (other.digest() != reference.digest())
@@ -179,10 +191,24 @@ study::StudySpec draw_deterministic_spec(std::uint64_t seed) {
     return spec;
 }
 
-DeterministicResult run_deterministic_case(std::uint64_t seed, std::uint32_t variants) {
+study::StudySpec draw_deterministic_population(std::uint64_t seed) {
+    study::StudySpec spec = draw_deterministic_spec(seed);
+    base::RngStream rng(seed, base::Purpose::fault, 3);
+    spec.num_trials = std::max(spec.num_trials, 3U);
+    spec.max_iterations = std::max<base::Iteration>(spec.max_iterations, 9);
+    const auto interval = static_cast<std::int64_t>(1 + rng.below(4));
+    const char* selections[] = {"truncation", "tournament", "t_test"};
+    spec.scheduler = schedulers::chosen("pbt", {{"interval", interval},
+                                                {"selection", selections[rng.below(3)]},
+                                                {"compare", rng.below(2) == 0 ? "latest" : "equal_iteration"}});
+    spec.scheduler.explore = {{"lr", {0.8, 1.2}}};
+    return spec;
+}
+
+DeterministicResult run_deterministic_case(const study::StudySpec& spec, std::uint64_t seed, std::uint32_t variants) {
     DeterministicResult result;
     try {
-        run_all(seed, variants, result);
+        run_all(spec, seed, variants, result);
     } catch (const std::exception& error) {
         result.problems.push_back(error.what());
     }

@@ -23,16 +23,21 @@ struct DeterministicResult {
     std::uint64_t heads_killed = 0; ///< in all runs
     std::uint64_t unreadable = 0;   ///< checkpoints found damaged, in all runs
     std::uint64_t unreachable = 0;  ///< attempts whose checkpoint could not be read, in all runs
+    std::uint64_t takeovers = 0;    ///< of another trial's state, in one run
     std::uint64_t digest = 0;       ///< of the sequence
 };
 
 /// A random study in deterministic mode.
 [[nodiscard]] study::StudySpec draw_deterministic_spec(std::uint64_t seed);
 
-/// Runs the study of `seed` once undisturbed with ranks for all its slots, then `variants` times with other numbers of
+/// The same with population-based training.
+[[nodiscard]] study::StudySpec draw_deterministic_population(std::uint64_t seed);
+
+/// Runs the study once undisturbed with ranks for all its slots, then `variants` times with other numbers of
 /// ranks (the first time as few as one trial needs), random delays, deaths, kills of the head, unreadable checkpoints,
 /// early stops and resumptions. Checks the rules of campaign.hpp and that the sequence is the same. A violation is
 /// returned as a problem, not thrown.
-[[nodiscard]] DeterministicResult run_deterministic_case(std::uint64_t seed, std::uint32_t variants);
+[[nodiscard]] DeterministicResult run_deterministic_case(const study::StudySpec& spec, std::uint64_t seed,
+                                                         std::uint32_t variants);
 
 } // namespace ranktune::sim

@@ -33,7 +33,8 @@ void Tuner::apply(const study::Record& record) {
         [this](const auto& r) {
             if constexpr (requires { r.verdict; }) {
                 const bool waits = r.iteration >= state_.trials[r.trial].decision_point;
-                if (r.verdict.verb == Verb::go_on && waits) set_decision_point(r.trial, r.iteration);
+                const bool trains_on = r.verdict.verb == Verb::go_on || r.verdict.verb == Verb::exploit;
+                if (trains_on && waits) set_decision_point(r.trial, r.iteration);
             } else if constexpr (std::is_same_v<decltype(r), const study::TrialStarted&>) {
                 set_decision_point(r.trial, admission_->admitted(r.trial));
             } else if constexpr (std::is_same_v<decltype(r), const study::TrialCreated&> ||
@@ -242,6 +243,7 @@ void Tuner::apply_one(const study::CheckpointCommitted& r) {
 
 void Tuner::apply_one(const study::CheckpointReleased& r) {
     TrialState& t = trial(r.trial);
+    if (r.stays && exploits_) lose_determinism(); // others might have taken it over
     state_.retention.released(t, r.path);
     state_.retention.list(r.trial, t, spec_);
 }
@@ -405,6 +407,7 @@ void Tuner::apply_one(const study::ExploitUndone& r) {
     TrialState& t = trial(r.trial);
     if (t.takeovers.empty() || r.generation + 1 != t.generation())
         impossible(named(r.trial) + " takes back what it did not take over");
+    lose_determinism();
     t.configuration = std::move(t.takeovers.back().before);
     t.takeovers.pop_back();
     t.wanted_ranks = spec_.ranks_for(t.configuration);

@@ -68,8 +68,8 @@ study::Reported Tuner::judged(ReportFact&& fact, Round& round) const {
 Verdict Tuner::verdict_on(const ReportFact& fact, Round& round) const {
     const TrialState& t = state_.trials[fact.trial];
     if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return t.verdict;
-    if (admission_->has_ended(fact.trial))
-        return {Verb::stop, Reason::none, 0.0, 0.0}; // the record that follows says why
+    if (admission_->has_ended(fact.trial)) // the record that follows says why
+        return {occupancy_.ends_with_verdict() ? Verb::go_on : Verb::stop, Reason::none, 0.0, 0.0};
     const auto objective = std::ranges::find_if(
         fact.metrics, [&](const study::MetricValue& metric) { return objective_ && metric.id == *objective_; });
     const bool missing = objective == fact.metrics.end();

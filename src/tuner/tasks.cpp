@@ -43,8 +43,8 @@ Tuner::Next Tuner::decide(Retain& task, Round&) const {
     if (t.checkpoints.empty() || t.winding)
         return {}; // its group may be about to save; checked again when the attempt is over
     const bool hopeless = t.phase == TrialPhase::paused && scheduler_->out_of_reach(task.trial);
-    const bool donates = is_final(t.phase) && scheduler_->donates(task.trial);
-    const auto* checkpoint = state_.retention.of_no_use(t, spec_, hopeless, state_.is_result(task.trial), donates);
+    const auto* checkpoint =
+        state_.retention.of_no_use(t, spec_, hopeless, state_.is_result(task.trial), scheduler_->donated(task.trial));
     if (checkpoint == nullptr) return {};
     return study::CheckpointReleased{task.trial, checkpoint->path, false};
 }
@@ -60,7 +60,9 @@ Tuner::Next Tuner::decide(Release& task, Round&) const {
 }
 
 Tuner::Next Tuner::decide(Evict&, Round&) const {
-    const auto trial = state_.retention.to_evict(spec_, state_.trials, state_.best);
+    const auto trial = state_.retention.to_evict(spec_, state_.trials, state_.best, [&](TrialId id) {
+        return !is_final(state_.trials[id].phase) && scheduler_->donated(id);
+    });
     if (!trial) return {};
     return study::CheckpointReleased{*trial, state_.trials[*trial].checkpoints.front().path, false};
 }

@@ -20,11 +20,11 @@
 namespace ranktune::tuner {
 namespace {
 
-constexpr std::uint8_t snapshot_version = 11;
+constexpr std::uint8_t snapshot_version = 12;
 
 std::unique_ptr<Admission> make_admission(const study::StudySpec& spec, State& state,
                                           const schedulers::Scheduler& scheduler) {
-    if (spec.deterministic) return std::make_unique<ByTurn>(spec, state.trials);
+    if (spec.deterministic) return std::make_unique<ByTurn>(spec, state.trials, scheduler);
     if (scheduler.synchronous()) return std::make_unique<ByBarrier>(state.trials, state.placement, scheduler);
     return std::make_unique<ByArrival>(state.trials);
 }
@@ -57,10 +57,10 @@ Tuner::Tuner(study::StudySpec spec, std::unique_ptr<schedulers::Scheduler> sched
       admission_(make_admission(spec_, state_, *scheduler_)),
       learns_(searcher_->learns()),
       exploits_(scheduler_->exploits()) {
-    if (exploits_ && !(occupancy_.can_exploit() && spec_.checkpoint.supported))
-        throw base::UsageError("scheduler " + std::string(scheduler_->name()) +
-                               " has trials take over the checkpoints of others: that needs a trainable that saves " +
-                               "them, and a study that is not deterministic");
+    if (exploits_ && !spec_.checkpoint.supported)
+        throw base::UsageError(
+            "scheduler " + std::string(scheduler_->name()) +
+            " has trials take over the checkpoints of others: that needs a trainable that saves them");
     state_.observations = searchers::Observations(spec_.space.dimensions());
     constexpr std::uint32_t reserved = 1'000'000;
     state_.trials.reserve(std::min(spec_.num_trials, reserved));
@@ -78,9 +78,9 @@ void Tuner::snapshot(study::Encoder& out) const {
     state_fields(write, state_);
     state_.trials.snapshot(write);
     state_.placement.snapshot(write);
+    scheduler_->snapshot(out);
     admission_->snapshot(out);
     state_.observations.snapshot(out);
-    scheduler_->snapshot(out);
     searcher_->snapshot(out);
 }
 
@@ -93,10 +93,10 @@ void Tuner::restore(study::Decoder& in) {
     state_.placement.restore(read);
     state_.blame.restored(state_.trials);
     state_.retention.list_all(state_.trials, spec_);
+    scheduler_->restore(in); // the admission asks it
     admission_->restore(in);
     state_.observations = searchers::Observations(spec_.space.dimensions());
     state_.observations.restore(in);
-    scheduler_->restore(in);
     searcher_->restore(in);
     objective_.reset();
     for (std::size_t i = 0; i < state_.metrics.size(); ++i)

@@ -38,13 +38,16 @@ READERS_OF_MODE = {
     "src/cli/main.cpp": EVERYWHERE,                      # --deterministic
     "src/sim/deterministic.cpp": EVERYWHERE,             # makes deterministic studies
     "src/schedulers/asha.cpp": {"make_asha"},            # a trial counts as paused from the verdict on
-    "src/schedulers/pasha.cpp": {"pasha_settings"},        # likewise
+    "src/schedulers/pasha.cpp": {"pasha_settings"},      # likewise
+    "src/schedulers/pbt.cpp": {"population_options", "check_pbt"},  # likewise, and no barriers
     "src/schedulers/median.cpp": {"make_median"},        # likewise
     "src/schedulers/hyperband.cpp": {"make_hyperband"},  # likewise
     "src/schedulers/topk.cpp": {"make_topk"},            # likewise
     "src/testing/scheduler_world.cpp": {"spec_of"},      # the contract has studies of both kinds
     "src/report/repeat.cpp": {"repeated"},               # one trial needs no order
     "src/study/change.cpp": EVERYWHERE,                  # which keys may change
+    "include/ranktune/study/algorithm.hpp": EVERYWHERE,  # what an algorithm's own check sees
+    "src/study/parse/parse_algorithm.cpp": EVERYWHERE,
     "src/study/parse/parse_scheduler.cpp": EVERYWHERE,   # which schedulers do not go with it
     "src/study/parse/parse_stop.cpp": EVERYWHERE,              # refuses keys that contradict it
     "src/study/parse/parse_study_table.cpp": EVERYWHERE,

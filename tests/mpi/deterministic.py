@@ -104,6 +104,7 @@ def main():
     with tempfile.TemporaryDirectory() as base:
         studies = {"promote": CURVE.format(scheduler='type = "asha"'),
                    "stop": CURVE.format(scheduler='type = "asha"\nvariant = "stop"'),
+                   "pbt": CURVE.format(scheduler='type = "pbt"\ninterval = 2\n[scheduler.explore]\nlr = "perturb"'),
                    "mlp": MLP.format(data=os.path.join(SOURCES, "jobs", "digits", "digits.h5"))}
         for name, text in studies.items():
             file = os.path.join(base, name + ".toml")

@@ -21,7 +21,7 @@ TEST_CASE(
     std::set<std::uint64_t> digests;
     constexpr std::uint64_t cases = 500;
     for (std::uint64_t seed = 0; seed < cases; ++seed) {
-        const DeterministicResult result = run_deterministic_case(seed, 3);
+        const DeterministicResult result = run_deterministic_case(draw_deterministic_spec(seed), seed, 3);
         INFO("seed " << seed << ": " << result.description);
         for (const std::string& problem : result.problems) UNSCOPED_INFO(problem);
         CHECK(result.problems.empty());
@@ -41,4 +41,22 @@ TEST_CASE(
     CHECK(unreadable > 200);
     CHECK(unreachable > 200);
     CHECK(digests.size() > cases * 9 / 10);
+}
+
+TEST_CASE("In a deterministic population everybody takes over the same, whatever happens", "[sim][pbt]") {
+    std::uint64_t lost = 0;
+    std::uint64_t killed = 0;
+    std::uint64_t takeovers = 0;
+    for (std::uint64_t seed = 0; seed < 150; ++seed) {
+        const DeterministicResult result = run_deterministic_case(draw_deterministic_population(seed), seed, 3);
+        INFO("seed " << seed << ": " << result.description);
+        for (const std::string& problem : result.problems) UNSCOPED_INFO(problem);
+        CHECK(result.problems.empty());
+        lost += result.ranks_lost;
+        killed += result.heads_killed;
+        takeovers += result.takeovers;
+    }
+    CHECK(lost > 60);
+    CHECK(killed > 15);
+    CHECK(takeovers > 1000);
 }

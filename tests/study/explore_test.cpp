@@ -87,3 +87,17 @@ TEST_CASE("what is explored reads back from the resolved file as it was written"
     CHECK(resolved_toml(parse_resolved_study(resolved, "resolved.toml", ranktune::testing::built_in_algorithms())) ==
           resolved);
 }
+
+TEST_CASE("a deterministic population is not synchronous", "[study]") {
+    Parts parts;
+    parts.study += "deterministic = true\nmax_concurrent = 4\n";
+    const auto with = [&](const std::string& lines) {
+        parts.rest = "[scheduler]\ntype = \"pbt\"\n" + lines + "explore.lr = \"perturb\"\n";
+        return mistake(parts.text());
+    };
+    CHECK(with("") == "");
+    CHECK(
+        with("synchronous = true\n") ==
+        "16:15 scheduler.synchronous: true does not go with study.deterministic, where trials are compared in logical "
+        "order; leave one of them out");
+}

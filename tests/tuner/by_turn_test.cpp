@@ -513,7 +513,8 @@ TEST_CASE("A slot whose clock is ahead of time is found by the invariants", "[tu
     study::StudySpec spec;
     spec.max_concurrent = 1;
     Trials trials;
-    ByTurn turns(spec, trials);
+    const testing::SavesFirst scheduler;
+    ByTurn turns(spec, trials, scheduler);
     std::vector<LogicalSlot> slots(1);
     slots[0].clock = 2.0;
     study::Bytes forged;
@@ -526,6 +527,52 @@ TEST_CASE("A slot whose clock is ahead of time is found by the invariants", "[tu
     study::Decoder in(forged);
     turns.restore(in);
     CHECK(broken(turns) == "the clock of a slot is ahead of time");
+}
+
+// ---- reports whose state is saved first
+
+TEST_CASE("A report whose state is saved first is judged when its group has saved and left", "[tuner]") {
+    Turns turns(2, {9, 9});
+    turns.save_first(0, 2);
+    turns.report(0, 1);
+    turns.report(1, 1);
+    turns.report(0, 2); // its turn, but it waits
+    turns.report(1, 2);
+    CHECK(turns.log() == "0@1 1@1");
+    const ByTurn& strategy = turns.turns();
+    CHECK(strategy.is_parked(TrialId{0}));
+    CHECK(strategy.surplus(9, false) == TrialId{0}); // whether others want its ranks or not
+    turns.apply(study::YieldAsked{TrialId{0}, {}});
+    CHECK_FALSE(strategy.surplus(9, false));
+    turns.replace_by_restored();
+    turns.save(0, 2);
+    CHECK(turns.log() == "0@1 1@1"); // it may still save something else
+    turns.over(0, AttemptOutcome::paused);
+    CHECK(turns.log() == "0@1 1@1 0@2 1@2");
+}
+
+TEST_CASE("A group that was lost before it saved trains again up to the report whose state is wanted", "[tuner]") {
+    Turns turns(2, {9, 9});
+    turns.save_first(0, 1);
+    turns.report(0, 1);
+    turns.over(0, AttemptOutcome::lost, true);
+    CHECK(turns.turns().wants_ranks(TrialId{0}));
+    CHECK(turns.line() == Line{0});
+    turns.start(0);
+    CHECK(turns.turns().standing(TrialId{0}, 1) == Standing::known);
+    CHECK(turns.turns().surplus(0, false) == TrialId{0});
+    turns.save(0, 1);
+    turns.over(0, AttemptOutcome::paused);
+    CHECK(turns.log() == "0@1");
+    CHECK_FALSE(turns.turns().has_ended(TrialId{0}));
+}
+
+TEST_CASE("A trial that ends before its state is saved is judged without", "[tuner]") {
+    Turns turns(1, {9});
+    turns.save_first(0, 1);
+    turns.report(0, 1);
+    turns.over(0, AttemptOutcome::failed);
+    CHECK(turns.log() == "0@1 #0 failed");
 }
 
 } // namespace ranktune::tuner

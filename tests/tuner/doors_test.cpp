@@ -275,12 +275,6 @@ TEST_CASE("Combinations that cannot work are refused", "[tuner]") {
     };
     CHECK(make("", true) == "doors");
     CHECK_THROWS_AS(make("", false), base::UsageError);
-    std::string text = study_text;
-    text.insert(text.find("[trainable]"), "deterministic = true\nmax_concurrent = 2\n");
-    CHECK_THROWS_AS(Tuner(study::parse_study(text, "doors.toml", {},
-                                             ranktune::testing::known({ranktune::testing::any_trainable("any")})),
-                          std::make_unique<ToyPopulation>(2, 3, 9), nullptr),
-                    base::UsageError);
 }
 
 TEST_CASE("While a scheduler waits for running trials, ranks stay idle", "[tuner]") {

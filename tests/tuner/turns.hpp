@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -16,6 +17,24 @@
 
 namespace ranktune::tuner::testing {
 
+/// Of which reports the state is saved before they are judged.
+class SavesFirst final : public schedulers::Scheduler {
+  public:
+    std::set<std::pair<TrialId, Iteration>> reports;
+
+    [[nodiscard]] bool saves_first(TrialId trial, Iteration iteration) const override {
+        return reports.contains({trial, iteration});
+    }
+    [[nodiscard]] std::string_view name() const override { return "test"; }
+    [[nodiscard]] study::Verdict decide(const schedulers::Report&, bool) const override { return {}; }
+    [[nodiscard]] schedulers::Work next(const schedulers::Pool&) const override { return schedulers::NothingLeft{}; }
+    [[nodiscard]] Iteration next_decision_point(TrialId, Iteration current) const override { return current + 1; }
+    void apply(const study::Record&) override {}
+    void snapshot(study::Encoder&) const override {}
+    void restore(study::Decoder&) override {}
+    [[nodiscard]] bool pauses() const override { return false; }
+};
+
 /// Changes trials as the core does before it lets the strategy apply a record. What may take effect does, at once.
 class Turns {
   public:
@@ -23,7 +42,7 @@ class Turns {
     /// as soon as there is room.
     Turns(std::uint32_t slots, std::vector<Iteration> lengths) : lengths_(std::move(lengths)) {
         spec_.max_concurrent = slots;
-        turns_ = std::make_unique<ByTurn>(spec_, *trials_);
+        turns_ = std::make_unique<ByTurn>(spec_, *trials_, scheduler_);
         settle();
     }
 
@@ -37,6 +56,17 @@ class Turns {
 
     /// Trial `id` is told to pause after this report, instead of going on.
     void pause_at(std::uint32_t id, Iteration iteration) { pauses_[id] = iteration; }
+    /// This report of trial `id`, its last before it waits, is judged when the state is saved.
+    void save_first(std::uint32_t id, Iteration iteration) {
+        scheduler_.reports.insert({TrialId{id}, iteration});
+        trial(id).decision_point = iteration;
+    }
+    /// The group of trial `id` saves its state.
+    void save(std::uint32_t id, Iteration iteration) {
+        CheckpointRef checkpoint{.iteration = iteration, .path = "s"};
+        trial(id).checkpoints.push_back(checkpoint);
+        apply(study::CheckpointCommitted{TrialId{id}, Attempt{1}, {}, checkpoint});
+    }
     void report(std::uint32_t id, Iteration iteration) {
         const TrialId trial{id};
         const Standing standing = turns_->standing(trial, iteration);
@@ -98,7 +128,7 @@ class Turns {
     void replace_by_restored() {
         const study::Bytes bytes = snapshot();
         auto trials = std::make_unique<Trials>();
-        auto turns = std::make_unique<ByTurn>(spec_, *trials);
+        auto turns = std::make_unique<ByTurn>(spec_, *trials, scheduler_);
         study::Decoder in(bytes);
         Reader read{in};
         trials->restore(read);
@@ -169,6 +199,7 @@ class Turns {
     }
 
     study::StudySpec spec_;
+    SavesFirst scheduler_;
     std::vector<Iteration> lengths_;
     std::unique_ptr<Trials> trials_ = std::make_unique<Trials>();
     std::unique_ptr<ByTurn> turns_;

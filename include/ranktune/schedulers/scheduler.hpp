@@ -97,11 +97,14 @@ class Scheduler {
     /// Whether a trial that this promotion of `next` lets go on does so from another state, and with another
     /// configuration: the state is a committed checkpoint, of another trial or its own. Only asked if `exploits`.
     [[nodiscard]] virtual std::optional<Exploit> exploit_at(const Promotion&) const { return {}; }
-    /// Trials take over states: the trainable must save checkpoints, and the study cannot be deterministic.
+    /// Trials take over states: the trainable must save checkpoints. In a deterministic study only states that
+    /// `saves_first` asked for may be taken over.
     [[nodiscard]] virtual bool exploits() const { return false; }
-    /// Whether others may still want to take over a trial that has ended: until they may not, its newest checkpoint
-    /// stays.
-    [[nodiscard]] virtual bool donates(base::TrialId) const { return false; }
+    /// A checkpoint of the trial that others may still want to take over when the trial needs it no longer: it stays.
+    [[nodiscard]] virtual std::optional<base::Iteration> donated(base::TrialId) const { return {}; }
+    /// Whether the trial's report at this iteration, a decision point, is judged only when its state is saved there.
+    /// Only asked in deterministic studies, where a decision must not depend on what has been saved when it is due.
+    [[nodiscard]] virtual bool saves_first(base::TrialId, base::Iteration) const { return false; }
     /// Some reports are judged together, when all trials that train have got as far (barriers).
     [[nodiscard]] virtual bool synchronous() const { return false; }
     /// Whether the trial's report at this iteration, a decision point, is held until the others have got there (record

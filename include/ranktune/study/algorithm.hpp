@@ -61,6 +61,7 @@ struct AlgorithmCheck {
     const space::Configuration& options;     ///< every option; a wrong or missing one has its default
     std::optional<Iteration> max_iterations; ///< nullopt: wrong in the file
     std::size_t coordinates = 0;             ///< parameters of the space that are neither grids nor constants
+    bool deterministic = false;              ///< study.deterministic
     /// Whether the option was left out, or has a valid value without a complaint.
     std::function<bool(std::string_view option)> is_right;
     /// True for a study file, where settings that work but make no sense are mistakes, too. (Simulations draw such

@@ -142,6 +142,7 @@ void OptionReader::check(ParseContext& context) {
         .options = options_,
         .max_iterations = context.has_max_iterations ? std::optional(context.spec.max_iterations) : std::nullopt,
         .coordinates = static_cast<std::size_t>(coordinates),
+        .deterministic = context.spec.deterministic,
         .is_right = [this](std::string_view option) { return is_right(option); },
         .reads_file = true,
         .complain =

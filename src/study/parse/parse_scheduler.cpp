@@ -38,10 +38,6 @@ void parse_scheduler(ParseContext& context) {
     const OptionReader options(context, table, *scheduler.algorithm);
     scheduler.options = options.options();
     check_checkpoints(context, table, options);
-    if (scheduler.algorithm->explores && context.spec.deterministic)
-        table.complain("type", in_quotes(scheduler.algorithm->name) +
-                                   " does not go with study.deterministic: which states trials have saved when another "
-                                   "one wants to go on from them depends on time");
     if (scheduler.algorithm->schedules && context.spec.deterministic)
         table.complain("type", in_quotes(scheduler.algorithm->name) +
                                    " does not go with study.deterministic: a trial goes on with other values when its "

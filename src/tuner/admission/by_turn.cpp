@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/admission/by_turn.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "schedulers/checks.hpp"
@@ -16,6 +17,18 @@ const LogicalSlot* ByTurn::slot_of(TrialId id) const {
     return slot == no_slot ? nullptr : &time_.slots()[slot];
 }
 
+/// (A group that has saved is about to leave: the verdict waits for that, too.)
+bool ByTurn::has_to_save(TrialId id) const {
+    const TrialState& t = trials_[id];
+    const LogicalSlot* slot = slot_of(id);
+    if (slot == nullptr || slot->held.empty()) return false;
+    const Iteration iteration = slot->held.back().iteration;
+    if (!scheduler_.saves_first(id, iteration)) return false;
+    return holds_ranks(t) || std::ranges::none_of(t.checkpoints, [&](const CheckpointRef& each) {
+               return each.generation == t.generation() && each.iteration == iteration;
+           });
+}
+
 // ---- facts
 
 Standing ByTurn::standing(TrialId trial, Iteration iteration) const {
@@ -23,13 +36,14 @@ Standing ByTurn::standing(TrialId trial, Iteration iteration) const {
     if (slot == nullptr) return Standing::foreign;
     if (iteration <= slot->received) return Standing::known;
     const bool its_turn = !draining_ && time_.next() == trials_[trial].slot && slot->held.empty();
-    return its_turn ? Standing::next : Standing::early;
+    return its_turn && !scheduler_.saves_first(trial, iteration) ? Standing::next : Standing::early;
 }
 
 std::optional<Fact> ByTurn::next() const {
     if (draining_ || !time_.any_busy()) return {};
     const LogicalSlot& slot = time_.slots()[time_.next()];
     if (!slot.held.empty()) {
+        if (slot.held.size() == 1 && !slot.end && has_to_save(*slot.trial)) return {};
         const study::ReportHeld& held = slot.held.front();
         return ReportFact{*slot.trial, held.attempt, held.iteration, held.seconds, held.metrics};
     }
@@ -47,6 +61,11 @@ const std::deque<study::ReportHeld>* ByTurn::held(TrialId trial) const {
     return slot == nullptr ? nullptr : &slot->held;
 }
 
+bool ByTurn::has_ended(TrialId trial) const {
+    const LogicalSlot* slot = slot_of(trial);
+    return slot != nullptr && slot->end && slot->held.size() == 1 && has_to_save(trial);
+}
+
 // ---- work and ranks
 
 void ByTurn::visit_line(const std::function<bool(TrialId)>& visit) const {
@@ -58,7 +77,7 @@ bool ByTurn::wants_ranks(TrialId trial) const {
     const TrialState& t = trials_[trial];
     const LogicalSlot* slot = slot_of(trial);
     if (slot == nullptr || t.phase != TrialPhase::waiting || t.winding) return false;
-    return !slot->end && slot->received < t.decision_point;
+    return !slot->end && (slot->received < t.decision_point || has_to_save(trial));
 }
 
 bool ByTurn::is_parked(TrialId trial) const {
@@ -76,6 +95,11 @@ std::optional<TrialId> ByTurn::to_yield(std::optional<TrialId> before, std::uint
         if (!leaving_.contains(id)) return id;
     }
     return {};
+}
+
+std::optional<TrialId> ByTurn::surplus(std::uint32_t, bool) const {
+    if (unsaved_.empty()) return {};
+    return *unsaved_.begin();
 }
 
 // ---- mutators
@@ -135,7 +159,7 @@ void ByTurn::admit(const study::Reported& r) {
     else
         slot.held.pop_front();
     time_.admit(position);
-    if (r.verdict.verb != Verb::go_on) leave_slot(r.trial);
+    if (r.verdict.verb == Verb::pause || r.verdict.verb == Verb::stop) leave_slot(r.trial);
 }
 
 void ByTurn::keep(const study::ReportHeld& r) {
@@ -184,10 +208,13 @@ void ByTurn::set_leaving(TrialId id, bool leaves) {
 
 void ByTurn::refresh(TrialId id) {
     if (trials_[id].winding) set_leaving(id, true);
+    unsaved_.erase(id);
     const std::uint32_t slot = trials_[id].slot;
     if (slot == no_slot) return;
+    const bool parked = is_parked(id);
     time_.set_needs_ranks(slot, wants_ranks(id));
-    time_.set_parked(slot, is_parked(id));
+    time_.set_parked(slot, parked);
+    if (parked && !leaving_.contains(id) && has_to_save(id)) unsaved_.insert(id);
 }
 
 // ---- snapshot and invariants
@@ -211,6 +238,7 @@ void ByTurn::restore(study::Decoder& in) {
     read(slots);
     time_.restored(now, std::move(slots));
     unslotted_.clear();
+    unsaved_.clear();
     leaving_.clear();
     returning_ = 0;
     for (const TrialId id : leaving) set_leaving(id, true);
@@ -256,6 +284,8 @@ void ByTurn::check_invariants() const {
         const auto key = time_.key(s);
         require(time_.needy().contains(key) == wants_ranks(*slot.trial),
                 named(*slot.trial) + " and the list of those that need ranks disagree");
+        const bool unsaved = is_parked(*slot.trial) && !leaving_.contains(*slot.trial) && has_to_save(*slot.trial);
+        require(unsaved_.contains(*slot.trial) == unsaved, named(*slot.trial) + " is asked to save, or is not");
         require(time_.parked().contains(key) == is_parked(*slot.trial),
                 named(*slot.trial) + " and the list of those whose turn has not come disagree");
     }

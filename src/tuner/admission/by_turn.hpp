@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "ranktune/schedulers/scheduler.hpp"
 #include "tuner/admission/admission.hpp"
 #include "tuner/admission/logical.hpp"
 
@@ -12,14 +13,18 @@ namespace ranktune::tuner {
 
 class ByTurn final : public Admission {
   public:
-    /// `trials` must outlive it.
-    ByTurn(const study::StudySpec& spec, Trials& trials) : trials_(trials), time_(spec.max_concurrent) {}
+    /// `trials` and `scheduler` must outlive it.
+    ByTurn(const study::StudySpec& spec, Trials& trials, const schedulers::Scheduler& scheduler)
+        : trials_(trials), scheduler_(scheduler), time_(spec.max_concurrent) {}
 
     [[nodiscard]] Standing standing(TrialId trial, Iteration iteration) const override;
     [[nodiscard]] std::optional<Fact> next() const override;
     [[nodiscard]] Iteration received(TrialId trial) const override;
     [[nodiscard]] Iteration admitted(TrialId trial) const override { return trials_[trial].iteration; }
     [[nodiscard]] const std::deque<study::ReportHeld>* held(TrialId trial) const override;
+
+    /// Its held report is of an iteration whose state it failed to save.
+    [[nodiscard]] bool has_ended(TrialId trial) const override;
 
     [[nodiscard]] Room room() const override { return time_.has_empty_slot() ? Room::one : Room::none; }
     [[nodiscard]] bool any_active() const override { return time_.any_busy(); }
@@ -31,6 +36,8 @@ class ByTurn final : public Admission {
     /// still train are not asked: their work is never wasted, and saving a state costs time.)
     [[nodiscard]] std::optional<TrialId> to_yield(std::optional<TrialId> before, std::uint32_t wanted,
                                                   std::uint32_t free) const override;
+    /// A group that has yet to save its state of this iteration does so when it gives its ranks back.
+    [[nodiscard]] std::optional<TrialId> surplus(std::uint32_t free, bool full) const override;
     [[nodiscard]] bool is_leaving(TrialId trial) const override { return leaving_.contains(trial); }
     [[nodiscard]] bool any_leaving() const override { return !leaving_.empty(); }
 
@@ -49,13 +56,17 @@ class ByTurn final : public Admission {
     void set_leaving(TrialId id, bool leaves);
     void refresh(TrialId id);
     [[nodiscard]] const LogicalSlot* slot_of(TrialId id) const;
+    /// The verdict on its newest report has to wait until its state of that iteration is saved.
+    [[nodiscard]] bool has_to_save(TrialId id) const;
 
     Trials& trials_; ///< this class maintains their `slot`
+    const schedulers::Scheduler& scheduler_;
     LogicalTime time_;
     bool draining_ = false;     ///< nothing takes effect until the next incarnation
     std::set<TrialId> leaving_; ///< hold ranks that will come back by themselves: winding, or asked to yield
     // Derived.
     std::set<TrialId> unslotted_; ///< reopened trials that wait for a slot
+    std::set<TrialId> unsaved_;   ///< parked, and have to save
     std::uint32_t returning_ = 0; ///< ranks of `leaving_`
 };
 

@@ -22,8 +22,6 @@ class Occupancy {
     [[nodiscard]] bool failures_are_taken_back() const { return !logical_; }
     /// A new trial waits for the suggestion that is being prepared for it, instead of taking a stopgap.
     [[nodiscard]] bool waits_for_tickets() const { return logical_; }
-    /// A trial may take over the checkpoint of another one.
-    [[nodiscard]] bool can_exploit() const { return !logical_; }
     /// A failure with a cause outside the trial counts against failure.max_losses, not failure.max_failures.
     [[nodiscard]] bool disturbance_is_a_loss() const { return logical_; }
     /// Whether trial `a` was started no later than trial `b`, as far as other trials can know.

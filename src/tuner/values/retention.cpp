@@ -50,9 +50,9 @@ const CheckpointRef* best_checkpoint(const TrialState& trial, Mode mode) {
 }
 
 const CheckpointRef* Retention::of_no_use(const TrialState& t, const study::StudySpec& spec, bool hopeless,
-                                          bool is_result, bool donates) const {
+                                          bool is_result, std::optional<Iteration> donated) const {
     const auto& all = t.checkpoints;
-    const std::size_t newest = std::max<std::size_t>(newest_kept(t, hopeless), donates ? 1 : 0);
+    const std::size_t newest = newest_kept(t, hopeless);
     if (all.size() <= newest) return nullptr;
     const bool trains = !is_final(t.phase) && t.phase != TrialPhase::paused;
     const std::size_t best = trains || is_result ? spec.checkpoint.keep : 0;
@@ -61,16 +61,19 @@ const CheckpointRef* Retention::of_no_use(const TrialState& t, const study::Stud
     if (best > 0) kept = ranked(all, spec.objective.mode);
     kept.resize(std::min(kept.size(), best));
     for (std::size_t i = 0; i + newest < all.size(); ++i)
-        if (std::ranges::find(kept, &all[i]) == kept.end() && !is_pinned(all[i].path)) return &all[i];
+        if (std::ranges::find(kept, &all[i]) == kept.end() && all[i].iteration != donated && !is_pinned(all[i].path))
+            return &all[i];
     return nullptr;
 }
 
 std::optional<TrialId> Retention::to_evict(const study::StudySpec& spec, const Trials& trials,
-                                           const std::optional<TrialId>& best) const {
+                                           const std::optional<TrialId>& best,
+                                           const std::function<bool(TrialId)>& donates) const {
     if (!spec.checkpoint.max_bytes || bytes_ <= *spec.checkpoint.max_bytes) return {};
     for (const Evictable& next : evictable_) {
         if (next.trial == best || next.trial == keeper_) continue; // the result is what the study is for
-        if (!is_pinned(trials[next.trial].checkpoints.front().path)) return next.trial;
+        if (!is_pinned(trials[next.trial].checkpoints.front().path) && !(donates && donates(next.trial)))
+            return next.trial;
     }
     return {};
 }

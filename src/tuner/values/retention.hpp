@@ -3,6 +3,7 @@
 // Which checkpoints are kept. Every query looks at the list of one trial, so its cost does not grow with the study.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,10 +25,10 @@ class Retention {
     /// The first checkpoint of the trial that is no longer needed; null: none. A trial that may go on keeps its newest
     /// two, which include the one that it starts from; a trial paused at a rung that it cannot be promoted from
     /// (`hopeless`) keeps none. A trial that trains, and the study's result, also keep the best checkpoint.keep by the
-    /// objective. A failed trial keeps its newest (--resume-errored), as does one that `donates`
-    /// its state to others.
+    /// objective. A failed trial keeps its newest (--resume-errored). `donated`: the iteration of one that others may
+    /// want.
     [[nodiscard]] const CheckpointRef* of_no_use(const TrialState& t, const study::StudySpec& spec, bool hopeless,
-                                                 bool is_result, bool donates) const;
+                                                 bool is_result, std::optional<Iteration> donated) const;
     /// If checkpoint.max_bytes is exceeded, the paused trial whose checkpoints are released next. Running and starting
     /// trials need theirs. An evicted trial that is promoted after all starts from scratch.
     struct Evictable {
@@ -39,8 +40,10 @@ class Retention {
             return a.score != b.score ? a.score < b.score : b.trial < a.trial;
         }
     };
+    /// `donates`: trials whose checkpoints others may want.
     [[nodiscard]] std::optional<TrialId> to_evict(const study::StudySpec& spec, const Trials& trials,
-                                                  const std::optional<TrialId>& best) const;
+                                                  const std::optional<TrialId>& best,
+                                                  const std::function<bool(TrialId)>& donates = {}) const;
 
     /// Whether another trial goes on from this checkpoint.
     [[nodiscard]] bool is_pinned(const std::string& path) const { return pins_.contains(path); }
