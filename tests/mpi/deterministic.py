@@ -44,7 +44,7 @@ name = "mlp"
 metric = "val_accuracy"
 mode = "max"
 num_trials = 6
-max_iterations = 3
+max_iterations = {iterations}
 max_concurrent = 2
 seed = 5
 [trainable]
@@ -52,9 +52,9 @@ builtin = "mlp"
 data = "{data}"
 [space]
 lr = "loguniform(1e-3, 1.0)"
-hidden = [[8], [16]]
+{hidden}
 [scheduler]
-type = "asha"
+{scheduler}
 """
 
 
@@ -102,10 +102,12 @@ def killed_and_resumed(file, directory, workers):
 
 def main():
     with tempfile.TemporaryDirectory() as base:
+        digits = os.path.join(SOURCES, "jobs", "digits", "digits.h5")
         studies = {"promote": CURVE.format(scheduler='type = "asha"'),
                    "stop": CURVE.format(scheduler='type = "asha"\nvariant = "stop"'),
-                   "pbt": CURVE.format(scheduler='type = "pbt"\ninterval = 2\n[scheduler.explore]\nlr = "perturb"'),
-                   "mlp": MLP.format(data=os.path.join(SOURCES, "jobs", "digits", "digits.h5"))}
+                   "mlp": MLP.format(data=digits, iterations=3, hidden="hidden = [[8], [16]]", scheduler='type = "asha"'),
+                   "pbt": MLP.format(data=digits, iterations=7, hidden="",
+                                     scheduler='type = "pbt"\ninterval = 2\n[scheduler.explore]\nlr = "perturb"')}
         for name, text in studies.items():
             file = os.path.join(base, name + ".toml")
             with open(file, "w") as out:
