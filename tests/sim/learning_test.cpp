@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A searcher that learns in the head's loop (BOHB), in simulated jobs whose processes are killed.
+// Searchers that learn, in the head's loop (BOHB) or beside it (TPE), in simulated jobs whose processes are killed.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-study::StudySpec bohb_study(bool deterministic) {
+study::StudySpec study_of(const std::string& searcher, bool deterministic) {
     study::StudySpec spec;
     spec.name = "learning";
     spec.objective = {"score", study::Mode::max};
@@ -26,7 +27,7 @@ study::StudySpec bohb_study(bool deterministic) {
     spec.space = space::SearchSpace({{"lr", space::FloatRange{0.01, 1.0, true, 0.0}, {}},
                                      {"width", space::IntRange{1, 64, false, 1}, {}},
                                      {"kind", space::Choice{{"a", "b"}}, {}}});
-    spec.searcher = searchers::chosen("bohb");
+    spec.searcher = searchers::chosen(searcher);
     spec.scheduler = schedulers::chosen("hyperband");
     spec.failure.tolerate = 1.0;
     spec.failure.max_losses = 100;
@@ -48,7 +49,7 @@ void check_life(const Lives& lives) {
 } // namespace
 
 TEST_CASE("BOHB's suggestions follow from the records before them, whatever is killed", "[sim][bohb]") {
-    const study::StudySpec spec = bohb_study(false);
+    const study::StudySpec spec = study_of("bohb", false);
     std::size_t learned = 0;
     for (std::uint64_t seed = 0; seed < 6; ++seed) {
         INFO("seed " << seed);
@@ -76,8 +77,42 @@ TEST_CASE("BOHB's suggestions follow from the records before them, whatever is k
     CHECK(learned > 60); // of 240
 }
 
-TEST_CASE("A deterministic study with BOHB and HyperBand is the same on any number of ranks", "[sim][bohb]") {
-    const study::StudySpec spec = bohb_study(true);
+TEST_CASE("Suggestions of TPE that were prepared follow from what their tickets may see, whatever is killed",
+          "[sim][tpe]") {
+    const study::StudySpec spec = study_of("tpe", false);
+    std::size_t modelled = 0;
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+        INFO("seed " << seed);
+        ClusterOptions options;
+        options.workers = 3;
+        options.seed = seed;
+        options.curve.fate = seed;
+        options.curve.save_every = 1;
+        if (seed % 2 == 0) options.deaths.emplace_back(base::Rank{2}, 4s);
+        Lives lives;
+        lives.run(maker(spec), options, {1500ms + 100ms * seed, 3s});
+        check_life(lives);
+        tuner::Tuner reader(spec);
+        lives.journal.for_each([&](const study::Record& record) {
+            if (const auto* prepared = std::get_if<study::TicketPrepared>(&record)) {
+                const auto& state = reader.state();
+                const auto ticket = std::ranges::find(state.tickets, prepared->ticket, &tuner::Ticket::number);
+                REQUIRE(ticket != state.tickets.end());
+                const auto fresh = searchers::make_searcher(spec);
+                const auto startup = fresh->prepare(prepared->ticket, searchers::Observations(3))();
+                CHECK(fresh->prepare(prepared->ticket, state.observations.first(ticket->seen))() ==
+                      prepared->configuration);
+                modelled += startup != prepared->configuration ? 1 : 0;
+            }
+            reader.apply(record);
+        });
+    }
+    CHECK(modelled > 60); // of about 230
+}
+
+TEST_CASE("A deterministic study with a searcher that learns is the same on any number of ranks", "[sim][bohb][tpe]") {
+    const study::StudySpec spec = study_of(GENERATE("bohb", "tpe"), true);
+    INFO(spec.searcher.algorithm->name);
     std::vector<std::string> expected;
     for (const std::uint32_t workers : {1U, 2U, 3U, 5U}) {
         for (const bool killed : {false, true}) {
