@@ -57,4 +57,13 @@ std::vector<LargestBudget::Point> LargestBudget::points() const {
     return all;
 }
 
+std::optional<LargestBudget::Point> LargestBudget::point_of(base::TrialId trial) const {
+    if (iteration_ == 0) return {};
+    const auto& reached = budgets_.at(iteration_).points;
+    if (const auto point = reached.find(trial); point != reached.end()) return point->second;
+    const auto failure = failed_.find(trial);
+    if (failure == failed_.end() || failure->second.at >= iteration_) return {};
+    return Point{worst, trial, failure->second.number};
+}
+
 } // namespace ranktune::searchers

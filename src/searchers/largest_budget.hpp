@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "ranktune/searchers/observations.hpp"
@@ -46,6 +47,8 @@ class LargestBudget {
     [[nodiscard]] base::Iteration iteration() const { return iteration_; }
     /// The points of that budget, the best first. Ties: the lower trial first.
     [[nodiscard]] std::vector<Point> points() const;
+    /// The trial's point among them. O(log points).
+    [[nodiscard]] std::optional<Point> point_of(base::TrialId trial) const;
 
   private:
     struct Budget {

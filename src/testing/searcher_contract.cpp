@@ -68,6 +68,16 @@ study::StudySpec numbers_study(std::uint64_t seed = 1) {
                     seed);
 }
 
+/// Domains of one value.
+study::StudySpec single_values(bool continuous) {
+    std::vector<space::Parameter> parameters = {
+        parameter("a", "choice(['only'])"), parameter("b", "randint(7, 8)"), parameter("c", "qrandint(5, 9, 7)"),
+        parameter("d", "lograndint(1, 2)"), parameter("e", "grid([false])"), parameter("f", "quniform(0.1, 0.3, 0.2)")};
+    if (continuous) parameters.push_back(parameter("g", "uniform(0.5, 0.5)"));
+    parameters.push_back({"h", space::Constant{"fixed"}, std::nullopt});
+    return study_of(std::move(parameters));
+}
+
 /// A searcher in a study: trials are created in order, with reports and ends in between, and the table of observations
 /// is kept like the core does.
 class Life {
@@ -75,7 +85,7 @@ class Life {
     Life(std::unique_ptr<Searcher> searcher, const space::SearchSpace& space)
         : searcher_(std::move(searcher)), space_(&space), seen_(space.dimensions()) {}
 
-    [[nodiscard]] Searcher& searcher() { return *searcher_; }
+    [[nodiscard]] Searcher& searcher() const { return *searcher_; }
     [[nodiscard]] const searchers::Observations& seen() const { return seen_; }
     [[nodiscard]] Suggestion suggest(std::uint64_t index) const { return searcher_->suggest(index, seen_); }
 
@@ -207,29 +217,48 @@ void check_independence(Maker& make) {
             "a searcher that learns nothing answers from (seed, index) alone, in any order and whatever was reported");
 }
 
+/// What is prepared for some tickets lies in the space, and any searcher prepares the same.
+void check_tickets(Maker& make, const study::StudySpec& spec, const Life& life) {
+    const auto view = life.seen().first(life.seen().size());
+    Life another = make(spec);
+    for (std::uint64_t ticket = 0; ticket < 3; ++ticket) {
+        const Configuration prepared = life.searcher().prepare(ticket, view)();
+        require(lies_in(spec.space, prepared), "a prepared suggestion lies in the space");
+        require(life.searcher().prepare(ticket, view)() == prepared &&
+                    another.searcher().prepare(ticket, view)() == prepared,
+                "a preparation is a function of ticket and observations");
+    }
+}
+
 void check_preparation(Maker& make) {
     const study::StudySpec spec = make.rich();
     Life life = make(spec);
-    life.live(0, 10);
     if (life.searcher().prepares_ahead(4) == 0) return;
-    for (std::uint64_t ticket = 0; ticket < 3; ++ticket) {
-        const auto view = life.seen().first(life.seen().size());
-        const Configuration prepared = life.searcher().prepare(ticket, view)();
-        require(lies_in(spec.space, prepared), "a prepared suggestion lies in the space");
-        require(life.searcher().prepare(ticket, view)() == prepared,
-                "a preparation is a function of ticket and observations");
+    require(life.searcher().learns(), "a searcher that prepares suggestions has the table of observations");
+    check_tickets(make, spec, life);
+    std::uint32_t begin = 0;
+    for (const std::uint32_t end : {4U, 10U, trials}) {
+        life.live(begin, end);
+        check_tickets(make, spec, life);
+        begin = end;
     }
+    life.create(trials); // trains
+    life.create(trials + 1);
+    check_tickets(make, spec, life);
+    const study::StudySpec single = single_values(make.continuous());
+    Life in_single = make(single);
+    in_single.live(0, trials);
+    check_tickets(make, single, in_single);
+    const study::StudySpec empty = study_of({});
+    Life in_empty = make(empty);
+    in_empty.live(0, trials);
+    check_tickets(make, empty, in_empty);
 }
 
 // ---- spaces
 
 void check_single_values(Maker& make) {
-    std::vector<space::Parameter> parameters = {
-        parameter("a", "choice(['only'])"), parameter("b", "randint(7, 8)"), parameter("c", "qrandint(5, 9, 7)"),
-        parameter("d", "lograndint(1, 2)"), parameter("e", "grid([false])"), parameter("f", "quniform(0.1, 0.3, 0.2)")};
-    if (make.continuous()) parameters.push_back(parameter("g", "uniform(0.5, 0.5)"));
-    parameters.push_back({"h", space::Constant{"fixed"}, std::nullopt});
-    const Suggestion suggestion = make(study_of(std::move(parameters))).suggest(0);
+    const Suggestion suggestion = make(single_values(make.continuous())).suggest(0);
     require(suggestion && suggestion->text() == std::string("a=only b=7 c=7 d=1 e=false f=0.2") +
                                                     (make.continuous() ? " g=0.5" : "") + " h=fixed",
             "domains of one value give that value");

@@ -22,7 +22,11 @@ LargestBudget budget_of(std::size_t enough) {
 
 std::vector<std::uint32_t> trials_of(const LargestBudget& budget) {
     std::vector<std::uint32_t> trials;
-    for (const auto& point : budget.points()) trials.push_back(point.trial.value());
+    for (const auto& point : budget.points()) {
+        trials.push_back(point.trial.value());
+        CHECK(budget.point_of(point.trial) == point);
+    }
+    CHECK(!budget.point_of(TrialId(1000)));
     return trials;
 }
 using Trials = std::vector<std::uint32_t>;

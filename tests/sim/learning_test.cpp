@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searchers that learn in the head's loop, in simulated jobs whose processes are killed.
+// Searchers that learn, in the head's loop or beside it (TPE), in simulated jobs whose processes are killed.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -88,8 +89,41 @@ TEST_CASE("Suggestions follow from the records before them, whatever is killed",
     CHECK(learned > 60); // of 240
 }
 
+TEST_CASE("Suggestions of TPE that were prepared follow from what their tickets may see, whatever is killed",
+          "[sim][tpe]") {
+    const study::StudySpec spec = study_of("tpe", "hyperband", false);
+    std::size_t modelled = 0;
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+        INFO("seed " << seed);
+        ClusterOptions options;
+        options.workers = 3;
+        options.seed = seed;
+        options.curve.fate = seed;
+        options.curve.save_every = 1;
+        if (seed % 2 == 0) options.deaths.emplace_back(base::Rank{2}, 4s);
+        Lives lives;
+        lives.run(maker(spec), options, {1500ms + 100ms * seed, 3s});
+        check_life(lives);
+        tuner::Tuner reader(spec);
+        lives.journal.for_each([&](const study::Record& record) {
+            if (const auto* prepared = std::get_if<study::TicketPrepared>(&record)) {
+                const auto& state = reader.state();
+                const auto ticket = std::ranges::find(state.tickets, prepared->ticket, &tuner::Ticket::number);
+                REQUIRE(ticket != state.tickets.end());
+                const auto fresh = searchers::make_searcher(spec);
+                const auto startup = fresh->prepare(prepared->ticket, searchers::Observations(3))();
+                CHECK(fresh->prepare(prepared->ticket, state.observations.first(ticket->seen))() ==
+                      prepared->configuration);
+                modelled += startup != prepared->configuration ? 1 : 0;
+            }
+            reader.apply(record);
+        });
+    }
+    CHECK(modelled > 60); // of about 230
+}
+
 TEST_CASE("A deterministic study that learns is the same on any number of ranks", "[sim][searchers]") {
-    const std::string name = GENERATE("bohb", "cmaes");
+    const std::string name = GENERATE("bohb", "cmaes", "tpe");
     INFO(name);
     const study::StudySpec spec = study_of(name, "hyperband", true);
     std::vector<std::string> expected;

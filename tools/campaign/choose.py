@@ -28,6 +28,8 @@ METHODS = {
     "pbt": ("study", [f'scheduler={{type="pbt",interval=3,explore={{{EXPLORE}}}}}', "study.num_trials=64"]),
     "bohb": ("study", ['scheduler={type="hyperband"}', 'searcher={type="bohb"}']),
     "asha, bohb": ("study", ['scheduler={type="asha"}', 'searcher={type="bohb"}']),
+    "tpe, all to the end": ("study", ['scheduler={type="fifo"}', 'searcher={type="tpe"}']),
+    "asha, tpe": ("study", ['scheduler={type="asha"}', 'searcher={type="tpe"}']),
 }
 
 

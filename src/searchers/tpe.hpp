@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The tree-structured Parzen estimator.
+
+#include <memory>
+
+#include "models/sobol.hpp"
+#include "ranktune/searchers/stateless.hpp"
+#include "searchers/tpe_model.hpp"
+
+namespace ranktune::searchers {
+
+/// Suggestions of TpeModel, prepared ahead. A stopgap is a point of a Sobol sequence.
+class TpeSearcher final : public StatelessSearcher {
+  public:
+    /// `space` must outlive it, but not the preparations.
+    TpeSearcher(const space::SearchSpace& space, std::uint64_t seed, const TpeOptions& options);
+
+    [[nodiscard]] std::string_view name() const override { return "tpe"; }
+    [[nodiscard]] bool learns() const override { return true; }
+    [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index, const Observations&) const override;
+    /// A quarter of the groups, so that a suggestion knows most of what has been seen: a few are enough, since it takes
+    /// a thread about a millisecond to make another one.
+    [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups) const override;
+    [[nodiscard]] Preparation prepare(std::uint64_t ticket, Observations seen) const override;
+
+  private:
+    const space::SearchSpace& space_;
+    std::uint64_t seed_;
+    std::optional<models::Sobol> sequence_;
+    std::shared_ptr<TpeModel> model_; ///< for preparations only, which run one at a time
+};
+
+} // namespace ranktune::searchers
