@@ -119,6 +119,7 @@ class StudyJson {
         json["trials"] = trials();
         json["curves"] = curves();
         json["generations"] = generations();
+        json["lineage"] = lineage_of_best();
         json["best_steps"] = best_steps();
         json["decisions"] = decisions();
         json["rungs"] = rungs();
@@ -178,14 +179,17 @@ class StudyJson {
 
     /// The best configuration in the forms in which people take it elsewhere.
     Json copies() const {
-        Json configuration = Json::object();
+        std::string configuration; // a line for each, lists in one line
         for (const auto& entry : view_.trials.at(view_.best->value()).configuration.entries())
-            configuration[base::as_utf8(entry.name)] = json_of(entry.value);
+            configuration += (configuration.empty() ? "{\n  " : ",\n  ") + text_of(base::as_utf8(entry.name)) + ": " +
+                             text_of(json_of(entry.value));
         const std::string again = command_text({"replay", study_.directory, "--schedule", "best"}) + " > again.toml";
         return {{"toml", base::as_utf8(view_.again)},
-                {"json", configuration.dump(1, ' ', false, Json::error_handler_t::replace)},
+                {"json", configuration.empty() ? "{}" : configuration + "\n}"},
                 {"command", base::as_utf8(view_.command.empty() ? again : view_.command)}};
     }
+
+    static std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
     Json trials() {
         Json phase = Json::array(), why = Json::array(), message = Json::array(), iterations = Json::array();
@@ -275,6 +279,18 @@ class StudyJson {
                 {"donor", donor},
                 {"donor_iteration", donor_iteration},
                 {"values", values}};
+    }
+
+    /// How the weights of the best result were trained, where trials took over states.
+    Json lineage_of_best() {
+        Json all = Json::array();
+        for (const StretchView& stretch : view_.lineage) {
+            Json values = Json::array();
+            for (Column& column : columns_) values.push_back(column.cell(stretch.configuration));
+            all.push_back(
+                {{"trial", stretch.trial.value()}, {"from", stretch.from}, {"to", stretch.to}, {"values", values}});
+        }
+        return all;
     }
 
     Json best_steps() const {

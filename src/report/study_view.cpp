@@ -16,6 +16,7 @@
 #include "ranktune/study/objective.hpp"
 #include "ranktune/study/parse.hpp"
 #include "report/endings.hpp"
+#include "report/lineage.hpp"
 #include "report/repeat.hpp"
 #include "report/simulated.hpp"
 
@@ -233,6 +234,8 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
         if (!std::holds_alternative<space::Constant>(parameter.domain)) view.parameters.push_back(parameter);
     if (!state.best) return;
     const TrialState& best = state.trial(*state.best);
+    for (const Stretch& stretch : lineage(state, *state.best, best.best_iteration))
+        view.lineage.push_back({stretch.trial, stretch.from, stretch.to, *stretch.configuration});
     view.again = study::resolved_toml(repeated(tuner, *state.best));
     if (spec.trainable.program) view.command = study::trial_command_text(spec, tuner::best_configuration(best));
 }

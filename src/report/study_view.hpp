@@ -40,6 +40,14 @@ struct TrialView {
     std::vector<CurvePoint> curve;
 };
 
+/// Weights that a trial trained from one of its iterations to another (lineage.hpp), as a value.
+struct StretchView {
+    study::TrialId trial;
+    study::Iteration from = 0;
+    study::Iteration to = 0;
+    space::Configuration configuration;
+};
+
 /// An attempt: a trial on ranks, for a time.
 struct AttemptView {
     study::TrialId trial;
@@ -102,8 +110,9 @@ struct StudyView {
     double now_s = 0.0; ///< study time of the newest record
     std::string as_of;  ///< wall time of the newest record, RFC 3339; empty: not known
     std::optional<study::TrialId> best;
-    std::string again;   ///< a study file that trains the best trial again; empty: there is none
-    std::string command; ///< the command line of a program with the best configuration; empty: no program
+    std::vector<StretchView> lineage; ///< of the best result, oldest first; empty: there is no best trial
+    std::string again;                ///< a study file that trains the best trial again; empty: there is none
+    std::string command;              ///< the command line of a program with the best configuration; empty: no program
 
     std::vector<space::Parameter> parameters; ///< that vary, in the order of the study file
     std::vector<TrialView> trials;
