@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "models/ped_anova.hpp"
@@ -70,10 +71,13 @@ std::vector<Importance> importance_of(const StudyView& view) {
             ++of_all[*cell];
             if (top[i]) ++of_top[*cell];
         }
-        all.push_back({parameter.name, models::pearson_divergence(of_top, of_all, cells.scale)});
-        sum += all.back().share;
+        all.push_back({parameter.name, std::nullopt});
+        if (std::accumulate(of_top.begin(), of_top.end(), std::size_t{0}) < least_best_trials) continue;
+        all.back().share = models::pearson_divergence(of_top, of_all, cells.scale);
+        sum += *all.back().share;
     }
-    for (Importance& each : all) each.share = sum > 0.0 ? each.share / sum : 1.0 / static_cast<double>(all.size());
+    for (Importance& each : all)
+        if (each.share && sum > 0.0) *each.share /= sum;
     std::ranges::stable_sort(all, std::ranges::greater{}, &Importance::share);
     return all;
 }

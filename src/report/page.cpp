@@ -40,7 +40,7 @@ void write_page(std::span<const PageStudy> studies, const std::string& made, std
     write_up_to(page, "@STATIC@", out);
     out << static_page(studies, without_scripts);
     write_up_to(page, "@DATA@", out);
-    out << page_data(studies, made);
+    if (!without_scripts) out << page_data(studies, made); // which nothing would read
     out << page;
 }
 

@@ -419,7 +419,7 @@ class StudyJson {
     Json importance() const {
         Json all = Json::array();
         for (const Importance& each : importance_of(view_))
-            all.push_back({base::as_utf8(each.parameter), rounded(each.share)});
+            all.push_back({base::as_utf8(each.parameter), each.share ? rounded(*each.share) : Json(nullptr)});
         return all;
     }
 

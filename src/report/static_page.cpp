@@ -182,7 +182,7 @@ std::string importance_html(const StudyView& view) {
     if (importance.empty()) return {};
     std::vector<Row> rows;
     for (const Importance& each : importance)
-        rows.push_back({each.parameter, fmt::format("{:.0f} %", 100.0 * each.share)});
+        rows.push_back({each.parameter, each.share ? fmt::format("{:.0f} %", 100.0 * *each.share) : "too few trials"});
     return heading("Which hyper-parameters matter") +
            sentence("PED-ANOVA: how much each separates the best tenth of the trials from all of them.", "note") +
            html_table({"hyper-parameter", "share"}, rows);

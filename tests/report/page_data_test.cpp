@@ -113,8 +113,23 @@ TEST_CASE("the parameter that decides is the important one", "[report]") {
     const auto found = importance_of(planted(200));
     REQUIRE(found.size() == 2);
     CHECK(found[0].parameter == "lr");
-    CHECK(found[0].share > 0.9);
-    CHECK(found[0].share + found[1].share == Approx(1.0));
+    CHECK(found[0].share.value() > 0.9);
+    CHECK(found[0].share.value() + found[1].share.value() == Approx(1.0));
+}
+
+TEST_CASE("a parameter that few of the best trials have gets no importance, and the others share it", "[report]") {
+    StudyView view = planted(200);
+    for (std::size_t i = 0; i < view.trials.size(); ++i)
+        if (i > 55) view.trials[i].configuration = space::Configuration({{"width", 32}}); // the best are about 50 to 70
+    const auto found = importance_of(view);
+    REQUIRE(found.size() == 2);
+    CHECK(found[0].parameter == "lr");
+    view.trials[53].configuration = view.trials[54].configuration = view.trials[55].configuration =
+        space::Configuration({{"width", 32}});
+    const auto fewer = importance_of(view);
+    CHECK(fewer[0].parameter == "width");
+    CHECK(fewer[0].share.value() == Approx(1.0));
+    CHECK_FALSE(fewer[1].share);
 }
 
 TEST_CASE("of few trials nothing is said about importance", "[report]") {

@@ -8,6 +8,7 @@ class Chart {
     this.base = element("canvas", { class: "base", "aria-hidden": "true" });
     this.top = element("canvas", { "aria-hidden": "true" });
     this.box = element("div", { class: "chart", role: "img", "aria-label": options.label });
+    this.box.style.height = `${options.height}px`; // from the beginning, so that nothing moves when it is drawn
     parent.append(this.box);
     this.under = d3.select(this.box).append("svg");
     this.box.append(this.base, this.top);

@@ -1,18 +1,27 @@
 // Learning curves of all trials, coloured by what became of them. A box drawn over them selects what passes through it.
 
+// Whether a logarithmic axis shows more than a linear one.
+function spansDecades(values) {
+  const range = d3.extent(values.filter(isFinite));
+  return range[0] > 0 && range[1] > 20 * range[0];
+}
+
 class CurvesChart {
   constructor(parent, store) {
     this.store = store;
     this.study = store.study;
     this.along = "iteration";
     this.log = false;
+    this.close = false; // the better half of the reports alone
     this.shown = new Set(GROUPS);
+    // What got furthest lies on top, and in each group the best.
+    this.layers = ["paused", "stopped", "failed", "running", "finished"].map((group) => [group, this.study.rank.filter((t) => this.study.trials.group[t] === group).reverse()]);
     this.columns = new Map(); // pixel column -> points in it
     const part = section(parent, "Learning curves", this.note());
     part.append(this.controls());
     this.holder = element("div", {});
     part.append(this.holder);
-    this.chart = new Chart(this.holder, { height: 420, margin: { top: 26, right: 14, bottom: 38, left: 62 },
+    this.chart = new Chart(this.holder, { height: Math.round(Math.min(420, Math.max(260, window.innerHeight * 0.6))), margin: { top: 26, right: 14, bottom: 38, left: 62 },
       label: `Learning curves: ${this.study.metric} of ${countText(this.study.trials.count, "trial")} by iteration` });
     this.listen();
     this.panel = new Panel(this.chart.box, store, () => this.draw(), (changed) => this.update(changed));
@@ -33,9 +42,10 @@ class CurvesChart {
       legend.append(button);
     }
     const controls = element("div", { class: "controls" }, element("label", {}, "over"),
-      choice("Horizontal axis", [["iteration", "iteration"], ["at", "time"]], "iteration", (value) => { this.along = value; this.redraw(); }));
-    if (this.study.curves.value.every((value) => isNaN(value) || value > 0))
-      controls.append(choice("Vertical axis", [[false, "linear"], [true, "log"]], false, (value) => { this.log = value; this.redraw(); }));
+      choice("Horizontal axis", [["iteration", "iteration"], ["at", "time"]], "iteration", (value) => { this.along = value; this.panel.redraw(); }));
+    controls.append(choice("Values", [[false, "all values"], [true, "better half"]], false, (value) => { this.close = value; this.panel.redraw(); }));
+    if (spansDecades(this.study.curves.value))
+      controls.append(choice("Vertical axis", [[false, "linear"], [true, "log"]], false, (value) => { this.log = value; this.panel.redraw(); }));
     controls.append(legend);
     return controls;
   }
@@ -43,21 +53,18 @@ class CurvesChart {
   toggle(group, button) {
     if (!this.shown.delete(group)) this.shown.add(group);
     button.setAttribute("aria-pressed", String(this.shown.has(group)));
-    this.redraw();
-  }
-
-  redraw() {
-    this.store.setFilter("curves", null);
     this.panel.redraw();
   }
 
   draw() {
-    if (!this.chart.fit(Math.min(420, Math.max(260, window.innerHeight * 0.6)))) return;
+    this.store.setFilter("curves", null); // its box is in pixels of the old size
+    if (!this.chart.fit()) return;
     const { curves, trials, best } = this.study;
     const { left, right, top, bottom } = this.chart.inner;
     const furthest = d3.max(curves[this.along]) || 1;
     this.x = d3.scaleLinear([0, furthest], [left, right]);
     const range = robustRange(curves.value, best === null ? NaN : trials.best[best]);
+    if (this.close) range[this.study.sign > 0 ? 0 : 1] = d3.median(curves.value);
     this.y = (this.log ? d3.scaleLog(range, [bottom, top]) : d3.scaleLinear(range, [bottom, top])).nice();
     this.place();
     if (this.along === "at") this.chart.timeAxis(this.x);
@@ -65,7 +72,7 @@ class CurvesChart {
     this.chart.axis("left", this.y, this.log ? { values: niceTicks(this.y, true), format: numberText } : {});
     this.chart.titles(this.along === "at" ? "study time" : "iteration", this.study.metric);
     const context = cleared(this.chart.base);
-    this.paint(context, (t) => this.shown.has(trials.group[t]));
+    this.paint(context, () => true);
     this.drawTop();
     this.addBrush();
   }
@@ -105,12 +112,13 @@ class CurvesChart {
   }
 
   paint(context, isShown) {
-    const { trials } = this.study;
     clipped(context, this.chart.inner);
-    context.lineWidth = trials.count > 2000 ? 0.7 : 1.1;
+    context.lineWidth = this.study.trials.count > 2000 ? 0.7 : 1.1;
     context.globalAlpha = opacityOf(this.store.selectedCount, 0.25);
-    for (const group of ["paused", "stopped", "failed", "running", "finished"]) { // what got furthest lies on top
-      const lines = this.study.rank.filter((t) => trials.group[t] === group && isShown(t)).reverse();
+    for (const [group, trials] of this.layers) {
+      if (!this.shown.has(group)) continue;
+      const lines = trials.filter(isShown);
+      if (lines.length === 0) continue;
       context.strokeStyle = colour(group);
       context.setLineDash(group === "failed" ? [4, 3] : []);
       strokeMany(context, lines, (to, t) => this.trace(to, t));
@@ -122,7 +130,7 @@ class CurvesChart {
     const { store, study } = this;
     const context = cleared(this.chart.top);
     this.chart.box.classList.toggle("dimmed", store.selected !== null);
-    if (store.selected !== null) this.paint(context, (t) => store.selected[t] === 1 && this.shown.has(study.trials.group[t]));
+    if (store.selected !== null) this.paint(context, (t) => store.selected[t] === 1);
     clipped(context, this.chart.inner);
     for (const [t, name, width] of [[study.best, "ink", 2.4], [store.picked, "accent", 2.6], [store.hover, "accent", 2.6]]) {
       if (t === null || t === NO_TRIAL) continue;

@@ -9,15 +9,15 @@ function importancePart(parent, store) {
     return;
   }
   if (study.importance.length > 0) importanceBars(part, study);
-  else part.append(element("p", { class: "warning" }, "Too few trials have a value to say which hyper-parameters matter: 40 are needed. The pictures below show what there is."));
+  else part.append(element("p", { class: "warning" }, "Too few trials have a value to say which hyper-parameters matter: 50 are needed. The pictures below show what there is."));
   slices(part, store);
-  if (study.importance.length > 1) pairMap(part, store);
+  if (study.importance.filter(([, share]) => share !== null).length > 1) pairMap(part, store);
 }
 
 function importanceBars(part, study) {
   part.append(element("p", { class: "note" }, "PED-ANOVA (Watanabe, Bansal and Hutter, IJCAI 2023): how much each hyper-parameter separates the best tenth of the trials from all of them. Each trial counts with its best value, however long it was trained."));
   const largest = study.importance[0][1] || 1;
-  const rows = study.importance.map(([name, share]) => [name, shareText(share), importanceBar(share / largest)]);
+  const rows = study.importance.map(([name, share]) => (share === null ? [name, "-", "too few of the best trials have it"] : [name, shareText(share), importanceBar(share / largest)]));
   part.append(table(["hyper-parameter", "#share", ""], rows, "Importance by PED-ANOVA"));
 }
 
@@ -29,6 +29,7 @@ function importanceBar(length) {
 
 // The most important first; without importance in the order of the study file.
 function byImportance(study) {
+  // Without a share: a hyper-parameter that few trials have.
   const order = study.importance.map(([name]) => study.parameters.findIndex((parameter) => parameter.name === name));
   return order.length > 0 ? order : study.parameters.map((_, p) => p);
 }

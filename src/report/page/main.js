@@ -76,6 +76,7 @@ function showPage() {
   }
   window.addEventListener("beforeprint", () => Panel.drawAll());
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => Panel.all.forEach((panel) => panel.redraw()));
+  performance.mark("ready");
   document.documentElement.dataset.ready = "yes"; // tests wait for it
 }
 

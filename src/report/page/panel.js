@@ -6,7 +6,8 @@ class Panel {
     this.draw = draw;
     this.update = update || (() => {});
     this.visible = false;
-    this.stale = true;
+    this.undrawn = true; // since it was last drawn as a whole, its size or the colours have changed
+    this.missed = new Set(); // what has changed in the store while it was out of view
     this.width = 0;
     store.listen((changed) => this.take(changed));
     new IntersectionObserver((entries) => this.see(entries[entries.length - 1].isIntersecting), { rootMargin: "200px" }).observe(node);
@@ -20,24 +21,27 @@ class Panel {
 
   see(visible) {
     this.visible = visible;
-    if (visible && this.stale) this.redraw();
+    if (!visible) return;
+    if (this.undrawn) this.redraw();
+    else if (this.missed.size > 0) this.update(this.missed);
+    this.missed = new Set();
   }
 
   redraw() {
-    this.stale = !this.visible;
+    this.undrawn = !this.visible;
     if (this.visible) this.draw();
   }
 
   take(changed) {
-    if (this.visible && !this.stale) this.update(changed);
-    else this.stale = true;
+    if (this.visible && !this.undrawn) this.update(changed);
+    else for (const each of changed) this.missed.add(each);
   }
 
   // For paper, where nothing is scrolled into view.
   static drawAll() {
     for (const panel of Panel.all) {
       panel.draw();
-      panel.stale = false;
+      panel.undrawn = false;
     }
   }
 }

@@ -25,6 +25,7 @@ class ParallelChart {
   }
 
   draw() {
+    this.store.setFilter("axes", null); // its ranges are in pixels of the old size
     const least = 100 * this.axes.length;
     this.holder.style.width = `${Math.max(this.scroll.clientWidth, least)}px`;
     if (!this.chart.fit()) return;
@@ -68,7 +69,7 @@ class ParallelChart {
     const lines = rank.filter((t) => !isNaN(trials.best[t]) && isShown(t)).reverse();
     context.lineWidth = trials.count > 1000 ? 0.6 : 1;
     context.globalAlpha = opacityOf(lines.length, 0.05);
-    const band = 60;
+    const band = Math.max(1, Math.ceil(lines.length / 100));
     for (let i = 0; i < lines.length; i += band) {
       const some = lines.slice(i, i + band);
       context.strokeStyle = this.colours[some[some.length - 1]];
