@@ -6,7 +6,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 say() { printf '%s\n' "$*"; }
 fail() { printf 'ranktune: %s\n' "$*" >&2; exit 1; }
 
-# Each need: one or more ways to detect it (a program, a pkg-config file, a Python module, a C++ header), and the Debian package that
+# Each need: one or more ways to detect it (a program, a pkg-config file, a Python module, a C++ header, a file), and the Debian package that
 # provides it.
 compiler=${CXX:-g++} # may be "ccache g++-12"
 needs=(
@@ -15,6 +15,8 @@ needs=(
   'pc=tomlplusplus:libtomlplusplus-dev' 'pc=fmt:libfmt-dev' 'pc=nlohmann_json:nlohmann-json3-dev' 'pc=CLI11:libcli11-dev'
   'pc=hwloc:libhwloc-dev' 'pc=eigen3:libeigen3-dev' 'header=boost/math/distributions/students_t.hpp:libboost-dev' 'pc=openblas pc=flexiblas pc=blis pc=blis-mt pc=mkl-dynamic-lp64-seq:libopenblas-pthread-dev'
 )
+# Optional: `ranktune report` draws with it. Without root rights, or elsewhere, reports have tables and static pictures.
+[ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null && needs+=('file=/usr/share/nodejs/d3/dist/d3.min.js:node-d3')
 run_needs=('cmd=mpirun:openmpi-bin') # to run studies on one machine, not for the build
 test_needs=('pc=catch2 pc=catch2-with-main:catch2' 'cmd=python3:python3' 'py=h5py:python3-h5py' 'py=numpy:python3-numpy')
 
@@ -28,6 +30,7 @@ have() {
       pc=*) command -v pkg-config >/dev/null && pkg-config --exists "${way#pc=}" && return 0 ;;
       py=*) python_with "${way#py=}" && return 0 ;;
       header=*) printf '#include <%s>\n' "${way#header=}" | $compiler -x c++ -E - >/dev/null 2>&1 && return 0 ;;
+      file=*) [ -e "${way#file=}" ] && return 0 ;;
       cmd=*) command -v "${way#cmd=}" >/dev/null && return 0 ;;
     esac
   done

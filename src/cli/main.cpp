@@ -147,8 +147,8 @@ class App {
         }
         const int code = verb_();
         const auto called = [this](const char* name) { return app_.got_subcommand(name); };
-        const bool has_effects =
-            called("submit") || called("stop") || called("init") || called("checkpoint") || called("simulate");
+        const bool has_effects = called("submit") || called("stop") || called("init") || called("checkpoint") ||
+                                 called("simulate") || called("report");
         return checked_output(code, runs_study_ || has_effects);
     }
 
@@ -472,6 +472,21 @@ class App {
         add_format(winner, formats, "text or json");
         winner->callback([this] { verb_ = [this] { return best(directory_of(study_), format_); }; });
 
+        auto* page = app_.add_subcommand("report", "The study as one HTML file, or several side by side");
+        page->add_option("STUDY", report_.directories,
+                         "Study file (TOML), or the directory of a study; several are compared")
+            ->required()
+            ->type_name("");
+        page->add_option("-o,--output", report_.output, "File to write (default: <study.name>-report.html)")
+            ->type_name("FILE")
+            ->check(no_empty_path());
+        page->callback([this] {
+            verb_ = [this] {
+                for (std::string& study : report_.directories) study = directory_of(study);
+                return report_page(report_);
+            };
+        });
+
         auto* log = app_.add_subcommand("logs", "Log lines of one trial");
         add_study(log, study_);
         add_trial(log, trial_);
@@ -527,6 +542,7 @@ class App {
     bool clean_ = false;
     std::string trial_;
     CheckpointArguments checkpoint_;
+    ReportArguments report_;
     std::string checkpoint_format_ = "safetensors";
     std::string table_;
     std::string output_;

@@ -37,7 +37,7 @@ void LoadedStudy::add(const study::Record& record) {
     }
 }
 
-LoadedStudy load_study(storage::FileSystem& files, const std::string& directory) {
+LoadedStudy load_study(storage::FileSystem& files, const std::string& directory, History* history) {
     require_study(files, directory);
     LoadedStudy loaded;
     tuner::Regrown grown(directory, algorithms::known_algorithms());
@@ -45,6 +45,7 @@ LoadedStudy load_study(storage::FileSystem& files, const std::string& directory)
     loaded.journal = storage::read_history(files, directory, all, [&](study::Record&& record) {
         grown.apply(record);
         loaded.add(record);
+        if (history != nullptr) history->add(record, grown.tuner());
     });
     loaded.tuner = grown.take();
     if (!loaded.tuner) throw base::UsageError("the study in '" + directory + "' has not begun: its journal is empty");

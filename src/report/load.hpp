@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "report/history.hpp"
 #include "storage/journal/journal.hpp"
 #include "tuner/tuner.hpp"
 
@@ -40,8 +41,10 @@ struct LoadedStudy {
 void require_study(storage::FileSystem& files, const std::string& directory);
 
 /// Reads the journal from record 0 through a fresh core. Safe while a head writes. Throws base::UsageError when there
-/// is no study, and base::FormatError for a damaged one.
-[[nodiscard]] LoadedStudy load_study(storage::FileSystem& files, const std::string& directory);
+/// is no study, and base::FormatError for a damaged one. `history`: also gets every record, in the same pass; may be
+/// null.
+[[nodiscard]] LoadedStudy load_study(storage::FileSystem& files, const std::string& directory,
+                                     History* history = nullptr);
 
 /// Visits the reports among the first `records` records, in order. Throws as load_study.
 void read_reports(storage::FileSystem& files, const std::string& directory, std::uint64_t records,

@@ -12,6 +12,7 @@
 #include "report/next_steps.hpp"
 #include "report/plan.hpp"
 #include "report/simulated.hpp"
+#include "report/training.hpp"
 
 #include <fmt/format.h>
 
@@ -93,21 +94,13 @@ std::string files_text(const tuner::Tuner& tuner, const FilesInfo& files) {
 }
 
 std::string training_text(const tuner::Tuner& tuner) {
-    const auto& state = tuner.state();
-    const std::uint64_t full = static_cast<std::uint64_t>(tuner.spec().num_trials) * tuner.spec().max_iterations;
-    double training = 0.0;
-    std::uint64_t reached = 0;
-    for (const auto& trial : state.trials) {
-        training += trial.seconds;
-        reached += trial.iteration;
-    }
-    const double share = full == 0 ? 0.0 : static_cast<double>(reached) / static_cast<double>(full);
-    std::string text = fmt::format("{} of {} ({:.0f} %)", grouped(reached), counted(full, "iteration"), 100.0 * share);
-    if (state.iterations > reached) text += fmt::format(", {} more trained again", grouped(state.iterations - reached));
-    if (reached > 0) {
-        const double all = training / static_cast<double>(reached) * static_cast<double>(full);
-        text += fmt::format(", {} of an estimated {} of training time", short_duration(training), short_duration(all));
-    }
+    const Training training = training_of(tuner);
+    std::string text = fmt::format("{} of {} ({:.0f} %)", grouped(training.iterations),
+                                   counted(training.full, "iteration"), 100.0 * training.share());
+    if (training.again > 0) text += fmt::format(", {} more trained again", grouped(training.again));
+    if (training.iterations > 0)
+        text += fmt::format(", {} of an estimated {} of training time", short_duration(training.seconds),
+                            short_duration(training.full_seconds));
     return text;
 }
 

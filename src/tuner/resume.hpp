@@ -33,6 +33,8 @@ class Regrown {
     /// each other.
     void apply(const study::Record& record);
     [[nodiscard]] bool begun() const { return tuner_ != nullptr; }
+    /// With all records so far. Requires begun().
+    [[nodiscard]] const Tuner& tuner() const { return *tuner_; }
     /// Null before the first record.
     [[nodiscard]] std::unique_ptr<Tuner> take() { return std::move(tuner_); }
 

@@ -303,6 +303,7 @@ class Output(Case):
         # The results are in the study's directory, and scripts rely on its exit code.
         with open("/dev/full", "w") as full:
             self.ranktune("run", "tiny.toml", stdout=full)
+        self.assertIn("writing '/dev/full' failed", self.ranktune("report", "tiny", "-o", "/dev/full", code=1)[1])
         self.assertIn("writing '/dev/full' failed", self.ranktune("export", "tiny", "-f", "csv", "-o", "/dev/full", code=1)[1])
 
     def test_names_do_not_reach_the_terminal_as_they_are(self):

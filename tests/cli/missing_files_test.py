@@ -154,6 +154,9 @@ class MissingFiles(Resume):
             out, err = self.ranktune("export", "long", *form, code=1)  # what is there, and a word that it is not all
             self.assertTrue(out)
             self.assertIn("newest files are missing", " ".join(err.split()))
+        _, err = self.ranktune("report", "long", "-o", "page.html", code=1)
+        self.assertIn("newest files are missing", " ".join(err.split()))
+        self.assertIn("</html>", (self.cwd / "page.html").read_text())
         os.rename(self.cwd / "away.h5", newest)
         self.assertEqual(self.ranktune("export", "long", "-f", "json")[1], "")
 

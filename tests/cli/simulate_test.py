@@ -26,6 +26,8 @@ class Simulate(Case):
             self.assertIn("verified: ", self.ranktune("replay", "virtual", "--verify")[0])
             for verb in ("status", "best"):
                 self.assertEqual(json.loads(self.ranktune(verb, "virtual", "--format", "json")[0])["simulated"], "2 groups of 1 rank")
+            self.ranktune("report", "virtual")
+            self.assertIn("simulated: 2 groups of 1 rank", (self.cwd / "tiny-report.html").read_text())
             exported = self.exported("virtual")
             self.assertEqual(exported["study"]["simulated"], "2 groups of 1 rank")
             self.assertEqual(len(exported["trials"]), 6)

@@ -175,6 +175,7 @@ class Taken(Case):
         self.assertIn("best", self.same("best"))
         self.assertIn("trial #3", self.same("logs", "3"))
         self.assertIn("trial,state,", self.same("export", "-f", "csv"))
+        self.assertIn("page.html", self.same("report", "-o", "page.html"))
         self.assertIn("verified: ", self.same("replay", "--verify"))
         self.assertIn("safetensors", self.same("checkpoint", "best"))
         self.assertIn("tiny is finished", self.same("run"))
@@ -196,7 +197,7 @@ class Taken(Case):
 
     def test_a_study_file_whose_directory_is_not_there_says_where_it_was_looked_for(self):
         self.write()
-        for verb in (["status"], ["best"], ["logs"], ["export", "-f", "csv"], ["replay"], ["checkpoint"], ["stop"]):
+        for verb in (["status"], ["best"], ["logs"], ["export", "-f", "csv"], ["report"], ["replay"], ["checkpoint"], ["stop"]):
             words = ["best"] if verb[0] in ("logs", "checkpoint") else []
             err = self.ranktune(verb[0], "tiny.toml", *words, *verb[1:], code=2)[1]
             self.assertIn("'tiny' holds no study", err)

@@ -38,6 +38,11 @@ struct CheckpointArguments {
     bool all = false;   ///< optimizer and data scaling too
 };
 
+struct ReportArguments {
+    std::vector<std::string> directories; ///< of one study or several
+    std::string output;                   ///< empty: <study>-report.html, or report.html for several
+};
+
 enum class Format : std::uint8_t { text, json, csv };
 
 struct SuperviseArguments {
@@ -97,6 +102,8 @@ int status(const std::string& directory, Format format, bool all);
 int best(const std::string& directory, Format format);
 /// `trial`: digits, or "best".
 int logs(const std::string& directory, const std::string& trial);
+/// Writes an HTML file; returns 1 if a journal's newest records are missing, else 0.
+int report_page(const ReportArguments& arguments);
 int export_study(const std::string& directory, Format format, const std::string& table, const std::string& output);
 
 struct SimulateArguments {

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/checks/missing_records.hpp"
+#include "cli/standing.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "report/endings.hpp"
@@ -26,7 +27,6 @@
 #include "report/stopping.hpp"
 #include "report/text.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
-#include "storage/journal/lease.hpp"
 #include "studydir/lone_reports.hpp"
 #include "studydir/study_directory.hpp"
 #include "trainables/json_input.hpp"
@@ -54,14 +54,6 @@ bool best_is_missing(const report::LoadedStudy& study, const std::string& direct
     });
 }
 
-constexpr const char* not_running = "not running";
-
-/// For a study that has not ended: who runs it, as its lease says, or `not_running`.
-std::string running_text(const std::string& directory) {
-    const auto writer = storage::possible_writer(storage::posix_file_system(), directory);
-    return writer ? "run by " + describe(*writer) : not_running;
-}
-
 /// Adds what the head knows beyond the journal, from the file `status`, which each start writes anew.
 void take_status(const std::string& directory, report::Live& live) {
     try {
@@ -77,28 +69,15 @@ void take_status(const std::string& directory, report::Live& live) {
     }
 }
 
-/// How the newest start ended; nothing when its head could not write it.
-std::optional<studydir::OutcomeFile> last_outcome(const report::LoadedStudy& study, const std::string& directory) {
-    auto outcome = studydir::read_outcome(storage::posix_file_system(), {directory});
-    if (outcome && outcome->start != study.tuner->state().incarnation.value()) outcome.reset();
-    return outcome;
-}
-
 report::Live live_of(const report::LoadedStudy& study, const std::string& directory) {
     const auto& state = study.tuner->state();
+    const Standing standing = standing_of(state, directory);
     report::Live live;
     live.directory = directory;
     live.elapsed_s = base::to_seconds(state.now.time_since_epoch());
-    const char* word = tuner::is_over(state) ? "ended" : "stopped";
-    live.deadline =
-        state.ended ? fmt::format("{}, exit {}", word, static_cast<int>(state.outcome)) : running_text(directory);
-    if (state.ended) return live;
-    live.interrupted = live.deadline == not_running;
-    if (live.interrupted) {
-        if (const auto outcome = last_outcome(study, directory))
-            live.deadline = fmt::format("stopped, exit {}", static_cast<int>(outcome->outcome));
-        return live;
-    }
+    live.deadline = standing.text;
+    live.interrupted = standing.interrupted;
+    if (state.ended || live.interrupted) return live;
     take_status(directory, live);
     live.stopping = report::stopping_text(state, std::chrono::system_clock::now());
     return live;
@@ -106,7 +85,8 @@ report::Live live_of(const report::LoadedStudy& study, const std::string& direct
 
 nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::string& directory) {
     const auto& state = study.tuner->state();
-    const bool interrupted = !state.ended && running_text(directory) == not_running;
+    const Standing standing = standing_of(state, directory);
+    const bool interrupted = standing.interrupted;
     nlohmann::ordered_json root = {{"schema", 1},
                                    {"name", study.tuner->spec().name},
                                    {"ended", state.ended},
@@ -117,8 +97,7 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::stri
     if (!state.simulation.empty()) root["simulated"] = state.simulation;
     root["exit_code"] =
         state.ended ? nlohmann::ordered_json(static_cast<int>(state.outcome)) : nlohmann::ordered_json(nullptr);
-    if (interrupted)
-        if (const auto outcome = last_outcome(study, directory)) root["exit_code"] = static_cast<int>(outcome->outcome);
+    if (standing.outcome) root["exit_code"] = static_cast<int>(standing.outcome->outcome);
     root["stopping"] =
         state.draining && !state.ended && !interrupted ? nlohmann::ordered_json(state.drain_message) : nullptr;
     for (std::size_t i = 0; i < study::phase_count; ++i) {

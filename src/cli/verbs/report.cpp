@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// report: studies as one HTML file.
+
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <iostream>
+#include <ostream>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/checks/missing_records.hpp"
+#include "cli/output_file.hpp"
+#include "cli/standing.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "report/page.hpp"
+#include "report/study_view.hpp"
+#include "report/text.hpp"
+#include "storage/file_system.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+std::string now_text() {
+    const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+    std::tm parts{};
+    gmtime_r(&now, &parts);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return text;
+}
+
+/// Whether newest records are missing is told on standard error.
+report::PageStudy page_study(const std::string& directory, bool& incomplete) {
+    const MissingRecords missing(directory);
+    report::History history;
+    const auto study = report::load_study(storage::posix_file_system(), directory, &history);
+    incomplete = missing.tell(study.journal) || incomplete;
+    return {report::study_view(study, history), directory, standing_of(study.tuner->state(), directory).text};
+}
+
+} // namespace
+
+int report_page(const ReportArguments& arguments) {
+    std::vector<report::PageStudy> studies;
+    bool incomplete = false;
+    for (const std::string& directory : arguments.directories) studies.push_back(page_study(directory, incomplete));
+    const std::string named = studies.size() == 1 ? studies.front().view.name + "-report.html" : "report.html";
+    const OutputFile output(arguments.output.empty() ? named : arguments.output);
+    write_whole(output, [&](std::ostream& out) { report::write_page(studies, now_text(), out); });
+    std::error_code error;
+    const auto bytes = output.through ? 0 : std::filesystem::file_size(output.path, error);
+    if (!output.through && !error)
+        std::cout << report::prose(
+            "report",
+            fmt::format("{}  {}; open it in a browser", report::unbroken(output.path), report::bytes_text(bytes)),
+            detect_terminal().style);
+    return incomplete ? 1 : 0;
+}
+
+} // namespace ranktune::cli

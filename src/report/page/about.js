@@ -1,0 +1,31 @@
+// How it ran: programs, machines, and what it cost.
+
+function aboutPart(parent, study) {
+  const part = section(parent, "How it ran");
+  const { training, cost } = study;
+  const rows = [
+    ["trainable", study.trainable],
+    ["search and scheduler", `${study.searcher}, ${study.scheduler}; seed ${study.seed}`],
+    ["ranktune", study.versions.join(", then ")],
+    ["workers", `${countText(study.ranks, "rank")} on ${hostsText(study.hosts)}`],
+    ["time", `${durationText(study.now)} of study time, ${countText(study.starts.length, "start")}`],
+    ["cost", `${numberText(cost.core_hours)} core-hours of all workers; ${shareText(cost.held || 0)} of their time held by trials, ${shareText(cost.training || 0)} in iterations that counted`],
+    ["training", trainingText(training)],
+    ["directory", study.directory], ["study", study.uuid],
+  ];
+  part.append(table(["", ""], rows.filter((row) => row[1])));
+  const starts = study.starts.map((start, i) => [String(i + 1), start.time, durationText((start.end - start.at) / 100), start.ranks.toLocaleString("en")]);
+  if (starts.length > 1) part.append(element("h3", {}, "Starts"), table(["#start", "at", "#for", "#workers"], starts));
+}
+
+function hostsText(hosts) {
+  const shown = hosts.slice(0, 12).map(([name, ranks, gpus]) => `${name} (${ranks}${gpus ? `, ${countText(gpus, "GPU")}` : ""})`).join(", ");
+  return hosts.length > 12 ? `${countText(hosts.length, "host")}: ${shown}, ...` : shown || "no host";
+}
+
+function trainingText(training) {
+  const text = `${training.iterations.toLocaleString("en")} of ${countText(training.full, "iteration")} that all trials to the end would have taken (${shareText(training.iterations / (training.full || 1))})`;
+  const again = training.again > 0 ? `; ${training.again.toLocaleString("en")} were trained again after losses` : "";
+  if (!training.full_seconds || training.iterations >= training.full) return text + again;
+  return `${text}: ${durationText(training.seconds)} of an estimated ${durationText(training.full_seconds)}; early stopping saved about ${durationText(Math.max(0, training.full_seconds - training.seconds))}${again}`;
+}

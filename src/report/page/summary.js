@@ -1,0 +1,108 @@
+// The first screen: what the study is, its best result, and how the best value grew.
+
+function headline(parent, study, made, isAlone) {
+  const { trials } = study;
+  const count = (group) => trials.group.filter((each) => each === group).length;
+  const parts = GROUPS.filter((group) => count(group) > 0).map((group) => `${count(group)} ${GROUP_WORDS[group]}`);
+  parent.append(isAlone ? element("h1", {}, study.name) : element("h2", {}, study.directory));
+  parent.append(element("p", {}, `${countText(trials.count, "trial")} of ${study.num_trials.toLocaleString("en")}: ${parts.join(", ")}. ` +
+    `${study.searcher} search, scheduler ${study.scheduler}, up to ${countText(study.max_iterations, "iteration")}; ${study.state}.`));
+  if (study.end) parent.append(element("p", { class: "warning" }, study.end));
+  if (study.simulated) parent.append(element("p", { class: "warning" }, study.simulated));
+  if (!study.ended) parent.append(element("p", { class: "warning" }, `Not ended: as of ${study.as_of || "the newest record"}, ${durationText(study.now)} of study time.`));
+  parent.append(element("p", { class: "note" }, `Made ${made} by ranktune report.`));
+}
+
+function copyBox(study) {
+  const box = element("pre", { tabindex: "0", "aria-label": "Configuration to copy" });
+  const said = element("span", { role: "status", class: "note" });
+  let text = "";
+  const show = (kind) => {
+    text = study.copies[kind];
+    box.textContent = text;
+    said.textContent = "";
+  };
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      said.textContent = "copied";
+    } catch (error) { // refused by the browser for a file: the text is selected instead
+      getSelection().selectAllChildren(box);
+      said.textContent = "selected: press Ctrl-C";
+    }
+  };
+  show("json");
+  return element("div", {},
+    element("div", { class: "controls" }, choice("Format", [["json", "JSON"], ["toml", "TOML (study file)"], ["command", "Command line"]], "json", show),
+      element("button", { type: "button", class: "copy", click: copy }, "Copy"), said), box);
+}
+
+function bestResult(parent, study) {
+  const { trials, best } = study;
+  const part = section(parent, "Best result");
+  if (best === null) {
+    part.append(element("p", {}, `No trial has reported a finite ${study.metric}.`));
+    return;
+  }
+  const columns = element("div", { class: "columns" });
+  part.append(columns);
+  const left = element("div", {});
+  left.append(element("div", { class: "big" }, metricText(trials.best[best])),
+    element("p", {}, `${study.metric} (${study.mode === "max" ? "larger" : "smaller"} is better), trial #${best} at iteration ${trials.bestIteration[best]} of ${study.max_iterations}, ${GROUP_WORDS[trials.group[best]]}`));
+  const rows = study.parameters.map((parameter, p) => [parameter.name, parameterText(parameter, trials.values[p][best]), parameter.domain]);
+  left.append(table(["hyper-parameter", "value", "searched"], rows, "Configuration of the best trial"), copyBox(study));
+  columns.append(left);
+  const right = element("div", { id: "best-so-far" });
+  const next = study.rank.filter((t) => !isNaN(trials.best[t])).slice(0, 5);
+  right.append(element("h3", {}, "The best trials"), table(["trial", "#" + study.metric, "#iterations", "state"],
+    next.map((t) => [`#${t}`, metricText(trials.best[t]), String(trials.iterations[t]), GROUP_WORDS[trials.group[t]]])));
+  right.append(element("p", { class: "note" }, "One run of each: near values may be luck. The best of many is judged fairly only on data that chose nothing."));
+  columns.append(right);
+}
+
+// Best-so-far of one or several studies on the same axes.
+function bestSoFar(parent, studies, store, before = null) {
+  const names = studies.map((study, i) => (studies.length > 1 ? study.directory : study.name));
+  const tones = ["finished", "stopped", "failed", "paused", "running"];
+  let over = "time";
+  const chart = new Chart(element("div", {}), { height: 280, margin: { top: 26, right: 14, bottom: 38, left: 58 },
+    label: `Best ${studies[0].metric} so far: ${studies.map((study, i) => `${names[i]} ends at ${metricText(study.steps.value[study.steps.value.length - 1])}`).join("; ")}` });
+  const controls = element("div", { class: "controls" }, element("label", {}, "over"),
+    choice("Horizontal axis", [["time", "time"], ["iterations", "iterations trained"]], over, (value) => { over = value; panel.redraw(); }));
+  if (studies.length > 1)
+    studies.forEach((study, i) => controls.append(element("span", { class: "legend" }, element("span", { class: `swatch ${tones[i % tones.length]}` }), names[i])));
+  const draw = () => drawBestSoFar(chart, studies, over, tones);
+  for (const node of [controls, chart.box.parentElement]) parent.insertBefore(node, before);
+  const panel = new Panel(chart.box, store, draw);
+}
+
+function bestLine(study, over) {
+  const along = over === "time" ? study.steps.at : study.steps.iterations;
+  const end = over === "time" ? study.now : study.training.iterations + study.training.again;
+  const points = Array.from(along, (x, i) => [x, study.steps.value[i]]);
+  if (points.length > 0) points.push([Math.max(end, points[points.length - 1][0]), points[points.length - 1][1]]);
+  return points;
+}
+
+function drawBestSoFar(chart, studies, over, tones) {
+  if (!chart.fit()) return;
+  const lines = studies.map((study) => bestLine(study, over));
+  const all = lines.flat();
+  const { left, right, top, bottom } = chart.inner;
+  if (all.length === 0) {
+    chart.svg.append("text").attr("x", left).attr("y", 60).text("no finite value was reported");
+    return;
+  }
+  const x = d3.scaleLinear([0, d3.max(all, (point) => point[0]) || 1], [left, right]);
+  const y = d3.scaleLinear(robustRange(all.map((point) => point[1])), [bottom, top]).nice();
+  if (over === "time") chart.timeAxis(x);
+  else chart.axis("bottom", x);
+  chart.axis("left", y);
+  chart.titles(over === "time" ? "study time" : "iterations, all trials", `best ${studies[0].metric}`);
+  const line = d3.line().x((point) => x(point[0])).y((point) => y(point[1])).curve(d3.curveStepAfter);
+  chart.svg.append("clipPath").attr("id", "best-clip").append("rect").attr("x", left).attr("y", top - 2).attr("width", right - left).attr("height", bottom - top + 4);
+  lines.forEach((points, i) => {
+    const path = chart.svg.append("path").attr("class", "best").attr("clip-path", "url(#best-clip)").attr("d", line(points));
+    path.style("stroke", `var(--${tones[i % tones.length]})`).style("stroke-dasharray", i < tones.length ? null : "6 3");
+  });
+}
