@@ -46,8 +46,8 @@ Opened load_module() {
     if (library == nullptr) {
         const char* const error = dlerror();
         return {nullptr, "no CUDA device: " + std::string(error != nullptr ? error : built::module_name) +
-                             "; install " + built::module_name + " beside libranktune.so, and load the CUDA " +
-                             built_with() + " that it needs"};
+                             "; install " + built::module_name +
+                             " beside libranktune.so, and load what it was built with: " + built_with()};
     }
     const auto* const entry = static_cast<const ModuleEntry*>(dlsym(library, "ranktune_cuda_module"));
     if (entry == nullptr || std::string_view(entry->version) != built::module_version)
@@ -88,6 +88,17 @@ std::optional<int> number_of(std::string_view name, std::optional<std::string_vi
         return in_range(static_cast<std::size_t>(*number));
     }
     return with_uuid(name, devices);
+}
+
+Accelerator& open_granted(std::string_view name) {
+    Runtime& runtime = require_devices();
+    const auto number = number_of(name, runtime.visible(), runtime.devices());
+    if (!number)
+        throw base::UsageError("this rank was granted the GPU " + std::string(name) + ", but CUDA shows it " +
+                               std::to_string(runtime.devices().size()) + " without that one" +
+                               (runtime.visible() ? " (CUDA_VISIBLE_DEVICES=" + *runtime.visible() + ")" : "") +
+                               "; ranktune doctor on that node shows what there is");
+    return runtime.open(*number);
 }
 
 std::string version_text(int version) {

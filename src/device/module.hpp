@@ -29,6 +29,8 @@ class Runtime {
     /// Why there is no device; empty: there is at least one.
     [[nodiscard]] virtual std::string absence() const = 0;
     [[nodiscard]] virtual std::vector<DeviceFacts> devices() const = 0;
+    /// CUDA_VISIBLE_DEVICES as CUDA read it; nullopt: it was not set.
+    [[nodiscard]] virtual const std::optional<std::string>& visible() const = 0;
     /// Opens device `number`, or returns it when it is open. Throws DeviceError, UsageError when there is none.
     [[nodiscard]] virtual Accelerator& open(int number) = 0;
     /// Throws UsageError in a build without NCCL.
@@ -61,6 +63,9 @@ struct Opened {
 /// process cannot see it. As CUDA does, a prefix of the UUID is enough if it fits one device alone.
 [[nodiscard]] std::optional<int> number_of(std::string_view name, std::optional<std::string_view> visible,
                                            const std::vector<DeviceFacts>& devices);
+
+/// Opens the device that a launcher granted as `name`. Throws base::UsageError when there is no such device.
+[[nodiscard]] Accelerator& open_granted(std::string_view name);
 
 /// 13000 -> "13.0"; 22809 -> "2.28.9" with `nccl`.
 [[nodiscard]] std::string version_text(int version);

@@ -4,9 +4,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -33,6 +37,23 @@ inline device::Runtime& runtime_or_skip() {
 
 inline void wait_for(device::Stream& stream) {
     while (!stream.idle()) std::this_thread::sleep_for(std::chrono::microseconds(20));
+}
+
+/// What a process holds, to see what is left behind.
+struct ProcessEntries {
+    std::size_t files = 0;
+    std::size_t threads = 0;
+    std::size_t mappings = 0;
+};
+inline ProcessEntries process_entries() {
+    const auto entries = [](const char* folder) {
+        std::size_t count = 0;
+        for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++count;
+        return count;
+    };
+    std::ifstream maps("/proc/self/maps");
+    const auto lines = std::count(std::istreambuf_iterator<char>(maps), {}, '\n');
+    return {entries("/proc/self/fd"), entries("/proc/self/task"), static_cast<std::size_t>(lines)};
 }
 
 /// Numbers in memory of a device; copies are those of base::Device, which wait for all streams.

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -63,12 +62,6 @@ std::optional<CommunicatorError::Cause> outcome(device::Communicator& communicat
         return error.cause();
     }
     return std::nullopt;
-}
-
-std::size_t entries(const char* folder) {
-    std::size_t count = 0;
-    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++count;
-    return count;
 }
 
 /// The stand-in's faults: see its README.
@@ -196,9 +189,10 @@ TEST_CASE("a thousand communicators leave nothing behind", "[device]") {
         });
     };
     for (int i = 0; i < 20; ++i) round(i % 2 == 0);
-    const std::size_t files = entries("/proc/self/fd");
-    const std::size_t threads = entries("/proc/self/task");
+    const auto before = testing::process_entries();
     for (int i = 0; i < rounds; ++i) round(i % 2 == 0);
-    CHECK(entries("/proc/self/fd") <= files + 2);
-    CHECK(entries("/proc/self/task") <= threads + 2);
+    const auto after = testing::process_entries();
+    CHECK(after.files <= before.files + 2);
+    CHECK(after.threads <= before.threads + 2);
+    CHECK(after.mappings <= before.mappings + 20);
 }

@@ -36,16 +36,20 @@ void* CudaAccelerator::allocate(std::size_t bytes) {
     return memory;
 }
 
-/// Waits for the streams: their work may use the memory. After an error of the device nobody uses it.
-void CudaAccelerator::release(void* memory) noexcept {
-    if (memory == nullptr) return;
+/// For memory that is to be freed: earlier work may use it. After an error of the device nobody uses it.
+void CudaAccelerator::finish_all() noexcept {
     try {
         comm::Backoff backoff;
         for (CudaStream* stream : {&compute_, &communication_, &copies_})
             while (!stream->idle()) backoff.pause();
         use();
-    } catch (const DeviceError&) { // cudaFree fails as well then
+    } catch (const DeviceError&) { // freeing fails as well then
     }
+}
+
+void CudaAccelerator::release(void* memory) noexcept {
+    if (memory == nullptr) return;
+    finish_all();
     cudaFree(memory);
 }
 
@@ -87,7 +91,10 @@ std::shared_ptr<void> CudaAccelerator::allocate_pinned(std::size_t bytes) {
     use();
     void* memory = nullptr;
     check(cudaHostAlloc(&memory, std::max<std::size_t>(bytes, 1), cudaHostAllocDefault), "cudaHostAlloc");
-    return {memory, [](void* pinned) { cudaFreeHost(pinned); }};
+    return {memory, [this](void* pinned) {
+                finish_all();
+                cudaFreeHost(pinned);
+            }};
 }
 
 std::unique_ptr<Compute> CudaAccelerator::make_compute() { return make_cuda_compute(number_, compute_); }

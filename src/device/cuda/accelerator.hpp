@@ -33,6 +33,7 @@ class CudaAccelerator final : public Accelerator {
 
   private:
     void use() const;
+    void finish_all() noexcept;
     /// The copy stream begins after all work of the others that was issued so far.
     void order_copies();
     void finish_copies();

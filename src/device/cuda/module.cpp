@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdlib>
 #include <map>
 #include <memory>
 
@@ -46,6 +47,7 @@ std::string short_version(int version) {
 class CudaRuntime final : public Runtime {
   public:
     CudaRuntime() {
+        if (const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES")) visible_ = visible;
         const cudaError_t code = cudaGetDeviceCount(&count_);
         if (code == cudaSuccess && count_ > 0) return;
         count_ = 0;
@@ -68,6 +70,8 @@ class CudaRuntime final : public Runtime {
         for (int i = 0; i < count_; ++i) all.push_back(facts_of(i));
         return all;
     }
+
+    [[nodiscard]] const std::optional<std::string>& visible() const override { return visible_; }
 
     [[nodiscard]] Accelerator& open(int number) override {
         if (number < 0 || number >= count_)
@@ -95,6 +99,7 @@ class CudaRuntime final : public Runtime {
         return std::string(cudaGetErrorString(code)) + " (" + cudaGetErrorName(code) + ")";
     }
 
+    std::optional<std::string> visible_;
     int count_ = 0;
     std::string absence_;
     std::map<int, std::unique_ptr<CudaAccelerator>> open_;

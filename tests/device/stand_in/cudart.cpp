@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 #include <cxxabi.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <atomic>
@@ -307,6 +308,7 @@ cudaError_t cudaFreeHost(void* memory) {
         const std::lock_guard lock(pinned().mutex);
         if (pinned().blocks.erase(static_cast<std::byte*>(memory)) == 0) return answer(cudaErrorInvalidValue);
     }
+    std::memset(memory, 0xFF, malloc_usable_size(memory)); // for copies that have not run yet
     std::free(memory);
     return cudaSuccess;
 }
