@@ -12,6 +12,10 @@
 
 #include "ranktune/ddp/group.hpp"
 
+namespace ranktune::device {
+class Accelerator;
+}
+
 namespace ranktune::ddp {
 
 /// A started operation on a buffer that must live until `test` has returned true (also after an exception: see
@@ -23,10 +27,19 @@ class Pending {
     virtual bool test() = 0;
 };
 
+class DeviceSums;
+
 /// The buckets of one step of a GradientReducer, in order: numbers of elements of one type.
 struct StepPlan {
     base::DType type = base::DType::float32;
     std::vector<std::size_t> counts;
+    /// Buckets that lie on a device come before those, and are summed there.
+    struct OnDevice {
+        DeviceSums* sums = nullptr; ///< of this rank; null: none
+        base::DType type = base::DType::float32;
+        std::vector<std::size_t> counts;
+        friend bool operator==(const OnDevice&, const OnDevice&) = default;
+    } on_device = {};
     friend bool operator==(const StepPlan&, const StepPlan&) = default;
 };
 
@@ -58,6 +71,9 @@ class Collective : public Group {
     [[nodiscard]] virtual std::pair<std::uint64_t, std::uint64_t> min_max(std::uint64_t value) = 0;
 
     // ---- for GradientReducer ----
+    /// Sums in memory of this rank's device `on`; lives as long as the group. Throws base::UsageError when the group
+    /// cannot reduce there, and what DeviceGroups::form throws.
+    [[nodiscard]] virtual DeviceSums& sums_on(device::Accelerator& on);
     /// Registers the plan of later steps; returns its number. All ranks announce the same plans in the same order, and
     /// begin no step before all have announced it, so that a failing rank knows which buckets it must still send.
     /// Local.

@@ -21,7 +21,7 @@ class Arrival {
 };
 
 /// Kind of a message; kinds are received independently of each other.
-enum class Channel : std::uint8_t { data = 0, failure = 1 };
+enum class Channel : std::uint8_t { data = 0, failure = 1, lost = 2 };
 
 /// Operations over the ranks of a group on host memory, without any protocol. Every start_* except start_send is
 /// collective: all ranks start the same ones in the same order. None waits. A buffer must live until its Pending::test

@@ -8,6 +8,8 @@
 #include "comm/graveyard.hpp"
 #include "ddp/collective.hpp"
 #include "ddp/core_wait.hpp"
+#include "ddp/device_sums.hpp"
+#include "device/device.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/ddp/parameters.hpp"
 
@@ -25,12 +27,14 @@ std::uint64_t plan_digest(const BucketPlan& plan, base::DType type) {
     return digest.value();
 }
 
-/// The buckets that a step reduces; the last one includes the status word.
-StepPlan step_plan(const BucketPlan& plan, base::DType type) {
-    StepPlan step{type, {}};
-    for (const BucketPlan::Bucket& bucket : plan.buckets) step.counts.push_back(bucket.size);
-    ++step.counts.back();
-    return step;
+/// The buckets that a step reduces. On hosts the last one includes the status word; with buckets on a device, the
+/// status word is the only number that goes over the host.
+StepPlan step_plan(const BucketPlan& plan, base::DType type, DeviceSums* sums) {
+    std::vector<std::size_t> counts;
+    for (const BucketPlan::Bucket& bucket : plan.buckets) counts.push_back(bucket.size);
+    if (sums != nullptr) return {base::DType::float32, {1}, {sums, type, std::move(counts)}};
+    ++counts.back();
+    return {type, std::move(counts)};
 }
 
 void fill_with_zeros(base::Buffer values) {
@@ -38,8 +42,10 @@ void fill_with_zeros(base::Buffer values) {
         std::ranges::fill(values.host_bytes(), std::byte{0});
         return;
     }
-    const std::vector<std::byte> zeros(std::min(values.bytes(), std::size_t{1} << 20U));
     auto* const begin = static_cast<std::byte*>(values.address());
+    if (auto* const accelerator = device::accelerator_of(values.place()))
+        return accelerator->compute_stream().fill_zero(begin, values.bytes());
+    const std::vector<std::byte> zeros(std::min(values.bytes(), std::size_t{1} << 20U));
     for (std::size_t done = 0; done < values.bytes(); done += zeros.size())
         values.place().device().copy_from_host(begin + done, zeros.data(),
                                                std::min(zeros.size(), values.bytes() - done));
@@ -73,7 +79,7 @@ void require_reducible(const Collective& collective, const BucketPlan& plan, bas
     using base::DType;
     if (type != DType::float32 && type != DType::float64 && type != DType::float16 && type != DType::bfloat16)
         throw base::UsageError("gradients of " + std::string(base::name(type)) + " cannot be reduced");
-    if (!collective.reaches(place))
+    if (device::accelerator_of(place) == nullptr && !collective.reaches(place))
         throw base::UsageError("gradients on " + place.name() + ": the group of this trial only takes host memory");
     for (const BucketPlan::Bucket& bucket : plan.buckets)
         if (bucket.size >= largest_bucket)
@@ -111,6 +117,7 @@ struct GradientReducer::Impl final : OpenStep {
           plan(plan_buckets(tensor_sizes, limit)) {
         assert(!plan.buckets.empty());
         require_reducible(collective, plan, type, place);
+        if (auto* const accelerator = device::accelerator_of(place)) sums = &collective.sums_on(*accelerator);
         offset.resize(tensor_sizes.size());
         for (const auto& bucket : plan.buckets) {
             bucket_begin.push_back(total);
@@ -127,17 +134,33 @@ struct GradientReducer::Impl final : OpenStep {
 
     /// Gradients and status word.
     [[nodiscard]] base::Buffer all() const { return {memory.get(), total + 1, type, place}; }
-    [[nodiscard]] base::Buffer status() const { return all().part(total, 1); }
+    [[nodiscard]] base::Buffer status() const {
+        if (sums != nullptr) return {host_status.get(), 1, base::DType::float32};
+        return all().part(total, 1);
+    }
     [[nodiscard]] std::size_t bucket_size(std::size_t b) const {
-        return plan.buckets[b].size + (b + 1 == plan.buckets.size() ? 1 : 0);
+        return plan.buckets[b].size + (sums == nullptr && b + 1 == plan.buckets.size() ? 1 : 0);
     }
 
     /// Starts the next bucket of the plan.
     void start() {
-        const std::size_t b = flights.size();
+        const base::Buffer bucket = all().part(bucket_begin[started], bucket_size(started));
+        ++started;
+        if (sums != nullptr)
+            sums->start(bucket);
+        else
+            start_on_host(bucket);
+    }
+    /// All buckets are started: the status word follows, if it is in none of them.
+    void start_status() {
+        if (sums == nullptr) return;
+        sums->join();
+        start_on_host(status());
+    }
+    void start_on_host(base::Buffer numbers) {
         Flight flight;
         if (timeline != nullptr) flight.begin = timeline->now();
-        flight.pending = collective.start_sum(all().part(bucket_begin[b], bucket_size(b)));
+        flight.pending = collective.start_sum(numbers);
         flights.push_back(std::move(flight));
     }
 
@@ -171,12 +194,14 @@ struct GradientReducer::Impl final : OpenStep {
 
     void close() {
         flights.clear();
+        started = 0;
         open = false;
     }
 
     void fail() noexcept override;
 
     Collective& collective;
+    DeviceSums* sums = nullptr; ///< for gradients on a device; null: they lie on the host
     base::DType type;
     base::Place place;
     std::vector<std::size_t> tensor_sizes;
@@ -186,7 +211,9 @@ struct GradientReducer::Impl final : OpenStep {
     std::vector<std::size_t> order;        ///< tensors in the order in which they become ready
     std::size_t total = 0;
     std::shared_ptr<void> memory; ///< total elements and the status word; shared, for comm::bury
-    std::size_t announced = 0;    ///< number of the plan
+    std::shared_ptr<float> host_status = std::make_shared<float>(0.0F); ///< with `sums`
+    std::size_t announced = 0;                                          ///< number of the plan
+    std::size_t started = 0;                                            ///< buckets
     std::vector<Flight> flights;
     std::size_t completed = 0;   ///< of flights
     std::size_t ready_count = 0; ///< of order
@@ -199,7 +226,7 @@ struct GradientReducer::Impl final : OpenStep {
 GradientReducer::GradientReducer(Group& group, std::vector<std::size_t> tensor_sizes, std::size_t limit,
                                  base::DType type, base::Place place)
     : impl_(std::make_unique<Impl>(Collective::of(group), std::move(tensor_sizes), limit, type, place)) {
-    impl_->announced = impl_->collective.announce(step_plan(impl_->plan, type));
+    impl_->announced = impl_->collective.announce(step_plan(impl_->plan, type, impl_->sums));
     check_agreement(group, plan_digest(impl_->plan, type),
                     "the bucket plans (sizes or type of the gradients, or their limit)");
 }
@@ -207,7 +234,9 @@ GradientReducer::GradientReducer(Group& group, std::vector<std::size_t> tensor_s
 GradientReducer::~GradientReducer() {
     if (impl_->open) impl_->fail();
     // A reduction that was given up may write into its bucket until the process ends.
-    if (impl_->completed < impl_->flights.size()) comm::bury(impl_->memory);
+    // (On a device nothing does: sums that are given up are aborted.)
+    if (impl_->completed < impl_->flights.size())
+        comm::bury(impl_->sums != nullptr ? std::shared_ptr<const void>(impl_->host_status) : impl_->memory);
 }
 
 const BucketPlan& GradientReducer::plan() const { return impl_->plan; }
@@ -232,8 +261,9 @@ void GradientReducer::ready(std::size_t i) {
     assert(s.open && s.ready_count < s.order.size() && s.order[s.ready_count] == i);
     static_cast<void>(i);
     ++s.ready_count;
-    const std::size_t b = s.flights.size();
-    if (b + 1 == s.plan.buckets.size()) return; // finish() or fail() starts the last bucket
+    const std::size_t b = s.started;
+    // finish() or fail() starts the last bucket if it has the status word
+    if (s.sums == nullptr && b + 1 == s.plan.buckets.size()) return;
     const auto& slots = s.plan.buckets[b].slots;
     if (s.order[s.ready_count - 1] == slots.back().tensor) s.start();
 }
@@ -245,7 +275,8 @@ void GradientReducer::poll() {
 void GradientReducer::finish() {
     Impl& s = *impl_;
     assert(s.open && s.ready_count == s.order.size());
-    s.start();
+    if (s.sums == nullptr) s.start();
+    s.start_status();
     s.wait();
     const bool failed = is_positive(s.status());
     s.close();
@@ -263,10 +294,11 @@ void GradientReducer::fail() noexcept {
 void GradientReducer::Impl::fail() noexcept {
     try {
         // Zero the buckets that are not in flight yet; those in flight must not be touched.
-        const std::size_t begin = flights.size() < bucket_begin.size() ? bucket_begin[flights.size()] : total;
+        const std::size_t begin = started < bucket_begin.size() ? bucket_begin[started] : total;
         fill_with_zeros(all().part(begin, total - begin));
         write_number(status(), 1.0F);
-        while (flights.size() < plan.buckets.size()) start();
+        while (started < plan.buckets.size()) start();
+        start_status();
         wait();
         close();
         collective.end_step();

@@ -4,7 +4,14 @@
 #include <cstdint>
 #include <string>
 
+#include "ddp/collective.hpp"
+#include "device/device.hpp"
+
 namespace ranktune::ddp {
+
+DeviceSums& Collective::sums_on(device::Accelerator& on) {
+    throw base::UsageError("gradients on " + on.name() + ": the group of this trial only takes host memory");
+}
 
 void Group::require_reachable(const base::ConstBuffer& values, const char* operation) const {
     if (!reaches(values.place()))

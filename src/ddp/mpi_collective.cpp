@@ -179,11 +179,15 @@ class MpiFabric final : public Fabric {
 } // namespace
 
 std::unique_ptr<Collective> form_mpi_collective(comm::GroupFactory& factory, std::span<const base::Rank> ranks,
-                                                std::uint64_t ticket, const std::atomic<bool>& abort) {
+                                                std::uint64_t ticket, const std::atomic<bool>& abort,
+                                                DeviceGroups* devices, const std::string& name) {
     try {
         auto group = factory.form(ranks, ticket, abort);
         if (group->size() == 1) return make_self_collective(&abort);
-        return std::make_unique<ProtocolCollective>(std::make_unique<MpiFabric>(std::move(group)), abort, ticket);
+        auto collective =
+            std::make_unique<ProtocolCollective>(std::make_unique<MpiFabric>(std::move(group)), abort, ticket);
+        if (devices != nullptr) collective->reach_devices(*devices, {ranks.begin(), ranks.end()}, name);
+        return collective;
     } catch (const comm::FormationAborted& error) {
         throw Aborted(error.what());
     }

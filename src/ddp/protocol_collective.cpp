@@ -65,6 +65,46 @@ class ProtocolCollective::StepPending final : public Pending {
     bool done_ = false;
 };
 
+/// Sums on a device; an exception poisons the group.
+class ProtocolCollective::GuardedSums final : public DeviceSums {
+  public:
+    GuardedSums(ProtocolCollective& owner, std::unique_ptr<DeviceSums> inner)
+        : owner_(owner), inner_(std::move(inner)) {}
+    void start(Buffer values) override {
+        guarded([&] { inner_->start(values); });
+    }
+    void join() override {
+        guarded([&] { inner_->join(); });
+    }
+    void start_zeros(std::size_t count, DType type) override {
+        guarded([&] { inner_->start_zeros(count, type); });
+    }
+    void look() override {
+        guarded([&] { inner_->look(); });
+        owner_.look_for_lost();
+    }
+    void abandon() noexcept override { inner_->abandon(); }
+
+  private:
+    template <class F>
+    void guarded(F&& call) {
+        owner_.require_usable();
+        try {
+            call();
+        } catch (const GroupLost&) {
+            owner_.tell_lost();
+            owner_.poison();
+            throw;
+        } catch (...) {
+            owner_.poison();
+            throw;
+        }
+    }
+
+    ProtocolCollective& owner_;
+    std::unique_ptr<DeviceSums> inner_;
+};
+
 ProtocolCollective::ProtocolCollective(std::unique_ptr<Fabric> fabric, const std::atomic<bool>& abort,
                                        std::uint64_t epoch, Pieces pieces)
     : fabric_(std::move(fabric)),
@@ -74,7 +114,9 @@ ProtocolCollective::ProtocolCollective(std::unique_ptr<Fabric> fabric, const std
                 [this](Pending& pending, const std::shared_ptr<const void>& keep) { wait(pending, keep); }) {}
 
 ProtocolCollective::~ProtocolCollective() {
-    if (header_pending_) poison(); // a step was not ended
+    if (header_pending_) poison();                // a step was not ended
+    const auto ending = std::move(devices_.sums); // which look after the group while they end
+    devices_.sums.clear();
 }
 
 // ---- for users ----
@@ -164,6 +206,36 @@ std::pair<std::uint64_t, std::uint64_t> ProtocolCollective::min_max(std::uint64_
     header[not_value] = ~ordered(number);
     agree(header);
     return {unordered(~(*header_)[not_value]), unordered((*header_)[value])};
+}
+
+void ProtocolCollective::reach_devices(DeviceGroups& groups, std::vector<base::Rank> roster, std::string name) {
+    devices_.groups = &groups;
+    devices_.roster = std::move(roster);
+    devices_.name = std::move(name);
+}
+
+std::unique_ptr<DeviceSums> ProtocolCollective::formed_sums(device::Accelerator& on) {
+    try {
+        return devices_.groups->form(*this, devices_.roster, on, devices_.name, [this] {
+            if (abort_.load()) throw Aborted("the trial was told to give up");
+            look_for_lost();
+        });
+    } catch (const GroupLost&) {
+        tell_lost();
+        poison();
+        throw;
+    }
+}
+
+DeviceSums& ProtocolCollective::sums_on(device::Accelerator& on) {
+    auto& sums = devices_.sums[&on];
+    if (!sums && size() == 1) sums = make_self_sums(&abort_);
+    if (!sums && devices_.groups == nullptr) return Collective::sums_on(on);
+    if (!sums) {
+        auto formed = formed_sums(on);
+        sums = std::make_unique<GuardedSums>(*this, std::move(formed));
+    }
+    return *sums;
 }
 
 std::size_t ProtocolCollective::announce(const StepPlan& plan) {
@@ -313,6 +385,8 @@ void ProtocolCollective::join(const Header& header) {
 }
 
 void ProtocolCollective::send_zeros(const StepPlan& plan) {
+    for (const std::size_t elements : plan.on_device.counts)
+        plan.on_device.sums->start_zeros(elements, plan.on_device.type);
     const DType type = base::size_of(plan.type) == 2 ? DType::float32 : plan.type; // as StepPending reduces it
     const std::size_t all = std::accumulate(plan.counts.begin(), plan.counts.end(), std::size_t{0});
     const auto zeros = base::allocate({}, all * base::size_of(type)); // allocate first: it may fail
@@ -338,6 +412,26 @@ void ProtocolCollective::watch_step() {
         judge();
     }
     if (abort_.load()) give_up();
+    for (const auto& [on, sums] : devices_.sums)
+        if (sums) sums->look();
+}
+
+void ProtocolCollective::tell_lost() noexcept {
+    if (poisoned_) return;
+    try {
+        static const std::byte word{1};
+        for (int other = 0; other < size(); ++other)
+            if (other != rank())
+                devices_.told.push_back(fabric_->start_send(std::span(&word, 1), other, Channel::lost));
+    } catch (...) { // then the head tells them, when this rank's attempt has ended
+    }
+}
+
+void ProtocolCollective::look_for_lost() {
+    if (devices_.groups == nullptr || poisoned_) return;
+    if (!fabric_->arrived(Fabric::any_rank, Channel::lost)) return;
+    poison();
+    throw GroupLost(GroupLost::Cause::peer, "another rank of the trial lost its GPU, or the connection to others");
 }
 
 void ProtocolCollective::look_out() {
@@ -354,6 +448,7 @@ void ProtocolCollective::wait(Pending& pending, const std::shared_ptr<const void
     try {
         while (!pending.test()) {
             if (abort_.load()) give_up();
+            look_for_lost();
             backoff.pause();
         }
     } catch (...) {
@@ -377,6 +472,8 @@ void ProtocolCollective::poison() noexcept {
         header_pending_.reset();
     }
     messages_.abandon();
+    for (const auto& [on, sums] : devices_.sums)
+        if (sums) sums->abandon();
     fabric_->poison();
 }
 

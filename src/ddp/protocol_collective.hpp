@@ -5,10 +5,12 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "ddp/device_groups.hpp"
 #include "ddp/fabric.hpp"
 #include "ddp/messages.hpp"
 #include "ddp/staging.hpp"
@@ -40,6 +42,9 @@ namespace ranktune::ddp {
 ///
 /// Afterwards all operations are complete on all ranks, so the communicator can be used again.
 ///
+/// A rank that loses its device, or the connection to those of others, cannot join their sums. It tells them by a
+/// message of the channel `lost`; waiting ranks look for it, and all throw GroupLost. The group is poisoned then.
+///
 /// Waiting polls the abort flag. When it is raised during an operation (a peer died), or when a step cannot be joined,
 /// the operation is given up: the fabric is poisoned, buffers in flight are buried, Aborted or base::Error is thrown,
 /// and every later operation throws Aborted at once. An exception of the fabric has the same effect.
@@ -61,12 +66,18 @@ class ProtocolCollective final : public Collective {
     [[nodiscard]] int rank() const override { return fabric_->rank(); }
     [[nodiscard]] int size() const override { return fabric_->size(); }
     [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> min_max(std::uint64_t value) override;
+    /// Requires reach_devices.
+    [[nodiscard]] DeviceSums& sums_on(device::Accelerator& on) override;
     [[nodiscard]] std::size_t announce(const StepPlan& plan) override;
     void begin_step(std::size_t plan, OpenStep& step) override;
     [[nodiscard]] std::unique_ptr<Pending> start_sum(base::Buffer values) override;
     void end_step() override;
     void fail() override;
     void part() noexcept override;
+
+    /// From now on gradients can be summed on devices, too: in groups of `groups`, which outlives this object.
+    /// `roster`: the world ranks of the group. `name`: of the trial, for NCCL's log.
+    void reach_devices(DeviceGroups& groups, std::vector<base::Rank> roster, std::string name);
 
     /// Whether operations were given up, so that the group cannot be reused.
     [[nodiscard]] bool poisoned() const { return poisoned_; }
@@ -95,6 +106,7 @@ class ProtocolCollective final : public Collective {
     };
     using Header = std::array<std::int64_t, words>;
     class StepPending;
+    class GuardedSums;
     struct Plan {
         StepPlan step;
         std::vector<Staging> staging; ///< one per bucket if numbers are staged in another type, else empty
@@ -119,6 +131,10 @@ class ProtocolCollective final : public Collective {
     void watch_step();
     /// Called outside of collective operations: throws when this rank has to give up or to leave.
     void look_out();
+    /// Throws GroupLost, after poisoning the group, when another rank has told that its sums on a device are lost.
+    void look_for_lost();
+    void tell_lost() noexcept;
+    [[nodiscard]] std::unique_ptr<DeviceSums> formed_sums(device::Accelerator& on);
     /// Waits for completion; `keep` owns the buffer and is buried when the wait is given up.
     void wait(Pending& pending, const std::shared_ptr<const void>& keep);
     [[noreturn]] void give_up();
@@ -150,6 +166,13 @@ class ProtocolCollective final : public Collective {
     std::size_t started_buckets_ = 0; ///< of the open step
     Messages messages_;
     bool poisoned_ = false;
+    struct Devices {
+        DeviceGroups* groups = nullptr; ///< null: host memory only
+        std::vector<base::Rank> roster;
+        std::string name;
+        std::map<const device::Accelerator*, std::unique_ptr<DeviceSums>> sums;
+        std::vector<std::unique_ptr<Pending>> told; ///< that this rank's are lost
+    } devices_;                                     // last: sums end while the fabric lives
 };
 
 } // namespace ranktune::ddp

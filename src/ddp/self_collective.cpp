@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ddp/collective.hpp"
+#include "ddp/device_groups.hpp"
 
 #include <deque>
 #include <vector>
@@ -21,6 +22,11 @@ class SelfCollective final : public Collective {
     std::pair<std::uint64_t, std::uint64_t> min_max(std::uint64_t value) override {
         look();
         return {value, value};
+    }
+    DeviceSums& sums_on(device::Accelerator&) override {
+        look();
+        if (!sums_) sums_ = make_self_sums(abort_);
+        return *sums_;
     }
     std::size_t announce(const StepPlan&) override { return 0; }
     void begin_step(std::size_t, OpenStep& step) override {
@@ -75,6 +81,7 @@ class SelfCollective final : public Collective {
 
     const std::atomic<bool>* abort_;
     OpenStep* open_step_ = nullptr;
+    std::unique_ptr<DeviceSums> sums_;
     std::deque<Message> messages_; ///< to itself
 };
 

@@ -13,6 +13,7 @@
 #include "comm/exchange/block_exchange.hpp"
 #include "comm/transport/mpi_transport.hpp"
 #include "comm/transport/shared.hpp"
+#include "ddp/device_groups.hpp"
 #include "group/mpi_groups.hpp"
 #include "group/serve_worker.hpp"
 #include "group/worker_output.hpp"
@@ -63,6 +64,9 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     worker_options.host = process::host_name();
     worker_options.gpus = static_cast<std::uint32_t>(options.layout.gpus_of(worker_options.rank).size());
     process::Waker waker;
+    // NCCL takes this variable for the name of the node, too: with one per rank, ranks may share a GPU (tests do).
+    const std::string node = process::environment_variable("NCCL_HOSTID");
+    ddp::DeviceGroups device_groups({.host = node.empty() ? worker_options.host : node});
     group::WorkerLog log(worker_options.rank);
     group::WorkerOutput output(log);
     wire::TransportOutbox outbox(transport);
@@ -72,10 +76,10 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
             layout::bind_as_planned(layout::plan_binding(options.layout, spec.resources), worker_options.rank);
         if (!problem.empty()) log.write(base::LogLevel::warning, "bind", {{"problem", problem}});
     };
-    group::MakeRunner make_runner =
-        group::make_trial_runner(storage::posix_file_system(), group::make_mpi_groups(groups), worker_options.host, log,
-                                 waker, {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus},
-                                 bind, {&exchange, ranks_beside(options.layout, worker_options.rank)});
+    group::MakeRunner make_runner = group::make_trial_runner(
+        storage::posix_file_system(), group::make_mpi_groups(groups, device_groups), worker_options.host, log, waker,
+        {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus}, bind,
+        {&exchange, ranks_beside(options.layout, worker_options.rank)});
     group::WorkerMachine worker(
         worker_options, outbox,
         [&](const wire::Welcome& welcome) {

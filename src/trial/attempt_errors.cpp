@@ -4,6 +4,7 @@
 #include <new>
 #include <system_error>
 
+#include "device/device.hpp"
 #include "process/spawn.hpp"
 
 namespace ranktune::trial {
@@ -24,6 +25,8 @@ AttemptOutcome outcome_of(const std::exception_ptr& error) {
     } catch (const std::system_error&) { // std::ios_base::failure and std::filesystem::filesystem_error among them
         return AttemptOutcome::disturbed;
     } catch (const base::IoError&) {
+        return AttemptOutcome::disturbed;
+    } catch (const device::DeviceError&) { // its memory is full, or it is sick
         return AttemptOutcome::disturbed;
     } catch (...) {
         return AttemptOutcome::failed;

@@ -41,7 +41,7 @@ class DisturbedError : public base::Error {
 }
 
 /// The outcome of an attempt in which a rank threw this: as said above; `unstarted` for a SetUpError; `disturbed` for
-/// errors that the machine may have caused (memory, files, the system); `failed` for all others.
+/// errors that the machine may have caused (memory, files, the system, a GPU); `failed` for all others.
 [[nodiscard]] study::AttemptOutcome outcome_of(const std::exception_ptr& error);
 
 /// Its what().

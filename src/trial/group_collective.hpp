@@ -28,6 +28,11 @@ class GroupCollective final : public ddp::Collective {
         forward([&] { result = inner_->min_max(value); });
         return result;
     }
+    [[nodiscard]] ddp::DeviceSums& sums_on(device::Accelerator& on) override {
+        ddp::DeviceSums* sums = nullptr;
+        forward([&] { sums = &inner_->sums_on(on); });
+        return *sums;
+    }
     [[nodiscard]] std::size_t announce(const ddp::StepPlan& plan) override { return inner_->announce(plan); }
     void begin_step(std::size_t plan, ddp::OpenStep& step) override {
         forward([&] { inner_->begin_step(plan, step); });

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "ddp/device_sums.hpp"
 #include "ranktune/ddp/group.hpp"
 #include "trial/attempt_errors.hpp"
 
@@ -72,6 +73,8 @@ RunnerEnded TrialLoop::train() {
         body_->start(assignment_.checkpoint());
         const Verb told = body_->train([this](const trainables::Metrics& metrics) { return after(metrics); });
         return {outcome_after(told), {}};
+    } catch (const ddp::GroupLost& error) {
+        return {AttemptOutcome::lost, {error.what(), static_cast<std::uint32_t>(assignment_.group_rank)}};
     } catch (const ddp::Aborted&) {
         return {AttemptOutcome::lost, {}};
     } catch (const ddp::PeerFailed&) {

@@ -16,7 +16,9 @@ CORE = ["base", "space", "study", "models", "searchers", "schedulers", "tuner"]
 THIRD_PARTY = {
     "toml++": r"toml\+\+/", "Eigen": r"Eigen/", "hdf5": r"(hdf5|H5\w+)\.h$", "mpi": r"mpi\.h$", "hwloc": r"hwloc", "cblas": r"cblas",
     "fmt": r"fmt/", "nlohmann": r"nlohmann/", "CLI11": r"CLI/", "boost": r"boost/",
+    "cuda": r"^(cuda\w*|nccl|cublas\w*|nvml)\.h$",
 }
+CUDA_MODULE = "src/device/cuda/"
 # Clocks, environment, files, threads and global state have no place in the core: see laws 6 and 8.
 FORBIDDEN_IN_CORE = [
     (r"\b(steady|system|high_resolution)_clock\b", "a clock"), (r"\bclock_gettime\b|\bgettimeofday\b|\btime\(nullptr\)", "a clock"),
@@ -150,6 +152,16 @@ def check_blas(path, text):
             complain(path, number, f"the BLAS is linked to {BLAS_MODULE} alone, which is opened when a trial computes")
 
 
+def check_cuda(path, text):
+    """Only the module may know CUDA; nothing else is linked to it."""
+    if path.relative_to(ROOT).as_posix().startswith(CUDA_MODULE):
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        target = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line)
+        if target and (re.search(THIRD_PARTY["cuda"], target.group(1)) or target.group(1).startswith("device/cuda/")):
+            complain(path, number, f"only the module, {CUDA_MODULE}, includes headers of CUDA and its own")
+
+
 def check_mode(path, text):
     name = path.relative_to(ROOT).as_posix()
     allowed = READERS_OF_MODE.get(name, set())
@@ -176,7 +188,7 @@ def check_file(path, text):
     for number, line in enumerate(lines, 1):
         if re.search(r"\b(TODO|FIXME|XXX|HACK)\b", line) and path.name != "check.py":
             complain(path, number, "unfinished: " + line.strip())
-    if path.suffix == ".hpp" and not any(line.strip() == "#pragma once" for line in lines[:4]):
+    if path.suffix in (".hpp", ".cuh") and not any(line.strip() == "#pragma once" for line in lines[:4]):
         complain(path, 1, "#pragma once is missing")
 
 
@@ -209,17 +221,18 @@ def main():
     for name in sorted(folders ^ set(rooms)):
         complain(ROOT / "docs/developer/architecture.md", 0, f"room {name} is in the table of rooms or in src, not in both")
     check_order(rooms)
-    sources = [p for top in ("include", "src") for p in sorted((ROOT / top).rglob("*")) if p.suffix in (".hpp", ".cpp")]
+    sources = [p for top in ("include", "src") for p in sorted((ROOT / top).rglob("*")) if p.suffix in (".hpp", ".cpp", ".cu", ".cuh")]
     for path in sources:
         text = path.read_text()
         check_includes(path, text, rooms)
         check_core(path, text)
         check_blas(path, text)
+        check_cuda(path, text)
         check_mode(path, text)
         check_functions(path, text)
     for top in ("include", "src", "tests", "tools", "jobs", "docs"):
         for path in sorted((ROOT / top).rglob("*")):
-            if path.suffix in (".hpp", ".cpp", ".py") and "/build" not in str(path):
+            if path.suffix in (".hpp", ".cpp", ".cu", ".cuh", ".py") and "/build" not in str(path):
                 check_file(path, path.read_text())
     for library in sys.argv[2:]:
         check_symbols(library)

@@ -24,6 +24,8 @@ cases = {
     "src/tuner/step.cpp": (licence + "void f(ByTurn& turns);\n", "reads whether a study is deterministic"),
     "src/report/screens.cpp": (licence + "auto text = spec.deterministic ? 1 : 2;\n", "reads whether a study is deterministic"),
     "src/study/resolve.cpp": (licence + "// deterministic\n", "is one of READERS_OF_MODE, but does not read"),
+    "src/device/module.cpp": (licence + "#include <cuda_runtime_api.h>\n", "only the module, src/device/cuda/, includes headers of CUDA"),
+    "src/ddp/streams.cpp": (licence + '#include "device/cuda/streams.hpp"\n', "only the module, src/device/cuda/, includes headers of CUDA"),
     "src/base/nolicence.cpp": ("int x;\n", "the licence line is missing"),
     "src/base/long.cpp": (licence + "\n" * 700, "more than 600 lines"),
     "src/base/endless.cpp": (licence + "void f() {\n" + "    g();\n" * 61 + "}\n", "a function of more than 60 lines: 62"),

@@ -13,7 +13,7 @@ version = subprocess.run([tool, "--version"], capture_output=True, text=True).st
 if not re.search(r"version 14\.", version):
     print(f"clang-format 14 is not installed ({version.strip() or 'none found'})")
     sys.exit(77)
-files = [str(p) for top in ("include", "src", "tests", "tools", "jobs", "docs") for p in sorted((root / top).rglob("*")) if p.suffix in (".hpp", ".cpp")]
+files = [str(p) for top in ("include", "src", "tests", "tools", "jobs", "docs") for p in sorted((root / top).rglob("*")) if p.suffix in (".hpp", ".cpp", ".cu", ".cuh")]
 result = subprocess.run([tool, "--dry-run", "-Werror", *files], capture_output=True, text=True)
 badly = sorted({line.split(":")[0] for line in result.stderr.splitlines() if "code should be clang-formatted" in line})
 for name in badly:

@@ -43,13 +43,17 @@ struct BucketPlan {
 /// together.
 ///
 /// Gradients of float16 and bfloat16 are added in float and rounded once.
+///
+/// On a GPU, gradients are computed by work of its compute stream. ready(i) starts a bucket after the work that was
+/// issued so far, on another stream; finish() waits for the ranks, not for the device: what is issued on the compute
+/// stream later sees the sums. The status word goes over the host.
 class GradientReducer {
   public:
     /// Collective: all ranks check that their plans agree (throws base::Error on all when not). Requires at least one
     /// tensor. `group` must outlive this object. `tensor_sizes` and `limit` are numbers of elements of `type`: float32,
     /// float64, float16 or bfloat16. The gradients lie in `place`. Throws base::UsageError for any other type, for a
-    /// bucket of 2^31 elements or more, and for a place in which the group cannot reduce: in this version groups reduce
-    /// in host memory only.
+    /// bucket of 2^31 elements or more, and for a place in which the group cannot reduce. The first reducer of a trial
+    /// on GPUs forms an NCCL communicator: base::UsageError on all ranks when two of them have the same GPU.
     GradientReducer(Group& group, std::vector<std::size_t> tensor_sizes, std::size_t limit,
                     base::DType type = base::DType::float32, base::Place place = {});
     ~GradientReducer(); ///< ends an open step as fail() does

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/checks/gpu_checks.hpp"
 #include "cli/terminal.hpp"
 #include "cli/version.hpp"
 #include "comm/mpi/environment.hpp"
@@ -293,14 +294,14 @@ const char* state_name(State state) { return state == State::good ? "good" : sta
 
 std::vector<Check> examine(const std::string& directory) {
     std::vector<Check> checks;
-    checks.push_back(
-        {"ranktune", State::good, std::string(version()) + " on " + process::host_name() + ", cuda: not compiled"});
+    checks.push_back({"ranktune", State::good, std::string(version()) + " on " + process::host_name()});
     checks.push_back(mpi());
     checks.push_back(launcher());
     checks.push_back(slurm_programs());
     checks.push_back(pmix());
     checks.push_back({"hdf5", State::good, storage::hdf5_version()});
     checks.push_back(blas());
+    for (Check& check : gpu_checks(find_gpus())) checks.push_back(std::move(check));
     checks.push_back(binding());
     file_system(directory, checks);
     limits(checks);

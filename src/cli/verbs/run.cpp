@@ -25,6 +25,7 @@
 #include "cli/version.hpp"
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
+#include "device/module.hpp"
 #include "launch/how_launched.hpp"
 #include "launch/job_chain.hpp"
 #include "launch/mpirun.hpp"
@@ -216,6 +217,7 @@ report::StartInfo start_info(const std::string& directory, const std::string& ho
     info.version = std::string("ranktune ") + version();
     info.mpi = comm::mpi::library_version();
     info.hdf5 = "HDF5 " + storage::hdf5_version();
+    if (const std::string cuda = device::built_with(); !cuda.empty()) info.cuda = cuda;
     info.launch_line = process::environment_variable(launch::launch_line_variable);
     info.workers = static_cast<std::uint32_t>(size - 1);
     info.hosts = hosts;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "device/module.hpp"
 #include "ranktune/base/error.hpp"
 #include "trainables/blas.hpp"
 #include "trainables/builtin.hpp"
@@ -59,18 +60,23 @@ study::TrainableInfo described() {
                 {"beta1", Kind::number, false, "of adam and adamw (0.9)", {}, 0.0, 0.999999},
                 {"beta2", Kind::number, false, "of adam and adamw (0.999)", {}, 0.0, 0.9999999},
                 {"epsilon", Kind::number, false, "of adam and adamw (1e-8)", {}, 0.0, 1.0},
+                {"device",
+                 Kind::string,
+                 false,
+                 "where to compute: cpu, or gpu, the one that the rank was granted (cpu)",
+                 {"cpu", "gpu"}},
             },
         .can_checkpoint = true,
         .any_option = false,
         .metrics = {"train_loss", "val_loss", "val_accuracy", "val_rmse", "val_r2"},
-        .may_use_gpus = false,
+        .may_use_gpus = true,
     };
 }
 
 /// Of the others the state depends: its sizes, its inputs, or what the optimizer keeps.
 constexpr std::string_view changeable[] = {"activation",  "dropout",      "batch_size", "lr",
                                            "lr_schedule", "weight_decay", "momentum",   "nesterov",
-                                           "beta1",       "beta2",        "epsilon"};
+                                           "beta1",       "beta2",        "epsilon",    "device"};
 
 const study::TrainableInfo& mlp_info() {
     static const study::TrainableInfo info = [] {
@@ -80,6 +86,17 @@ const study::TrainableInfo& mlp_info() {
         return all;
     }();
     return info;
+}
+
+/// Null: the cores. Throws base::UsageError when this rank has no GPU.
+device::Accelerator* device_of(const Options& options, const TrialContext& context) {
+    if (options.text("device", "cpu") == "cpu") return nullptr;
+    const std::vector<std::string> granted = context.devices();
+    if (!granted.empty()) return &device::open_granted(granted.front());
+    static_cast<void>(device::require_devices()); // says what is missing on this machine
+    throw base::UsageError(
+        "mlp.device is \"gpu\", but this rank was granted no GPU; resources.gpus = N has that checked before trials "
+        "start, and CUDA_VISIBLE_DEVICES names the GPUs outside of a job");
 }
 
 data::Scaling scaling_of(const std::string& name) {
@@ -115,6 +132,7 @@ mlp::TrainerOptions trainer_options(const Options& options, const TrialContext& 
     result.epochs = context.max_iterations();
     result.seed = context.seed();
     result.trial = context.trial().value();
+    result.device = device_of(options, context);
     return result;
 }
 

@@ -44,18 +44,8 @@ void sgd_plain(float* p, const float* g, std::size_t size, const SgdStep& step) 
     for (std::size_t i = 0; i < size; ++i) p[i] -= lr * (g[i] + weight_decay * p[i]);
 }
 
-struct AdamStep {
-    float beta1;
-    float beta2;
-    float step_size;       ///< lr / (1 - beta1^t)
-    float root_correction; ///< 1 / sqrt(1 - beta2^t)
-    float epsilon;
-    float gradient_decay;   ///< weight decay added to the gradient (Adam)
-    float parameter_factor; ///< 1 - lr * weight decay (AdamW)
-};
-
 RANKTUNE_MULTIVERSION
-void adam(float* p, const float* g, float* m, float* v, std::size_t size, const AdamStep& step) {
+void adam(float* p, const float* g, float* m, float* v, std::size_t size, const AdamConstants& step) {
     const auto [beta1, beta2, step_size, root_correction, epsilon, gradient_decay, parameter_factor] = step;
     for (std::size_t i = 0; i < size; ++i) {
         const float gradient = g[i] + gradient_decay * p[i];
@@ -68,6 +58,18 @@ void adam(float* p, const float* g, float* m, float* v, std::size_t size, const 
 }
 
 } // namespace
+
+AdamConstants adam_constants(const OptimizerOptions& options, std::uint64_t step, double lr) {
+    const double t = static_cast<double>(step);
+    const bool decoupled = options.kind == OptimizerOptions::Kind::adamw;
+    return {static_cast<float>(options.beta1),
+            static_cast<float>(options.beta2),
+            static_cast<float>(lr / (1.0 - std::pow(options.beta1, t))),
+            static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(options.beta2, t))),
+            static_cast<float>(options.epsilon),
+            decoupled ? 0.0F : static_cast<float>(options.weight_decay),
+            decoupled ? static_cast<float>(1.0 - lr * options.weight_decay) : 1.0F};
+}
 
 Optimizer::Optimizer(const OptimizerOptions& options, std::size_t size) : options_(options) {
     if (options_.kind != OptimizerOptions::Kind::sgd) {
@@ -89,15 +91,7 @@ void Optimizer::update(std::span<float> parameters, std::span<const float> gradi
         const auto rule = options_.nesterov ? sgd_nesterov : sgd;
         return rule(parameters.data(), gradients.data(), moments_[0].values.data(), size, step);
     }
-    const double t = static_cast<double>(steps_);
-    const bool decoupled = options_.kind == OptimizerOptions::Kind::adamw;
-    const AdamStep step{static_cast<float>(options_.beta1),
-                        static_cast<float>(options_.beta2),
-                        static_cast<float>(lr / (1.0 - std::pow(options_.beta1, t))),
-                        static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(options_.beta2, t))),
-                        static_cast<float>(options_.epsilon),
-                        decoupled ? 0.0F : static_cast<float>(options_.weight_decay),
-                        decoupled ? static_cast<float>(1.0 - lr * options_.weight_decay) : 1.0F};
+    const AdamConstants step = adam_constants(options_, steps_, lr);
     adam(parameters.data(), gradients.data(), moments_[0].values.data(), moments_[1].values.data(), size, step);
 }
 

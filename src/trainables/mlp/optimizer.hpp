@@ -22,6 +22,19 @@ struct OptimizerOptions {
     double weight_decay = 0.0;
 };
 
+/// What a step of Adam or AdamW needs of its options.
+struct AdamConstants {
+    float beta1;
+    float beta2;
+    float step_size;       ///< lr / (1 - beta1^t)
+    float root_correction; ///< 1 / sqrt(1 - beta2^t)
+    float epsilon;
+    float gradient_decay;   ///< weight decay added to the gradient (Adam)
+    float parameter_factor; ///< 1 - lr * weight decay (AdamW)
+};
+/// Of step number `step`, from 1.
+[[nodiscard]] AdamConstants adam_constants(const OptimizerOptions& options, std::uint64_t step, double lr);
+
 /// The update rules of torch.optim.SGD, Adam (Kingma and Ba, ICLR 2015) and AdamW (Loshchilov and Hutter, ICLR 2019),
 /// in single precision. An element whose parameter, gradient and moments are zero stays zero.
 class Optimizer {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numbers>
 #include <numeric>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/huge_pages.hpp"
 #include "ranktune/ddp/parameters.hpp"
 
 namespace ranktune::trainables::mlp {
@@ -68,25 +68,25 @@ Trainer::Trainer(std::shared_ptr<const data::Dataset> dataset, TrainerOptions op
       options_(std::move(options)),
       group_(group),
       tensors_(tensors_of(shape())),
-      place_(places(tensors_)),
-      flat_(std::accumulate(tensors_.begin(), tensors_.end(), std::size_t{0},
-                            [](std::size_t sum, const TensorShape& tensor) { return sum + tensor.padded; })),
-      parameters_(parts(flat_)),
-      network_(shape(), parameters_, work_rows()),
-      optimizer_(options_.optimizer, flat_.size()) {
+      place_(places(tensors_)) {
     ddp::check_agreement(group_, dataset_digest(*dataset_), "the datasets");
-    for (std::size_t i = 0; i < tensors_.size(); ++i)
-        initialise(parameters_[i], shape().inputs_of(i / 2), options_.seed, options_.trial,
-                   static_cast<std::uint32_t>(i));
-    group_.broadcast(flat_);
+    EngineOptions engine{shape(), options_.optimizer, 0, place_, work_rows()};
+    for (const TensorShape& tensor : tensors_) engine.size += tensor.padded;
+    engine_ = options_.device != nullptr ? make_device_engine(std::move(engine), *options_.device)
+                                         : make_host_engine(std::move(engine));
+    initialise_parameters();
     if (options_.dropout > 0.0) masks_.resize(options_.hidden.size());
-    const std::size_t mine = shard_limit(std::min(options_.batch, dataset_->train.count), group_.size());
-    if (dataset_->classification) {
-        batch_classes_.resize(mine);
-    } else {
-        batch_targets_.resize(mine * dataset_->outputs);
-        target_deviation_ = squared_deviation(dataset_->val.targets, dataset_->outputs);
-    }
+    if (!dataset_->classification) target_deviation_ = squared_deviation(dataset_->val.targets, dataset_->outputs);
+}
+
+/// On the host, wherever the network is computed: all forms begin with the same numbers.
+void Trainer::initialise_parameters() {
+    base::LargeVector<float> flat(engine_->parameters().count());
+    for (std::size_t i = 0; i < tensors_.size(); ++i)
+        initialise(std::span(flat).subspan(place_[i], tensors_[i].size), shape().inputs_of(i / 2), options_.seed,
+                   options_.trial, static_cast<std::uint32_t>(i));
+    group_.broadcast(flat);
+    base::copy(flat, engine_->parameters());
 }
 
 Shape Trainer::shape() const { return {dataset_->features, options_.hidden, dataset_->outputs, options_.activation}; }
@@ -97,16 +97,11 @@ std::size_t Trainer::work_rows() const {
     return std::max(trained, std::min(evaluated_at_once, shard_limit(dataset_->val.count, group_.size())));
 }
 
-std::vector<std::span<float>> Trainer::parts(std::span<float> flat) const {
-    std::vector<std::span<float>> result;
-    for (std::size_t i = 0; i < tensors_.size(); ++i) result.push_back(part(flat, i));
-    return result;
-}
-
 void Trainer::make_reducer() {
-    reducer_ = std::make_unique<ddp::GradientReducer>(group_, padded_sizes(tensors_), options_.bucket_floats);
+    reducer_ = std::make_unique<ddp::GradientReducer>(group_, padded_sizes(tensors_), options_.bucket_floats,
+                                                      base::DType::float32, engine_->parameters().place());
     reducer_->set_timeline(timeline_);
-    network_.set_gradients(parts(reducer_->gradients()));
+    engine_->attach(*reducer_, group_);
 }
 
 void Trainer::start_epoch() {
@@ -116,28 +111,6 @@ void Trainer::start_epoch() {
         masks_[layer] = dropout_mask(options_.dropout, options_.seed, options_.trial, static_cast<std::uint32_t>(layer),
                                      position_.epoch);
     order_epoch_ = position_.epoch;
-}
-
-void Trainer::gather(const data::Split& split, std::span<const std::uint32_t> samples) {
-    const std::size_t features = dataset_->features;
-    float* row = network_.inputs().data();
-    for (const std::uint32_t sample : samples) {
-        std::memcpy(row, split.x.data() + sample * features, features * sizeof(float));
-        row += features;
-    }
-}
-
-LossSums Trainer::loss_of_batch(std::span<float> outputs, const data::Split& split,
-                                std::span<const std::uint32_t> samples, float factor) {
-    const std::size_t width = dataset_->outputs;
-    if (dataset_->classification) {
-        for (std::size_t i = 0; i < samples.size(); ++i) batch_classes_[i] = split.classes[samples[i]];
-        return cross_entropy(outputs.data(), std::span(batch_classes_).first(samples.size()), width, true, factor);
-    }
-    for (std::size_t i = 0; i < samples.size(); ++i)
-        std::memcpy(batch_targets_.data() + i * width, split.targets.data() + samples[i] * width,
-                    width * sizeof(float));
-    return squared_error(outputs.data(), batch_targets_.data(), samples.size(), width, true, factor);
 }
 
 double Trainer::learning_rate() const {
@@ -152,23 +125,21 @@ double Trainer::train_batch(data::Range range) {
     start_epoch();
     const data::Range mine = data::shard(range, group_.rank(), group_.size());
     const std::span<const std::uint32_t> samples = std::span(order_).subspan(mine.begin, mine.size());
+    const Engine::Hooks hooks{[&](std::size_t tensor) { reducer_->ready(tensor); }, [&] { reducer_->poll(); },
+                              [&](double loss) {
+                                  if (!std::isfinite(loss))
+                                      throw base::Error(std::string("loss is ") +
+                                                        (std::isnan(loss) ? "NaN" : "infinite") + " at iteration " +
+                                                        std::to_string(position_.epoch + 1));
+                              },
+                              [&](const char* phase) { end_phase(phase); }};
     double loss = 0.0;
     ddp::run_step(*reducer_, [&] {
         begin_phase();
-        gather(dataset_->train, samples);
-        const std::span<float> outputs = network_.forward(samples.size(), masks_, samples);
-        end_phase("forward");
-        const float factor = 1.0F / static_cast<float>(range.size());
-        loss = loss_of_batch(outputs, dataset_->train, samples, factor).loss;
-        if (!std::isfinite(loss))
-            throw base::Error(std::string("loss is ") + (std::isnan(loss) ? "NaN" : "infinite") + " at iteration " +
-                              std::to_string(position_.epoch + 1));
-        network_.backward(samples.size(), masks_,
-                          {[&](std::size_t tensor) { reducer_->ready(tensor); }, [&] { reducer_->poll(); }});
-        end_phase("backward");
+        loss = engine_->compute({dataset_->train, samples, masks_, 1.0F / static_cast<float>(range.size())}, hooks);
     });
     begin_phase();
-    optimizer_.update(flat_, reducer_->gradients(), learning_rate());
+    engine_->update(learning_rate());
     end_phase("update");
     position_.sample = range.end;
     return loss;
@@ -190,11 +161,9 @@ Validation Trainer::validate() {
 Validation Trainer::validate_classes(data::Range mine) {
     const data::Split& val = dataset_->val;
     double sums[2] = {0.0, 0.0};
-    for (std::size_t begin = mine.begin; begin < mine.end; begin += network_.rows()) {
-        const std::size_t count = std::min(network_.rows(), mine.end - begin);
-        std::memcpy(network_.inputs().data(), val.x.data() + begin * dataset_->features,
-                    count * dataset_->features * sizeof(float));
-        const std::span<float> outputs = network_.forward(count, {}, {});
+    for (std::size_t begin = mine.begin; begin < mine.end; begin += engine_->rows()) {
+        const std::size_t count = std::min(engine_->rows(), mine.end - begin);
+        const std::span<float> outputs = engine_->outputs(val, begin, count);
         const LossSums part =
             cross_entropy(outputs.data(), std::span(val.classes).subspan(begin, count), dataset_->outputs, false, 0.0F);
         sums[0] += part.loss;
@@ -209,11 +178,9 @@ Validation Trainer::validate_targets(data::Range mine) {
     const data::Split& val = dataset_->val;
     const std::size_t width = dataset_->outputs;
     std::vector<double> squares(width, 0.0); // per target
-    for (std::size_t begin = mine.begin; begin < mine.end; begin += network_.rows()) {
-        const std::size_t count = std::min(network_.rows(), mine.end - begin);
-        std::memcpy(network_.inputs().data(), val.x.data() + begin * dataset_->features,
-                    count * dataset_->features * sizeof(float));
-        const std::span<float> outputs = network_.forward(count, {}, {});
+    for (std::size_t begin = mine.begin; begin < mine.end; begin += engine_->rows()) {
+        const std::size_t count = std::min(engine_->rows(), mine.end - begin);
+        const std::span<float> outputs = engine_->outputs(val, begin, count);
         for (std::size_t i = 0; i < count * width; ++i) {
             const double difference =
                 static_cast<double>(outputs[i]) - static_cast<double>(val.targets[begin * width + i]);
@@ -232,39 +199,39 @@ Validation Trainer::validate_targets(data::Range mine) {
 }
 
 void Trainer::save(study::StateSink& sink) const {
+    engine_->settle();
     for (std::size_t i = 0; i < tensors_.size(); ++i)
-        sink.put<float>(tensors_[i].name, parameters_[i], tensors_[i].shape);
-    for (const Optimizer::Moment& moment : optimizer_.moments())
+        sink.put(tensors_[i].name, part(engine_->parameters(), i), tensors_[i].shape);
+    for (const Engine::Moment& moment : engine_->moments())
         for (std::size_t i = 0; i < tensors_.size(); ++i)
-            sink.put<float>("optimizer." + moment.name + "." + tensors_[i].name, part(std::span(moment.values), i),
-                            tensors_[i].shape);
+            sink.put("optimizer." + moment.name + "." + tensors_[i].name, part(moment.values, i), tensors_[i].shape);
     sink.put<float>("input.shift", dataset_->x_scale.shift);
     sink.put<float>("input.factor", dataset_->x_scale.factor);
     if (!dataset_->classification) {
         sink.put<float>("output.shift", dataset_->y_scale.shift);
         sink.put<float>("output.factor", dataset_->y_scale.factor);
     }
-    const std::uint64_t counters[] = {optimizer_.steps(), position_.epoch, position_.sample, options_.bucket_floats};
+    const std::uint64_t counters[] = {engine_->steps(), position_.epoch, position_.sample, options_.bucket_floats};
     sink.put<std::uint64_t>("trainer.counters", counters);
 }
 
 void Trainer::load(study::StateSource& source) {
     for (std::size_t i = 0; i < tensors_.size(); ++i)
-        source.get<float>(tensors_[i].name, parameters_[i], tensors_[i].shape);
+        source.get(tensors_[i].name, part(engine_->parameters(), i), tensors_[i].shape);
     const std::vector<study::TensorInfo> saved = source.tensors();
-    for (Optimizer::Moment& moment : optimizer_.moments())
+    for (const Engine::Moment& moment : engine_->moments())
         for (std::size_t i = 0; i < tensors_.size(); ++i) {
             const std::string name = "optimizer." + moment.name + "." + tensors_[i].name;
             // A momentum of zero, which may have been another one's, keeps nothing: it begins at zero.
             if (std::ranges::find(saved, name, &study::TensorInfo::name) == saved.end()) continue;
-            source.get<float>(name, part(std::span(moment.values), i), tensors_[i].shape);
+            source.get(name, part(moment.values, i), tensors_[i].shape);
         }
     std::uint64_t counters[4] = {};
     source.get<std::uint64_t>("trainer.counters", counters);
     if (counters[3] == 0) throw base::FormatError("the checkpoint's gradient buckets have no size");
     options_.bucket_floats = counters[3]; // the plan affects rounding: keep that of the checkpoint
     reducer_.reset();
-    optimizer_.set_steps(counters[0]);
+    engine_->set_steps(counters[0]);
     position_ = {counters[1], counters[2]};
 }
 

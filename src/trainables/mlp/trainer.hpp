@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Trainer: data-parallel training of a Network on a Dataset. All random streams are keyed by the seed, the trial and
-// global numbers, so k ranks compute what one rank computes, except for rounding.
+// Trainer: data-parallel training of a network on a Dataset, on cores or GPUs. All random streams are keyed by the
+// seed, the trial and global numbers, so k ranks compute what one rank computes, except for rounding.
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "ranktune/base/huge_pages.hpp"
 #include "ranktune/data/dataset.hpp"
 #include "ranktune/data/sampling.hpp"
 #include "ranktune/ddp/gradient_reducer.hpp"
 #include "ranktune/study/state.hpp"
-#include "trainables/mlp/network.hpp"
-#include "trainables/mlp/optimizer.hpp"
+#include "trainables/mlp/engine.hpp"
 
 namespace ranktune::trainables::mlp {
 
@@ -30,6 +28,7 @@ struct TrainerOptions {
     std::uint64_t seed = 0;
     std::uint32_t trial = 0;
     std::size_t bucket_floats = std::size_t{1} << 18; ///< limit of a gradient bucket: 1 MiB
+    device::Accelerator* device = nullptr;            ///< computes there; null: on the cores
 };
 
 /// The same on all ranks.
@@ -63,7 +62,10 @@ class Trainer {
     void load(study::StateSource& source);
 
     /// Values of tensor i, in the order of tensors_of(shape).
-    [[nodiscard]] std::span<const float> parameter(std::size_t i) const { return parameters_[i]; }
+    /// They must lie on the host.
+    [[nodiscard]] std::span<const float> parameter(std::size_t i) const {
+        return part(engine_->parameters(), i).as<float>();
+    }
     [[nodiscard]] const std::vector<TensorShape>& tensors() const { return tensors_; }
     /// The gradient of the last step: the mean over its global batch.
     [[nodiscard]] std::span<const float> gradient(std::size_t i) {
@@ -77,15 +79,11 @@ class Trainer {
     [[nodiscard]] std::size_t work_rows() const;
     void make_reducer();
     /// Tensor i within `flat`, which has the layout of the gradients.
-    template <class T>
-    [[nodiscard]] std::span<T> part(std::span<T> flat, std::size_t i) const {
-        return flat.subspan(place_[i], tensors_[i].size);
+    [[nodiscard]] base::Buffer part(base::Buffer flat, std::size_t i) const {
+        return flat.part(place_[i], tensors_[i].size);
     }
-    [[nodiscard]] std::vector<std::span<float>> parts(std::span<float> flat) const;
+    void initialise_parameters();
     void start_epoch();
-    void gather(const data::Split& split, std::span<const std::uint32_t> samples);
-    LossSums loss_of_batch(std::span<float> outputs, const data::Split& split, std::span<const std::uint32_t> samples,
-                           float factor);
     [[nodiscard]] double learning_rate() const;
     [[nodiscard]] Validation validate_classes(data::Range mine);
     [[nodiscard]] Validation validate_targets(data::Range mine);
@@ -98,16 +96,11 @@ class Trainer {
     std::vector<TensorShape> tensors_;
     std::vector<std::size_t> place_;                ///< of each tensor within the flat layout
     std::unique_ptr<ddp::GradientReducer> reducer_; ///< made by the first step: a checkpoint may set the bucket limit
-    base::LargeVector<float> flat_;                 ///< parameters, one after the other in plan order
-    std::vector<std::span<float>> parameters_;
-    Network network_;
-    Optimizer optimizer_;
+    std::unique_ptr<Engine> engine_;
     std::vector<DropoutMask> masks_; ///< of this epoch, one per hidden layer; empty without dropout
     std::vector<std::uint32_t> order_;
     std::uint64_t order_epoch_ = ~std::uint64_t{0};
     data::Position position_;
-    std::vector<std::int32_t> batch_classes_;
-    std::vector<float> batch_targets_;
     double target_deviation_ = 0.0; ///< squared, of the val targets from their mean
     ddp::Timeline* timeline_ = nullptr;
     double phase_begin_ = 0.0;

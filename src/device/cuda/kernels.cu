@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/kernels.cuh"
+
+#include "device/cuda/kernels.hpp"
+
+namespace ranktune::device::cuda {
+
+namespace {
+
+/// Blocks of a kernel that walks over `count` elements in strides of the grid.
+unsigned blocks_for(std::size_t count) {
+    constexpr std::size_t most = 4096; // some waves of any GPU
+    const std::size_t blocks = (count + block_threads - 1) / block_threads;
+    return static_cast<unsigned>(blocks < most ? blocks : most);
+}
+
+} // namespace
+
+cudaError_t launch_widen(float* to, const void* from, std::size_t count, bool brain, cudaStream_t stream) {
+    if (count == 0) return cudaSuccess;
+    if (brain)
+        widen_brain<<<blocks_for(count), block_threads, 0, stream>>>(to, static_cast<const __nv_bfloat16*>(from),
+                                                                     count);
+    else
+        widen_half<<<blocks_for(count), block_threads, 0, stream>>>(to, static_cast<const __half*>(from), count);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_narrow(void* to, const float* from, std::size_t count, bool brain, cudaStream_t stream) {
+    if (count == 0) return cudaSuccess;
+    if (brain)
+        narrow_brain<<<blocks_for(count), block_threads, 0, stream>>>(static_cast<__nv_bfloat16*>(to), from, count);
+    else
+        narrow_half<<<blocks_for(count), block_threads, 0, stream>>>(static_cast<__half*>(to), from, count);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_activate(Activation f, float* y, const float* bias, std::size_t rows, std::size_t columns,
+                            const Dropout& dropout, const std::uint32_t* samples, cudaStream_t stream) {
+    const std::size_t count = rows * columns;
+    if (count == 0) return cudaSuccess;
+    activate_rows<<<blocks_for(count), block_threads, 0, stream>>>(f, y, bias, count, columns, dropout, samples);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_activate_backward(Activation f, float* d, const float* y, float scale, float* bias_gradient,
+                                     std::size_t rows, std::size_t columns, cudaStream_t stream) {
+    if (columns == 0) return cudaSuccess;
+    const auto blocks = static_cast<unsigned>((columns + tile_columns - 1) / tile_columns);
+    activate_backward_rows<<<blocks, dim3(tile_columns, tile_rows), 0, stream>>>(f, d, y, scale, bias_gradient, rows,
+                                                                                 columns);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_cross_entropy(float* z, const std::int32_t* classes, std::size_t rows, std::size_t columns,
+                                 float factor, double* losses, cudaStream_t stream) {
+    if (rows == 0) return cudaSuccess;
+    cross_entropy_rows<<<static_cast<unsigned>(rows), row_threads, 0, stream>>>(z, classes, columns, factor, losses);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_squared_error(float* z, const float* targets, std::size_t rows, std::size_t columns, float factor,
+                                 double* losses, cudaStream_t stream) {
+    if (rows == 0) return cudaSuccess;
+    squared_error_rows<<<static_cast<unsigned>(rows), row_threads, 0, stream>>>(z, targets, columns, factor, losses);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_total(const double* values, std::size_t count, double* result, cudaStream_t stream) {
+    total_of<<<1, block_threads, 0, stream>>>(values, count, result);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_sgd(float* p, const float* g, float* m, std::size_t size, const SgdStep& step, cudaStream_t stream) {
+    if (size == 0) return cudaSuccess;
+    sgd_step<<<blocks_for(size), block_threads, 0, stream>>>(p, g, m, size, step);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_adam(float* p, const float* g, float* m, float* v, std::size_t size, const AdamStep& step,
+                        cudaStream_t stream) {
+    if (size == 0) return cudaSuccess;
+    adam_step<<<blocks_for(size), block_threads, 0, stream>>>(p, g, m, v, size, step);
+    return cudaGetLastError();
+}
+
+} // namespace ranktune::device::cuda

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Launches of the kernels: the part of the module that nvcc compiles. Each issues work on `stream` and returns what
+// CUDA says about the launch.
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/compute.hpp"
+#include "ranktune/base/dtype.hpp"
+
+namespace ranktune::device::cuda {
+
+cudaError_t launch_widen(float* to, const void* from, std::size_t count, bool brain, cudaStream_t stream);
+cudaError_t launch_narrow(void* to, const float* from, std::size_t count, bool brain, cudaStream_t stream);
+cudaError_t launch_activate(Activation f, float* y, const float* bias, std::size_t rows, std::size_t columns,
+                            const Dropout& dropout, const std::uint32_t* samples, cudaStream_t stream);
+cudaError_t launch_activate_backward(Activation f, float* d, const float* y, float scale, float* bias_gradient,
+                                     std::size_t rows, std::size_t columns, cudaStream_t stream);
+cudaError_t launch_cross_entropy(float* z, const std::int32_t* classes, std::size_t rows, std::size_t columns,
+                                 float factor, double* losses, cudaStream_t stream);
+cudaError_t launch_squared_error(float* z, const float* targets, std::size_t rows, std::size_t columns, float factor,
+                                 double* losses, cudaStream_t stream);
+cudaError_t launch_total(const double* values, std::size_t count, double* result, cudaStream_t stream);
+cudaError_t launch_sgd(float* p, const float* g, float* m, std::size_t size, const SgdStep& step, cudaStream_t stream);
+cudaError_t launch_adam(float* p, const float* g, float* m, float* v, std::size_t size, const AdamStep& step,
+                        cudaStream_t stream);
+
+} // namespace ranktune::device::cuda

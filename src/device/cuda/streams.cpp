@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/streams.hpp"
+
+#include <cassert>
+#include <string>
+
+#include "device/cuda/check.hpp"
+#include "device/cuda/kernels.hpp"
+
+namespace ranktune::device::cuda {
+
+bool is_sticky(cudaError_t code) {
+    switch (code) {
+        case cudaErrorIllegalAddress:
+        case cudaErrorLaunchFailure:
+        case cudaErrorLaunchTimeout:
+        case cudaErrorHardwareStackError:
+        case cudaErrorIllegalInstruction:
+        case cudaErrorMisalignedAddress:
+        case cudaErrorInvalidAddressSpace:
+        case cudaErrorInvalidPc:
+        case cudaErrorAssert:
+        case cudaErrorECCUncorrectable:
+        case cudaErrorNvlinkUncorrectable:
+        case cudaErrorContained:
+            return true;
+        default:
+            return false;
+    }
+}
+
+void check(cudaError_t code, const char* call) {
+    if (code == cudaSuccess) return;
+    static_cast<void>(cudaGetLastError()); // an error that is not sticky is forgotten
+    const bool lost = is_sticky(code);
+    throw DeviceError(std::string("the GPU failed: ") + call + ": " + cudaGetErrorString(code) + " (" +
+                          cudaGetErrorName(code) + ")" +
+                          (lost ? "; it cannot be used again before this process ends" : ""),
+                      lost);
+}
+
+CudaEvent::CudaEvent(int device) {
+    check(cudaSetDevice(device), "cudaSetDevice");
+    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
+}
+
+CudaEvent::~CudaEvent() { cudaEventDestroy(event_); }
+
+bool CudaEvent::reached() const {
+    const cudaError_t code = cudaEventQuery(event_);
+    if (code == cudaErrorNotReady) return false;
+    check(code, "cudaEventQuery");
+    return true;
+}
+
+CudaStream::CudaStream(int device) : device_(device) {
+    use();
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+}
+
+CudaStream::~CudaStream() { cudaStreamDestroy(stream_); }
+
+/// The current device is a property of the thread.
+void CudaStream::use() const { check(cudaSetDevice(device_), "cudaSetDevice"); }
+
+void CudaStream::record(Event& event) {
+    check(cudaEventRecord(static_cast<CudaEvent&>(event).handle(), stream_), "cudaEventRecord");
+}
+
+void CudaStream::wait(const Event& event) {
+    check(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).handle(), 0), "cudaStreamWaitEvent");
+}
+
+bool CudaStream::idle() {
+    const cudaError_t code = cudaStreamQuery(stream_);
+    if (code == cudaErrorNotReady) return false;
+    check(code, "cudaStreamQuery");
+    return true;
+}
+
+void CudaStream::upload(void* to, const void* pinned, std::size_t bytes) {
+    if (bytes == 0) return;
+    check(cudaMemcpyAsync(to, pinned, bytes, cudaMemcpyHostToDevice, stream_), "cudaMemcpyAsync to the device");
+}
+
+void CudaStream::download(void* pinned, const void* from, std::size_t bytes) {
+    if (bytes == 0) return;
+    check(cudaMemcpyAsync(pinned, from, bytes, cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync to the host");
+}
+
+void CudaStream::fill_zero(void* memory, std::size_t bytes) {
+    if (bytes == 0) return;
+    check(cudaMemsetAsync(memory, 0, bytes, stream_), "cudaMemsetAsync");
+}
+
+void CudaStream::widen(float* to, const void* from, std::size_t count, base::DType from_type) {
+    assert(base::size_of(from_type) == 2);
+    use();
+    check(launch_widen(to, from, count, from_type == base::DType::bfloat16, stream_), "widen");
+}
+
+void CudaStream::narrow(void* to, base::DType to_type, const float* from, std::size_t count) {
+    assert(base::size_of(to_type) == 2);
+    use();
+    check(launch_narrow(to, from, count, to_type == base::DType::bfloat16, stream_), "narrow");
+}
+
+void* CudaStream::allocate(std::size_t bytes) {
+    if (bytes == 0) return nullptr;
+    use();
+    void* memory = nullptr;
+    check(cudaMallocAsync(&memory, bytes, stream_), "cudaMallocAsync");
+    return memory;
+}
+
+void CudaStream::release(void* memory) noexcept {
+    if (memory != nullptr) cudaFreeAsync(memory, stream_);
+}
+
+} // namespace ranktune::device::cuda

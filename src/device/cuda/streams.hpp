@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Stream and Event over CUDA.
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include "device/device.hpp"
+
+namespace ranktune::device::cuda {
+
+/// Without timing, which would slow it down.
+class CudaEvent final : public Event {
+  public:
+    explicit CudaEvent(int device);
+    ~CudaEvent() override;
+    CudaEvent(const CudaEvent&) = delete;
+    CudaEvent& operator=(const CudaEvent&) = delete;
+
+    [[nodiscard]] bool reached() const override;
+    [[nodiscard]] cudaEvent_t handle() const { return event_; }
+
+  private:
+    cudaEvent_t event_ = nullptr;
+};
+
+/// Does not synchronise with the default stream, which nothing uses.
+class CudaStream final : public Stream {
+  public:
+    explicit CudaStream(int device);
+    ~CudaStream() override;
+    CudaStream(const CudaStream&) = delete;
+    CudaStream& operator=(const CudaStream&) = delete;
+
+    void record(Event& event) override;
+    void wait(const Event& event) override;
+    [[nodiscard]] bool idle() override;
+    void upload(void* to, const void* pinned, std::size_t bytes) override;
+    void download(void* pinned, const void* from, std::size_t bytes) override;
+    void fill_zero(void* memory, std::size_t bytes) override;
+    void widen(float* to, const void* from, std::size_t count, base::DType from_type) override;
+    void narrow(void* to, base::DType to_type, const float* from, std::size_t count) override;
+    [[nodiscard]] void* allocate(std::size_t bytes) override;
+    void release(void* memory) noexcept override;
+
+    [[nodiscard]] cudaStream_t handle() const { return stream_; }
+
+  private:
+    void use() const;
+
+    int device_;
+    cudaStream_t stream_ = nullptr;
+};
+
+} // namespace ranktune::device::cuda

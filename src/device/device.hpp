@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Accelerator, Stream, Event: a GPU as the rest of ranktune sees it. Implemented by the module libranktune-cuda
+// (device/cuda), which is opened at run time: device/module.hpp.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "ranktune/base/buffer.hpp"
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::device {
+
+class Compute;
+class Communicator;
+struct CommunicatorId;
+
+/// A GPU, or a library on it, refused a call.
+class DeviceError : public base::Error {
+  public:
+    /// `lost`: the GPU answers every later call of this process with the same error ("sticky").
+    DeviceError(const std::string& message, bool lost) : base::Error(message), lost_(lost) {}
+    [[nodiscard]] bool lost() const { return lost_; }
+
+  private:
+    bool lost_;
+};
+
+/// What a GPU is. Numbers of a device count from 0 among those that this process sees (CUDA_VISIBLE_DEVICES).
+struct DeviceFacts {
+    std::string name; ///< "NVIDIA H200"
+    std::string uuid; ///< "GPU-5ca1ab1e-..."
+    std::string bus;  ///< PCI address, "0000:1B:00.0"
+    std::uint64_t memory_bytes = 0;
+    int major = 0; ///< compute capability
+    int minor = 0;
+};
+
+/// A point in the work of a stream. Owns its handle.
+class Event {
+  public:
+    virtual ~Event() = default;
+    /// Whether the work before the last `Stream::record` is complete; true when it was never recorded. Does not wait.
+    /// Throws DeviceError.
+    [[nodiscard]] virtual bool reached() const = 0;
+};
+
+/// A queue of work of one device: its operations run in order, and beside those of other streams. All functions only
+/// issue work and return; memory must stay valid until the work is complete. They throw DeviceError, which may also
+/// report an earlier operation. Destroy a stream only when it is idle. Used by one thread at a time.
+class Stream {
+  public:
+    virtual ~Stream() = default;
+    virtual void record(Event& event) = 0;
+    /// Later work of this stream begins after the last record of `event` that was issued before this call.
+    virtual void wait(const Event& event) = 0;
+    /// Whether all work is complete. Does not wait.
+    [[nodiscard]] virtual bool idle() = 0;
+
+    /// Host memory is pinned (Accelerator::allocate_pinned): it is read and written when the operation runs.
+    virtual void upload(void* to, const void* pinned, std::size_t bytes) = 0;
+    virtual void download(void* pinned, const void* from, std::size_t bytes) = 0;
+    virtual void fill_zero(void* memory, std::size_t bytes) = 0;
+    /// Widens float16 or bfloat16 to float32 (`count` numbers), and back, rounded to nearest even.
+    virtual void widen(float* to, const void* from, std::size_t count, base::DType from_type) = 0;
+    virtual void narrow(void* to, base::DType to_type, const float* from, std::size_t count) = 0;
+
+    /// Device memory, usable by this stream at once and by others after an event; nullptr for 0 bytes.
+    [[nodiscard]] virtual void* allocate(std::size_t bytes) = 0;
+    /// The memory may be used by this stream's earlier work until that is complete.
+    virtual void release(void* memory) noexcept = 0;
+};
+
+/// A GPU of this process. As a base::Device its copies are ordered after all work that was issued on its streams, and
+/// complete when they return. Used by one thread at a time; lives until the process ends.
+class Accelerator : public base::Device {
+  public:
+    [[nodiscard]] virtual const DeviceFacts& facts() const = 0;
+    /// The two streams that gradient steps use: the trainable computes on the first, and groups reduce on the second.
+    [[nodiscard]] virtual Stream& compute_stream() = 0;
+    [[nodiscard]] virtual Stream& communication_stream() = 0;
+    [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
+    /// Page-locked host memory, which must be freed before the process ends.
+    [[nodiscard]] virtual std::shared_ptr<void> allocate_pinned(std::size_t bytes) = 0;
+    /// The mathematics of networks, on the compute stream.
+    [[nodiscard]] virtual std::unique_ptr<Compute> make_compute() = 0;
+    /// Rank `rank` of `size` of the communicator `id`; `name` shows in NCCL's log. Starts only: it may be used when
+    /// Communicator::settled() is true. Throws base::UsageError in a build without NCCL.
+    [[nodiscard]] virtual std::unique_ptr<Communicator> make_communicator(const CommunicatorId& id, int size, int rank,
+                                                                          const std::string& name) = 0;
+};
+
+/// The accelerator of a place, or nullptr for the host and for devices of tests.
+[[nodiscard]] inline Accelerator* accelerator_of(const base::Place& place) {
+    return place.is_host() ? nullptr : dynamic_cast<Accelerator*>(&place.device());
+}
+
+} // namespace ranktune::device

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The module libranktune-cuda.so: what it exports, and how it is opened. Nothing else is linked to CUDA, so that every
+// verb starts on a machine without a driver.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/communicator.hpp"
+#include "device/device.hpp"
+
+namespace ranktune::device {
+
+/// The libraries of the module, as loaded. 13000 means 13.0; 0: unknown or absent.
+struct LibraryVersions {
+    int cuda_runtime = 0;
+    int cuda_driver = 0; ///< the newest CUDA that the driver supports
+    int cublas = 0;
+    int nccl = 0; ///< 22809 means 2.28.9
+};
+
+/// The devices of this process. There is one, which lives until the process ends.
+class Runtime {
+  public:
+    virtual ~Runtime() = default;
+    [[nodiscard]] virtual LibraryVersions versions() const = 0;
+    /// Why there is no device; empty: there is at least one.
+    [[nodiscard]] virtual std::string absence() const = 0;
+    [[nodiscard]] virtual std::vector<DeviceFacts> devices() const = 0;
+    /// CUDA_VISIBLE_DEVICES as CUDA read it; nullopt: it was not set.
+    [[nodiscard]] virtual const std::optional<std::string>& visible() const = 0;
+    /// Opens device `number`, or returns it when it is open. Throws DeviceError, UsageError when there is none.
+    [[nodiscard]] virtual Accelerator& open(int number) = 0;
+    /// Throws UsageError in a build without NCCL.
+    [[nodiscard]] virtual CommunicatorId make_id() const = 0;
+};
+
+/// The only symbol of the module, `ranktune_cuda_module`. Both sides compare `version` first: the rest is only equal in
+/// the same build of ranktune.
+struct ModuleEntry {
+    const char* version;
+    Runtime& (*runtime)();
+};
+
+/// "CUDA 13.0, NCCL 2.28.9", as built; empty: this build has no CUDA. Loads nothing.
+[[nodiscard]] std::string built_with();
+
+/// The module, or why it cannot be used.
+struct Opened {
+    Runtime* runtime = nullptr; ///< also set when the libraries work but there is no device
+    std::string why;            ///< "this build has no CUDA (...)" or "no CUDA device: ..."; empty: devices are there
+};
+/// Opens the module; the first call does the work. Not for threads at the same time.
+[[nodiscard]] const Opened& open_module();
+
+/// Requires devices: throws base::UsageError with Opened::why otherwise.
+[[nodiscard]] Runtime& require_devices();
+
+/// The number in this process of the device that a launcher granted as `name` ("1", "GPU-5ca1ab1e", as
+/// CUDA_VISIBLE_DEVICES names it). `visible`: the value of that variable in this process, if it is set. nullopt: this
+/// process cannot see it. As CUDA does, a prefix of the UUID is enough if it fits one device alone.
+[[nodiscard]] std::optional<int> number_of(std::string_view name, std::optional<std::string_view> visible,
+                                           const std::vector<DeviceFacts>& devices);
+
+/// Opens the device that a launcher granted as `name`. Throws base::UsageError when there is no such device.
+[[nodiscard]] Accelerator& open_granted(std::string_view name);
+
+/// 13000 -> "13.0"; 22809 -> "2.28.9" with `nccl`.
+[[nodiscard]] std::string version_text(int version);
+[[nodiscard]] std::string nccl_version_text(int version);
+
+} // namespace ranktune::device

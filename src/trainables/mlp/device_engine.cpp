@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network on a GPU. All work of a step is issued at once; the host waits for its loss alone, and only when the
+// backward pass has been issued, too.
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "ddp/collective.hpp"
+#include "ddp/core_wait.hpp"
+#include "ddp/device_sums.hpp"
+#include "device/compute.hpp"
+#include "device/device.hpp"
+#include "trainables/mlp/engine.hpp"
+
+namespace ranktune::trainables::mlp {
+
+namespace {
+
+/// Floats (or numbers of the same size) in memory of a device.
+template <class T>
+class DeviceArray {
+  public:
+    DeviceArray() = default;
+    DeviceArray(device::Accelerator& on, std::size_t count)
+        : memory_(base::allocate(base::Place(on), count * sizeof(T))) {}
+    [[nodiscard]] T* data() const { return static_cast<T*>(memory_.get()); }
+
+  private:
+    std::shared_ptr<void> memory_;
+};
+
+/// Pinned host memory.
+template <class T>
+class PinnedArray {
+  public:
+    PinnedArray(device::Accelerator& on, std::size_t count) : memory_(on.allocate_pinned(count * sizeof(T))) {}
+    [[nodiscard]] T* data() const { return static_cast<T*>(memory_.get()); }
+
+  private:
+    std::shared_ptr<void> memory_;
+};
+
+device::Activation activation_of(const Shape& shape) {
+    return shape.activation == Activation::relu ? device::Activation::relu : device::Activation::tanh;
+}
+
+class DeviceEngine final : public Engine {
+  public:
+    DeviceEngine(EngineOptions options, device::Accelerator& on)
+        : options_(std::move(options)),
+          on_(on),
+          stream_(on.compute_stream()),
+          compute_(on.make_compute()),
+          uploaded_(on.make_event()),
+          loss_known_(on.make_event()),
+          flat_(on, options_.size),
+          samples_(on, options_.rows),
+          answers_(on, options_.rows * std::max<std::size_t>(options_.shape.outputs, 1)),
+          losses_(on, options_.rows),
+          loss_(on, 1),
+          rows_pinned_(on, options_.rows * options_.shape.features),
+          samples_pinned_(on, options_.rows),
+          answers_pinned_(on, options_.rows * std::max<std::size_t>(options_.shape.outputs, 1)),
+          outputs_pinned_(on, options_.rows * options_.shape.outputs),
+          loss_pinned_(on, 1) {
+        make_work_memory();
+        make_moments();
+    }
+
+    [[nodiscard]] base::Buffer parameters() override { return flat(flat_); }
+    [[nodiscard]] std::vector<Moment> moments() override {
+        std::vector<Moment> all;
+        for (const auto& [name, values] : moments_) all.push_back({name, flat(values)});
+        return all;
+    }
+    [[nodiscard]] std::uint64_t steps() const override { return steps_; }
+    void set_steps(std::uint64_t steps) override { steps_ = steps; }
+
+    void attach(ddp::GradientReducer& reducer, ddp::Group& group) override {
+        gradients_ = static_cast<float*>(reducer.gradients_buffer().address());
+        sums_ = &ddp::Collective::of(group).sums_on(on_);
+    }
+
+    double compute(const Batch& batch, const Hooks& hooks) override {
+        const std::size_t count = batch.samples.size();
+        upload(batch);
+        forward(count, batch.masks);
+        hooks.end_phase("forward");
+        if (count > 0) issue_loss(batch);
+        backward(count, batch.masks, hooks);
+        hooks.end_phase("backward");
+        if (count == 0) return hooks.check(0.0), 0.0;
+        await([&] { return loss_known_->reached(); });
+        hooks.check(*loss_pinned_.data());
+        return *loss_pinned_.data();
+    }
+
+    void update(double lr) override {
+        ++steps_;
+        const OptimizerOptions& o = options_.optimizer;
+        if (o.kind == OptimizerOptions::Kind::sgd) {
+            compute_->sgd(flat_.data(), gradients_, moments_.empty() ? nullptr : moments_[0].second.data(),
+                          options_.size,
+                          {static_cast<float>(lr), static_cast<float>(o.momentum), static_cast<float>(o.weight_decay),
+                           o.nesterov});
+            return;
+        }
+        const AdamConstants c = adam_constants(o, steps_, lr);
+        compute_->adam(
+            flat_.data(), gradients_, moments_[0].second.data(), moments_[1].second.data(), options_.size,
+            {c.beta1, c.beta2, c.step_size, c.root_correction, c.epsilon, c.gradient_decay, c.parameter_factor});
+    }
+
+    [[nodiscard]] std::size_t rows() const override { return options_.rows; }
+
+    [[nodiscard]] std::span<float> outputs(const data::Split& split, std::size_t begin, std::size_t count) override {
+        const std::size_t features = options_.shape.features;
+        await([&] { return uploaded_->reached(); });
+        std::memcpy(rows_pinned_.data(), split.x.data() + begin * features, count * features * sizeof(float));
+        stream_.upload(outputs_[0].data(), rows_pinned_.data(), count * features * sizeof(float));
+        stream_.record(*uploaded_);
+        forward(count, {});
+        const std::size_t numbers = count * options_.shape.outputs;
+        stream_.download(outputs_pinned_.data(), outputs_.back().data(), numbers * sizeof(float));
+        settle();
+        return {outputs_pinned_.data(), numbers};
+    }
+
+    void settle() override {
+        await([&] { return stream_.idle(); });
+    }
+
+  private:
+    [[nodiscard]] base::Buffer flat(const DeviceArray<float>& values) {
+        return {values.data(), options_.size, base::DType::float32, base::Place(on_)};
+    }
+    [[nodiscard]] float* parameter(std::size_t tensor) const { return flat_.data() + options_.places[tensor]; }
+    [[nodiscard]] float* gradient(std::size_t tensor) const { return gradients_ + options_.places[tensor]; }
+
+    void make_work_memory() {
+        const Shape& shape = options_.shape;
+        std::size_t widest = 0;
+        outputs_.emplace_back(on_, options_.rows * shape.features);
+        for (std::size_t layer = 0; layer < shape.layers(); ++layer) {
+            outputs_.emplace_back(on_, options_.rows * shape.outputs_of(layer));
+            if (layer > 0) widest = std::max(widest, shape.inputs_of(layer));
+        }
+        for (auto& delta : delta_) delta = DeviceArray<float>(on_, options_.rows * widest);
+        stream_.fill_zero(flat_.data(), options_.size * sizeof(float)); // the padding stays zero
+    }
+
+    /// As the host's optimizer has them.
+    void make_moments() {
+        const Optimizer of_host(options_.optimizer, 0);
+        for (const Optimizer::Moment& moment : of_host.moments()) {
+            moments_.emplace_back(moment.name, DeviceArray<float>(on_, options_.size));
+            stream_.fill_zero(moments_.back().second.data(), options_.size * sizeof(float));
+        }
+    }
+
+    /// Waits for the device, and looks after the group meanwhile.
+    template <class Done>
+    void await(Done&& done) {
+        wait_.begin();
+        while (!done()) {
+            if (sums_ != nullptr) sums_->look();
+            wait_.turn();
+        }
+    }
+
+    /// Copies the rows, their samples' numbers, and classes or targets to the device.
+    void upload(const Batch& batch) {
+        const std::size_t features = options_.shape.features;
+        const std::size_t width = options_.shape.outputs;
+        const std::size_t count = batch.samples.size();
+        await([&] { return uploaded_->reached(); }); // the last copies have read the pinned memory
+        const bool classes = !batch.split.classes.empty();
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::size_t sample = batch.samples[i];
+            samples_pinned_.data()[i] = batch.samples[i];
+            std::memcpy(rows_pinned_.data() + i * features, batch.split.x.data() + sample * features,
+                        features * sizeof(float));
+            if (classes)
+                std::memcpy(answers_pinned_.data() + i, &batch.split.classes[sample], sizeof(std::int32_t));
+            else
+                std::memcpy(answers_pinned_.data() + i * width, batch.split.targets.data() + sample * width,
+                            width * sizeof(float));
+        }
+        stream_.upload(outputs_[0].data(), rows_pinned_.data(), count * features * sizeof(float));
+        stream_.upload(samples_.data(), samples_pinned_.data(), count * sizeof(std::uint32_t));
+        stream_.upload(answers_.data(), answers_pinned_.data(), count * (classes ? 1 : width) * sizeof(float));
+        stream_.record(*uploaded_);
+    }
+
+    void forward(std::size_t count, std::span<const DropoutMask> masks) {
+        const Shape& shape = options_.shape;
+        const std::size_t last = shape.layers() - 1;
+        for (std::size_t layer = 0; layer <= last; ++layer) {
+            const std::size_t in = shape.inputs_of(layer);
+            const std::size_t out = shape.outputs_of(layer);
+            compute_->multiply(false, true, count, out, in, {outputs_[layer].data(), in}, {parameter(2 * layer), in},
+                               {outputs_[layer + 1].data(), out});
+            device::Dropout dropout;
+            if (layer < last && !masks.empty())
+                dropout = {masks[layer].key[0], masks[layer].key[1], masks[layer].threshold, masks[layer].scale()};
+            compute_->activate(layer == last ? device::Activation::none : activation_of(shape),
+                               outputs_[layer + 1].data(), parameter(2 * layer + 1), count, out, dropout,
+                               samples_.data());
+        }
+    }
+
+    void issue_loss(const Batch& batch) {
+        const std::size_t count = batch.samples.size();
+        const std::size_t width = options_.shape.outputs;
+        if (!batch.split.classes.empty())
+            compute_->cross_entropy(outputs_.back().data(), reinterpret_cast<const std::int32_t*>(answers_.data()),
+                                    count, width, batch.factor, losses_.data());
+        else
+            compute_->squared_error(outputs_.back().data(), answers_.data(), count, width, batch.factor,
+                                    losses_.data());
+        compute_->total(losses_.data(), count, loss_.data());
+        stream_.download(loss_pinned_.data(), loss_.data(), sizeof(double));
+        stream_.record(*loss_known_);
+    }
+
+    void weight_gradient(std::size_t layer, std::size_t count, const float* delta) {
+        const std::size_t in = options_.shape.inputs_of(layer);
+        const std::size_t out = options_.shape.outputs_of(layer);
+        if (count == 0)
+            stream_.fill_zero(gradient(2 * layer), in * out * sizeof(float));
+        else
+            compute_->multiply(true, false, out, in, count, {delta, out}, {outputs_[layer].data(), in},
+                               {gradient(2 * layer), in});
+    }
+
+    void backward(std::size_t count, std::span<const DropoutMask> masks, const Hooks& hooks) {
+        const Shape& shape = options_.shape;
+        const std::size_t last = shape.layers() - 1;
+        float* delta = outputs_.back().data();
+        compute_->activate_backward(device::Activation::none, delta, nullptr, 1.0F, gradient(2 * last + 1), count,
+                                    shape.outputs);
+        hooks.ready(2 * last + 1);
+        for (std::size_t layer = last + 1; layer-- > 0;) {
+            weight_gradient(layer, count, delta);
+            hooks.ready(2 * layer);
+            hooks.poll();
+            if (layer == 0) break;
+            const std::size_t in = shape.inputs_of(layer);
+            const std::size_t out = shape.outputs_of(layer);
+            float* const below = delta_[layer % 2].data();
+            compute_->multiply(false, false, count, in, out, {delta, out}, {parameter(2 * layer), in}, {below, in});
+            compute_->activate_backward(activation_of(shape), below, outputs_[layer].data(),
+                                        masks.empty() ? 1.0F : masks[layer - 1].scale(), gradient(2 * layer - 1), count,
+                                        in);
+            hooks.ready(2 * layer - 1);
+            delta = below;
+        }
+    }
+
+    EngineOptions options_;
+    device::Accelerator& on_;
+    device::Stream& stream_;
+    std::unique_ptr<device::Compute> compute_;
+    std::unique_ptr<device::Event> uploaded_;   ///< pinned inputs have been read
+    std::unique_ptr<device::Event> loss_known_; ///< the loss is in pinned memory
+    DeviceArray<float> flat_;
+    std::vector<std::pair<std::string, DeviceArray<float>>> moments_;
+    std::vector<DeviceArray<float>> outputs_; ///< [0] inputs, [i + 1] outputs of layer i
+    DeviceArray<float> delta_[2];
+    DeviceArray<std::uint32_t> samples_;
+    DeviceArray<float> answers_; ///< classes (as integers) or targets
+    DeviceArray<double> losses_; ///< of the rows
+    DeviceArray<double> loss_;
+    PinnedArray<float> rows_pinned_;
+    PinnedArray<std::uint32_t> samples_pinned_;
+    PinnedArray<float> answers_pinned_;
+    PinnedArray<float> outputs_pinned_;
+    PinnedArray<double> loss_pinned_;
+    float* gradients_ = nullptr; ///< of the reducer
+    ddp::DeviceSums* sums_ = nullptr;
+    ddp::CoreWait wait_;
+    std::uint64_t steps_ = 0;
+};
+
+} // namespace
+
+std::unique_ptr<Engine> make_device_engine(EngineOptions options, device::Accelerator& on) {
+    return std::make_unique<DeviceEngine>(std::move(options), on);
+}
+
+} // namespace ranktune::trainables::mlp

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What tests on devices share. They run on a GPU, or on the stand-in; without either they are skipped (exit 77).
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "device/compute.hpp"
+#include "device/module.hpp"
+
+namespace ranktune::testing {
+
+/// Ends the program when there is no device.
+inline device::Runtime& runtime_or_skip() {
+    const device::Opened& opened = device::open_module();
+    if (!opened.why.empty()) {
+        std::printf("skipped: %s\n", opened.why.c_str());
+        std::fflush(stdout);
+        _exit(77);
+    }
+    return *opened.runtime;
+}
+
+[[nodiscard]] inline bool is_stand_in(device::Runtime& runtime) {
+    return runtime.devices().front().name.starts_with("stand-in");
+}
+
+inline void wait_for(device::Stream& stream) {
+    while (!stream.idle()) std::this_thread::sleep_for(std::chrono::microseconds(20));
+}
+
+/// What a process holds, to see what is left behind.
+struct ProcessEntries {
+    std::size_t files = 0;
+    std::size_t threads = 0;
+    std::size_t mappings = 0;
+};
+inline ProcessEntries process_entries() {
+    const auto entries = [](const char* folder) {
+        std::size_t count = 0;
+        for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++count;
+        return count;
+    };
+    std::ifstream maps("/proc/self/maps");
+    const auto lines = std::count(std::istreambuf_iterator<char>(maps), {}, '\n');
+    return {entries("/proc/self/fd"), entries("/proc/self/task"), static_cast<std::size_t>(lines)};
+}
+
+/// Numbers in memory of a device; copies are those of base::Device, which wait for all streams.
+template <class T>
+class OnAccelerator {
+  public:
+    OnAccelerator(device::Accelerator& on, const std::vector<T>& values) : OnAccelerator(on, values.size()) {
+        on_->copy_from_host(memory_.get(), values.data(), values.size() * sizeof(T));
+    }
+    OnAccelerator(device::Accelerator& on, std::size_t count)
+        : on_(&on), count_(count), memory_(base::allocate(base::Place(on), count * sizeof(T))) {}
+    [[nodiscard]] T* data() const { return static_cast<T*>(memory_.get()); }
+    [[nodiscard]] std::vector<T> values() const {
+        std::vector<T> result(count_);
+        on_->copy_to_host(result.data(), memory_.get(), count_ * sizeof(T));
+        return result;
+    }
+
+  private:
+    device::Accelerator* on_;
+    std::size_t count_;
+    std::shared_ptr<void> memory_;
+};
+
+} // namespace ranktune::testing

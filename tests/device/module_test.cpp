@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which device a rank takes, and what `ranktune doctor` says about GPUs. Needs no CUDA.
+
+#include "device/module.hpp"
+#include "cli/checks/gpu_checks.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using device::number_of;
+
+namespace {
+
+std::vector<device::DeviceFacts> three_devices() {
+    return {{"A", "GPU-aa11", "0:1", 1, 9, 0}, {"B", "GPU-aa22", "0:2", 1, 9, 0}, {"C", "GPU-bb33", "0:3", 1, 9, 0}};
+}
+
+cli::GpuFindings healthy() {
+    cli::GpuFindings found;
+    found.built_with = "CUDA 13.0, NCCL 2.28.9";
+    found.libraries = {13000, 13010, 13000, 22809};
+    found.visible = {{"NVIDIA H200", "GPU-5c", "0:1", 141ULL << 30U, 9, 0}};
+    found.survey.driver = "580.65.06";
+    found.survey.gpus = {{"NVIDIA H200", "GPU-5c", 1ULL << 30U, 0, 5, 16, 16, 18, false, false}};
+    return found;
+}
+
+const cli::Check& named(const std::vector<cli::Check>& checks, const std::string& name) {
+    for (const auto& check : checks)
+        if (check.name == name) return check;
+    FAIL("no check " << name);
+    return checks.front();
+}
+
+} // namespace
+
+TEST_CASE("a granted name is a position in CUDA_VISIBLE_DEVICES where that is set", "[device]") {
+    CHECK(number_of("2", "0,2,3", three_devices()) == 1);
+    CHECK(number_of("0", "0,2,3", three_devices()) == 0);
+    CHECK(number_of("1", "0,2,3", three_devices()) == std::nullopt);
+    CHECK(number_of("GPU-bb33", "GPU-bb33,GPU-aa11", three_devices()) == 0);
+    CHECK(number_of("3", "0,1,2,3", three_devices()) == std::nullopt); // the fourth of three
+}
+
+TEST_CASE("a granted name is the device's own number or UUID otherwise", "[device]") {
+    CHECK(number_of("2", std::nullopt, three_devices()) == 2);
+    CHECK(number_of("3", std::nullopt, three_devices()) == std::nullopt);
+    CHECK(number_of("-1", std::nullopt, three_devices()) == std::nullopt);
+    CHECK(number_of("GPU-bb", std::nullopt, three_devices()) == 2);
+    CHECK(number_of("GPU-aa", std::nullopt, three_devices()) == std::nullopt); // two fit
+    CHECK(number_of("GPU-aa22", "1,0", three_devices()) == 1);                 // facts are in the order of the list
+}
+
+TEST_CASE("versions as NVIDIA writes them", "[device]") {
+    CHECK(device::version_text(13000) == "13.0");
+    CHECK(device::version_text(12080) == "12.8");
+    CHECK(device::nccl_version_text(22809) == "2.28.9");
+}
+
+TEST_CASE("doctor finds nothing wrong with a healthy GPU", "[device]") {
+    const auto checks = cli::gpu_checks(healthy());
+    for (const auto& check : checks) CHECK(check.state == cli::Check::State::good);
+    CHECK(named(checks, "cuda").text ==
+          "CUDA 13.0, cuBLAS 13.0; the driver supports CUDA 13.1; 1 GPU can be used from here");
+    CHECK(named(checks, "gpu 0").text == "NVIDIA H200, 0 B of 1.1 GB used, GPU-5c, PCIe 5 x16, 18 NVLinks");
+}
+
+TEST_CASE("doctor says how to mend GPUs that CUDA cannot use", "[device]") {
+    auto found = healthy();
+    found.why = "no CUDA device: the NVIDIA driver supports CUDA up to 12.4";
+    found.visible.clear();
+    CHECK(named(cli::gpu_checks(found), "cuda").state == cli::Check::State::wrong);
+    CHECK(named(cli::gpu_checks(found), "cuda").mend == found.why);
+    found.survey = {"this machine has no NVIDIA driver", "", {}};
+    CHECK(named(cli::gpu_checks(found), "cuda").state == cli::Check::State::good); // a login node
+}
+
+TEST_CASE("doctor notes a narrow link, an exclusive GPU, an old NCCL, and a build without CUDA", "[device]") {
+    auto found = healthy();
+    found.survey.gpus[0].pcie_width = 4;
+    CHECK(named(cli::gpu_checks(found), "gpu 0").mend.find("4 lanes of 16") != std::string::npos);
+    found.survey.gpus[0] = healthy().survey.gpus[0];
+    found.survey.gpus[0].exclusive = true;
+    CHECK(named(cli::gpu_checks(found), "gpu 0").state == cli::Check::State::note);
+    found.libraries.nccl = 21805;
+    CHECK(named(cli::gpu_checks(found), "nccl").state == cli::Check::State::wrong);
+    found.built_with.clear();
+    found.why = "this build has no CUDA (meson -Dcuda=enabled)";
+    CHECK(named(cli::gpu_checks(found), "cuda").state == cli::Check::State::note);
+    CHECK(named(cli::gpu_checks(found), "cuda").text == found.why);
+}

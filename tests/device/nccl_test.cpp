@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL communicators whose ranks are threads, each with a device of its own: needs two devices or more.
+
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+#include "device_case.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using device::CommunicatorError;
+using testing::OnAccelerator;
+
+namespace {
+
+std::vector<device::Accelerator*> devices_for(std::size_t ranks) {
+    auto& runtime = testing::runtime_or_skip();
+    if (runtime.devices().size() < ranks) {
+        std::printf("skipped: needs %zu GPUs\n", ranks);
+        std::fflush(stdout);
+        _exit(77);
+    }
+    std::vector<device::Accelerator*> all;
+    for (std::size_t r = 0; r < ranks; ++r) all.push_back(&runtime.open(static_cast<int>(r)));
+    return all;
+}
+
+void settle(device::Communicator& communicator) {
+    while (!communicator.settled()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+}
+
+/// Calls `body(rank, communicator, device)` on a thread per rank, before the communicator has settled.
+void on_ranks(int ranks,
+              const std::function<void(int, std::unique_ptr<device::Communicator>, device::Accelerator&)>& body) {
+    const auto devices = devices_for(static_cast<std::size_t>(ranks));
+    const auto id = testing::runtime_or_skip().make_id();
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < ranks; ++rank)
+        threads.emplace_back([&, rank] {
+            auto& on = *devices[static_cast<std::size_t>(rank)];
+            body(rank, on.make_communicator(id, ranks, rank, "test"), on);
+        });
+    for (auto& thread : threads) thread.join();
+}
+
+void close(device::Communicator& communicator) {
+    while (!communicator.close()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+}
+
+/// Waits until the sums are complete or one of the communicator's failures is reported; returns its cause, if any.
+std::optional<CommunicatorError::Cause> outcome(device::Communicator& communicator, device::Stream& stream,
+                                                std::chrono::milliseconds most) {
+    const auto end = std::chrono::steady_clock::now() + most;
+    try {
+        while (!communicator.settled() || !stream.idle()) {
+            if (std::chrono::steady_clock::now() > end) return CommunicatorError::Cause::timeout;
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        }
+    } catch (const CommunicatorError& error) {
+        return error.cause();
+    }
+    return std::nullopt;
+}
+
+/// The stand-in's faults: see its README.
+struct WithFault {
+    explicit WithFault(const std::string& text) { setenv("RANKTUNE_STAND_IN_NCCL", text.c_str(), 1); }
+    ~WithFault() { unsetenv("RANKTUNE_STAND_IN_NCCL"); }
+    WithFault(const WithFault&) = delete;
+    WithFault& operator=(const WithFault&) = delete;
+};
+
+bool on_stand_in() { return testing::is_stand_in(testing::runtime_or_skip()); }
+
+} // namespace
+
+TEST_CASE("ranks sum numbers in device memory, in the order of streams", "[device]") {
+    for (const int ranks : {2, 3, 4}) {
+        if (static_cast<std::size_t>(ranks) > testing::runtime_or_skip().devices().size()) break;
+        std::atomic<int> wrong{0};
+        on_ranks(ranks, [&](int rank, auto communicator, auto& on) {
+            settle(*communicator);
+            auto& stream = on.communication_stream();
+            const std::size_t count = 70'001; // several chunks
+            std::vector<float> mine(count);
+            for (std::size_t i = 0; i < count; ++i) mine[i] = static_cast<float>((i + 1) * (rank + 1) % 1000);
+            const OnAccelerator<float> numbers(on, mine);
+            const OnAccelerator<double> wide(on, std::vector<double>{0.5, static_cast<double>(rank)});
+            communicator->sum(numbers.data(), count, base::DType::float32, stream);
+            settle(*communicator);
+            communicator->sum(wide.data(), 2, base::DType::float64, stream);
+            settle(*communicator);
+            const auto sums = numbers.values();
+            for (std::size_t i = 0; i < count; ++i) {
+                float expected = 0.0F;
+                for (int r = 0; r < ranks; ++r) expected += static_cast<float>((i + 1) * (r + 1) % 1000);
+                wrong += sums[i] == expected ? 0 : 1;
+            }
+            wrong += wide.values() == std::vector<double>{0.5 * ranks, ranks * (ranks - 1) / 2.0} ? 0 : 1;
+            close(*communicator);
+        });
+        CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("a communicator that a rank never joins is aborted", "[device]") {
+    const auto devices = devices_for(2);
+    const auto id = testing::runtime_or_skip().make_id();
+    const auto communicator = devices[0]->make_communicator(id, 2, 0, "test");
+    for (int i = 0; i < 20; ++i) {
+        CHECK_FALSE(communicator->settled());
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    communicator->abort();
+    CHECK_THROWS_AS(communicator->settled(), CommunicatorError);
+}
+
+TEST_CASE("a sum that a peer never joins ends with the abort, and the device goes on", "[device]") {
+    on_ranks(2, [&](int rank, auto communicator, auto& on) {
+        settle(*communicator);
+        if (rank == 1) return; // aborts its own
+        const OnAccelerator<float> numbers(on, std::vector<float>(100));
+        communicator->sum(numbers.data(), 100, base::DType::float32, on.communication_stream());
+        static_cast<void>(outcome(*communicator, on.communication_stream(), std::chrono::milliseconds(30)));
+        communicator->abort();
+        testing::wait_for(on.communication_stream());
+        on.compute_stream().fill_zero(numbers.data(), 400);
+        static_cast<void>(numbers.values());
+    });
+}
+
+TEST_CASE("failures of NCCL have a cause", "[stand-in]") {
+    if (!on_stand_in()) return;
+    using Cause = CommunicatorError::Cause;
+    {
+        const WithFault fault("1:0:fail"); // rank 1 cannot form it
+        const auto devices = devices_for(2);
+        const auto id = testing::runtime_or_skip().make_id();
+        CHECK_THROWS_AS(devices[1]->make_communicator(id, 2, 1, "test"), CommunicatorError);
+    }
+    std::vector<std::optional<Cause>> causes(2);
+    const auto sum_on_both = [&] {
+        on_ranks(2, [&](int rank, auto communicator, auto& on) {
+            settle(*communicator);
+            const OnAccelerator<float> numbers(on, std::vector<float>(4));
+            auto& cause = causes[static_cast<std::size_t>(rank)];
+            cause.reset();
+            try {
+                communicator->sum(numbers.data(), 4, base::DType::float32, on.communication_stream());
+                cause = outcome(*communicator, on.communication_stream(), std::chrono::milliseconds(200));
+            } catch (const CommunicatorError& error) {
+                cause = error.cause();
+            }
+            communicator->abort();
+            testing::wait_for(on.communication_stream());
+        });
+    };
+    {
+        const WithFault fault("1:next:fail");
+        sum_on_both();
+        CHECK(causes[1] == Cause::system);
+        CHECK(causes[0] == Cause::timeout); // nobody tells it
+    }
+    {
+        const WithFault fault("1:next:hang");
+        sum_on_both();
+        CHECK(causes[1] == Cause::timeout);
+        CHECK(causes[0] == Cause::timeout);
+    }
+    {
+        const WithFault fault("1:next:async");
+        sum_on_both();
+        CHECK(causes[1] == Cause::peer);
+    }
+}
+
+TEST_CASE("a thousand communicators leave nothing behind", "[device]") {
+    const int rounds = on_stand_in() ? 1000 : 20;
+    const auto round = [](bool abort) {
+        on_ranks(2, [&](int, auto communicator, auto& on) {
+            settle(*communicator);
+            const OnAccelerator<float> numbers(on, std::vector<float>(4));
+            communicator->sum(numbers.data(), 4, base::DType::float32, on.communication_stream());
+            settle(*communicator);
+            testing::wait_for(on.communication_stream());
+            abort ? communicator->abort() : close(*communicator);
+        });
+    };
+    for (int i = 0; i < 20; ++i) round(i % 2 == 0);
+    const auto before = testing::process_entries();
+    for (int i = 0; i < rounds; ++i) round(i % 2 == 0);
+    const auto after = testing::process_entries();
+    CHECK(after.files <= before.files + 2);
+    CHECK(after.threads <= before.threads + 2);
+    CHECK(after.mappings <= before.mappings + 20);
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// GradientReducer on devices, in groups whose ranks are threads with a device each.
+
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+#include "ddp/device_groups.hpp"
+#include "ddp/protocol_collective.hpp"
+#include "ddp/thread_collective.hpp"
+#include "device_case.hpp"
+#include "ranktune/base/half.hpp"
+#include "ranktune/ddp/gradient_reducer.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using base::DType;
+
+namespace {
+
+struct Member {
+    int rank;
+    ddp::Collective& group;
+    device::Accelerator& on;
+    ddp::DeviceGroups& groups;
+};
+
+/// Ranks that are threads, for one trial after the other; each has a cache of its own, as a process has.
+class Ranks {
+  public:
+    explicit Ranks(int size, std::chrono::milliseconds form_within = std::chrono::seconds(20), std::size_t keep = 16)
+        : aborts_(static_cast<std::size_t>(size)) {
+        auto& runtime = testing::runtime_or_skip();
+        if (runtime.devices().size() < static_cast<std::size_t>(size)) {
+            std::printf("skipped: needs %d GPUs\n", size);
+            std::fflush(stdout);
+            _exit(77);
+        }
+        for (int rank = 0; rank < size; ++rank) {
+            devices_.push_back(&runtime.open(rank));
+            groups_.push_back(
+                std::make_unique<ddp::DeviceGroups>(ddp::DeviceGroups::Settings{"here", keep, form_within}));
+            roster_.push_back(base::Rank{static_cast<std::uint32_t>(rank)});
+        }
+    }
+    [[nodiscard]] int size() const { return static_cast<int>(devices_.size()); }
+    [[nodiscard]] ddp::DeviceGroups& groups(int rank) { return *groups_[static_cast<std::size_t>(rank)]; }
+    [[nodiscard]] std::atomic<bool>& abort(int rank) { return aborts_[static_cast<std::size_t>(rank)]; }
+    /// `same_device`: all ranks take the first one.
+    void trial(const std::function<void(Member)>& body, bool same_device = false) {
+        std::vector<const std::atomic<bool>*> flags;
+        for (auto& flag : aborts_) flags.push_back(&flag);
+        const auto collectives = ddp::make_thread_collectives(size(), flags);
+        std::vector<std::thread> threads;
+        for (int rank = 0; rank < size(); ++rank)
+            threads.emplace_back([&, rank] {
+                const auto r = static_cast<std::size_t>(rank);
+                auto& collective = dynamic_cast<ddp::ProtocolCollective&>(*collectives[r]);
+                collective.reach_devices(*groups_[r], roster_, "test");
+                body({rank, collective, *devices_[same_device ? 0 : r], *groups_[r]});
+            });
+        for (auto& thread : threads) thread.join();
+    }
+
+  private:
+    std::vector<std::atomic<bool>> aborts_;
+    std::vector<device::Accelerator*> devices_;
+    std::vector<std::unique_ptr<ddp::DeviceGroups>> groups_;
+    std::vector<base::Rank> roster_;
+};
+
+const std::vector<std::size_t> tensors{5, 300, 7, 1000, 1};
+
+/// Writes this rank's gradients of a step by work of the compute stream that takes its time.
+void compute(Member me, ddp::GradientReducer& reducer, int step, const std::shared_ptr<void>& pinned) {
+    auto* const numbers = static_cast<float*>(pinned.get());
+    for (std::size_t i = tensors.size(); i-- > 0;) {
+        const auto gradient = reducer.gradient_buffer(i);
+        for (std::size_t k = 0; k < tensors[i]; ++k)
+            numbers[i * 1000 + k] = static_cast<float>((me.rank + 1) * (step + 1)) + static_cast<float>(k % 10);
+        me.on.compute_stream().upload(gradient.address(), numbers + i * 1000, tensors[i] * sizeof(float));
+        reducer.ready(i);
+        reducer.poll();
+    }
+}
+
+/// Reads the sums by work of the compute stream, as an optimizer does.
+int wrong_sums(Member me, ddp::GradientReducer& reducer, int step) {
+    int wrong = 0;
+    const auto pinned = me.on.allocate_pinned(1000 * sizeof(float));
+    const auto* const sums = static_cast<const float*>(pinned.get());
+    const int n = me.group.size();
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        me.on.compute_stream().download(pinned.get(), reducer.gradient_buffer(i).address(), tensors[i] * sizeof(float));
+        testing::wait_for(me.on.compute_stream());
+        for (std::size_t k = 0; k < tensors[i]; ++k) {
+            const float expected =
+                static_cast<float>(n * (n + 1) / 2 * (step + 1)) + static_cast<float>(n) * static_cast<float>(k % 10);
+            wrong += sums[k] == expected ? 0 : 1;
+        }
+    }
+    return wrong;
+}
+
+void wait_for_devices(Member me) {
+    testing::wait_for(me.on.compute_stream());
+    testing::wait_for(me.on.communication_stream());
+}
+
+struct WithFault {
+    explicit WithFault(const char* text) { setenv("RANKTUNE_STAND_IN_NCCL", text, 1); }
+    ~WithFault() { unsetenv("RANKTUNE_STAND_IN_NCCL"); }
+    WithFault(const WithFault&) = delete;
+    WithFault& operator=(const WithFault&) = delete;
+};
+
+int most_ranks() { return static_cast<int>(std::min<std::size_t>(testing::runtime_or_skip().devices().size(), 3)); }
+
+} // namespace
+
+TEST_CASE("gradients on devices are summed over the ranks, in every step", "[device]") {
+    for (int size = 1; size <= most_ranks(); ++size) {
+        Ranks ranks(size);
+        for (const std::size_t limit : {std::size_t{1}, std::size_t{400}, std::size_t{100'000}}) {
+            std::atomic<int> wrong{0};
+            ranks.trial([&](Member me) {
+                const auto pinned = me.on.allocate_pinned(tensors.size() * 1000 * sizeof(float));
+                ddp::GradientReducer reducer(me.group, tensors, limit, DType::float32, base::Place(me.on));
+                for (int step = 0; step < 10; ++step) {
+                    ddp::run_step(reducer, [&] { compute(me, reducer, step, pinned); });
+                    wrong += wrong_sums(me, reducer, step);
+                }
+            });
+            CHECK(wrong == 0);
+        }
+    }
+}
+
+TEST_CASE("a communicator is used again by the next trial of the same ranks, and bounded", "[device]") {
+    if (most_ranks() < 2) return;
+    const auto trials = [](Ranks& ranks, int count) {
+        for (int i = 0; i < count; ++i)
+            ranks.trial([](Member me) { ddp::GradientReducer(me.group, {3}, 10, DType::float32, base::Place(me.on)); });
+    };
+    Ranks ranks(2);
+    trials(ranks, 5);
+    CHECK(ranks.groups(0).counts().made == 1);
+    CHECK(ranks.groups(1).counts().reused == 4);
+    CHECK(ranks.groups(1).counts().kept == 1);
+    Ranks forgetful(2, std::chrono::seconds(20), 0);
+    trials(forgetful, 3);
+    CHECK(forgetful.groups(0).counts().made == 3);
+    CHECK(forgetful.groups(0).counts().kept == 0);
+}
+
+TEST_CASE("16-bit gradients are added in float and rounded once", "[device]") {
+    if (most_ranks() < 3) return;
+    Ranks ranks(3);
+    std::atomic<int> wrong{0};
+    ranks.trial([&](Member me) {
+        for (const DType type : {DType::float16, DType::bfloat16}) {
+            ddp::GradientReducer reducer(me.group, {2}, 10, type, base::Place(me.on));
+            // 256 + 1 + 1 is 258 in float, and 256 when bfloat16 is rounded after each addition.
+            const float mine[] = {me.rank == 0 ? 256.0F : 1.0F, static_cast<float>(me.rank)};
+            const auto gradient = reducer.gradient_buffer(0);
+            float sums[2] = {};
+            const auto as = [&]<class Half>(Half) {
+                const std::array<Half, 2> halves{Half(mine[0]), Half(mine[1])};
+                std::array<Half, 2> back{};
+                base::copy(halves, gradient);
+                ddp::run_step(reducer, [&] { reducer.ready(0); });
+                base::copy(gradient, back);
+                for (int i = 0; i < 2; ++i) sums[i] = static_cast<float>(back[static_cast<std::size_t>(i)]);
+            };
+            type == DType::float16 ? as(base::Float16{}) : as(base::BFloat16{});
+            wrong += sums[0] == 258.0F && sums[1] == 3.0F ? 0 : 1;
+        }
+    });
+    CHECK(wrong == 0);
+}
+
+TEST_CASE("a rank that throws within or outside of a step takes the others along, and the group goes on", "[device]") {
+    if (most_ranks() < 3) return;
+    Ranks ranks(3);
+    for (const bool within : {true, false}) {
+        std::atomic<int> left{0};
+        std::atomic<int> wrong{0};
+        ranks.trial([&](Member me) {
+            const auto pinned = me.on.allocate_pinned(tensors.size() * 1000 * sizeof(float));
+            ddp::GradientReducer reducer(me.group, tensors, 400, DType::float32, base::Place(me.on));
+            ddp::run_step(reducer, [&] { compute(me, reducer, 0, pinned); });
+            try {
+                if (me.rank == 1 && !within) throw base::Error("outside");
+                ddp::run_step(reducer, [&] {
+                    if (me.rank == 1) throw base::Error("within");
+                    compute(me, reducer, 1, pinned);
+                });
+            } catch (const ddp::PeerFailed&) {
+                ++left;
+            } catch (const base::Error&) {
+                if (!within) me.group.fail();
+            }
+            ddp::run_step(reducer, [&] { compute(me, reducer, 2, pinned); });
+            wrong += wrong_sums(me, reducer, 2);
+        });
+        CHECK(left == 2);
+        CHECK(wrong == 0);
+    }
+    CHECK(ranks.groups(0).counts().made == 1);
+}
+
+TEST_CASE("two ranks with the same device are refused on all ranks", "[device]") {
+    if (most_ranks() < 2) return;
+    Ranks ranks(2);
+    std::atomic<int> refused{0};
+    ranks.trial(
+        [&](Member me) {
+            try {
+                ddp::GradientReducer(me.group, {3}, 10, DType::float32, base::Place(me.on));
+            } catch (const base::UsageError& error) {
+                refused += std::string(error.what()).find("ranks 0 and 1 of the trial have the same GPU") == 0 ? 1 : 0;
+            }
+        },
+        true);
+    CHECK(refused == 2);
+}
+
+TEST_CASE("what NCCL fails at is a lost group with a cause; the next trial forms a new one", "[stand-in]") {
+    if (!testing::is_stand_in(testing::runtime_or_skip())) return;
+    using Cause = ddp::GroupLost::Cause;
+    for (const char* fault : {"1:next:fail", "1:next:async", "1:next:hang"}) {
+        Ranks ranks(2, std::chrono::milliseconds(300));
+        const bool hangs = std::string(fault).ends_with("hang");
+        std::atomic<int> lost{0};
+        std::atomic<int> told{0};
+        std::optional<Cause> cause;
+        ranks.trial([&](Member me) {
+            ddp::GradientReducer reducer(me.group, tensors, 400, DType::float32, base::Place(me.on));
+            const auto pinned = me.on.allocate_pinned(tensors.size() * 1000 * sizeof(float));
+            ddp::run_step(reducer, [&] { compute(me, reducer, 0, pinned); });
+            wait_for_devices(me);
+            me.group.barrier();
+            if (me.rank == 0) setenv("RANKTUNE_STAND_IN_NCCL", fault, 1);
+            me.group.barrier();
+            try {
+                for (int step = 1; step < 4; ++step) {
+                    ddp::run_step(reducer, [&] { compute(me, reducer, step, pinned); });
+                    auto& sums = me.group.sums_on(me.on);
+                    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+                    while (!me.on.compute_stream().idle()) { // as a trainable waits
+                        // What hangs is found by the head: it aborts the attempt.
+                        if (hangs && std::chrono::steady_clock::now() > end) ranks.abort(me.rank) = true;
+                        sums.look();
+                    }
+                }
+            } catch (const ddp::GroupLost& error) {
+                ++lost;
+                if (me.rank == 1) cause = error.cause();
+                if (me.rank == 0 && error.cause() == Cause::peer) ++told;
+            } catch (const ddp::Aborted&) {
+                ++lost;
+            }
+        });
+        unsetenv("RANKTUNE_STAND_IN_NCCL");
+        CHECK(lost == 2);
+        if (!hangs) CHECK(told == 1); // the other rank heard of it from this one
+        if (std::string(fault).ends_with("fail")) CHECK(cause == Cause::system);
+        if (std::string(fault).ends_with("async")) CHECK(cause == Cause::peer);
+        ranks.abort(0) = false;
+        ranks.abort(1) = false;
+        std::atomic<int> wrong{0};
+        ranks.trial([&](Member me) {
+            ddp::GradientReducer reducer(me.group, tensors, 400, DType::float32, base::Place(me.on));
+            const auto pinned = me.on.allocate_pinned(tensors.size() * 1000 * sizeof(float));
+            ddp::run_step(reducer, [&] { compute(me, reducer, 0, pinned); });
+            wrong += wrong_sums(me, reducer, 0);
+        });
+        CHECK(wrong == 0);
+        CHECK(ranks.groups(0).counts().made == 2);
+    }
+}
+
+TEST_CASE("a communicator that cannot be formed in time is a lost group", "[stand-in]") {
+    if (!testing::is_stand_in(testing::runtime_or_skip())) return;
+    for (const char* fault : {"1:0:hang", "1:0:fail"}) {
+        Ranks ranks(2, std::chrono::milliseconds(200));
+        std::atomic<int> lost{0};
+        using Cause = ddp::GroupLost::Cause;
+        std::optional<Cause> cause;
+        const WithFault with(fault);
+        ranks.trial([&](Member me) {
+            try {
+                ddp::GradientReducer(me.group, {3}, 10, DType::float32, base::Place(me.on));
+            } catch (const ddp::GroupLost& error) {
+                ++lost;
+                if (me.rank == 0) cause = error.cause();
+            }
+        });
+        CHECK(lost == 2);
+        const bool first = cause == Cause::timeout; // whose time is over first tells the other one
+        CHECK((cause == Cause::peer || (first && std::string(fault).ends_with("hang"))));
+    }
+}
+
+TEST_CASE("a thousand groups leave no memory of the device, threads or files behind", "[device]") {
+    if (most_ranks() < 2) return;
+    const bool stand_in = testing::is_stand_in(testing::runtime_or_skip());
+    Ranks ranks(2, std::chrono::seconds(20), 0);
+    const auto round = [&] {
+        ranks.trial([](Member me) {
+            ddp::GradientReducer reducer(me.group, {300}, 100, DType::float32, base::Place(me.on));
+            ddp::run_step(reducer, [&] { reducer.ready(0); });
+        });
+    };
+    for (int i = 0; i < 10; ++i) round();
+    const auto before = testing::process_entries();
+    for (int i = 0; i < (stand_in ? 1000 : 20); ++i) round();
+    const auto after = testing::process_entries();
+    CHECK(after.files <= before.files + 2);
+    CHECK(after.threads <= before.threads + 2);
+    CHECK(after.mappings <= before.mappings + 20);
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stand-in finds mistakes that a GPU usually hides. Each device that a test ruins is its own.
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "device_case.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using testing::OnAccelerator;
+
+namespace {
+
+device::Accelerator& stand_in(int number) {
+    auto& runtime = testing::runtime_or_skip();
+    if (!testing::is_stand_in(runtime)) {
+        std::printf("skipped: these mistakes are for the stand-in\n");
+        std::fflush(stdout);
+        _exit(77);
+    }
+    return runtime.open(number);
+}
+
+/// One stream fills memory, the other copies it to the host; how many rounds of 200 did not see the result.
+int rounds_that_miss(device::Accelerator& on, bool with_wait) {
+    const auto pinned = on.allocate_pinned(256 * sizeof(float));
+    const auto* const seen = static_cast<const float*>(pinned.get());
+    const auto ready = on.make_event();
+    int missed = 0;
+    for (int round = 0; round < 200; ++round) {
+        const OnAccelerator<float> memory(on, 256); // NaN
+        on.compute_stream().fill_zero(memory.data(), 256 * sizeof(float));
+        on.compute_stream().record(*ready);
+        if (with_wait) on.communication_stream().wait(*ready);
+        on.communication_stream().download(pinned.get(), memory.data(), 256 * sizeof(float));
+        testing::wait_for(on.communication_stream());
+        missed += seen[255] == 0.0F ? 0 : 1;
+        testing::wait_for(on.compute_stream());
+    }
+    return missed;
+}
+
+/// Runs `body` in a child process; returns the signal that ended it, or 0.
+template <class Body>
+int signal_of(Body&& body) {
+    const pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL); // not the test library's handler
+        body();
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+} // namespace
+
+TEST_CASE("a forgotten event wait is found", "[stand-in]") {
+    auto& on = stand_in(0);
+    CHECK(rounds_that_miss(on, true) == 0);
+    CHECK(rounds_that_miss(on, false) > 0);
+}
+
+TEST_CASE("memory that is used after its release is found, and the device is lost", "[stand-in]") {
+    auto& on = stand_in(1);
+    float* freed = nullptr;
+    {
+        const OnAccelerator<float> memory(on, 16);
+        freed = memory.data();
+    }
+    on.compute_stream().fill_zero(freed, 16 * sizeof(float));
+    bool lost = false;
+    try {
+        testing::wait_for(on.compute_stream());
+    } catch (const device::DeviceError& error) {
+        lost = error.lost();
+    }
+    CHECK(lost);
+    CHECK_THROWS_AS(on.allocate(16), device::DeviceError); // from now on
+}
+
+TEST_CASE("memory that is used beyond its end is found", "[stand-in]") {
+    auto& on = stand_in(2);
+    const OnAccelerator<float> memory(on, 16);
+    on.compute_stream().fill_zero(memory.data(), 17 * sizeof(float));
+    CHECK_THROWS_AS(testing::wait_for(on.compute_stream()), device::DeviceError);
+}
+
+TEST_CASE("memory that a stream still has to give is not for others", "[stand-in]") {
+    auto& on = stand_in(3);
+    const auto never = on.make_event();
+    bool found = false;
+    for (int round = 0; round < 200 && !found; ++round) {
+        void* const scratch = on.compute_stream().allocate(64);
+        on.communication_stream().fill_zero(scratch, 64); // without an event
+        try {
+            testing::wait_for(on.communication_stream());
+        } catch (const device::DeviceError&) {
+            found = true;
+        }
+    }
+    CHECK(found);
+}
+
+TEST_CASE("the host cannot access memory of a device", "[stand-in]") {
+    auto& on = stand_in(0);
+    const OnAccelerator<float> memory(on, std::vector<float>{1.0F});
+    volatile float* const address = memory.data();
+    CHECK(signal_of([&] { static_cast<void>(*address); }) == SIGSEGV);
+    CHECK(signal_of([&] { *address = 2.0F; }) == SIGSEGV);
+    CHECK(signal_of([] {}) == 0);
+    CHECK(memory.values() == std::vector<float>{1.0F});
+}
+
+TEST_CASE("pinned memory is read when the copy runs, and undefined until a copy has written it", "[stand-in]") {
+    auto& on = stand_in(0);
+    const auto source = on.allocate_pinned(sizeof(float));
+    const auto target = on.allocate_pinned(sizeof(float));
+    auto* const from = static_cast<float*>(source.get());
+    auto* const to = static_cast<float*>(target.get());
+    const OnAccelerator<float> memory(on, 1);
+    int overwritten = 0;
+    int undefined = 0;
+    for (int round = 0; round < 200; ++round) {
+        *from = 1.0F;
+        on.compute_stream().upload(memory.data(), from, sizeof(float));
+        *from = 2.0F; // too early
+        *to = 3.0F;
+        on.compute_stream().download(to, memory.data(), sizeof(float));
+        undefined += std::isnan(*to) ? 1 : 0; // too early
+        testing::wait_for(on.compute_stream());
+        overwritten += *to == 2.0F ? 1 : 0;
+    }
+    CHECK(overwritten > 0);
+    CHECK(undefined > 0);
+}

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of libcudart.so.13 that libranktune-cuda imports, on the stand-in's machine. What they promise is from
+// the CUDA Runtime API's documentation; what CUDA leaves open is decided against the caller.
+
+#include <cuda_runtime_api.h>
+#include <cxxabi.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "failures.hpp"
+#include "grid.hpp"
+#include "machine.hpp"
+
+namespace stand_in {
+namespace {
+
+constexpr int most_devices = 16;
+std::atomic<bool> failed[most_devices];
+thread_local int current_device = 0;
+thread_local cudaError_t last_error = cudaSuccess;
+
+/// The numbers on the machine of the devices that this process sees.
+std::vector<int> visible_devices() {
+    const int count = std::min(std::stoi(setting("DEVICES", "4")), most_devices);
+    std::vector<int> all;
+    const char* const list = std::getenv("CUDA_VISIBLE_DEVICES");
+    if (list == nullptr) {
+        for (int i = 0; i < count; ++i) all.push_back(i);
+        return all;
+    }
+    for (const char* at = list; *at != '\0';) {
+        char* end = nullptr;
+        const long number = std::strtol(at, &end, 10);
+        if (end == at || number < 0 || number >= count) break; // CUDA ignores the rest of the list then
+        all.push_back(static_cast<int>(number));
+        at = *end == ',' ? end + 1 : end;
+    }
+    return all;
+}
+
+const std::vector<int>& devices() {
+    static const std::vector<int> all = visible_devices();
+    return all;
+}
+
+cudaError_t answer(cudaError_t code) {
+    if (code != cudaSuccess && code != cudaErrorNotReady) last_error = code;
+    return code;
+}
+
+/// The sticky error of a device, or what `call` returns.
+template <class Call>
+cudaError_t on_device(int device, Call&& call) {
+    if (has_failed(device)) return answer(cudaErrorIllegalAddress);
+    try {
+        return answer(call());
+    } catch (const Fault& fault) {
+        fail_device(device, fault.what());
+        return answer(cudaErrorIllegalAddress);
+    }
+}
+
+Stream* native(cudaStream_t stream) {
+    if (stream == nullptr) {
+        std::fprintf(stderr, "stand-in: the default stream is not supported\n");
+        std::abort();
+    }
+    return reinterpret_cast<Stream*>(stream);
+}
+
+// ---- pinned memory ----
+
+struct Pinned {
+    std::mutex mutex;
+    std::map<const std::byte*, std::size_t> blocks;
+    bool holds(const void* address, std::size_t bytes) {
+        const auto* const at = static_cast<const std::byte*>(address);
+        const std::lock_guard lock(mutex);
+        const auto next = blocks.upper_bound(at);
+        if (next == blocks.begin()) return false;
+        const auto& [begin, size] = *std::prev(next);
+        return at + bytes <= begin + size;
+    }
+};
+Pinned& pinned() {
+    static auto* const all = new Pinned;
+    return *all;
+}
+
+// ---- events ----
+
+/// One record of an event; waits refer to it, whatever is recorded later.
+struct Record {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool reached = false;
+    void reach() {
+        {
+            const std::lock_guard lock(mutex);
+            reached = true;
+        }
+        changed.notify_all();
+    }
+};
+struct EventState {
+    std::shared_ptr<Record> last; ///< empty: never recorded, counts as reached
+};
+EventState* native(cudaEvent_t event) { return reinterpret_cast<EventState*>(event); }
+
+// ---- kernels ----
+
+struct Kernel {
+    std::string name; ///< with namespaces, without parameters
+};
+std::map<std::string, BoundKernel (*)(void**, const std::string&)>& host_forms() {
+    static auto* const all = new std::map<std::string, BoundKernel (*)(void**, const std::string&)>;
+    return *all;
+}
+std::map<const void*, Kernel*>& kernels() {
+    static auto* const all = new std::map<const void*, Kernel*>;
+    return *all;
+}
+
+std::string demangled(const char* name) {
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
+                                                           &std::free);
+    const std::string whole = status == 0 ? text.get() : name;
+    return whole.substr(0, whole.find('('));
+}
+
+struct Configuration {
+    dim3 grid;
+    dim3 block;
+    std::size_t shared = 0;
+    void* stream = nullptr;
+};
+thread_local Configuration configuration;
+
+} // namespace
+
+void add_kernel(const std::string& name, BoundKernel (*bind)(void**, const std::string&)) { host_forms()[name] = bind; }
+
+void fail_device(int device, const std::string& why) {
+    if (failed[device].exchange(true)) return;
+    std::fprintf(stderr, "stand-in: device %d failed: %s\n", device, why.c_str());
+}
+bool has_failed(int device) { return failed[device]; }
+
+} // namespace stand_in
+
+using namespace stand_in;
+
+extern "C" {
+
+// ---- what nvcc's host code calls ----
+
+void** __cudaRegisterFatBinary(void* binary) {
+    static void* handle[1];
+    handle[0] = binary;
+    return handle;
+}
+void __cudaRegisterFatBinaryEnd(void**) {}
+void __cudaUnregisterFatBinary(void**) {}
+void __cudaRegisterFunction(void**, const char* stub, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
+                            int*) {
+    kernels()[stub] = new Kernel{demangled(name)};
+}
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* stub) {
+    *kernel = reinterpret_cast<cudaKernel_t>(kernels().at(stub));
+    return cudaSuccess;
+}
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared, void* stream) {
+    configuration = {grid, block, shared, stream};
+    return 0;
+}
+cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, std::size_t* shared, void* stream) {
+    *grid = configuration.grid;
+    *block = configuration.block;
+    *shared = configuration.shared;
+    *static_cast<void**>(stream) = configuration.stream;
+    return cudaSuccess;
+}
+
+cudaError_t __cudaLaunchKernel(cudaKernel_t handle, dim3 grid, dim3 block, void** arguments, std::size_t,
+                               cudaStream_t stream) {
+    Stream* const on = native(stream);
+    const int device = device_of(on);
+    if (device != devices()[static_cast<std::size_t>(current_device)]) return answer(cudaErrorInvalidResourceHandle);
+    const Kernel& kernel = *reinterpret_cast<Kernel*>(handle);
+    const auto form = host_forms().find(kernel.name);
+    if (form == host_forms().end()) {
+        std::fprintf(stderr, "stand-in: no host form of the kernel %s (host_kernels.cpp)\n", kernel.name.c_str());
+        return answer(cudaErrorInvalidDeviceFunction);
+    }
+    if (block.x * block.y * block.z > 1024 || grid.x == 0) return answer(cudaErrorInvalidConfiguration);
+    return on_device(device, [&] {
+        static std::atomic<unsigned> launches{0};
+        const unsigned seed = ++launches * 2654435761U;
+        enqueue(on, kernel.name, [=, bound = form->second(arguments, kernel.name)] {
+            run_grid({grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, bound(device), seed);
+        });
+        return cudaSuccess;
+    });
+}
+
+// ---- devices ----
+
+cudaError_t cudaGetDeviceCount(int* count) {
+    *count = static_cast<int>(devices().size());
+    return *count == 0 ? answer(cudaErrorNoDevice) : cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+    if (device < 0 || device >= static_cast<int>(devices().size())) return answer(cudaErrorInvalidDevice);
+    current_device = device;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+    *properties = {};
+    std::snprintf(properties->name, sizeof properties->name, "stand-in (no GPU)");
+    properties->totalGlobalMem = std::size_t{2} << 30U;
+    properties->major = 9;
+    for (int i = 0; i < 16; ++i) properties->uuid.bytes[i] = static_cast<char>(i);
+    properties->uuid.bytes[0] = static_cast<char>(devices()[static_cast<std::size_t>(device)]);
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
+    std::snprintf(text, static_cast<std::size_t>(length), "0000:%02X:00.0",
+                  static_cast<unsigned>(devices()[static_cast<std::size_t>(device)]));
+    return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) { return *version = 13000, cudaSuccess; }
+cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 13000, cudaSuccess; }
+
+// ---- errors ----
+
+cudaError_t cudaGetLastError() {
+    const cudaError_t code = last_error;
+    last_error = has_failed(devices().empty() ? 0 : devices()[static_cast<std::size_t>(current_device)])
+                     ? cudaErrorIllegalAddress
+                     : cudaSuccess;
+    return code;
+}
+const char* cudaGetErrorName(cudaError_t code) {
+    return code == cudaErrorIllegalAddress     ? "cudaErrorIllegalAddress"
+           : code == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation"
+                                               : "an error of the stand-in";
+}
+const char* cudaGetErrorString(cudaError_t code) {
+    return code == cudaErrorIllegalAddress     ? "an illegal memory access was encountered"
+           : code == cudaErrorMemoryAllocation ? "out of memory"
+                                               : "see its name";
+}
+
+// ---- memory ----
+
+cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+    const int device = devices()[static_cast<std::size_t>(current_device)];
+    return on_device(device, [&] {
+        *memory = reserve(device, bytes, true);
+        return *memory != nullptr ? cudaSuccess : cudaErrorMemoryAllocation;
+    });
+}
+/// CUDA may wait for the device's work here, but does not promise it: this one does not.
+cudaError_t cudaFree(void* memory) {
+    const int device = devices()[static_cast<std::size_t>(current_device)];
+    return on_device(device, [&] {
+        if (memory != nullptr) take_back(memory);
+        return cudaSuccess;
+    });
+}
+cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream) {
+    Stream* const on = native(stream);
+    return on_device(device_of(on), [&] {
+        *memory = reserve(device_of(on), bytes, false);
+        if (*memory == nullptr) return cudaErrorMemoryAllocation;
+        enqueue(on, "cudaMallocAsync", [address = *memory] { give(address); });
+        return cudaSuccess;
+    });
+}
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
+    Stream* const on = native(stream);
+    return on_device(device_of(on), [&] {
+        enqueue(on, "cudaFreeAsync", [memory] { take_back(memory); });
+        return cudaSuccess;
+    });
+}
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+    *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    std::memset(*memory, 0xFF, bytes);
+    const std::lock_guard lock(pinned().mutex);
+    pinned().blocks[static_cast<std::byte*>(*memory)] = bytes;
+    return cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* memory) {
+    {
+        const std::lock_guard lock(pinned().mutex);
+        if (pinned().blocks.erase(static_cast<std::byte*>(memory)) == 0) return answer(cudaErrorInvalidValue);
+    }
+    std::memset(memory, 0xFF, malloc_usable_size(memory)); // for copies that have not run yet
+    std::free(memory);
+    return cudaSuccess;
+}
+
+/// Pinned sources are read when the copy runs, pageable ones now. Pinned destinations are undefined until then; a copy
+/// to pageable memory has run when this returns.
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+    Stream* const on = native(stream);
+    const int device = device_of(on);
+    return on_device(device, [&] {
+        if (kind == cudaMemcpyHostToDevice) {
+            std::shared_ptr<std::vector<std::byte>> copy;
+            if (!pinned().holds(from, bytes)) {
+                const auto* const begin = static_cast<const std::byte*>(from);
+                copy = std::make_shared<std::vector<std::byte>>(begin, begin + bytes);
+            }
+            enqueue(on, "cudaMemcpyAsync to the device",
+                    [=] { std::memcpy(contents(to, bytes, device, "the copy"), copy ? copy->data() : from, bytes); });
+            return cudaSuccess;
+        }
+        if (kind != cudaMemcpyDeviceToHost) return cudaErrorInvalidMemcpyDirection;
+        const bool later = pinned().holds(to, bytes);
+        if (later) std::memset(to, 0xFF, bytes);
+        enqueue(on, "cudaMemcpyAsync to the host",
+                [=] { std::memcpy(to, contents(from, bytes, device, "the copy"), bytes); });
+        if (!later) drain(on);
+        return cudaSuccess;
+    });
+}
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
+    Stream* const on = native(stream);
+    const int device = device_of(on);
+    return on_device(device, [&] {
+        enqueue(on, "cudaMemsetAsync", [=] { std::memset(contents(memory, bytes, device, "the call"), value, bytes); });
+        return cudaSuccess;
+    });
+}
+
+// ---- streams and events ----
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+    if (flags != cudaStreamNonBlocking) return answer(cudaErrorInvalidValue);
+    *stream = reinterpret_cast<cudaStream_t>(make_stream(devices()[static_cast<std::size_t>(current_device)]));
+    return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    destroy(native(stream));
+    return cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+    Stream* const on = native(stream);
+    return on_device(device_of(on), [&] { return is_idle(on) ? cudaSuccess : cudaErrorNotReady; });
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+    *event = reinterpret_cast<cudaEvent_t>(new EventState);
+    return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    delete native(event);
+    return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    Stream* const on = native(stream);
+    return on_device(device_of(on), [&] {
+        const auto record = std::make_shared<Record>();
+        native(event)->last = record;
+        enqueue(on, "cudaEventRecord", [record] { record->reach(); });
+        return cudaSuccess;
+    });
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+    const int device = devices()[static_cast<std::size_t>(current_device)];
+    return on_device(device, [&] {
+        const auto record = native(event)->last;
+        if (!record) return cudaSuccess;
+        const std::lock_guard lock(record->mutex);
+        return record->reached ? cudaSuccess : cudaErrorNotReady;
+    });
+}
+/// Waits for the last record before this call; later ones do not count.
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+    Stream* const on = native(stream);
+    return on_device(device_of(on), [&] {
+        const auto record = native(event)->last;
+        if (!record) return cudaSuccess;
+        enqueue(on, "cudaStreamWaitEvent", [record, device = device_of(on)] {
+            std::unique_lock lock(record->mutex);
+            while (!record->reached && !has_failed(device))
+                record->changed.wait_for(lock, std::chrono::milliseconds(5));
+        });
+        return cudaSuccess;
+    });
+}
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The stand-in's machine: device memory, streams and faults, behind the stand-ins for cudart, cuBLAS and NCCL. The
+// rules are in README.md.
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace stand_in {
+
+/// A mistake of the code under test. On a stream it makes the device answer every later call with an error.
+class Fault : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+// ---- memory ----
+
+/// Memory of device `device`, at an address that the host cannot access. `live`: at once, filled with NaN; otherwise
+/// from `give` on. nullptr: the device has no room.
+void* reserve(int device, std::size_t bytes, bool live);
+void give(void* memory);
+/// Throws Fault for anything but the beginning of live memory.
+void take_back(void* memory);
+/// Where the stand-in itself finds the contents. Throws Fault unless all of it is live memory of `device`. `bytes` 0:
+/// only the address is checked.
+[[nodiscard]] std::byte* contents(const void* memory, std::size_t bytes, int device, const std::string& user);
+[[nodiscard]] std::size_t live_allocations();
+
+// ---- streams ----
+
+struct Stream;
+[[nodiscard]] Stream* make_stream(int device);
+/// After its work.
+void destroy(Stream* stream);
+/// `work` runs on the stream's thread, after a random delay, unless the device has failed.
+void enqueue(Stream* stream, const std::string& name, std::function<void()> work);
+[[nodiscard]] int device_of(const Stream* stream);
+[[nodiscard]] bool is_idle(const Stream* stream);
+void drain(const Stream* stream);
+
+// ---- settings, from the environment ----
+
+/// RANKTUNE_STAND_IN_`name`, read at every call; `otherwise` when it is not set.
+[[nodiscard]] std::string setting(const char* name, const char* otherwise);
+/// Microseconds by which something is late: often none. Seeded by RANKTUNE_STAND_IN_SEED and the number of the caller.
+class Delays {
+  public:
+    explicit Delays(unsigned number);
+    [[nodiscard]] unsigned next();
+
+  private:
+    unsigned long long state_;
+    unsigned most_;
+};
+
+// ---- kernels ----
+
+/// A kernel's arguments, copied at launch; a call runs one thread of the grid.
+using BoundKernel = std::function<std::function<void()>(int device)>;
+/// The host form of a kernel: copies arguments. `name`: with its namespaces, without parameters.
+void add_kernel(const std::string& name, BoundKernel (*bind)(void** arguments, const std::string& name));
+
+} // namespace stand_in

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of libnccl.so.2 that libranktune-cuda imports. Ranks are processes of one node, or threads: they share
+// memory that the maker of the id owns, and open it through its entry in /proc, so that nothing is left behind.
+
+#include <fcntl.h>
+#include <nccl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "machine.hpp"
+
+using namespace stand_in;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::size_t chunk = 65536; ///< bytes of a rank that are summed at a time
+constexpr std::size_t most_ranks = 64;
+
+/// At the beginning of the shared memory; the chunks of the ranks follow.
+struct Meeting {
+    std::atomic<int> joined{0};
+    std::atomic<unsigned long long> arrived{0}; ///< at all barriers together
+    std::atomic<unsigned long long> counts[most_ranks];
+};
+struct Id {
+    char magic[16];
+    pid_t process;
+    int file;
+    unsigned long long number; ///< the same file number may be used again
+};
+constexpr char magic_text[16] = "stand-in, no id";
+
+/// RANKTUNE_STAND_IN_NCCL: "RANK:CALL:WHAT": the CALL-th sum of that rank in this process (from 1), or 0, the forming,
+/// or "next", every sum, fails ("fail"), never completes ("hang"), or completes with an error of another rank
+/// ("async").
+std::string fault_of(int rank, unsigned long call) {
+    const std::string text = setting("NCCL", "");
+    for (const std::string& number : {std::to_string(call), std::string(call == 0 ? "" : "next")}) {
+        const std::string wanted = std::to_string(rank) + ":" + number + ":";
+        if (text.starts_with(wanted)) return text.substr(wanted.size());
+    }
+    return "";
+}
+std::atomic<unsigned long> calls_of[most_ranks];
+
+} // namespace
+
+struct ncclComm {
+    int rank = 0;
+    int size = 0;
+    Id id{};
+    std::shared_ptr<std::byte> memory; ///< Meeting and chunks
+    std::atomic<bool> aborted{false};
+    std::atomic<ncclResult_t> state{ncclInProgress};
+    std::atomic<Clock::time_point> settles{Clock::now()}; ///< until then a call is "in progress"
+    Delays delays{0};
+    unsigned long long barriers = 0; ///< passed; of the stream's thread
+    bool finalized = false;
+    std::thread forming;
+
+    [[nodiscard]] Meeting& meeting() const { return *reinterpret_cast<Meeting*>(memory.get()); }
+    [[nodiscard]] std::byte* chunk_of(int r) const {
+        return memory.get() + (sizeof(Meeting) + 63) / 64 * 64 + static_cast<std::size_t>(r) * chunk;
+    }
+    [[nodiscard]] bool in_progress() const { return state == ncclInProgress || Clock::now() < settles.load(); }
+    void settle_later() { settles = Clock::now() + std::chrono::microseconds(delays.next()); }
+    bool barrier();
+    void form();
+    void sum(std::byte* values, std::size_t bytes, bool wide);
+};
+
+namespace {
+
+std::shared_ptr<ncclComm>& shared(ncclComm_t communicator) {
+    return *reinterpret_cast<std::shared_ptr<ncclComm>*>(communicator);
+}
+
+template <class Number>
+void add_ranks(const ncclComm& all, std::byte* to, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes / sizeof(Number); ++i) {
+        Number sum = 0;
+        for (int r = 0; r < all.size; ++r) sum += reinterpret_cast<const Number*>(all.chunk_of(r))[i];
+        reinterpret_cast<Number*>(to)[i] = sum;
+    }
+}
+
+} // namespace
+
+/// False: aborted meanwhile.
+bool ncclComm::barrier() {
+    ++barriers;
+    meeting().arrived.fetch_add(1);
+    while (meeting().arrived.load() < barriers * static_cast<unsigned long long>(size)) {
+        if (aborted) return false;
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    return true;
+}
+
+void ncclComm::form() {
+    const std::string name = "/proc/" + std::to_string(id.process) + "/fd/" + std::to_string(id.file);
+    const int file = open(name.c_str(), O_RDWR | O_CLOEXEC);
+    const std::size_t bytes = (sizeof(Meeting) + 63) / 64 * 64 + static_cast<std::size_t>(size) * chunk;
+    if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) {
+        if (file >= 0) close(file);
+        state = ncclSystemError;
+        return;
+    }
+    void* const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    memory = {static_cast<std::byte*>(mapped), [bytes](std::byte* all) { munmap(all, bytes); }};
+    meeting().joined.fetch_add(1);
+    while (meeting().joined.load() < size) {
+        if (aborted) return;
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    if (getpid() == id.process && rank == 0) close(id.file); // all have opened it
+    state = ncclSuccess;
+}
+
+/// On the stream's thread. In the order of ranks, so that all compute the same.
+void ncclComm::sum(std::byte* values, std::size_t bytes, bool wide) {
+    meeting().counts[rank] = bytes;
+    if (!barrier()) return;
+    for (int r = 0; r < size; ++r)
+        if (meeting().counts[r] != bytes) throw Fault("the ranks of a communicator sum different numbers of values");
+    for (std::size_t done = 0; done < bytes; done += chunk) {
+        const std::size_t part = std::min(bytes - done, chunk);
+        std::memcpy(chunk_of(rank), values + done, part);
+        if (!barrier()) return;
+        wide ? add_ranks<double>(*this, values + done, part) : add_ranks<float>(*this, values + done, part);
+        if (!barrier()) return;
+    }
+    static_cast<void>(barrier()); // nobody writes the next count before all have read this one
+}
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) { return *version = NCCL_VERSION_CODE, ncclSuccess; }
+const char* ncclGetErrorString(ncclResult_t result) {
+    return result == ncclRemoteError   ? "remote process exited or there was a network error"
+           : result == ncclSystemError ? "unhandled system error"
+                                       : "an error of the stand-in";
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* result) {
+    static std::atomic<unsigned long long> number{0};
+    Id id{};
+    std::memcpy(id.magic, magic_text, sizeof id.magic);
+    id.process = getpid();
+    id.file = memfd_create("stand-in", MFD_CLOEXEC);
+    id.number = ++number;
+    if (id.file < 0) return ncclSystemError;
+    *result = {};
+    std::memcpy(result, &id, sizeof id);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int size, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+    auto made = std::make_shared<ncclComm>();
+    std::memcpy(&made->id, &id, sizeof made->id);
+    if (std::memcmp(made->id.magic, magic_text, sizeof magic_text) != 0 || rank < 0 || rank >= size ||
+        size > static_cast<int>(most_ranks) || config == nullptr || config->blocking != 0)
+        return ncclInvalidArgument;
+    made->rank = rank;
+    made->size = size;
+    made->delays = Delays(static_cast<unsigned>(100 + rank));
+    const std::string fault = fault_of(rank, 0);
+    if (fault == "fail") return ncclSystemError;
+    if (fault == "async") made->state = ncclRemoteError;
+    made->settle_later();
+    if (fault.empty()) made->forming = std::thread([all = made.get()] { all->form(); });
+    *communicator = reinterpret_cast<ncclComm_t>(new std::shared_ptr<ncclComm>(made));
+    return made->state == ncclRemoteError ? ncclRemoteError : ncclInProgress;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state) {
+    const auto& all = shared(communicator);
+    *state = all->in_progress() ? ncclInProgress : all->state.load();
+    return ncclSuccess;
+}
+
+ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t operation,
+                           ncclComm_t communicator, cudaStream_t stream) {
+    const auto all = shared(communicator);
+    if (all->in_progress() || all->state != ncclSuccess || all->finalized) {
+        std::fprintf(stderr, "stand-in: ncclAllReduce before the communicator has settled\n");
+        return ncclInvalidUsage;
+    }
+    if (from != to || operation != ncclSum || (type != ncclFloat32 && type != ncclFloat64)) return ncclInvalidArgument;
+    const std::string fault = fault_of(all->rank, ++calls_of[all->rank]);
+    if (fault == "fail") return ncclSystemError;
+    if (fault == "async") all->state = ncclRemoteError;
+    auto* const on = reinterpret_cast<Stream*>(stream);
+    const bool wide = type == ncclFloat64;
+    enqueue(on, "ncclAllReduce", [=, device = device_of(on)] {
+        while (!fault.empty() && !all->aborted) std::this_thread::sleep_for(std::chrono::microseconds(100));
+        const std::size_t bytes = count * (wide ? sizeof(double) : sizeof(float));
+        if (all->aborted) return;
+        all->sum(contents(to, bytes, device, "ncclAllReduce"), bytes, wide);
+    });
+    all->settle_later();
+    return ncclInProgress;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
+    const auto& all = shared(communicator);
+    if (all->in_progress() || all->finalized) return ncclInvalidUsage;
+    all->finalized = true;
+    all->settle_later();
+    return ncclInProgress;
+}
+
+static void end_communicator(ncclComm_t communicator) {
+    auto* const all = &shared(communicator);
+    if ((*all)->forming.joinable()) (*all)->forming.join();
+    delete all;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
+    const auto& all = shared(communicator);
+    if (all->in_progress() || !all->finalized) return ncclInvalidUsage;
+    end_communicator(communicator);
+    return ncclSuccess;
+}
+
+/// Of this rank alone: others wait until they abort, too.
+ncclResult_t ncclCommAbort(ncclComm_t communicator) {
+    const auto& all = shared(communicator);
+    all->aborted = true;
+    if (all->state == ncclInProgress && getpid() == all->id.process && all->rank == 0) close(all->id.file);
+    end_communicator(communicator);
+    return ncclSuccess;
+}
+}

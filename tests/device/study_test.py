@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Studies of `mlp` on devices, as a user runs them: study_test.py PROGRAM SOURCE_ROOT MODULE_FOLDER STAND_IN_FOLDER"""
+import csv
+import io
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, ROOT, MODULE, STAND_IN = (os.path.abspath(path) for path in sys.argv[1:5])
+STUDY = """
+[study]
+name = "d"
+metric = "val_accuracy"
+mode = "max"
+num_trials = 2
+max_iterations = 2
+seed = 1
+[trainable]
+builtin = "mlp"
+data = "{root}/jobs/digits/digits.h5"
+hidden = [64, 32]
+dropout = 0.2
+device = "{device}"
+[resources]
+{resources}
+[space]
+lr = "loguniform(1e-2, 1e-1)"
+"""
+
+
+class Studies(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.cwd = pathlib.Path(self.folder.name)
+
+    def run_study(self, name, device, ranks, resources=None, stand_in=True, workers=None, **variables):
+        """Runs a study; returns the finished process."""
+        key = "gpus" if device == "gpu" else "ranks"
+        (self.cwd / f"{name}.toml").write_text(STUDY.format(root=ROOT, device=device, resources=resources or f"{key} = {ranks}"))
+        environment = {key: value for key, value in os.environ.items() if key not in ("CUDA_VISIBLE_DEVICES", "NCCL_HOSTID")}
+        environment["LD_LIBRARY_PATH"] = f"{STAND_IN}:{MODULE}" if stand_in else MODULE
+        environment.update({"CUDA_VISIBLE_DEVICES": "0,1,2", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"})
+        environment.update(variables)
+        return subprocess.run([PROGRAM, "run", f"{name}.toml", "--local", str(workers or ranks), "-o", name], cwd=self.cwd,
+                              env=environment, capture_output=True, text=True, timeout=240)
+
+    def reports(self, name):
+        text = subprocess.run([PROGRAM, "export", name, "--format", "csv", "--table", "reports"], cwd=self.cwd, capture_output=True,
+                              text=True, check=True).stdout
+        return {(row["trial"], row["iteration"]): row for row in csv.DictReader(io.StringIO(text))}
+
+    def test_trials_on_one_to_three_devices_have_the_losses_of_the_host(self):
+        self.assertEqual(self.run_study("host", "cpu", 1).returncode, 0)
+        expected = self.reports("host")
+        self.assertEqual(len(expected), 4)
+        for ranks in (1, 2, 3):
+            done = self.run_study(f"device{ranks}", "gpu", ranks)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            found = self.reports(f"device{ranks}")
+            self.assertEqual(found.keys(), expected.keys())
+            for key, row in found.items():
+                for metric in ("train_loss", "val_loss"):
+                    self.assertAlmostEqual(float(row[metric]) / float(expected[key][metric]), 1.0, delta=1e-6)
+
+    def test_a_trial_whose_communicator_fails_is_tried_again(self):
+        for fault in ("1:4:async", "1:4:fail"):
+            done = self.run_study(f"lost{fault[4:]}", "gpu", 2, RANKTUNE_STAND_IN_NCCL=fault)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            text = subprocess.run([PROGRAM, "logs", f"lost{fault[4:]}", "0"], cwd=self.cwd, capture_output=True, text=True, check=True).stdout
+            self.assertIn("attempt 1 lost; tried again", text)
+            self.assertEqual(len(self.reports(f"lost{fault[4:]}")), 4)
+
+    def test_without_a_device_it_says_why(self):
+        done = self.run_study("none", "gpu", 1, resources="ranks = 1", CUDA_VISIBLE_DEVICES="")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("no CUDA device: the driver shows none", done.stdout + done.stderr + self.logs("none"))
+        done = self.run_study("driver", "gpu", 1, stand_in=False)
+        if done.returncode != 0:  # on a machine without GPUs
+            self.assertIn("no CUDA device: ", done.stdout + done.stderr + self.logs("driver"))
+
+    def logs(self, name):
+        return "".join(path.read_text() for path in sorted((self.cwd / name / "logs").glob("*.log")))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// The built-in network on a device against that on the host: losses and gradients of the first step, training, states.
+
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "ddp/device_groups.hpp"
+#include "ddp/protocol_collective.hpp"
+#include "ddp/thread_collective.hpp"
+#include "device_case.hpp"
+#include "support/catch.hpp"
+#include "trainables/mlp/trainer.hpp"
+
+using namespace ranktune;
+using namespace ranktune::trainables;
+
+namespace {
+
+using State = std::map<std::string, std::vector<std::byte>>;
+
+class Sink final : public study::StateSink {
+  public:
+    void tensor(const study::TensorInfo& info, base::ConstBuffer values) override {
+        auto& bytes = state[info.name];
+        base::for_each_piece(values, [&](auto piece) { bytes.insert(bytes.end(), piece.begin(), piece.end()); });
+        infos.push_back(info);
+    }
+    void blob(std::string_view, std::span<const std::byte>) override {}
+    State state;
+    std::vector<study::TensorInfo> infos;
+};
+
+class Source final : public study::StateSource {
+  public:
+    explicit Source(const Sink& sink) : sink_(sink) {}
+    void tensor(const study::TensorInfo& info, base::Buffer values) override {
+        base::copy(base::ConstBuffer::of_bytes(sink_.state.at(info.name), info.type), values);
+    }
+    std::vector<std::byte> blob(std::string_view) override { return {}; }
+    [[nodiscard]] std::vector<study::TensorInfo> tensors() const override { return sink_.infos; }
+
+  private:
+    const Sink& sink_;
+};
+
+float feature(std::size_t sample, std::size_t column) {
+    return static_cast<float>(std::sin(static_cast<double>(sample * 7 + column * 3 + 1)));
+}
+
+/// 50 training samples: batches of 16 leave a last one of 2, so that one of 3 ranks has none.
+std::shared_ptr<data::Dataset> dataset(bool classification) {
+    auto data = std::make_shared<data::Dataset>();
+    data->features = 20;
+    data->outputs = classification ? 5 : 3;
+    data->classification = classification;
+    for (auto* split : {&data->train, &data->val}) {
+        split->count = split == &data->train ? 50 : 23;
+        split->x.resize(split->count * data->features);
+        if (classification) split->classes.resize(split->count);
+        if (!classification) split->targets.resize(split->count * data->outputs);
+        for (std::size_t i = 0; i < split->count; ++i) {
+            for (std::size_t c = 0; c < data->features; ++c) split->x[i * data->features + c] = feature(i, c);
+            for (std::size_t c = 0; c < data->outputs && !classification; ++c)
+                split->targets[i * data->outputs + c] = feature(i, c + 40);
+            if (classification) split->classes[i] = static_cast<std::int32_t>(i % data->outputs);
+        }
+    }
+    data->y_scale.shift.assign(data->outputs, 0.0F);
+    data->y_scale.factor.assign(data->outputs, 1.0F);
+    data->x_scale.shift.assign(data->features, 0.0F);
+    data->x_scale.factor.assign(data->features, 1.0F);
+    return data;
+}
+
+mlp::TrainerOptions options(mlp::Activation activation, mlp::OptimizerOptions::Kind kind, double dropout) {
+    mlp::TrainerOptions result;
+    result.hidden = {33, 16};
+    result.activation = activation;
+    result.dropout = dropout;
+    result.batch = 16;
+    result.optimizer.kind = kind;
+    result.lr = kind == mlp::OptimizerOptions::Kind::sgd ? 0.1 : 0.01;
+    result.seed = 4;
+    result.bucket_floats = 300;
+    return result;
+}
+
+/// Calls `body(rank, group, device)` on threads.
+template <class Body>
+void on_ranks(int size, Body&& body) {
+    auto& runtime = testing::runtime_or_skip();
+    std::vector<device::Accelerator*> devices;
+    for (int rank = 0; rank < size; ++rank) devices.push_back(&runtime.open(rank));
+    auto collectives = ddp::make_thread_collectives(size);
+    std::vector<base::Rank> roster;
+    for (int rank = 0; rank < size; ++rank) roster.push_back(base::Rank{static_cast<std::uint32_t>(rank)});
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size; ++rank)
+        threads.emplace_back([&, rank] {
+            const auto r = static_cast<std::size_t>(rank);
+            ddp::DeviceGroups groups({.host = "here"});
+            auto& collective = dynamic_cast<ddp::ProtocolCollective&>(*collectives[r]);
+            collective.reach_devices(groups, roster, "test");
+            body(rank, static_cast<ddp::Group&>(collective), *devices[r]);
+            // The group ends its sums before the cache goes.
+            collectives[r].reset();
+        });
+    for (auto& thread : threads) thread.join();
+}
+
+bool close_to(double found, double expected, double relative) {
+    return std::abs(found - expected) <= relative * std::abs(expected);
+}
+
+int most_ranks() { return static_cast<int>(std::min<std::size_t>(testing::runtime_or_skip().devices().size(), 3)); }
+
+} // namespace
+
+TEST_CASE("the first step on a device has the host's loss, and an epoch its parameters", "[device]") {
+    using Kind = mlp::OptimizerOptions::Kind;
+    for (int size = 1; size <= most_ranks(); ++size)
+        for (const bool classification : {true, false})
+            for (const auto activation : {mlp::Activation::relu, mlp::Activation::tanh})
+                for (const double dropout : {0.0, 0.3}) {
+                    std::atomic<int> wrong{0};
+                    const auto data = dataset(classification);
+                    on_ranks(size, [&](int, ddp::Group& group, device::Accelerator& on) {
+                        auto choice = options(activation, classification ? Kind::sgd : Kind::adamw, dropout);
+                        mlp::Trainer host(data, choice, group);
+                        choice.device = &on;
+                        mlp::Trainer device(data, choice, group);
+                        const double expected = group.reduced(host.train_batch({0, 16}));
+                        wrong += close_to(group.reduced(device.train_batch({0, 16})), expected, 1e-6) ? 0 : 1;
+                        const double epoch = host.train_epoch();
+                        wrong += close_to(device.train_epoch(), epoch, 1e-4) ? 0 : 1;
+                        const auto validated = host.validate();
+                        wrong += close_to(device.validate().loss, validated.loss, 1e-4) ? 0 : 1;
+                    });
+                    CHECK(wrong == 0);
+                }
+}
+
+TEST_CASE("a state moves between host and device", "[device]") {
+    const auto data = dataset(true);
+    std::atomic<int> wrong{0};
+    on_ranks(1, [&](int, ddp::Group& group, device::Accelerator& on) {
+        auto choice = options(mlp::Activation::relu, mlp::OptimizerOptions::Kind::adam, 0.2);
+        mlp::Trainer host(data, choice, group);
+        static_cast<void>(host.train_epoch());
+        Sink from_host;
+        host.save(from_host);
+        choice.device = &on;
+        mlp::Trainer device(data, choice, group);
+        Source source(from_host);
+        device.load(source);
+        Sink from_device;
+        device.save(from_device);
+        wrong += from_device.state == from_host.state ? 0 : 1; // bit for bit
+        const double expected = host.train_epoch();
+        wrong += close_to(device.train_epoch(), expected, 1e-5) ? 0 : 1;
+    });
+    CHECK(wrong == 0);
+}
+
+TEST_CASE("the same training on a device gives the same bits", "[device]") {
+    const auto data = dataset(true);
+    for (int size = 1; size <= most_ranks(); ++size) {
+        State states[2];
+        for (State& state : states)
+            on_ranks(size, [&](int rank, ddp::Group& group, device::Accelerator& on) {
+                auto choice = options(mlp::Activation::tanh, mlp::OptimizerOptions::Kind::sgd, 0.2);
+                choice.device = &on;
+                mlp::Trainer trainer(data, choice, group);
+                for (int epoch = 0; epoch < 3; ++epoch) static_cast<void>(trainer.train_epoch());
+                Sink sink;
+                trainer.save(sink);
+                if (rank == 0) state = sink.state;
+            });
+        CHECK(states[0] == states[1]);
+        CHECK(states[0].size() > 6);
+    }
+}
+
+TEST_CASE("a loss that is not finite ends the step on all ranks", "[device]") {
+    if (most_ranks() < 2) return;
+    auto data = dataset(true);
+    data->train.x[5] = std::numeric_limits<float>::quiet_NaN();
+    std::atomic<int> told{0};
+    std::atomic<int> left{0};
+    on_ranks(2, [&](int, ddp::Group& group, device::Accelerator& on) {
+        auto choice = options(mlp::Activation::relu, mlp::OptimizerOptions::Kind::sgd, 0.0);
+        choice.device = &on;
+        mlp::Trainer trainer(data, choice, group);
+        try {
+            static_cast<void>(trainer.train_epoch());
+        } catch (const ddp::PeerFailed&) {
+            ++left;
+        } catch (const base::Error& error) {
+            told += std::string(error.what()) == "loss is NaN at iteration 1" ? 1 : 0;
+        }
+    });
+    CHECK(told == 1);
+    CHECK(left == 1);
+}
