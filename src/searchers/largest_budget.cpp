@@ -13,13 +13,17 @@ constexpr double worst = -std::numeric_limits<double>::infinity();
 } // namespace
 
 void LargestBudget::read(const Observations& table) {
-    if (table.size() < lines_ || !table.continues(begin_)) *this = LargestBudget(std::move(enough_));
-    if (lines_ == 0) begin_ = table.first(1);
-    for (; lines_ < table.size(); ++lines_) read(table[lines_]);
+    std::size_t line = reading_.next(table);
+    if (line == 0) {
+        iteration_ = 0;
+        budgets_.clear();
+        failed_.clear();
+    }
+    for (; line < table.size(); ++line) read(table[line]);
 }
 
 void LargestBudget::read(const Observation& line) {
-    if (line.kind == Observation::Kind::asked) return;
+    if (line.kind == Observation::Kind::asked || line.kind == Observation::Kind::paused) return;
     failed_.erase(line.trial);
     if (line.kind == Observation::Kind::reported) {
         enter(line.iteration, {line.score.rank(), line.trial, line.point});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ranktune/searchers/observations.hpp"
+#include "searchers/reading.hpp"
 
 namespace ranktune::searchers {
 
@@ -59,8 +60,7 @@ class LargestBudget {
     void enter(base::Iteration iteration, const Point& point);
 
     Enough enough_;
-    Observations begin_; ///< first line of the table
-    std::size_t lines_ = 0;
+    Reading reading_;
     base::Iteration iteration_ = 0;
     std::map<base::Iteration, Budget> budgets_; ///< from iteration_ on
     std::map<base::TrialId, Failure> failed_;

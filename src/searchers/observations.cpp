@@ -9,21 +9,10 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/searchers/searcher.hpp"
+#include "searchers/axes.hpp"
 
 namespace ranktune::searchers {
 namespace {
-
-/// Parameters that the configuration lacks get NaN.
-std::vector<double> coordinates_of(const space::SearchSpace& space, const space::Configuration& configuration) {
-    std::vector<double> unit = space.encode(configuration);
-    std::size_t i = 0;
-    for (const auto& parameter : space.parameters()) {
-        if (!space::has_coordinate(parameter.domain)) continue;
-        if (configuration.find(parameter.name) == nullptr) unit[i] = std::numeric_limits<double>::quiet_NaN();
-        ++i;
-    }
-    return unit;
-}
 
 void put(const study::Score& score, study::Encoder& out) {
     out.boolean(score.feasible);
@@ -78,6 +67,11 @@ void Observations::over(base::TrialId trial, base::Iteration iteration, study::T
     lines_.push_back({Observation::Kind::over, phase, trial, point_of_.at(trial.value()), iteration, {}});
 }
 
+void Observations::paused(base::TrialId trial, base::Iteration iteration) {
+    lines_.push_back(
+        {Observation::Kind::paused, study::TrialPhase::paused, trial, point_of_.at(trial.value()), iteration, {}});
+}
+
 void Observations::snapshot(study::Encoder& out) const {
     out.varint(dimensions_);
     out.varint(lines_.size());
@@ -98,7 +92,7 @@ void Observations::restore(study::Decoder& in) {
     const std::size_t lines = in.count();
     for (std::size_t i = 0; i < lines; ++i) {
         const std::uint8_t kind = in.u8();
-        if (kind > static_cast<std::uint8_t>(Observation::Kind::over))
+        if (kind > static_cast<std::uint8_t>(Observation::Kind::paused))
             throw base::FormatError("a table of observations has an unknown line");
         const std::uint64_t number = in.varint();
         const base::TrialId trial{static_cast<std::uint32_t>(number)};
@@ -114,6 +108,8 @@ void Observations::restore(study::Decoder& in) {
         if (number >= point_of_.size()) throw base::FormatError("a table of observations names an unknown trial");
         if (static_cast<Observation::Kind>(kind) == Observation::Kind::reported)
             reported(trial, iteration, score_from(in));
+        else if (static_cast<Observation::Kind>(kind) == Observation::Kind::paused)
+            paused(trial, iteration);
         else
             over(trial, iteration, static_cast<study::TrialPhase>(in.u8()));
     }

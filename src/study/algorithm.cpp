@@ -194,6 +194,24 @@ void check_options(const SchedulerSpec& scheduler, const StudySpec& study) {
 }
 void check_options(const SearcherSpec& searcher, const StudySpec& study) {
     check_options(searcher.algorithm.get(), searcher.options, "searcher", study);
+    for (const space::Parameter& parameter : study.space.parameters()) {
+        const std::string why =
+            no_number(*searcher.algorithm, parameter.name, parameter.domain, parameter.condition.has_value());
+        if (!why.empty()) throw base::UsageError("searcher.type: " + why);
+    }
+}
+
+std::string no_number(const SearcherInfo& searcher, std::string_view parameter, const space::Domain& domain,
+                      bool conditional) {
+    if (!searcher.only_numbers) return {};
+    const std::string begin =
+        "\"" + searcher.name + "\" needs a number for '" + std::string(parameter) + "' in every trial";
+    if (conditional)
+        return begin + ", not a parameter with a condition; remove the condition, or use \"bohb\" or \"evolution\"";
+    const auto* list = std::get_if<space::Choice>(&domain);
+    if (list == nullptr || list->ordered || list->values.size() < 2) return {};
+    return begin + ", not " + space::text(domain) +
+           "; if the values have an order, write choice([...], ordered=true); otherwise use \"bohb\" or \"evolution\"";
 }
 
 void check_description(const SchedulerInfo& scheduler) {

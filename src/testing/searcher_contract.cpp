@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ranktune/base/error.hpp"
 #include "ranktune/searchers/searcher.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/testing/contract.hpp"
@@ -55,6 +56,16 @@ study::StudySpec rich_study(bool continuous, std::uint64_t seed = 1) {
         parameters.push_back(parameter("seed", "randint(-9223372036854775808, 9223372036854775807)"));
     }
     return study_of(std::move(parameters), seed);
+}
+
+/// The same for searchers that need a number for every parameter.
+study::StudySpec numbers_study(std::uint64_t seed = 1) {
+    return study_of({parameter("lr", "loguniform(1e-5, 1)"), parameter("opt.momentum", "quniform(0.5, 0.9, 0.2)"),
+                     parameter("batch", "qlograndint(16, 64, 16)"), parameter("layers", "grid([1, 2])"),
+                     parameter("width", "choice([[64], [128, 64], [256]], ordered=true)"),
+                     parameter("noise", "randn(0, 1)"), parameter("only", "choice(['this'])"),
+                     parameter("seed", "randint(-9223372036854775808, 9223372036854775807)")},
+                    seed);
 }
 
 /// A searcher in a study: trials are created in order, with reports and ends in between, and the table of observations
@@ -142,7 +153,8 @@ class Maker {
         return {searchers::make_searcher(*specs_.back()), specs_.back()->space};
     }
     [[nodiscard]] bool continuous() const { return !chosen_.algorithm->whole_space; }
-    [[nodiscard]] study::StudySpec rich() const { return rich_study(continuous()); }
+    [[nodiscard]] bool only_numbers() const { return chosen_.algorithm->only_numbers; }
+    [[nodiscard]] study::StudySpec rich() const { return only_numbers() ? numbers_study() : rich_study(continuous()); }
     [[nodiscard]] const study::SearcherSpec& chosen() const { return chosen_; }
 
   private:
@@ -172,7 +184,7 @@ void check_instances(Maker& make) {
 }
 
 void check_exhaustion(Maker& make) {
-    Life life = make(study_of({parameter("n", "choice([1, 2])")}));
+    Life life = make(study_of({parameter("n", "choice([1, 2], ordered=true)")}));
     bool ended = false;
     for (std::uint32_t trial = 0; trial < 10; ++trial) {
         const bool has = life.suggest(trial).has_value();
@@ -228,7 +240,23 @@ void check_empty_space(Maker& make) {
     require(suggestion && suggestion->empty(), "a space without parameters has an empty configuration");
 }
 
+/// A searcher that needs numbers is never given anything else.
+void check_refusals(Maker& make) {
+    const auto refused = [&](std::vector<space::Parameter> parameters) {
+        try {
+            make(study_of(std::move(parameters)));
+            return false;
+        } catch (const base::UsageError&) {
+            return true;
+        }
+    };
+    require(refused({parameter("kind", "choice(['sgd', 'adam'])")}), "a list without an order is refused");
+    require(refused({parameter("a", "uniform(0, 1)"), parameter("b", "uniform(0, 1)", "a > 0.5")}),
+            "a condition is refused");
+}
+
 void check_conditions(Maker& make) {
+    if (make.only_numbers()) return check_refusals(make);
     const study::StudySpec spec = make.rich();
     Life life = make(spec);
     int with = 0;

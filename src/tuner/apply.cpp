@@ -443,6 +443,10 @@ void Tuner::observe(const study::Record& record) {
             report->metrics, [&](const auto& metric) { return objective_ && metric.id == *objective_; });
         if (value != report->metrics.end())
             table.reported(report->trial, report->iteration, study::score(value->value, spec_.objective.mode));
+        // Not a pause for the core's own reasons: the trial goes on by itself then.
+        const Reason reason = report->verdict.reason;
+        if (report->verdict.verb == Verb::pause && reason != Reason::draining && reason != Reason::yielded)
+            table.paused(report->trial, report->iteration);
     }
 }
 

@@ -290,6 +290,7 @@ class Algorithms(Case):
         self.assertNotIn("asha", (self.cwd / "theirs.toml").read_text())
         self.assertIn("did you mean 'sobol'?", self.ranktune("init", "x", "--searcher", "sobl", code=2)[1])
         self.assertIn("needs a finite space", " ".join(self.ranktune("init", "x", "--searcher", "grid", code=2)[1].split()))
+        self.assertIn("needs a number for every parameter", " ".join(self.ranktune("init", "x", "--searcher", "cmaes", code=2)[1].split()))
         self.assertFalse((self.cwd / "x.toml").exists())
 
     def test_the_algorithms_and_their_options(self):

@@ -42,7 +42,7 @@ std::string uncommented(const std::string& text, const study::AlgorithmInfo& inf
 
 constexpr const char* begin =
     "[study]\nname = \"s\"\nmetric = \"score\"\nmode = \"max\"\nnum_trials = 4\nmax_iterations = 27\n[trainable]\n"
-    "name = \"any\"\n[space]\nn = [1, 2, 3, 4]\n";
+    "name = \"any\"\n[space]\nn = \"choice([1, 2, 3, 4], ordered=true)\"\n";
 
 } // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A searcher that learns in the head's loop (BOHB), in simulated jobs whose processes are killed.
+// Searchers that learn in the head's loop, in simulated jobs whose processes are killed.
 
 #include <memory>
 #include <string>
@@ -16,7 +16,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-study::StudySpec bohb_study(bool deterministic) {
+/// `cmaes` needs an order of the kinds.
+study::StudySpec study_of(const std::string& searcher, const std::string& scheduler, bool deterministic) {
     study::StudySpec spec;
     spec.name = "learning";
     spec.objective = {"score", study::Mode::max};
@@ -25,9 +26,9 @@ study::StudySpec bohb_study(bool deterministic) {
     spec.max_iterations = 9;
     spec.space = space::SearchSpace({{"lr", space::FloatRange{0.01, 1.0, true, 0.0}, {}},
                                      {"width", space::IntRange{1, 64, false, 1}, {}},
-                                     {"kind", space::Choice{{"a", "b"}}, {}}});
-    spec.searcher = searchers::chosen("bohb");
-    spec.scheduler = schedulers::chosen("hyperband");
+                                     {"kind", space::Choice{{"a", "b"}, searcher == "cmaes"}, {}}});
+    spec.searcher = searchers::chosen(searcher);
+    spec.scheduler = schedulers::chosen(scheduler);
     spec.failure.tolerate = 1.0;
     spec.failure.max_losses = 100;
     spec.deterministic = deterministic;
@@ -47,8 +48,11 @@ void check_life(const Lives& lives) {
 
 } // namespace
 
-TEST_CASE("BOHB's suggestions follow from the records before them, whatever is killed", "[sim][bohb]") {
-    const study::StudySpec spec = bohb_study(false);
+TEST_CASE("Suggestions follow from the records before them, whatever is killed", "[sim][searchers]") {
+    const std::string name = GENERATE("bohb", "cmaes");
+    const std::string scheduler = GENERATE("hyperband", "fifo");
+    INFO(name << ", " << scheduler);
+    const study::StudySpec spec = study_of(name, scheduler, false);
     std::size_t learned = 0;
     for (std::uint64_t seed = 0; seed < 6; ++seed) {
         INFO("seed " << seed);
@@ -61,23 +65,33 @@ TEST_CASE("BOHB's suggestions follow from the records before them, whatever is k
         Lives lives;
         lives.run(maker(spec), options, {1500ms + 100ms * seed, 3s});
         check_life(lives);
-        // Another core reads the records; another searcher, which was never asked before, is asked at each trial.
+        // Another core reads the records; another searcher, which was never asked before and knows what a snapshot has,
+        // is asked at each trial.
         tuner::Tuner reader(spec);
+        const auto follower = searchers::make_searcher(spec);
         lives.journal.for_each([&](const study::Record& record) {
             if (const auto* created = std::get_if<study::TrialCreated>(&record)) {
                 const auto& state = reader.state();
                 const auto fresh = searchers::make_searcher(spec);
+                study::Bytes bytes;
+                study::Encoder out(bytes);
+                follower->snapshot(out);
+                study::Decoder in(bytes);
+                fresh->restore(in);
                 CHECK(fresh->suggest(state.suggested, state.observations) == created->configuration);
                 learned += created->configuration != spec.space.sample(spec.seed, created->trial) ? 1 : 0;
             }
             reader.apply(record);
+            follower->apply(record);
         });
     }
     CHECK(learned > 60); // of 240
 }
 
-TEST_CASE("A deterministic study with BOHB and HyperBand is the same on any number of ranks", "[sim][bohb]") {
-    const study::StudySpec spec = bohb_study(true);
+TEST_CASE("A deterministic study that learns is the same on any number of ranks", "[sim][searchers]") {
+    const std::string name = GENERATE("bohb", "cmaes");
+    INFO(name);
+    const study::StudySpec spec = study_of(name, "hyperband", true);
     std::vector<std::string> expected;
     for (const std::uint32_t workers : {1U, 2U, 3U, 5U}) {
         for (const bool killed : {false, true}) {

@@ -326,50 +326,6 @@ TEST_CASE("mistakes between [space] and the trainable", "[study]") {
     CHECK(mistake(parts.text()) == "11:8 space.data: the option is required, so the parameter cannot have a condition");
 }
 
-TEST_CASE("mistakes of [searcher]", "[study]") {
-    const std::vector<Case> cases = {
-        {"type = \"tpe\"\n",
-         "13:8 searcher.type: unknown value \"tpe\"; accepted: \"random\", \"grid\", \"sobol\" or \"bohb\""},
-        {"type = \"rnadom\"\n",
-         "13:8 searcher.type: unknown value \"rnadom\"; accepted: \"random\", \"grid\", \"sobol\" or \"bohb\"; did "
-         "you mean \"random\"?"},
-        {"type = \"qmc\"\n",
-         "13:8 searcher.type: unknown value \"qmc\"; accepted: \"random\", \"grid\", \"sobol\" or \"bohb\"; here "
-         "it is called \"sobol\""},
-        {"type = \"random\"\nscramble = true\n", "14:1 searcher.scramble: is a key of type \"sobol\" only"},
-        {"scramble = true\n", "13:1 searcher.scramble: is a key of type \"sobol\" only"},
-        {"type = \"sobol\"\nscramble = 1\n", "14:12 searcher.scramble: needs true or false, not an integer (1)"},
-        {"type = \"grid\"\n",
-         "13:8 searcher.type: \"grid\" needs finitely many values of 'lr', not loguniform(0.0001, 1.0); "
-         "give it a list, integers or a quantum"},
-        {"seed = 3\n", "13:1 searcher.seed: unknown key here; it belongs to study.seed"},
-        {"points_to_evaluate = []\n",
-         "13:1 searcher.points_to_evaluate: is not supported by this version: all configurations "
-         "come from the searcher"},
-    };
-    for (const Case& c : cases) {
-        Parts parts;
-        parts.rest = "[searcher]\n" + c.lines;
-        check(c, parts.text());
-    }
-    Parts parts;
-    parts.study = "name = \"s\"\nmetric = \"val_loss\"\nmode = \"min\"\nmax_iterations = 1\n";
-    CHECK(mistake(parts.text()) ==
-          "1:1 study.num_trials: missing; the number of configurations to try (a grid search can leave it out)");
-    parts = free_parts();
-    parts.study = "name = \"s\"\nmetric = \"val_loss\"\nmode = \"min\"\nmax_iterations = 1\n";
-    parts.space = "";
-    for (const std::string name : {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"})
-        parts.space += name + " = \"grid([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])\"\n";
-    parts.rest = "[searcher]\ntype = \"grid\"\n";
-    CHECK(mistake(parts.text()) ==
-          "1:1 study.num_trials: missing, and the grid is too large to run whole: 10000000000 configurations");
-    parts.study += "num_trials = 7\n";
-    CHECK(mistake(parts.text()) == "");
-    parts.space += "k = { value = 1, condition = \"a == 1\" }\n";
-    CHECK(mistake(parts.text()).find("22:8 searcher.type: ") == 0); // too many points to enumerate
-}
-
 TEST_CASE("mistakes of [scheduler]", "[study]") {
     const std::string only_asha = " is a key of type \"asha\" only";
     const std::vector<Case> cases = {

@@ -22,7 +22,8 @@ struct Observation {
     enum class Kind : std::uint8_t {
         asked,    ///< the trial trains with this point from now on
         reported, ///< a report takes effect
-        over      ///< the trial has reached a final phase
+        over,     ///< the trial has reached a final phase
+        paused    ///< the scheduler pauses the trial after its last report; it may go on later
     };
     Kind kind = Kind::asked;
     study::TrialPhase phase = study::TrialPhase::waiting; ///< over: the final phase
@@ -94,6 +95,7 @@ class Observations {
                const space::Configuration& configuration);
     void reported(base::TrialId trial, base::Iteration iteration, const study::Score& score);
     void over(base::TrialId trial, base::Iteration iteration, study::TrialPhase phase);
+    void paused(base::TrialId trial, base::Iteration iteration);
     void snapshot(study::Encoder& out) const;
     /// Into an empty table of the same space. Throws base::FormatError for damage.
     void restore(study::Decoder& in);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ranktune/space/configuration.hpp"
+#include "ranktune/space/domain.hpp"
 #include "ranktune/study/trainable_info.hpp"
 #include "ranktune/study/vocabulary.hpp"
 
@@ -126,6 +127,9 @@ struct SearcherInfo : AlgorithmInfo {
     /// Suggests every configuration of the space once, so every domain needs finitely many values, and study.num_trials
     /// may be left out.
     bool whole_space = false;
+    /// Works with coordinates alone: a space with a condition, or with a list of several values without an order, is
+    /// refused (see `no_number`).
+    bool only_numbers = false;
 };
 
 /// How a hyper-parameter changes while a trial trains: an entry of [scheduler.explore].
@@ -189,6 +193,11 @@ void set_option(SchedulerSpec& scheduler, const OptionValue& value);
 /// there is no algorithm.
 void check_options(const SchedulerSpec& scheduler, const StudySpec& study);
 void check_options(const SearcherSpec& searcher, const StudySpec& study);
+
+/// Why a searcher that works with coordinates alone (`only_numbers`) cannot have this parameter, and what to do; empty:
+/// it can.
+[[nodiscard]] std::string no_number(const SearcherInfo& searcher, std::string_view parameter,
+                                    const space::Domain& domain, bool conditional);
 
 /// Throws base::UsageError for an invalid description: a name that is no key, a default that the option does not take,
 /// an option that depends on a later one, no factory.

@@ -97,6 +97,11 @@ std::string searcher_of(const InitArguments& arguments, const study::Algorithms&
         throw base::UsageError("the searcher '" + searcher.name +
                                "' needs a finite space, and the template has continuous parameters; write the study "
                                "with another searcher, change its [space], then its [searcher]");
+    if (searcher.only_numbers && arguments.kind != "program")
+        throw base::UsageError(
+            "the searcher '" + searcher.name +
+            "' needs a number for every parameter, and the template has lists without an order and a "
+            "condition; write the study with another searcher, change its [space], then its [searcher]");
     return report::commented_table(searcher);
 }
 std::string scheduler_of(const InitArguments& arguments, const study::Algorithms& known) {

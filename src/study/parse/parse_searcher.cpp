@@ -59,6 +59,11 @@ void parse_searcher(ParseContext& context) {
     searcher.options = OptionReader(context, table, *searcher.algorithm).options();
     table.finish();
 
+    for (const SpaceEntry& entry : context.entries) {
+        if (!entry.domain) continue;
+        const std::string why = no_number(*searcher.algorithm, entry.name, *entry.domain, entry.conditions.any());
+        if (!why.empty()) table.complain("type", why);
+    }
     if (searcher.algorithm->whole_space) {
         count_space(context, table);
     } else if (!context.has_num_trials) {

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mistakes in [searcher], and spaces that a searcher cannot have.
+#include <string>
+#include <vector>
+
+#include "searchers/built_in.hpp"
+#include "study_files.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using namespace ranktune::study;
+using namespace ranktune::study::testing;
+
+namespace {
+
+struct SearcherCase {
+    std::string lines; ///< of [searcher]
+    std::string expected;
+};
+
+/// The names of all searchers: "a", "b" or "c".
+std::string accepted() {
+    const auto all = searchers::built_in();
+    std::string text;
+    for (std::size_t i = 0; i < all.size(); ++i)
+        text += (i == 0 ? "" : i + 1 == all.size() ? " or " : ", ") + ("\"" + all[i]->name + "\"");
+    return text;
+}
+
+} // namespace
+
+TEST_CASE("mistakes of [searcher]", "[study]") {
+    const std::vector<SearcherCase> cases = {
+        {"type = \"anneal\"\n", "13:8 searcher.type: unknown value \"anneal\"; accepted: " + accepted()},
+        {"type = \"rnadom\"\n",
+         "13:8 searcher.type: unknown value \"rnadom\"; accepted: " + accepted() + "; did you mean \"random\"?"},
+        {"type = \"qmc\"\n",
+         "13:8 searcher.type: unknown value \"qmc\"; accepted: " + accepted() + "; here it is called \"sobol\""},
+        {"type = \"random\"\nscramble = true\n", "14:1 searcher.scramble: is a key of type \"sobol\" only"},
+        {"scramble = true\n", "13:1 searcher.scramble: is a key of type \"sobol\" only"},
+        {"type = \"sobol\"\nscramble = 1\n", "14:12 searcher.scramble: needs true or false, not an integer (1)"},
+        {"type = \"grid\"\n",
+         "13:8 searcher.type: \"grid\" needs finitely many values of 'lr', not loguniform(0.0001, 1.0); "
+         "give it a list, integers or a quantum"},
+        {"type = \"cmaes\"\npopulation = 3\n",
+         "14:14 searcher.population: 3 results are too few for a generation; use 0, or at least 4"},
+        {"seed = 3\n", "13:1 searcher.seed: unknown key here; it belongs to study.seed"},
+        {"points_to_evaluate = []\n",
+         "13:1 searcher.points_to_evaluate: is not supported by this version: all configurations "
+         "come from the searcher"},
+    };
+    for (const SearcherCase& c : cases) {
+        Parts parts;
+        parts.rest = "[searcher]\n" + c.lines;
+        INFO(parts.text());
+        CHECK(mistake(parts.text()) == c.expected);
+    }
+    Parts parts;
+    parts.study = "name = \"s\"\nmetric = \"val_loss\"\nmode = \"min\"\nmax_iterations = 1\n";
+    CHECK(mistake(parts.text()) ==
+          "1:1 study.num_trials: missing; the number of configurations to try (a grid search can leave it out)");
+    parts = free_parts();
+    parts.study = "name = \"s\"\nmetric = \"val_loss\"\nmode = \"min\"\nmax_iterations = 1\n";
+    parts.space = "";
+    for (const std::string name : {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"})
+        parts.space += name + " = \"grid([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])\"\n";
+    parts.rest = "[searcher]\ntype = \"grid\"\n";
+    CHECK(mistake(parts.text()) ==
+          "1:1 study.num_trials: missing, and the grid is too large to run whole: 10000000000 configurations");
+    parts.study += "num_trials = 7\n";
+    CHECK(mistake(parts.text()) == "");
+    parts.space += "k = { value = 1, condition = \"a == 1\" }\n";
+    CHECK(mistake(parts.text()).find("22:8 searcher.type: ") == 0); // too many points to enumerate
+}
+
+TEST_CASE("a searcher of numbers refuses categories and conditions", "[study]") {
+    Parts parts = free_parts();
+    parts.rest = "[searcher]\ntype = \"cmaes\"\n";
+    parts.space = "lr = \"uniform(0, 1)\"\nkind = [\"sgd\", \"adam\"]\n";
+    const std::string begin = "13:8 searcher.type: \"cmaes\" needs a number for ";
+    CHECK(mistake(parts.text()) == begin +
+                                       "'kind' in every trial, not ['sgd', 'adam']; if the values have an order, write "
+                                       "choice([...], ordered=true); otherwise use \"bohb\" or \"evolution\"");
+    parts.space = "lr = \"uniform(0, 1)\"\nm = { domain = \"uniform(0, 1)\", condition = \"lr > 0.5\" }\n";
+    CHECK(mistake(parts.text()) == begin +
+                                       "'m' in every trial, not a parameter with a condition; remove the condition, "
+                                       "or use \"bohb\" or \"evolution\"");
+    parts.space = "lr = \"uniform(0, 1)\"\nkind = \"choice(['a', 'b'], ordered=true)\"\n";
+    CHECK(mistake(parts.text()) == "");
+}
