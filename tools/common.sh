@@ -13,7 +13,7 @@ needs=(
   "cmd=${compiler##* }:g++" 'cmd=meson:meson' 'cmd=ninja cmd=ninja-build:ninja-build' 'cmd=pkg-config cmd=pkgconf:pkg-config'
   'cmd=mpicxx cmd=mpic++ pc=ompi-cxx pc=mpich:libopenmpi-dev' 'pc=hdf5-serial pc=hdf5 cmd=h5cc cmd=h5pcc:libhdf5-dev'
   'pc=tomlplusplus:libtomlplusplus-dev' 'pc=fmt:libfmt-dev' 'pc=nlohmann_json:nlohmann-json3-dev' 'pc=CLI11:libcli11-dev'
-  'pc=hwloc:libhwloc-dev' 'pc=eigen3:libeigen3-dev' 'header=boost/math/distributions/students_t.hpp:libboost-dev' 'pc=openblas pc=flexiblas pc=blis pc=blis-mt pc=mkl-dynamic-lp64-seq:libopenblas-pthread-dev'
+  'pc=hwloc:libhwloc-dev' 'pc=eigen3:libeigen3-dev' 'pc=nlopt:libnlopt-dev' 'header=boost/math/distributions/students_t.hpp:libboost-dev' 'pc=openblas pc=flexiblas pc=blis pc=blis-mt pc=mkl-dynamic-lp64-seq:libopenblas-pthread-dev'
 )
 run_needs=('cmd=mpirun:openmpi-bin') # to run studies on one machine, not for the build
 test_needs=('pc=catch2 pc=catch2-with-main:catch2' 'cmd=python3:python3' 'py=h5py:python3-h5py' 'py=numpy:python3-numpy')

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searchers that learn in the head's loop, in simulated jobs whose processes are killed.
+// Searchers that learn, in the head's loop or prepared ahead, in simulated jobs whose processes are killed.
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,7 +50,7 @@ void check_life(const Lives& lives) {
 } // namespace
 
 TEST_CASE("Suggestions follow from the records before them, whatever is killed", "[sim][searchers]") {
-    const std::string name = GENERATE("bohb", "cmaes");
+    const std::string name = GENERATE("bohb", "cmaes", "evolution");
     const std::string scheduler = GENERATE("hyperband", "fifo");
     INFO(name << ", " << scheduler);
     const study::StudySpec spec = study_of(name, scheduler, false);
@@ -88,8 +89,41 @@ TEST_CASE("Suggestions follow from the records before them, whatever is killed",
     CHECK(learned > 60); // of 240
 }
 
+TEST_CASE("Prepared suggestions follow from the records before their tickets, whatever is killed", "[sim][searchers]") {
+    const std::string scheduler = GENERATE("hyperband", "fifo");
+    INFO(scheduler);
+    const study::StudySpec spec = study_of("gp", scheduler, false);
+    std::size_t tickets = 0;
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+        INFO("seed " << seed);
+        ClusterOptions options;
+        options.workers = 5;
+        options.seed = seed;
+        options.curve.fate = seed;
+        options.curve.save_every = 1;
+        Lives lives;
+        lives.run(maker(spec), options, {1500ms + 100ms * seed, 3s});
+        check_life(lives);
+        tuner::Tuner reader(spec);
+        const auto follower = searchers::make_searcher(spec);
+        std::map<std::uint64_t, space::Configuration> expected;
+        lives.journal.for_each([&](const study::Record& record) {
+            reader.apply(record);
+            follower->apply(record);
+            if (const auto* opened = std::get_if<study::TicketOpened>(&record)) {
+                const auto seen = reader.state().observations.first(opened->seen);
+                expected[opened->ticket] = follower->prepare(opened->ticket, seen)();
+            } else if (const auto* prepared = std::get_if<study::TicketPrepared>(&record)) {
+                CHECK(prepared->configuration == expected.at(prepared->ticket));
+                ++tickets;
+            }
+        });
+    }
+    CHECK(tickets > 60); // of 160 trials
+}
+
 TEST_CASE("A deterministic study that learns is the same on any number of ranks", "[sim][searchers]") {
-    const std::string name = GENERATE("bohb", "cmaes");
+    const std::string name = GENERATE("bohb", "cmaes", "evolution", "gp");
     INFO(name);
     const study::StudySpec spec = study_of(name, "hyperband", true);
     std::vector<std::string> expected;

@@ -39,7 +39,8 @@ class Searcher {
     /// How many suggestions to prepare ahead when `groups` trials train at a time; 0: none.
     [[nodiscard]] virtual std::uint32_t prepares_ahead(std::uint32_t /*groups*/) const { return 0; }
     /// Computes a suggestion on any thread, while the searcher is in use elsewhere. Depends only on what it was made
-    /// from. If it throws, the message is shown to the user.
+    /// from. Those of one searcher run one at a time, so that they may share what they have read of a table. If it
+    /// throws, the message is shown to the user.
     using Preparation = std::function<space::Configuration()>;
     /// The work for a ticket (0, 1, 2, ...), which may keep `seen`. Requires a searcher that prepares ahead.
     [[nodiscard]] virtual Preparation prepare(std::uint64_t ticket, Observations seen) const;
