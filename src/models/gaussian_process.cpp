@@ -47,12 +47,19 @@ double squared_distance(double a, double b, bool category) {
 GaussianProcess::GaussianProcess(std::vector<bool> categories, GpKernel kernel)
     : categories_(std::move(categories)), kernel_(std::move(kernel)) {
     assert(!categories_.empty() && kernel_.weights.size() == categories_.size());
+    for (const bool category : categories_) is_number_.push_back(category ? 0 : 1);
 }
 
 double GaussianProcess::squared_radius(std::span<const double> a, std::span<const double> b) const {
+    // squared_distance, with the usual case first: most of the time of a suggestion is spent here.
     double sum = 0.0;
-    for (std::size_t j = 0; j < categories_.size(); ++j)
-        sum += kernel_.weights[j] * squared_distance(a[j], b[j], categories_[j]);
+    for (std::size_t j = 0; j < is_number_.size(); ++j) {
+        const double gap = a[j] - b[j];
+        if (std::isnan(gap))
+            sum += kernel_.weights[j] * squared_distance(a[j], b[j], is_number_[j] == 0);
+        else
+            sum += is_number_[j] != 0 ? kernel_.weights[j] * gap * gap : (gap == 0.0 ? 0.0 : kernel_.weights[j]);
+    }
     return sum;
 }
 

@@ -71,6 +71,7 @@ class GaussianProcess {
     }
 
     std::vector<bool> categories_;
+    std::vector<unsigned char> is_number_; ///< the opposite, quicker to read
     GpKernel kernel_;
     std::vector<double> points_;
     Rows factor_; ///< lower triangle; has room for more points
