@@ -15,7 +15,7 @@ ROOT = pathlib.Path(sys.argv[1])
 CORE = ["base", "space", "study", "models", "searchers", "schedulers", "tuner"]
 THIRD_PARTY = {
     "toml++": r"toml\+\+/", "Eigen": r"Eigen/", "hdf5": r"(hdf5|H5\w+)\.h$", "mpi": r"mpi\.h$", "hwloc": r"hwloc", "cblas": r"cblas",
-    "fmt": r"fmt/", "nlohmann": r"nlohmann/", "CLI11": r"CLI/", "boost": r"boost/",
+    "fmt": r"fmt/", "nlohmann": r"nlohmann/", "CLI11": r"CLI/", "boost": r"boost/", "nlopt": r"nlopt",
     "cuda": r"^(cuda\w*|nccl|cublas\w*|nvml)\.h$",
 }
 CUDA_MODULE = "src/device/cuda/"

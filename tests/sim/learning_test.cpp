@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searchers that learn, in the head's loop or beside it (TPE), in simulated jobs whose processes are killed.
+// Searchers that learn, in the head's loop or prepared ahead, in simulated jobs whose processes are killed.
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -122,8 +123,42 @@ TEST_CASE("Suggestions of TPE that were prepared follow from what their tickets 
     CHECK(modelled > 60); // of about 230
 }
 
+TEST_CASE("Prepared suggestions follow from the records before their tickets, whatever is killed", "[sim][searchers]") {
+    const std::string name = GENERATE("gp", "tpe");
+    const std::string scheduler = GENERATE("hyperband", "fifo");
+    INFO(name << ", " << scheduler);
+    const study::StudySpec spec = study_of(name, scheduler, false);
+    std::size_t tickets = 0;
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+        INFO("seed " << seed);
+        ClusterOptions options;
+        options.workers = 5;
+        options.seed = seed;
+        options.curve.fate = seed;
+        options.curve.save_every = 1;
+        Lives lives;
+        lives.run(maker(spec), options, {1500ms + 100ms * seed, 3s});
+        check_life(lives);
+        tuner::Tuner reader(spec);
+        const auto follower = searchers::make_searcher(spec);
+        std::map<std::uint64_t, space::Configuration> expected;
+        lives.journal.for_each([&](const study::Record& record) {
+            reader.apply(record);
+            follower->apply(record);
+            if (const auto* opened = std::get_if<study::TicketOpened>(&record)) {
+                const auto seen = reader.state().observations.first(opened->seen);
+                expected[opened->ticket] = follower->prepare(opened->ticket, seen)();
+            } else if (const auto* prepared = std::get_if<study::TicketPrepared>(&record)) {
+                CHECK(prepared->configuration == expected.at(prepared->ticket));
+                ++tickets;
+            }
+        });
+    }
+    CHECK(tickets > 60); // of 160 trials
+}
+
 TEST_CASE("A deterministic study that learns is the same on any number of ranks", "[sim][searchers]") {
-    const std::string name = GENERATE("bohb", "cmaes", "tpe");
+    const std::string name = GENERATE("bohb", "cmaes", "evolution", "gp", "tpe");
     INFO(name);
     const study::StudySpec spec = study_of(name, "hyperband", true);
     std::vector<std::string> expected;

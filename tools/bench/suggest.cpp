@@ -1,95 +1,107 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU time of a suggestion: 8 parameters, two of them categories, results of 100 to 10,000 trials.
+// CPU time of a suggestion: 8 parameters, with results of 100 to 3,000 trials, or RESULTS.
+//
+// Usage: bench_suggest [SEARCHER [REPETITIONS [RESULTS]]]
+// bohb: suggestions from one table. cmaes, evolution, tpe, tpe-independent (multivariate = false): each suggestion with
+// one more result. gp: the same, over a tenth more results, so that one of the suggestions fits the kernel anew, as in
+// a study.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
+#include <string>
 #include <vector>
 
-#include "ranktune/searchers/observations.hpp"
-#include "searchers/bohb.hpp"
-#include "searchers/tpe.hpp"
+#include "ranktune/searchers/searcher.hpp"
+#include "ranktune/study/spec.hpp"
+#include "searchers/built_in.hpp"
 #include "support.hpp"
 
 using namespace ranktune;
 
 namespace {
 
-space::SearchSpace eight() {
+/// Two of the parameters are categories, if `categories`.
+space::SearchSpace eight(bool categories) {
     std::vector<space::Parameter> parameters;
     for (const char* name : {"a", "b", "c", "d"}) parameters.push_back({name, space::FloatRange{}, {}});
     for (const char* name : {"e", "f"}) parameters.push_back({name, space::IntRange{1, 1000, true, 1}, {}});
-    for (const char* name : {"g", "h"}) parameters.push_back({name, space::Choice{{1, 2, 3}}, {}});
+    for (const char* name : {"g", "h"}) parameters.push_back({name, space::Choice{{1, 2, 3}, !categories}, {}});
     return space::SearchSpace(std::move(parameters));
 }
 
-struct Times {
-    double median;
-    double most;
+study::SearcherSpec chosen(const std::string& searcher) {
+    if (searcher == "bohb") return searchers::chosen(searcher, {{"random_fraction", 0.0}});
+    if (searcher == "tpe-independent") return searchers::chosen("tpe", {{"multivariate", false}});
+    return searchers::chosen(searcher);
+}
+
+class Study {
+  public:
+    explicit Study(const std::string& searcher) {
+        spec_.name = "bench";
+        spec_.seed = 1;
+        spec_.searcher = chosen(searcher);
+        spec_.space = eight(!spec_.searcher.algorithm->only_numbers);
+        searcher_ = searchers::make_searcher(spec_);
+        seen_ = searchers::Observations(spec_.space.dimensions());
+    }
+    [[nodiscard]] std::size_t trials() const { return trials_; }
+    [[nodiscard]] bool prepares() const { return searcher_->prepares_ahead(1) > 0; }
+    space::Configuration suggestion() {
+        if (prepares()) return searcher_->prepare(trials_, seen_.first(seen_.size()))();
+        return *searcher_->suggest(trials_, seen_);
+    }
+    void add(const space::Configuration& configuration) {
+        const base::TrialId trial(static_cast<std::uint32_t>(trials_));
+        study::TrialCreated record;
+        record.trial = trial;
+        record.origin.index = trials_++;
+        record.configuration = configuration;
+        seen_.asked(trial, 0, spec_.space, configuration);
+        searcher_->apply(record);
+        double loss = 0.0;
+        for (const double x : spec_.space.encode(configuration)) loss += (x - 0.3) * (x - 0.3);
+        seen_.reported(trial, 1, -loss);
+        seen_.over(trial, 1, study::TrialPhase::finished);
+    }
+    [[nodiscard]] space::Configuration random() const {
+        return spec_.space.sample(1, base::TrialId(static_cast<std::uint32_t>(trials_)));
+    }
+
+  private:
+    study::StudySpec spec_;
+    std::unique_ptr<searchers::Searcher> searcher_;
+    searchers::Observations seen_;
+    std::size_t trials_ = 0;
 };
 
-/// CPU seconds of `work(i)`.
-template <class Work>
-Times times_of(std::uint32_t repetitions, Work work) {
+void measure(const std::string& searcher, std::size_t results, std::size_t repetitions) {
+    Study study(searcher);
+    const bool learns_each = searcher != "bohb";
+    while (study.trials() < results) study.add(study.random());
+    (void)study.suggestion(); // reads the table
+    if (searcher == "gp") repetitions = results / 10;
     std::vector<double> seconds;
-    for (std::uint32_t i = 0; i < repetitions; ++i) {
+    for (std::size_t i = 0; i < repetitions; ++i) {
         const double before = bench::cpu_seconds();
-        work(i);
+        const space::Configuration next = study.suggestion();
         seconds.push_back(bench::cpu_seconds() - before);
+        if (learns_each) study.add(next);
     }
     std::ranges::sort(seconds);
-    return {seconds[seconds.size() / 2], seconds.back()};
-}
-
-/// A trial whose result is the better, the smaller its first parameter is.
-void add(searchers::Observations& seen, const space::SearchSpace& space, std::uint32_t number,
-         const space::Configuration& configuration) {
-    seen.asked(base::TrialId(number), 0, space, configuration);
-    seen.reported(base::TrialId(number), 1, -space.encode(configuration)[0]);
-}
-
-searchers::Observations table_of(const space::SearchSpace& space, std::uint32_t points) {
-    searchers::Observations seen(space.dimensions());
-    for (std::uint32_t i = 0; i < points; ++i) add(seen, space, i, space.sample(1, base::TrialId(i)));
-    return seen;
-}
-
-void measure_bohb(const space::SearchSpace& space, std::uint32_t points, std::uint32_t repetitions) {
-    const searchers::Observations seen = table_of(space, points);
-    searchers::BohbSearcher::Options options;
-    options.random_fraction = 0.0;
-    const searchers::BohbSearcher searcher(space, 1, options);
-    (void)searcher.suggest(0, seen); // reads the table
-    const auto [median, most] = times_of(repetitions, [&](std::uint32_t i) { (void)searcher.suggest(1 + i, seen); });
-    std::printf("bohb, %u points: %.0f us (median), %.0f us (most)\n", points, 1e6 * median, 1e6 * most);
-}
-
-/// With a new result between two suggestions, half of them near the best, as in a study.
-void measure_tpe(const space::SearchSpace& space, const char* name, bool multivariate, std::uint32_t points,
-                 std::uint32_t repetitions) {
-    searchers::Observations seen = table_of(space, points);
-    searchers::TpeOptions options;
-    options.multivariate = multivariate;
-    const searchers::TpeSearcher searcher(space, 1, options);
-    (void)searcher.prepare(0, seen.first(seen.size()))(); // reads the table
-    space::Configuration suggestion;
-    std::uint32_t trial = points;
-    const auto [median, most] = times_of(repetitions, [&](std::uint32_t i) {
-        add(seen, space, trial, i % 2 == 0 ? space.sample(1, base::TrialId(trial)) : suggestion);
-        ++trial;
-        suggestion = searcher.prepare(1 + i, seen.first(seen.size()))();
-    });
-    std::printf("tpe, %s, %u points: %.0f us (median), %.0f us (most)\n", name, points, 1e6 * median, 1e6 * most);
+    const double mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
+    std::printf("%s, %zu results: %.1f us (mean), %.1f us (median), %.1f us (most)\n", searcher.c_str(), results,
+                1e6 * mean, 1e6 * seconds[seconds.size() / 2], 1e6 * seconds.back());
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
-    const std::uint32_t repetitions = argc > 1 ? static_cast<std::uint32_t>(std::atoi(argv[1])) : 200;
-    const space::SearchSpace space = eight();
-    for (const std::uint32_t points : {100U, 300U, 1000U, 3000U}) measure_bohb(space, points, repetitions);
-    for (const std::uint32_t points : {100U, 1000U, 10000U}) {
-        measure_tpe(space, "joint", true, points, repetitions);
-        measure_tpe(space, "independent", false, points, repetitions);
-    }
+    const std::string searcher = argc > 1 ? argv[1] : "bohb";
+    const std::size_t repetitions = argc > 2 ? static_cast<std::size_t>(std::atoi(argv[2])) : 200;
+    std::vector<std::size_t> sizes{100, 200, 500, 1000, 3000};
+    if (argc > 3) sizes = {static_cast<std::size_t>(std::atoi(argv[3]))};
+    for (const std::size_t results : sizes) measure(searcher, results, repetitions);
     return 0;
 }

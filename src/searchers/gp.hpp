@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Bayesian optimisation with a Gaussian process, prepared ahead.
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "models/sobol.hpp"
+#include "ranktune/searchers/searcher.hpp"
+#include "searchers/gp_model.hpp"
+
+namespace ranktune::searchers {
+
+/// Suggestions of GpModel, prepared ahead. While there is no model, a ticket gets a point of a scrambled Sobol
+/// sequence, and a stopgap one of another sequence.
+///
+/// Its state are the tickets that no trial has taken, with those that were open when each was opened: a prepared
+/// suggestion keeps away from the earlier ones, also after a restart.
+class GpSearcher final : public Searcher {
+  public:
+    /// `space` must outlive it, but not the preparations. Throws base::UsageError for a space of more than
+    /// models::Sobol::max_dimensions coordinates.
+    GpSearcher(const space::SearchSpace& space, std::uint64_t seed, const GpOptions& options);
+
+    [[nodiscard]] std::string_view name() const override { return "gp"; }
+    [[nodiscard]] bool learns() const override { return true; }
+    [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index, const Observations&) const override;
+    /// A quarter of the groups: few, so that a suggestion knows most of what has been seen.
+    [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups) const override { return (groups + 3) / 4; }
+    [[nodiscard]] Preparation prepare(std::uint64_t ticket, Observations seen) const override;
+    void apply(const study::Record& record) override;
+    void snapshot(study::Encoder& out) const override;
+    void restore(study::Decoder& in) override;
+
+  private:
+    struct Open {
+        std::uint64_t number = 0;
+        std::vector<std::uint64_t> others;                 ///< open when it was opened
+        std::optional<space::Configuration> configuration; ///< prepared
+        bool waits = true;                                 ///< no trial has taken it
+    };
+    /// What preparations share; they run one at a time.
+    struct Shared;
+
+    void forget();
+
+    const space::SearchSpace& space_;
+    models::Sobol stopgaps_;
+    std::shared_ptr<Shared> shared_;
+    std::deque<Open> open_; ///< ascending
+};
+
+} // namespace ranktune::searchers

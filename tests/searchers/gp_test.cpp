@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// The searcher gp: what its model learns from, and that a suggestion follows from ticket, table and open tickets.
+#include "searchers/gp.hpp"
+
+#include <cmath>
+#include <set>
+
+#include "searchers/gp_data.hpp"
+#include "searchers/learner.hpp"
+#include "support/catch.hpp"
+
+using namespace ranktune;
+using namespace ranktune::searchers;
+using namespace ranktune::searchers::testing;
+
+namespace {
+
+using Configuration = space::Configuration;
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+    double sum = 0.0;
+    for (std::size_t j = 0; j < a.size(); ++j) sum += (a[j] - b[j]) * (a[j] - b[j]);
+    return std::sqrt(sum);
+}
+
+/// Minimum 0 at (0.2, 0.7), with a valley that is not along an axis.
+double valley(const Configuration& c) {
+    const double x = c.at("x0").as_double() - 0.2;
+    const double y = c.at("x1").as_double() - 0.7;
+    return (x + y) * (x + y) + 10.0 * (x - y) * (x - y);
+}
+
+space::SearchSpace mixed() {
+    std::vector<space::Parameter> parameters = space_of({{"kind", "choice(['a', 'b', 'c'])"},
+                                                         {"lr", "loguniform(1e-5, 1)"},
+                                                         {"layers", "randint(1, 9)"},
+                                                         {"width", "randint(1, 1000)"},
+                                                         {"fixed", "choice(['this'])"}})
+                                                   .parameters();
+    parameters.push_back({"momentum", space::parse_domain("uniform(0, 1)"), space::Condition::parse("kind == 'b'")});
+    return space::SearchSpace(std::move(parameters));
+}
+
+double mixed_loss(const Configuration& c) {
+    const double lr = std::log10(c.at("lr").as_double()) + 2.3;
+    const double layers = static_cast<double>(c.at("layers").as_int()) - 6.0;
+    const double width = static_cast<double>(c.at("width").as_int()) / 1000.0 - 0.4;
+    const bool b = c.at("kind").as_string() == "b";
+    const double momentum = b ? c.at("momentum").as_double() - 0.9 : 0.5;
+    return 0.1 * lr * lr + layers * layers / 30.0 + width * width + momentum * momentum;
+}
+
+void open(Learner& learner, std::uint64_t ticket) {
+    study::TicketOpened record;
+    record.ticket = ticket;
+    record.seen = learner.seen.size();
+    learner.searcher->apply(record);
+}
+
+} // namespace
+
+TEST_CASE("gp: without a model, tickets and stopgaps get points of two sequences", "[searchers][gp]") {
+    Learner learner(study_with("gp", cube(2), 3));
+    std::set<std::string> all;
+    for (std::uint64_t i = 0; i < 8; ++i) {
+        all.insert(learner.searcher->suggest(i, learner.seen)->text());
+        all.insert(learner.searcher->prepare(i, learner.seen.first(0))().text());
+    }
+    CHECK(all.size() == 16);
+    CHECK(learner.searcher->prepares_ahead(1) == 1);
+    CHECK(learner.searcher->prepares_ahead(16) == 4);
+}
+
+TEST_CASE("gp finds the optimum in few trials", "[searchers][gp]") {
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+        Learner learner(study_with("gp", cube(2), seed));
+        CHECK(search(learner, 30, 1, valley) < 1e-3);
+        Learner parallel(study_with("gp", cube(2), seed));
+        CHECK(search(parallel, 40, 4, valley) < 1e-2);
+    }
+}
+
+TEST_CASE("gp searches spaces with integers, categories and conditions", "[searchers][gp]") {
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+        Learner learner(study_with("gp", mixed(), seed));
+        Learner random(study_with("random", mixed(), seed));
+        const double found = search(learner, 50, 1, mixed_loss);
+        CHECK(found < 0.02);
+        CHECK(found < search(random, 50, 1, mixed_loss));
+    }
+}
+
+TEST_CASE("gp keeps away from trials that run and from suggestions that wait", "[searchers][gp]") {
+    Learner learner(study_with("gp", cube(2), 1));
+    for (std::uint32_t i = 0; i < 14; ++i) {
+        const TrialId trial = learner.create_prepared();
+        learner.finish(trial, -valley(learner.trials[i]));
+    }
+    const auto at = [&](std::uint64_t ticket) {
+        return learner.spec->space.encode(learner.searcher->prepare(ticket, learner.seen.first(learner.seen.size()))());
+    };
+    // Tickets that do not know each other ask for nearly the same point.
+    const std::vector<double> first = at(100);
+    CHECK(distance(first, at(101)) < 0.02);
+    open(learner, 102);
+    open(learner, 103);
+    const std::vector<double> second = at(102);
+    CHECK(distance(second, at(103)) > 0.02);
+    // After a restart the first of two tickets is known from its record.
+    study::TicketPrepared prepared;
+    prepared.ticket = 102;
+    prepared.configuration = learner.spec->space.decode(second);
+    learner.searcher->apply(prepared);
+    const auto restored = learner.restored();
+    CHECK(restored->prepare(103, learner.seen.first(learner.seen.size()))() == learner.spec->space.decode(at(103)));
+    // A trial that took the point and runs.
+    learner.create(learner.spec->space.decode(second), {study::Origin::Kind::ticket, 102, 0});
+    CHECK(distance(second, at(104)) > 0.02);
+}
+
+TEST_CASE("gp: a suggestion is the same, whatever was computed before", "[searchers][gp]") {
+    for (const bool conditional : {false, true}) {
+        const space::SearchSpace space = conditional ? mixed() : cube(3);
+        Learner learner(study_with("gp", space, 5, {{"max_results", 20}}));
+        for (std::uint32_t i = 0; i < 60; ++i) {
+            const TrialId trial = learner.create_prepared();
+            if (i % 5 == 4) learner.create_prepared(); // never ends
+            const double loss = conditional ? mixed_loss(learner.trials[trial.value()]) : learner.unit(trial)[0];
+            if (i % 9 == 8)
+                learner.fail(trial);
+            else
+                learner.finish(trial, -loss);
+            if (i % 8 != 7) continue;
+            const Observations seen = learner.seen.first(learner.seen.size());
+            const auto fresh = make_searcher(*learner.spec);
+            CHECK(fresh->prepare(1000, seen)() == learner.searcher->prepare(1000, seen)());
+        }
+    }
+}
+
+TEST_CASE("gp suggests no configuration of a finite space twice before the others", "[searchers][gp]") {
+    const space::SearchSpace space = space_of({{"a", "choice([1, 2, 3, 4])"}, {"b", "randint(0, 5)"}});
+    Learner learner(study_with("gp", space, 2, {{"startup", 4}}));
+    std::set<std::string> all;
+    for (std::uint32_t i = 0; i < 4; ++i)
+        learner.create(space.sample(8, TrialId(i)), {study::Origin::Kind::user, 0, 0});
+    for (std::uint32_t i = 0; i < 4; ++i) learner.finish(TrialId(i), i);
+    for (const Configuration& each : learner.trials) all.insert(each.text());
+    while (all.size() < 20) {
+        const TrialId trial = learner.create_prepared();
+        CHECK(all.insert(learner.trials[trial.value()].text()).second);
+        learner.finish(trial, static_cast<double>(learner.trials[trial.value()].at("b").as_int()));
+        if (learner.trials.size() > 30) break;
+    }
+    CHECK(all.size() == 20);
+    CHECK(space.encode(learner.trials[learner.create_prepared().value()]).size() == 2); // there is none left
+}
+
+TEST_CASE("gp works with failures, equal values and values of any size", "[searchers][gp]") {
+    const auto live = [](auto score_of) {
+        Learner learner(study_with("gp", cube(2), 1));
+        for (std::uint32_t i = 0; i < 30; ++i) {
+            const TrialId trial = learner.create_prepared();
+            const double score = score_of(i, -valley(learner.trials[i]));
+            if (std::isnan(score))
+                learner.fail(trial);
+            else
+                learner.finish(trial, score);
+        }
+        double closest = 1.0;
+        for (const Configuration& each : learner.trials) closest = std::min(closest, valley(each));
+        return closest;
+    };
+    CHECK(live([](std::uint32_t, double) { return 0.25; }) < 1.0);
+    CHECK(live([](std::uint32_t i, double score) {
+              return i % 3 == 2 ? std::numeric_limits<double>::quiet_NaN() : score;
+          }) < 0.05);
+    CHECK(live([](std::uint32_t i, double score) { return i % 3 == 2 ? -infinite : score; }) < 0.05);
+    CHECK(live([](std::uint32_t, double score) { return 1e308 * score / 11.0; }) < 1e-2);
+    CHECK(live([](std::uint32_t, double score) { return 1e-300 * score; }) < 1e-2);
+    CHECK(live([](std::uint32_t i, double score) { return i == 3 ? -1e308 : score; }) < 0.5);
+}
+
+TEST_CASE("gp learns at the largest iteration with enough results, in the order of their arrival", "[searchers][gp]") {
+    const space::SearchSpace space = cube(1);
+    Table table(space);
+    std::vector<TrialId> trials;
+    for (int i = 0; i < 6; ++i) trials.push_back(table.ask(space.decode(std::vector{0.1 * i})));
+    GpData data(3);
+    const auto numbers = [&] {
+        data.read(table.seen);
+        std::vector<std::uint64_t> all;
+        for (const GpData::Result& each : data.results()) all.push_back(each.number);
+        return all;
+    };
+    CHECK(numbers().empty());
+    CHECK(data.under_way().size() == 6);
+    table.seen.reported(trials[4], 1, 0.4);
+    table.seen.reported(trials[1], 1, 0.1);
+    table.seen.over(trials[5], 0, study::TrialPhase::failed);
+    CHECK(numbers().empty()); // two finite ones are not three
+    table.seen.reported(trials[0], 1, 0.0);
+    CHECK(numbers() == std::vector<std::uint64_t>{4, 1, 5, 0});
+    CHECK(data.results()[2].score == -infinite);
+    CHECK(data.under_way() == std::vector<std::uint64_t>{2, 3});
+    for (const int i : {0, 4, 2}) table.seen.reported(trials[static_cast<std::size_t>(i)], 3, 1.0);
+    // The failure came before the first report of this iteration.
+    CHECK(numbers() == std::vector<std::uint64_t>{5, 0, 4, 2});
+    CHECK(data.under_way() == std::vector<std::uint64_t>{1, 3});
+    table.seen.paused(trials[1], 1);
+    CHECK(numbers().size() == 4);
+    CHECK(data.under_way() == std::vector<std::uint64_t>{3});
+}
