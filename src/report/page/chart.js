@@ -31,17 +31,17 @@ class Chart {
     return true;
   }
 
-  // `values`: where the ticks are; by default about `ticks` of them. `format`: a function, or nothing.
-  axis(side, scale, { values, format, grid = true } = {}) {
+  // `values`: where the ticks are; by default as many as fit. `format`: a function, or nothing. `whole`: at integers alone.
+  axis(side, scale, { values, format, grid = true, whole = false } = {}) {
     const { left, top, right, bottom } = this.inner;
     const below = side === "bottom";
     const shift = below ? `translate(0,${bottom})` : `translate(${left},0)`;
     const room = below ? Math.max(2, (right - left) / 100) : Math.max(2, (bottom - top) / 50);
-    const shown = values || scale.ticks(room);
+    const shown = values || scale.ticks(room).filter((tick) => !whole || Number.isInteger(tick));
     const make = () => (below ? d3.axisBottom(scale) : d3.axisLeft(scale)).tickValues(shown);
     if (grid)
       this.under.append("g").attr("class", "grid").attr("transform", shift).call(make().tickSize(below ? top - bottom : left - right).tickFormat(""));
-    const axis = make().tickSizeOuter(0).tickFormat(format || scale.tickFormat(room));
+    const axis = make().tickSizeOuter(0).tickFormat(format || (whole ? d3.format(",") : scale.tickFormat(room)));
     this.svg.append("g").attr("class", "axis").attr("transform", shift).call(axis);
   }
 
