@@ -472,6 +472,11 @@ class App {
         add_format(winner, formats, "text or json");
         winner->callback([this] { verb_ = [this] { return best(directory_of(study_), format_); }; });
 
+        auto* why = app_.add_subcommand("explain", "Why a trial is where it is: what it was compared with");
+        add_study(why, study_);
+        add_trial(why, trial_);
+        why->callback([this] { verb_ = [this] { return explain_trial(directory_of(study_), trial_); }; });
+
         auto* page = app_.add_subcommand("report", "The study as one HTML file, or several side by side");
         page->add_option("STUDY", report_.directories,
                          "Study file (TOML), or the directory of a study; several are compared")

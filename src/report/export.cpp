@@ -45,11 +45,13 @@ Json attempt_json(const LoadedStudy& study, const AttemptStart& start) {
         ranks.push_back(rank.value());
         hosts.push_back(host_of(study, start.incarnation, rank));
     }
-    return {{"attempt", start.attempt.value()},
-            {"start", seconds(start.at)},
-            {"from_iteration", start.from},
-            {"ranks", ranks},
-            {"hosts", hosts}};
+    Json attempt = {{"attempt", start.attempt.value()},
+                    {"start", seconds(start.at)},
+                    {"from_iteration", start.from},
+                    {"ranks", ranks},
+                    {"hosts", hosts}};
+    if (start.whose != start.trial) attempt["from_trial"] = start.whose.value();
+    return attempt;
 }
 
 Json configuration_json(const space::Configuration& configuration) {

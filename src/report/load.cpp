@@ -25,11 +25,12 @@ LoadedStudy load_state(storage::FileSystem& files, const std::string& directory)
 
 void LoadedStudy::add(const study::Record& record) {
     if (const auto* start = std::get_if<study::TrialStarted>(&record)) {
-        const auto* checkpoint = std::get_if<study::CheckpointRef>(&start->from);
-        starts.push_back({start->trial, start->attempt,
-                          static_cast<std::uint32_t>(workers.empty() ? 0 : workers.size() - 1),
-                          static_cast<std::uint32_t>(start->ranks.size()), ranks.size(), start->at,
-                          checkpoint == nullptr ? 0 : checkpoint->iteration});
+        const auto* checkpoint = study::checkpoint_of(start->from);
+        const auto* donor = std::get_if<study::Donor>(&start->from);
+        starts.push_back(
+            {start->trial, start->attempt, static_cast<std::uint32_t>(workers.empty() ? 0 : workers.size() - 1),
+             static_cast<std::uint32_t>(start->ranks.size()), ranks.size(), start->at,
+             checkpoint == nullptr ? 0 : checkpoint->iteration, donor == nullptr ? start->trial : donor->trial});
         ranks.insert(ranks.end(), start->ranks.begin(), start->ranks.end());
     } else if (const auto* begins = std::get_if<study::IncarnationBegan>(&record)) {
         workers.push_back(begins->workers);

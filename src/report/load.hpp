@@ -23,6 +23,7 @@ struct AttemptStart {
     std::size_t first_rank = 0; ///< index into `ranks`
     study::StudyTime at;
     study::Iteration from = 0; ///< iteration of the checkpoint that it started from; 0: from scratch
+    study::TrialId whose;      ///< trial of that checkpoint: its own, or the donor of a takeover
 };
 
 struct LoadedStudy {

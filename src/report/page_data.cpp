@@ -63,9 +63,9 @@ class TextTable {
 };
 
 /// One hyper-parameter: a number is drawn on an axis, any other value is one of a list.
-class Column {
+class ParameterColumn {
   public:
-    explicit Column(const space::Parameter& parameter) : parameter_(&parameter) {
+    explicit ParameterColumn(const space::Parameter& parameter) : parameter_(&parameter) {
         const auto& domain = parameter.domain;
         const auto* choice = std::get_if<space::Choice>(&domain);
         const auto* grid = std::get_if<space::Grid>(&domain);
@@ -129,7 +129,7 @@ class StudyJson {
         json["busy"] = busy();
         json["importance"] = importance();
         json["parameters"] = Json::array(); // last: columns find values that are in no list
-        for (const Column& column : columns_) json["parameters"].push_back(column.description());
+        for (const ParameterColumn& column : columns_) json["parameters"].push_back(column.description());
         json["texts"] = texts_.take();
         return json;
     }
@@ -286,7 +286,7 @@ class StudyJson {
         Json all = Json::array();
         for (const StretchView& stretch : view_.lineage) {
             Json values = Json::array();
-            for (Column& column : columns_) values.push_back(column.cell(stretch.configuration));
+            for (ParameterColumn& column : columns_) values.push_back(column.cell(stretch.configuration));
             all.push_back(
                 {{"trial", stretch.trial.value()}, {"from", stretch.from}, {"to", stretch.to}, {"values", values}});
         }
@@ -354,13 +354,14 @@ class StudyJson {
 
     Json attempts() {
         Json trial = Json::array(), number = Json::array(), length = Json::array(), outcome = Json::array();
-        Json message = Json::array(), ranks = Json::array(), from = Json::array();
+        Json message = Json::array(), ranks = Json::array(), from = Json::array(), whose = Json::array();
         Differences begin;
         for (const std::size_t i : shown_attempts()) {
             const AttemptView& attempt = view_.attempts[i];
             trial.push_back(attempt.trial.value());
             number.push_back(attempt.attempt);
             from.push_back(attempt.from);
+            whose.push_back(attempt.whose.value());
             begin.add(hundredths(attempt.begin_s));
             length.push_back(hundredths(attempt.end_s) - hundredths(attempt.begin_s));
             outcome.push_back(texts_.number(attempt.outcome ? std::string(study::name(*attempt.outcome))
@@ -373,6 +374,7 @@ class StudyJson {
                 {"trial", trial},
                 {"number", number},
                 {"from", from},
+                {"whose", whose},
                 {"begin", begin.take()},
                 {"length", length},
                 {"outcome", outcome},
@@ -380,7 +382,7 @@ class StudyJson {
                 {"ranks", ranks}};
     }
 
-    /// First rank and number of ranks, for each run of neighbours; a single run without brackets around it.
+    /// First rank and number of ranks, for each run of neighbours.
     static Json rank_ranges(const std::vector<study::Rank>& ranks) {
         Json ranges = Json::array();
         for (std::size_t i = 0; i < ranks.size();) {
@@ -426,7 +428,7 @@ class StudyJson {
     const PageStudy& study_;
     const StudyView& view_;
     const PageLimits& limits_;
-    std::vector<Column> columns_;
+    std::vector<ParameterColumn> columns_;
     TextTable texts_;
 };
 

@@ -23,14 +23,14 @@ std::string sentence(std::string_view text, const char* kind = "") {
     return fmt::format("<p{}>{}</p>\n", *kind == '\0' ? "" : fmt::format(" class=\"{}\"", kind), html(text));
 }
 
-using Row = std::vector<std::string>;
+using TextRow = std::vector<std::string>;
 
 /// `rows`: plain text.
-std::string html_table(const Row& titles, const std::vector<Row>& rows) {
+std::string html_table(const TextRow& titles, const std::vector<TextRow>& rows) {
     std::string text = "<div class=\"scroll\"><table><thead><tr>";
     for (const auto& title : titles) text += "<th scope=\"col\">" + html(title) + "</th>";
     text += "</tr></thead><tbody>\n";
-    for (const Row& row : rows) {
+    for (const TextRow& row : rows) {
         text += "<tr>";
         for (const auto& cell : row) text += "<td class=\"text\">" + html(cell) + "</td>";
         text += "</tr>\n";
@@ -60,7 +60,7 @@ struct Line {
     bool steps = false;         ///< horizontal up to the next point
 };
 
-struct Range {
+struct Extent {
     double low = std::numeric_limits<double>::infinity();
     double high = -std::numeric_limits<double>::infinity();
     void take(double value) {
@@ -125,8 +125,8 @@ class Picture {
     std::string along_;
     bool time_;
     std::vector<Line> lines_;
-    Range x_;
-    Range y_;
+    Extent x_;
+    Extent y_;
 };
 
 std::string headline_html(const PageStudy& study) {
@@ -148,7 +148,7 @@ std::string best_html(const StudyView& view) {
     text += "<div class=\"big\">" + html(metric_text(best.best)) + "</div>\n";
     text += sentence(fmt::format("{}, trial #{} at iteration {} of {}", view.metric, view.best->value(),
                                  best.best_iteration, view.max_iterations));
-    std::vector<Row> rows;
+    std::vector<TextRow> rows;
     for (const auto& entry : best.configuration.entries()) rows.push_back({entry.name, entry.value.text()});
     text += html_table({"hyper-parameter", "value"}, rows);
     Picture picture("best " + view.metric + " so far", "study time", true);
@@ -180,7 +180,7 @@ std::string curves_html(const StudyView& view, const std::vector<std::size_t>& o
 std::string importance_html(const StudyView& view) {
     const auto importance = importance_of(view);
     if (importance.empty()) return {};
-    std::vector<Row> rows;
+    std::vector<TextRow> rows;
     for (const Importance& each : importance)
         rows.push_back({each.parameter, each.share ? fmt::format("{:.0f} %", 100.0 * *each.share) : "too few trials"});
     return heading("Which hyper-parameters matter") +
@@ -190,7 +190,7 @@ std::string importance_html(const StudyView& view) {
 
 std::string rungs_html(const StudyView& view) {
     if (view.rungs.empty()) return {};
-    std::vector<Row> rows;
+    std::vector<TextRow> rows;
     for (const RungView& rung : view.rungs)
         rows.push_back({std::to_string(rung.bracket), grouped(rung.iteration), grouped(rung.entries.size()),
                         grouped(rung.went_on()), metric_text(rung.entries.front().value)});
@@ -198,14 +198,14 @@ std::string rungs_html(const StudyView& view) {
 }
 
 std::string trials_html(const StudyView& view, const std::vector<std::size_t>& order) {
-    Row titles{"trial", "state", view.metric, "iterations", "time"};
+    TextRow titles{"trial", "state", view.metric, "iterations", "time"};
     for (const auto& parameter : view.parameters) titles.push_back(parameter.name);
     titles.emplace_back("why");
-    std::vector<Row> rows;
+    std::vector<TextRow> rows;
     for (std::size_t k = 0; k < std::min(order.size(), most_rows); ++k) {
         const TrialView& trial = view.trials[order[k]];
-        Row row{fmt::format("#{}", order[k]), std::string(study::name(trial.phase)), metric_text(trial.best),
-                std::to_string(trial.iterations), short_duration(trial.seconds)};
+        TextRow row{fmt::format("#{}", order[k]), std::string(study::name(trial.phase)), metric_text(trial.best),
+                    std::to_string(trial.iterations), short_duration(trial.seconds)};
         for (const auto& parameter : view.parameters) {
             const auto* value = trial.configuration.find(parameter.name);
             row.push_back(value == nullptr ? "-" : value_text(*value));

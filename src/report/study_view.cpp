@@ -93,6 +93,7 @@ std::vector<AttemptView> attempts_of(const LoadedStudy& study, const History& hi
         view.ranks.assign(ranks.begin(), ranks.end());
         view.begin_s = seconds_of_time(start.at);
         view.from = start.from;
+        view.whose = start.whose;
         const auto found = ends.find({start.trial, start.attempt});
         if (found != ends.end()) {
             view.end_s = found->second->at_s;

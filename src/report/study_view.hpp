@@ -55,8 +55,9 @@ struct AttemptView {
     std::uint32_t incarnation = 0;  ///< index into StudyView::starts
     std::vector<study::Rank> ranks; ///< ascending
     double begin_s = 0.0;
-    double end_s = 0.0; ///< as of the newest record, where it is not over
-    study::Iteration from = 0;
+    double end_s = 0.0;                           ///< as of the newest record, where it is not over
+    study::Iteration from = 0;                    ///< of the checkpoint that it started from; 0: from scratch
+    study::TrialId whose;                         ///< trial of that checkpoint
     std::optional<study::AttemptOutcome> outcome; ///< nothing: it trains, or ended with its start
     bool runs = false;                            ///< it holds its ranks now
     std::string message;

@@ -175,6 +175,7 @@ class Taken(Case):
         self.assertIn("best", self.same("best"))
         self.assertIn("trial #3", self.same("logs", "3"))
         self.assertIn("trial,state,", self.same("export", "-f", "csv"))
+        self.assertIn("#3: ", self.same("explain", "3"))
         self.assertIn("page.html", self.same("report", "-o", "page.html"))
         self.assertIn("verified: ", self.same("replay", "--verify"))
         self.assertIn("safetensors", self.same("checkpoint", "best"))

@@ -138,8 +138,9 @@ class Browser:
             time.sleep(0.02)
 
     def settle(self):
-        """Until everything asked for so far is drawn."""
-        self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0))))")
+        """Until everything asked for so far is drawn. (A headless browser may stop drawing when nothing changes.)"""
+        self.run("Promise.race([new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0)))),"
+                 "new Promise(done => setTimeout(done, 3000))])")
 
     def place(self, selector, index=0):
         """The box of an element on the screen, after scrolling to it."""

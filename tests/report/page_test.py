@@ -141,11 +141,14 @@ class Page(unittest.TestCase):
         self.assertLess(light(paper), 60)
         self.assertGreater(light(ink), 200)
 
-    def test_paper_has_every_picture(self):
+    def test_paper_has_every_picture_in_light_colours(self):
+        self.browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
         self.browser.open(self.asha)
+        self.browser.run("addEventListener('beforeprint', () => { window.ink = getComputedStyle(document.documentElement).getPropertyValue('--ink').trim(); })")
         self.browser.pdf(self.directory / "asha.pdf")
         undrawn = self.browser.run("[...document.querySelectorAll('.chart')].filter(c => c.querySelectorAll('svg *').length === 0).length")
         self.assertEqual(undrawn, 0)
+        self.assertEqual(self.browser.run("[window.ink, document.documentElement.className]"), ["#1c2126", ""])
         self.assertGreater((self.directory / "asha.pdf").stat().st_size, 50_000)
 
     # ---- selecting

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// report: studies as one HTML file.
+// report: studies as one HTML file. explain: one trial in words.
 
 #include <chrono>
 #include <ctime>
@@ -15,6 +15,7 @@
 #include "cli/standing.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "report/explain.hpp"
 #include "report/page.hpp"
 #include "report/study_view.hpp"
 #include "report/text.hpp"
@@ -42,6 +43,19 @@ report::PageStudy page_study(const std::string& directory, bool& incomplete) {
 }
 
 } // namespace
+
+int explain_trial(const std::string& directory, const std::string& word) {
+    const MissingRecords missing(directory);
+    report::History history;
+    const auto study = report::load_study(storage::posix_file_system(), directory, &history);
+    const auto& state = study.tuner->state();
+    const auto trial = report::trial_named(state, word, directory);
+    missing.tell(study.journal);
+    const bool is_run = !state.ended && !standing_of(state, directory).interrupted;
+    std::cout << report::explanation(report::study_view(study, history), trial, directory, is_run,
+                                     detect_terminal().style);
+    return 0;
+}
 
 int report_page(const ReportArguments& arguments) {
     std::vector<report::PageStudy> studies;

@@ -104,6 +104,8 @@ int best(const std::string& directory, Format format);
 int logs(const std::string& directory, const std::string& trial);
 /// Writes an HTML file; returns 1 if a journal's newest records are missing, else 0.
 int report_page(const ReportArguments& arguments);
+/// `trial`: digits, or "best".
+int explain_trial(const std::string& directory, const std::string& trial);
 int export_study(const std::string& directory, Format format, const std::string& table, const std::string& output);
 
 struct SimulateArguments {

@@ -31,17 +31,17 @@ class Chart {
     return true;
   }
 
-  // `values`: where the ticks are; by default about `ticks` of them. `format`: a function, or nothing.
-  axis(side, scale, { values, format, grid = true } = {}) {
+  // `values`: where the ticks are; by default as many as fit. `format`: a function, or nothing. `whole`: at integers alone.
+  axis(side, scale, { values, format, grid = true, whole = false } = {}) {
     const { left, top, right, bottom } = this.inner;
     const below = side === "bottom";
     const shift = below ? `translate(0,${bottom})` : `translate(${left},0)`;
     const room = below ? Math.max(2, (right - left) / 100) : Math.max(2, (bottom - top) / 50);
-    const shown = values || scale.ticks(room);
+    const shown = values || scale.ticks(room).filter((tick) => !whole || Number.isInteger(tick));
     const make = () => (below ? d3.axisBottom(scale) : d3.axisLeft(scale)).tickValues(shown);
     if (grid)
       this.under.append("g").attr("class", "grid").attr("transform", shift).call(make().tickSize(below ? top - bottom : left - right).tickFormat(""));
-    const axis = make().tickSizeOuter(0).tickFormat(format || scale.tickFormat(room));
+    const axis = make().tickSizeOuter(0).tickFormat(format || (whole ? d3.format(",") : scale.tickFormat(room)));
     this.svg.append("g").attr("class", "axis").attr("transform", shift).call(axis);
   }
 
@@ -155,27 +155,26 @@ function shortened(text, most) {
 }
 
 // By rank, 0 the best: readable without telling red from green. The best stands out most from the paper, dark or light.
-function rankColour(share, dark) {
+function rankColour(share) {
+  const dark = window.matchMedia("(prefers-color-scheme: dark)").matches && !document.documentElement.classList.contains("printing");
   return d3.interpolateViridis(dark ? 0.95 - 0.75 * share : 0.1 + 0.75 * share);
 }
 
 function rankColours(study) {
-  const dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
   const valued = study.rank.filter((t) => !isNaN(study.trials.best[t]));
   const colours = new Array(study.trials.count).fill(colour("dim"));
   valued.forEach((t, i) => {
     const share = valued.length < 2 ? 0 : i / (valued.length - 1);
-    colours[t] = rankColour(share, dark);
+    colours[t] = rankColour(share);
   });
   return colours;
 }
 
 function rankLegend() {
   const svg = d3.create("svg").attr("width", 230).attr("height", 18).attr("role", "img").attr("aria-label", "Colours from the best to the worst trial");
-  const dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
   svg.append("text").attr("x", 0).attr("y", 13).text("best");
   for (let i = 0; i < 40; ++i)
-    svg.append("rect").attr("x", 36 + 3.6 * i).attr("y", 3).attr("width", 4.4).attr("height", 11).attr("fill", rankColour(i / 39, dark));
+    svg.append("rect").attr("x", 36 + 3.6 * i).attr("y", 3).attr("width", 4.4).attr("height", 11).attr("fill", rankColour(i / 39));
   svg.append("text").attr("x", 188).attr("y", 13).text("worst");
   return svg.node();
 }

@@ -68,7 +68,7 @@ class CurvesChart {
     this.y = (this.log ? d3.scaleLog(range, [bottom, top]) : d3.scaleLinear(range, [bottom, top])).nice();
     this.place();
     if (this.along === "at") this.chart.timeAxis(this.x);
-    else this.chart.axis("bottom", this.x);
+    else this.chart.axis("bottom", this.x, { whole: true });
     this.chart.axis("left", this.y, this.log ? { values: niceTicks(this.y, true), format: numberText } : {});
     this.chart.titles(this.along === "at" ? "study time" : "iteration", this.study.metric);
     const context = cleared(this.chart.base);
@@ -108,7 +108,7 @@ class CurvesChart {
       pen = true;
     }
     // A single report is a short dash, which would else be invisible.
-    if (begin[t + 1] - begin[t] === 1 && pen) context.lineTo(this.px[begin[t]] + 3, this.py[begin[t]]);
+    if (begin[t + 1] - begin[t] === 1 && pen) context.lineTo(this.px[begin[t]] + 5, this.py[begin[t]]);
   }
 
   paint(context, isShown) {

@@ -71,7 +71,7 @@ function decodeStudy(raw, phases) {
   study.decisions = { all: raw.decisions.all, trial: raw.decisions.trial, iteration: raw.decisions.iteration,
                       at: seconds(sums(raw.decisions.at)), why: raw.decisions.why.map((number) => raw.texts[number]) };
   study.attempts = { all: raw.attempts.all, trial: raw.attempts.trial, number: raw.attempts.number,
-                     from: raw.attempts.from, ranks: raw.attempts.ranks, begin: seconds(sums(raw.attempts.begin)),
+                     from: raw.attempts.from, whose: raw.attempts.whose, ranks: raw.attempts.ranks, begin: seconds(sums(raw.attempts.begin)),
                      length: seconds(raw.attempts.length), outcome: raw.attempts.outcome.map((n) => raw.texts[n]),
                      message: raw.attempts.message.map((n) => raw.texts[n]) };
   study.generations = Object.assign({}, raw.generations, { values: raw.generations.values.map(numbers) });

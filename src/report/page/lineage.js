@@ -62,7 +62,7 @@ class LineageChart {
     const { trials } = this.study;
     this.x = d3.scaleLinear([0, d3.max(this.rows, (t) => trials.iterations[t]) || 1], [left, right]);
     this.y = new Map(this.rows.map((t, i) => [t, top + ((i + 0.5) * (bottom - top)) / this.rows.length]));
-    this.chart.axis("bottom", this.x);
+    this.chart.axis("bottom", this.x, { whole: true });
     this.chart.titles("iteration", "trial, best first");
     const step = Math.ceil(this.rows.length / 30);
     this.rows.forEach((t, i) => {
@@ -132,7 +132,7 @@ class LineageChart {
     }
     const along = parameterScale(parameter, Float64Array.from(points, (point) => point[1]), bottom, top);
     const x = d3.scaleLinear([0, trained || 1], [left, right]);
-    this.steps.axis("bottom", x);
+    this.steps.axis("bottom", x, { whole: true });
     axisOfParameter(this.steps, "left", along);
     this.steps.titles("iterations trained", parameter.name);
     const line = d3.line().defined((point) => !isNaN(point[1])).x((point) => x(point[0])).y((point) => along.scale(point[1]));

@@ -74,7 +74,13 @@ function showPage() {
       Panel.all.push(...kept);
     });
   }
-  window.addEventListener("beforeprint", () => Panel.drawAll());
+  // Paper is white, whatever the screen is.
+  const forPaper = (printing) => {
+    document.documentElement.classList.toggle("printing", printing);
+    Panel.drawAll();
+  };
+  window.addEventListener("beforeprint", () => forPaper(true));
+  window.addEventListener("afterprint", () => forPaper(false));
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => Panel.all.forEach((panel) => panel.redraw()));
   performance.mark("ready");
   document.documentElement.dataset.ready = "yes"; // tests wait for it

@@ -96,7 +96,7 @@ function drawBestSoFar(chart, studies, over, tones) {
   const x = d3.scaleLinear([0, d3.max(all, (point) => point[0]) || 1], [left, right]);
   const y = d3.scaleLinear(robustRange(all.map((point) => point[1])), [bottom, top]).nice();
   if (over === "time") chart.timeAxis(x);
-  else chart.axis("bottom", x);
+  else chart.axis("bottom", x, { whole: true });
   chart.axis("left", y);
   chart.titles(over === "time" ? "study time" : "iterations, all trials", `best ${studies[0].metric}`);
   const line = d3.line().x((point) => x(point[0])).y((point) => y(point[1])).curve(d3.curveStepAfter);

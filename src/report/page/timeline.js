@@ -143,7 +143,8 @@ function ranksText(ranges) {
 
 function attemptText(study, i) {
   const { attempts } = study;
-  const begin = attempts.from[i] > 0 ? `from iteration ${attempts.from[i]}` : "from scratch";
+  const whose = attempts.whose[i] === attempts.trial[i] ? "" : ` of #${attempts.whose[i]}`;
+  const begin = attempts.from[i] > 0 ? `from iteration ${attempts.from[i]}${whose}` : "from scratch";
   const message = attempts.message[i] ? `: ${attempts.message[i].split("\n")[0]}` : "";
   return `${trialText(study, attempts.trial[i])}, attempt ${attempts.number[i]} ${begin}, ranks ${ranksText(attempts.ranks[i])}, ${durationText(attempts.begin[i])} to ${durationText(attempts.begin[i] + attempts.length[i])}, ${attempts.outcome[i]}${message}`;
 }
