@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// How good searchers are: the simple regret of the best of so many evaluations, on functions whose minimum is known.
+// tools/bench/search.py runs this program beside other tools.
+//
+// Usage: bench_search SEARCHER[:OPTION=VALUE...] FUNCTION SEEDS [WORKERS [EVALUATIONS [ahead]]]
+//        bench_search --values FUNCTION N     the first N configurations of random search, and their values
+// A line for each seed: searcher, function, workers, seed, regret after 25, 50, 100, 200 evaluations, CPU seconds. With
+// several workers the evaluations take times of a log-normal distribution, and a worker asks when it is free. "ahead":
+// suggestions are prepared ahead, as the head of a study does; otherwise when they are needed.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ranktune/base/rng.hpp"
+#include "ranktune/searchers/searcher.hpp"
+#include "search_functions.hpp"
+#include "searchers/built_in.hpp"
+#include "support.hpp"
+
+using namespace ranktune;
+
+namespace {
+
+constexpr std::size_t marks[] = {25, 50, 100, 200};
+
+/// `NAME:a=1:b=true`
+study::SearcherSpec searcher_of(const std::string& text) {
+    std::vector<std::string> parts;
+    for (std::size_t begin = 0; begin <= text.size();) {
+        const std::size_t end = std::min(text.find(':', begin), text.size());
+        parts.push_back(text.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    std::vector<study::OptionValue> values;
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+        const std::size_t equals = parts[i].find('=');
+        if (equals == std::string::npos) throw std::invalid_argument("not OPTION=VALUE: " + parts[i]);
+        const std::string value = parts[i].substr(equals + 1);
+        char* end = nullptr;
+        const double number = std::strtod(value.c_str(), &end);
+        space::Value parsed(value);
+        if (value == "true" || value == "false")
+            parsed = value == "true";
+        else if (*end == '\0' && number == std::floor(number) && value.find('.') == std::string::npos)
+            parsed = static_cast<std::int64_t>(number);
+        else if (*end == '\0')
+            parsed = number;
+        values.push_back({parts[i].substr(0, equals), parsed});
+    }
+    return searchers::chosen(parts.front(), values);
+}
+
+/// A study of one report for each trial, in virtual time.
+class Run {
+  public:
+    Run(const bench::Function& function, const study::SearcherSpec& searcher, std::uint64_t seed, std::uint32_t workers,
+        std::uint32_t evaluations, bool ahead)
+        : function_(function), workers_(workers), ahead_(ahead) {
+        spec_.name = "search";
+        spec_.objective = {"value", study::Mode::min};
+        spec_.seed = seed;
+        spec_.num_trials = evaluations;
+        spec_.space = function.space;
+        spec_.searcher = searcher;
+        searcher_ = searchers::make_searcher(spec_);
+        seen_ = searchers::Observations(spec_.space.dimensions());
+    }
+
+    /// The best value after each evaluation.
+    std::vector<double> run() {
+        for (std::uint32_t worker = 0; worker < workers_; ++worker) begin(0.0);
+        std::vector<double> best;
+        while (best.size() < spec_.num_trials) {
+            const Evaluation done = under_way_.top();
+            under_way_.pop();
+            seen_.reported(done.trial, 1, study::score(done.value, study::Mode::min));
+            seen_.over(done.trial, 1, study::TrialPhase::finished);
+            best.push_back(best.empty() ? done.value : std::min(best.back(), done.value));
+            begin(done.end);
+        }
+        return best;
+    }
+
+  private:
+    struct Evaluation {
+        double end = 0.0;
+        base::TrialId trial;
+        double value = 0.0;
+        bool operator<(const Evaluation& other) const { // the earliest on top
+            return end != other.end ? end > other.end : other.trial < trial;
+        }
+    };
+
+    space::Configuration suggestion() {
+        const std::uint32_t wanted = searcher_->prepares_ahead(workers_);
+        if (wanted == 0) return *searcher_->suggest(suggested_++, seen_);
+        if (!ahead_) return searcher_->prepare(tickets_++, seen_.first(seen_.size()))();
+        const bool ready = !prepared_.empty();
+        const space::Configuration next = ready ? prepared_.front() : *searcher_->suggest(suggested_++, seen_);
+        if (ready) prepared_.pop_front();
+        return next;
+    }
+    void begin(double now) {
+        const std::uint32_t number = trials_++;
+        const base::TrialId trial(number);
+        const space::Configuration configuration = suggestion();
+        seen_.asked(trial, 0, spec_.space, configuration);
+        while (ahead_ && prepared_.size() < searcher_->prepares_ahead(workers_))
+            prepared_.push_back(searcher_->prepare(tickets_++, seen_.first(seen_.size()))());
+        base::RngStream random(spec_.seed, base::user_purpose(0), number);
+        const double duration = workers_ == 1 ? 1.0 : std::exp(0.5 * random.normal());
+        under_way_.push({now + duration, trial, function_.value(configuration)});
+    }
+
+    const bench::Function& function_;
+    std::uint32_t workers_;
+    bool ahead_;
+    study::StudySpec spec_;
+    std::unique_ptr<searchers::Searcher> searcher_;
+    searchers::Observations seen_;
+    std::priority_queue<Evaluation> under_way_;
+    std::deque<space::Configuration> prepared_;
+    std::uint32_t trials_ = 0;
+    std::uint64_t tickets_ = 0;
+    std::uint64_t suggested_ = 0;
+};
+
+int print_values(const bench::Function& function, int count) {
+    for (int i = 0; i < count; ++i) {
+        const space::Configuration configuration = function.space.sample(0, base::TrialId(static_cast<unsigned>(i)));
+        std::printf("%.17g", function.value(configuration));
+        for (const auto& entry : configuration.entries())
+            std::printf(" %s=%s", entry.name.c_str(), entry.value.text().c_str());
+        std::printf("\n");
+    }
+    return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    if (argc == 4 && std::string(argv[1]) == "--values")
+        return print_values(bench::function_named(argv[2]), std::atoi(argv[3]));
+    if (argc < 4) {
+        std::fprintf(stderr,
+                     "usage: bench_search SEARCHER[:OPTION=VALUE...] FUNCTION SEEDS [WORKERS [EVALUATIONS "
+                     "[ahead]]]\n       bench_search --values FUNCTION N\n");
+        return 2;
+    }
+    const auto number = [&](int at, int standard) {
+        return static_cast<std::uint32_t>(argc > at ? std::atoi(argv[at]) : standard);
+    };
+    const bench::Function function = bench::function_named(argv[2]);
+    const study::SearcherSpec searcher = searcher_of(argv[1]);
+    const std::uint32_t workers = number(4, 1);
+    const std::uint32_t evaluations = number(5, 200);
+    for (std::uint32_t seed = 0; seed < number(3, 1); ++seed) {
+        const double before = bench::cpu_seconds();
+        const auto best = Run(function, searcher, seed, workers, evaluations, argc > 6).run();
+        std::printf("%s %s %u %u", argv[1], argv[2], workers, seed);
+        for (const std::size_t mark : marks)
+            if (mark <= best.size()) std::printf(" %.9g", best[mark - 1] - function.minimum);
+        std::printf(" %.4f\n", bench::cpu_seconds() - before);
+        std::fflush(stdout);
+    }
+    return 0;
+}
