@@ -13,7 +13,7 @@ namespace {
 
 using Eigen::Index;
 
-constexpr double below_one = 1.0 - 0x1p-53;
+constexpr double largest_unit = 1.0 - 0x1p-53;
 
 Eigen::Map<const Eigen::VectorXd> vector_of(std::span<const double> values) {
     return {values.data(), static_cast<Index>(values.size())};
@@ -24,7 +24,7 @@ double sum_of_squares(std::span<const double> values) {
 }
 
 /// Probability that a standard normal variable is at most x.
-double normal_below(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+double gaussian_below(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
 /// In how many deviations from the mean a normal variable lies with probability 1 - 2 p: the square root of the
 /// quantile of the chi-square distribution with one degree of freedom. Requires 0 < p < 1/2.
@@ -89,7 +89,7 @@ std::vector<double> CmaEs::sample(base::RngStream& random) const {
         if (inside) return raw;
     }
     for (std::size_t j = 0; j < n; ++j)
-        if (limits_[j].empty()) raw[j] = std::clamp(raw[j], 0.0, below_one);
+        if (limits_[j].empty()) raw[j] = std::clamp(raw[j], 0.0, largest_unit);
     return raw;
 }
 
@@ -97,7 +97,7 @@ std::vector<double> CmaEs::place(std::span<const double> raw) const {
     std::vector<double> unit(raw.begin(), raw.end());
     for (std::size_t j = 0; j < unit.size(); ++j) {
         const auto at = static_cast<Index>(j);
-        unit[j] = std::clamp(mean_[at] + stretch_[at] * (unit[j] - mean_[at]), 0.0, below_one);
+        unit[j] = std::clamp(mean_[at] + stretch_[at] * (unit[j] - mean_[at]), 0.0, largest_unit);
     }
     return unit;
 }
@@ -187,8 +187,8 @@ void CmaEs::keep_margin(std::size_t coordinate) {
     const auto above = std::ranges::lower_bound(limits, mean);
     const double upper = above == limits.end() ? limits.back() : *above;
     const double lower = above == limits.begin() ? limits.front() : *(above - 1);
-    double below_lower = normal_below((lower - mean) / (stretch_[j] * deviation));
-    double above_upper = normal_below((mean - upper) / (stretch_[j] * deviation));
+    double below_lower = gaussian_below((lower - mean) / (stretch_[j] * deviation));
+    double above_upper = gaussian_below((mean - upper) / (stretch_[j] * deviation));
     if (std::max(below_lower, above_upper) > 0.5 || lower == upper) {
         if (std::min(below_lower, above_upper) >= margin) return;
         const double distance = stretch_[j] * deviation * deviations_beyond(margin);
