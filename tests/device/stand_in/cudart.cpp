@@ -360,7 +360,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
     Stream* const on = native(stream);
-    return on_device(device_of(on), [&] { return is_idle(on) ? cudaSuccess : cudaErrorNotReady; });
+    const bool idle = is_idle(on); // asked first: an operation that fails has done so before its stream is idle
+    return on_device(device_of(on), [&] { return idle ? cudaSuccess : cudaErrorNotReady; });
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
     *event = reinterpret_cast<cudaEvent_t>(new EventState);
