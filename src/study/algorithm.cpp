@@ -10,6 +10,7 @@
 #include "study/explore.hpp"
 #include "study/options.hpp"
 #include "study/schedule.hpp"
+#include "study/start.hpp"
 
 namespace ranktune::study {
 namespace {
@@ -194,6 +195,9 @@ void check_options(const SchedulerSpec& scheduler, const StudySpec& study) {
 }
 void check_options(const SearcherSpec& searcher, const StudySpec& study) {
     check_options(searcher.algorithm.get(), searcher.options, "searcher", study);
+    for (const space::Configuration& point : searcher.start)
+        for (const StartProblem& problem : start_problems(point, study.space))
+            throw base::UsageError("searcher.start." + problem.name + ": " + problem.message);
 }
 
 void check_description(const SchedulerInfo& scheduler) {

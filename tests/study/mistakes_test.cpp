@@ -341,8 +341,7 @@ TEST_CASE("mistakes of [searcher]", "[study]") {
          "give it a list, integers or a quantum"},
         {"seed = 3\n", "13:1 searcher.seed: unknown key here; it belongs to study.seed"},
         {"points_to_evaluate = []\n",
-         "13:1 searcher.points_to_evaluate: is not supported by this version: all configurations "
-         "come from the searcher"},
+         "13:1 searcher.points_to_evaluate: is Ray Tune's name; here: start"},
     };
     for (const Case& c : cases) {
         Parts parts;
