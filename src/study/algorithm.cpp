@@ -10,6 +10,7 @@
 #include "study/explore.hpp"
 #include "study/options.hpp"
 #include "study/schedule.hpp"
+#include "study/start.hpp"
 
 namespace ranktune::study {
 namespace {
@@ -199,6 +200,9 @@ void check_options(const SearcherSpec& searcher, const StudySpec& study) {
             no_number(*searcher.algorithm, parameter.name, parameter.domain, parameter.condition.has_value());
         if (!why.empty()) throw base::UsageError("searcher.type: " + why);
     }
+    for (const space::Configuration& point : searcher.start)
+        for (const StartProblem& problem : start_problems(point, study.space))
+            throw base::UsageError("searcher.start." + problem.name + ": " + problem.message);
 }
 
 std::string no_number(const SearcherInfo& searcher, std::string_view parameter, const space::Domain& domain,

@@ -162,6 +162,19 @@ void write_algorithm(std::string_view table, const AlgorithmInfo& algorithm, con
         if (applies(algorithm, options, option)) out.line(option.name, text_of(options.at(option.name)));
 }
 
+/// `start = [{ lr = 0.1, "opt.kind" = "sgd" }]`: one line, as every key.
+void write_start(const SearcherSpec& searcher, Writer& out) {
+    if (searcher.start.empty()) return;
+    std::string points;
+    for (const space::Configuration& point : searcher.start) {
+        std::string values;
+        for (const auto& [name, value] : point.entries())
+            values += (values.empty() ? "" : ", ") + name + " = " + text_of(value);
+        points += (points.empty() ? "{ " : ", { ") + values + " }";
+    }
+    out.line("start", "[" + points + "]");
+}
+
 void write_explore(const SchedulerSpec& scheduler, Writer& out) {
     if (scheduler.explore.empty()) return;
     out.table("scheduler.explore");
@@ -255,6 +268,7 @@ std::string resolved(const StudySpec& spec, bool with_bounds) {
     write_resources(spec, out);
     write_space(spec, with_bounds, out);
     write_algorithm("searcher", *spec.searcher.algorithm, spec.searcher.options, out);
+    write_start(spec.searcher, out);
     write_algorithm("scheduler", *spec.scheduler.algorithm, spec.scheduler.options, out);
     write_explore(spec.scheduler, out);
     write_schedule(spec.scheduler, out);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ranktune/base/rng.hpp"
 #include "tuner/causes.hpp"
 #include "tuner/tuner.hpp"
 
@@ -43,7 +44,27 @@ Tuner::Next Tuner::judged(Fact& fact, Round& round) const {
 
 bool Tuner::can_create() const {
     const auto created = static_cast<std::uint32_t>(state_.trials.size());
-    return created < spec_.num_trials && !searcher_->exhausted(state_.suggested);
+    return created < spec_.num_trials && (has_starting_point() || !searcher_->exhausted(state_.suggested));
+}
+
+/// The first trials take the points to try first.
+bool Tuner::has_starting_point() const { return state_.trials.size() < spec_.searcher.start.size(); }
+
+/// What a point lacks comes from the searcher's next suggestion, which stays the next one; what that lacks, too, is
+/// drawn as in random search.
+space::Configuration Tuner::starting_point() const {
+    const TrialId trial{static_cast<std::uint32_t>(state_.trials.size())};
+    const space::Configuration& given = spec_.searcher.start[trial.value()];
+    std::optional<space::Configuration> suggested;
+    return spec_.space.assemble([&](std::size_t i) -> space::Value {
+        const space::Parameter& parameter = spec_.space.parameters()[i];
+        if (const space::Value* value = given.find(parameter.name)) return *value;
+        if (!suggested) suggested = searcher_->suggest(state_.suggested, state_.observations);
+        if (suggested)
+            if (const space::Value* value = suggested->find(parameter.name)) return *value;
+        base::RngStream random(spec_.seed, base::Purpose::sample, trial.value(), static_cast<std::uint32_t>(i));
+        return space::decode(parameter.domain, random.uniform());
+    });
 }
 
 schedulers::Pool Tuner::pool() const {
@@ -63,16 +84,22 @@ Tuner::Next Tuner::next_work(Round& round) const {
     return create != nullptr && known.can_create ? new_trial(*create, round.now) : Next{};
 }
 
-/// Takes the oldest ticket that is ready, or a suggestion of the searcher.
+/// Takes the next point to try first, the oldest ticket that is ready, or a suggestion of the searcher.
 Tuner::Next Tuner::new_trial(const schedulers::Create& create, StudyTime now) const {
+    const TrialId id{static_cast<std::uint32_t>(state_.trials.size())};
+    study::TrialCreated record{id, now, 1, create.bracket, create.target, {}, {}};
+    if (has_starting_point()) {
+        record.origin = {Origin::Kind::start, id.value(), 0};
+        record.configuration = starting_point();
+        record.ranks = spec_.ranks_for(record.configuration);
+        return record;
+    }
     const bool prepares = tickets_wanted() > 0;
     const auto ticket =
         occupancy_.waits_for_tickets()
             ? state_.tickets.begin()
             : std::ranges::find_if(state_.tickets, [](const Ticket& each) { return each.configuration.has_value(); });
     if (prepares && occupancy_.waits_for_tickets() && (ticket == state_.tickets.end() || !ticket->answered)) return {};
-    study::TrialCreated record{
-        TrialId{static_cast<std::uint32_t>(state_.trials.size())}, now, 1, create.bracket, create.target, {}, {}};
     if (ticket != state_.tickets.end() && ticket->configuration) {
         record.origin = {Origin::Kind::ticket, ticket->number, 0};
         record.configuration = *ticket->configuration;
@@ -95,14 +122,16 @@ std::size_t Tuner::tickets_wanted() const {
 /// Keeps as many tickets open as the searcher prepares ahead.
 Tuner::Next Tuner::open_ticket(StudyTime now) const {
     const std::size_t wanted = tickets_wanted();
-    const std::size_t to_come = spec_.num_trials - std::min<std::size_t>(spec_.num_trials, state_.trials.size());
+    const std::size_t taken = std::max(state_.trials.size(), spec_.searcher.start.size());
+    const std::size_t to_come = spec_.num_trials - std::min<std::size_t>(spec_.num_trials, taken);
     if (state_.tickets.size() >= std::min(wanted, to_come)) return {};
     return study::TicketOpened{state_.next_ticket, now, state_.observations.size()};
 }
 
 /// Deterministic study: the next trial waits for its suggestion, and everything else waits for that trial.
 bool Tuner::waits_for_ticket() const {
-    if (!occupancy_.waits_for_tickets() || state_.draining || tickets_wanted() == 0) return false;
+    if (!occupancy_.waits_for_tickets() || state_.draining || has_starting_point() || tickets_wanted() == 0)
+        return false;
     if (admission_->room() == Admission::Room::none || !can_create()) return false;
     const bool ready = !state_.tickets.empty() && state_.tickets.front().answered;
     return !ready && std::holds_alternative<schedulers::Create>(scheduler_->next(pool()));

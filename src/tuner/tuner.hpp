@@ -187,6 +187,8 @@ class Tuner {
     // ---- fill.cpp: new work, and who gets free ranks.
     Next decide(Fill& task, Round& round) const;
     [[nodiscard]] Next next_work(Round& round) const;
+    [[nodiscard]] bool has_starting_point() const;
+    [[nodiscard]] space::Configuration starting_point() const;
     [[nodiscard]] Next new_trial(const schedulers::Create& create, StudyTime now) const;
     [[nodiscard]] Next open_ticket(StudyTime now) const;
     [[nodiscard]] std::size_t tickets_wanted() const;

@@ -46,8 +46,7 @@ TEST_CASE("mistakes of [searcher]", "[study]") {
          "14:14 searcher.population: 3 results are too few for a generation; use 0, or at least 4"},
         {"seed = 3\n", "13:1 searcher.seed: unknown key here; it belongs to study.seed"},
         {"points_to_evaluate = []\n",
-         "13:1 searcher.points_to_evaluate: is not supported by this version: all configurations "
-         "come from the searcher"},
+         "13:1 searcher.points_to_evaluate: is Ray Tune's name; here: start"},
     };
     for (const SearcherCase& c : cases) {
         Parts parts;

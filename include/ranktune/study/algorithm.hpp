@@ -172,6 +172,8 @@ struct SchedulerSpec {
 struct SearcherSpec {
     std::shared_ptr<const SearcherInfo> algorithm;
     space::Configuration options;
+    /// [[searcher.start]]: points to try first. What they lack is completed.
+    std::vector<space::Configuration> start = {};
 };
 
 /// The algorithm with `values` in place of its defaults. Throws base::UsageError for an option that it does not have or

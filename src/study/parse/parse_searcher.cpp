@@ -23,8 +23,8 @@ bool check_finite(const ParseContext& context, TableReader& table) {
     return finite;
 }
 
-/// Without study.num_trials, the whole space is run once. A larger number is lowered to the number of configurations,
-/// so that plans and progress are right.
+/// Without study.num_trials, the whole space is run once, after the points to try first. A larger number is lowered to
+/// the number of these trials, so that plans and progress are right.
 void count_space(ParseContext& context, TableReader& table) {
     if (!check_finite(context, table) || !context.space_is_valid) return;
     std::uint64_t size = 0;
@@ -35,7 +35,8 @@ void count_space(ParseContext& context, TableReader& table) {
         return;
     }
     if (context.has_num_trials) {
-        context.spec.num_trials = static_cast<std::uint32_t>(std::min<std::uint64_t>(context.spec.num_trials, size));
+        const std::uint64_t all = size + context.spec.searcher.start.size();
+        context.spec.num_trials = static_cast<std::uint32_t>(std::min<std::uint64_t>(context.spec.num_trials, all));
         return;
     }
     if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) {
@@ -44,7 +45,7 @@ void count_space(ParseContext& context, TableReader& table) {
             "missing, and the grid is too large to run whole: " + std::to_string(size) + " configurations");
         return;
     }
-    context.spec.num_trials = static_cast<std::uint32_t>(size);
+    context.spec.num_trials = static_cast<std::uint32_t>(size + context.spec.searcher.start.size());
 }
 
 } // namespace
@@ -57,6 +58,7 @@ void parse_searcher(ParseContext& context) {
     SearcherSpec& searcher = context.spec.searcher;
     searcher.algorithm = known[*chosen];
     searcher.options = OptionReader(context, table, *searcher.algorithm).options();
+    parse_start(context, table);
     table.finish();
 
     for (const SpaceEntry& entry : context.entries) {
@@ -64,6 +66,7 @@ void parse_searcher(ParseContext& context) {
         const std::string why = no_number(*searcher.algorithm, entry.name, *entry.domain, entry.conditions.any());
         if (!why.empty()) table.complain("type", why);
     }
+    check_start_count(context);
     if (searcher.algorithm->whole_space) {
         count_space(context, table);
     } else if (!context.has_num_trials) {

@@ -60,6 +60,10 @@ void check_space_against_trainable(ParseContext& context);
 void check_command(ParseContext& context);
 /// After parse_space: a grid fills in num_trials.
 void parse_searcher(ParseContext& context);
+/// The part of parse_searcher for [[searcher.start]].
+void parse_start(ParseContext& context, TableReader& searcher);
+/// There are no more points than trials.
+void check_start_count(ParseContext& context);
 /// After parse_study_table and parse_trainable.
 void parse_scheduler(ParseContext& context);
 /// The part of parse_scheduler for [scheduler.explore].
