@@ -99,22 +99,37 @@ class Run {
         }
     };
 
-    space::Configuration suggestion() {
-        const std::uint32_t wanted = searcher_->prepares_ahead(workers_);
-        if (wanted == 0) return *searcher_->suggest(suggested_++, seen_);
-        if (!ahead_) return searcher_->prepare(tickets_++, seen_.first(seen_.size()))();
-        const bool ready = !prepared_.empty();
-        const space::Configuration next = ready ? prepared_.front() : *searcher_->suggest(suggested_++, seen_);
-        if (ready) prepared_.pop_front();
-        return next;
+    /// What a study would write down; the searcher sees it as there.
+    void record(const study::Record& what) { searcher_->apply(what); }
+    space::Configuration prepared_now() {
+        const std::uint64_t ticket = tickets_++;
+        record(study::TicketOpened{ticket, {}, seen_.size()});
+        space::Configuration configuration = searcher_->prepare(ticket, seen_.first(seen_.size()))();
+        record(study::TicketPrepared{ticket, {}, configuration, {}});
+        return configuration;
+    }
+    /// The next suggestion, and where it came from.
+    std::pair<study::Origin, space::Configuration> suggestion() {
+        using Kind = study::Origin::Kind;
+        const bool prepares = searcher_->prepares_ahead(workers_) > 0;
+        if (prepares && !ahead_) prepared_.push_back(prepared_now());
+        if (!prepared_.empty()) {
+            space::Configuration next = std::move(prepared_.front());
+            prepared_.pop_front();
+            return {{Kind::ticket, taken_++, 0}, std::move(next)};
+        }
+        const Kind kind = prepares ? Kind::stopgap : Kind::searcher;
+        const std::uint64_t number = suggested_++;
+        return {{kind, number, 0}, *searcher_->suggest(number, seen_)};
     }
     void begin(double now) {
-        const std::uint32_t number = trials_++;
+        const std::uint32_t number = trials_;
         const base::TrialId trial(number);
-        const space::Configuration configuration = suggestion();
+        auto [origin, configuration] = suggestion();
+        ++trials_;
         seen_.asked(trial, 0, spec_.space, configuration);
-        while (ahead_ && prepared_.size() < searcher_->prepares_ahead(workers_))
-            prepared_.push_back(searcher_->prepare(tickets_++, seen_.first(seen_.size()))());
+        record(study::TrialCreated{trial, {}, 1, 0, 0, origin, configuration});
+        while (ahead_ && prepared_.size() < searcher_->prepares_ahead(workers_)) prepared_.push_back(prepared_now());
         base::RngStream random(spec_.seed, base::user_purpose(0), number);
         const double duration = workers_ == 1 ? 1.0 : std::exp(0.5 * random.normal());
         under_way_.push({now + duration, trial, function_.value(configuration)});
@@ -129,7 +144,8 @@ class Run {
     std::priority_queue<Evaluation> under_way_;
     std::deque<space::Configuration> prepared_;
     std::uint32_t trials_ = 0;
-    std::uint64_t tickets_ = 0;
+    std::uint64_t tickets_ = 0; ///< opened
+    std::uint64_t taken_ = 0;
     std::uint64_t suggested_ = 0;
 };
 
