@@ -45,8 +45,7 @@ TEST_CASE("mistakes of [searcher]", "[study]") {
         {"type = \"cmaes\"\npopulation = 3\n",
          "14:14 searcher.population: 3 results are too few for a generation; use 0, or at least 4"},
         {"seed = 3\n", "13:1 searcher.seed: unknown key here; it belongs to study.seed"},
-        {"points_to_evaluate = []\n",
-         "13:1 searcher.points_to_evaluate: is Ray Tune's name; here: start"},
+        {"points_to_evaluate = []\n", "13:1 searcher.points_to_evaluate: is Ray Tune's name; here: start"},
     };
     for (const SearcherCase& c : cases) {
         Parts parts;
