@@ -48,6 +48,24 @@ void check_life(const Lives& lives) {
     CHECK(lives.outcome == study::StudyOutcome::ok);
 }
 
+/// Every iteration is saved.
+ClusterOptions learning_cluster(std::uint32_t workers, std::uint64_t seed) {
+    ClusterOptions options;
+    options.workers = workers;
+    options.seed = seed;
+    options.curve.fate = seed;
+    options.curve.save_every = 1;
+    return options;
+}
+
+/// The study to its end; its head is killed twice.
+Lives killed_lives(const study::StudySpec& spec, const ClusterOptions& options) {
+    Lives lives;
+    lives.run(maker(spec), options, {1500ms + 100ms * options.seed, 3s});
+    check_life(lives);
+    return lives;
+}
+
 } // namespace
 
 TEST_CASE("Suggestions follow from the records before them, whatever is killed", "[sim][searchers]") {
@@ -58,15 +76,9 @@ TEST_CASE("Suggestions follow from the records before them, whatever is killed",
     std::size_t learned = 0;
     for (std::uint64_t seed = 0; seed < 6; ++seed) {
         INFO("seed " << seed);
-        ClusterOptions options;
-        options.workers = 3;
-        options.seed = seed;
-        options.curve.fate = seed;
-        options.curve.save_every = 1;
+        ClusterOptions options = learning_cluster(3, seed);
         if (seed % 2 == 0) options.deaths.emplace_back(base::Rank{2}, 4s);
-        Lives lives;
-        lives.run(maker(spec), options, {1500ms + 100ms * seed, 3s});
-        check_life(lives);
+        const Lives lives = killed_lives(spec, options);
         // Another core reads the records; another searcher, which was never asked before and knows what a snapshot has,
         // is asked at each trial.
         tuner::Tuner reader(spec);
@@ -96,15 +108,9 @@ TEST_CASE("Suggestions of TPE that were prepared follow from what their tickets 
     std::size_t modelled = 0;
     for (std::uint64_t seed = 0; seed < 6; ++seed) {
         INFO("seed " << seed);
-        ClusterOptions options;
-        options.workers = 3;
-        options.seed = seed;
-        options.curve.fate = seed;
-        options.curve.save_every = 1;
+        ClusterOptions options = learning_cluster(3, seed);
         if (seed % 2 == 0) options.deaths.emplace_back(base::Rank{2}, 4s);
-        Lives lives;
-        lives.run(maker(spec), options, {1500ms + 100ms * seed, 3s});
-        check_life(lives);
+        const Lives lives = killed_lives(spec, options);
         tuner::Tuner reader(spec);
         lives.journal.for_each([&](const study::Record& record) {
             if (const auto* prepared = std::get_if<study::TicketPrepared>(&record)) {
@@ -131,14 +137,7 @@ TEST_CASE("Prepared suggestions follow from the records before their tickets, wh
     std::size_t tickets = 0;
     for (std::uint64_t seed = 0; seed < 4; ++seed) {
         INFO("seed " << seed);
-        ClusterOptions options;
-        options.workers = 5;
-        options.seed = seed;
-        options.curve.fate = seed;
-        options.curve.save_every = 1;
-        Lives lives;
-        lives.run(maker(spec), options, {1500ms + 100ms * seed, 3s});
-        check_life(lives);
+        const Lives lives = killed_lives(spec, learning_cluster(5, seed));
         tuner::Tuner reader(spec);
         const auto follower = searchers::make_searcher(spec);
         std::map<std::uint64_t, space::Configuration> expected;
