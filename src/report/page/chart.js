@@ -106,6 +106,30 @@ function strokeMany(context, trials, trace) {
   }
 }
 
+// The best trial, the picked one and the one under the mouse, on top of all others.
+function strokeMarked(context, best, store, width, trace) {
+  for (const [t, name, each] of [[best, "ink", 2.4], [store.picked, "accent", width], [store.hover, "accent", width]]) {
+    if (t === null || t === NO_TRIAL) continue;
+    context.strokeStyle = colour(name);
+    context.lineWidth = each;
+    context.beginPath();
+    trace(t);
+    context.stroke();
+  }
+}
+
+// The trial under the mouse is shown everywhere, and picked by a click. point(event) finds it.
+function followMouse(chart, store, point) {
+  chart.box.addEventListener("mousemove", point);
+  chart.box.addEventListener("mouseleave", () => {
+    store.setHover(NO_TRIAL);
+    chart.hideTip();
+  });
+  chart.box.addEventListener("click", () => {
+    if (store.hover !== NO_TRIAL) store.pick(store.hover);
+  });
+}
+
 // The more lines, the fainter each, so that where they lie densest can still be seen.
 function opacityOf(lines, least) {
   return Math.min(0.9, Math.max(least, 10 / Math.sqrt(lines)));

@@ -132,14 +132,7 @@ class CurvesChart {
     this.chart.box.classList.toggle("dimmed", store.selected !== null);
     if (store.selected !== null) this.paint(context, (t) => store.selected[t] === 1);
     clipped(context, this.chart.inner);
-    for (const [t, name, width] of [[study.best, "ink", 2.4], [store.picked, "accent", 2.6], [store.hover, "accent", 2.6]]) {
-      if (t === null || t === NO_TRIAL) continue;
-      context.strokeStyle = colour(name);
-      context.lineWidth = width;
-      context.beginPath();
-      this.trace(context, t);
-      context.stroke();
-    }
+    strokeMarked(context, study.best, store, 2.6, (t) => this.trace(context, t));
     context.restore();
   }
 

@@ -48,14 +48,7 @@ class ScatterChart {
     this.study = store.study;
     this.chart = new Chart(parent, options);
     this.panel = new Panel(this.chart.box, store, () => this.draw(), () => this.drawTop());
-    this.chart.box.addEventListener("mousemove", (event) => this.point(event));
-    this.chart.box.addEventListener("mouseleave", () => {
-      this.store.setHover(NO_TRIAL);
-      this.chart.hideTip();
-    });
-    this.chart.box.addEventListener("click", () => {
-      if (this.store.hover !== NO_TRIAL) this.store.pick(this.store.hover);
-    });
+    followMouse(this.chart, store, (event) => this.point(event));
   }
 
   place(x, y) {

@@ -83,14 +83,7 @@ class ParallelChart {
     const context = cleared(this.chart.top);
     this.chart.box.classList.toggle("dimmed", store.selected !== null);
     if (store.selected !== null) this.paint(context, (t) => store.selected[t] === 1);
-    for (const [t, name, width] of [[study.best, "ink", 2.4], [store.picked, "accent", 3], [store.hover, "accent", 3]]) {
-      if (t === null || t === NO_TRIAL) continue;
-      context.strokeStyle = colour(name);
-      context.lineWidth = width;
-      context.beginPath();
-      this.trace(context, t);
-      context.stroke();
-    }
+    strokeMarked(context, study.best, store, 3, (t) => this.trace(context, t));
   }
 
   update() {

@@ -28,14 +28,7 @@ class TimelineChart {
     this.chart = new Chart(holder, { height, margin: { top: 26, right: 14, bottom: 38, left: 50 },
       label: `Use of ${countText(this.ranks, "rank")} over ${durationText(this.study.now)}: ${shareText(this.study.cost.held || 0)} held by trials` });
     this.panel = new Panel(this.chart.box, store, () => this.draw(), () => this.drawTop());
-    this.chart.box.addEventListener("mousemove", (event) => this.point(event));
-    this.chart.box.addEventListener("mouseleave", () => {
-      this.store.setHover(NO_TRIAL);
-      this.chart.hideTip();
-    });
-    this.chart.box.addEventListener("click", () => {
-      if (this.store.hover !== NO_TRIAL) this.store.pick(this.store.hover);
-    });
+    followMouse(this.chart, store, (event) => this.point(event));
   }
 
   draw() {
