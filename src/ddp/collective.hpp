@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,9 @@ struct StepPlan {
         std::vector<std::size_t> counts;
         friend bool operator==(const OnDevice&, const OnDevice&) = default;
     } on_device = {};
+    /// How a count travels. Of a gather or an exchange it is in bytes: those of every rank, and those for every rank.
+    enum class Route : std::uint8_t { sum, gather, exchange };
+    std::vector<Route> routes = {}; ///< one per count; empty: all are sums
     friend bool operator==(const StepPlan&, const StepPlan&) = default;
 };
 
@@ -82,6 +86,12 @@ class Collective : public Group {
     virtual void begin_step(std::size_t plan, OpenStep& step) = 0;
     /// Starts summing the next bucket of the plan in place, as all_reduce does. Requires `reaches(values.place())`.
     [[nodiscard]] virtual std::unique_ptr<Pending> start_sum(base::Buffer values) = 0;
+    /// Starts the next operation of the plan on bytes: `all` gets rank r's bytes as part r.
+    [[nodiscard]] virtual std::unique_ptr<Pending> start_gather(std::span<const std::byte> mine,
+                                                                std::span<std::byte> all) = 0;
+    /// Likewise: rank r gets part r of `parts`, and `all` has what rank r sent to this one as part r.
+    [[nodiscard]] virtual std::unique_ptr<Pending> start_exchange(std::span<const std::byte> parts,
+                                                                  std::span<std::byte> all) = 0;
     /// Ends a step, after all its buckets completed: throws PeerFailed or Aborted when the header reported that.
     virtual void end_step() = 0;
     /// Whether buffers in `place` can be reduced.
@@ -89,7 +99,7 @@ class Collective : public Group {
 
     // ---- for the trial loop ----
     /// This rank failed (it is not inside an operation): takes part in the other ranks' next operation as described
-    /// above, or ends its own open step, then returns.
+    /// above, or ends its own open step, then returns. Throws GroupLost when a device of this rank cannot join any sum.
     virtual void fail() = 0;
     /// Called by GradientReducer when a step has ended with a failure, and by the trial loop after the last operation:
     /// all ranks leave here. A driver that wraps the group records it, so that the failing rank does not call `fail` a

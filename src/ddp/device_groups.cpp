@@ -127,7 +127,10 @@ class DeviceGroups::Sums final : public DeviceSums {
 
     void look() override {
         look_();
-        or_lost([&] { static_cast<void>(kept_.communicator->settled()); });
+        or_lost([&] {
+            static_cast<void>(on_.compute_stream().idle()); // NCCL does not see that a device has failed
+            static_cast<void>(kept_.communicator->settled());
+        });
     }
 
     void abandon() noexcept override {

@@ -49,6 +49,9 @@ class Fabric {
     /// `all` has room for size() times `mine`.
     [[nodiscard]] virtual std::unique_ptr<Pending> start_all_gather(std::span<const std::byte> mine,
                                                                     std::span<std::byte> all) = 0;
+    /// Part r of `parts` goes to rank r, and part r of `all` comes from there; both have size() parts of one size.
+    [[nodiscard]] virtual std::unique_ptr<Pending> start_exchange(std::span<const std::byte> parts,
+                                                                  std::span<std::byte> all) = 0;
 
     /// One message; messages of one rank to another on one channel arrive in the order of sending.
     [[nodiscard]] virtual std::unique_ptr<Pending> start_send(std::span<const std::byte> bytes, int to,

@@ -3,105 +3,22 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
+#include <optional>
 #include <string>
 
 #include "comm/graveyard.hpp"
+#include "ddp/arrivals.hpp"
 #include "ddp/collective.hpp"
 #include "ddp/core_wait.hpp"
 #include "ddp/device_sums.hpp"
+#include "ddp/gradient_memory.hpp"
+#include "ddp/hook.hpp"
+#include "ddp/reducer_plan.hpp"
 #include "device/device.hpp"
-#include "ranktune/base/digest.hpp"
 #include "ranktune/ddp/parameters.hpp"
 
 namespace ranktune::ddp {
-
-namespace {
-
-std::uint64_t plan_digest(const BucketPlan& plan, base::DType type) {
-    base::Digest digest;
-    digest.add(type);
-    for (const auto& bucket : plan.buckets) {
-        digest.add(bucket.size);
-        for (const auto& slot : bucket.slots) digest.add(slot.tensor).add(slot.offset).add(slot.size);
-    }
-    return digest.value();
-}
-
-/// The buckets that a step reduces. On hosts the last one includes the status word; with buckets on a device, the
-/// status word is the only number that goes over the host.
-StepPlan step_plan(const BucketPlan& plan, base::DType type, DeviceSums* sums) {
-    std::vector<std::size_t> counts;
-    for (const BucketPlan::Bucket& bucket : plan.buckets) counts.push_back(bucket.size);
-    if (sums != nullptr) return {base::DType::float32, {1}, {sums, type, std::move(counts)}};
-    ++counts.back();
-    return {type, std::move(counts)};
-}
-
-void fill_with_zeros(base::Buffer values) {
-    if (values.place().is_host()) {
-        std::ranges::fill(values.host_bytes(), std::byte{0});
-        return;
-    }
-    auto* const begin = static_cast<std::byte*>(values.address());
-    if (auto* const accelerator = device::accelerator_of(values.place()))
-        return accelerator->compute_stream().fill_zero(begin, values.bytes());
-    const std::vector<std::byte> zeros(std::min(values.bytes(), std::size_t{1} << 20U));
-    for (std::size_t done = 0; done < values.bytes(); done += zeros.size())
-        values.place().device().copy_from_host(begin + done, zeros.data(),
-                                               std::min(zeros.size(), values.bytes() - done));
-}
-
-/// Writes one number of any gradient type.
-void write_number(base::Buffer to, float value) {
-    const double wide = value;
-    const base::Float16 half(value);
-    const base::BFloat16 brain(value);
-    switch (to.type()) {
-        case base::DType::float64:
-            return base::copy(std::span(&wide, 1), to);
-        case base::DType::float16:
-            return base::copy(std::span(&half, 1), to);
-        case base::DType::bfloat16:
-            return base::copy(std::span(&brain, 1), to);
-        default:
-            return base::copy(std::span(&value, 1), to);
-    }
-}
-
-/// Whether the number is above zero: its bits are not zero and not those of -0.
-bool is_positive(base::ConstBuffer number) {
-    std::uint64_t bits = 0;
-    base::copy(number, {&bits, 1, number.type()});
-    return bits != 0 && (bits >> (8 * base::size_of(number.type()) - 1)) == 0;
-}
-
-void require_reducible(const Collective& collective, const BucketPlan& plan, base::DType type, base::Place place) {
-    using base::DType;
-    if (type != DType::float32 && type != DType::float64 && type != DType::float16 && type != DType::bfloat16)
-        throw base::UsageError("gradients of " + std::string(base::name(type)) + " cannot be reduced");
-    if (device::accelerator_of(place) == nullptr && !collective.reaches(place))
-        throw base::UsageError("gradients on " + place.name() + ": the group of this trial only takes host memory");
-    for (const BucketPlan::Bucket& bucket : plan.buckets)
-        if (bucket.size >= largest_bucket)
-            throw base::UsageError("a gradient of " + std::to_string(bucket.size) + " elements is more than one " +
-                                   "reduction can take (" + std::to_string(largest_bucket - 1) + "): split the tensor");
-}
-
-} // namespace
-
-BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit) {
-    assert(limit > 0);
-    BucketPlan plan;
-    for (std::size_t tensor = tensor_sizes.size(); tensor-- > 0;) {
-        const std::size_t size = tensor_sizes[tensor];
-        const bool full = !plan.buckets.empty() && plan.buckets.back().size + size > limit;
-        if (plan.buckets.empty() || full) plan.buckets.emplace_back();
-        BucketPlan::Bucket& bucket = plan.buckets.back();
-        bucket.slots.push_back({tensor, bucket.size, size});
-        bucket.size += size;
-    }
-    return plan;
-}
 
 struct GradientReducer::Impl final : OpenStep {
     struct Flight {
@@ -109,64 +26,62 @@ struct GradientReducer::Impl final : OpenStep {
         double begin = 0.0;
     };
 
-    Impl(Collective& c, std::vector<std::size_t> sizes, std::size_t limit, base::DType t, base::Place where)
-        : collective(c),
-          type(t),
-          place(where),
-          tensor_sizes(std::move(sizes)),
-          plan(plan_buckets(tensor_sizes, limit)) {
-        assert(!plan.buckets.empty());
-        require_reducible(collective, plan, type, place);
-        if (auto* const accelerator = device::accelerator_of(place)) sums = &collective.sums_on(*accelerator);
-        offset.resize(tensor_sizes.size());
-        for (const auto& bucket : plan.buckets) {
-            bucket_begin.push_back(total);
-            for (const auto& slot : bucket.slots) {
-                offset[slot.tensor] = total + slot.offset;
-                order.push_back(slot.tensor);
-            }
-            total += bucket.size;
-        }
-        memory = base::allocate(place, (total + 1) * base::size_of(type));
-        fill_with_zeros(all());
-        flights.reserve(plan.buckets.size());
-    }
+    Impl(Group& of_trial, std::vector<std::size_t> sizes, ReducerSettings chosen);
 
-    /// Gradients and status word.
-    [[nodiscard]] base::Buffer all() const { return {memory.get(), total + 1, type, place}; }
+    /// Makes memory, hook and plan of the steps; all ranks then check that they agree. The state of a hook starts
+    /// afresh.
+    void lay_out(BucketPlan plan);
+
+    /// On hosts, the last bucket of gradients that are not compressed includes the status word.
+    [[nodiscard]] bool status_is_apart() const { return sums != nullptr || hook; }
     [[nodiscard]] base::Buffer status() const {
-        if (sums != nullptr) return {host_status.get(), 1, base::DType::float32};
-        return all().part(total, 1);
+        if (status_is_apart()) return {host_status.get(), 1, base::DType::float32};
+        return gradients->all().part(gradients->total, 1);
     }
-    [[nodiscard]] std::size_t bucket_size(std::size_t b) const {
-        return plan.buckets[b].size + (sums == nullptr && b + 1 == plan.buckets.size() ? 1 : 0);
-    }
+    [[nodiscard]] std::size_t buckets() const { return gradients->plan.buckets.size(); }
 
     /// Starts the next bucket of the plan.
     void start() {
-        const base::Buffer bucket = all().part(bucket_begin[started], bucket_size(started));
-        ++started;
-        if (sums != nullptr)
-            sums->start(bucket);
-        else
-            start_on_host(bucket);
+        const std::size_t b = started++;
+        if (accumulated.holds()) accumulated.add_to(*gradients, b);
+        if (hook) return fly([&] { return hook->start(collective, b); });
+        base::Buffer bucket = gradients->bucket(b);
+        if (sums != nullptr) return sums->start(bucket);
+        if (b + 1 == buckets()) bucket = gradients->all().part(gradients->bucket_begin[b], bucket.count() + 1);
+        fly([&] { return collective.start_sum(bucket); });
     }
-    /// All buckets are started: the status word follows, if it is in none of them.
-    void start_status() {
-        if (sums == nullptr) return;
-        sums->join();
-        start_on_host(status());
+    /// Starts all buckets that are full, but not the one with the status word, which finish() or fail() starts.
+    void start_full() {
+        const std::size_t end = buckets() - (status_is_apart() ? 0 : 1);
+        while (started < std::min(end, arrivals.full())) start();
     }
-    void start_on_host(base::Buffer numbers) {
+    /// Starts the buckets that have not been started, and whatever follows them.
+    void start_rest() {
+        while (started < buckets()) start();
+        if (sums != nullptr) sums->join();
+        if (hook) start_second();
+        if (status_is_apart()) fly([&] { return collective.start_sum(status()); });
+    }
+    /// The second operation of a bucket follows from the result of its first one. All ranks start them in the same
+    /// order, after all first ones.
+    void start_second() {
+        for (std::size_t b = 0; b < buckets(); ++b) {
+            wait(b + 1);
+            auto pending = hook->go_on(collective, b);
+            if (pending) fly([&] { return std::move(pending); });
+        }
+    }
+    template <class Start>
+    void fly(Start&& starts) {
         Flight flight;
-        if (timeline != nullptr) flight.begin = timeline->now();
-        flight.pending = collective.start_sum(numbers);
+        if (clock) flight.begin = clock();
+        flight.pending = starts();
         flights.push_back(std::move(flight));
     }
 
-    /// Tests the oldest reduction in flight, which drives all of them; true when none is left.
-    bool advance() {
-        while (completed < flights.size()) {
+    /// Tests the oldest reduction in flight, which drives all of them; true when the first `count` are complete.
+    bool advance(std::size_t count) {
+        while (completed < count) {
             Flight& flight = flights[completed];
             if (!flight.pending->test()) return false;
             flight.pending.reset();
@@ -177,107 +92,165 @@ struct GradientReducer::Impl final : OpenStep {
         return true;
     }
 
-    void wait() {
-        const double begin = timeline != nullptr ? timeline->now() : 0.0;
+    void wait(std::size_t count) {
+        const double begin = clock ? clock() : 0.0;
         core.begin();
-        while (!advance()) core.turn();
-        if (timeline != nullptr) {
-            const double end = timeline->now();
-            timeline->waited("wait", begin, end);
-            timing = {end - first_start(begin), end - begin};
-        }
+        while (!advance(count)) core.turn();
+        if (!clock) return;
+        const double end = clock();
+        if (timeline != nullptr) timeline->waited("wait", begin, end);
+        timing.waited_s += end - begin;
+        timing.in_flight_s = end - (flights.empty() ? begin : flights.front().begin);
     }
 
-    [[nodiscard]] double first_start(double otherwise) const {
-        return flights.empty() ? otherwise : flights.front().begin;
+    void reset_step() {
+        completed = 0;
+        started = 0;
+        arrivals.begin();
+        timing = {};
+    }
+    /// Gradients that nobody has computed count as zero.
+    void fill_missing() {
+        if (arrivals.complete()) return;
+        for (std::size_t i = 0; i < tensor_sizes.size(); ++i)
+            if (!arrivals.has(i)) fill_with_zeros(gradients->gradient(i));
     }
 
     void close() {
         flights.clear();
-        started = 0;
-        open = false;
+        open = Open::no;
     }
 
     void fail() noexcept override;
+    /// A look at sums that cannot go on tells the other ranks.
+    void tell_if_sick() const noexcept {
+        try {
+            if (sums != nullptr) sums->look();
+        } catch (...) { // they have been told
+        }
+    }
 
+    enum class Open : std::uint8_t { no, step, micro_step };
+
+    Group& group;
     Collective& collective;
-    DeviceSums* sums = nullptr; ///< for gradients on a device; null: they lie on the host
-    base::DType type;
-    base::Place place;
+    ReducerSettings settings;
     std::vector<std::size_t> tensor_sizes;
-    BucketPlan plan;
-    std::vector<std::size_t> bucket_begin; ///< in elements within memory
-    std::vector<std::size_t> offset;       ///< per tensor, in elements within memory
-    std::vector<std::size_t> order;        ///< tensors in the order in which they become ready
-    std::size_t total = 0;
-    std::shared_ptr<void> memory; ///< total elements and the status word; shared, for comm::bury
-    std::shared_ptr<float> host_status = std::make_shared<float>(0.0F); ///< with `sums`
+    DeviceSums* sums = nullptr; ///< for gradients on a device; null: they lie on the host
+    std::optional<GradientMemory> gradients;
+    std::shared_ptr<Hook> hook; ///< shared, for comm::bury; null: gradients are not compressed
+    bool settled = true;        ///< the state of the hook is the same on all ranks
+    Accumulator accumulated;
+    std::shared_ptr<float> host_status = std::make_shared<float>(0.0F); ///< if it is apart
     std::size_t announced = 0;                                          ///< number of the plan
     std::size_t started = 0;                                            ///< buckets
     std::vector<Flight> flights;
-    std::size_t completed = 0;   ///< of flights
-    std::size_t ready_count = 0; ///< of order
-    bool open = false;
+    std::size_t completed = 0; ///< of flights
+    Arrivals arrivals;
+    Open open = Open::no;
+    Clipper clipper;
+    std::uint64_t bytes = 0; ///< that a step sends
+    std::uint64_t plain_bytes = 0;
+    Traffic traffic;
     CoreWait core;
+    std::function<double()> clock; ///< empty: nothing is measured
     Timeline* timeline = nullptr;
     Timing timing;
 };
 
+GradientReducer::Impl::Impl(Group& of_trial, std::vector<std::size_t> sizes, ReducerSettings chosen)
+    : group(of_trial),
+      collective(Collective::of(of_trial)),
+      settings(std::move(chosen)),
+      tensor_sizes(std::move(sizes)) {
+    require_settings(settings, tensor_sizes);
+    BucketPlan plan = plan_buckets(tensor_sizes, settings.limit);
+    assert(!plan.buckets.empty());
+    require_reducible(collective, plan, settings);
+    if (auto* const accelerator = device::accelerator_of(settings.place)) sums = &collective.sums_on(*accelerator);
+    lay_out(std::move(plan));
+}
+
+void GradientReducer::Impl::lay_out(BucketPlan plan) {
+    gradients.emplace(tensor_sizes, std::move(plan), settings.type, settings.place);
+    hook = collective.size() > 1 && settings.compression.kind != Compression::Kind::none
+               ? make_hook(hook_input(*gradients, settings, static_cast<std::size_t>(collective.size())))
+               : nullptr;
+    const StepPlan step = step_plan(gradients->plan, settings.type, sums, hook.get());
+    const double ranks = collective.size();
+    bytes = bytes_sent(step, ranks, status_is_apart());
+    plain_bytes = bytes_of_sum(gradients->total * base::size_of(settings.type), ranks);
+    flights.reserve(step.counts.size());
+    arrivals = Arrivals(gradients->plan, tensor_sizes.size());
+    announced = collective.announce(step);
+    check_agreement(group, plan_digest(gradients->plan, settings),
+                    "the bucket plans (sizes, order, compression or type of the gradients, or their limit)");
+}
+
 GradientReducer::GradientReducer(Group& group, std::vector<std::size_t> tensor_sizes, std::size_t limit,
                                  base::DType type, base::Place place)
-    : impl_(std::make_unique<Impl>(Collective::of(group), std::move(tensor_sizes), limit, type, place)) {
-    impl_->announced = impl_->collective.announce(step_plan(impl_->plan, type, impl_->sums));
-    check_agreement(group, plan_digest(impl_->plan, type),
-                    "the bucket plans (sizes or type of the gradients, or their limit)");
-}
+    : GradientReducer(group, std::move(tensor_sizes), ReducerSettings{limit, type, place, {}, {}}) {}
+
+GradientReducer::GradientReducer(Group& group, std::vector<std::size_t> tensor_sizes, ReducerSettings settings)
+    : impl_(std::make_unique<Impl>(group, std::move(tensor_sizes), std::move(settings))) {}
 
 GradientReducer::~GradientReducer() {
-    if (impl_->open) impl_->fail();
-    // A reduction that was given up may write into its bucket until the process ends.
+    Impl& s = *impl_;
+    if (s.open != Impl::Open::no) s.fail();
+    // A reduction that was given up may write into its memory until the process ends.
     // (On a device nothing does: sums that are given up are aborted.)
-    if (impl_->completed < impl_->flights.size())
-        comm::bury(impl_->sums != nullptr ? std::shared_ptr<const void>(impl_->host_status) : impl_->memory);
+    if (s.completed >= s.flights.size()) return;
+    if (s.status_is_apart()) comm::bury(std::shared_ptr<const void>(s.host_status));
+    if (s.hook) comm::bury(std::shared_ptr<const void>(s.hook));
+    if (!s.status_is_apart()) comm::bury(s.gradients->memory);
 }
 
-const BucketPlan& GradientReducer::plan() const { return impl_->plan; }
+const BucketPlan& GradientReducer::plan() const { return impl_->gradients->plan; }
 
-base::Buffer GradientReducer::gradient_buffer(std::size_t i) {
-    return impl_->all().part(impl_->offset[i], impl_->tensor_sizes[i]);
-}
+base::Buffer GradientReducer::gradient_buffer(std::size_t i) { return impl_->gradients->gradient(i); }
 
-base::Buffer GradientReducer::gradients_buffer() { return impl_->all().part(0, impl_->total); }
+base::Buffer GradientReducer::gradients_buffer() { return impl_->gradients->all().part(0, impl_->gradients->total); }
+
+// ---- a step
 
 void GradientReducer::begin() {
-    assert(!impl_->open);
-    impl_->collective.begin_step(impl_->announced, *impl_);
-    impl_->open = true;
-    impl_->completed = 0;
-    impl_->ready_count = 0;
-    write_number(impl_->status(), 0.0F);
+    Impl& s = *impl_;
+    assert(s.open == Impl::Open::no);
+    s.collective.begin_step(s.announced, s);
+    s.open = Impl::Open::step;
+    s.reset_step();
+    write_number(s.status(), 0.0F);
+}
+
+void GradientReducer::begin_micro_step() {
+    assert(impl_->open == Impl::Open::no);
+    impl_->open = Impl::Open::micro_step;
+    impl_->reset_step();
 }
 
 void GradientReducer::ready(std::size_t i) {
     Impl& s = *impl_;
-    assert(s.open && s.ready_count < s.order.size() && s.order[s.ready_count] == i);
-    static_cast<void>(i);
-    ++s.ready_count;
-    const std::size_t b = s.started;
-    // finish() or fail() starts the last bucket if it has the status word
-    if (s.sums == nullptr && b + 1 == s.plan.buckets.size()) return;
-    const auto& slots = s.plan.buckets[b].slots;
-    if (s.order[s.ready_count - 1] == slots.back().tensor) s.start();
+    assert(s.open != Impl::Open::no && i < s.tensor_sizes.size());
+    if (!s.arrivals.mark(i))
+        throw base::UsageError("gradient " + std::to_string(i) + " became ready twice in one step of its reducer");
+    if (s.open == Impl::Open::step) s.start_full();
 }
 
 void GradientReducer::poll() {
-    if (impl_->open) static_cast<void>(impl_->advance());
+    if (impl_->open == Impl::Open::step) static_cast<void>(impl_->advance(impl_->flights.size()));
 }
 
 void GradientReducer::finish() {
     Impl& s = *impl_;
-    assert(s.open && s.ready_count == s.order.size());
-    if (s.sums == nullptr) s.start();
-    s.start_status();
-    s.wait();
+    assert(s.open != Impl::Open::no);
+    s.fill_missing();
+    if (s.open == Impl::Open::micro_step) {
+        s.accumulated.take(*s.gradients);
+        return s.close();
+    }
+    s.start_rest();
+    s.wait(s.flights.size());
+    s.accumulated.forget();
     const bool failed = is_positive(s.status());
     s.close();
     s.collective.end_step();
@@ -285,34 +258,144 @@ void GradientReducer::finish() {
         s.collective.part();
         throw PeerFailed("another rank of the trial failed in this step");
     }
+    for (std::size_t b = 0; s.hook && b < s.buckets(); ++b) s.hook->decode(b);
+    s.settled = s.settled && (!s.hook || !s.settings.compression.feeds_back());
+    ++s.traffic.steps;
+    s.traffic.bytes += s.bytes;
+    s.traffic.plain_bytes += s.plain_bytes;
 }
 
 void GradientReducer::fail() noexcept {
-    if (impl_->open) impl_->fail();
+    if (impl_->open != Impl::Open::no) impl_->fail();
 }
 
 void GradientReducer::Impl::fail() noexcept {
+    accumulated.forget();
+    if (open == Open::micro_step) return close(); // the others learn of it from their next operation
     try {
         // Zero the buckets that are not in flight yet; those in flight must not be touched.
-        const std::size_t begin = started < bucket_begin.size() ? bucket_begin[started] : total;
-        fill_with_zeros(all().part(begin, total - begin));
+        const std::size_t begin = started < buckets() ? gradients->bucket_begin[started] : gradients->total;
+        fill_with_zeros(gradients->all().part(begin, gradients->total - begin));
         write_number(status(), 1.0F);
-        while (started < plan.buckets.size()) start();
-        start_status();
-        wait();
+        start_rest();
+        wait(flights.size());
         close();
         collective.end_step();
     } catch (...) {
         // PeerFailed: another rank failed too. Anything else means that the group is lost, which every rank detects by
-        // itself.
-        open = false;
+        // itself, unless a device failed here: then the others have to be told.
+        open = Open::no;
+        tell_if_sick();
     }
     collective.part();
 }
 
-bool GradientReducer::in_step() const { return impl_->open; }
+bool GradientReducer::in_step() const { return impl_->open != Impl::Open::no; }
 
-void GradientReducer::set_timeline(Timeline* timeline) { impl_->timeline = timeline; }
+// ---- clipping
+
+void GradientReducer::clip_norm(double most) {
+    assert(impl_->open == Impl::Open::no && most > 0.0);
+    impl_->clipper.clip(gradients_buffer(), most);
+}
+
+double GradientReducer::last_norm() const { return impl_->clipper.last_norm(); }
+
+// ---- plans
+
+bool GradientReducer::replan() {
+    Impl& s = *impl_;
+    const std::vector<std::size_t> arrived = s.arrivals.arrived();
+    std::vector<std::uint64_t> first(arrived.begin(), arrived.end());
+    s.group.broadcast(first);
+    return reorder({first.begin(), first.end()});
+}
+
+std::vector<std::size_t> GradientReducer::order() const { return impl_->arrivals.order(); }
+
+bool GradientReducer::reorder(const std::vector<std::size_t>& order) {
+    Impl& s = *impl_;
+    assert(s.open == Impl::Open::no);
+    require_order(order, s.tensor_sizes.size());
+    if (order == this->order()) return false;
+    const auto before = s.hook; // whose state goes on
+    s.accumulated.forget();
+    s.lay_out(plan_buckets(s.tensor_sizes, s.settings.limit, order));
+    if (!before) return true;
+    const std::vector<HookState> old = before->state();
+    for (const HookState& state : s.hook->state()) {
+        const auto same = std::ranges::find(old, state.name, &HookState::name);
+        std::ranges::copy(same->values, state.values.begin());
+    }
+    return true;
+}
+
+// ---- error feedback
+
+void GradientReducer::settle() {
+    Impl& s = *impl_;
+    if (!s.hook || s.settled) return;
+    const float ranks = static_cast<float>(s.collective.size());
+    for (const HookState& state : s.hook->state()) {
+        if (!state.error) continue;
+        s.group.all_reduce(state.values);
+        for (float& number : state.values) number /= ranks;
+        s.traffic.bytes += bytes_of_sum(state.values.size_bytes(), s.collective.size());
+    }
+    s.settled = true;
+}
+
+namespace {
+constexpr const char* saved_prefix = "gradients.";
+constexpr const char* saved_ranks = "gradients.ranks";
+} // namespace
+
+void GradientReducer::save(study::StateSink& sink) const {
+    const Impl& s = *impl_;
+    if (!s.hook || !s.settings.compression.feeds_back()) return;
+    if (!s.settled)
+        throw base::UsageError(
+            "the gradients' error feedback differs between the ranks, so it cannot be saved: call "
+            "GradientReducer::settle on all ranks at the end of the iteration");
+    for (const HookState& state : s.hook->state())
+        sink.put<float>(saved_prefix + state.name, std::span<const float>(state.values));
+    const std::uint64_t ranks = static_cast<std::uint64_t>(s.collective.size());
+    sink.put<std::uint64_t>(saved_ranks, std::span(&ranks, 1));
+}
+
+void GradientReducer::load(study::StateSource& source) {
+    const Impl& s = *impl_;
+    if (!s.hook) return;
+    const std::vector<study::TensorInfo> saved = source.tensors();
+    const auto has = [&saved](const std::string& name) {
+        return std::ranges::find(saved, name, &study::TensorInfo::name) != saved.end();
+    };
+    if (!has(saved_ranks)) return;
+    std::uint64_t ranks = 1;
+    source.get<std::uint64_t>(saved_ranks, std::span(&ranks, 1));
+    const float share = static_cast<float>(ranks) / static_cast<float>(s.collective.size());
+    for (const HookState& state : s.hook->state()) {
+        const auto found = std::ranges::find(saved, saved_prefix + state.name, &study::TensorInfo::name);
+        if (found == saved.end() || found->shape != std::vector<std::uint64_t>{state.values.size()}) continue;
+        source.get<float>(found->name, state.values);
+        if (state.error)
+            for (float& number : state.values) number *= share;
+    }
+}
+
+// ---- measures
+
+GradientReducer::Traffic GradientReducer::traffic() const { return impl_->traffic; }
+
+void GradientReducer::set_timeline(Timeline* timeline) {
+    impl_->timeline = timeline;
+    impl_->clock = timeline != nullptr ? [timeline] { return timeline->now(); } : std::function<double()>();
+}
+
+void GradientReducer::set_clock(std::function<double()> clock) {
+    impl_->timeline = nullptr;
+    impl_->clock = std::move(clock);
+}
 
 GradientReducer::Timing GradientReducer::last_timing() const { return impl_->timing; }
 

@@ -142,6 +142,15 @@ class MpiFabric final : public Fabric {
         return std::make_unique<RequestPending>(std::move(request));
     }
 
+    std::unique_ptr<Pending> start_exchange(std::span<const std::byte> parts, std::span<std::byte> all) override {
+        const int count = as_count(parts.size() / static_cast<std::size_t>(size()));
+        Request request;
+        check(MPI_Ialltoall(parts.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, group_->communicator(),
+                            request.slot()),
+              "MPI_Ialltoall");
+        return std::make_unique<RequestPending>(std::move(request));
+    }
+
     std::unique_ptr<Pending> start_send(std::span<const std::byte> bytes, int to, Channel channel) override {
         Request request;
         check(MPI_Isend(bytes.data(), as_count(bytes.size()), MPI_BYTE, to, tag_of(channel), group_->communicator(),

@@ -5,7 +5,6 @@
 #include <cassert>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "comm/backoff.hpp"
@@ -33,6 +32,46 @@ struct Scratch {
     std::shared_ptr<void> memory;
 };
 
+/// Zeros for all operations of a step, as a rank that failed sends them.
+class ZerosOf {
+  public:
+    using Route = StepPlan::Route;
+    ZerosOf(const StepPlan& plan, std::size_t ranks)
+        : plan_(plan), ranks_(ranks), type_(base::size_of(plan.type) == 2 ? DType::float32 : plan.type) {
+        std::size_t bytes = 0;
+        for (std::size_t i = 0; i < plan.counts.size(); ++i) {
+            begin_.push_back(bytes);
+            bytes += (sent(i) + received(i) + 15) / 16 * 16;
+        }
+        memory_ = base::allocate({}, bytes);
+        std::memset(memory_.get(), 0, bytes);
+    }
+    [[nodiscard]] const std::shared_ptr<void>& memory() const { return memory_; }
+    [[nodiscard]] std::unique_ptr<Pending> start(Fabric& fabric, std::size_t i) const {
+        std::byte* const at = static_cast<std::byte*>(memory_.get()) + begin_[i];
+        if (route(i) == Route::sum) return fabric.start_gradient_sum(Buffer(at, plan_.counts[i], type_));
+        const std::span from(at, sent(i));
+        const std::span to(at + sent(i), received(i));
+        return route(i) == Route::gather ? fabric.start_all_gather(from, to) : fabric.start_exchange(from, to);
+    }
+
+  private:
+    [[nodiscard]] Route route(std::size_t i) const { return plan_.routes.empty() ? Route::sum : plan_.routes[i]; }
+    [[nodiscard]] std::size_t sent(std::size_t i) const {
+        if (route(i) == Route::sum) return plan_.counts[i] * base::size_of(type_);
+        return plan_.counts[i] * (route(i) == Route::exchange ? ranks_ : 1);
+    }
+    [[nodiscard]] std::size_t received(std::size_t i) const {
+        return route(i) == Route::sum ? 0 : plan_.counts[i] * ranks_;
+    }
+
+    const StepPlan& plan_;
+    std::size_t ranks_;
+    DType type_; ///< of sums, as StepPending reduces them
+    std::vector<std::size_t> begin_;
+    std::shared_ptr<void> memory_;
+};
+
 } // namespace
 
 /// A bucket of a step; while it waits, it checks whether it can still complete.
@@ -44,6 +83,9 @@ class ProtocolCollective::StepPending final : public Pending {
           values_(values),
           staging_(staging),
           inner_(owner.fabric_->start_gradient_sum(staging != nullptr ? staging->load(values) : values)) {}
+    /// Of an operation on bytes.
+    StepPending(ProtocolCollective& owner, std::unique_ptr<Pending> inner)
+        : owner_(owner), values_(nullptr, 0, DType::float32), staging_(nullptr), inner_(std::move(inner)) {}
     ~StepPending() override {
         if (staging_ != nullptr && !done_) comm::bury(staging_->memory());
     }
@@ -270,6 +312,23 @@ std::unique_ptr<Pending> ProtocolCollective::start_sum(Buffer values) {
     return guarded([&] { return std::make_unique<StepPending>(*this, values, staging); });
 }
 
+std::unique_ptr<Pending> ProtocolCollective::start_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+    require_usable();
+    assert(plans_[open_plan_].step.routes[started_buckets_] == StepPlan::Route::gather);
+    assert(plans_[open_plan_].step.counts[started_buckets_] == mine.size());
+    ++started_buckets_;
+    return guarded([&] { return std::make_unique<StepPending>(*this, fabric_->start_all_gather(mine, all)); });
+}
+
+std::unique_ptr<Pending> ProtocolCollective::start_exchange(std::span<const std::byte> parts,
+                                                            std::span<std::byte> all) {
+    require_usable();
+    assert(plans_[open_plan_].step.routes[started_buckets_] == StepPlan::Route::exchange);
+    assert(plans_[open_plan_].step.counts[started_buckets_] * static_cast<std::size_t>(size()) == parts.size());
+    ++started_buckets_;
+    return guarded([&] { return std::make_unique<StepPending>(*this, fabric_->start_exchange(parts, all)); });
+}
+
 void ProtocolCollective::end_step() {
     open_step_ = nullptr;
     require_usable();
@@ -280,6 +339,9 @@ void ProtocolCollective::end_step() {
 void ProtocolCollective::fail() {
     if (poisoned_) return;
     if (open_step_ != nullptr) return open_step_->fail();
+    // The others may wait for sums that a sick device cannot join: they are told, and this throws.
+    for (const auto& [on, sums] : devices_.sums)
+        if (sums) sums->look();
     guarded([&] { messages_.tell_failure(headers_); });
     Header header = make_failing_header();
     header[failed] = rank() + 1;
@@ -387,22 +449,15 @@ void ProtocolCollective::join(const Header& header) {
 void ProtocolCollective::send_zeros(const StepPlan& plan) {
     for (const std::size_t elements : plan.on_device.counts)
         plan.on_device.sums->start_zeros(elements, plan.on_device.type);
-    const DType type = base::size_of(plan.type) == 2 ? DType::float32 : plan.type; // as StepPending reduces it
-    const std::size_t all = std::accumulate(plan.counts.begin(), plan.counts.end(), std::size_t{0});
-    const auto zeros = base::allocate({}, all * base::size_of(type)); // allocate first: it may fail
-    std::memset(zeros.get(), 0, all * base::size_of(type));
+    const ZerosOf zeros(plan, static_cast<std::size_t>(size())); // allocate first: it may fail
     std::vector<std::unique_ptr<Pending>> pending;
     try {
-        std::size_t begin = 0;
-        for (const std::size_t elements : plan.counts) {
-            pending.push_back(fabric_->start_gradient_sum(Buffer(zeros.get(), all, type).part(begin, elements)));
-            begin += elements;
-        }
+        for (std::size_t i = 0; i < plan.counts.size(); ++i) pending.push_back(zeros.start(*fabric_, i));
     } catch (...) {
-        comm::bury(zeros);
+        comm::bury(zeros.memory());
         throw;
     }
-    for (const auto& bucket : pending) wait(*bucket, zeros);
+    for (const auto& operation : pending) wait(*operation, zeros.memory());
 }
 
 void ProtocolCollective::watch_step() {

@@ -71,6 +71,10 @@ class ProtocolCollective final : public Collective {
     [[nodiscard]] std::size_t announce(const StepPlan& plan) override;
     void begin_step(std::size_t plan, OpenStep& step) override;
     [[nodiscard]] std::unique_ptr<Pending> start_sum(base::Buffer values) override;
+    [[nodiscard]] std::unique_ptr<Pending> start_gather(std::span<const std::byte> mine,
+                                                        std::span<std::byte> all) override;
+    [[nodiscard]] std::unique_ptr<Pending> start_exchange(std::span<const std::byte> parts,
+                                                          std::span<std::byte> all) override;
     void end_step() override;
     void fail() override;
     void part() noexcept override;

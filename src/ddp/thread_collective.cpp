@@ -30,17 +30,18 @@ class ThreadMeeting::Board {
         if (++slot.arrived == size_) slot.result = combine(slot.parts);
     }
 
-    /// Copies the result once all ranks have contributed.
-    bool take(std::uint64_t number, std::span<std::byte> bytes) {
+    /// Copies the result, or the part of it that is this rank's, once all ranks have contributed.
+    bool take(std::uint64_t number, std::span<std::byte> bytes, std::optional<std::size_t> part) {
         const std::lock_guard lock(mutex_);
         const auto it = slots_.find(number);
         assert(it != slots_.end());
         Slot& slot = it->second;
         if (slot.arrived < size_) return false;
-        if (slot.result.size() != bytes.size()) {
+        if (slot.result.size() != (part ? size_ * bytes.size() : bytes.size())) {
             throw base::Error("the threads of a group contributed different sizes to an operation");
         }
-        std::copy(slot.result.begin(), slot.result.end(), bytes.begin());
+        const auto begin = slot.result.begin() + static_cast<std::ptrdiff_t>(part.value_or(0));
+        std::copy_n(begin, bytes.size(), bytes.begin());
         if (++slot.taken == size_) slots_.erase(it);
         return true;
     }
@@ -140,10 +141,12 @@ class Complete final : public Pending {
 
 class ThreadPending final : public Pending {
   public:
-    ThreadPending(std::shared_ptr<Board> board, std::uint64_t number, std::span<std::byte> bytes)
-        : board_(std::move(board)), number_(number), bytes_(bytes) {}
+    /// `part`: where this rank's bytes begin in the result, if they are not all of it.
+    ThreadPending(std::shared_ptr<Board> board, std::uint64_t number, std::span<std::byte> bytes,
+                  std::optional<std::size_t> part = {})
+        : board_(std::move(board)), number_(number), bytes_(bytes), part_(part) {}
     bool test() override {
-        if (!done_) done_ = board_->take(number_, bytes_);
+        if (!done_) done_ = board_->take(number_, bytes_, part_);
         return done_;
     }
 
@@ -151,6 +154,7 @@ class ThreadPending final : public Pending {
     std::shared_ptr<Board> board_;
     std::uint64_t number_;
     std::span<std::byte> bytes_;
+    std::optional<std::size_t> part_;
     bool done_ = false;
 };
 
@@ -188,6 +192,20 @@ class ThreadFabric final : public Fabric {
             for (const Bytes& part : parts) joined.insert(joined.end(), part.begin(), part.end());
             return joined;
         });
+    }
+    std::unique_ptr<Pending> start_exchange(std::span<const std::byte> parts, std::span<std::byte> all) override {
+        const auto mine = static_cast<std::size_t>(rank_);
+        board_->contribute(next_, rank_, parts, [](const auto& sent) {
+            Bytes joined; // for all ranks, one after the other
+            for (std::size_t to = 0; to < sent.size(); ++to)
+                for (const Bytes& from : sent) {
+                    const auto size = static_cast<std::ptrdiff_t>(from.size() / sent.size());
+                    const auto begin = from.begin() + static_cast<std::ptrdiff_t>(to) * size;
+                    joined.insert(joined.end(), begin, begin + size);
+                }
+            return joined;
+        });
+        return std::make_unique<ThreadPending>(board_, next_++, all, mine * all.size());
     }
     std::unique_ptr<Pending> start_send(std::span<const std::byte> bytes, int to, Channel channel) override {
         board_->post(rank_, to, channel, bytes);

@@ -58,6 +58,8 @@ class Stream {
     virtual void wait(const Event& event) = 0;
     /// Whether all work is complete. Does not wait.
     [[nodiscard]] virtual bool idle() = 0;
+    /// The cudaStream_t, for libraries that issue work of their own to this stream. Owned by the stream.
+    [[nodiscard]] virtual void* native() const = 0;
 
     /// Host memory is pinned (Accelerator::allocate_pinned): it is read and written when the operation runs.
     virtual void upload(void* to, const void* pinned, std::size_t bytes) = 0;
@@ -66,6 +68,12 @@ class Stream {
     /// Widens float16 or bfloat16 to float32 (`count` numbers), and back, rounded to nearest even.
     virtual void widen(float* to, const void* from, std::size_t count, base::DType from_type) = 0;
     virtual void narrow(void* to, base::DType to_type, const float* from, std::size_t count) = 0;
+    /// to[i] += from[i].
+    virtual void add(float* to, const float* from, std::size_t count) = 0;
+    /// Doubles of device memory that clip needs; after it, the first one is the norm.
+    static constexpr std::size_t clip_numbers = 1 + 256;
+    /// Scales all numbers by min(1, most / (norm + 1e-6)); norm: their 2-norm, added in double in a fixed order.
+    virtual void clip(float* values, std::size_t count, double most, double* numbers) = 0;
 
     /// Device memory, usable by this stream at once and by others after an event; nullptr for 0 bytes.
     [[nodiscard]] virtual void* allocate(std::size_t bytes) = 0;

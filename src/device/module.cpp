@@ -90,6 +90,15 @@ std::optional<int> number_of(std::string_view name, std::optional<std::string_vi
     return with_uuid(name, devices);
 }
 
+namespace {
+
+std::vector<Accelerator*>& opened_devices() {
+    static std::vector<Accelerator*> all;
+    return all;
+}
+
+} // namespace
+
 Accelerator& open_granted(std::string_view name) {
     Runtime& runtime = require_devices();
     const auto number = number_of(name, runtime.visible(), runtime.devices());
@@ -98,7 +107,20 @@ Accelerator& open_granted(std::string_view name) {
                                std::to_string(runtime.devices().size()) + " without that one" +
                                (runtime.visible() ? " (CUDA_VISIBLE_DEVICES=" + *runtime.visible() + ")" : "") +
                                "; ranktune doctor on that node shows what there is");
-    return runtime.open(*number);
+    Accelerator& opened = runtime.open(*number);
+    if (std::ranges::find(opened_devices(), &opened) == opened_devices().end()) opened_devices().push_back(&opened);
+    return opened;
+}
+
+std::string sickness() {
+    for (Accelerator* const device : opened_devices()) {
+        try {
+            static_cast<void>(device->compute_stream().idle());
+        } catch (const DeviceError& error) {
+            if (error.lost()) return error.what();
+        }
+    }
+    return {};
 }
 
 std::string version_text(int version) {

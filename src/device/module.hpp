@@ -67,6 +67,10 @@ struct Opened {
 /// Opens the device that a launcher granted as `name`. Throws base::UsageError when there is no such device.
 [[nodiscard]] Accelerator& open_granted(std::string_view name);
 
+/// What the devices that open_granted has opened say when they do not answer this process any more (DeviceError::lost);
+/// empty: they all do, or none was opened. Does not wait. Not for threads at the same time.
+[[nodiscard]] std::string sickness();
+
 /// 13000 -> "13.0"; 22809 -> "2.28.9" with `nccl`.
 [[nodiscard]] std::string version_text(int version);
 [[nodiscard]] std::string nccl_version_text(int version);

@@ -65,6 +65,56 @@ inline bool step(ddp::Collective& c, bool fails, Complaints& complaints) {
     return healthy;
 }
 
+/// A step of other operations than sums. With `absent`, this rank fails before it.
+inline void mixed_step(ddp::Collective& c, bool absent, Complaints& complaints) {
+    using Route = ddp::StepPlan::Route;
+    constexpr std::size_t part = 70'001;
+    const auto ranks = static_cast<std::size_t>(c.size());
+    const ddp::StepPlan plan{
+        base::DType::float32, {part, 5, part, 1}, {}, {Route::exchange, Route::sum, Route::gather, Route::sum}};
+    const std::size_t number = c.announce(plan);
+    c.barrier();
+    if (absent) return c.fail();
+    std::vector<std::byte> parts;
+    for (std::size_t to = 0; to < ranks; ++to)
+        parts.insert(parts.end(), part, static_cast<std::byte>(10 * static_cast<std::size_t>(c.rank()) + to));
+    const std::vector<std::byte> mine(part, static_cast<std::byte>(c.rank()));
+    std::vector<std::byte> exchanged(ranks * part);
+    std::vector<std::byte> gathered(ranks * part);
+    std::vector<float> sums(6, 1.0F);
+    c.begin_step(number, no_reducer);
+    std::vector<std::unique_ptr<ddp::Pending>> pending;
+    pending.push_back(c.start_exchange(parts, exchanged));
+    pending.push_back(c.start_sum(std::span(sums).first(5)));
+    pending.push_back(c.start_gather(mine, gathered));
+    pending.push_back(c.start_sum(std::span(sums).last(1)));
+    for (const auto& p : pending)
+        while (!p->test()) std::this_thread::yield();
+    c.end_step(); // throws when a rank was absent
+    expect(complaints, sums == std::vector<float>(6, static_cast<float>(ranks)), "a sum beside them is wrong");
+    for (std::size_t from = 0; from < ranks; ++from)
+        for (const std::size_t i : {std::size_t{0}, part - 1}) {
+            const auto sent = static_cast<std::byte>(10 * from + static_cast<std::size_t>(c.rank()));
+            expect(complaints, exchanged[from * part + i] == sent, "an exchange is wrong");
+            expect(complaints, gathered[from * part + i] == static_cast<std::byte>(from), "a gather is wrong");
+        }
+}
+
+inline Complaints mixed_step_contract(ddp::Collective& c) {
+    Complaints complaints;
+    mixed_step(c, false, complaints);
+    for (int failing = 0; c.size() > 1 && failing < c.size(); ++failing) {
+        try {
+            mixed_step(c, c.rank() == failing, complaints);
+            expect(complaints, c.rank() == failing, "the step did not throw");
+        } catch (const ddp::PeerFailed&) {
+            expect(complaints, c.rank() != failing, "the failing rank was told that it failed");
+        }
+        mixed_step(c, false, complaints); // the group is usable
+    }
+    return complaints;
+}
+
 inline Complaints collective_contract(ddp::Collective& c) {
     Complaints complaints;
     const int n = c.size();

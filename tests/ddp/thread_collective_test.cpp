@@ -20,6 +20,7 @@ const ddp::StepPlan plan{base::DType::float32, {3}};
 TEST_CASE("the collective of threads fulfils the contract", "[ddp]") {
     for (const std::uint32_t size : {1U, 2U, 3U}) {
         CHECK(on_threads(size, [](const auto& make) { return test::collective_contract(*make()); }) == Complaints{});
+        CHECK(on_threads(size, [](const auto& make) { return test::mixed_step_contract(*make()); }) == Complaints{});
     }
 }
 
@@ -89,6 +90,7 @@ TEST_CASE("the failing rank is named", "[ddp]") {
 TEST_CASE("a trial of one rank runs alone", "[ddp]") {
     const auto collective = ddp::make_self_collective();
     CHECK(test::collective_contract(*collective) == Complaints{});
+    CHECK(test::mixed_step_contract(*collective) == Complaints{});
     collective->fail();
     std::atomic<bool> abort{false};
     const auto abortable = ddp::make_self_collective(&abort);

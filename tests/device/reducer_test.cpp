@@ -88,7 +88,7 @@ void compute(Member me, ddp::GradientReducer& reducer, int step, const std::shar
 }
 
 /// Reads the sums by work of the compute stream, as an optimizer does.
-int wrong_sums(Member me, ddp::GradientReducer& reducer, int step) {
+int wrong_sums(Member me, ddp::GradientReducer& reducer, int step, float times = 1.0F, float factor = 1.0F) {
     int wrong = 0;
     const auto pinned = me.on.allocate_pinned(1000 * sizeof(float));
     const auto* const sums = static_cast<const float*>(pinned.get());
@@ -99,7 +99,7 @@ int wrong_sums(Member me, ddp::GradientReducer& reducer, int step) {
         for (std::size_t k = 0; k < tensors[i]; ++k) {
             const float expected =
                 static_cast<float>(n * (n + 1) / 2 * (step + 1)) + static_cast<float>(n) * static_cast<float>(k % 10);
-            wrong += sums[k] == expected ? 0 : 1;
+            wrong += sums[k] == factor * (times * expected) ? 0 : 1;
         }
     }
     return wrong;
@@ -180,6 +180,77 @@ TEST_CASE("16-bit gradients are added in float and rounded once", "[device]") {
         }
     });
     CHECK(wrong == 0);
+}
+
+TEST_CASE("on devices micro-steps are added, and the norm of the sums is limited, without waiting", "[device]") {
+    if (most_ranks() < 2) return;
+    Ranks ranks(2);
+    std::atomic<int> wrong{0};
+    ranks.trial([&](Member me) {
+        const auto pinned = me.on.allocate_pinned(tensors.size() * 1000 * sizeof(float));
+        ddp::GradientReducer reducer(me.group, tensors, 400, DType::float32, base::Place(me.on));
+        for (int round = 0; round < 3; ++round) {
+            for (int micro = 0; micro < 2; ++micro) {
+                ddp::run_micro_step(reducer, [&] { compute(me, reducer, round, pinned); });
+                testing::wait_for(me.on.compute_stream()); // the pinned memory is used again
+            }
+            ddp::run_step(reducer, [&] { compute(me, reducer, round, pinned); });
+            reducer.clip_norm(1e9); // changes nothing
+            wrong += wrong_sums(me, reducer, round, 3.0F);
+            double squares = 0.0;
+            for (const std::size_t size : tensors)
+                for (std::size_t k = 0; k < size; ++k) {
+                    const double sum = 3.0 * (3.0 * (round + 1) + 2.0 * static_cast<double>(k % 10));
+                    squares += sum * sum;
+                }
+            reducer.clip_norm(0.5);
+            wrong += std::abs(reducer.last_norm() - std::sqrt(squares)) < 1e-6 * std::sqrt(squares) ? 0 : 1;
+            wrong += wrong_sums(me, reducer, round, 3.0F, static_cast<float>(0.5 / (std::sqrt(squares) + 1e-6)));
+        }
+    });
+    CHECK(wrong == 0);
+}
+
+TEST_CASE("a gradient that no rank computes is zero on devices, too, and any order will do", "[device]") {
+    if (most_ranks() < 2) return;
+    Ranks ranks(2);
+    std::atomic<int> wrong{0};
+    ranks.trial([&](Member me) {
+        ddp::GradientReducer reducer(me.group, {3, 2, 4}, 4, DType::float32, base::Place(me.on));
+        const std::vector<float> ones(9, 1.0F);
+        for (int step = 0; step < 2; ++step) {
+            base::copy(ones, reducer.gradients_buffer());
+            ddp::run_step(reducer, [&] {
+                if (me.rank == 0) reducer.ready(0);
+                reducer.ready(2);
+            });
+            std::vector<float> sums(9);
+            base::copy(reducer.gradients_buffer(), sums); // tensors 2, 1, 0
+            wrong += sums == std::vector<float>{2, 2, 2, 2, 0, 0, 1, 1, 1} ? 0 : 1;
+        }
+    });
+    CHECK(wrong == 0);
+}
+
+TEST_CASE("what reducers cannot do on devices is refused", "[device]") {
+    Ranks ranks(1);
+    std::atomic<int> refused{0};
+    const auto count = [&](const char* text, const auto& call) {
+        try {
+            call();
+        } catch (const base::UsageError& error) {
+            refused += std::string(error.what()).find(text) != std::string::npos ? 1 : 0;
+        }
+    };
+    ranks.trial([&](Member me) {
+        const base::Place place(me.on);
+        const ddp::Compression half{.kind = ddp::Compression::Kind::bf16};
+        count("cannot be compressed: only those on hosts",
+              [&] { ddp::GradientReducer(me.group, {3}, ddp::ReducerSettings{.place = place, .compression = half}); });
+        count("can neither be accumulated nor clipped: only those of float32",
+              [&] { ddp::GradientReducer(me.group, {3}, 10, DType::float64, place).clip_norm(1.0); });
+    });
+    CHECK(refused == 2);
 }
 
 TEST_CASE("a rank that throws within or outside of a step takes the others along, and the group goes on", "[device]") {

@@ -3,6 +3,7 @@
 """Studies of `mlp` on devices, as a user runs them: study_test.py PROGRAM SOURCE_ROOT MODULE_FOLDER STAND_IN_FOLDER"""
 import csv
 import io
+import json
 import os
 import pathlib
 import subprocess
@@ -74,6 +75,24 @@ class Studies(unittest.TestCase):
             text = subprocess.run([PROGRAM, "logs", f"lost{fault[4:]}", "0"], cwd=self.cwd, capture_output=True, text=True, check=True).stdout
             self.assertIn("attempt 1 lost; tried again", text)
             self.assertEqual(len(self.reports(f"lost{fault[4:]}")), 4)
+
+    def test_a_device_that_does_not_answer_ends_its_rank_and_accuses_no_trial(self):
+        for ranks in (1, 2):
+            name = f"sick{ranks}"
+            first = self.run_study(name, "gpu", ranks, RANKTUNE_STAND_IN_STICKY=f"{ranks - 1}:300")
+            self.assertIn("the GPU failed", self.logs(name))
+            notes = list((self.cwd / name / "logs").glob("crash-1-*"))
+            self.assertEqual(len(notes), 1, first.stdout + first.stderr)
+            self.assertRegex(notes[0].read_text(), r"^[01] 1 device: the GPU failed: .*cudaErrorIllegalAddress")
+            self.assertNotEqual(first.returncode, 0)
+            second = self.run_study(name, "gpu", ranks)
+            self.assertEqual(second.returncode, 0, second.stdout + second.stderr)
+            self.assertIn("device-lost", self.logs(name))
+            self.assertIn("device: the GPU failed", self.logs(name))
+            self.assertEqual(len(self.reports(name)), 4)
+            trials = json.loads(subprocess.run([PROGRAM, "export", name, "--format", "json"], cwd=self.cwd, capture_output=True,
+                                               text=True, check=True).stdout)["trials"]
+            self.assertEqual([trial["state"] for trial in trials], ["finished", "finished"])  # max_failures is 0: none was charged
 
     def test_without_a_device_it_says_why(self):
         done = self.run_study("none", "gpu", 1, resources="ranks = 1", CUDA_VISIBLE_DEVICES="")

@@ -143,6 +143,38 @@ TEST_CASE("the first step on a device has the host's loss, and an epoch its para
                 }
 }
 
+TEST_CASE("batches in parts and clipped gradients on a device are those of the host, the same bits every time",
+          "[device]") {
+    const auto data = dataset(true);
+    for (int size = 1; size <= most_ranks(); ++size) {
+        std::atomic<int> wrong{0};
+        State states[2];
+        for (State& state : states)
+            on_ranks(size, [&](int rank, ddp::Group& group, device::Accelerator& on) {
+                auto choice = options(mlp::Activation::tanh, mlp::OptimizerOptions::Kind::sgd, 0.2);
+                choice.gradients.accumulate = 3; // some parts have no samples
+                choice.gradients.clip_norm = 0.3;
+                mlp::Trainer host(data, choice, group);
+                choice.device = &on;
+                mlp::Trainer device(data, choice, group);
+                for (int epoch = 0; epoch < 2; ++epoch) {
+                    const double expected = host.train_epoch();
+                    wrong += close_to(device.train_epoch(), expected, 1e-4) ? 0 : 1;
+                }
+                choice.gradients.clip_norm = 0.0;
+                mlp::Trainer free(data, choice, group);
+                static_cast<void>(free.train_epoch());
+                const double unclipped = free.train_epoch();
+                wrong += close_to(unclipped, host.validate().loss, 1e-4) ? 1 : 0; // clipping changes something
+                Sink sink;
+                device.save(sink);
+                if (rank == 0) state = sink.state;
+            });
+        CHECK(wrong == 0);
+        CHECK(states[0] == states[1]);
+    }
+}
+
 TEST_CASE("a state moves between host and device", "[device]") {
     const auto data = dataset(true);
     std::atomic<int> wrong{0};

@@ -3,13 +3,17 @@
 // GradientReducer: sums gradients over the ranks of a trial while back-propagation still runs.
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "ranktune/ddp/compression.hpp"
 #include "ranktune/ddp/group.hpp"
 #include "ranktune/ddp/timeline.hpp"
+#include "ranktune/study/state.hpp"
 
 namespace ranktune::ddp {
 
@@ -31,11 +35,29 @@ struct BucketPlan {
 /// reached; a larger tensor is a bucket of its own. Requires limit > 0.
 [[nodiscard]] BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit);
 
+/// The same for gradients that become ready in this `order`, in which every tensor is once.
+[[nodiscard]] BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit,
+                                      std::span<const std::size_t> order);
+
+/// What a GradientReducer is made of, beside the sizes of its tensors.
+struct ReducerSettings {
+    std::size_t limit = std::size_t{1} << 18U; ///< numbers of a bucket: 1 MiB of float32
+    base::DType type = base::DType::float32;   ///< or float64, float16, bfloat16
+    base::Place place = {};                    ///< where the gradients lie
+    Compression compression = {};              ///< needs float32
+    std::vector<Matrix> matrices = {};         ///< shapes of the tensors, for powersgd; empty: none is a matrix
+};
+
 /// Sums gradients over the ranks in buckets, each started as soon as it is full.
 ///
 /// One step:  begin();  then for every tensor, last to first: compute its gradient into gradient(i), ready(i);
 /// finish(). Afterwards gradient(i) holds the sum over all ranks (the caller divides by the global batch). Ranks
 /// without samples leave zeros and call the same. See run_step for the same with failures handled.
+///
+/// Gradients may become ready in any order; buckets are started in the order of the plan, so another order than the
+/// plan's hides less of the communication (replan()). A gradient that is not ready when finish() is called counts as
+/// zero on this rank, whatever its memory holds: a parameter that a step does not use. The ranks need not agree about
+/// which ones those are.
 ///
 /// All buckets lie one after the other in one contiguous memory block, so nothing is copied and an optimizer can
 /// process all gradients at once. The last bucket has one more number, the *status word*: 1 from a rank that failed in
@@ -56,6 +78,9 @@ class GradientReducer {
     /// on GPUs forms an NCCL communicator: base::UsageError on all ranks when two of them have the same GPU.
     GradientReducer(Group& group, std::vector<std::size_t> tensor_sizes, std::size_t limit,
                     base::DType type = base::DType::float32, base::Place place = {});
+    /// The same with settings. Throws base::UsageError for a compression of other gradients than float32 on the host,
+    /// an impossible density or rank, and matrices that do not fit their tensors.
+    GradientReducer(Group& group, std::vector<std::size_t> tensor_sizes, ReducerSettings settings);
     ~GradientReducer(); ///< ends an open step as fail() does
     GradientReducer(const GradientReducer&) = delete;
     GradientReducer& operator=(const GradientReducer&) = delete;
@@ -77,7 +102,8 @@ class GradientReducer {
     }
 
     void begin();
-    /// Marks gradient i as complete; starts its bucket when all its gradients are. Must be called in plan order.
+    /// Marks gradient i as complete; starts its bucket when all its gradients are, and those before it have been
+    /// started. Throws base::UsageError when gradient i is ready already.
     void ready(std::size_t i);
     /// Drives reductions in flight; call between layers (MPI makes progress only inside calls).
     void poll();
@@ -89,6 +115,49 @@ class GradientReducer {
     /// True between begin() and the end of finish() or fail().
     [[nodiscard]] bool in_step() const;
 
+    /// Begins a micro-step of gradient accumulation: finish() adds its gradients to a sum on this rank, without any
+    /// communication, and the next step of begin() reduces the sum together with its own gradients. After such a
+    /// finish(), the gradients are undefined. Sums are added in float (float64: in double), and rounded once. See
+    /// run_micro_step. Not collective; all ranks may accumulate another number of times.
+    void begin_micro_step();
+
+    /// After finish(): scales all gradients by min(1, most / (norm + 1e-6)), where norm is the 2-norm of all of them
+    /// together, as torch.nn.utils.clip_grad_norm_ does. The same on all ranks, without communication. Requires
+    /// most > 0. (The gradients are sums: divide before, or clip with `most` times the divisor.)
+    void clip_norm(double most);
+    /// The norm that the last clip_norm found; 0 before. Waits for a GPU.
+    [[nodiscard]] double last_norm() const;
+
+    /// Plans the buckets again, in the order in which rank 0's gradients became ready in the last step: call it once,
+    /// after the first step. Collective, between steps. Returns whether the plan changed, on all ranks; then the
+    /// gradients lie elsewhere (ask again for gradient_buffer) and are zero. The order of additions depends on the
+    /// plan: see `order`.
+    bool replan();
+    /// The tensors in the order of the plan. A training that replans saves it, and goes on with `reorder`.
+    [[nodiscard]] std::vector<std::size_t> order() const;
+    /// As replan, with an order that all ranks know; it is checked.
+    bool reorder(const std::vector<std::size_t>& order);
+
+    /// Error feedback (Compression::feeds_back): shares what has not been sent yet evenly among the ranks, so that all
+    /// of them have the same state, which rank 0 can save. Costs one reduction that is not compressed: call it at the
+    /// end of an iteration, not of a step. Collective, between steps; nothing to do without error feedback.
+    void settle();
+    /// Saves the state of error feedback, as tensors whose names begin with `gradients.`; nothing without. Throws
+    /// base::UsageError unless the state is settled.
+    void save(study::StateSink& sink) const;
+    /// Goes on from a saved state, on any number of ranks; exactly the same on the same number. A tensor that
+    /// `source` does not have starts afresh.
+    void load(study::StateSource& source);
+
+    /// What this rank has sent since the reducer was made. A sum of k bytes counts as 2 k (n - 1) / n on n ranks, what
+    /// any algorithm has to send at least; in that way figures of compressed and plain gradients can be compared.
+    struct Traffic {
+        std::uint64_t steps = 0; ///< with a reduction
+        std::uint64_t bytes = 0;
+        std::uint64_t plain_bytes = 0; ///< what the same steps would have sent without compression
+    };
+    [[nodiscard]] Traffic traffic() const;
+
     /// Records reductions and waits from now on; nullptr stops recording. Without a timeline no clock is read. The
     /// timeline must outlive this object, unless it is replaced.
     void set_timeline(Timeline* timeline);
@@ -99,6 +168,8 @@ class GradientReducer {
         double waited_s = 0.0;
     };
     [[nodiscard]] Timing last_timing() const;
+    /// Measures last_timing from now on by this clock, in seconds, without recording; an empty one ends that.
+    void set_clock(std::function<double()> clock);
 
   private:
     struct Impl;
@@ -110,6 +181,19 @@ class GradientReducer {
 template <class ComputeGradients>
 void run_step(GradientReducer& reducer, ComputeGradients&& compute_gradients) {
     reducer.begin();
+    try {
+        compute_gradients();
+    } catch (...) {
+        reducer.fail();
+        throw;
+    }
+    reducer.finish();
+}
+
+/// The same for a micro-step. When `compute_gradients` throws, what was accumulated is discarded.
+template <class ComputeGradients>
+void run_micro_step(GradientReducer& reducer, ComputeGradients&& compute_gradients) {
+    reducer.begin_micro_step();
     try {
         compute_gradients();
     } catch (...) {

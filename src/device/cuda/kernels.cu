@@ -35,6 +35,20 @@ cudaError_t launch_narrow(void* to, const float* from, std::size_t count, bool b
     return cudaGetLastError();
 }
 
+cudaError_t launch_add(float* to, const float* from, std::size_t count, cudaStream_t stream) {
+    if (count == 0) return cudaSuccess;
+    add_numbers<<<blocks_for(count), block_threads, 0, stream>>>(to, from, count);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_clip(float* values, std::size_t count, double most, double* numbers, cudaStream_t stream) {
+    sum_squares<<<norm_blocks, block_threads, 0, stream>>>(values, count, numbers);
+    const cudaError_t code = cudaGetLastError();
+    if (code != cudaSuccess) return code;
+    scale_to_norm<<<count == 0 ? 1 : blocks_for(count), block_threads, 0, stream>>>(values, count, most, numbers);
+    return cudaGetLastError();
+}
+
 cudaError_t launch_activate(Activation f, float* y, const float* bias, std::size_t rows, std::size_t columns,
                             const Dropout& dropout, const std::uint32_t* samples, cudaStream_t stream) {
     const std::size_t count = rows * columns;

@@ -21,6 +21,8 @@ namespace ranktune::device::cuda {
 
 /// Threads of a block of the kernels below.
 constexpr unsigned block_threads = 256;
+/// Blocks that add squares.
+constexpr unsigned norm_blocks = 256;
 /// Kernels that sum columns: a block has so many columns, and so many rows at a time.
 constexpr unsigned tile_columns = 32;
 constexpr unsigned tile_rows = 8;
@@ -46,6 +48,40 @@ __global__ void narrow_half(__half* to, const float* from, std::size_t count) {
 
 __global__ void narrow_brain(__nv_bfloat16* to, const float* from, std::size_t count) {
     for (std::size_t i = first_element(); i < count; i += elements_of_grid()) to[i] = __float2bfloat16_rn(from[i]);
+}
+
+// ---- gradients ----
+
+__global__ void add_numbers(float* to, const float* from, std::size_t count) {
+    for (std::size_t i = first_element(); i < count; i += elements_of_grid()) to[i] += from[i];
+}
+
+/// numbers[1 + b] = the squares that block b of `norm_blocks` adds.
+__global__ void sum_squares(const float* values, std::size_t count, double* numbers) {
+    SHARED_ARRAY(double, part, block_threads);
+    double sum = 0.0;
+    for (std::size_t i = first_element(); i < count; i += elements_of_grid())
+        sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    for (unsigned t = 1; t < block_threads; ++t) sum += part[t];
+    numbers[1 + blockIdx.x] = sum;
+}
+
+/// Every block adds the sums of all blocks, in the same order. NaN spreads.
+__global__ void scale_to_norm(float* values, std::size_t count, double most, double* numbers) {
+    SHARED_ARRAY(double, norm, 1);
+    if (threadIdx.x == 0) {
+        double sum = 0.0;
+        for (unsigned b = 0; b < norm_blocks; ++b) sum += numbers[1 + b];
+        norm[0] = sqrt(sum);
+        if (blockIdx.x == 0) numbers[0] = norm[0];
+    }
+    __syncthreads();
+    const double factor = most / (norm[0] + 1e-6);
+    if (factor >= 1.0) return;
+    for (std::size_t i = first_element(); i < count; i += elements_of_grid()) values[i] *= static_cast<float>(factor);
 }
 
 // ---- activations ----

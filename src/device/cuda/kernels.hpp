@@ -15,6 +15,9 @@ namespace ranktune::device::cuda {
 
 cudaError_t launch_widen(float* to, const void* from, std::size_t count, bool brain, cudaStream_t stream);
 cudaError_t launch_narrow(void* to, const float* from, std::size_t count, bool brain, cudaStream_t stream);
+cudaError_t launch_add(float* to, const float* from, std::size_t count, cudaStream_t stream);
+/// See Stream::clip.
+cudaError_t launch_clip(float* values, std::size_t count, double most, double* numbers, cudaStream_t stream);
 cudaError_t launch_activate(Activation f, float* y, const float* bias, std::size_t rows, std::size_t columns,
                             const Dropout& dropout, const std::uint32_t* samples, cudaStream_t stream);
 cudaError_t launch_activate_backward(Activation f, float* d, const float* y, float scale, float* bias_gradient,

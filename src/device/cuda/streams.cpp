@@ -105,6 +105,16 @@ void CudaStream::narrow(void* to, base::DType to_type, const float* from, std::s
     check(launch_narrow(to, from, count, to_type == base::DType::bfloat16, stream_), "narrow");
 }
 
+void CudaStream::add(float* to, const float* from, std::size_t count) {
+    use();
+    check(launch_add(to, from, count, stream_), "add");
+}
+
+void CudaStream::clip(float* values, std::size_t count, double most, double* numbers) {
+    use();
+    check(launch_clip(values, count, most, numbers, stream_), "clip");
+}
+
 void* CudaStream::allocate(std::size_t bytes) {
     if (bytes == 0) return nullptr;
     use();

@@ -36,11 +36,14 @@ class CudaStream final : public Stream {
     void record(Event& event) override;
     void wait(const Event& event) override;
     [[nodiscard]] bool idle() override;
+    [[nodiscard]] void* native() const override { return stream_; }
     void upload(void* to, const void* pinned, std::size_t bytes) override;
     void download(void* pinned, const void* from, std::size_t bytes) override;
     void fill_zero(void* memory, std::size_t bytes) override;
     void widen(float* to, const void* from, std::size_t count, base::DType from_type) override;
     void narrow(void* to, base::DType to_type, const float* from, std::size_t count) override;
+    void add(float* to, const float* from, std::size_t count) override;
+    void clip(float* values, std::size_t count, double most, double* numbers) override;
     [[nodiscard]] void* allocate(std::size_t bytes) override;
     void release(void* memory) noexcept override;
 

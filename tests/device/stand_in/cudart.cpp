@@ -28,6 +28,16 @@ namespace {
 constexpr int most_devices = 16;
 std::atomic<bool> failed[most_devices];
 thread_local int current_device = 0;
+
+/// RANKTUNE_STAND_IN_STICKY=DEVICE:LAUNCH: that launch of a kernel on that device of the machine, counted from 1 in
+/// this process, breaks the device.
+bool breaks_device(int device) {
+    static std::atomic<int> launches[most_devices];
+    const int launch = ++launches[device];
+    const std::string wanted = setting("STICKY", "");
+    return !wanted.empty() && wanted == std::to_string(device) + ":" + std::to_string(launch);
+}
+
 thread_local cudaError_t last_error = cudaSuccess;
 
 /// The numbers on the machine of the devices that this process sees.
@@ -206,6 +216,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t handle, dim3 grid, dim3 block, void*
     }
     if (block.x * block.y * block.z > 1024 || grid.x == 0) return answer(cudaErrorInvalidConfiguration);
     return on_device(device, [&] {
+        if (breaks_device(device)) throw Fault("RANKTUNE_STAND_IN_STICKY");
         static std::atomic<unsigned> launches{0};
         const unsigned seed = ++launches * 2654435761U;
         enqueue(on, kernel.name, [=, bound = form->second(arguments, kernel.name)] {

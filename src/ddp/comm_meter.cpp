@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/ddp/comm_meter.hpp"
+
+#include <chrono>
+
+namespace ranktune::ddp {
+
+void CommMeter::watch(GradientReducer& reducer) {
+    reducer.set_clock(
+        [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); });
+    last_bytes_ = taken_bytes_ = reducer.traffic().bytes;
+}
+
+void CommMeter::after_step(const GradientReducer& reducer) {
+    const GradientReducer::Timing timing = reducer.last_timing();
+    const std::uint64_t bytes = reducer.traffic().bytes;
+    waited_s_ += timing.waited_s;
+    in_flight_s_ += timing.in_flight_s;
+    bytes_in_steps_ += bytes - last_bytes_;
+    last_bytes_ = bytes;
+    ++steps_;
+}
+
+std::vector<std::pair<std::string, double>> CommMeter::take(const GradientReducer& reducer) {
+    const double steps = static_cast<double>(steps_ > 0 ? steps_ : 1);
+    const double speed = in_flight_s_ > 0.0 ? static_cast<double>(bytes_in_steps_) / in_flight_s_ : 0.0;
+    const std::uint64_t bytes = reducer.traffic().bytes;
+    const std::vector<std::pair<std::string, double>> metrics{
+        {"comm/exposed_ms", 1e3 * waited_s_ / steps},
+        {"comm/GBps", 1e-9 * speed},
+        {"comm/MB", 1e-6 * static_cast<double>(bytes - taken_bytes_)},
+    };
+    waited_s_ = in_flight_s_ = 0.0;
+    steps_ = bytes_in_steps_ = 0;
+    last_bytes_ = taken_bytes_ = bytes;
+    return metrics;
+}
+
+} // namespace ranktune::ddp

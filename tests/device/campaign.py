@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Many small studies of `mlp` on the stand-in, each with delays or a fault of its own; all must end with the same bits.
+
+usage: campaign.py PROGRAM SOURCE_ROOT MODULE_FOLDER STAND_IN_FOLDER delays|faults COUNT [FIRST]
+
+delays: the streams are late by other times in every run. faults: a rank is killed, a device breaks, a sum fails, hangs or
+reports an error of another rank, at random places; the study is started again until it is complete. Depends on the number
+of the run alone (and on the machine's timing). The last line has the figures; the exit code is 0 when nothing went wrong.
+"""
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import pathlib
+import time
+
+import study_test
+
+MODE, COUNT, FIRST = sys.argv[5], int(sys.argv[6]), int(sys.argv[7]) if len(sys.argv) > 7 else 0
+RANKS = 2
+STUDY = study_test.STUDY + """
+[checkpoint]
+interval = "1ms"
+[failure]
+report_timeout = "{timeout}"
+max_losses = 20
+max_failures = 5
+"""
+OPTIONS = 'accumulate = 2\nclip_norm = 0.5\ndevice = "{device}"'
+
+
+def commands_of(pid):
+    """The process and all that it has started."""
+    text = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    table = [line.split(None, 2) for line in text.splitlines()]
+    found = {str(pid)}
+    for _ in table:
+        found |= {row[0] for row in table if row[1] in found}
+    return {int(row[0]): row[2] for row in table if row[0] in found}
+
+
+class Campaign:
+    def __init__(self, folder):
+        self.cwd = pathlib.Path(folder)
+
+    def start(self, name, timeout="1m", **variables):
+        text = STUDY.replace('device = "{device}"', OPTIONS)
+        (self.cwd / f"{name}.toml").write_text(
+            text.format(root=study_test.ROOT, device="gpu", resources=f"gpus = {RANKS}", timeout=timeout))
+        environment = {key: value for key, value in os.environ.items() if key not in ("CUDA_VISIBLE_DEVICES", "NCCL_HOSTID")}
+        environment.update({"LD_LIBRARY_PATH": f"{study_test.STAND_IN}:{study_test.MODULE}", "CUDA_VISIBLE_DEVICES": "0,1",
+                            "OMPI_MCA_btl_vader_single_copy_mechanism": "none", **variables})
+        return subprocess.Popen([study_test.PROGRAM, "run", f"{name}.toml", "--local", str(RANKS), "-o", name], cwd=self.cwd,
+                                env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def reports(self, name):
+        rows = study_test.Studies.reports(self, name)
+        return {key: (row["train_loss"], row["val_loss"], row["val_accuracy"]) for key, row in rows.items()}
+
+    def delays(self, number):
+        run = self.start(f"delays{number}", RANKTUNE_STAND_IN_SEED=str(number + 1),
+                         RANKTUNE_STAND_IN_DELAY=random.Random(number).choice(["0", "100", "400", "2000"]))
+        output, _ = run.communicate(timeout=300)
+        return "" if run.returncode == 0 else output
+
+    def faults(self, number):
+        chance = random.Random(number)
+        rank, name = chance.randrange(RANKS), f"faults{number}"
+        kind = chance.choice(["sticky", "fail", "async", "hang", "kill"])
+        variables = {"RANKTUNE_STAND_IN_SEED": str(number + 1)}
+        if kind == "sticky":
+            variables["RANKTUNE_STAND_IN_STICKY"] = f"{rank}:{chance.randrange(1, 1500)}"
+        elif kind != "kill":
+            variables["RANKTUNE_STAND_IN_NCCL"] = f"{rank}:{chance.randrange(0, 90)}:{kind}"
+        run = self.start(name, timeout="4s" if kind == "hang" else "1m", **variables)
+        if kind == "kill":
+            time.sleep(chance.uniform(0.2, 4.0))
+            workers = [pid for pid, command in commands_of(run.pid).items() if "ranktune" in command and pid != run.pid]
+            if workers:
+                os.kill(chance.choice(sorted(workers)), signal.SIGKILL)
+        output = ""
+        for _ in range(4):
+            part, _ = run.communicate(timeout=300)
+            output += f"{kind}: exit {run.returncode}\n{part}"
+            left = commands_of(run.pid)
+            if left.keys() - {run.pid}:
+                return f"{kind}: processes are left: {left}\n{output}"
+            if run.returncode == 0:
+                return ""
+            run = self.start(name, timeout="1m", RANKTUNE_STAND_IN_SEED=str(number + 1))
+        run.kill()
+        return f"the study does not end\n{output}"
+
+
+def main():
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        campaign = Campaign(folder)
+        first = campaign.start("expected")
+        output, _ = first.communicate(timeout=300)
+        if first.returncode != 0:
+            sys.exit(output)
+        expected = campaign.reports("expected")
+        for number in range(FIRST, FIRST + COUNT):
+            problem = getattr(campaign, MODE)(number)
+            if not problem and campaign.reports(f"{MODE}{number}") != expected:
+                problem = f"other results: {campaign.reports(f'{MODE}{number}')}"
+            if problem:
+                wrong += 1
+                print(f"run {number}: {problem}", flush=True)
+    print(f"{COUNT} runs with {MODE} from {FIRST}: {COUNT - wrong} as expected, {wrong} wrong; {len(expected)} reports each")
+    sys.exit(1 if wrong or len(expected) != 4 else 0)
+
+
+if __name__ == "__main__":
+    main()
