@@ -14,6 +14,12 @@ namespace ranktune::trainables {
 [[nodiscard]] Registration curve_registration();
 /// Multi-layer perceptron on an HDF5 dataset.
 [[nodiscard]] Registration mlp_registration();
+/// A model of LibTorch in a shared library of the user's. In a build without LibTorch it says how to get it.
+[[nodiscard]] Registration torch_registration();
+/// "LibTorch 1.13.0" as built; empty: this build has none. Loads nothing.
+[[nodiscard]] std::string torch_built_with();
+/// What is missing for the trainable `torch`, and how to get it; empty: nothing.
+[[nodiscard]] std::string why_no_torch();
 
 /// Bytes of the state that a trial with this configuration (including the options of [trainable]) saves; nothing when
 /// unknown before it runs. Throws what reading its data throws.

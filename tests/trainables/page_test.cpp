@@ -118,7 +118,7 @@ TEST_CASE("the reference page of the trainables is complete", "[trainables]") {
     std::stringstream text;
     text << file.rdbuf();
     const std::string page = text.str();
-    for (const char* name : {"mlp", "curve"}) {
+    for (const char* name : {"mlp", "curve", "torch"}) {
         const std::size_t begin = page.find("## `" + std::string(name) + "`");
         REQUIRE(begin != std::string::npos);
         const std::string section = page.substr(begin, page.find("\n## ", begin + 1) - begin);

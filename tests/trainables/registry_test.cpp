@@ -4,6 +4,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "support/catch.hpp"
+#include "trainables/builtin.hpp"
 #include "trainables/options.hpp"
 
 using namespace ranktune;
@@ -91,4 +92,15 @@ TEST_CASE("options have defaults, bounds and kinds, and every refusal names the 
     CHECK_THROWS_AS(options.integers("sizes", {}), base::UsageError);
     configuration.set("sizes", space::Value::List{});
     CHECK(options.integers("sizes", {1}).empty());
+}
+
+TEST_CASE("the trainable torch says in a build without LibTorch how to get it, before anything starts",
+          "[trainables]") {
+    const auto& options = find_trainable("torch").info.options;
+    const auto library = std::ranges::find(options, std::string("library"), &study::OptionInfo::name);
+    REQUIRE(library != options.end());
+    const std::string why = library->check("/model.so");
+    CHECK(why == why_no_torch());
+    CHECK(why.empty() == !torch_built_with().empty());
+    if (!why.empty()) CHECK(why.find("libtorch-dev") != std::string::npos);
 }

@@ -8,6 +8,7 @@
 
 #include "device/module.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/trainables/gradient_options.hpp"
 #include "trainables/blas.hpp"
 #include "trainables/builtin.hpp"
 #include "trainables/mlp/trainer.hpp"
@@ -83,6 +84,8 @@ const study::TrainableInfo& mlp_info() {
         study::TrainableInfo all = described();
         for (study::OptionInfo& option : all.options)
             option.may_change = std::ranges::find(changeable, option.name) != std::end(changeable);
+        std::ranges::move(gradient_options(), std::back_inserter(all.options));
+        std::ranges::move(gradient_metrics(), std::back_inserter(all.metrics));
         return all;
     }();
     return info;
@@ -133,6 +136,7 @@ mlp::TrainerOptions trainer_options(const Options& options, const TrialContext& 
     result.seed = context.seed();
     result.trial = context.trial().value();
     result.device = device_of(options, context);
+    result.gradients = gradient_choice(context.configuration(), mlp_info().name);
     return result;
 }
 
@@ -157,6 +161,7 @@ class Mlp final : public Trainable {
             metrics.emplace_back("val_rmse", validation.rmse);
             metrics.emplace_back("val_r2", validation.r2);
         }
+        std::ranges::move(trainer_->take_comm_metrics(), std::back_inserter(metrics));
         return metrics;
     }
 
@@ -187,7 +192,9 @@ std::uint64_t mlp_state_bytes(const space::Configuration& configuration) {
     const bool sgd = optimizer.kind == mlp::OptimizerOptions::Kind::sgd;
     const std::uint64_t moments = sgd ? (optimizer.momentum != 0.0 ? 1 : 0) : 2;
     const std::uint64_t scales = 2 * shape.features + (shape.classification ? 0 : 2 * shape.outputs);
-    return sizeof(float) * (parameters * (1 + moments) + scales);
+    // Of error feedback, at most; a trial of one rank has none.
+    const bool feeds_back = gradient_choice(configuration, mlp_info().name).compression.feeds_back();
+    return sizeof(float) * (parameters * (1 + moments + (feeds_back ? 1 : 0)) + scales);
 }
 
 } // namespace ranktune::trainables

@@ -93,14 +93,25 @@ Shape Trainer::shape() const { return {dataset_->features, options_.hidden, data
 
 std::size_t Trainer::work_rows() const {
     constexpr std::size_t evaluated_at_once = 512;
-    const std::size_t trained = shard_limit(std::min(options_.batch, dataset_->train.count), group_.size());
+    const std::size_t share = shard_limit(std::min(options_.batch, dataset_->train.count), group_.size());
+    const std::size_t trained = (share + options_.gradients.accumulate - 1) / options_.gradients.accumulate;
     return std::max(trained, std::min(evaluated_at_once, shard_limit(dataset_->val.count, group_.size())));
 }
 
 void Trainer::make_reducer() {
-    reducer_ = std::make_unique<ddp::GradientReducer>(group_, padded_sizes(tensors_), options_.bucket_floats,
-                                                      base::DType::float32, engine_->parameters().place());
+    ddp::ReducerSettings settings{options_.bucket_floats,
+                                  base::DType::float32,
+                                  engine_->parameters().place(),
+                                  options_.gradients.compression,
+                                  {}};
+    for (const TensorShape& tensor : tensors_)
+        settings.matrices.push_back(tensor.shape.size() == 2 ? ddp::Matrix{tensor.shape[0], tensor.shape[1]}
+                                                             : ddp::Matrix{});
+    reducer_ = std::make_unique<ddp::GradientReducer>(group_, padded_sizes(tensors_), std::move(settings));
+    reducer_->load(feedback_);
+    feedback_ = {};
     reducer_->set_timeline(timeline_);
+    if (options_.gradients.metrics) meter_.watch(*reducer_);
     engine_->attach(*reducer_, group_);
 }
 
@@ -120,10 +131,10 @@ double Trainer::learning_rate() const {
     return options_.lr * 0.5 * (1.0 + std::cos(std::numbers::pi * std::min(done, 1.0)));
 }
 
-double Trainer::train_batch(data::Range range) {
-    if (!reducer_) make_reducer();
-    start_epoch();
-    const data::Range mine = data::shard(range, group_.rank(), group_.size());
+double Trainer::compute_part(data::Range range, std::size_t part) {
+    const data::Range share = data::shard(range, group_.rank(), group_.size());
+    const data::Range mine =
+        data::shard(share, static_cast<int>(part), static_cast<int>(options_.gradients.accumulate));
     const std::span<const std::uint32_t> samples = std::span(order_).subspan(mine.begin, mine.size());
     const Engine::Hooks hooks{[&](std::size_t tensor) { reducer_->ready(tensor); }, [&] { reducer_->poll(); },
                               [&](double loss) {
@@ -133,11 +144,20 @@ double Trainer::train_batch(data::Range range) {
                                                         std::to_string(position_.epoch + 1));
                               },
                               [&](const char* phase) { end_phase(phase); }};
+    begin_phase();
+    return engine_->compute({dataset_->train, samples, masks_, 1.0F / static_cast<float>(range.size())}, hooks);
+}
+
+double Trainer::train_batch(data::Range range) {
+    if (!reducer_) make_reducer();
+    start_epoch();
     double loss = 0.0;
-    ddp::run_step(*reducer_, [&] {
-        begin_phase();
-        loss = engine_->compute({dataset_->train, samples, masks_, 1.0F / static_cast<float>(range.size())}, hooks);
-    });
+    const std::size_t last = options_.gradients.accumulate - 1;
+    for (std::size_t part = 0; part < last; ++part)
+        ddp::run_micro_step(*reducer_, [&] { loss += compute_part(range, part); });
+    ddp::run_step(*reducer_, [&] { loss += compute_part(range, last); });
+    if (options_.gradients.metrics) meter_.after_step(*reducer_);
+    if (options_.gradients.clip_norm > 0.0) reducer_->clip_norm(options_.gradients.clip_norm);
     begin_phase();
     engine_->update(learning_rate());
     end_phase("update");
@@ -150,6 +170,7 @@ double Trainer::train_epoch() {
     double loss = 0.0;
     for (std::size_t i = 0; i < batches.size(); ++i) loss += train_batch(batches[i]);
     position_ = {position_.epoch + 1, 0};
+    reducer_->settle(); // a checkpoint may follow
     return group_.reduced(loss) / static_cast<double>(dataset_->train.count);
 }
 
@@ -213,6 +234,9 @@ void Trainer::save(study::StateSink& sink) const {
     }
     const std::uint64_t counters[] = {engine_->steps(), position_.epoch, position_.sample, options_.bucket_floats};
     sink.put<std::uint64_t>("trainer.counters", counters);
+    if (reducer_) return reducer_->save(sink);
+    for (const study::MemoryState::Tensor& tensor : feedback_.stored_tensors())
+        sink.tensor(tensor.info, tensor.values());
 }
 
 void Trainer::load(study::StateSource& source) {
@@ -231,8 +255,17 @@ void Trainer::load(study::StateSource& source) {
     if (counters[3] == 0) throw base::FormatError("the checkpoint's gradient buckets have no size");
     options_.bucket_floats = counters[3]; // the plan affects rounding: keep that of the checkpoint
     reducer_.reset();
+    feedback_ = {};
+    for (const study::TensorInfo& info : saved)
+        if (options_.gradients.compression.feeds_back() && info.name.starts_with("gradients."))
+            source.tensor(info, base::Buffer::of_bytes(feedback_.add(info), info.type));
     engine_->set_steps(counters[0]);
     position_ = {counters[1], counters[2]};
+}
+
+std::vector<std::pair<std::string, double>> Trainer::take_comm_metrics() {
+    if (!options_.gradients.metrics || !reducer_) return {};
+    return meter_.take(*reducer_);
 }
 
 void Trainer::set_timeline(ddp::Timeline* timeline) {

@@ -10,8 +10,10 @@
 
 #include "ranktune/data/dataset.hpp"
 #include "ranktune/data/sampling.hpp"
+#include "ranktune/ddp/comm_meter.hpp"
 #include "ranktune/ddp/gradient_reducer.hpp"
 #include "ranktune/study/state.hpp"
+#include "ranktune/trainables/gradient_options.hpp"
 #include "trainables/mlp/engine.hpp"
 
 namespace ranktune::trainables::mlp {
@@ -29,6 +31,7 @@ struct TrainerOptions {
     std::uint32_t trial = 0;
     std::size_t bucket_floats = std::size_t{1} << 18; ///< limit of a gradient bucket: 1 MiB
     device::Accelerator* device = nullptr;            ///< computes there; null: on the cores
+    GradientChoice gradients = {};
 };
 
 /// The same on all ranks.
@@ -67,6 +70,8 @@ class Trainer {
         return part(engine_->parameters(), i).as<float>();
     }
     [[nodiscard]] const std::vector<TensorShape>& tensors() const { return tensors_; }
+    /// What the gradients of the steps since the last call cost on this rank; empty unless that is measured.
+    [[nodiscard]] std::vector<std::pair<std::string, double>> take_comm_metrics();
     /// The gradient of the last step: the mean over its global batch.
     [[nodiscard]] std::span<const float> gradient(std::size_t i) {
         return reducer_->gradient(i).first(tensors_[i].size);
@@ -78,6 +83,8 @@ class Trainer {
     [[nodiscard]] Shape shape() const;
     [[nodiscard]] std::size_t work_rows() const;
     void make_reducer();
+    /// Gradients of part `part` of this rank's samples. Returns the sum of their losses.
+    [[nodiscard]] double compute_part(data::Range range, std::size_t part);
     /// Tensor i within `flat`, which has the layout of the gradients.
     [[nodiscard]] base::Buffer part(base::Buffer flat, std::size_t i) const {
         return flat.part(place_[i], tensors_[i].size);
@@ -96,6 +103,8 @@ class Trainer {
     std::vector<TensorShape> tensors_;
     std::vector<std::size_t> place_;                ///< of each tensor within the flat layout
     std::unique_ptr<ddp::GradientReducer> reducer_; ///< made by the first step: a checkpoint may set the bucket limit
+    study::MemoryState feedback_;                   ///< of a checkpoint, until there is a reducer
+    ddp::CommMeter meter_;
     std::unique_ptr<Engine> engine_;
     std::vector<DropoutMask> masks_; ///< of this epoch, one per hidden layer; empty without dropout
     std::vector<std::uint32_t> order_;

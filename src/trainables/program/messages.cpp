@@ -81,6 +81,8 @@ ProgramReport parse_report(const Json& message, std::vector<std::string>& unknow
             if (!value.is_null()) report.checkpoint = text_of(value, "checkpoint");
         } else if (key == "can_save") {
             report.can_save = value.is_boolean() && value.get<bool>();
+        } else if (key == "can_go_on") {
+            report.can_go_on = value.is_boolean() && value.get<bool>();
         } else if (key == "exploits") {
             report.exploits = value.is_boolean() && value.get<bool>();
         } else if (key == "iteration") {

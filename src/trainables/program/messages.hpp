@@ -20,11 +20,12 @@ struct ProgramReport {
     Metrics metrics;
     std::optional<std::string> checkpoint; ///< already saved state after this iteration
     bool can_save = false;                 ///< the program saves when it is told to pause
+    bool can_go_on = false;                ///< told to save, it can also go on afterwards
     bool exploits =
         false; ///< told to exploit, the program goes on in the same process, with the state that it is given
     std::optional<base::Iteration> iteration; ///< by the program's count
 };
-/// The program has saved the state that it was asked for.
+/// The program has saved the state that it was asked for, on this rank.
 struct ProgramSaved {
     std::string checkpoint;
 };

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// DataParallel: gradients of a LibTorch module, averaged over the ranks of a trial while back-propagation runs. This
+// folder is the only one whose public headers include those of another library (LibTorch).
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
+#include <torch/types.h>
+
+#include "ranktune/ddp/group.hpp"
+#include "ranktune/study/state.hpp"
+#include "ranktune/trainables/context.hpp"
+
+namespace ranktune::libtorch {
+
+/// Where a rank computes.
+struct Where {
+    ::torch::Device device = ::torch::kCPU;
+    base::Place place = {}; ///< the same for ranktune: of gradients
+};
+
+/// The first GPU that the launcher granted to this rank, if LibTorch has CUDA; the cores otherwise. Throws
+/// base::UsageError when the GPU cannot be used: ranktune without CUDA, CUDA of another major version than LibTorch's,
+/// or two copies of NCCL in this process.
+[[nodiscard]] Where where_to_compute(const trainables::TrialContext& context);
+
+/// The parameters of a module, kept equal on all ranks of a trial.
+///
+/// A gradient is copied into its bucket as soon as autograd has accumulated it, and the bucket is summed while
+/// back-propagation goes on (ddp::GradientReducer). Buckets are filled from the last registered parameter to the first,
+/// so register submodules in the order in which `forward` uses them.
+///
+/// *Parameters* that do not require gradients when this object is made are left alone. A parameter that a step does not
+/// use counts as used with a gradient of zero, on every rank: an optimizer still applies its momentum and weight decay.
+/// *Buffers* (statistics of batch normalisation, for example) belong to the rank during an iteration; `share_buffers`
+/// makes them equal.
+///
+/// Used by the trial's thread. `group` must outlive this object.
+class DataParallel {
+  public:
+    /// Moves the module to `where` and copies rank 0's parameters and buffers to all ranks. `bucket_bytes`: limit of a
+    /// bucket of gradients; it may affect rounding on three ranks or more. Collective. Throws base::UsageError for a
+    /// module without parameters to train, or with parameters of several types, or of one that is not floating point.
+    DataParallel(ddp::Group& group, std::shared_ptr<::torch::nn::Module> module, const Where& where = {},
+                 std::size_t bucket_bytes = std::size_t{4} << 20U);
+    ~DataParallel();
+    DataParallel(const DataParallel&) = delete;
+    DataParallel& operator=(const DataParallel&) = delete;
+
+    /// One step: calls `loss` and back-propagates its result, a scalar, once. Afterwards the gradient of every
+    /// parameter is the sum over the ranks of share * (this rank's gradient): with the mean loss of this rank's samples
+    /// and the share of the global batch that they are, it is the gradient of the global batch. A rank without samples
+    /// passes an empty function. Returns the loss, on this rank. Collective. Throws base::Error `loss is NaN` (or
+    /// infinite), base::UsageError for a second back-propagation within the step, and ddp::PeerFailed on the other
+    /// ranks then.
+    double step(const std::function<::torch::Tensor()>& loss, double share);
+    /// Makes buffers equal on all ranks: floating-point ones become the mean over the ranks, others those of rank 0.
+    /// Call it at the end of an iteration, before `save`. Collective.
+    void share_buffers();
+
+    /// Tensors by their names in the module, as in PyTorch's state_dict; the optimizer's as
+    /// `optimizer.<moment>.<parameter>`. Its options (learning rate, momentum) are not saved: they are those of the
+    /// configuration. Throws base::UsageError for an optimizer other than SGD, Adam, AdamW, RMSprop and Adagrad, and
+    /// for one with parameters that are not the module's. Not collective.
+    void save(study::StateSink& sink, const ::torch::optim::Optimizer& optimizer) const;
+    void load(study::StateSource& source, ::torch::optim::Optimizer& optimizer);
+
+    [[nodiscard]] ::torch::nn::Module& module() const;
+    [[nodiscard]] const Where& where() const;
+
+  private:
+    struct Impl;
+    std::shared_ptr<Impl> impl_;
+};
+
+} // namespace ranktune::libtorch

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// ModuleTrainable: a LibTorch module with a loss and an optimizer as a trainable. Example: jobs/torch-resnet.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "ranktune/libtorch/data_parallel.hpp"
+#include "ranktune/trainables/trainable.hpp"
+#include "ranktune/trainables/trainable_library.hpp"
+
+namespace ranktune::libtorch {
+
+/// Samples: the first extent counts them, in both tensors. In memory of the host as a dataset, and where the rank
+/// computes as a batch.
+struct Samples {
+    ::torch::Tensor inputs;
+    ::torch::Tensor targets;
+};
+
+/// What a trial trains. Functions are called between `setup` and the end of the trial, on the trial's thread.
+struct Training {
+    std::shared_ptr<::torch::nn::Module> module;
+    /// Over `module->parameters()`, with the hyper-parameters of the configuration: SGD, Adam, AdamW, RMSprop, Adagrad.
+    std::unique_ptr<::torch::optim::Optimizer> optimizer;
+    /// The mean loss of a batch, a scalar. The module is in training mode.
+    std::function<::torch::Tensor(const Samples& batch)> loss;
+    Samples train;                ///< one iteration trains each sample once, in a new order
+    std::int64_t batch_size = 64; ///< samples of a step, over all ranks of the trial
+    bool drop_last = false;       ///< leave out the last step of an iteration if it has fewer samples
+
+    Samples val = {}; ///< may be empty
+    /// Means over a batch's samples, for instance {{"val_loss", 0.3}}; the same names for every batch. Reported are the
+    /// means over `val`. The module is in evaluation mode, without gradients.
+    std::function<trainables::Metrics(const Samples& batch)> validate = {};
+    /// The learning rate of step `step` (from 0, of the whole trial); empty: as the optimizer has it.
+    std::function<double(std::uint64_t step)> learning_rate = {};
+    double clip_norm = 0.0; ///< gradients are scaled down to this 2-norm over all parameters; 0: never
+    std::size_t bucket_bytes = std::size_t{4} << 20U; ///< see DataParallel
+};
+
+/// Builds model, optimizer and data from `context.configuration()`. Called by `setup` on every rank, after LibTorch's
+/// generator was seeded with (seed, trial): all ranks begin with the same parameters. Everything is built on the host.
+using MakeTraining = std::function<Training(trainables::TrialContext& context)>;
+
+/// One iteration is one epoch: the samples in an order keyed by (seed, trial, epoch), global batches split over the
+/// ranks, then validation. Metrics: `train_loss`, and what `validate` returns.
+///
+/// A resumed trial is bit-identical on the same number of ranks. LibTorch's generator is seeded at the beginning of
+/// each epoch with (seed, trial, epoch, rank), so that is true of dropout, too. On another number of ranks a trial goes
+/// on with the same state, and rounding, dropout and the statistics of batch normalisation differ.
+class ModuleTrainable final : public trainables::Trainable {
+  public:
+    explicit ModuleTrainable(MakeTraining make);
+    ~ModuleTrainable() override;
+    void setup(trainables::TrialContext& context) override;
+    [[nodiscard]] trainables::Metrics step(trainables::TrialContext& context) override;
+    void save(study::StateSink& sink) const override;
+    void load(study::StateSource& source) override;
+
+  private:
+    struct Impl;
+    MakeTraining make_;
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace ranktune::libtorch
+
+/// Exports a trainable from a shared library, for `[trainable] builtin = "torch"`. `make_training` is a function with
+/// the signature of MakeTraining. Once per library, outside of namespaces.
+#define RANKTUNE_TORCH_LIBRARY(make_training)                                              \
+    extern "C" __attribute__((visibility("default")))                                      \
+    const ::ranktune::trainables::TrainableLibrary ranktune_trainable_library;             \
+    const ::ranktune::trainables::TrainableLibrary ranktune_trainable_library = {          \
+        ::ranktune::trainables::trainable_library_interface,                               \
+        []() -> std::unique_ptr<::ranktune::trainables::Trainable> {                       \
+            return std::make_unique<::ranktune::libtorch::ModuleTrainable>(make_training); \
+        }}

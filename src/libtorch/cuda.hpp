@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// LibTorch's CUDA beside ranktune's: whether both fit into one process, and one stream for both.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ranktune::device {
+class Accelerator;
+}
+
+namespace ranktune::libtorch {
+
+/// What there is of CUDA in this process. 13000 means 13.0; 0: none.
+struct CudaFacts {
+    int ours = 0;                        ///< the runtime that libranktune-cuda.so uses
+    int torchs = 0;                      ///< the runtime that LibTorch uses
+    std::vector<std::string> nccl_files; ///< loaded libraries that define NCCL's functions
+};
+
+/// Why LibTorch and ranktune cannot share GPUs in this process, and what to do; empty: they can.
+[[nodiscard]] std::string clash(const CudaFacts& facts);
+/// As loaded now. Opens libranktune-cuda.so.
+[[nodiscard]] CudaFacts cuda_facts();
+
+/// While it lives, the calling thread's work of LibTorch goes to the accelerator's compute stream.
+class StreamScope {
+  public:
+    virtual ~StreamScope() = default;
+};
+/// `ordinal`: the device's number in this process. Throws base::UsageError if ranktune-torch was built without CUDA.
+[[nodiscard]] std::unique_ptr<StreamScope> use_compute_stream(device::Accelerator& accelerator, int ordinal);
+
+} // namespace ranktune::libtorch

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/libtorch/module_trainable.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/utils.h>
+
+#include "libtorch/optimizer_state.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/base/rng.hpp"
+#include "ranktune/data/sampling.hpp"
+#include "ranktune/libtorch/data_parallel.hpp"
+
+namespace ranktune::libtorch {
+
+namespace {
+
+using ::torch::Tensor;
+
+void seed_generator(const trainables::TrialContext& context, base::Purpose purpose, std::uint64_t epoch, int rank) {
+    base::RngStream stream(context.seed(), purpose, context.trial().value(), static_cast<std::uint32_t>(epoch));
+    std::uint64_t seed = stream();
+    for (int i = 0; i < rank; ++i) seed = stream();
+    ::torch::manual_seed(seed);
+}
+
+/// In tests, ranks are threads, which share the generator: one after the other.
+Training seeded(trainables::TrialContext& context, const MakeTraining& make) {
+    static std::mutex one_at_a_time;
+    const std::lock_guard lock(one_at_a_time);
+    seed_generator(context, base::Purpose::initialise, 0, 0);
+    return make(context);
+}
+
+std::size_t count_of(const Samples& samples, const char* name) {
+    if (!samples.inputs.defined() && !samples.targets.defined()) return 0;
+    if (!samples.inputs.defined() || !samples.targets.defined() || samples.inputs.dim() == 0 ||
+        samples.targets.dim() == 0 || samples.inputs.size(0) != samples.targets.size(0))
+        throw base::UsageError(std::string("Training::") + name +
+                               ": inputs and targets need the same first extent, the number of samples");
+    return static_cast<std::size_t>(samples.inputs.size(0));
+}
+
+void require_complete(const Training& training) {
+    const auto require = [](bool there, const char* what) {
+        if (!there) throw base::UsageError(std::string("Training::") + what + " is missing");
+    };
+    require(training.module != nullptr, "module");
+    require(training.optimizer != nullptr, "optimizer");
+    require(static_cast<bool>(training.loss), "loss");
+    require(count_of(training.train, "train") > 0, "train");
+    require(count_of(training.val, "val") == 0 || training.validate, "validate, for the samples in `val`,");
+    if (training.batch_size < 1) throw base::UsageError("Training::batch_size must be at least 1");
+    std::vector<Named> parameters;
+    for (const auto& item : training.module->named_parameters()) parameters.push_back({item.key(), item.value()});
+    require_known(*training.optimizer, parameters);
+}
+
+} // namespace
+
+struct ModuleTrainable::Impl {
+    Impl(Training t, trainables::TrialContext& context)
+        : training(std::move(t)),
+          group(context.group()),
+          parallel(group, training.module, where_to_compute(context), training.bucket_bytes),
+          samples(count_of(training.train, "train")),
+          validated(count_of(training.val, "val")),
+          batch(static_cast<std::size_t>(training.batch_size)) {}
+
+    [[nodiscard]] Samples to_device(const Samples& some) const {
+        return {some.inputs.to(parallel.where().device), some.targets.to(parallel.where().device)};
+    }
+    [[nodiscard]] Samples chosen(data::Range range) const {
+        std::vector<std::int64_t> rows;
+        for (std::size_t i = range.begin; i < range.end; ++i) rows.push_back(static_cast<std::int64_t>(order[i]));
+        const Tensor index = ::torch::tensor(rows, ::torch::kInt64);
+        return to_device({training.train.inputs.index_select(0, index), training.train.targets.index_select(0, index)});
+    }
+
+    /// Returns this rank's sum of the losses of its samples.
+    double train_batch(data::Range range) {
+        const data::Range mine = data::shard(range, group.rank(), group.size());
+        const double share = static_cast<double>(mine.size()) / static_cast<double>(range.size());
+        std::function<Tensor()> loss;
+        if (mine.size() > 0) loss = [&] { return training.loss(chosen(mine)); };
+        const double mean = parallel.step(loss, share);
+        if (training.clip_norm > 0.0)
+            ::torch::nn::utils::clip_grad_norm_(training.module->parameters(), training.clip_norm);
+        if (training.learning_rate)
+            for (auto& parameters : training.optimizer->param_groups())
+                parameters.options().set_lr(training.learning_rate(steps));
+        training.optimizer->step();
+        ++steps;
+        return mean * static_cast<double>(mine.size());
+    }
+
+    double train_epoch(const trainables::TrialContext& context) {
+        training.module->train();
+        data::shuffle_epoch(order, samples, context.seed(), context.trial().value(), epoch);
+        seed_generator(context, base::Purpose::dropout, epoch, group.rank());
+        const data::Batches batches(samples, batch);
+        double loss = 0.0;
+        std::size_t trained = 0;
+        for (std::size_t i = 0; i < batches.size(); ++i) {
+            if (training.drop_last && i > 0 && batches[i].size() < batch) break;
+            loss += train_batch(batches[i]);
+            trained += batches[i].size();
+        }
+        ++epoch;
+        parallel.share_buffers();
+        return group.reduced(loss) / static_cast<double>(trained);
+    }
+
+    /// The means over `val`, of every rank's share. Ranks may have no samples, and then know no names: rank 0 always
+    /// has some.
+    trainables::Metrics validate() {
+        if (validated == 0) return {};
+        const ::torch::NoGradGuard no_gradients;
+        training.module->eval();
+        const data::Range mine = data::shard({0, validated}, group.rank(), group.size());
+        const std::size_t at_once = std::max<std::size_t>(batch / static_cast<std::size_t>(group.size()), 1);
+        trainables::Metrics sums;
+        for (std::size_t begin = mine.begin; begin < mine.end; begin += at_once) {
+            const std::size_t count = std::min(at_once, mine.end - begin);
+            const auto from = static_cast<std::int64_t>(begin);
+            const auto rows = static_cast<std::int64_t>(count);
+            const trainables::Metrics means = training.validate(
+                to_device({training.val.inputs.narrow(0, from, rows), training.val.targets.narrow(0, from, rows)}));
+            if (sums.empty())
+                for (const auto& metric : means) sums.emplace_back(metric.first, 0.0);
+            if (means.size() != sums.size())
+                throw base::UsageError("Training::validate must return the same metrics for every batch");
+            for (std::size_t i = 0; i < means.size(); ++i)
+                sums[i].second += means[i].second * static_cast<double>(count);
+        }
+        const auto names = group.reduced(static_cast<std::uint64_t>(sums.size()), ddp::Reduce::max);
+        std::vector<double> values(names, 0.0);
+        for (std::size_t i = 0; i < sums.size(); ++i) values[i] = sums[i].second;
+        group.all_reduce(values);
+        for (std::size_t i = 0; i < sums.size(); ++i) sums[i].second = values[i] / static_cast<double>(validated);
+        return sums;
+    }
+
+    Training training;
+    ddp::Group& group;
+    DataParallel parallel;
+    std::size_t samples;
+    std::size_t validated;
+    std::size_t batch;
+    std::vector<std::uint32_t> order;
+    std::uint64_t epoch = 0; ///< complete ones
+    std::uint64_t steps = 0;
+};
+
+ModuleTrainable::ModuleTrainable(MakeTraining make) : make_(std::move(make)) {}
+ModuleTrainable::~ModuleTrainable() = default;
+
+void ModuleTrainable::setup(trainables::TrialContext& context) {
+    ::torch::set_num_threads(context.cpus_per_rank());
+    Training training = seeded(context, make_);
+    require_complete(training);
+    impl_ = std::make_unique<Impl>(std::move(training), context);
+    if (!context.devices().empty() && impl_->parallel.where().place.is_host())
+        context.log("this LibTorch has no CUDA: the trial computes on the cores, and leaves its GPU idle");
+}
+
+trainables::Metrics ModuleTrainable::step(trainables::TrialContext& context) {
+    trainables::Metrics metrics{{"train_loss", impl_->train_epoch(context)}};
+    for (auto& metric : impl_->validate()) metrics.push_back(std::move(metric));
+    return metrics;
+}
+
+void ModuleTrainable::save(study::StateSink& sink) const {
+    impl_->parallel.save(sink, *impl_->training.optimizer);
+    const std::uint64_t counters[] = {impl_->epoch, impl_->steps};
+    sink.put<std::uint64_t>("trainer.counters", counters);
+}
+
+void ModuleTrainable::load(study::StateSource& source) {
+    impl_->parallel.load(source, *impl_->training.optimizer);
+    std::uint64_t counters[2] = {};
+    source.get<std::uint64_t>("trainer.counters", counters);
+    impl_->epoch = counters[0];
+    impl_->steps = counters[1];
+}
+
+} // namespace ranktune::libtorch

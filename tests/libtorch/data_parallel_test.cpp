@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients, buffers and errors of DataParallel on ranks that are threads.
+
+#include "models.hpp"
+
+using namespace ranktune;
+using namespace ranktune::libtorch_test;
+using ranktune::testing::run_trial;
+using ranktune::testing::TrialOptions;
+using ranktune::testing::TrialRun;
+
+namespace {
+
+/// Calls `body(context)` once on every rank; what it throws fails the trial.
+TrialRun on_ranks(int ranks, const std::function<void(TrialContext&)>& body) {
+    TrialOptions options;
+    options.ranks = ranks;
+    options.max_iterations = 1;
+    return run_trial(testing::function([&](FunctionContext& context) {
+                         body(context);
+                         static_cast<void>(context.report({{"done", 1.0}}));
+                     }),
+                     options);
+}
+
+/// The mean loss of the rank's share of 7 samples: on 3 ranks 3, 2 and 2 of them.
+struct Share {
+    explicit Share(const ddp::Group& group) : range(data::shard({0, 7}, group.rank(), group.size())) {}
+    [[nodiscard]] double part() const { return static_cast<double>(range.size()) / 7.0; }
+    [[nodiscard]] torch::Tensor rows(const torch::Tensor& all) const {
+        return all.narrow(0, static_cast<std::int64_t>(range.begin), static_cast<std::int64_t>(range.size()));
+    }
+    data::Range range;
+};
+
+struct WithUnused : torch::nn::Module {
+    WithUnused() {
+        used = register_module("used", torch::nn::Linear(6, 1));
+        unused = register_module("unused", torch::nn::Linear(6, 1));
+        frozen = register_module("frozen", torch::nn::Linear(6, 1));
+        for (auto& parameter : frozen->parameters()) parameter.requires_grad_(false);
+    }
+    torch::nn::Linear used{nullptr}, unused{nullptr}, frozen{nullptr};
+};
+
+} // namespace
+
+TEST_CASE("the gradient of several ranks is that of one rank on all samples", "[libtorch]") {
+    const auto ranks = GENERATE(1, 2, 3, 8); // on 8 ranks one has no sample
+    const auto bucket_bytes = GENERATE(std::size_t{64}, std::size_t{1} << 20U);
+    const auto all = samples(7);
+    auto whole = net(false);
+    torch::mse_loss(whole->forward(all.inputs), all.targets).backward();
+    const TrialRun run = on_ranks(ranks, [&](TrialContext& context) {
+        const auto module = std::dynamic_pointer_cast<torch::nn::SequentialImpl>(whole->clone());
+        DataParallel parallel(context.group(), module, {}, bucket_bytes);
+        const Share share(context.group());
+        for (int repetition = 0; repetition < 2; ++repetition) { // the second uses the same buckets
+            std::function<torch::Tensor()> loss;
+            if (share.range.size() > 0)
+                loss = [&] {
+                    return torch::mse_loss(module->forward(share.rows(all.inputs)), share.rows(all.targets));
+                };
+            static_cast<void>(parallel.step(loss, share.part()));
+            const auto mine = module->parameters();
+            const auto theirs = whole->parameters();
+            for (std::size_t i = 0; i < mine.size(); ++i)
+                if (!torch::allclose(mine[i].grad(), theirs[i].grad(), 1e-5, 1e-7)) throw Error("another gradient");
+        }
+    });
+    CHECK(run.failure.empty());
+    CHECK(run.reports.size() == 1);
+}
+
+TEST_CASE("all ranks begin with rank 0's parameters and buffers", "[libtorch]") {
+    const TrialRun run = on_ranks(3, [&](TrialContext& context) {
+        auto module = net(true);
+        const torch::NoGradGuard no_gradients;
+        for (auto& parameter : module->parameters()) parameter.fill_(context.rank() + 1.0);
+        for (auto& buffer : module->buffers()) buffer.fill_(context.rank() + 5.0);
+        const DataParallel parallel(context.group(), module.ptr());
+        for (auto& parameter : module->parameters())
+            if (!parameter.eq(1.0).all().item<bool>()) throw Error("a parameter of another rank");
+        for (auto& buffer : module->buffers())
+            if (!buffer.eq(5.0).all().item<bool>()) throw Error("a buffer of another rank");
+    });
+    CHECK(run.failure.empty());
+}
+
+TEST_CASE("floating-point buffers become the mean over the ranks, others those of rank 0", "[libtorch]") {
+    const TrialRun run = on_ranks(3, [&](TrialContext& context) {
+        auto module = net(true);
+        DataParallel parallel(context.group(), module.ptr());
+        for (auto& item : module->named_buffers())
+            item.value().fill_(item.value().is_floating_point() ? context.rank() + 1.0 : context.rank() + 7.0);
+        parallel.share_buffers();
+        for (auto& item : module->named_buffers())
+            if (!item.value().eq(item.value().is_floating_point() ? 2.0 : 7.0).all().item<bool>())
+                throw Error(item.key());
+    });
+    CHECK(run.failure.empty());
+}
+
+TEST_CASE("a parameter that is not used has a gradient of zero; one that is frozen has none", "[libtorch]") {
+    const TrialRun run = on_ranks(2, [&](TrialContext& context) {
+        auto module = std::make_shared<WithUnused>();
+        DataParallel parallel(context.group(), module);
+        const auto all = samples(4);
+        for (int repetition = 0; repetition < 2; ++repetition) {
+            // The second layer is used by rank 1 alone, in the second step alone.
+            const bool both = repetition == 1 && context.rank() == 1;
+            static_cast<void>(parallel.step(
+                [&] {
+                    auto outputs = module->used->forward(all.inputs);
+                    if (both) outputs = outputs + module->unused->forward(all.inputs);
+                    return outputs.mean();
+                },
+                0.5));
+            const double bias = module->unused->bias.grad().item<double>();
+            if (bias != (repetition == 0 ? 0.0 : 0.5)) throw Error("gradient " + std::to_string(bias));
+            if (module->frozen->weight.grad().defined()) throw Error("a frozen parameter has a gradient");
+        }
+    });
+    CHECK(run.failure.empty());
+}
+
+TEST_CASE("an error in one rank's step ends the step on all", "[libtorch]") {
+    const auto kind = GENERATE(as<std::string>{}, "nan", "twice", "throws");
+    const TrialRun run = on_ranks(2, [&](TrialContext& context) {
+        auto module = net(false);
+        DataParallel parallel(context.group(), module.ptr());
+        const auto all = samples(4);
+        static_cast<void>(parallel.step(
+            [&] {
+                auto loss = torch::mse_loss(module->forward(all.inputs), all.targets);
+                if (context.rank() == 0) return loss;
+                if (kind == "throws") throw Error("no data");
+                if (kind == "twice") loss.backward({}, true); // and step does it again
+                return kind == "twice" ? loss : loss * std::numeric_limits<double>::quiet_NaN();
+            },
+            0.5));
+    });
+    const std::string expected = kind == "nan" ? "loss is NaN" : kind == "twice" ? "the parameter '" : "no data";
+    CHECK(run.failure.find("rank 1: " + expected) != std::string::npos);
+}
+
+TEST_CASE("modules that cannot be trained are refused", "[libtorch]") {
+    const auto why = [](const std::function<void(torch::nn::Sequential&)>& change) {
+        auto module = net(false);
+        change(module);
+        try {
+            const auto group = make_self_group();
+            const DataParallel parallel(*group, module.ptr());
+            return std::string();
+        } catch (const UsageError& error) {
+            return std::string(error.what());
+        }
+    };
+    CHECK(why([](auto&) {}).empty());
+    CHECK(why([](auto& module) {
+              for (auto& parameter : module->parameters()) parameter.requires_grad_(false);
+          }) == "the module has no parameter that requires a gradient");
+    CHECK(why([](auto& module) {
+              module->push_back(torch::nn::Linear(1, 1)), module[3]->to(torch::kFloat64);
+          }).find("'0.weight' and '3.weight' are of different types") != std::string::npos);
+}
+
+TEST_CASE("a module outlives its DataParallel, and has another one", "[libtorch]") {
+    auto module = net(false);
+    const auto all = samples(4);
+    const auto group = make_self_group();
+    for (int repetition = 0; repetition < 2; ++repetition) {
+        DataParallel parallel(*group, module.ptr());
+        CHECK(parallel.step([&] { return torch::mse_loss(module->forward(all.inputs), all.targets); }, 1.0) > 0.0);
+    }
+    torch::mse_loss(module->forward(all.inputs), all.targets).backward();
+    CHECK(module->parameters().front().grad().defined());
+}

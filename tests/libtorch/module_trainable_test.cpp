@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trials of LibTorch modules: state, resumption, changed hyper-parameters.
+
+#include "libtorch/cuda.hpp"
+#include "models.hpp"
+
+using namespace ranktune;
+using namespace ranktune::libtorch_test;
+using ranktune::testing::resume_difference;
+using ranktune::testing::run_trial;
+using ranktune::testing::TrialOptions;
+using ranktune::testing::TrialRun;
+
+namespace {
+
+namespace optim = torch::optim;
+
+std::unique_ptr<optim::Optimizer> optimizer_of(const std::string& name, std::vector<torch::Tensor> parameters,
+                                               double lr) {
+    if (name == "sgd") return std::make_unique<optim::SGD>(parameters, optim::SGDOptions(lr));
+    if (name == "momentum") return std::make_unique<optim::SGD>(parameters, optim::SGDOptions(lr).momentum(0.9));
+    if (name == "adam") return std::make_unique<optim::Adam>(parameters, optim::AdamOptions(lr));
+    if (name == "adamw") return std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions(lr).amsgrad(true));
+    if (name == "rmsprop")
+        return std::make_unique<optim::RMSprop>(parameters, optim::RMSpropOptions(lr).momentum(0.5).centered(true));
+    if (name == "adagrad") return std::make_unique<optim::Adagrad>(parameters, optim::AdagradOptions(lr));
+    return std::make_unique<optim::LBFGS>(parameters, optim::LBFGSOptions(lr));
+}
+
+/// Trains `net` with the options `optimizer`, `lr` and `normalised` of the configuration.
+Training make(TrialContext& context) {
+    auto module = net(context.configuration().at("normalised").as_bool());
+    auto optimizer = optimizer_of(context.configuration().at("optimizer").as_string(), module->parameters(),
+                                  context.configuration().at("lr").as_double());
+    return training_of(module, std::move(optimizer));
+}
+
+TrialOptions options(const std::string& optimizer, int ranks, double lr = 0.01, bool normalised = true) {
+    TrialOptions result;
+    result.configuration = Configuration({{"optimizer", optimizer}, {"lr", lr}, {"normalised", normalised}});
+    result.ranks = ranks;
+    result.max_iterations = 4;
+    return result;
+}
+
+} // namespace
+
+TEST_CASE("a resumed trial is the uninterrupted one, bit for bit", "[libtorch]") {
+    const auto optimizer = GENERATE(as<std::string>{}, "sgd", "momentum", "adam", "adamw", "rmsprop", "adagrad");
+    const auto ranks = GENERATE(1, 2);
+    INFO(optimizer << " on " << ranks);
+    CHECK(resume_difference(registered(make), options(optimizer, ranks), 2).empty());
+}
+
+TEST_CASE("a trial trains the same model on any number of ranks", "[libtorch]") {
+    const TrialRun one = run_trial(registered(make), options("adam", 1, 0.01, false));
+    REQUIRE(one.failure.empty());
+    for (const int ranks : {2, 3, 5}) {
+        const TrialRun several = run_trial(registered(make), options("adam", ranks, 0.01, false));
+        REQUIRE(several.failure.empty());
+        CHECK(several.last("train_loss") == Approx(one.last("train_loss")).epsilon(1e-4));
+        CHECK(several.last("val_loss") == Approx(one.last("val_loss")).epsilon(1e-4));
+        const auto weights = tensor_of(several.checkpoint().state, "0.weight");
+        CHECK((weights - tensor_of(one.checkpoint().state, "0.weight")).abs().max().item<double>() < 1e-4);
+    }
+}
+
+TEST_CASE("dropout is the same again after a restart", "[libtorch]") {
+    const auto with_dropout = [](TrialContext& context) {
+        torch::nn::Sequential module(torch::nn::Linear(6, 16), torch::nn::Dropout(0.5), torch::nn::Linear(16, 1));
+        auto optimizer = optimizer_of("sgd", module->parameters(), context.configuration().at("lr").as_double());
+        return training_of(module, std::move(optimizer));
+    };
+    CHECK(resume_difference(registered(with_dropout), options("sgd", 1), 2).empty());
+}
+
+TEST_CASE("a state goes on with the learning rate of the new configuration", "[libtorch]") {
+    TrialOptions first = options("momentum", 1, 0.01);
+    first.max_iterations = 2;
+    const TrialRun before = run_trial(registered(make), first);
+    REQUIRE(before.failure.empty());
+    const auto continued = [&](double lr) {
+        TrialOptions later = options("momentum", 1, lr);
+        later.from = before.checkpoint();
+        later.max_iterations = 3;
+        return run_trial(registered(make), later);
+    };
+    const TrialRun same = continued(0.01);
+    const TrialRun still = continued(0.0);
+    REQUIRE(still.failure.empty());
+    const auto weights = [](const TrialRun& run) { return tensor_of(run.checkpoint().state, "0.weight"); };
+    CHECK(torch::equal(weights(still), weights(before)));
+    CHECK_FALSE(torch::equal(weights(same), weights(before)));
+}
+
+TEST_CASE("a moment that the state lacks begins at zero, and another kind of optimizer is refused", "[libtorch]") {
+    TrialOptions first = options("sgd", 1);
+    first.max_iterations = 2;
+    const TrialRun before = run_trial(registered(make), first);
+    REQUIRE(before.failure.empty());
+    TrialOptions later = options("momentum", 1);
+    later.from = before.checkpoint();
+    CHECK(run_trial(registered(make), later).failure.empty());
+    later.configuration = options("adam", 1).configuration;
+    CHECK(run_trial(registered(make), later)
+              .failure.find("has the state of the optimizer SGD, and the trial uses Adam") != std::string::npos);
+}
+
+TEST_CASE("names in a checkpoint are those of PyTorch", "[libtorch]") {
+    const TrialRun run = run_trial(registered(make), options("adamw", 1));
+    REQUIRE(run.failure.empty());
+    std::vector<std::string> names;
+    for (const auto& tensor : run.checkpoint().state.stored_tensors()) names.push_back(tensor.info.name);
+    for (const char* name :
+         {"0.weight", "1.running_mean", "1.num_batches_tracked", "3.bias", "optimizer.exp_avg.0.weight",
+          "optimizer.max_exp_avg_sq.3.bias", "optimizer.steps", "trainer.counters"}) {
+        INFO(name);
+        CHECK(std::ranges::find(names, name) != names.end());
+    }
+}
+
+TEST_CASE("mistakes of a training are told", "[libtorch]") {
+    const auto failure = [](const std::function<void(Training&)>& change) {
+        const auto wrong = [&](TrialContext& context) {
+            Training training = make(context);
+            change(training);
+            return training;
+        };
+        return run_trial(registered(wrong), options("sgd", 1)).failure;
+    };
+    CHECK(failure([](Training&) {}).empty());
+    CHECK(failure([](Training& t) { t.loss = nullptr; }).find("Training::loss is missing") != std::string::npos);
+    CHECK(failure([](Training& t) { t.validate = nullptr; }).find("Training::validate") != std::string::npos);
+    CHECK(failure([](Training& t) {
+              t.train.targets = t.train.targets.narrow(0, 0, 5);
+          }).find("the same first extent") != std::string::npos);
+    CHECK(failure([](Training& t) {
+              t.optimizer = optimizer_of("lbfgs", t.module->parameters(), 0.1);
+          }).find("cannot be saved") != std::string::npos);
+    CHECK(failure([](Training& t) {
+              t.optimizer = optimizer_of("sgd", {torch::ones({3}).requires_grad_()}, 0.1);
+          }).find("none of the module") != std::string::npos);
+}
+
+TEST_CASE("gradients are clipped to a norm, and the learning rate follows a schedule", "[libtorch]") {
+    std::vector<std::uint64_t> asked;
+    const auto scheduled = [&](TrialContext& context) {
+        Training training = make(context);
+        training.clip_norm = 1e-3;
+        training.learning_rate = [&](std::uint64_t step) {
+            asked.push_back(step);
+            return 1.0;
+        };
+        return training;
+    };
+    TrialOptions one_epoch = options("sgd", 1, 0.0);
+    one_epoch.max_iterations = 1;
+    const TrialRun run = run_trial(registered(scheduled), one_epoch);
+    REQUIRE(run.failure.empty());
+    CHECK(asked == std::vector<std::uint64_t>{0, 1, 2});
+    const TrialRun still = run_trial(registered(make), one_epoch); // learning rate 0: the initial parameters
+    const auto moved = tensor_of(run.checkpoint().state, "0.weight") - tensor_of(still.checkpoint().state, "0.weight");
+    CHECK(moved.norm().item<double>() > 0.0);
+    CHECK(moved.norm().item<double>() <= 3 * 1e-3 + 1e-6);
+}
+
+TEST_CASE("two versions of CUDA, or two copies of NCCL, are refused with the mend", "[libtorch]") {
+    using libtorch::clash;
+    CHECK(clash({13000, 13020, {"/usr/lib/libnccl.so.2"}}).empty());
+    CHECK(clash({0, 0, {}}).empty());
+    CHECK(clash({13000, 12080, {}}).find("LibTorch uses CUDA 12.8, and libranktune-cuda.so uses CUDA 13.0") == 0);
+    const std::string two = clash({13000, 13000, {"/usr/lib/libnccl.so.2", "/opt/torch/lib/libtorch_cuda.so"}});
+    CHECK(two.find("/usr/lib/libnccl.so.2") != std::string::npos);
+    CHECK(two.find("LD_LIBRARY_PATH") != std::string::npos);
+}
