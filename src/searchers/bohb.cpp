@@ -11,6 +11,7 @@
 
 #include "models/kernel_density.hpp"
 #include "ranktune/study/spec.hpp"
+#include "searchers/tried.hpp"
 
 namespace ranktune::searchers {
 
@@ -186,7 +187,7 @@ void check_bohb(const study::AlgorithmCheck& check) {
 std::unique_ptr<Searcher> make_bohb(const study::StudySpec& spec) {
     const space::Configuration& options = spec.searcher.options;
     const auto whole = [&](std::string_view name) { return static_cast<std::uint32_t>(options.at(name).as_int()); };
-    return std::make_unique<BohbSearcher>(
+    auto searcher = std::make_unique<BohbSearcher>(
         spec.space, spec.seed,
         BohbSearcher::Options{.min_points_in_model = whole("min_points_in_model"),
                               .top_n_percent = whole("top_n_percent"),
@@ -194,6 +195,7 @@ std::unique_ptr<Searcher> make_bohb(const study::StudySpec& spec) {
                               .random_fraction = options.at("random_fraction").as_double(),
                               .bandwidth_factor = options.at("bandwidth_factor").as_double(),
                               .min_bandwidth = options.at("min_bandwidth").as_double()});
+    return without_duplicates(std::move(searcher), spec);
 }
 
 } // namespace
@@ -205,6 +207,7 @@ study::SearcherInfo describe_bohb() {
         "the model of BOHB (Falkner et al., ICML 2018): kernel densities of good and bad configurations, "
         "for the scheduler `hyperband` or `asha`.";
     info.options = bohb_options();
+    info.options.push_back(avoid_duplicates_option());
     info.foreign_names = {"TuneBOHB"};
     info.check = check_bohb;
     info.make = make_bohb;

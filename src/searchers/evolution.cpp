@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "ranktune/study/spec.hpp"
+#include "searchers/tried.hpp"
 
 namespace ranktune::searchers {
 
@@ -122,10 +123,11 @@ std::vector<study::AlgorithmOption> evolution_options() {
 std::unique_ptr<Searcher> make_evolution(const study::StudySpec& spec) {
     const space::Configuration& options = spec.searcher.options;
     const auto whole = [&](std::string_view name) { return static_cast<std::size_t>(options.at(name).as_int()); };
-    return std::make_unique<EvolutionSearcher>(
+    auto searcher = std::make_unique<EvolutionSearcher>(
         spec.space, spec.seed,
         EvolutionSearcher::Options{
             .population = whole("population"), .sample = whole("sample"), .step = options.at("step").as_double()});
+    return without_duplicates(std::move(searcher), spec);
 }
 
 } // namespace
@@ -137,6 +139,7 @@ study::SearcherInfo describe_evolution() {
         "regularised evolution (Real et al., AAAI 2019): the best of some of the newest results, with one parameter "
         "changed; on any space.";
     info.options = evolution_options();
+    info.options.push_back(avoid_duplicates_option());
     info.foreign_names = {"regularized_evolution", "REA"};
     info.make = make_evolution;
     return info;

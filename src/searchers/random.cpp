@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "ranktune/study/spec.hpp"
+#include "searchers/tried.hpp"
 
 namespace ranktune::searchers {
 
@@ -12,7 +13,10 @@ study::SearcherInfo describe_random() {
     info.name = "random";
     info.description = "independent samples.";
     info.foreign_names = {"variant_generator", "basic_variant", "random_search"};
-    info.make = [](const study::StudySpec& spec) { return std::make_unique<RandomSearcher>(spec.space, spec.seed); };
+    info.options = {avoid_duplicates_option()};
+    info.make = [](const study::StudySpec& spec) {
+        return without_duplicates(std::make_unique<RandomSearcher>(spec.space, spec.seed), spec);
+    };
     return info;
 }
 

@@ -6,6 +6,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/spec.hpp"
+#include "searchers/tried.hpp"
 
 namespace ranktune::searchers {
 namespace {
@@ -34,7 +35,8 @@ study::SearcherInfo describe_sobol() {
     info.options = {{.name = "scramble",
                      .kind = study::OptionInfo::Kind::boolean,
                      .standard = true,
-                     .description = "scramble the sequence with the seed."}};
+                     .description = "scramble the sequence with the seed."},
+                    avoid_duplicates_option()};
     info.foreign_names = {"qmc", "quasirandom"};
     info.check = [](const study::AlgorithmCheck& check) {
         if (check.coordinates <= models::Sobol::max_dimensions) return;
@@ -43,7 +45,8 @@ study::SearcherInfo describe_sobol() {
                                    "; use \"random\"");
     };
     info.make = [](const study::StudySpec& spec) {
-        return std::make_unique<SobolSearcher>(spec.space, spec.seed, spec.searcher.options.at("scramble").as_bool());
+        const bool scramble = spec.searcher.options.at("scramble").as_bool();
+        return without_duplicates(std::make_unique<SobolSearcher>(spec.space, spec.seed, scramble), spec);
     };
     return info;
 }

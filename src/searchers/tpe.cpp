@@ -20,7 +20,7 @@ std::optional<space::Configuration> TpeSearcher::suggest(std::uint64_t index, co
 
 std::uint32_t TpeSearcher::prepares_ahead(std::uint32_t groups) const {
     constexpr std::uint32_t most = 16;
-    return std::clamp((groups + 3) / 4, 1U, most);
+    return std::clamp((groups + 7) / 8, 1U, most);
 }
 
 Searcher::Preparation TpeSearcher::prepare(std::uint64_t ticket, Observations seen) const {
@@ -50,7 +50,9 @@ std::vector<study::AlgorithmOption> tpe_options() {
         {.name = "gamma",
          .kind = OptionKind::number,
          .standard = 0.1,
-         .description = "Share of the results that are good, rounded up; never more than 25 results.",
+         .description =
+             "Share of the results that are good, rounded up; never more than 25 results. With `constant_liar` it is "
+             "divided by sqrt(1 + (n - 1) / 5) while n trials train that have no result yet.",
          .low = 1e-3,
          .high = 1.0},
         {.name = "prior_weight",
@@ -71,7 +73,7 @@ std::vector<study::AlgorithmOption> tpe_options() {
              "Whether trials without a result so far count as bad, so that suggestions keep away from them."},
         {.name = "branch_fraction",
          .kind = OptionKind::number,
-         .standard = 0.25,
+         .standard = 0.5,
          .description = "Share of the suggestions that search one branch of a space with conditions, drawn at random "
                         "like in random search, with the results of that branch alone.",
          .low = 0.0,

@@ -19,7 +19,7 @@ class TpeSearcher final : public StatelessSearcher {
     [[nodiscard]] std::string_view name() const override { return "tpe"; }
     [[nodiscard]] bool learns() const override { return true; }
     [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index, const Observations&) const override;
-    /// A quarter of the groups, so that a suggestion knows most of what has been seen: a few are enough, since it takes
+    /// An eighth of the groups, so that a suggestion knows most of what has been seen: a few are enough, since it takes
     /// a thread about a millisecond to make another one.
     [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups) const override;
     [[nodiscard]] Preparation prepare(std::uint64_t ticket, Observations seen) const override;

@@ -30,8 +30,13 @@ std::size_t good_results(std::size_t results, double gamma) {
     return std::clamp<std::size_t>(share, 1, std::min(most_good, results));
 }
 
-TpeDensities::TpeDensities(std::span<const models::ParzenColumn> columns, const TpeOptions& options)
-    : gamma_(options.gamma) {
+double good_share(double gamma, std::size_t pending) {
+    constexpr double few = 5.0;
+    const double others = pending > 0 ? static_cast<double>(pending - 1) : 0.0;
+    return gamma / std::sqrt(1.0 + others / few);
+}
+
+TpeDensities::TpeDensities(std::span<const models::ParzenColumn> columns, const TpeOptions& options) {
     const std::size_t size = options.multivariate ? columns.size() : 1;
     for (std::size_t begin = 0; begin < columns.size(); begin += size) {
         const models::ParzenEstimator empty(columns.subspan(begin, size), options.prior_weight, narrowing);
@@ -77,9 +82,9 @@ void TpeDensities::remove(base::TrialId trial) {
     members_.erase(at);
 }
 
-void TpeDensities::settle() {
+void TpeDensities::settle(double gamma) {
     std::vector<base::TrialId> now;
-    const std::size_t wanted = good_results(ranking_.size(), gamma_);
+    const std::size_t wanted = good_results(ranking_.size(), gamma);
     for (auto at = ranking_.begin(); now.size() < wanted; ++at) now.push_back(at->trial);
     std::ranges::sort(now);
     const auto move = [this](base::TrialId trial, bool to_good) {

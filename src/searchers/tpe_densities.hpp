@@ -25,11 +25,16 @@ struct TpeOptions {
     double prior_weight = 1.0;
     bool multivariate = true;
     bool constant_liar = true;
-    double branch_fraction = 0.25;
+    double branch_fraction = 0.5;
 };
 
 /// How many of `results` finite results are good: ceil(gamma results), at most 25; at least 1 if there are any.
 [[nodiscard]] std::size_t good_results(std::size_t results, double gamma);
+
+/// The share of good results while `pending` trials have none yet: gamma / sqrt(1 + (pending - 1) / 5). With many
+/// trials at a time, so many suggestions come from the same results that the weaker good ones would hold them up;
+/// measured in docs/developer/decisions.md.
+[[nodiscard]] double good_share(double gamma, std::size_t pending);
 
 /// Trials with their points, of which the best are good and all others bad. Follows changes; a function of what it
 /// holds.
@@ -41,8 +46,9 @@ class TpeDensities {
     /// Adds a trial, or gives it another score. nullopt: it has none yet and counts as bad. Its point may not change.
     void put(base::TrialId trial, std::span<const double> point, std::optional<double> score);
     void remove(base::TrialId trial);
-    /// Divides the trials and settles the densities. To be called after changes, before the questions below.
-    void settle();
+    /// Divides the trials, good_results(results(), gamma) of them good, and settles the densities. To be called after
+    /// changes, before the questions below.
+    void settle(double gamma);
 
     /// Trials with a finite score.
     [[nodiscard]] std::size_t results() const { return ranking_.size(); }
@@ -76,7 +82,6 @@ class TpeDensities {
     void leave(base::TrialId trial, const Member& member, bool good);
     [[nodiscard]] bool is_good(base::TrialId trial) const;
 
-    double gamma_;
     std::vector<Group> groups_;
     std::map<base::TrialId, Member> members_;
     std::set<study::Ranked, Better> ranking_; ///< finite scores

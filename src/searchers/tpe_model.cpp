@@ -8,16 +8,12 @@
 #include <utility>
 #include <variant>
 
-#include "ranktune/space/enumeration.hpp"
-
 namespace ranktune::searchers {
 namespace {
 
 constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 /// Numbers with more values are taken for continuous: their cells are narrower than any kernel.
 constexpr std::uint64_t most_cells = 200;
-/// Finite spaces up to this size are searched for a configuration that is new.
-constexpr std::uint64_t most_listed = std::uint64_t{1} << 16U;
 /// Of independent densities, so many points are made before a random one is taken because all were known.
 constexpr int most_tries = 8;
 
@@ -48,34 +44,9 @@ std::size_t depth_of(const space::Parameter& parameter, const space::SearchSpace
     return depth;
 }
 
-/// A space without grids, all of whose domains have finitely many values.
-bool is_finite(const space::SearchSpace& space) {
-    return std::ranges::all_of(space.parameters(), [](const space::Parameter& parameter) {
-        return !std::holds_alternative<space::Grid>(parameter.domain) && space::cardinality(parameter.domain);
-    });
-}
-
-/// Of the cross product; saturates above most_listed.
-std::uint64_t size_of(const space::SearchSpace& space) {
-    std::uint64_t size = 1;
-    for (const space::Parameter& parameter : space.parameters()) {
-        const std::uint64_t values = space::cardinality(parameter.domain).value_or(1);
-        if (values > most_listed) return values;
-        if ((size *= values) > most_listed) break;
-    }
-    return size;
-}
-
 /// Startup points are not those of the stopgaps.
 std::uint64_t startup_seed(std::uint64_t seed) {
     return base::RngStream(seed, base::Purpose::scramble, 0, std::numeric_limits<std::uint32_t>::max())();
-}
-
-/// As a key: NaN is not equal to itself.
-std::vector<double> as_key(std::vector<double> point) {
-    std::ranges::replace_if(
-        point, [](double x) { return std::isnan(x); }, -1.0);
-    return point;
 }
 
 } // namespace
@@ -140,13 +111,7 @@ std::string TpeModel::branch_of(std::span<const double> point, std::size_t level
     return name;
 }
 
-bool TpeModel::is_new(const Point& point) const {
-    if (!finite_) return true;
-    Point canonical = space_.encode(decode(point, 0));
-    for (std::size_t at = 0; at < point.size(); ++at)
-        if (std::isnan(point[at])) canonical[at] = absent;
-    return !known_.contains(as_key(std::move(canonical)));
-}
+bool TpeModel::is_new(const Point& point) const { return !finite_ || !tried_.has(space_, decode(point, 0)); }
 
 // ---- the table
 
@@ -159,6 +124,11 @@ void TpeModel::read(const Observations& seen) {
     for (; lines_ < seen.size(); ++lines_) {
         const Observation& line = seen[lines_];
         if (line.kind == Observation::Kind::asked) entries_[line.trial].asked = line.point;
+        // A trial that goes on after a pause counts from its next report.
+        if (line.kind == Observation::Kind::over || line.kind == Observation::Kind::paused)
+            running_.erase(line.trial);
+        else
+            running_.insert(line.trial);
         touched.insert(line.trial);
     }
     if (results_.iteration() == before) {
@@ -166,12 +136,16 @@ void TpeModel::read(const Observations& seen) {
     } else {
         for (const auto& [trial, entry] : entries_) update(trial, seen);
     }
-    if (!finite_) return;
-    for (; points_ < seen.points(); ++points_) known_.insert(as_key(seen.point(points_)));
+    if (finite_) tried_.read(seen);
 }
 
 void TpeModel::update(base::TrialId trial, const Observations& seen) {
-    if (const auto point = results_.point_of(trial)) return set(trial, seen, point->number, point->score);
+    const auto point = results_.point_of(trial);
+    if (!point && running_.contains(trial))
+        pending_.insert(trial);
+    else
+        pending_.erase(trial);
+    if (point) return set(trial, seen, point->number, point->score);
     if (options_.constant_liar) return set(trial, seen, entries_.at(trial).asked, std::nullopt);
     set(trial, seen, std::nullopt, std::nullopt);
 }
@@ -205,7 +179,7 @@ space::Configuration TpeModel::suggest(std::uint64_t ticket, const Observations&
         point = from_branch(ticket, random);
     } else {
         TpeDensities& all = branches_.at(branch_of({}, 0));
-        all.settle();
+        all.settle(gamma());
         point = from_densities(all, branch_of({}, 0), ticket, random);
     }
     if (!is_new(point)) point = unseen(ticket, random);
@@ -228,7 +202,7 @@ TpeModel::Point TpeModel::from_branch(std::uint64_t ticket, base::RngStream& ran
     const std::string name = branch_of(point, 1 + random.below(levels_));
     const auto branch = branches_.find(name);
     if (branch == branches_.end()) return point;
-    branch->second.settle();
+    branch->second.settle(gamma());
     if (branch->second.results() < least_results) return point;
     Point modelled = from_densities(branch->second, name, ticket, random);
     return modelled.empty() ? point : modelled;
@@ -270,14 +244,7 @@ TpeModel::Point TpeModel::best_candidate(std::vector<Point> candidates, const Tp
 
 /// A configuration that the table lacks, any if it has all of them.
 TpeModel::Point TpeModel::unseen(std::uint64_t ticket, base::RngStream& random) const {
-    if (size_of(space_) <= most_listed) {
-        const space::Enumeration all(space_);
-        const std::uint64_t begin = random.below(all.size());
-        for (std::uint64_t i = 0; i < all.size(); ++i) {
-            Point point = whole(columns_of(space_.encode(all.at((begin + i) % all.size()))), ticket);
-            if (is_new(point)) return point;
-        }
-    }
+    if (const auto another = tried_.another(space_, random)) return whole(columns_of(space_.encode(*another)), ticket);
     Point point;
     for (int tries = 0; tries < most_tries; ++tries) {
         point = random_point(ticket, random);

@@ -17,6 +17,7 @@
 #include "ranktune/space/search_space.hpp"
 #include "searchers/largest_budget.hpp"
 #include "searchers/tpe_densities.hpp"
+#include "searchers/tried.hpp"
 
 namespace ranktune::searchers {
 
@@ -25,7 +26,8 @@ namespace ranktune::searchers {
 ///
 /// - **Which results**: those at the largest iteration with `n_startup_trials` finite ones (LargestBudget); before
 ///   there is one, a point of a Sobol sequence. A failed trial and a value that is not finite are bad.
-///   `constant_liar`: so is a trial without a result there: it runs, waits, or was stopped before.
+///   `constant_liar`: so is a trial without a result there: it runs, waits, or was stopped before; and the more of
+///   them train, the fewer results are good (good_share).
 /// - **The suggestion**: of `n_ei_candidates` draws from the good density the one with the largest good / bad.
 /// - **Branches**: parameters that exist together under conditions. A share `branch_fraction` of the suggestions comes
 ///   from the densities of the trials in one branch, which is drawn as in random search, so that a branch that looks
@@ -68,6 +70,9 @@ class TpeModel {
     /// The branch of a point among those of depth `level` and less; level 0: one branch.
     [[nodiscard]] std::string branch_of(std::span<const double> point, std::size_t level) const;
     [[nodiscard]] bool is_new(const Point& point) const;
+    [[nodiscard]] double gamma() const {
+        return good_share(options_.gamma, options_.constant_liar ? pending_.size() : 0);
+    }
 
     space::SearchSpace space_;
     std::uint64_t seed_;
@@ -82,11 +87,12 @@ class TpeModel {
     // What was read of the table.
     Observations begin_; ///< its first line
     std::size_t lines_ = 0;
-    std::uint64_t points_ = 0; ///< entered in known_
     LargestBudget results_;
     std::map<base::TrialId, Entry> entries_;
+    std::set<base::TrialId> running_;              ///< neither paused nor over
+    std::set<base::TrialId> pending_;              ///< those of them without a result
     std::map<std::string, TpeDensities> branches_; ///< by branch_of; the whole space under its name at level 0
-    std::set<Point> known_;                        ///< of a finite space; absent coordinates as -1
+    TriedConfigurations tried_;                    ///< of a finite space
 };
 
 } // namespace ranktune::searchers

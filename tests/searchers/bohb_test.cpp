@@ -56,7 +56,7 @@ TEST_CASE("BOHB: the defaults are those of HpBandSter", "[searchers][bohb]") {
     const space::Configuration options = chosen("bohb").options;
     CHECK(options.text() ==
           "min_points_in_model=0 top_n_percent=15 num_samples=64 "
-          "random_fraction=0.3333333333333333 bandwidth_factor=3.0 min_bandwidth=0.001");
+          "random_fraction=0.3333333333333333 bandwidth_factor=3.0 min_bandwidth=0.001 avoid_duplicates=false");
     CHECK(options.at("random_fraction").as_double() == 1.0 / 3.0);
 }
 

@@ -100,7 +100,7 @@ struct History {
 TEST_CASE("TPE: defaults", "[searchers][tpe]") {
     CHECK(chosen("tpe").options.text() ==
           "n_startup_trials=10 n_ei_candidates=24 gamma=0.1 prior_weight=1.0 "
-          "multivariate=true constant_liar=true branch_fraction=0.25");
+          "multivariate=true constant_liar=true branch_fraction=0.5");
     CHECK(good_results(0, 0.1) == 0);
     CHECK(good_results(1, 0.1) == 1);
     CHECK(good_results(10, 0.1) == 1);
@@ -109,6 +109,9 @@ TEST_CASE("TPE: defaults", "[searchers][tpe]") {
     CHECK(good_results(9999, 0.1) == 25);
     CHECK(good_results(4, 1.0) == 4);
     CHECK(good_results(5, 0.001) == 1);
+    CHECK(good_share(0.1, 0) == 0.1);
+    CHECK(good_share(0.1, 1) == 0.1);
+    CHECK(good_share(0.1, 16) == 0.05);
 }
 
 TEST_CASE("TPE: the first suggestions cover the space, and stopgaps are others", "[searchers][tpe]") {
@@ -335,7 +338,8 @@ TEST_CASE("TPE: a few suggestions are prepared ahead", "[searchers][tpe]") {
     const TpeSearcher searcher(space, seed, {});
     CHECK(searcher.prepares_ahead(1) == 1);
     CHECK(searcher.prepares_ahead(4) == 1);
-    CHECK(searcher.prepares_ahead(5) == 2);
-    CHECK(searcher.prepares_ahead(64) == 16);
+    CHECK(searcher.prepares_ahead(8) == 1);
+    CHECK(searcher.prepares_ahead(9) == 2);
+    CHECK(searcher.prepares_ahead(64) == 8);
     CHECK(searcher.prepares_ahead(4000) == 16);
 }

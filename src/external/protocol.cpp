@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "external/protocol.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <variant>
+
+#include <nlohmann/json.hpp>
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
+#include "trainables/json_input.hpp"
+
+namespace ranktune::external {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using searchers::Observation;
+
+std::string as_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+Json json_of(const space::Value& value) {
+    if (value.is_bool()) return value.as_bool();
+    if (value.is_int()) return value.as_int();
+    if (value.is_double()) return value.as_double();
+    if (value.is_string()) return value.as_string();
+    Json list = Json::array();
+    for (const space::Value& item : value.as_list()) list.push_back(json_of(item));
+    return list;
+}
+
+Json json_of(const std::vector<space::Value>& values) { return json_of(space::Value(values)); }
+
+/// The smallest and the largest value of a range with a quantum.
+void put_bounds(const space::Domain& domain, Json& out) {
+    out["low"] = json_of(space::value_at(domain, 0));
+    out["high"] = json_of(space::value_at(domain, *space::cardinality(domain) - 1));
+}
+
+struct DomainWriter {
+    const space::Domain& domain;
+    Json& out;
+
+    void operator()(const space::FloatRange& range) const {
+        out["type"] = "float";
+        out["low"] = range.lower;
+        out["high"] = range.upper;
+        if (range.quantum > 0.0) put_bounds(domain, out);
+        out["log"] = range.log;
+        if (range.quantum > 0.0) out["step"] = range.quantum;
+    }
+    void operator()(const space::IntRange& range) const {
+        out["type"] = "int";
+        put_bounds(domain, out);
+        out["log"] = range.log;
+        out["step"] = range.quantum;
+    }
+    void operator()(const space::Normal& normal) const {
+        out["type"] = "normal";
+        out["mean"] = normal.mean;
+        out["sd"] = normal.sd;
+        if (normal.quantum > 0.0) out["step"] = normal.quantum;
+    }
+    void operator()(const space::Choice& choice) const {
+        out["type"] = "choice";
+        out["values"] = json_of(choice.values);
+        out["ordered"] = choice.ordered;
+    }
+    void operator()(const space::Grid& grid) const {
+        out["type"] = "grid";
+        out["values"] = json_of(grid.values);
+    }
+    void operator()(const space::Constant& constant) const {
+        out["type"] = "constant";
+        out["value"] = json_of(constant.value);
+    }
+};
+
+Json json_of(const space::Configuration& configuration) {
+    Json json = Json::object();
+    for (const auto& [name, value] : configuration.entries()) json[name] = json_of(value);
+    return json;
+}
+
+/// In the direction of the metric; null: not finite, or none.
+Json value_of(double score, study::Mode mode) {
+    if (!std::isfinite(score)) return nullptr;
+    return mode == study::Mode::max ? score : -score;
+}
+
+// ---- answers
+
+space::Value value_from(const Json& json) {
+    if (json.is_boolean()) return json.get<bool>();
+    if (json.is_number_integer()) {
+        if (json.is_number_unsigned() &&
+            json.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+            return json.get<double>();
+        return json.get<std::int64_t>();
+    }
+    if (json.is_number()) return json.get<double>();
+    if (json.is_string()) return json.get<std::string>();
+    if (!json.is_array()) throw base::FormatError("is " + json.dump() + ", which is no value");
+    space::Value::List list;
+    for (const Json& item : json) list.push_back(value_from(item));
+    return list;
+}
+
+bool is_close(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max({1e-300, std::abs(a), std::abs(b)}); }
+
+/// The multiple of the quantum that is meant; `value` as it is if none is near.
+double snapped(const space::Domain& domain, double value) {
+    const auto count = space::cardinality(domain);
+    if (!count) return value;
+    // Multiples ascend with their positions.
+    std::uint64_t low = 0;
+    std::uint64_t high = *count - 1;
+    while (low < high) {
+        const std::uint64_t middle = low + (high - low) / 2;
+        if (space::value_at(domain, middle).as_double() < value &&
+            !is_close(space::value_at(domain, middle).as_double(), value))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const double nearest = space::value_at(domain, low).as_double();
+    return is_close(nearest, value) || std::abs(nearest - value) < 1e-12 ? nearest : value;
+}
+
+/// The value as the domain has it.
+space::Value forgiven(const space::Domain& domain, const space::Value& value) {
+    if (space::contains(domain, value) || !value.is_number()) return value;
+    const double number = value.as_double();
+    constexpr double exact = 9007199254740992.0; // 2^53
+    if (value.is_double() && number == std::floor(number) && std::abs(number) <= exact) {
+        const space::Value whole(static_cast<std::int64_t>(number));
+        if (space::contains(domain, whole)) return whole;
+    }
+    if (const auto* range = std::get_if<space::FloatRange>(&domain)) {
+        if (range->quantum > 0.0) return snapped(domain, number);
+        if (number == range->upper) return std::nextafter(range->upper, range->lower);
+    }
+    return value;
+}
+
+const Json& member(const Json& object, const char* key, std::string_view line) {
+    const auto found = object.is_object() ? object.find(key) : object.end();
+    if (!object.is_object() || found == object.end())
+        throw base::FormatError("wrote '" + std::string(line.substr(0, 200)) +
+                                R"(', where {"ask": N, "config": {...}} is expected)");
+    return *found;
+}
+
+void check_names(const Json& config, const space::SearchSpace& space) {
+    std::vector<std::string> names;
+    for (const space::Parameter& parameter : space.parameters()) names.push_back(parameter.name);
+    for (const auto& [name, value] : config.items())
+        if (space.find(name) == nullptr)
+            throw base::FormatError("suggests '" + name + "', which is no hyper-parameter of [space]" +
+                                    base::suggestion(name, names));
+}
+
+/// Of a parameter that the answer leaves out.
+space::Value value_left_out(const space::Parameter& parameter, const space::Configuration& standard) {
+    if (space::has_coordinate(parameter.domain)) throw base::FormatError("gives no value for '" + parameter.name + "'");
+    if (const space::Value* value = standard.find(parameter.name)) return *value;
+    return space::decode(parameter.domain, 0.5);
+}
+
+} // namespace
+
+std::string study_line(const searchers::ExternalSetting& setting) {
+    Json study = Json::object();
+    study["name"] = setting.study;
+    study["seed"] = setting.seed;
+    study["metric"] = setting.objective.metric;
+    study["mode"] = setting.objective.mode == study::Mode::max ? "max" : "min";
+    study["num_trials"] = setting.num_trials;
+    study["max_iterations"] = setting.max_iterations;
+    study["space"] = Json::array();
+    for (const space::Parameter& parameter : setting.space.parameters()) {
+        Json one = Json::object();
+        one["name"] = parameter.name;
+        std::visit(DomainWriter{parameter.domain, one}, parameter.domain);
+        if (parameter.condition) one["when"] = parameter.condition->text();
+        study["space"].push_back(std::move(one));
+    }
+    Json line = Json::object();
+    line["protocol"] = 1;
+    line["study"] = std::move(study);
+    return as_line(line);
+}
+
+std::string Teller::next(const searchers::ExternalQuestion& question, std::size_t line) {
+    const Observation& seen = question.seen[line];
+    const std::size_t trial = seen.trial.value();
+    if (trial >= last_.size()) last_.resize(trial + 1, std::numeric_limits<double>::quiet_NaN());
+    Json tell = Json::object();
+    tell["trial"] = trial;
+    switch (seen.kind) {
+        case Observation::Kind::asked:
+            tell["state"] = "running";
+            if (const auto& ticket = question.trials[trial].ticket) tell["ask"] = *ticket;
+            tell["config"] = json_of(question.configuration_at(line));
+            return as_line(Json{{"tell", std::move(tell)}});
+        case Observation::Kind::reported:
+            tell["state"] = "reported";
+            last_[trial] = seen.score.rank();
+            break;
+        case Observation::Kind::paused:
+            tell["state"] = "paused";
+            break;
+        case Observation::Kind::over:
+            tell["state"] = study::name(seen.phase);
+            break;
+    }
+    tell["iteration"] = seen.iteration;
+    tell["value"] = value_of(last_[trial], question.setting->objective.mode);
+    return as_line(Json{{"tell", std::move(tell)}});
+}
+
+std::string ask_line(std::uint64_t ticket) { return as_line(Json{{"ask", ticket}}); }
+
+space::Configuration read_answer(std::string_view line, std::uint64_t ticket, const space::SearchSpace& space) {
+    const Json answer = trainables::read_json(line);
+    const Json& number = member(answer, "ask", line);
+    const Json& config = member(answer, "config", line);
+    if (!number.is_number_integer() || number != ticket)
+        throw base::FormatError("answers ask " + number.dump() + ", where ask " + std::to_string(ticket) +
+                                " was to be answered");
+    if (!config.is_object()) throw base::FormatError("has a \"config\" that is no object");
+    check_names(config, space);
+    const space::Configuration standard =
+        space.decode(std::vector<double>(space.dimensions(), 0.5), ticket); // for grids and constants
+    return space.assemble([&](std::size_t i) -> space::Value {
+        const space::Parameter& parameter = space.parameters()[i];
+        const auto given = config.find(parameter.name);
+        if (given == config.end()) return value_left_out(parameter, standard);
+        const space::Value value = forgiven(parameter.domain, value_from(*given));
+        if (!space::contains(parameter.domain, value))
+            throw base::FormatError("suggests " + parameter.name + " = " + value.literal() + ", which is no value of " +
+                                    space::text(parameter.domain));
+        const auto* range = std::get_if<space::FloatRange>(&parameter.domain);
+        const bool is_float = range != nullptr || std::holds_alternative<space::Normal>(parameter.domain);
+        return is_float ? space::Value(value.as_double()) : value;
+    });
+}
+
+} // namespace ranktune::external
