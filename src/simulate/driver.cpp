@@ -106,6 +106,7 @@ class Driver {
         : setup_(setup),
           sink_(sink),
           time_(setup.recordings ? times_of(setup.model.time, *setup.recordings) : setup.model.time),
+          head_ns_(nanoseconds(time_.head)),
           seed_(setup.model.curves.seed.value_or(setup.spec.seed)),
           curves_(make_curves(setup)),
           tuner_(setup.spec),
@@ -137,7 +138,8 @@ class Driver {
     void end_job(bool suddenly);
     [[nodiscard]] double time_to_failure(double mean_s, std::uint32_t subject, std::uint32_t draw) const;
     void rank_fails(std::uint32_t rank);
-    [[nodiscard]] std::int64_t elapsed() const { return now_ + waited_; }
+    [[nodiscard]] std::int64_t in_jobs() const { return std::max(now_, head_is_free_); }
+    [[nodiscard]] std::int64_t elapsed() const { return in_jobs() + waited_; }
     void next();
     void take(const Item& item);
     void step(study::EventBody body);
@@ -159,6 +161,7 @@ class Driver {
     const Setup& setup_;
     study::RecordSink* sink_;
     TimeModel time_;
+    std::int64_t head_ns_; ///< for one event
     std::uint64_t seed_;
     std::unique_ptr<Curves> curves_;
     tuner::Tuner tuner_;
@@ -174,6 +177,7 @@ class Driver {
     base::Incarnation incarnation_{0};
     std::int64_t now_ = 0;    ///< study time
     std::int64_t waited_ = 0; ///< between jobs
+    std::int64_t head_is_free_ = 0;
     bool over_ = false;
     std::uint64_t reports_before_ = 0; ///< this job
     std::uint32_t idle_jobs_ = 0;      ///< in a row
@@ -298,11 +302,17 @@ void Driver::take(const Item& item) {
     end_attempt(item.subject, run.outcome, {});
 }
 
+/// The head takes events in the order in which they arrive, and what it says arrives when it is done.
 void Driver::step(study::EventBody body) {
+    const std::int64_t arrived = std::exchange(now_, std::max(now_, head_is_free_));
     tuner_.step({base::from_ns(now_), std::move(body)}, out_);
+    now_ += head_ns_;
+    head_is_free_ = now_;
+    figures_.head_s += time_.head;
     std::swap(commands_, out_.commands);
     for (const auto& command : commands_) std::visit(*this, command);
     commands_.clear();
+    now_ = arrived;
     if (sink_ == nullptr || out_.records.size() >= batch_records) flush();
 }
 
@@ -488,7 +498,7 @@ Figures Driver::finished() const {
     const auto hours_of_all = [&](double seconds) { return seconds / 3600.0 * static_cast<double>(figures.ranks); };
     figures.trials = tuner_.state().trials.size();
     figures.seconds = static_cast<double>(elapsed()) / 1e9;
-    figures.in_jobs_s = static_cast<double>(now_) / 1e9;
+    figures.in_jobs_s = static_cast<double>(in_jobs()) / 1e9;
     figures.core_hours = hours_of_all(figures.in_jobs_s) * setup_.spec.resources.cpus_per_rank;
     figures.best = curves_->metric(best_);
     figures.best_reachable = curves_->metric(reachable_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The core under a virtual cluster, in virtual time. An event heap over Tuner::step: groups that train, report, save
-// and fail, in one job or several, without wires and processes. Answers arrive at once.
+// and fail, in one job or several, without wires and processes. The head answers one event after the other.
 
 #include <cstdint>
 #include <memory>
@@ -44,6 +44,7 @@ struct Figures {
     double training_s = 0.0;     ///< rank-seconds in iterations
     double repeated_s = 0.0;     ///< rank-seconds of these that were lost and trained again
     double core_hours = 0.0;     ///< of all ranks, in all jobs
+    double head_s = 0.0;         ///< that the head computed
     double best = 0.0;           ///< metric of the best trial at its best iteration, without noise; NaN: no report
     double best_reachable = 0.0; ///< Curves::best_reachable, as a metric
     /// When the best trial first was, without noise, within 1 % of the best reachable quality; nullopt: never.

@@ -62,6 +62,7 @@ void read_time(study::TableReader table, TimeModel& time) {
     take_time("checkpoint", time.checkpoint, 0.0, longest_s);
     take_time("exploit", time.exploit, 0.0, longest_s);
     take_time("report", time.report, 0.0, longest_s);
+    take_time("head", time.head, 0.0, longest_s);
     table.finish();
 }
 
@@ -69,11 +70,12 @@ void read_time(study::TableReader table, TimeModel& time) {
 
 const std::vector<std::string>& model_keys() {
     static const std::vector<std::string> keys{
-        "curves.file",  "curves.study",      "curves.best",           "curves.worst",   "curves.skew",
-        "curves.start", "curves.roughness",  "curves.slowest",        "curves.fastest", "curves.crossing",
-        "curves.noise", "curves.forgetting", "curves.seed",           "time.iteration", "time.spread",
-        "time.jitter",  "time.stragglers",   "time.straggler_factor", "time.start",     "time.checkpoint",
-        "time.exploit", "time.report",       "cluster.ranks_per_host"};
+        "curves.file",     "curves.study",          "curves.best",      "curves.worst",
+        "curves.skew",     "curves.start",          "curves.roughness", "curves.slowest",
+        "curves.fastest",  "curves.crossing",       "curves.noise",     "curves.forgetting",
+        "curves.seed",     "time.iteration",        "time.spread",      "time.jitter",
+        "time.stragglers", "time.straggler_factor", "time.start",       "time.checkpoint",
+        "time.exploit",    "time.report",           "time.head",        "cluster.ranks_per_host"};
     return keys;
 }
 

@@ -43,6 +43,7 @@ struct TimeModel {
     double checkpoint = 2.0;       ///< to write one
     double exploit = 5.0;          ///< as `start`, with the state of another trial
     double report = 0.0;           ///< between two iterations
+    double head = 0.0;             ///< that the head computes for one event; events wait in line
 
     std::vector<std::string> given = {}; ///< keys that the model file names
     [[nodiscard]] bool gives(std::string_view key) const { return std::ranges::find(given, key) != given.end(); }

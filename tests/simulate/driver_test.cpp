@@ -217,6 +217,33 @@ TEST_CASE("the time to the best is that of the best trial's report", "[simulate]
     CHECK(figures.best >= 0.99 * figures.best_reachable);
 }
 
+TEST_CASE("the head takes one event after the other, and groups wait for its answers", "[simulate]") {
+    // All four report at once: the first three times nobody waits for an answer, so the messages queue up behind.
+    Setup setup{spec("num_trials = 4\nmax_iterations = 4", fifo), exact(), 4};
+    const Figures free = run(setup);
+    setup.model.time.head = 0.125;
+    const Figures figures = run(setup);
+    CHECK(free.head_s == 0.0);
+    CHECK(free.seconds == 4.0);
+    CHECK(figures.reports == free.reports);
+    // Begin; 4 trials with 4 reports, a last checkpoint for the best so far, and an end each.
+    const double events = figures.head_s / 0.125;
+    CHECK(events == std::floor(events));
+    CHECK(events >= 1 + 4 * 5);
+    CHECK(figures.seconds > 4.0 + 4 * 0.125); // begin, then the last report has waited for those before it
+    CHECK(figures.utilisation() < 1.0);
+}
+
+TEST_CASE("a head that is too slow holds up its study, however many groups there are", "[simulate]") {
+    // A limit of training time is checked at every report.
+    Setup setup{spec("num_trials = 64\nmax_iterations = 9", std::string(fifo) + "[stop]\ntime = \"100h\"\n"), exact(),
+                64};
+    setup.model.time.head = 0.05;
+    const Figures figures = run(setup);
+    CHECK(figures.head_s / figures.seconds > 0.9);
+    CHECK(figures.seconds > 64 * 9 * 0.05);
+}
+
 TEST_CASE("the time between two iterations is the model's", "[simulate]") {
     Setup setup{spec("num_trials = 1\nmax_iterations = 5", fifo), exact(), 1};
     setup.model.time.report = 0.5;

@@ -195,22 +195,30 @@ def srun_environment(testbed):
 
 
 class Study:
+    VICTIMS = ["head", "worker", "launcher", "all"]
+
     def __init__(self, program, number, rng, launch):
         self.program = program
         self.rng = rng
         self.launch = launch
         self.base = tempfile.mkdtemp(prefix="ranktune-kill-")
-        self.kind = rng.choice(["promote", "stop"] if launch.deterministic else sorted(SCHEDULERS))
-        self.deterministic = launch.deterministic or (self.kind != "fifo" and rng.random() < 0.75)
-        self.ranks = rng.choice([1, 1, 2])
         self.directory = os.path.join(self.base, "study")
         self.file = os.path.join(self.base, "study.toml")
+        text = self.draw(number)
         with open(self.file, "w") as file:
-            file.write(STUDY.format(trials=rng.choice([8, 16]), iterations=9, seed=number, ranks=self.ranks,
-                                    slots=rng.choice([1, 2, 3, 5]), interval=rng.choice([1, 3]),
-                                    seconds=rng.choice([0.01, 0.03]), scheduler=SCHEDULERS[self.kind]))
+            file.write(text)
         self.observer = Observer(self.directory)
         self.compared = False
+
+    def draw(self, number):
+        """Draws what kind of study this is; returns its file."""
+        rng = self.rng
+        self.kind = rng.choice(["promote", "stop"] if self.launch.deterministic else sorted(SCHEDULERS))
+        self.deterministic = self.launch.deterministic or (self.kind != "fifo" and rng.random() < 0.75)
+        self.ranks = rng.choice([1, 1, 2])
+        return STUDY.format(trials=rng.choice([8, 16]), iterations=9, seed=number, ranks=self.ranks,
+                            slots=rng.choice([1, 2, 3, 5]), interval=rng.choice([1, 3]),
+                            seconds=rng.choice([0.01, 0.03]), scheduler=SCHEDULERS[self.kind])
 
     def name(self):
         return self.kind + (", deterministic" if self.deterministic else "")
@@ -246,11 +254,14 @@ class Study:
             found[kind].append(int(pid))
         return found
 
-    def kill(self, whom):
+    def targets(self, whom):
         processes = self.processes()
-        targets = sum(processes.values(), []) if whom == "all" else processes[whom]
-        if whom == "worker" and targets:
-            targets = [self.rng.choice(targets)]
+        if whom == "all":
+            return sum(processes.values(), [])
+        return processes[whom] if whom != "worker" or not processes[whom] else [self.rng.choice(processes[whom])]
+
+    def kill(self, whom):
+        targets = self.targets(whom)
         for pid in targets:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -290,7 +301,7 @@ class Study:
         self.observer.start()
         for n in range(kills):
             process = self.start()
-            whom = self.rng.choice(["head", "worker", "launcher", "all"])
+            whom = self.rng.choice(self.VICTIMS)
             deadline = time.monotonic() + self.rng.uniform(0.05, 2.5)
             while time.monotonic() < deadline and process.poll() is None:
                 time.sleep(0.01)
@@ -314,6 +325,9 @@ class Study:
             raise Wrong("; ".join(self.observer.problems[:3]))
         self.check()
 
+    def export(self):
+        return json.loads(self.verb("export", "study", "--format", "json"))
+
     def look_after_a_kill(self):
         """The files must be readable right after a kill, before any clean-up."""
         try:
@@ -323,7 +337,7 @@ class Study:
 
     def check(self):
         self.verb("replay", "study", "--verify")
-        whole = json.loads(self.verb("export", "study", "--format", "json"))
+        whole = self.export()
         open_trials = [t["id"] for t in whole["trials"] if t["state"] not in ("finished", "stopped", "failed")]
         if open_trials:
             raise Wrong(f"trials {open_trials} never ended")
@@ -374,8 +388,8 @@ def left_for_good(names, patience=20):
     return names
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(description=__doc__, study_class=Study):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("kills", type=int)
     parser.add_argument("seed", type=int, nargs="?", default=random.SystemRandom().randrange(10**6))
@@ -392,7 +406,7 @@ def main():
     openings = {"journal": 0, "metrics": 0, "checkpoints": 0}
     while sum(tally.values()) < kills:
         studies += 1
-        study = Study(program, seed + studies, random.Random(seed + studies), launch)
+        study = study_class(program, seed + studies, random.Random(seed + studies), launch)
         try:
             study.run(min(KILLS_PER_STUDY, kills - sum(tally.values())), tally)
             shutil.rmtree(study.base)
