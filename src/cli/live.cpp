@@ -16,18 +16,6 @@ namespace {
 constexpr double shortest_pause_s = 3.0;
 constexpr double longest_pause_s = 60.0;
 
-/// Display width of a line, without its colour escape sequences.
-std::size_t shown_width(std::string_view line) {
-    std::string text;
-    for (std::size_t at = 0; at < line.size();) {
-        const auto escape = std::min(line.find('\x1b', at), line.size());
-        text += line.substr(at, escape - at);
-        const auto end = line.find('m', escape);
-        at = end == std::string_view::npos ? line.size() : end + 1;
-    }
-    return report::display_width(text);
-}
-
 } // namespace
 
 report::Live live_figures(const tuner::Tuner& tuner, const head::HeadFigures& figures, std::uint64_t total) {
@@ -90,8 +78,10 @@ void LiveView::on_tick(const tuner::Tuner& tuner, const head::HeadFigures& figur
     const std::size_t other_lines =
         9 + report::stopping_lines(now, width).size() + report::checkpoint_lines(now, width).size();
     const std::size_t trials = terminal_.rows > other_lines + 1 ? terminal_.rows - other_lines : 1;
-    draw(report::live_table(tuner, now, terminal_.style, std::min<std::size_t>(trials, 20)));
+    picture_.draw(out_, terminal_, report::live_table(tuner, now, terminal_.style, std::min<std::size_t>(trials, 20)));
 }
+
+void LiveView::finish() { picture_.erase(out_, terminal_); }
 
 void LiveView::show_line(const tuner::Tuner& tuner, const head::HeadFigures& figures) {
     if (figures.elapsed_s < next_line_s_) return;
@@ -115,37 +105,6 @@ void LiveView::show_deadline(const tuner::State& state) {
     const auto wall = std::chrono::system_clock::now().time_since_epoch();
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(wall).count();
     out_ << report::deadline_line(state, seconds, terminal_.style) << std::flush;
-}
-
-std::size_t LiveView::rows_drawn() const {
-    std::size_t rows = 0;
-    for (const std::size_t width : drawn_)
-        rows +=
-            terminal_.columns == 0 ? 1 : std::max<std::size_t>(1, (width + terminal_.columns - 1) / terminal_.columns);
-    return rows;
-}
-
-void LiveView::draw(const std::string& table) {
-    std::string text;
-    if (!drawn_.empty()) text += "\x1b[" + std::to_string(rows_drawn()) + "A";
-    drawn_.clear();
-    // Clear each line before writing it: clearing after a full-width line would erase its last column. At the end,
-    // clear the rest of a taller table.
-    for (std::size_t at = 0; at < table.size();) {
-        const std::size_t end = std::min(table.find('\n', at), table.size() - 1) + 1;
-        const std::string line = table.substr(at, end - at);
-        text += "\x1b[K" + line;
-        drawn_.push_back(shown_width(line.substr(0, line.find('\n'))));
-        at = end;
-    }
-    out_ << text << "\x1b[J" << std::flush;
-}
-
-void LiveView::finish() {
-    if (drawn_.empty()) return;
-    measure_again(terminal_);
-    out_ << "\x1b[" << rows_drawn() << "A\x1b[J" << std::flush;
-    drawn_.clear();
 }
 
 } // namespace ranktune::cli

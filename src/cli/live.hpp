@@ -5,8 +5,8 @@
 
 #include <iosfwd>
 #include <string>
-#include <vector>
 
+#include "cli/picture.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "head/observer.hpp"
@@ -25,13 +25,10 @@ class LiveView final : public head::Observer {
     void finish();
 
   private:
-    void draw(const std::string& table);
     /// Prints the deadline once, as soon as the head knows it: Slurm answers after the first screen.
     void show_deadline(const tuner::State& state);
     [[nodiscard]] report::Live live(const tuner::Tuner& tuner, const head::HeadFigures& figures);
 
-    /// Rows that the drawn table takes at the terminal's current width, where longer lines wrap.
-    [[nodiscard]] std::size_t rows_drawn() const;
     void show_line(const tuner::Tuner& tuner, const head::HeadFigures& figures);
 
     static constexpr double first_line_s = 2.0;
@@ -41,7 +38,7 @@ class LiveView final : public head::Observer {
     Progress progress_;
     std::string directory_;
     report::SteadyTotal total_;
-    std::vector<std::size_t> drawn_; ///< width in columns of each line of the table that is on the terminal
+    Picture picture_; ///< the table on the terminal
     bool deadline_shown_ = false;
     double next_line_s_ = first_line_s;
     double next_table_s_ = 600.0;

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
-#include <map>
 #include <span>
 
 #include <poll.h>
@@ -18,9 +17,11 @@
 
 #include "cli/footers.hpp"
 #include "cli/message.hpp"
+#include "cli/option_checks.hpp"
 #include "cli/study_input.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
+#include "cli/view_commands.hpp"
 #include "launch/how_launched.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
@@ -33,53 +34,8 @@ using namespace cli;
 constexpr int exit_runtime_error = 1;
 constexpr int exit_usage = 2;
 
-template <class Enum>
-using Names = std::map<std::string, Enum>;
-const Names<Format> formats{{"text", Format::text}, {"json", Format::json}};
-const Names<Format> table_formats{{"json", Format::json}, {"csv", Format::csv}};
 const Names<Progress> progresses{
     {"auto", Progress::automatic}, {"table", Progress::table}, {"lines", Progress::lines}, {"none", Progress::none}};
-
-/// Converts a word to its enum value; the error lists the accepted words.
-template <class Enum>
-CLI::Validator one_of(const Names<Enum>& names) {
-    const auto convert = [&names](std::string& word) -> std::string {
-        const auto found = names.find(word);
-        if (found == names.end()) {
-            std::vector<std::string> accepted;
-            for (const auto& [name, value] : names) accepted.push_back(name);
-            return "unknown value '" + word + "'" + base::suggestion(word, std::span<const std::string>(accepted)) +
-                   " (" + base::join(accepted) + ")";
-        }
-        word = std::to_string(static_cast<int>(found->second));
-        return {};
-    };
-    return CLI::Validator(convert, "");
-}
-
-/// A whole number from `low` on; `#7` is 7.
-CLI::Validator whole_number(std::uint32_t low, const std::string& what) {
-    const auto check = [low, what](std::string& word) -> std::string {
-        std::string digits = word.rfind('#', 0) == 0 ? word.substr(1) : word;
-        const bool number =
-            !digits.empty() && digits.size() <= 9 && digits.find_first_not_of("0123456789") == std::string::npos;
-        if (!number || static_cast<std::uint32_t>(std::stoul(digits)) < low)
-            return "needs " + what + ", not '" + word + "'";
-        word = std::move(digits);
-        return {};
-    };
-    return CLI::Validator(check, "");
-}
-
-/// Refuses an empty path: an unset shell variable would otherwise silently mean the default.
-CLI::Validator no_empty_path() {
-    return CLI::Validator(
-        [](std::string& word) {
-            return word.empty() ? std::string("needs a path, not ''; is the variable unset that should hold it?")
-                                : std::string();
-        },
-        "");
-}
 
 /// Reports a failed write to standard output. A verb with effects keeps its exit code: otherwise a script would take it
 /// for a failure and repeat it.
@@ -94,13 +50,6 @@ int checked_output(int code, bool has_effects) {
         "and does somebody read it?",
         told);
     return told;
-}
-
-/// Accepts a trial's number, or "best".
-CLI::Validator trial_or_best() {
-    const auto number = whole_number(0, "the number of a trial, or best");
-    return CLI::Validator([number](std::string& word) mutable { return word == "best" ? std::string() : number(word); },
-                          "");
 }
 
 /// The command line as a whole: values that the options fill, and the verb to call.
@@ -120,8 +69,7 @@ class App {
         add_hosts();
         add_doctor();
         add_stop_and_replay();
-        add_views();
-        add_checkpoint();
+        views_.add(app_);
         app_.footer(footer); // last: verbs inherit the footer that is set when they are added
     }
 
@@ -222,19 +170,6 @@ class App {
         verb->add_option("--set", overrides.set, "The same, as an option; may be repeated")
             ->type_name("KEY=VALUE")
             ->allow_extra_args(false);
-    }
-
-    /// The STUDY argument. Verbs that read the study directory resolve it with directory_of.
-    static CLI::Option* add_study(CLI::App* verb, std::string& study) {
-        return verb->add_option("STUDY", study, "Study file (TOML), or the directory of a study")
-            ->required()
-            ->type_name("");
-    }
-    static void add_trial(CLI::App* verb, std::string& trial) {
-        verb->add_option("TRIAL", trial, "Number of the trial, or best")
-            ->required()
-            ->type_name("")
-            ->transform(trial_or_best());
     }
 
     static void add_run_options(CLI::App* verb, RunArguments& run, Overrides& overrides) {
@@ -422,7 +357,7 @@ class App {
         look->add_option("STUDY", study_,
                          "Study file, or the directory of a study or where one is to be (default: here)")
             ->type_name("");
-        add_format(look, formats, "text or json");
+        add_text_or_json(look, format_);
         look->add_flag("--clean", clean_, "Remove what killed ranks have left in /dev/shm and $TMPDIR");
         look->callback([this] {
             verb_ = [this] { return doctor(study_.empty() ? study_ : directory_of(study_), format_, clean_); };
@@ -460,78 +395,6 @@ class App {
             };
         });
     }
-    void add_views() {
-        auto* show = app_.add_subcommand("status", "What a study did so far; also while it runs");
-        add_study(show, study_);
-        show->add_flag("-a,--all", all_, "All trials, not the first 20");
-        add_format(show, formats, "text or json");
-        show->callback([this] { verb_ = [this] { return status(directory_of(study_), format_, all_); }; });
-
-        auto* winner = app_.add_subcommand("best", "The best trial: metric, configuration, checkpoint");
-        add_study(winner, study_);
-        add_format(winner, formats, "text or json");
-        winner->callback([this] { verb_ = [this] { return best(directory_of(study_), format_); }; });
-
-        auto* why = app_.add_subcommand("explain", "Why a trial is where it is: what it was compared with");
-        add_study(why, study_);
-        add_trial(why, trial_);
-        why->callback([this] { verb_ = [this] { return explain_trial(directory_of(study_), trial_); }; });
-
-        auto* page = app_.add_subcommand("report", "The study as one HTML file, or several side by side");
-        page->add_option("STUDY", report_.directories,
-                         "Study file (TOML), or the directory of a study; several are compared")
-            ->required()
-            ->type_name("");
-        page->add_option("-o,--output", report_.output, "File to write (default: <study.name>-report.html)")
-            ->type_name("FILE")
-            ->check(no_empty_path());
-        page->callback([this] {
-            verb_ = [this] {
-                for (std::string& study : report_.directories) study = directory_of(study);
-                return report_page(report_);
-            };
-        });
-
-        auto* log = app_.add_subcommand("logs", "Log lines of one trial");
-        add_study(log, study_);
-        add_trial(log, trial_);
-        log->callback([this] { verb_ = [this] { return logs(directory_of(study_), trial_); }; });
-
-        auto* table = app_.add_subcommand("export", "The whole study as JSON or CSV");
-        add_study(table, study_);
-        add_format(table, table_formats, "json or csv")->required();
-        table->add_option("--table", table_, "csv: trials (default) or reports")
-            ->check(CLI::IsMember({"trials", "reports"}))
-            ->type_name("NAME");
-        table->add_option("-o,--output", output_, "File to write (default: standard output)")
-            ->type_name("FILE")
-            ->check(no_empty_path());
-        table->callback(
-            [this] { verb_ = [this] { return export_study(directory_of(study_), format_, table_, output_); }; });
-    }
-    void add_checkpoint() {
-        auto* verb = app_.add_subcommand("checkpoint", "Write the weights of a trial as a safetensors file");
-        add_study(verb, study_);
-        add_trial(verb, checkpoint_.trial);
-        verb->add_option("-f,--format", checkpoint_format_, "safetensors")
-            ->check(CLI::IsMember({"safetensors"}))
-            ->type_name("FORMAT");
-        verb->add_flag("-a,--all", checkpoint_.all, "The state of the optimizer and the scaling of the data, too");
-        verb->add_option("-o,--output", checkpoint_.output,
-                         "File to write (default: STUDY-TRIAL-ITERATION.safetensors)")
-            ->type_name("FILE")
-            ->check(no_empty_path());
-        verb->callback([this] {
-            verb_ = [this] {
-                checkpoint_.directory = directory_of(study_);
-                return extract_checkpoint(checkpoint_);
-            };
-        });
-    }
-    CLI::Option* add_format(CLI::App* verb, const Names<Format>& accepted, const std::string& words) {
-        return verb->add_option("-f,--format", format_, words)->transform(one_of(accepted))->type_name("FORMAT");
-    }
-
     Invocation invocation_;
     RunArguments run_;
     SubmitArguments submit_;
@@ -543,17 +406,12 @@ class App {
     bool markdown_ = false;
     std::string study_; ///< STUDY of all verbs but run, validate and submit
     Format format_ = Format::text;
-    bool all_ = false;
     bool clean_ = false;
-    std::string trial_;
-    CheckpointArguments checkpoint_;
-    ReportArguments report_;
-    std::string checkpoint_format_ = "safetensors";
-    std::string table_;
     std::string output_;
     CLI::App app_{"Hyper-parameter optimisation and distributed training over MPI: one sbatch, one srun, one program.",
                   "ranktune"};
     std::function<int()> verb_;
+    ViewCommands views_{verb_};
     bool runs_study_ = false; ///< the exit code is the study's
 };
 

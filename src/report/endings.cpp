@@ -148,6 +148,22 @@ std::string first_failure_text(const tuner::Tuner& tuner, const Style& style) {
     return lines;
 }
 
+std::string suggestions_text(const tuner::Tuner& tuner) {
+    const auto& state = tuner.state();
+    if (state.next_ticket == 0) return {};
+    std::uint64_t prepared = 0;
+    std::uint64_t others = 0;
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        using From = study::Origin::Kind;
+        const From from = state.trial(study::TrialId{i}).origin.kind;
+        if (from == From::ticket) ++prepared;
+        if (from == From::stopgap || from == From::searcher) ++others;
+    }
+    if (others == 0) return {};
+    return fmt::format("{} by {}, {} in place of others that were not ready", counted(prepared, "suggestion"),
+                       tuner.spec().searcher.algorithm->name, counted(others, "Sobol point"));
+}
+
 std::string lone_reports_text(std::uint64_t attempts, const Style& style) {
     if (attempts == 0) return {};
     return prose("waits",

@@ -41,6 +41,10 @@ namespace ranktune::report {
 /// programs the command line. Empty when no trial failed.
 [[nodiscard]] std::string first_failure_text(const tuner::Tuner& tuner, const Style& style);
 
+/// Of a searcher that prepares suggestions ahead: how many trials took one, and how many a Sobol point in its place,
+/// because none was ready or the searcher failed. Empty when all took one, and for other searchers.
+[[nodiscard]] std::string suggestions_text(const tuner::Tuner& tuner);
+
 /// The cost, and the remedy, of programs in which only rank 0 reports. `attempts`: number of such attempts; 0 gives an
 /// empty text.
 [[nodiscard]] std::string lone_reports_text(std::uint64_t attempts, const Style& style);

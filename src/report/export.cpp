@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ranktune/base/utf8.hpp"
+#include "report/last_metrics.hpp"
 #include "report/lineage.hpp"
 #include "storage/results.hpp"
 
@@ -245,27 +246,67 @@ void export_json(LoadedStudy&& study, const EachReport& each_report, std::ostrea
     out << "\n}\n";
 }
 
-void export_trials_csv(const tuner::Tuner& tuner, std::ostream& out) {
+namespace {
+
+/// The newest value of each metric of each trial, and that in the report of its best iteration.
+struct TrialMetrics {
+    LastMetrics last;
+    LastMetrics at_best;
+};
+
+TrialMetrics trial_metrics(const tuner::State& state, const EachReport& each_report) {
+    TrialMetrics metrics;
+    each_report([&](const study::Reported& report) {
+        metrics.last.add(report);
+        if (state.trial(report.trial).best_iteration == report.iteration) metrics.at_best.add(report);
+    });
+    return metrics;
+}
+
+/// The cells of a trial's own columns.
+void write_facts(std::ostream& out, const TrialState& t) {
+    const bool closed = study::is_final(t.phase);
+    out << study::name(t.phase) << ',' << csv(closed ? study::describe(t.closed_by, t.closed_a, t.closed_b) : "") << ','
+        << t.iteration << ',' << best_cells(t) << ',' << (t.reported ? space::float_text(t.last) : "") << ','
+        << space::float_text(t.seconds) << ',' << t.attempt.value() << ',' << t.wanted_ranks << ','
+        << (t.attempt.value() > 0 ? space::float_text(seconds(t.started)) : "") << ','
+        << (closed ? space::float_text(seconds(t.ended)) : "") << ',' << csv(study::describe(t.failure));
+}
+
+} // namespace
+
+void export_trials_csv(const tuner::Tuner& tuner, const EachReport& each_report, std::ostream& out) {
     const auto& state = tuner.state();
     const auto& parameters = tuner.spec().space.parameters();
     std::vector<storage::ChosenName> chosen;
     for (const auto& parameter : parameters) chosen.push_back({parameter.name, "parameter"});
+    std::vector<std::size_t> others; // metrics beside the objective
+    for (std::size_t i = 0; i < state.metrics.size(); ++i) {
+        if (state.metrics[i] == tuner.spec().objective.metric) continue;
+        others.push_back(i);
+        chosen.push_back({state.metrics[i], "metric"});
+        chosen.push_back({state.metrics[i] + ".at_best", "metric"});
+    }
     write_header(out,
                  {"trial", "state", "reason", "iterations", "best", "best_iteration", "last", "seconds", "attempts",
                   "ranks", "start", "end", "message"},
                  chosen);
+    const TrialMetrics metrics = others.empty() ? TrialMetrics{} : trial_metrics(state, each_report);
+    const auto cell = [&](const LastMetrics& values, study::TrialId trial, std::size_t metric) {
+        out << ',';
+        if (values.has(trial, metric)) out << space::float_text(values.of(trial, metric));
+    };
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
-        const TrialState& t = state.trials[i];
-        const bool closed = study::is_final(t.phase);
-        out << i << ',' << study::name(t.phase) << ','
-            << csv(closed ? study::describe(t.closed_by, t.closed_a, t.closed_b) : "") << ',' << t.iteration << ','
-            << best_cells(t) << ',' << (t.reported ? space::float_text(t.last) : "") << ','
-            << space::float_text(t.seconds) << ',' << t.attempt.value() << ',' << t.wanted_ranks << ','
-            << (t.attempt.value() > 0 ? space::float_text(seconds(t.started)) : "") << ','
-            << (closed ? space::float_text(seconds(t.ended)) : "") << ',' << csv(study::describe(t.failure));
+        const study::TrialId id{i};
+        out << i << ',';
+        write_facts(out, state.trials[i]);
         for (const auto& parameter : parameters) {
-            const auto* value = t.configuration.find(parameter.name);
+            const auto* value = state.trials[i].configuration.find(parameter.name);
             out << ',' << (value == nullptr ? "" : csv(value->text()));
+        }
+        for (const std::size_t metric : others) {
+            cell(metrics.last, id, metric);
+            cell(metrics.at_best, id, metric);
         }
         out << "\r\n";
     }

@@ -195,6 +195,8 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
     text += best_text(tuner, style);
     if (state.best) text += prose("", configuration_text(tuner::best_configuration(state.trial(*state.best))), style);
     text += prose("training", training_text(tuner), style);
+    if (const std::string suggestions = suggestions_text(tuner); !suggestions.empty())
+        text += prose("search", suggestions, style);
     if (live.busy_share) {
         text += prose("workers",
                       fmt::format("{:.1f} % training{}{:.1f} % starting{}{:.1f} % idle", 100.0 * *live.busy_share,

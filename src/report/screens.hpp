@@ -97,6 +97,8 @@ class SteadyTotal {
 };
 /// For a deterministic study that is not deterministic from some record on: a sentence; else empty.
 [[nodiscard]] std::string deterministic_text(const tuner::State& state);
+/// What stands above the trials: how far the study is, the best value, rungs.
+[[nodiscard]] std::string live_head(const tuner::Tuner& tuner, const Live& live, const Style& style);
 /// At most style.width columns and `max_rows` trials: running ones first, then by metric.
 [[nodiscard]] std::string live_table(const tuner::Tuner& tuner, const Live& live, const Style& style,
                                      std::size_t max_rows = 20);

@@ -38,6 +38,11 @@ std::string jobs_text(const simulate::Figures& figures) {
                        share_text(figures.repeated()));
 }
 
+/// Whether the study outgrows its head.
+std::string head_text(const simulate::Figures& figures) {
+    return fmt::format("computes {} of the time", share_text(figures.head_s / std::max(figures.in_jobs_s, 1e-9)));
+}
+
 template <class Text>
 std::string cell(const simulate::Quartiles& quartiles, const Text& text) {
     return fmt::format("{} ({} to {})", text(quartiles.median), text(quartiles.low), text(quartiles.high));
@@ -59,6 +64,7 @@ std::string simulated_screen(const simulate::Setup& setup, const simulate::Figur
         prose("time", fmt::format("{}, {} core-hours", short_duration(figures.seconds), hours_text(figures.core_hours)),
               style);
     text += prose("workers", share_text(figures.utilisation()) + " training", style);
+    if (setup.model.time.head > 0.0) text += prose("head", head_text(figures), style);
     if (!std::isnan(figures.best))
         text += prose("best",
                       fmt::format("{} {} without noise; best reachable {}", spec.objective.metric,

@@ -2,8 +2,6 @@
 #include "report/stopping.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <ctime>
 #include <optional>
 #include <vector>
 
@@ -11,26 +9,16 @@
 
 #include "ranktune/base/text.hpp"
 #include "report/text.hpp"
+#include "report/wall_time.hpp"
 
 namespace ranktune::report {
 namespace {
 
 using study::TrialPhase;
 
-/// Seconds since 1970 of an RFC 3339 time in UTC.
-std::optional<double> seconds_of(const std::string& time) {
-    std::tm parts{};
-    if (std::sscanf(time.c_str(), "%d-%d-%dT%d:%d:%d", &parts.tm_year, &parts.tm_mon, &parts.tm_mday, &parts.tm_hour,
-                    &parts.tm_min, &parts.tm_sec) != 6)
-        return std::nullopt;
-    parts.tm_year -= 1900;
-    parts.tm_mon -= 1;
-    return static_cast<double>(timegm(&parts));
-}
-
 /// " for 4m00s", since the drain began: within a start, study time advances with the wall clock.
 std::string how_long_text(const tuner::State& state, std::chrono::system_clock::time_point wall) {
-    const auto began = seconds_of(state.wall_time);
+    const auto began = unix_seconds(state.wall_time);
     if (!began) return {};
     const double at = *began + base::to_seconds(state.drain_began - state.began);
     const double ago = std::chrono::duration<double>(wall.time_since_epoch()).count() - at;

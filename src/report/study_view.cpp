@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <map>
 #include <span>
 #include <tuple>
@@ -19,6 +18,7 @@
 #include "report/lineage.hpp"
 #include "report/repeat.hpp"
 #include "report/simulated.hpp"
+#include "report/wall_time.hpp"
 
 namespace ranktune::report {
 namespace {
@@ -28,18 +28,6 @@ using study::Verb;
 using tuner::TrialState;
 
 double seconds_of_time(study::StudyTime time) { return base::to_seconds(time.time_since_epoch()); }
-
-/// RFC 3339 of an RFC 3339 time in UTC, some seconds later; empty when it cannot be read.
-std::string later(const std::string& time, double seconds) {
-    std::tm parts{};
-    const char* rest = strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-    if (rest == nullptr) return {};
-    const std::time_t at = timegm(&parts) + static_cast<std::time_t>(std::llround(seconds));
-    gmtime_r(&at, &parts);
-    char text[32];
-    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return text;
-}
 
 std::vector<GenerationView> generations_of(const TrialState& trial) {
     std::vector<GenerationView> generations;
@@ -228,7 +216,7 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     if (state.ended) view.end = why_text(tuner);
     view.exit_code = static_cast<int>(state.outcome);
     view.now_s = seconds_of_time(state.now);
-    view.as_of = later(state.wall_time, base::to_seconds(state.now - state.began));
+    if (const auto newest = time_of_newest_record(state)) view.as_of = wall_time_text(*newest);
     view.best = state.best;
     view.training = training_of(tuner);
     for (const auto& parameter : spec.space.parameters())

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The live table.
+// The live table: what stands above its rows.
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 
 #include "ranktune/study/objective.hpp"
-#include "report/next_steps.hpp"
 #include "report/plan.hpp"
 #include "report/screens.hpp"
 #include "report/simulated.hpp"
+#include "report/trial_table.hpp"
 
 #include <fmt/format.h>
 
@@ -18,111 +18,6 @@ namespace {
 
 using study::TrialPhase;
 using tuner::TrialState;
-
-std::string state_text(const TrialState& t, bool interrupted) {
-    if (interrupted && holds_ranks(t)) return "interrupted";
-    switch (t.phase) {
-        case TrialPhase::waiting:
-        case TrialPhase::running:
-        case TrialPhase::ending: {
-            const char* word = t.phase == TrialPhase::waiting ? "wait" : t.phase == TrialPhase::running ? "run" : "end";
-            return fmt::format("{} -> {}", word, t.target);
-        }
-        case TrialPhase::paused:
-            return fmt::format("paused {}", t.iteration);
-        case TrialPhase::failed:
-            return t.attempt.value() > 1 ? fmt::format("failed {}x", t.attempt.value()) : "failed";
-        default:
-            return std::string(study::name(t.phase));
-    }
-}
-
-struct Column {
-    std::string title;
-    bool left = false;
-    std::vector<std::string> cells = {};
-    std::size_t limit = 16;
-    [[nodiscard]] std::size_t width() const {
-        std::size_t width = display_width(title);
-        for (const auto& cell : cells) width = std::max(width, display_width(cell));
-        return std::min(width, limit);
-    }
-};
-
-/// "#5@20 (3)": what the trial took over last, and how often it did.
-std::string takeover_text(const TrialState& trial) {
-    if (trial.takeovers.empty()) return "-";
-    const tuner::Donor& donor = trial.takeovers.back().donor;
-    return fmt::format("#{}@{} ({})", donor.trial.value(), donor.checkpoint.iteration, trial.takeovers.size());
-}
-
-std::vector<Column> columns_for(const tuner::Tuner& tuner, const std::vector<study::TrialId>& shown, bool interrupted) {
-    const auto& state = tuner.state();
-    std::vector<Column> columns;
-    Column trial{"trial"};
-    Column phase{"state", true};
-    Column group{"group", true};
-    Column iteration{"it"};
-    Column metric{tuner.spec().objective.metric};
-    Column time{"time"};
-    for (const auto id : shown) {
-        const TrialState& t = state.trial(id);
-        trial.cells.push_back((state.best == id ? "*  #" : "#") + std::to_string(id.value()));
-        phase.cells.push_back(state_text(t, interrupted));
-        group.cells.push_back(holds_ranks(t) ? ranks_text(t.ranks) : "-");
-        iteration.cells.push_back(t.reported ? std::to_string(t.iteration) : "-");
-        metric.cells.push_back(metric_text(t.best));
-        time.cells.push_back(t.reported ? short_duration(t.seconds) : "-");
-    }
-    columns = {std::move(trial), std::move(phase), std::move(group), std::move(iteration), std::move(metric)};
-    for (const auto& parameter : tuner.spec().space.parameters()) {
-        if (std::holds_alternative<space::Constant>(parameter.domain)) continue;
-        Column column{parameter.name};
-        for (const auto id : shown) {
-            const auto* value = state.trial(id).configuration.find(parameter.name);
-            column.cells.push_back(value == nullptr ? "-" : value_text(*value));
-        }
-        columns.push_back(std::move(column));
-    }
-    // A trial on a schedule of its own takes over nobody else's state.
-    const bool any = std::ranges::any_of(shown, [&](study::TrialId id) {
-        const auto& takeovers = state.trial(id).takeovers;
-        return !takeovers.empty() && takeovers.back().donor.trial != id;
-    });
-    if (any) {
-        Column took{"took over", true};
-        for (const auto id : shown) took.cells.push_back(takeover_text(state.trial(id)));
-        columns.push_back(std::move(took));
-    }
-    columns.push_back(std::move(time));
-    return columns;
-}
-
-/// Drops hyper-parameters, from the last one on, until a row fits; on very narrow terminals also time, iteration and
-/// group.
-void drop_to_fit(std::vector<Column>& columns, std::size_t width) {
-    constexpr std::size_t fixed = 5; // trial, state, group, iteration, metric; then hyper-parameters; time
-    const auto total = [&] {
-        std::size_t sum = 1;
-        for (const auto& column : columns) sum += column.width() + 2;
-        return sum - 2;
-    };
-    while (total() > width && columns.size() > fixed + 1) columns.erase(columns.end() - 2);
-    for (const std::ptrdiff_t dispensable : {5, 3, 2}) {
-        if (total() > width) columns.erase(columns.begin() + dispensable);
-    }
-}
-
-std::string row(const std::vector<Column>& columns, std::size_t index, bool title) {
-    std::string text = " ";
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-        const std::string& cell = title ? columns[i].title : columns[i].cells[index];
-        if (i > 0) text += "  ";
-        text += columns[i].left ? pad_right(cell, columns[i].width()) : pad_left(cell, columns[i].width());
-    }
-    text.erase(text.find_last_not_of(' ') + 1);
-    return text;
-}
 
 std::string bar(double share, std::size_t width) {
     const auto filled = static_cast<std::size_t>(std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
@@ -204,7 +99,24 @@ std::string counts_line(const tuner::State& state, bool interrupted, const Style
     return line_of(std::move(parts), style.dot(), style.width - gap - width) + std::string(gap, ' ') + whole;
 }
 
-std::string head_lines(const tuner::Tuner& tuner, const Live& live, const Style& style) {
+} // namespace
+
+std::vector<std::string> stopping_lines(const Live& live, std::size_t width) {
+    return live.stopping.empty() ? std::vector<std::string>{} : wrap(live.stopping, width);
+}
+
+std::vector<std::string> checkpoint_lines(const Live& live, std::size_t width) {
+    std::vector<std::string> lines;
+    if (live.checkpoints_missed > 0)
+        lines.push_back(fit_ends(fmt::format("{} not written: {}", counted(live.checkpoints_missed, "checkpoint"),
+                                             first_line(live.checkpoint_error)),
+                                 width));
+    if (live.fallbacks > 0)
+        lines.push_back(fit(fmt::format("{} damaged and given up", counted(live.fallbacks, "checkpoint")), width));
+    return lines;
+}
+
+std::string live_head(const tuner::Tuner& tuner, const Live& live, const Style& style) {
     std::string text = title_line(tuner, live, style) + "\n" + progress_line(tuner, live, style) + "\n" +
                        counts_line(tuner.state(), live.interrupted, style) + "\n";
     if (const std::string mark = simulated_text(tuner.state()); !mark.empty()) text += fit(mark, style.width) + "\n";
@@ -223,23 +135,6 @@ std::string head_lines(const tuner::Tuner& tuner, const Live& live, const Style&
         text += fit(line, style.width) + "\n";
     }
     return text;
-}
-
-} // namespace
-
-std::vector<std::string> stopping_lines(const Live& live, std::size_t width) {
-    return live.stopping.empty() ? std::vector<std::string>{} : wrap(live.stopping, width);
-}
-
-std::vector<std::string> checkpoint_lines(const Live& live, std::size_t width) {
-    std::vector<std::string> lines;
-    if (live.checkpoints_missed > 0)
-        lines.push_back(fit_ends(fmt::format("{} not written: {}", counted(live.checkpoints_missed, "checkpoint"),
-                                             first_line(live.checkpoint_error)),
-                                 width));
-    if (live.fallbacks > 0)
-        lines.push_back(fit(fmt::format("{} damaged and given up", counted(live.fallbacks, "checkpoint")), width));
-    return lines;
 }
 
 std::uint64_t expected_iterations(const tuner::Tuner& tuner) {
@@ -274,29 +169,10 @@ std::vector<study::TrialId> by_rank(const tuner::Tuner& tuner) {
 }
 
 std::string live_table(const tuner::Tuner& tuner, const Live& live, const Style& style, std::size_t max_rows) {
-    std::string text = head_lines(tuner, live, style);
-    auto ids = by_rank(tuner);
-    const std::size_t hidden = ids.size() > max_rows ? ids.size() - max_rows : 0;
-    ids.resize(ids.size() - hidden);
-    if (ids.empty()) return encoded(std::move(text), style);
-    auto columns = columns_for(tuner, ids, live.interrupted);
-    drop_to_fit(columns, style.width);
-    const auto line = [&](std::size_t index, bool title, Tone tone) {
-        return paint(encoded(fit(row(columns, index, title), style.width), style), tone, style) + "\n";
-    };
-    text = encoded(std::move(text), style) + "\n" + line(0, true, Tone::plain);
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-        const bool failed = tuner.state().trial(ids[i]).phase == TrialPhase::failed;
-        text += line(i, false, tuner.state().best == ids[i] ? Tone::good : failed ? Tone::bad : Tone::plain);
-    }
-    if (hidden > 0) {
-        const std::string& directory = live.directory.empty() ? tuner.spec().name : live.directory;
-        std::string more = fmt::format(" {} more", hidden);
-        const std::string all = ": " + command_text({"status", "--all", directory});
-        if (display_width(more + all) <= style.width) more += all; // never a truncated command
-        text += encoded(fit(more, style.width), style) + "\n";
-    }
-    return text;
+    TableRequest request;
+    request.max_rows = max_rows;
+    const std::string& directory = live.directory.empty() ? tuner.spec().name : live.directory;
+    return live_head(tuner, live, style) + TrialTable(tuner, request, live.interrupted, style).text({}, directory);
 }
 
 std::string status_line(const tuner::Tuner& tuner, const Live& live, const Style& style) {

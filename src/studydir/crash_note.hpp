@@ -6,12 +6,17 @@
 // One file per rank of the job, logs/crash-<incarnation>-<rank>, with the line "<trial> <attempt> <message>".
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "storage/file_system.hpp"
 #include "wire/protocol.hpp"
 
 namespace ranktune::studydir {
+
+/// How the message of a note begins whose rank ended because its GPU did not answer any more. That can be the fault of
+/// the GPU or of the trial: such a note tells people what happened, and accuses nobody.
+inline constexpr std::string_view device_note = "device: ";
 
 /// Sets the file of this rank's note. Call once, before the other functions.
 void prepare_crash_note(const std::string& study_directory, base::Incarnation incarnation, base::Rank rank);

@@ -10,6 +10,8 @@ namespace ranktune::studydir {
 std::optional<study::JobDeath> death_of_job(const LastEnd& end) {
     if (!end.trials_ran) return std::nullopt;
     if (!end.notes.empty()) return study::JobDeath{end.notes};
+    // Whose fault that was is unknown: a trial that runs at a second death is tried alone.
+    if (!end.sick.empty()) return study::JobDeath{};
     if (end.told == "outside") return std::nullopt;
     // mpirun stops the head when another rank has died: the launcher's exit code outweighs `outcome`.
     if (end.told == "crash") return study::JobDeath{};
@@ -38,7 +40,10 @@ LastEnd last_end(storage::FileSystem& files, const std::string& directory, const
     // A start that failed before it began (a full disk) has no trials and no outcome.
     const std::uint32_t ran = state.incarnation.value();
     if (end.outcome && end.outcome->start < ran) end.outcome.reset(); // of an earlier start
-    end.notes = read_crash_notes(files, directory, ran);
+    for (study::CrashNote& note : read_crash_notes(files, directory, ran)) {
+        const bool sick = note.failure.message.starts_with(device_note);
+        (sick ? end.sick : end.notes).push_back(std::move(note));
+    }
     return end;
 }
 

@@ -17,11 +17,12 @@ inline constexpr const char* last_end_variable = "RANKTUNE_LAST_END";
 
 /// What is known about the previous end.
 struct LastEnd {
-    bool trials_ran = false;            ///< the journal ends with attempts under way
-    bool requeued = false;              ///< Slurm has requeued the job since
-    std::string told;                   ///< value of last_end_variable
-    std::optional<OutcomeFile> outcome; ///< written by the head of that start
-    std::vector<study::CrashNote> notes;
+    bool trials_ran = false;             ///< the journal ends with attempts under way
+    bool requeued = false;               ///< Slurm has requeued the job since
+    std::string told;                    ///< value of last_end_variable
+    std::optional<OutcomeFile> outcome;  ///< written by the head of that start
+    std::vector<study::CrashNote> notes; ///< of ranks that ended through their trial's fault
+    std::vector<study::CrashNote> sick;  ///< of ranks whose GPU did not answer any more
 };
 
 /// The job's death as the core records it; nothing when there was none, or its cause came from outside (a signal, a

@@ -108,7 +108,7 @@ class Help(Case):
     def test_version_and_help(self):
         self.assertRegex(self.ranktune("--version")[0], r"^ranktune \d+\.\d+\.\d+ \([0-9a-z]+\)\n$")
         text, _ = self.ranktune("--help")
-        verbs = ["run", "supervise", "stop", "replay", "init", "validate", "status", "best", "logs", "export", "checkpoint",
+        verbs = ["run", "ls", "compare", "supervise", "stop", "replay", "init", "validate", "status", "best", "logs", "export", "checkpoint",
                  "algorithms", "simulate", "report", "explain"]
         for verb in verbs:
             self.assertRegex(text, rf"(?m)^  {verb} ")
@@ -130,7 +130,7 @@ class Help(Case):
         self.assertIn("unknown option '--foo'", self.ranktune("--foo", code=2)[1])
         self.assertIn("--all is for text", self.ranktune("status", "tiny", "-f", "json", "-a", code=2)[1])
         self.assertIn("--table is for csv", self.ranktune("export", "tiny", "-f", "json", "--table", "trials", code=2)[1])
-        self.assertIn("(csv, json)", self.ranktune("export", "tiny", "-f", "xml", code=2)[1])
+        self.assertIn("(csv, json, optuna, tensorboard)", self.ranktune("export", "tiny", "-f", "xml", code=2)[1])
         self.assertIn("needs the number of a trial, or best, not 'x'", self.ranktune("logs", "tiny", "x", code=2)[1])
 
 

@@ -228,7 +228,7 @@ TEST_CASE("a message that is not UTF-8 does not break the JSON export", "[report
 TEST_CASE("CSV fields are quoted where RFC 4180 asks for it", "[report]") {
     const Loaded study = odd_study();
     std::ostringstream out;
-    export_trials_csv(*study.tuner, out);
+    export_trials_csv(*study.tuner, study.each_report(), out);
     const auto rows = parse_csv(out.str());
     const auto& state = study.tuner->state();
     REQUIRE(rows.size() == state.trials.size() + 1);
@@ -255,6 +255,11 @@ TEST_CASE("CSV fields are quoted where RFC 4180 asks for it", "[report]") {
     for (const char* name : {"best", "best_iteration", "last"}) CHECK(rows[4][column(header, name)].empty());
     CHECK(rows[2][column(header, "message")] == "rank 1: bytes \\xff\\xfe, a \"quote\"\r\nand a second line");
     CHECK(rows[3][column(header, "end")].empty());
+    CHECK(rows[1][column(header, "loss, total")] == "-inf"); // the newest, and that of the best iteration
+    CHECK(rows[1][column(header, "loss, total.at_best")] == "-inf");
+    CHECK(rows[3][column(header, "loss, total.at_best")] == "1.5");
+    CHECK(rows[3][column(header, "time")] == "7.0");
+    CHECK(rows[4][column(header, "loss, total")].empty());
     const auto* start = state.trials[0].configuration.find("start"); // clashes with a column of the table
     CHECK(std::stod(rows[1][column(header, "parameter.start")]) == start->as_double());
     CHECK(std::count(header.begin(), header.end(), "start") == 1);

@@ -68,6 +68,17 @@ TEST_CASE("A crash note counts, whatever other evidence says", "[studydir]") {
     CHECK(death->notes.size() == 1);
 }
 
+TEST_CASE("A rank whose GPU did not answer accuses no trial, and is a death of the job", "[studydir]") {
+    LastEnd end = killed();
+    end.told = "outside"; // as far as the launcher knows
+    end.sick = {{study::TrialId{3}, study::Attempt{1}, {"device: the GPU failed", 2}}};
+    const auto death = death_of_job(end);
+    REQUIRE(death);
+    CHECK(death->notes.empty());
+    end.notes = {{study::TrialId{4}, study::Attempt{1}, {"killed by signal 11 (SIGSEGV)", 1}}}; // another rank crashed
+    CHECK(death_of_job(end)->notes == end.notes);
+}
+
 TEST_CASE("A rank writes its crash note once, and the next head reads it", "[studydir]") {
     const testing::TemporaryDirectory directory;
     auto& files = storage::posix_file_system();

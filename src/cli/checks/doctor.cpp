@@ -33,6 +33,7 @@
 #include "storage/unique_handle.hpp"
 #include "studydir/environment_facts.hpp"
 #include "trainables/blas.hpp"
+#include "trainables/builtin.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -120,6 +121,11 @@ Check blas() {
     }
     if (!is_set) unsetenv(threads);
     return check;
+}
+
+Check libtorch() {
+    const std::string found = trainables::torch_built_with();
+    return {"libtorch", State::good, found.empty() ? "none: " + trainables::why_no_torch() : found};
 }
 
 Check binding() {
@@ -301,6 +307,7 @@ std::vector<Check> examine(const std::string& directory) {
     checks.push_back(pmix());
     checks.push_back({"hdf5", State::good, storage::hdf5_version()});
     checks.push_back(blas());
+    checks.push_back(libtorch());
     for (Check& check : gpu_checks(find_gpus())) checks.push_back(std::move(check));
     checks.push_back(binding());
     file_system(directory, checks);

@@ -2,7 +2,6 @@
 // report: studies as one HTML file. explain: one trial in words.
 
 #include <chrono>
-#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <ostream>
@@ -19,18 +18,15 @@
 #include "report/page.hpp"
 #include "report/study_view.hpp"
 #include "report/text.hpp"
+#include "report/wall_time.hpp"
 #include "storage/file_system.hpp"
 
 namespace ranktune::cli {
 namespace {
 
 std::string now_text() {
-    const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-    std::tm parts{};
-    gmtime_r(&now, &parts);
-    char text[32];
-    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return text;
+    return report::wall_time_text(
+        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
 }
 
 /// Whether newest records are missing is told on standard error.

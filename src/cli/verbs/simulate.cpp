@@ -82,6 +82,10 @@ std::shared_ptr<const simulate::Recordings> recordings_of(const simulate::CurveM
 /// `hours` may only shorten the study.
 simulate::Setup setup_for(const SimulateArguments& arguments, const study::StudySpec& spec, const Inputs& inputs,
                           std::shared_ptr<const simulate::Recordings> recordings) {
+    if (spec.searcher.algorithm->name == "external")
+        throw base::UsageError(
+            "a simulation runs no programs, so it cannot have searcher.type = \"external\"; try it "
+            "with another searcher: searcher.type=tpe");
     simulate::Setup setup{spec, inputs.model, arguments.groups, inputs.faults, std::move(recordings)};
     if (arguments.hours > 0.0) {
         const auto budget =

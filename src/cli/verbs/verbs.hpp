@@ -98,7 +98,6 @@ struct ReplayArguments {
 };
 int replay(const ReplayArguments& arguments);
 // From here on, `directory` is the study directory, never its file.
-int status(const std::string& directory, Format format, bool all);
 int best(const std::string& directory, Format format);
 /// `trial`: digits, or "best".
 int logs(const std::string& directory, const std::string& trial);
@@ -106,7 +105,6 @@ int logs(const std::string& directory, const std::string& trial);
 int report_page(const ReportArguments& arguments);
 /// `trial`: digits, or "best".
 int explain_trial(const std::string& directory, const std::string& trial);
-int export_study(const std::string& directory, Format format, const std::string& table, const std::string& output);
 
 struct SimulateArguments {
     std::string study;

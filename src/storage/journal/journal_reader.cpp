@@ -7,6 +7,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/codec.hpp"
 #include "storage/journal/journal.hpp"
+#include "storage/journal/journal_follower.hpp"
 #include "storage/journal/journal_walk.hpp"
 
 namespace ranktune::storage {
@@ -124,6 +125,30 @@ JournalTail read_journal_tail(FileSystem& files, const std::string& directory, C
         at_most = can_begin_there ? walk.synced_below : 0;
         tail = {};
     }
+}
+
+Followed JournalFollower::look(const std::function<void(study::Record&&)>& visit) {
+    std::vector<study::Record> records; // visited only when the walk is good: a reader cannot take a record back
+    std::optional<WalkResult> walk;
+    try {
+        walk =
+            walk_journal_on(files_, directory_, read_.uuid, read_.end, read_.synced_below, [&](const FrameView& frame) {
+                split(frame, [&](std::size_t kind, std::span<const std::byte> record) {
+                    if (kind != kind_of<study::Snapshot>()) records.push_back(decoded(record));
+                });
+            });
+    } catch (const base::FormatError&) {
+        if (++failures_ >= patience) throw;
+        return Followed::nothing;
+    } catch (const base::UsageError&) { // there is no journal: the directory was renamed or removed
+        return Followed::rebuild;
+    }
+    failures_ = 0;
+    if (!walk) return Followed::rebuild;
+    const bool grown = walk->end.sequence != read_.records;
+    read_ = summary_of(*walk);
+    for (study::Record& record : records) visit(std::move(record));
+    return grown ? Followed::grown : Followed::nothing;
 }
 
 bool has_journal(const FileSystem& files, const std::string& directory) {

@@ -104,6 +104,13 @@ class Walker {
         return true;
     }
 
+    [[nodiscard]] const std::string& uuid() const { return planned_.back().view->header().uuid; }
+    /// Whether a later segment says that its valid records end before the position.
+    [[nodiscard]] bool is_cut_before_position() const {
+        const auto& end = planned_[current_].end;
+        return end && end->sequence < position_.sequence;
+    }
+
     WalkResult walk() {
         advance();
         // A live writer may have been in the middle of a write: read again before judging.
@@ -271,6 +278,16 @@ WalkResult walk_journal_behind(FileSystem& files, const std::string& study_direc
     const std::function<void(const FrameView&)> nobody;
     Walker walker = walker_of(files, study_directory, nobody);
     return walker.go_on(end, synced_below) ? walker.walk() : walk_journal(files, study_directory, nobody);
+}
+
+std::optional<WalkResult> walk_journal_on(FileSystem& files, const std::string& study_directory,
+                                          const std::string& uuid, const JournalPosition& end,
+                                          std::uint64_t synced_below,
+                                          const std::function<void(const FrameView&)>& visit) {
+    Walker walker = walker_of(files, study_directory, visit);
+    if (walker.uuid() != uuid || !walker.go_on(end, synced_below) || walker.is_cut_before_position())
+        return std::nullopt;
+    return walker.walk();
 }
 
 } // namespace ranktune::storage

@@ -99,4 +99,11 @@ WalkResult walk_journal_from(FileSystem& files, const std::string& study_directo
 WalkResult walk_journal_behind(FileSystem& files, const std::string& study_directory, const JournalPosition& end,
                                std::uint64_t synced_below);
 
+/// The same for a reader that follows a journal, and visits the frames behind `end`. Nothing when the journal does not
+/// hold what was read up to `end`: it belongs to another study than `uuid`, or another head went on before `end`.
+std::optional<WalkResult> walk_journal_on(FileSystem& files, const std::string& study_directory,
+                                          const std::string& uuid, const JournalPosition& end,
+                                          std::uint64_t synced_below,
+                                          const std::function<void(const FrameView&)>& visit);
+
 } // namespace ranktune::storage

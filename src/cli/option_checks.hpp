@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Checks and conversions of words on the command line, and the arguments that many verbs have.
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/verbs/verbs.hpp"
+#include "ranktune/base/text.hpp"
+
+namespace ranktune::cli {
+
+template <class Enum>
+using Names = std::map<std::string, Enum>;
+inline const Names<Format> text_formats{{"text", Format::text}, {"json", Format::json}};
+
+/// Converts a word to its enum value; the error lists the accepted words.
+template <class Enum>
+CLI::Validator one_of(const Names<Enum>& names) {
+    const auto convert = [&names](std::string& word) -> std::string {
+        const auto found = names.find(word);
+        if (found == names.end()) {
+            std::vector<std::string> accepted;
+            for (const auto& [name, value] : names) accepted.push_back(name);
+            return "unknown value '" + word + "'" + base::suggestion(word, std::span<const std::string>(accepted)) +
+                   " (" + base::join(accepted) + ")";
+        }
+        word = std::to_string(static_cast<int>(found->second));
+        return {};
+    };
+    return CLI::Validator(convert, "");
+}
+
+/// A whole number from `low` on; `#7` is 7.
+[[nodiscard]] CLI::Validator whole_number(std::uint32_t low, const std::string& what);
+/// Refuses an empty path: an unset shell variable would otherwise silently mean the default.
+[[nodiscard]] CLI::Validator no_empty_path();
+/// Accepts a trial's number, or "best".
+[[nodiscard]] CLI::Validator trial_or_best();
+
+/// The STUDY argument. Verbs that read the study directory resolve it with directory_of.
+CLI::Option* add_study(CLI::App* verb, std::string& study);
+CLI::Option* add_trial(CLI::App* verb, std::string& trial);
+/// `--format text|json`, and `--json` for short.
+void add_text_or_json(CLI::App* verb, Format& format);
+
+} // namespace ranktune::cli

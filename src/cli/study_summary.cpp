@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/study_summary.hpp"
+
+#include <chrono>
+#include <iostream>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/checks/missing_records.hpp"
+#include "cli/standing.hpp"
+#include "report/export.hpp"
+#include "report/stopping.hpp"
+#include "studydir/study_directory.hpp"
+#include "trainables/json_input.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+/// Adds what the head knows beyond the journal, from the file `status`, which each start writes anew.
+void take_status(const std::string& directory, report::Live& live) {
+    try {
+        const auto status = trainables::read_json(storage::read_text(storage::posix_file_system(),
+                                                                     studydir::StudyDirectory{directory}.status_file(),
+                                                                     studydir::most_status_bytes));
+        if (!status.is_object()) return;
+        live.checkpoints_missed = status.value("checkpoints_missed", std::uint64_t{0});
+        live.checkpoint_error = status.value("checkpoint_error", std::string());
+        live.fallbacks = status.value("checkpoint_fallbacks", std::uint64_t{0});
+    } catch (const nlohmann::json::exception&) { // from another version
+    } catch (const base::Error&) {               // missing, or unreadable
+    }
+}
+
+} // namespace
+
+report::LoadedStudy load_state(const std::string& directory) {
+    const MissingRecords missing(directory);
+    report::LoadedStudy study = report::load_state(storage::posix_file_system(), directory);
+    missing.tell(study.journal);
+    return study;
+}
+
+report::Live live_of(const tuner::State& state, const std::string& directory) {
+    const Standing standing = standing_of(state, directory);
+    report::Live live;
+    live.directory = directory;
+    live.elapsed_s = base::to_seconds(state.now.time_since_epoch());
+    live.deadline = standing.text;
+    live.interrupted = standing.interrupted;
+    if (state.ended || live.interrupted) return live;
+    take_status(directory, live);
+    live.stopping = report::stopping_text(state, std::chrono::system_clock::now());
+    return live;
+}
+
+nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::string& directory) {
+    const auto& state = study.tuner->state();
+    const Standing standing = standing_of(state, directory);
+    const bool interrupted = standing.interrupted;
+    nlohmann::ordered_json root = {{"schema", 1},
+                                   {"name", study.tuner->spec().name},
+                                   {"ended", state.ended},
+                                   {"trials", state.trials.size()},
+                                   {"num_trials", study.tuner->spec().num_trials},
+                                   {"reports", state.reports},
+                                   {"iterations", state.iterations}};
+    if (!state.simulation.empty()) root["simulated"] = state.simulation;
+    root["exit_code"] =
+        state.ended ? nlohmann::ordered_json(static_cast<int>(state.outcome)) : nlohmann::ordered_json(nullptr);
+    if (standing.outcome) root["exit_code"] = static_cast<int>(standing.outcome->outcome);
+    root["stopping"] =
+        state.draining && !state.ended && !interrupted ? nlohmann::ordered_json(state.drain_message) : nullptr;
+    for (std::size_t i = 0; i < study::phase_count; ++i) {
+        const auto phase = static_cast<study::TrialPhase>(i);
+        root["states"][std::string(study::name(phase))] = state.in(phase);
+    }
+    if (interrupted) { // nobody runs these trials any more
+        auto& states = root["states"];
+        states["interrupted"] = state.in(study::TrialPhase::running) + state.in(study::TrialPhase::ending);
+        states["running"] = states["ending"] = 0;
+    }
+    if (state.best) {
+        const auto& trial = state.trial(*state.best);
+        root["best"] = {{"trial", state.best->value()},
+                        {"metric", study.tuner->spec().objective.metric},
+                        {"value", trial.best},
+                        {"iteration", trial.best_iteration},
+                        {"state", study::name(trial.phase)}};
+        nlohmann::ordered_json configuration = nlohmann::ordered_json::object();
+        for (const auto& entry : tuner::best_configuration(trial).entries())
+            configuration[entry.name] = report::json_of(entry.value);
+        root["best"]["configuration"] = configuration;
+        const auto* checkpoint = tuner::best_checkpoint(trial, study.tuner->spec().objective.mode);
+        root["best"]["checkpoint"] =
+            checkpoint == nullptr ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(checkpoint->path);
+        if (checkpoint != nullptr) root["best"]["checkpoint_iteration"] = checkpoint->iteration;
+    } else {
+        root["best"] = nullptr;
+    }
+    return root;
+}
+
+void print(const nlohmann::ordered_json& json) {
+    std::cout << json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+}
+
+} // namespace ranktune::cli

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What status and best say about a study: the state, who runs it, and what its head knows beside the journal.
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "report/load.hpp"
+#include "report/screens.hpp"
+
+namespace ranktune::cli {
+
+/// Loads the state, and warns when the newest records are missing. Throws as report::load_state.
+[[nodiscard]] report::LoadedStudy load_state(const std::string& directory);
+
+/// How the study goes, for the screens.
+[[nodiscard]] report::Live live_of(const tuner::State& state, const std::string& directory);
+
+/// The object that `status --format json` prints; its member `best` is also that of `best`.
+[[nodiscard]] nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::string& directory);
+
+/// Prints it to standard output. Bytes that are not UTF-8 are replaced.
+void print(const nlohmann::ordered_json& json);
+
+} // namespace ranktune::cli

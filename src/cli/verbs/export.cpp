@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// export: a study for other programs.
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "cli/checks/missing_records.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verbs/view_verbs.hpp"
+#include "ranktune/base/error.hpp"
+#include "report/export.hpp"
+#include "report/export_optuna.hpp"
+#include "report/export_tensorboard.hpp"
+#include "report/history.hpp"
+#include "report/load.hpp"
+#include "report/simulated.hpp"
+#include "report/text.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+void write_bytes(const std::filesystem::path& path, const std::string& bytes) {
+    std::ofstream file(path, std::ios::binary);
+    file << bytes;
+    file.flush();
+    if (!file) throw base::Error("writing '" + path.string() + "' failed; is there room?");
+}
+
+/// A new folder: TensorBoard would show runs of an earlier export together with these.
+void export_to_tensorboard(const report::LoadedStudy& study, const report::History& history,
+                           const report::EachReport& each_report, const std::string& output) {
+    const std::filesystem::path folder = output.empty() ? study.tuner->spec().name + "-tensorboard" : output;
+    if (std::filesystem::exists(folder))
+        throw base::UsageError("'" + folder.string() + "' exists; give another folder with -o, or remove it");
+    std::uint64_t count = 0;
+    report::export_tensorboard(study, history, each_report, [&](const std::string& path, const std::string& bytes) {
+        std::error_code error;
+        std::filesystem::create_directories((folder / path).parent_path(), error);
+        write_bytes(folder / path, bytes);
+        ++count;
+    });
+    std::cout << report::prose("wrote",
+                               report::unbroken(folder.string()) + "  " + report::counted(count, "file") + "; " +
+                                   report::unbroken("tensorboard --logdir " + folder.string()),
+                               detect_terminal().style);
+}
+
+} // namespace
+
+int export_study(const ExportArguments& arguments) {
+    const std::string& directory = arguments.directory;
+    const std::string& output = arguments.output;
+    const ExportFormat format = arguments.format;
+    if (format != ExportFormat::csv && !arguments.table.empty())
+        throw base::UsageError("--table is for csv; the other formats have trials and reports");
+    auto& files = storage::posix_file_system();
+    const MissingRecords missing(directory);
+    report::History history;
+    const bool needs_history = format == ExportFormat::optuna || format == ExportFormat::tensorboard;
+    // Not load_state: a large snapshot takes more memory.
+    auto study = report::load_study(files, directory, needs_history ? &history : nullptr);
+    const bool incomplete = missing.tell(study.journal);
+    if (const auto mark = report::simulated_text(study.tuner->state()); !mark.empty() && format != ExportFormat::json)
+        std::cerr << mark << "\n"; // these formats have no place for it
+    const std::uint64_t records = study.journal.records;
+    const report::EachReport each_report = [&](const auto& visit) {
+        report::read_reports(files, directory, records, visit);
+    };
+    if (format == ExportFormat::tensorboard) {
+        export_to_tensorboard(study, history, each_report, output);
+        return incomplete ? 1 : 0;
+    }
+    std::ofstream file;
+    if (!output.empty()) {
+        file.open(output, std::ios::binary);
+        if (!file) throw base::UsageError("cannot write '" + output + "'; give another path with -o");
+    }
+    std::ostream& out = output.empty() ? std::cout : file;
+    if (format == ExportFormat::json) {
+        report::export_json(std::move(study), each_report, out);
+    } else if (format == ExportFormat::optuna) {
+        report::export_optuna(study, history, each_report, out);
+    } else if (arguments.table == "reports") {
+        const std::vector<std::string> metrics = study.tuner->state().metrics;
+        study = {};
+        report::export_reports_csv(metrics, each_report, out);
+    } else {
+        report::export_trials_csv(*study.tuner, each_report, out);
+    }
+    out.flush();
+    if (!output.empty() && !out) throw base::Error("writing '" + output + "' failed; is there room?");
+    return incomplete ? 1 : 0; // scripts that use the table must notice
+}
+
+} // namespace ranktune::cli

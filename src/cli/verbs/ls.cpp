@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// ls: the studies of folders. A small file that the head leaves is enough for most of them; the journal is read where
+// it is not.
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/standing.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verbs/view_verbs.hpp"
+#include "ranktune/base/error.hpp"
+#include "report/load.hpp"
+#include "report/next_steps.hpp"
+#include "report/study_list.hpp"
+#include "report/wall_time.hpp"
+#include "storage/journal/lease.hpp"
+#include "studydir/study_directory.hpp"
+#include "trainables/json_input.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+using report::ListedState;
+using report::ListedStudy;
+
+/// The facts in the file `status`, which the head writes about once a second and at its end. Nothing when there is no
+/// such file, or another version wrote it.
+std::optional<ListedStudy> from_status(storage::FileSystem& files, const std::string& directory, bool is_run) {
+    try {
+        const studydir::StudyDirectory place{directory};
+        if (!files.exists(place.status_file())) return std::nullopt;
+        const auto status =
+            trainables::read_json(storage::read_text(files, place.status_file(), studydir::most_status_bytes));
+        ListedStudy study;
+        study.directory = directory;
+        study.name = status.at("study").get<std::string>();
+        study.num_trials = status.at("num_trials").get<std::uint64_t>();
+        study.metric = status.at("metric").get<std::string>();
+        study.mode = status.at("mode").get<std::string>() == "max" ? study::Mode::max : study::Mode::min;
+        study.trials = status.at("trials").get<std::uint64_t>();
+        const auto& phases = status.at("phases");
+        for (const char* phase : {"paused", "finished", "stopped", "failed"})
+            study.done += phases.at(phase).get<std::uint64_t>();
+        if (status.contains("best") && status["best"].at("value").is_number())
+            study.best = {status["best"].at("trial").get<std::uint64_t>(), status["best"].at("value").get<double>()};
+        study.newest = report::unix_seconds(status.at("time").get<std::string>());
+        study.state = ListedState::running;
+        if (is_run) return study;
+        // Of a head that was killed, the file may be older than its journal.
+        const auto outcome = studydir::read_outcome(files, place);
+        const bool same_start = outcome && outcome->start == status.at("start").get<std::uint32_t>();
+        if (!status.at("ended").get<bool>() || !same_start) return std::nullopt;
+        study.state = report::state_after(outcome->outcome);
+        study.exit_code = static_cast<int>(outcome->outcome);
+        return study;
+    } catch (const nlohmann::json::exception&) { // from another version
+    } catch (const base::Error&) {               // unreadable, or not JSON
+    }
+    return std::nullopt;
+}
+
+/// The facts in the newest snapshot of the journal and the records behind it.
+ListedStudy from_journal(storage::FileSystem& files, const std::string& directory, bool is_run) {
+    const report::LoadedStudy loaded = report::load_state(files, directory);
+    ListedStudy study = report::listed(*loaded.tuner, directory);
+    if (loaded.tuner->state().ended) return study;
+    study.state = is_run ? ListedState::running : ListedState::interrupted;
+    if (const auto outcome = standing_of(loaded.tuner->state(), directory).outcome) {
+        study.state = report::state_after(outcome->outcome);
+        study.exit_code = static_cast<int>(outcome->outcome);
+    }
+    return study;
+}
+
+ListedStudy listed_study(storage::FileSystem& files, const std::string& directory) {
+    try {
+        const bool is_run = storage::possible_writer(files, directory).has_value();
+        if (auto study = from_status(files, directory, is_run)) return *std::move(study);
+        return from_journal(files, directory, is_run);
+    } catch (const base::Error& error) {
+        ListedStudy study;
+        study.directory = directory;
+        study.name = std::filesystem::path(directory).filename().string();
+        study.state = ListedState::unreadable;
+        study.problem = error.what();
+        return study;
+    }
+}
+
+/// Directories of studies: `folder` itself, or those right below it, by name.
+std::vector<std::string> studies_in(storage::FileSystem& files, const std::string& folder) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(folder, error))
+        throw base::UsageError("'" + folder + "' is not a folder; give a folder with studies in it, or a study");
+    if (storage::has_journal(files, folder)) return {folder};
+    std::vector<std::string> found;
+    for (const std::string& name : files.list(folder)) {
+        const std::string path = folder == "." ? name : (std::filesystem::path(folder) / name).string();
+        try {
+            if (std::filesystem::is_directory(path + "/journal", error) && storage::has_journal(files, path))
+                found.push_back(path);
+        } catch (const base::IoError&) { // another user's
+        }
+    }
+    std::ranges::sort(found);
+    return found;
+}
+
+} // namespace
+
+int list_studies(const ListArguments& arguments) {
+    auto& files = storage::posix_file_system();
+    std::vector<ListedStudy> studies;
+    const auto folders = arguments.directories.empty() ? std::vector<std::string>{"."} : arguments.directories;
+    for (const std::string& folder : folders)
+        for (const std::string& directory : studies_in(files, folder))
+            studies.push_back(listed_study(files, directory));
+    if (arguments.format == Format::json) {
+        std::cout << report::studies_json(std::move(studies))
+                         .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+                  << "\n";
+        return 0;
+    }
+    if (studies.empty()) {
+        std::cout << report::paragraph("no studies here; a study is a directory that `ranktune run` made",
+                                       detect_terminal().style);
+        return 0;
+    }
+    const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    std::cout << report::studies_text(std::move(studies), now, detect_terminal().style);
+    return 0;
+}
+
+} // namespace ranktune::cli

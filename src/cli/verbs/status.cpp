@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// status: what a study did so far; with --watch, what it does.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <iostream>
+#include <string>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/checks/missing_records.hpp"
+#include "cli/picture.hpp"
+#include "cli/study_summary.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verbs/view_verbs.hpp"
+#include "ranktune/base/error.hpp"
+#include "report/endings.hpp"
+#include "report/followed_study.hpp"
+#include "report/next_steps.hpp"
+#include "report/screens.hpp"
+#include "report/text.hpp"
+#include "report/trial_table.hpp"
+#include "studydir/lone_reports.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+constexpr std::size_t usual_rows = 20;
+constexpr auto watch_pause = std::chrono::seconds(1);
+
+report::TableRequest request_of(const StatusArguments& arguments) {
+    report::TableRequest request;
+    request.columns = arguments.columns;
+    request.sort = arguments.sort;
+    request.filter = arguments.filter;
+    request.max_rows = arguments.all ? SIZE_MAX : usual_rows;
+    request.offers = true;
+    request.wide_metrics = true;
+    return request;
+}
+
+/// The head of the screen and its table.
+std::string screen_of(report::FollowedStudy& study, const report::TableRequest& request, const report::Live& live,
+                      const report::Style& style) {
+    const report::TrialTable table(study.tuner(), request, live.interrupted, style);
+    const report::LastMetrics none;
+    return report::live_head(study.tuner(), live, style) +
+           table.text(table.needs_metrics() ? study.metrics() : none, live.directory);
+}
+
+/// What stands below the table, once.
+std::string remarks_of(const report::FollowedStudy& study, const report::Live& live, const report::Style& style) {
+    std::string text = report::lone_reports_text(studydir::lone_reports(live.directory), style);
+    const auto& state = study.tuner().state();
+    const bool stopped = state.ended ? !tuner::is_over(state) : live.interrupted;
+    if (stopped && state.simulation.empty())
+        text += report::paragraph(
+            "stopped, goes on with: " + report::unbroken(report::command_text({"run", live.directory})), style);
+    if (study.journal().cut_bytes > 0)
+        text += report::prose(
+            "journal",
+            fmt::format("{}; {} of an unfinished one at the end", report::counted(study.journal().records, "record"),
+                        report::counted(study.journal().cut_bytes, "byte")),
+            style);
+    return text;
+}
+
+/// Follows the study until it has ended or nobody runs it. A terminal is redrawn; elsewhere a line says what is new.
+void watch_study(report::FollowedStudy& study, report::TableRequest request, const std::string& directory) {
+    Terminal terminal = detect_terminal();
+    Picture picture;
+    bool changed = true;
+    while (true) {
+        const report::Live live = live_of(study.tuner().state(), directory);
+        const bool over = study.tuner().state().ended || live.interrupted;
+        measure_again(terminal);
+        if (terminal.interactive && !terminal.narrow && !over) {
+            // A picture that is taller than the terminal could not be drawn over. Head, titles and hints take 12 lines.
+            constexpr std::size_t others = 12;
+            request.max_rows = terminal.rows > others + 1 ? terminal.rows - others : 1;
+            picture.draw(std::cout, terminal, screen_of(study, request, live, terminal.style));
+        } else if (!over && changed) {
+            std::cout << report::status_line(study.tuner(), live, terminal.style) << std::flush;
+        }
+        if (over || !std::cout) break;
+        std::this_thread::sleep_for(watch_pause);
+        try {
+            changed = study.refresh();
+        } catch (const base::IoError&) { // a network file system that does not answer now
+            changed = false;
+        }
+    }
+    picture.erase(std::cout, terminal);
+}
+
+} // namespace
+
+int status(const StatusArguments& arguments) {
+    const std::string& directory = arguments.directory;
+    if (arguments.format == Format::json) {
+        if (arguments.all)
+            throw base::UsageError("--all is for text; as JSON, `ranktune export " + directory +
+                                   " --format json` has every trial");
+        if (arguments.watch || !arguments.columns.empty() || !arguments.sort.empty() || !arguments.filter.empty())
+            throw base::UsageError("--watch, --columns, --sort and --filter are for text; as JSON, `ranktune export " +
+                                   directory + " --format json` has every trial");
+        print(summary(load_state(directory), directory));
+        return 0;
+    }
+    const MissingRecords missing(directory);
+    report::FollowedStudy study(storage::posix_file_system(), directory);
+    missing.tell(study.journal());
+    const report::TableRequest request = request_of(arguments);
+    if (arguments.watch) watch_study(study, request, directory);
+    const report::Live live = live_of(study.tuner().state(), directory);
+    const report::Style style = detect_terminal().style;
+    std::cout << screen_of(study, request, live, style) << remarks_of(study, live, style);
+    return 0;
+}
+
+} // namespace ranktune::cli

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Searchers that are programs, as a user starts them: external_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+import json
+import shutil
+import subprocess
+import unittest
+
+from cli_test import SOURCES, Case, sys
+
+STUDY = """[study]
+name = "ext"
+metric = "loss"
+mode = "min"
+num_trials = {trials}
+max_iterations = 2
+seed = 1
+{study}
+[trainable]
+{trainable}
+[space]
+lr = "loguniform(1e-3, 1.0)"
+[searcher]
+type = "external"
+command = "{command}"
+{searcher}
+"""
+CURVE = 'builtin = "curve"'
+# Trials that begin to train when the program has made a suggestion, or failed.
+TRIAL = 'command = "sh trial.sh {lr}"'
+SCRIPT = """until [ -s ready ] || grep -qs no-suggestion ext/logs/start-1.log; do sleep 0.05; done
+for i in 1 2; do
+    echo "{\\"report\\": {\\"loss\\": $1}}" >&"$RANKTUNE_FD"
+    read -r answer <&"$RANKTUNE_FD"
+done
+"""
+# Writes down every line that it reads; suggests 0.001, 0.002, ...
+GOOD = """import json, os, sys
+log = open("lines-" + str(os.getpid()), "w")
+for line in sys.stdin:
+    log.write(line)
+    log.flush()
+    message = json.loads(line)
+    if "ask" in message:
+        print(json.dumps({"ask": message["ask"], "config": {"lr": 0.001 * (message["ask"] + 1)}}), flush=True)
+        open("ready", "w").write("yes")
+"""
+
+
+class External(Case):
+    def study(self, command="python3 search.py", trials=8, trainable=TRIAL, study="", searcher=""):
+        self.write("trial.sh", SCRIPT)
+        self.write("ext.toml", STUDY.format(command=command, trials=trials, trainable=trainable, study=study, searcher=searcher))
+
+    def log(self, directory="ext"):
+        return "".join(path.read_text() for path in (self.cwd / directory / "logs").glob("start-*.log"))
+
+    def lines(self):
+        """What each process of the program was told, in the order of the processes."""
+        paths = sorted(self.cwd.glob("lines-*"), key=lambda path: path.stat().st_mtime)
+        return [[json.loads(line) for line in path.read_text().splitlines()] for path in paths]
+
+    def test_a_program_suggests_and_is_told_everything_once(self):
+        self.write("search.py", GOOD)
+        self.study()
+        out, _ = self.ranktune("run", "ext.toml", "--local", "2")
+        self.assertIn("8 trials, 8 ok", out)
+        (lines,) = self.lines()
+        self.assertEqual(lines[0]["study"]["space"], [{"name": "lr", "type": "float", "low": 0.001, "high": 1.0, "log": True}])
+        tells = [json.dumps(line["tell"]) for line in lines if "tell" in line]
+        self.assertEqual(len(tells), len(set(tells)))
+        suggested = {0.001 * (line["ask"] + 1) for line in lines if "ask" in line}
+        trials = self.exported("ext")["trials"]
+        ours = [trial for trial in trials if trial["configuration"]["lr"] in suggested]
+        self.assertGreaterEqual(len(ours), 1)
+        if len(ours) < 8:  # the first trials did not wait for the start of the program
+            self.assertIn(f"{len(ours)} suggestions by external, ", out)
+        self.ranktune("replay", "ext", "--verify")
+
+    def test_a_program_of_a_later_start_is_told_everything_again(self):
+        self.write("search.py", GOOD)
+        self.study(trials=4)
+        self.ranktune("run", "ext.toml", "--local", "2")
+        (self.cwd / "ready").unlink()
+        self.ranktune("run", "ext.toml", "--local", "2", "study.num_trials=8")
+        first, second = self.lines()
+        running = [line["tell"]["trial"] for line in second if line.get("tell", {}).get("state") == "running"]
+        self.assertEqual(running, list(range(len(running))))
+        self.assertGreaterEqual(len(running), 4)
+        self.assertEqual(first[0]["study"]["space"], second[0]["study"]["space"])
+
+    def test_a_program_that_always_fails_is_named_and_given_up(self):
+        self.study(command="echo no such module >&2; exit 3", trainable=CURVE)
+        out, _ = self.ranktune("run", "ext.toml", "--local", "2")
+        self.assertIn("8 trials, 8 ok", out)
+        self.assertIn("0 suggestions by external, 8 Sobol points", out)
+        log = self.log()
+        self.assertEqual(log.count("no-suggestion"), 3, log)
+        self.assertIn("ended (exit code 3) instead of answering; it said: no such module", log)
+
+    def test_a_study_stops_with_its_searcher_if_the_file_says_so_and_goes_on_when_it_is_mended(self):
+        self.study(command="echo hello", trials=40, trainable=CURVE, searcher='on_failure = "stop"')
+        out, _ = self.ranktune("run", "ext.toml", "--local", "2", code=75)
+        self.assertIn("wrote 'hello', where", " ".join(out.split()))
+        self.write("search.py", GOOD)
+        self.study(trials=40, trainable=CURVE, searcher='on_failure = "stop"')
+        out, _ = self.ranktune("run", "ext.toml", "--local", "2")
+        self.assertIn("40 trials, 40 ok", out)
+
+    def test_a_program_that_hangs_is_ended(self):
+        self.study(command="cat > /dev/null", searcher='timeout = "100ms"')
+        self.assertIn("8 trials, 8 ok", self.ranktune("run", "ext.toml", "--local", "2")[0])
+        self.assertIn("gave no answer within 100ms (searcher.timeout)", self.log())
+
+    def test_mistakes_in_the_study_file(self):
+        self.study(command="", searcher='timeout = "soon"')
+        error = self.ranktune("run", "ext.toml", "--dry-run", code=2)[1]
+        self.assertIn("searcher.command", error)
+        self.assertIn("searcher.timeout", error)
+        self.study(study="deterministic = true\nmax_concurrent = 2")
+        error = self.ranktune("run", "ext.toml", "--dry-run", code=2)[1]
+        self.assertIn('"external" does not go with study.deterministic', " ".join(error.split()))
+        self.study()
+        self.assertIn("a simulation runs no programs", self.ranktune("simulate", "ext.toml", "--groups", "2", code=2)[1])
+
+    def test_optuna(self):
+        python = "/usr/bin/python3"
+        if subprocess.run([python, "-c", "import optuna"], capture_output=True).returncode != 0:
+            self.skipTest("no Optuna: apt-get install python3-optuna")
+        shutil.copy(SOURCES / "jobs" / "external-optuna" / "optuna_search.py", self.cwd)
+        self.study(command=f"{python} optuna_search.py | tee ready", searcher='on_failure = "stop"')
+        out, _ = self.ranktune("run", "ext.toml", "--local", "2")
+        self.assertIn("8 trials, 8 ok", out)
+        self.assertNotIn("no-suggestion", self.log())
+        suggested = [json.loads(line)["config"]["lr"] for line in (self.cwd / "ready").read_text().splitlines()]
+        trials = [trial["configuration"]["lr"] for trial in self.exported("ext")["trials"]]
+        self.assertGreaterEqual(len(set(suggested) & set(trials)), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
