@@ -328,36 +328,54 @@ class Checkpoints(Case):
         for returns, entry in (("", ""), ("return os.path.join(folder, 'state')", "/state")):
             target = self.folder / "new" / f"folder{len(entry)}"
             trial = Trial(self, self.SAVES.format(returns=returns))
-            trial.says(report={"loss": 1.0}, can_save=True).answer(CONTINUE)
-            trial.says(report={"loss": 0.5}, can_save=True).answer({**PAUSE, "save_to": str(target)})
+            trial.says(report={"loss": 1.0}, can_save=True, can_go_on=True).answer(CONTINUE)
+            trial.says(report={"loss": 0.5}, can_save=True, can_go_on=True).answer({**PAUSE, "save_to": str(target)})
             trial.says(checkpoint=str(target) + entry)
             self.assertEqual(trial.ends(), (f"saving in {target}\n", ""))
             self.assertEqual((target / "state").read_text(), "7")
             self.assertIsNone(trial.said())
 
+    def test_a_function_is_called_on_every_rank_before_the_program_goes_on(self):
+        for rank, first, second in ((0, {"loss": 1.0}, {"loss": 0.5}), (1, {}, {})):
+            target = self.folder / "on the way" / str(rank)
+            trial = Trial(self, self.SAVES.format(returns=""), rank=rank)
+            trial.says(report=first, can_save=True, can_go_on=True).answer({**CONTINUE, "save_to": str(target)})
+            trial.says(checkpoint=str(target))
+            self.assertEqual((target / "state").read_text(), "7")
+            trial.says(report=second, can_save=True, can_go_on=True).answer(CONTINUE)
+            self.assertEqual(trial.ends(), (f"saving in {target}\n", ""))
+
     def test_it_is_not_called_for_a_stop_that_wants_no_state(self):
         trial = Trial(self, self.SAVES.format(returns=""))
-        trial.says(report={"loss": 1.0}, can_save=True).answer(STOP)
+        trial.says(report={"loss": 1.0}, can_save=True, can_go_on=True).answer(STOP)
         self.assertEqual(trial.ends(), ("", ""))
 
     def test_the_other_ranks_call_it_too_and_leave_the_answer_to_rank_0(self):
         trial = Trial(self, self.SAVES.format(returns=""), rank=1)
-        trial.says(report={}, can_save=True).answer({**PAUSE, "save_to": str(self.folder / "shards")})
+        trial.says(report={}, can_save=True, can_go_on=True).answer({**PAUSE, "save_to": str(self.folder / "shards")})
         self.assertIsNone(trial.said())
         self.assertIn("saving in", trial.ends()[0])
         trial = Trial(self, "import ranktune\nranktune.report(checkpoint=lambda folder: None)", rank=1)
-        trial.says(report={}, can_save=True).answer({**PAUSE, "save_to": str(self.folder / "empty")})
+        trial.says(report={}, can_save=True, can_go_on=True).answer({**PAUSE, "save_to": str(self.folder / "empty")})
+        trial.ends()
+
+    def test_other_ranks_may_return_the_path_that_rank_0_is_about_to_write(self):
+        code = "import os, ranktune\nranktune.report(checkpoint=lambda folder: os.path.join(folder, 'state'))\nranktune.report()"
+        trial = Trial(self, code, rank=1)
+        trial.says(report={}, can_save=True, can_go_on=True).answer({**CONTINUE, "save_to": str(self.folder / "later")})
+        trial.says(checkpoint=str(self.folder / "later"))
+        trial.says(report={}).answer(STOP)
         trial.ends()
 
     def test_a_function_that_saves_nothing_fails_the_trial(self):
         trial = Trial(self, "import ranktune\nranktune.report(loss=1.0, checkpoint=lambda folder: None)")
-        trial.says(report={"loss": 1.0}, can_save=True).answer({**PAUSE, "save_to": str(self.folder / "empty")})
+        trial.says(report={"loss": 1.0}, can_save=True, can_go_on=True).answer({**PAUSE, "save_to": str(self.folder / "empty")})
         self.assertIn(f"saved nothing in '{self.folder}/empty'", trial.ends(1)[1])
         self.assertIsNone(trial.said())
 
     def test_an_exception_while_saving_fails_the_trial(self):
         trial = Trial(self, "import ranktune\nranktune.report(loss=1.0, checkpoint=lambda folder: 1 / 0)")
-        trial.says(report={"loss": 1.0}, can_save=True).answer({**PAUSE, "save_to": str(self.folder / "x")})
+        trial.says(report={"loss": 1.0}, can_save=True, can_go_on=True).answer({**PAUSE, "save_to": str(self.folder / "x")})
         self.assertIn("ZeroDivisionError", trial.ends(1)[1])
 
 

@@ -14,11 +14,15 @@ Every process of a trial calls report() once per iteration. Rank 0 gives the met
 arguments. It returns True to go on; when the trial is paused or stopped, it ends the process on every rank at the same
 iteration. Without ranktune (by hand, by torchrun) the same program trains as before, and report() prints a line.
 
+ranktune.Study, ranktune.run and ranktune.write_study, for scripts and notebooks, are in the package ranktune_studies; `pip
+install` of the folder of this file has both.
+
 One file, standard library only, Python 3.9 or newer. The protocol: docs/reference/program-protocol.md of ranktune (in an
 installation: share/doc/ranktune/docs/reference/program-protocol.md).
 """
 
 import difflib
+import importlib
 import json
 import os
 import socket
@@ -157,7 +161,8 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
     checkpoint    -- state of this iteration, to resume from: either the path of a file or folder that is complete when
                      report() is called (rank 0's counts), or a function f(folder) that saves below `folder`. The
                      function is called only when the state is needed, and then on every rank: only rank 0 should write,
-                     unless each rank writes its own file. It may return the path of what it saved.
+                     unless each rank writes its own file. It may return the path of what it saved. The program may go
+                     on after it: what it saved must then lie below `folder`, and not change any more.
     exit          -- when the trial is paused or stopped: True raises TrialEnded, a SystemExit, on every rank; False
                      makes report() return False.
     exploits      -- population-based training: True, on every rank, if the program can take over the state of another
@@ -186,7 +191,7 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
                            "of another one. Load the checkpoint and use the configuration, or leave out exploits=True")
     message: dict = {"report": {name: _number(name, value) for name, value in values.items()} if rank == 0 else {}}
     if callable(checkpoint):
-        message["can_save"] = True
+        message["can_save"] = message["can_go_on"] = True
     elif checkpoint is not None and rank == 0:
         message["checkpoint"] = _existing(checkpoint)
     if exploits:
@@ -201,6 +206,18 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
     if exit:
         raise TrialEnded(decision)
     return False
+
+
+def __getattr__(name: str) -> Any:
+    """Study, Trial, RanktuneError, run and write_study come from the package, which a trial does not need."""
+    if name not in ("Study", "Trial", "RanktuneError", "run", "write_study"):
+        raise AttributeError(f"module 'ranktune' has no attribute '{name}'")
+    try:
+        studies = importlib.import_module("ranktune_studies")
+    except ImportError:
+        raise AttributeError(f"ranktune.{name} is in the package ranktune_studies, which is not installed here: pip install "
+                             "PREFIX/share/ranktune/python, or tools/python of ranktune's sources") from None
+    return getattr(studies, name)
 
 
 # ---- implementation ----------------------------------------------------------------------------------------------------
@@ -253,15 +270,15 @@ class _Link:
             self.outgoing, self.sent, self.owed = line, [], self.owed + 1
             self._flush()
             answer = self._owed_answer()
-        if answer["decision"] in ("continue", "exploit"):
-            return answer
+        goes_on = answer["decision"] in ("continue", "exploit")
         folder = answer.get("save_to")
         if folder is not None and save is not None:
             saved = _saved(save, folder)
-            if rank == 0:
+            if rank == 0 or goes_on:
                 self.outgoing, self.sent = _line({"checkpoint": saved}), []
                 self._flush()
-        self.ended = str(answer["decision"])
+        if not goes_on:
+            self.ended = str(answer["decision"])
         return answer
 
     def _owed_answer(self) -> Mapping[str, Any]:
@@ -429,9 +446,11 @@ def _existing(path: Any) -> str:
 def _saved(save: Callable[[str], Any], folder: str) -> str:
     os.makedirs(folder, exist_ok=True)
     path = save(folder)
+    if _number_of("RANK", 0) != 0:
+        return folder  # what counts is the path of rank 0, who may still be writing
     if path is not None:
         return _existing(path)
-    if _number_of("RANK", 0) == 0 and not os.listdir(folder):
+    if not os.listdir(folder):
         raise RuntimeError(f"the function given to report(checkpoint=...) saved nothing in '{folder}'")
     return folder
 
